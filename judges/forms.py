@@ -12,6 +12,7 @@ from arena.forms.base import cap_field, in_nano
 from arena.models import Arena, Candidate, Run
 from arena.models.arenas import length_limit
 from judges.core.rubric import load_rubric, rubric_slugs
+from judges.core.spec import MOST_READINGS
 from judges.models import Judge
 from judges.models.judges import SCRIPTED
 from judges.services.decisions import name_for
@@ -117,6 +118,14 @@ class OrderForm(forms.Form):
         label="Record probabilities where the endpoint returns them",
         help_text="Votes then record how likely each answer was to win, not only the winner.",
     )
+    samples = forms.IntegerField(
+        required=False,
+        label="Samples per verdict",
+        help_text="Ask each judge so often, for one vote: scores are averaged, else more than half"
+        " must agree. Costs as many times more.",
+        min_value=1,
+        max_value=MOST_READINGS,
+    )
     any_length = forms.BooleanField(
         required=False,
         label="Don’t mention length",
@@ -201,6 +210,7 @@ class OrderForm(forms.Form):
             unpinned=self.cleaned_data["unpinned"],
             length_neutral=False if self.cleaned_data["any_length"] else None,
             soft=self.cleaned_data["soft"],
+            readings=self.cleaned_data["samples"] or 1,
         )
 
     def options(self) -> OrderOptions:

@@ -31,7 +31,7 @@ from judges.api.judges import (
     RunShown,
     report_of,
 )
-from judges.core.spec import JudgeSpec
+from judges.core.spec import MOST_READINGS, JudgeSpec
 from judges.forms import ORDER_POLICIES, PAIRS
 from judges.services.planning import (
     MOST_JUDGES,
@@ -94,6 +94,13 @@ class JudgingGiven(StrictSerializer):
     length_neutral = serializers.BooleanField(required=False, allow_null=True)
     soft = serializers.BooleanField(
         default=False, help_text="Record probabilities where the endpoint returns them."
+    )
+    samples = serializers.IntegerField(
+        min_value=1,
+        max_value=MOST_READINGS,
+        default=1,
+        help_text="Ask each judge so many times for one verdict: scores are averaged, else more "
+        "than half must agree.",
     )
     unpinned = serializers.BooleanField(
         default=False, help_text="Allow a model name that may point to a different model later."
@@ -175,6 +182,7 @@ def _specs(body: dict[str, Any]) -> list[JudgeSpec]:
         unpinned=body["unpinned"],
         length_neutral=body.get("length_neutral"),
         soft=body["soft"],
+        readings=body["samples"],
     )
     return [spec_named(name, switches) for name in names]
 

@@ -14,6 +14,7 @@ from judges.core.verdict_format import can_show, is_order, verdicts_of
 
 # To be raised when the texts change that `prompts` and `verdict_format` add to a rubric's files.
 PROMPT_VERSION = 1
+MOST_READINGS = 9
 SWAP_POLICIES = ("abstain", "tie", "average")
 OUTCOMES = {"left": "A", "right": "B", "tie": "TIE"}
 Drawn = tuple[str, str, "Example"]  # key, label, example
@@ -122,6 +123,7 @@ class JudgeSpec:
     length_neutral: tell the judge that length earns nothing; None leaves it to the rubric.
     soft: record the probability of each outcome, where the endpoint returns it; of a scale, the
         expected score counts.
+    readings: how often each call is asked; together they are one verdict.
     parents_family: the family of a merged model, whose name does not tell it.
 
     Raises SpecError for options that contradict the rubric.
@@ -136,6 +138,7 @@ class JudgeSpec:
     examples: tuple[Example, ...] = ()
     soft: bool = False
     parents_family: str = ""
+    readings: int = 1
 
     def __post_init__(self) -> None:
         if self.swap_policy not in SWAP_POLICIES:
@@ -145,6 +148,10 @@ class JudgeSpec:
             raise SpecError("A direct assessment shows one answer, so it needs no order policy.")
         if self.rubric.items and (self.soft or self.examples):
             raise SpecError("A checklist takes neither probabilities nor examples.")
+        if not 1 <= self.readings <= MOST_READINGS:
+            raise SpecError(f"A judge is asked 1 to {MOST_READINGS} times, not {self.readings}.")
+        if self.readings > 1 and self.protocol == "listwise":
+            raise SpecError("A listwise judge is asked once.")
         for example in self.examples:
             _check_example(example, self.rubric)
 
@@ -184,6 +191,8 @@ class JudgeSpec:
             yield "+evenlength" if self.is_length_neutral else "+anylength"
         if self.soft:
             yield "+soft"
+        if self.readings > 1:
+            yield f"+samples{self.readings}"
         if self.swap_policy != "abstain":
             yield f"/{self.swap_policy}"
 
@@ -201,15 +210,20 @@ class JudgeSpec:
     def _own_facts(self) -> dict[str, Any]:
         # Options that came later are facts only where they are used: other digests stay.
         expected = {"scores": "expected"} if self.soft and self.protocol == "direct" else {}
-        return expected | {
-            "endpoint": self.endpoint,
-            "model": self.model,
-            "family": self.family,
-            "order_policy": self.swap_policy,
-            "length_neutral": self.is_length_neutral,
-            "examples": [asdict(example) for example in self.examples],
-            "soft": self.soft,
-        }
+        readings = {"samples": self.readings} if self.readings > 1 else {}
+        return (
+            expected
+            | readings
+            | {
+                "endpoint": self.endpoint,
+                "model": self.model,
+                "family": self.family,
+                "order_policy": self.swap_policy,
+                "length_neutral": self.is_length_neutral,
+                "examples": [asdict(example) for example in self.examples],
+                "soft": self.soft,
+            }
+        )
 
 
 def check_pinned(model: str, unpinned: bool = False) -> None:

@@ -70,6 +70,7 @@ def add_switches(parser: ArgumentParser) -> None:
         help="what to do if a verdict is inconsistent when swapped; default: abstain",
     )
     add("--soft", action="store_true", help="record probabilities where the endpoint does")
+    add("--samples", type=int, default=1, metavar="K", help="ask K times for each verdict")
     add("--any-length", action="store_true", help="do not mention length to the judge")
     add("--examples", type=int, metavar="N", help="show the judge N examples with verdicts")
     add("--examples-from", metavar="SET", help="the label set to draw the examples from")
@@ -84,6 +85,7 @@ def switches_of(name: str, options: Figures) -> Switches:
         unpinned=options["unpinned"],
         length_neutral=False if options["any_length"] else None,
         soft=options["soft"],
+        readings=options["samples"],
     )
 
 

@@ -76,6 +76,9 @@ class Judge(models.Model):
     soft = models.BooleanField(
         default=False, help_text="Votes carry the model's probabilities, where it returns them."
     )
+    readings = models.PositiveSmallIntegerField(
+        default=1, db_default=1, help_text="How often each call is asked, for one verdict."
+    )
     examples = models.JSONField(default=list, blank=True)
     members = models.ManyToManyField("self", symmetrical=False, related_name="juries", blank=True)
     quorum = models.PositiveSmallIntegerField(null=True, blank=True)

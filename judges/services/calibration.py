@@ -25,8 +25,8 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, F, Max, Q, QuerySet, Sum
-from django.db.models.functions import Length
+from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Sum, Value
+from django.db.models.functions import Length, StrIndex, Substr
 
 from arena.calls.models import Call
 from arena.models import Arena, Comparison, Response, Vote
@@ -160,7 +160,8 @@ def summarise_costs(judgements: QuerySet[Judgement]) -> dict[str, Any]:
     by_call = Q(forward_of__in=judgements) | Q(reverse_of__in=judgements)
     direct = Call.objects.filter(by_call).values("pk")
     needed = Call.objects.filter(by_call, needs__isnull=False).values("needs")
-    calls = Call.objects.filter(Q(pk__in=direct) | Q(pk__in=needed))
+    further = _further_readings(judgements).values("pk")
+    calls = Call.objects.filter(Q(pk__in=direct) | Q(pk__in=needed) | Q(pk__in=further))
     sums = calls.aggregate(
         cost=Sum(F("cost") + F("uncertain"), default=0),
         seconds=Sum("seconds", default=0.0),
@@ -172,6 +173,20 @@ def summarise_costs(judgements: QuerySet[Judgement]) -> dict[str, Any]:
         "cost_per_verdict": round(sums["cost"] / verdicts) if verdicts else None,
         "seconds_per_verdict": sums["seconds"] / verdicts if verdicts else None,
     }
+
+
+def _further_readings(judgements: QuerySet[Judgement]) -> QuerySet[Call]:
+    """Return the calls of judges that are asked several times for one verdict, but the first."""
+    several = judgements.filter(epoch__judge__readings__gt=1)
+    calls = Call.objects.filter(asker__in=several.values("epoch__asker"), subject__contains="~")
+    calls = calls.annotate(first=Substr("subject", 1, StrIndex("subject", Value("~")) - 1))
+    of_same = several.filter(
+        Q(forward__subject=OuterRef("first")) | Q(reverse__subject=OuterRef("first")),
+        run=OuterRef("run"),
+        sample=OuterRef("sample"),
+        epoch__asker=OuterRef("asker"),
+    )
+    return calls.filter(Exists(of_same))
 
 
 def _judgements_in(epoch: Epoch, arena: Arena) -> QuerySet[Judgement]:

@@ -179,7 +179,12 @@ def calls_for_item(spec: JudgeSpec, item: LabelItem) -> dict[str, str | None]:
     """Map the subject of each call that an item takes to the subject of the call it needs first."""
     note = subjects.of_item_note(item.pk or 0) if spec.rubric.note else None
     calls: dict[str, str | None] = {note: None} if note else {}
-    return calls | dict.fromkeys(_two_calls(spec, item), note)
+    subjects_of_all = (
+        subjects.of_reading(subject, number)
+        for subject in _two_calls(spec, item)
+        for number in range(1, spec.readings + 1)
+    )
+    return calls | dict.fromkeys(subjects_of_all, note)
 
 
 def _two_calls(spec: JudgeSpec, item: LabelItem) -> tuple[str, str]:

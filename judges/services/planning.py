@@ -537,7 +537,9 @@ def calls_for(
         note = subjects.of_note(prompt_id, criteria_suffix) if spec.rubric.note else None
         if note is not None:
             calls[note] = None
-        calls[subjects.of_responses(order, criteria_suffix)] = note
+        subject = subjects.of_responses(order, criteria_suffix)
+        for number in range(1, spec.readings + 1):
+            calls[subjects.of_reading(subject, number)] = note
     return calls
 
 

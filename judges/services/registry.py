@@ -59,6 +59,7 @@ class Switches:
     length_neutral: tell the judge that length earns nothing; None leaves it to the rubric.
     soft: record the probability of each outcome, where the endpoint returns it.
     examples: few-shot examples.
+    readings: how often each call is asked; together they are one verdict.
     """
 
     swap_policy: str = "abstain"
@@ -66,6 +67,7 @@ class Switches:
     length_neutral: bool | None = None
     soft: bool = False
     examples: tuple[Example, ...] = ()
+    readings: int = 1
 
 
 DEFAULT_SWITCHES = Switches()
@@ -94,6 +96,7 @@ def spec_of(judge: Judge) -> JudgeSpec:
         unpinned=judge.unpinned,
         length_neutral=judge.length_neutral,
         soft=judge.soft,
+        readings=judge.readings,
         examples=tuple(_example(facts) for facts in judge.examples),
         parents_family=judge.family if judge.family != family_of(judge.model) else "",
     )
@@ -148,6 +151,7 @@ def _typed(name: str, switches: Switches) -> JudgeSpec:
         unpinned=switches.unpinned,
         length_neutral=switches.length_neutral,
         soft=switches.soft,
+        readings=switches.readings,
         examples=switches.examples,
         parents_family=MergedModel.objects.family_of(model),
     )
@@ -178,6 +182,7 @@ def register_judge(*, spec: JudgeSpec) -> Epoch:
         order_policy=spec.swap_policy,
         length_neutral=spec.length_neutral,
         soft=spec.soft,
+        readings=spec.readings,
         examples=[_facts(example) for example in spec.examples],
         digest=spec.digest,
     )

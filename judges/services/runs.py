@@ -222,10 +222,15 @@ def write_calls(
 
     `needs` maps each subject to the subject whose reply it needs first, or to None. All calls share
     the run's nonce, so that requests begin alike and servers' caches hit; it is drawn after the
-    texts were written. Only a note, which a model writes, is asked for with another.
+    texts were written. Only a note, which a model writes, is asked for with another, and so is each
+    further reading: the same request would show no variation.
     """
+    nonces = {1: nonce}
 
     def draft(subject: str, needed: Call | None) -> Call:
+        target = subjects.read_subject(subject)
+        if target.reading not in nonces:
+            nonces[target.reading] = new_nonce()
         return Call(
             run=run,
             asker=epoch.asker,
@@ -234,7 +239,7 @@ def write_calls(
             endpoint=epoch.judge.endpoint,
             model=epoch.judge.model,
             needs=needed,
-            nonce=new_nonce() if subjects.read_subject(subject).is_note else nonce,
+            nonce=new_nonce() if target.is_note else nonces[target.reading],
             due_at=now,
             ring_after=now,
         )

@@ -4,6 +4,8 @@
 9,12,15       a list                                   note:7  the grading note of prompt 7
 item:3:12     a labelled item, its first answer first  item:3:1, item:3:note
 
+A judge that is asked several times has `~2` at the end of its second reading.
+
 Where the arena has its own criteria, `@` and a digest of them follow: a verdict under other
 criteria is another verdict.
 """
@@ -12,7 +14,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.db.models import CharField, F
@@ -51,6 +53,7 @@ class CallTarget:
     shown: tuple[int, ...] = ()
     prompt: int | None = None
     item: int | None = None
+    reading: int = 1
 
     @property
     def is_note(self) -> bool:
@@ -78,6 +81,15 @@ def of_item_note(item: int) -> str:
     return f"item:{item}:note"
 
 
+def of_reading(subject: str, number: int) -> str:
+    """Return the subject of a further reading; the first one has none of its own."""
+    return subject if number == 1 else f"{subject}~{number}"
+
+
+def first_reading(subject: str) -> str:
+    return subject.partition("~")[0]
+
+
 def key_of_pair(first: int, second: int) -> str:
     """Name two responses whatever their order."""
     return f"{min(first, second)},{max(first, second)}"
@@ -95,6 +107,9 @@ def key_of_item(item: int) -> str:
 
 def read_subject(subject: str) -> CallTarget:
     """Parse a subject; raises ValueError for one that this module did not write."""
+    subject, _, number = subject.partition("~")
+    if number:
+        return replace(read_subject(subject), reading=int(number))
     kind, _, rest = subject.partition("@")[0].partition(":")
     if kind == "note":
         return CallTarget(prompt=int(rest))

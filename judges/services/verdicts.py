@@ -13,11 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
+from statistics import fmean
 from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from arena.calls.models import Call
@@ -28,10 +29,11 @@ from arena.services.comparisons import VoteError
 from arena.services.runs import pause_asker
 from arena.services.voting import cast_vote
 from judges.core.calibration.panels import weigh
-from judges.models import Judgement, JuryVerdict, Mark, RunJudge
-from judges.services.subjects import read_subject
+from judges.models import Judgement, JuryVerdict, RunJudge
+from judges.services.subjects import first_reading, of_reading, read_subject
 
 State = Judgement.State
+READABLE = (State.VOTED, State.ABSTAINED)
 ROUNDING = 1e-9  # leads that are no more than rounding
 JuryState = JuryVerdict.State
 # If a call ends without a verdict, so does the judgement; of two states, the first one listed.
@@ -88,12 +90,59 @@ def decide(
         if call_state in states:
             return JudgementResult(state)
     if protocol == "direct":
-        left, right = _scores(_verdict(forward), _verdict(reverse))
-        if sides is None:
-            return JudgementResult(State.VOTED, score=left)
-        return JudgementResult(State.VOTED, outcome_of_lead(left - right, tolerance=ROUNDING))
+        return _compare_scores(*_scores(_verdict(forward), _verdict(reverse)), sides)
     assert sides is not None, "two answers are compared"
     return _combine_orders(_orient(forward, sides), _orient(reverse, sides), policy)
+
+
+def decide_readings(
+    pairs: Sequence[tuple[FinishedCall, FinishedCall]],
+    *,
+    protocol: str,
+    policy: str,
+    soft: bool,
+    sides: Sides | None,
+) -> JudgementResult:
+    """Return the one result of a judge that is asked several times.
+
+    More than half of the readings must be readable. Scores are averaged, and so are verdicts of a
+    soft judge and of one that averages the orders; else more than half of those must agree.
+    """
+    results = [decide(*pair, protocol=protocol, policy=policy, sides=sides) for pair in pairs]
+    if len(results) == 1:
+        return results[0]
+    read = [number for number, one in enumerate(results) if one.state in READABLE]
+    if 2 * len(read) <= len(results):
+        missing = Counter(one.state for one in results if one.state not in READABLE)
+        return JudgementResult(missing.most_common(1)[0][0])
+    if protocol == "direct":
+        scores = [_scores(*map(_verdict, pairs[number])) for number in read]
+        return _compare_scores(*(fmean(side) for side in zip(*scores, strict=True)), sides)
+    return _combine_readings([results[number] for number in read], policy, is_mean=soft)
+
+
+def _combine_readings(
+    read: Sequence[JudgementResult], policy: str, *, is_mean: bool
+) -> JudgementResult:
+    flipped = 2 * sum(one.flipped is True for one in read) > len(read)
+    voted = [one for one in read if one.state == State.VOTED]
+    if (is_mean or policy == "average") and 2 * len(voted) > len(read):
+        points = [(one.preference, PREFERENCES[one.outcome]) for one in voted]
+        mean = fmean(usual if exact is None else exact for exact, usual in points)
+        outcome = outcome_of_lead(mean - 0.5, tolerance=ROUNDING)
+        return JudgementResult(State.VOTED, outcome, mean, flipped=flipped)
+    state, outcome = majority([one.outcome for one in read], 1)
+    if state == JuryState.VOTED and outcome:
+        return JudgementResult(State.VOTED, outcome, flipped=flipped)
+    if policy == "tie":
+        return JudgementResult(State.VOTED, TIE, flipped=flipped)
+    return JudgementResult(State.ABSTAINED, flipped=flipped)
+
+
+def _compare_scores(left: float, right: float, sides: Sides | None) -> JudgementResult:
+    if sides is None:
+        return JudgementResult(State.VOTED, score=left)
+    return JudgementResult(State.VOTED, outcome_of_lead(left - right, tolerance=ROUNDING))
 
 
 def _scores(*verdicts: Mapping[str, Any]) -> list[float]:
@@ -216,7 +265,8 @@ LOCK_JUDGEMENT = """
         c.left_response_id, c.right_response_id, f.id = r.id,
         EXISTS (SELECT 1 FROM judges_juryverdict_judgements m
             JOIN judges_juryverdict v ON v.id = m.juryverdict_id AND v.state = 'waiting'
-            WHERE m.judgement_id = j.id)
+            WHERE m.judgement_id = j.id),
+        g.readings, g.soft, j.run_id, e.asker
     FROM judges_judgement j
     JOIN judges_epoch e ON e.id = j.epoch_id
     JOIN judges_judge g ON g.id = e.judge_id
@@ -258,7 +308,11 @@ CLOSE_RUN = """
 def settle_call(call: Call) -> None:
     """Settle every judgement that this call completes, and close the runs that are done."""
     now = timezone.now()
-    ready = sql.rows(READY, call.pk, call.pk)
+    first = call.pk
+    if (subject := first_reading(call.subject)) != call.subject:
+        same = Call.objects.filter(run=call.run_id, asker=call.asker, sample=call.sample)
+        first = same.values_list("pk", flat=True).get(subject=subject)
+    ready = sql.rows(READY, first, first)
     for judgement_id, _ in ready:
         settle(judgement_id=judgement_id, now=now)
     for run_id in {run for _, run in ready}:
@@ -310,13 +364,14 @@ def _settle(judgement_id: int, now: datetime) -> None:
     if judgement is None:
         return
     forward, reverse = judgement.forward, judgement.reverse
-    if not {forward.state, reverse.state}.isdisjoint(Call.GOING_ON):
+    pairs = [(forward, reverse), *_other_readings(judgement)]
+    if any(call.state in Call.GOING_ON for pair in pairs for call in pair):
         return
-    result = decide(
-        forward,
-        reverse,
+    result = decide_readings(
+        pairs,
         protocol=judgement.protocol,
         policy=judgement.swap_policy,
+        soft=bool(judgement.soft),
         sides=_sides(judgement),
     )
     facts = (result.state, result.outcome, result.preference, result.score, result.flipped)
@@ -344,6 +399,10 @@ class _LockedJudgement:
     right: int | None
     is_single: bool
     jury_waits: bool
+    readings: int
+    soft: bool
+    run: int
+    asker: str
 
 
 def _lock_judgement(judgement_id: int) -> _LockedJudgement | None:
@@ -353,6 +412,19 @@ def _lock_judgement(judgement_id: int) -> _LockedJudgement | None:
     if row is None:
         return None
     return _LockedJudgement(_finished_call(*row[:3]), _finished_call(*row[3:6]), *row[6:])
+
+
+def _other_readings(judgement: _LockedJudgement) -> list[tuple[FinishedCall, FinishedCall]]:
+    numbers = range(2, judgement.readings + 1)
+    firsts = (judgement.forward.subject, judgement.reverse.subject)
+    subjects = {of_reading(first, number) for number in numbers for first in firsts}
+    same = Call.objects.filter(run=judgement.run, asker=judgement.asker, sample=judgement.sample)
+    asked = same.filter(subject__in=subjects) if subjects else ()
+    calls = {call.subject: FinishedCall(call.state, call.subject, call.verdict) for call in asked}
+    return [
+        (calls[of_reading(firsts[0], number)], calls[of_reading(firsts[1], number)])
+        for number in numbers
+    ]
 
 
 def _finished_call(state: str, subject: str, verdict: str | None) -> FinishedCall:
@@ -520,66 +592,3 @@ def weighted(
     outcome, preference = weigh(own, list(outcomes.values()))
     assert outcome is not None, "a quorum has a verdict"
     return JuryState.VOTED, outcome, preference
-
-
-# -- Feedback on reasoning -------------------------------------------------------------------------
-
-
-class FeedbackError(Exception):
-    """Feedback that cannot be stored; the message is a sentence for the user."""
-
-
-@dataclass(frozen=True)
-class FeedbackShare:
-    """How often people agreed with one statement about a judge's reasoning, of `n` answers."""
-
-    kind: str
-    label: str
-    n: int
-    holds: int
-
-    @property
-    def share(self) -> float | None:
-        return self.holds / self.n if self.n else None
-
-
-@transaction.atomic
-def give_feedback(
-    *, judgement: Judgement, user: Any, kind: str, holds: bool, now: datetime
-) -> Mark:
-    """Store whether a judge's reasoning is coherent, suitable or critical.
-
-    A second answer of the same person replaces the first. Raises FeedbackError.
-    """
-    if kind not in Mark.Kind.values:
-        raise FeedbackError(f"{kind!r} is none of {', '.join(Mark.Kind.values)}.")
-    if judgement.state in Judgement.UNSETTLED:
-        raise FeedbackError("There is no reasoning yet: the judge has not answered.")
-    mark, _ = Mark.objects.update_or_create(
-        judgement=judgement, user=user, kind=kind, defaults={"holds": holds, "made_at": now}
-    )
-    return mark
-
-
-def count_feedback(
-    judge_ids: list[int], runs: QuerySet[Run]
-) -> dict[int, dict[str, tuple[int, int]]]:
-    """Map judge -> kind -> (answers, those that agree) in `runs`, in one query."""
-    rows = (
-        Mark.objects.filter(judgement__epoch__judge__in=judge_ids, judgement__run__in=runs)
-        .values_list("judgement__epoch__judge", "kind")
-        .annotate(n=Count("pk"), n_holds=Count("pk", filter=Q(holds=True)))
-        .order_by()
-    )
-    counts: dict[int, dict[str, tuple[int, int]]] = {}
-    for judge, kind, n, holds in rows:
-        counts.setdefault(judge, {})[kind] = (n, holds)
-    return counts
-
-
-def feedback_shares(counts: dict[str, tuple[int, int]]) -> list[FeedbackShare]:
-    """Turn one judge's counts into a row for each kind."""
-    return [
-        FeedbackShare(kind.value, str(kind.label), *counts.get(kind.value, (0, 0)))
-        for kind in Mark.Kind
-    ]

@@ -32,8 +32,9 @@ from arena.services.comparisons import VoteError, issue_pair, prompt_html, respo
 from arena.services.voting import BlockedError
 from arena.views import raters
 from judges.models import Epoch, Judgement, LabelItem, Mark
-from judges.services.subjects import read_subject
-from judges.services.verdicts import FeedbackError, give_feedback, orient_outcome
+from judges.services.feedback import FeedbackError, give_feedback
+from judges.services.subjects import of_reading, read_subject
+from judges.services.verdicts import orient_outcome
 from judges.views.judges import (
     check_steering,
     find_run,
@@ -259,7 +260,23 @@ def calls_of(judgement: Judgement) -> list[DisplayedCall]:
         reverse = display(judgement.reverse, sides)
         is_list = judgement.epoch.judge.protocol == "listwise"
         calls.append(replace(reverse, title="List reversed") if is_list else reverse)
+    for number in range(2, judgement.epoch.judge.readings + 1):
+        calls += [
+            replace(call, title=f"{call.title}, sample {number}")
+            for call in (display(call, sides) for call in _reading(judgement, number))
+        ]
     return calls
+
+
+def _reading(judgement: Judgement, number: int) -> list[Call]:
+    """Return the calls of a further reading, in the order of the first one's."""
+    firsts = dict.fromkeys((judgement.forward.subject, judgement.reverse.subject))
+    names = [of_reading(subject, number) for subject in firsts]
+    asked = Call.objects.filter(
+        run=judgement.run_id, asker=judgement.epoch.asker, sample=judgement.sample
+    )
+    calls = {call.subject: call for call in asked.filter(subject__in=names)}
+    return [calls[name] for name in names if name in calls]
 
 
 def _sides(judgement: Judgement) -> dict[int, str]:

@@ -24,13 +24,13 @@ from judges.models import (
 )
 from judges.reports import report_on_judge
 from judges.services.calibration import measure_labels
+from judges.services.feedback import give_feedback
 from judges.services.honeypots import make_honeypots
 from judges.services.label_runs import order_label_run
 from judges.services.registry import (
     begin_next_epoch,
     register_jury,
 )
-from judges.services.verdicts import give_feedback
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, prefers
 from tests.judges.helpers import (

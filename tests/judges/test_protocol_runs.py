@@ -6,20 +6,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from arena.calls.models import Call
 from arena.models import Arena, Vote
 from judges.core.rubric import load_rubric, rubric_slugs
 from judges.core.spec import JudgeSpec
-from judges.models import Judgement
+from judges.models import Epoch, Judgement
+from judges.services.calibration import summarise_costs
 from judges.services.label_runs import order_label_run, quote_label_run
 from judges.services.planning import OrderOptions, prepare_order
 from judges.services.quotes import probe_judges, quote_for
 from judges.services.registry import JudgeError, Switches, register_judge, spec_named
 from tests.factories import DOLLAR, make_arena
-from tests.judges.fake_server import Answer, FakeServer, Sent, completion
-from tests.judges.helpers import LOCAL, order, pair_row, store_labels, work_off
+from tests.judges.fake_server import (
+    Answer,
+    FakeServer,
+    Sent,
+    answers_in,
+    completion,
+    is_probe,
+    nonce_of,
+)
+from tests.judges.helpers import LOCAL, order, page_text, pair_row, store_labels, work_off
 
 pytestmark = pytest.mark.django_db
 
@@ -45,6 +56,73 @@ def test_a_direct_assessment_is_bought_once_per_answer() -> None:
     assert run.judgements.count() == 18
     assert Call.objects.count() == 12
     assert set(Call.objects.values_list("requests", flat=True)) <= {1, 2}
+
+
+def answers_by_sample(*wins: str) -> Answer:
+    """For each sample, told by its nonce, the answer with this sign wins; none is unreadable."""
+    nonces: list[str] = []
+
+    def answer(body: dict[str, Any]) -> Sent:
+        if is_probe(body):
+            return completion("Yes.")
+        nonce = nonce_of(body)
+        if nonce not in nonces:
+            nonces.append(nonce)
+        sign = wins[nonces.index(nonce)]
+        first, _ = answers_in(body)
+        verdict = ("A" if sign in first else "B") if sign else "or not"
+        return completion(f"Reasons.\nVERDICT-{nonce}: {verdict}")
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("wins", "outcome"),
+    [(("-0 of", "-1 of", "-0 of"), "-0 of"), (("-1 of", "", "-1 of"), "-1 of"), (("", "", ""), "")],
+)
+def test_several_samples_of_a_judge_are_one_vote(
+    local: FakeServer, staff: Client, wins: tuple[str, ...], outcome: str
+) -> None:
+    local.otherwise = answers_by_sample(*wins)
+    arena = make_arena(2, 4)
+    run = work_off(order(arena, LOCAL, per_pair=4, switches=Switches(readings=3)))
+    assert (run.state, run.votes_wanted) == ("done", 4)
+    assert Call.objects.count() == 4 * 2 * 3
+    assert Judgement.objects.count() == 4
+    judge = Epoch.objects.get().judge
+    assert (judge.readings, str(judge).endswith("+samples3")) == (3, True)
+    votes = Vote.objects.select_related("comparison__left_response")
+    assert votes.count() == run.votes_done == (4 if outcome else 0)
+    for vote in votes:
+        assert vote.outcome == (
+            "left" if outcome in vote.comparison.left_response.text else "right"
+        )
+    costs = summarise_costs(Judgement.objects.all())
+    assert (costs["calls"], costs["cost"]) == (24, sum(call.cost for call in Call.objects.all()))
+    assert not Judgement.objects.filter(state="waiting").exists()
+    address = reverse("judge_verdict", args=[arena.slug, run.pk, run.judgements.first().pk])
+    page = page_text(staff, address)
+    assert page.count(", sample 3") == 2
+    work_off(order(make_arena(2, 2), LOCAL, per_pair=2))
+    assert Epoch.objects.count() == 2  # the judge that is asked once is another one
+
+
+def test_samples_are_quoted_and_count_for_scores_and_labels(tmp_path: Path) -> None:
+    arena = make_arena(2, 4)
+    spec = spec_named("scripted@score-1-4", Switches(readings=3))
+    plan = prepare_order(arena=arena, specs=[spec], options=OrderOptions(4))
+    assert sum(one.calls for one in quote_for(plan).judges) == 4 * 2 * 3
+    work_off(order(arena, "scripted@score-1-4", per_pair=4, switches=Switches(readings=3)))
+    assert Call.objects.count() == 24
+    labels = store_labels(tmp_path, [pair_row(i) for i in range(3)])
+    pairwise_spec = spec_named("scripted", Switches(readings=2))
+    assert quote_label_run(spec=pairwise_spec, items=list(labels.items.all())).judges[0].calls == 12
+    epoch = register_judge(spec=pairwise_spec)
+    work_off(
+        order_label_run(epoch=epoch, items=list(labels.items.all()), cap=None, now=timezone.now())
+    )
+    assert epoch.judgements.count() == 3
+    assert not epoch.judgements.filter(state="waiting").exists()
 
 
 def test_the_better_score_wins_and_equal_scores_tie() -> None:

@@ -19,6 +19,45 @@ def test_the_digest_is_stable() -> None:
     assert len(SPEC.digest) == 64
 
 
+# The digests of judges that are registered somewhere: another one would be asked everything anew.
+KEPT = {
+    "additive": "fd24287c5d3cc091",
+    "additive-points": "69a0817b6dd82d77",
+    "checklist": "4a2f0cf868ce7ea3",
+    "listwise": "00c27706dbad99bf",
+    "pairwise": "854fbb74caddaae0",
+    "pairwise-note": "eddbbacca02ec66e",
+    "pairwise-reference": "b92cfe0646db53c1",
+    "prometheus-absolute": "8131929936a0b5e8",
+    "prometheus-absolute-reference": "b738ffb98809d9b5",
+    "prometheus-relative": "fe5de24eab32364b",
+    "prometheus-relative-reference": "bfcd7a2f2e477958",
+    "score-1-4": "218e15489322477e",
+}
+
+
+@pytest.mark.parametrize("slug", KEPT)
+def test_registered_judges_keep_their_digests(slug: str) -> None:
+    assert replace(SPEC, rubric=load_rubric(slug)).digest[:16] == KEPT[slug]
+
+
+@pytest.mark.parametrize(
+    ("option", "digest"),
+    [
+        ({"soft": True}, "f27ad9e5005df65f"),
+        ({"swap_policy": "average"}, "dc35092801eb4a45"),
+    ],
+)
+def test_options_keep_their_digests(option: dict[str, Any], digest: str) -> None:
+    assert replace(SPEC, **option).digest[:16] == digest
+
+
+@pytest.mark.parametrize(("slug", "readings"), [("pairwise", 0), ("pairwise", 10), ("listwise", 3)])
+def test_how_often_a_judge_may_be_asked(slug: str, readings: int) -> None:
+    with pytest.raises(SpecError, match="asked"):
+        replace(SPEC, rubric=load_rubric(slug), readings=readings)
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -28,6 +67,7 @@ def test_the_digest_is_stable() -> None:
         replace(SPEC, swap_policy="average"),
         replace(SPEC, length_neutral=False),
         replace(SPEC, soft=True),
+        replace(SPEC, readings=3),
         SHOWN,
         *(
             replace(SPEC, rubric=replace(PAIRWISE, **change))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from arena.calls.models import Call
-from judges.services.verdicts import JudgementResult, Sides, decide
+from judges.services.verdicts import JudgementResult, Sides, decide, decide_readings
 
 SIDES = Sides(left=5, right=9)
 
@@ -138,3 +138,65 @@ def test_expected_scores_decide_where_both_are_known(left: Call, right: Call, ou
 def test_a_single_answer_gets_its_expected_score() -> None:
     one = scored(3, 3.47)
     assert decide(one, one, protocol="direct", policy="abstain", sides=None).score == 3.47
+
+
+# -- Several readings ------------------------------------------------------------------------------
+
+ORDERS = {
+    "L": ("left", "right"),
+    "R": ("right", "left"),
+    "T": ("tie", "tie"),
+    "F": ("left", "left"),
+}
+
+
+def readings(
+    seen: str, policy: str = "abstain", *, soft: bool = False, protocol: str = "pairwise"
+) -> JudgementResult:
+    """`seen` has a letter for each reading: left, right, tie, flipped, or X for unreadable."""
+    pairs = []
+    for letter in seen:
+        if letter == "X":
+            pairs.append((call("5,9", state="unreadable"), call("9,5", state="done")))
+        else:
+            forward, reverse = ORDERS[letter]
+            pairs.append((call("5,9~2", said(forward)), call("9,5~2", said(reverse))))
+    return decide_readings(pairs, protocol=protocol, policy=policy, soft=soft, sides=SIDES)
+
+
+@pytest.mark.parametrize(
+    ("seen", "policy", "soft", "result"),
+    [
+        ("L", "abstain", False, ("voted", "left", None)),
+        ("LLR", "abstain", False, ("voted", "left", None)),
+        ("RTR", "abstain", False, ("voted", "right", None)),
+        ("TTL", "abstain", False, ("voted", "tie", None)),
+        ("LRT", "abstain", False, ("abstained", "", None)),
+        ("LRT", "tie", False, ("voted", "tie", None)),
+        ("LLF", "abstain", False, ("voted", "left", None)),
+        ("LFF", "abstain", False, ("abstained", "", None)),
+        ("LR", "abstain", False, ("abstained", "", None)),
+        ("LLX", "abstain", False, ("voted", "left", None)),
+        ("LRX", "abstain", False, ("abstained", "", None)),
+        ("LXX", "abstain", False, ("unreadable", "", None)),
+        ("XXX", "tie", False, ("unreadable", "", None)),
+        ("LLR", "abstain", True, ("voted", "left", 2 / 3)),
+        ("LFF", "abstain", True, ("abstained", "", None)),
+        ("LLR", "average", False, ("voted", "left", 2 / 3)),
+        ("LRT", "average", False, ("voted", "tie", 0.5)),
+    ],
+)
+def test_readings_settle_one_verdict(
+    seen: str, policy: str, soft: bool, result: tuple[str, str, float | None]
+) -> None:
+    found = readings(seen, policy, soft=soft)
+    assert (found.state, found.outcome, found.preference) == (*result[:2], pytest.approx(result[2]))
+
+
+def test_scores_of_several_readings_are_averaged() -> None:
+    scores = [(4, 3), (2, 3), (4, 3)]
+    pairs = [(call("5", {"score": one}), call("9", {"score": two})) for one, two in scores]
+    options: dict[str, Any] = {"protocol": "direct", "policy": "abstain", "soft": False}
+    assert decide_readings(pairs, sides=SIDES, **options) == JudgementResult("voted", "left")
+    lone = decide_readings(pairs, sides=None, **options)
+    assert lone.score == pytest.approx(10 / 3)
