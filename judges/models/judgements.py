@@ -2,8 +2,8 @@
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models import Exists, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Now, StrIndex, Substr
 
 from arena import outcomes
 from arena.models import Call, Comparison, Run
@@ -58,6 +58,19 @@ class JudgementQuerySet(models.QuerySet["Judgement"]):
     def of_call(self, call_id: int) -> "JudgementQuerySet":
         """The judgements that use a call: one for a pair, many where it scores a single answer."""
         return self.filter(Q(forward=call_id) | Q(reverse=call_id))
+
+    def further_calls(self) -> QuerySet[Call]:
+        """The calls of judges that are asked several times for one verdict, but the first ones."""
+        several = self.filter(epoch__judge__readings__gt=1)
+        calls = Call.objects.filter(asker__in=several.values("epoch__asker"), subject__contains="~")
+        of_same = several.filter(
+            Q(forward__subject=OuterRef("first")) | Q(reverse__subject=OuterRef("first")),
+            run=OuterRef("run"),
+            sample=OuterRef("sample"),
+            epoch__asker=OuterRef("asker"),
+        )
+        first = Substr("subject", 1, StrIndex("subject", Value("~")) - 1)
+        return calls.annotate(first=first).filter(Exists(of_same))
 
     def with_texts(self) -> "JudgementQuerySet":
         """With everything needed to make or to show the calls, in one query."""

@@ -25,8 +25,8 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, Exists, F, Max, OuterRef, Q, QuerySet, Sum, Value
-from django.db.models.functions import Length, StrIndex, Substr
+from django.db.models import Count, F, Max, Q, Sum
+from django.db.models.functions import Length
 
 from arena.calls.models import Call
 from arena.models import Arena, Comparison, Response, Vote
@@ -48,6 +48,7 @@ from judges.models import (
     LabelItem,
     LabelSet,
 )
+from judges.models.judgements import JudgementQuerySet
 from judges.services.planning import families_in
 from judges.services.registry import JudgeError
 from judges.services.subjects import ids_of, key_of_pair, read_subject
@@ -119,7 +120,7 @@ def measure_arena(*, epoch: Epoch, arena: Arena, now: datetime) -> Calibration:
 def _report(
     calibrate: Callable[..., PairReport | ScoreReport],
     items: Sequence[Any],
-    judgements: QuerySet[Judgement],
+    judgements: JudgementQuerySet,
 ) -> dict[str, Any]:
     if not items:
         raise JudgeError(NOTHING_SETTLED)
@@ -151,7 +152,7 @@ def _store(
 # -- Costs -----------------------------------------------------------------------------------------
 
 
-def summarise_costs(judgements: QuerySet[Judgement]) -> dict[str, Any]:
+def summarise_costs(judgements: JudgementQuerySet) -> dict[str, Any]:
     """Return what judgements cost, grading notes included, and how long their calls took.
 
     In nano-dollars and seconds; the figures per verdict are None without any verdict. A call that
@@ -160,7 +161,7 @@ def summarise_costs(judgements: QuerySet[Judgement]) -> dict[str, Any]:
     by_call = Q(forward_of__in=judgements) | Q(reverse_of__in=judgements)
     direct = Call.objects.filter(by_call).values("pk")
     needed = Call.objects.filter(by_call, needs__isnull=False).values("needs")
-    further = _further_readings(judgements).values("pk")
+    further = judgements.further_calls().values("pk")
     calls = Call.objects.filter(Q(pk__in=direct) | Q(pk__in=needed) | Q(pk__in=further))
     sums = calls.aggregate(
         cost=Sum(F("cost") + F("uncertain"), default=0),
@@ -175,21 +176,7 @@ def summarise_costs(judgements: QuerySet[Judgement]) -> dict[str, Any]:
     }
 
 
-def _further_readings(judgements: QuerySet[Judgement]) -> QuerySet[Call]:
-    """Return the calls of judges that are asked several times for one verdict, but the first."""
-    several = judgements.filter(epoch__judge__readings__gt=1)
-    calls = Call.objects.filter(asker__in=several.values("epoch__asker"), subject__contains="~")
-    calls = calls.annotate(first=Substr("subject", 1, StrIndex("subject", Value("~")) - 1))
-    of_same = several.filter(
-        Q(forward__subject=OuterRef("first")) | Q(reverse__subject=OuterRef("first")),
-        run=OuterRef("run"),
-        sample=OuterRef("sample"),
-        epoch__asker=OuterRef("asker"),
-    )
-    return calls.filter(Exists(of_same))
-
-
-def _judgements_in(epoch: Epoch, arena: Arena) -> QuerySet[Judgement]:
+def _judgements_in(epoch: Epoch, arena: Arena) -> JudgementQuerySet:
     """Return a judge's judgements in an arena; for a jury, those of its members."""
     asked = Judgement.objects.filter(comparison__arena=arena, sample=0)
     if epoch.judge.is_jury:
@@ -271,7 +258,7 @@ def _panel(epoch: Epoch, items: Sequence[PairItem], arena: Arena) -> dict[str, A
     return report.to_json() | found | {"fitted_until": fitted_until}
 
 
-def _cost_per_pair(judgements: QuerySet[Judgement]) -> float:
+def _cost_per_pair(judgements: JudgementQuerySet) -> float:
     settled = judgements.exclude(state__in=Judgement.UNSETTLED)
     return float(summarise_costs(settled)["cost"]) / max(1, settled.count())
 
