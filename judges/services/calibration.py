@@ -155,14 +155,13 @@ def _store(
 def summarise_costs(judgements: JudgementQuerySet) -> dict[str, Any]:
     """Return what judgements cost, grading notes included, and how long their calls took.
 
-    In nano-dollars and seconds; the figures per verdict are None without any verdict. A call that
-    several judgements share counts once.
+    In nano-dollars and seconds; None per verdict where there is none. A shared call counts once.
     """
     by_call = Q(forward_of__in=judgements) | Q(reverse_of__in=judgements)
     direct = Call.objects.filter(by_call).values("pk")
     needed = Call.objects.filter(by_call, needs__isnull=False).values("needs")
-    further = judgements.further_calls().values("pk")
-    calls = Call.objects.filter(Q(pk__in=direct) | Q(pk__in=needed) | Q(pk__in=further))
+    several = Q(pk__in=judgements.further_calls().values("pk"))
+    calls = Call.objects.filter(Q(pk__in=direct) | Q(pk__in=needed) | several)
     sums = calls.aggregate(
         cost=Sum(F("cost") + F("uncertain"), default=0),
         seconds=Sum("seconds", default=0.0),

@@ -1,0 +1,156 @@
+"""Each command of docs/operating.md works as it is written there, in a throwaway home."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.core.management import get_commands, load_command_class
+
+from tests.environment import REPOSITORY
+from tests.ops.running import PATIENCE, manage, migrated_database, settings_for
+
+PAGE = (REPOSITORY / "docs" / "operating.md").read_text(encoding="utf-8")
+BLOCKS = [line.strip() for line in re.findall(r"^ {4,}(?! |\d\.).+$", PAGE, re.MULTILINE)]
+PYTHON = ".venv/bin/python manage.py "
+COMMANDS = [line.removeprefix(PYTHON) for line in BLOCKS if line.startswith(PYTHON)]
+ALERTS = "\n".join(re.findall(r"^    (- alert: .+|  expr: .+)$", PAGE, re.MULTILINE))
+INLINE = re.findall(r"`((?:docker compose|make|caddy) [^`]+)`", PAGE)
+COMPOSE = yaml.safe_load((REPOSITORY / "compose.yaml").read_text(encoding="utf-8"))
+COMPOSED = [
+    shlex.split(line)[2:] for line in (*BLOCKS, *INLINE) if line.startswith("docker compose ")
+]
+# Where a command needs a machine of its own: what is looked at instead.
+NOT_RUN = {
+    "make": "a test of its own starts it: here its target must exist",
+    "docker compose": "there is no Docker where tests run: services and commands must exist",
+    "- alert:": "a rule for Prometheus: its figure must be one that the site publishes",
+    "expr:": "as above",
+}
+SITE = """
+from tests.factories import make_arena, make_person, make_team, make_vote
+arena, rater = make_arena(slug="page", team=make_team(name="Page")), make_person()
+a, b, _ = arena.candidates.order_by("pk")
+for prompt in arena.prompts.all():
+    make_vote(arena, a, b, "left", prompt, rater)
+    make_vote(arena, a, b, "right", prompt, make_person())
+print(arena.team.slug, rater.pk)
+"""
+ENVIRONMENT = {
+    "RINGSIDE_BACKUP_PASSPHRASE": "correct horse battery staple",
+    "MODEL_ENDPOINTS": json.dumps({"local": {"provider": "openai", "base_url": "http://[::1]:9"}}),
+}
+
+
+def test_every_line_is_run_or_says_why_not() -> None:
+    left_out = [line for line in BLOCKS if not line.startswith((PYTHON, *NOT_RUN))]
+    assert not left_out
+    assert len(COMMANDS) >= 12
+
+
+@pytest.mark.slow
+@pytest.mark.services
+def test_each_command_works_as_it_is_written(tmp_path: Path, new_database: Any) -> None:
+    """In the page's order: what one writes, the next ones read."""
+    home, empty = tmp_path / "home", tmp_path / "empty"
+    home.mkdir()
+    empty.mkdir()
+    shutil.copy(migrated_database(), home)
+    site = manage("shell", "--command", SITE, home=home)
+    assert site.returncode == 0, site.stderr
+    team, rater = site.stdout.split()[-2:]
+    meant = {
+        "postgres://ringside:PASSWORD@HOST/ringside": new_database(),
+        "ENDPOINT MODEL": "local small",
+        "/backups": str(tmp_path),
+        "TEAM": team,
+        "SLUG": "page",
+        "4711": rater,
+    }
+    failed = []
+    for line in COMMANDS:
+        command = line
+        for written, value in meant.items():
+            command = command.replace(written, value)
+        words = shlex.split(command)
+        # "Leave the database empty, and restore": that is another machine.
+        machine = empty if words[0] == "restore" and "--check" not in words else home
+        done = subprocess.run(
+            [sys.executable, "manage.py", *words],
+            cwd=REPOSITORY,
+            env=settings_for(machine, **ENVIRONMENT),
+            input="yes\n",
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        if done.returncode:
+            failed.append(f"{line}: {done.stdout[-500:]}{done.stderr[-500:]}")
+    assert not failed, "\n".join(failed)
+    # The machine that was restored is whole.
+    assert manage("verify_log", home=empty).returncode == 0
+
+
+def test_make_has_the_targets() -> None:
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    named = {line.split()[1] for line in (*BLOCKS, *INLINE) if line.startswith("make ")}
+    assert named
+    assert named <= targets
+
+
+@pytest.mark.parametrize("words", COMPOSED, ids=" ".join)
+def test_compose_has_the_services_and_the_commands(words: list[str]) -> None:
+    verb, *rest = words
+    options = {word for word in rest if word.startswith("--")}
+    named = [word for word in rest if not word.startswith("--")]
+    if verb == "up":
+        assert (options, named) == ({"--build", "--detach"}, [])
+        return
+    assert verb in ("logs", "run")
+    assert options <= {"--rm"}
+    service = COMPOSE["services"][named[0]]
+    if verb == "run":
+        assert service["entrypoint"] == ["python", "manage.py"]
+        assert named[1] == "COMMAND" or named[1] in get_commands()
+
+
+def test_what_compose_starts_exists() -> None:
+    managed = [
+        service["command"]
+        for service in COMPOSE["services"].values()
+        if service.get("command", [])[:2] == ["python", "manage.py"]
+    ]
+    assert managed
+    for _, _, name, *arguments in managed:
+        command = load_command_class(get_commands()[name], name)
+        command.create_parser("manage.py", name).parse_args(arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("caddy"), reason="needs Caddy")
+def test_caddy_accepts_its_file(tmp_path: Path) -> None:
+    names = {"SITE": "arena.example.org", "HOME": str(tmp_path)}
+    caddy = ["caddy", "validate", "--adapter", "caddyfile", "--config", "Caddyfile"]
+    done = subprocess.run(
+        caddy, cwd=REPOSITORY, env=os.environ | names, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.django_db
+def test_the_alerts_watch_figures_that_there_are(client: Any, settings: Any) -> None:
+    settings.METRICS_TOKEN = "figures"
+    page = client.get("/metrics", headers={"Authorization": "Bearer figures"}).text
+    rules = yaml.safe_load(ALERTS)
+    assert len(rules) == PAGE.count("- alert:")
+    for rule in rules:
+        assert f"# TYPE {rule['expr'].split()[0]} " in page
