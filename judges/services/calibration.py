@@ -160,9 +160,8 @@ def summarise_costs(judgements: JudgementQuerySet) -> dict[str, Any]:
     by_call = Q(forward_of__in=judgements) | Q(reverse_of__in=judgements)
     direct = Call.objects.filter(by_call).values("pk")
     needed = Call.objects.filter(by_call, needs__isnull=False).values("needs")
-    several = Q(pk__in=judgements.further_calls().values("pk"))
-    calls = Call.objects.filter(Q(pk__in=direct) | Q(pk__in=needed) | several)
-    sums = calls.aggregate(
+    further = Q(pk__in=judgements.further_calls().values("pk"))
+    sums = Call.objects.filter(Q(pk__in=direct) | Q(pk__in=needed) | further).aggregate(
         cost=Sum(F("cost") + F("uncertain"), default=0),
         seconds=Sum("seconds", default=0.0),
         calls=Count("pk"),
