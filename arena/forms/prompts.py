@@ -84,7 +84,7 @@ class UploadForm(forms.Form):
         file = self.cleaned_data.get("file")
         if pasted and file:
             raise forms.ValidationError(BOTH)
-        if not pasted and not file and not self.errors:
+        if not pasted and not file and not self.data.get("kept") and not self.errors:
             raise forms.ValidationError(NOTHING)
         return self.cleaned_data
 
@@ -101,6 +101,7 @@ class AddPromptsForm(UploadForm):
         max_length=length_limit(Prompt, "category"),
         help_text="The leaderboard can be filtered by category.",
     )
+    kept = forms.CharField(required=False, widget=forms.HiddenInput)
     field_order = ["pasted", "file", "category", "atomic"]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -21,6 +21,7 @@ from arena.files.tables import Problem
 from arena.models import Arena, Call, Comparison, Prompt, Response
 from arena.models.arenas import clean_field, subject_of
 from arena.services import audit
+from arena.services.candidate_checks import variables_of
 from arena.services.locks import lock_arena, retry_on_deadlock
 from arena.services.pairs import reason_to_keep, sync_pairs
 from arena.services.responses import UploadReport
@@ -40,6 +41,13 @@ IN_USE = (
 DUPLICATE = "Prompt {id} already has the same text."
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
+
+
+def new_variables(arena: Arena, rows: Iterable[PromptRow]) -> list[str]:
+    """Return the variables in `rows` that no active prompt of the arena has, in their order."""
+    names = dict.fromkeys(name for row in rows for name in row.variables)
+    known = variables_of(arena) if names else set()
+    return [name for name in names if name not in known]
 
 
 class PromptError(ServiceError):

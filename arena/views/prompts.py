@@ -1,6 +1,6 @@
 """The pages of an arena's prompts (list, add, edit, archive) and uploads of answers to them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import wraps
@@ -41,6 +41,7 @@ from arena.views.arena_context import (
 )
 
 MAX_FORM_BYTES = AT_MOST_BYTES + 2_000_000  # a file and the fields around it
+MOST_UNASKED = 3  # new variables; more are hardly meant, but the columns of another tool's file
 MAX_DRAINED_BYTES = 64_000_000
 CHUNK = 1 << 16
 View = Callable[..., HttpResponse]
@@ -144,7 +145,6 @@ def upload_answers(request: HttpRequest, context: ArenaContext, pk: int) -> Http
             except CandidateError as error:
                 add_service_error(form, error)
             else:
-                notices = table.notices
                 if report.written and not report.problems:
                     form = UploadAnswersForm()
     return render_in_context(
@@ -202,20 +202,28 @@ def _filtered(arena: Arena, form: FilterForm) -> QuerySet[Prompt]:
 def add_prompts(request: HttpRequest, context: ArenaContext) -> HttpResponse:
     """Add pasted or uploaded prompts, and report the outcome of each row."""
     form = AddPromptsForm()
-    report, notices = None, None
+    report, notices, unasked = None, None, list[str]()
     if request.method == "POST":
         form = AddPromptsForm(request.POST, request.FILES)
         if form.is_valid():
             fields = form.cleaned_data
             try:
-                if data := form.file_bytes():
+                data, kept = form.file_bytes(), fields["kept"]
+                if kept and not data and not fields["pasted"].strip():
+                    _, data = uploads.kept_upload(arena=context.arena, key=kept, by=context.actor)
+                if data:
                     table = read_table(data, columns=PROMPTS)
                 else:
                     table = parse_pasted(fields["pasted"])
+                unasked = prompts.new_variables(context.arena, table.rows)
             except FileError as error:
                 form.add_error("file" if fields["file"] else "pasted", str(error))
+            except uploads.UploadError as error:
+                add_service_error(form, error)
             else:
-                category = fields["category"]
+                category, notices = fields["category"], table.notices
+                if len(unasked) > MOST_UNASKED and request.POST.get("do") != "confirm":
+                    return _ask_about_variables(request, context, fields, data, unasked)
                 report = prompts.upsert_prompts(
                     arena=context.arena,
                     rows=[replace(row, category=row.category or category) for row in table.rows],
@@ -234,6 +242,23 @@ def add_prompts(request: HttpRequest, context: ArenaContext) -> HttpResponse:
         form=form,
         report=report,
         notices=notices,
+    )
+
+
+def _ask_about_variables(
+    request: HttpRequest,
+    context: ArenaContext,
+    fields: dict[str, Any],
+    data: bytes,
+    names: Sequence[str],
+) -> HttpResponse:
+    """Keep the file and ask whether so many of its columns are meant as variables."""
+    key = uploads.keep_upload(arena=context.arena, name="prompts", data=data, by=context.actor)
+    form = AddPromptsForm(
+        initial={"kept": key, "category": fields["category"], "atomic": fields["atomic"]}
+    )
+    return render_in_context(
+        request, context, "manage/add_prompts.html", tab="prompts", form=form, new_variables=names
     )
 
 

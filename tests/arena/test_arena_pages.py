@@ -372,6 +372,28 @@ def test_prompts_are_uploaded_as_excel_saves_them(owner: Client, arena: Arena) -
     assert "is empty" in page
 
 
+def test_more_than_three_new_variables_are_asked_about(owner: Client, arena: Arena) -> None:
+    text = "id,text,one,two,three,four\nx1,Fine?,1,2,3,4\n"
+    data = {"file": SimpleUploadedFile("prompts.csv", text.encode()), "category": "new"}
+    page = owner.post(address(arena, "add_prompts"), data).content.decode()
+    assert "4 columns of this file would become variables" in page
+    assert "one, two, three, four" in page
+    assert not arena.prompts.filter(external_id="x1").exists()
+    kept = re.findall(r'name="kept" value="([^"]+)"', page)[0]
+    assert 'value="new"' in page
+    confirmed = {"kept": kept, "category": "new", "do": "confirm"}
+    assert "1 added." in owner.post(address(arena, "add_prompts"), confirmed).content.decode()
+    made = arena.prompts.get(external_id="x1")
+    assert (set(made.variables), made.category) == ({"one", "two", "three", "four"}, "new")
+    # They are known now, so nobody is asked again.
+    file = SimpleUploadedFile("prompts.csv", text.replace("x1,Fine", "x2,Well").encode())
+    page = owner.post(address(arena, "add_prompts"), {"file": file}).content.decode()
+    assert "1 added." in page
+    other = owner.post(address(arena, "add_prompts"), confirmed | {"kept": "forged"}).text
+    assert "no longer here" in other
+    assert arena.prompts.filter(external_id__startswith="x").count() == 2
+
+
 def test_all_rows_or_none(owner: Client, arena: Arena) -> None:
     file = SimpleUploadedFile("prompts.csv", b"id,text\nx1,Fine?\nx2,\n")
     data = {"file": file, "atomic": "on"}
