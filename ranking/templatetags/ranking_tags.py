@@ -2,6 +2,7 @@
 
 from functools import cache
 from typing import Any
+from urllib.parse import urlencode
 
 from django import template
 from django.conf import settings
@@ -15,9 +16,10 @@ register = template.Library()
 
 
 @register.simple_tag
-def absolute(name: str, *path: Any) -> str:
-    """The absolute URL of a page, for use on other sites."""
-    return f"{settings.SITE_URL}{reverse(name, args=path)}"
+def absolute(name: str, *path: Any, **query: Any) -> str:
+    """The absolute URL of a page, for use on other sites; without the empty ones of `query`."""
+    parameters = urlencode({name: value for name, value in query.items() if value})
+    return f"{settings.SITE_URL}{reverse(name, args=path)}{'?' if parameters else ''}{parameters}"
 
 
 # -- Formulas: LaTeX in the template, MathML in the page -------------------------------------------

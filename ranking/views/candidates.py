@@ -25,6 +25,7 @@ from ranking.http_cache import send_template
 from ranking.models import Raters, Standing
 from ranking.reasons import count_reasons
 from ranking.record import VoteFilters
+from ranking.views.embeds import describe_standing
 from ranking.views.history import candidate_chart
 
 
@@ -48,6 +49,7 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
     context = {
         "arena": arena,
         "candidate": shown,
+        "description": f"{shown} in {arena.name}: {describe_standing(charted)}.",
         # In pairs: a template would take a parameter named "items" for the method.
         "parameters": list(shown.parameters.items()),
         "for_its_team": for_its_team,
@@ -135,6 +137,7 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
     context = {
         "arena": arena,
         "comparison": shown,
+        "title": f"{shown.left} vs. {shown.right}",
         "prompt": prompt_html(shown.prompt) if shown.prompt and shown.prompt.text else "",
         "sides": [
             {

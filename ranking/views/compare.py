@@ -97,6 +97,7 @@ def _compare(
 ) -> dict[str, Any]:
     pairs = read_pairs(board)
     context = {
+        "title": f"{a.candidate} vs. {b.candidate}",
         "a": a,
         "b": b,
         "confidence": f"{100 * snapshot.settings['confidence']:g} %",

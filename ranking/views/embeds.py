@@ -101,7 +101,7 @@ def badge(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
 def make_badge(board: PublishedBoard, candidate: Candidate) -> Badge:
     rows = (row for row in board.standings if row.candidate_id == candidate.pk)
     standing, collecting = next(rows, None), wording.collecting(board.snapshot, {})
-    spoken, message = _spoken(standing), badge_message(standing)
+    spoken, message = describe_standing(standing), badge_message(standing)
     if collecting:
         spoken = message = collecting.headline.rstrip(".").lower()
     title = f"{candidate} in {board.arena.name}: {spoken}"
@@ -131,7 +131,11 @@ def badge_message(standing: Standing | None) -> str:
     return f"#{_ranks(standing, '–')}, {standing.score:.0f}{certainty}"
 
 
-def _spoken(standing: Standing | None) -> str:
+def describe_standing(standing: Standing | None) -> str:
+    """For screen readers and search engines: the possible ranks, the score, and its interval."""
+    collecting = wording.collecting(standing.snapshot, {}) if standing else None
+    if collecting:
+        return collecting.headline.rstrip(".").lower()
     if standing is None or standing.rank is None:
         return _unranked(standing)
     if standing.score is None:

@@ -24,12 +24,23 @@ from arena.actors import ANONYMOUS
 from arena.calls.providers.base import EndpointStoppedError
 from arena.calls.servers import known_models, probe_endpoint
 from arena.endpoints import UnknownEndpointError
-from arena.models import Arena, Team
+from arena.models import Arena, Candidate, Team
 from ranking.health import check_health, registry, setup_steps
 
 BEARER = "Bearer "
 RETRY_AFTER = "5"  # seconds
 TEAMS_LISTED = 200
+INDEXED = (
+    "board",
+    "categories",
+    "price",
+    "compare",
+    "history",
+    "side_by_side",
+    "entries",
+    "methodology",
+)
+MOST_ADDRESSES = 50_000  # of a sitemap: https://www.sitemaps.org/protocol.html
 
 
 def require_operator(request: HttpRequest) -> None:
@@ -118,11 +129,16 @@ def robots(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def sitemap(request: HttpRequest) -> HttpResponse:
-    """The home page and the leaderboards that everybody finds there."""
+    """The home page, and the leaderboards that everybody finds there with their candidates."""
     pages = [reverse("index")]
-    for slug in Arena.objects.listed_for(ANONYMOUS).order_by("pk").values_list("slug", flat=True):
-        pages += [reverse(name, args=[slug]) for name in ("board", "methodology")]
-    context = {"addresses": [f"{settings.SITE_URL}{page}" for page in pages]}
+    arenas = Arena.objects.listed_for(ANONYMOUS).order_by("pk")
+    for slug in arenas.values_list("slug", flat=True):
+        pages += [reverse(name, args=[slug]) for name in INDEXED]
+    candidates = Candidate.objects.revealed().filter(arena__in=arenas).order_by("pk")
+    named = candidates.values_list("arena__slug", "pk")[:MOST_ADDRESSES]
+    pages += [reverse("candidate", args=[slug, pk]) for slug, pk in named]
+    addresses = [f"{settings.SITE_URL}{page}" for page in pages[:MOST_ADDRESSES]]
+    context = {"addresses": addresses}
     content = render_to_string("ranking/sitemap.xml", context)
     return HttpResponse(content, content_type="application/xml")
 

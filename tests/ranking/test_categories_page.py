@@ -73,13 +73,46 @@ def test_a_leaderboard_describes_itself(client: Client, arena: Arena, settings: 
     assert said.endswith("24 blind votes.")
 
 
+def test_every_public_page_describes_itself(client: Client, arena: Arena, settings: Any) -> None:
+    settings.SITE_URL = "https://arena.example"
+    first, second = arena.candidates.order_by("pk")[:2]
+    Arena.objects.update(name='<b>"Tea" & more</b>')
+    first.name = '<i>"one"</i>'
+    first.save()
+    key = arena.comparisons.filter(votes__isnull=False).first().key
+    leads = f"candidates/{first.pk}/", f"comparisons/{key}/", f"compare/?a={first.pk}&b={second.pk}"
+    views = "", "methodology/", "categories/", "price/", "compare/", "history/", "side-by-side/"
+    pages = [f"/a/support/{path}" for path in (*views, "entries/", "exports/", *leads)]
+    for address in ["/", *pages]:
+        page = client.get(address).text
+        head = page[: page.index("</head>")]
+        url = f"https://arena.example{address}".replace("&", "&amp;")
+        assert f'<link rel="canonical" href="{url}">' in head, address
+        assert f'<meta property="og:url" content="{url}">' in head
+        assert '<meta name="twitter:card" content="summary' in head
+        (title,), (said,) = (
+            re.findall(pattern, head)
+            for pattern in ("<title>([^<]+)</title>", '<meta name="description" content="([^"]+)">')
+        )
+        assert "Ringside" in title
+        assert len(said) > 30, said
+        assert f'<meta property="og:description" content="{said}">' in head
+        assert "<b>" not in head, address
+        assert "<i>" not in head, address
+    candidate = client.get(f"/a/support/candidates/{first.pk}/").text
+    assert 'content="&lt;i&gt;&quot;one&quot;&lt;/i&gt; in &lt;b&gt;' in candidate
+
+
 def test_the_sitemap_lists_what_everybody_finds(
     client: Client, arena: Arena, settings: Any
 ) -> None:
     settings.SITE_URL = "https://arena.example"
-    make_arena(slug="hidden", visibility="unlisted")
+    make_arena(2, slug="hidden", visibility="unlisted")
     sitemap = client.get("/sitemap.xml")
+    for path in ("history/", f"candidates/{arena.candidates.first().pk}/"):
+        assert f"<loc>https://arena.example/a/support/{path}</loc>" in sitemap.text
     assert sitemap["Content-Type"] == "application/xml"
     assert "<loc>https://arena.example/a/support/</loc>" in sitemap.text
     assert "hidden" not in sitemap.text
+    assert sitemap.text.count("/candidates/") == arena.candidates.count()
     assert "Sitemap: https://arena.example/sitemap.xml" in client.get("/robots.txt").text
