@@ -90,6 +90,10 @@ def api() -> int:
     return on_fresh_database("measure_api")
 
 
+def imports() -> int:
+    return on_fresh_database("measure_imports")
+
+
 PARTS: dict[str, Callable[[], int]] = {
     "votes": votes,
     "ballot": ballot,
@@ -99,6 +103,7 @@ PARTS: dict[str, Callable[[], int]] = {
     "boards": boards,
     "judging": judging,
     "api": api,
+    "imports": imports,
 }
 
 

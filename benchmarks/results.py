@@ -21,6 +21,7 @@ TITLES = {
     "boards": "Leaderboards",
     "judging": "Judging",
     "api": "The API",
+    "imports": "Imports",
 }
 
 
