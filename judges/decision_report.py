@@ -424,6 +424,34 @@ def decision_context(
     }
 
 
+@dataclass(frozen=True)
+class NextStep:
+    """A link, or a button that makes the candidate in focus the baseline."""
+
+    label: str
+    url: str
+    makes_baseline: bool = False
+
+
+def choose_next_step(
+    context: Mapping[str, Any], can_submit: bool, can_order: bool
+) -> NextStep | None:
+    """The one thing to do next; None where nothing is left to do."""
+    slug, focus, difference = context["arena"].slug, context["focus"], context["difference"]
+    if difference.is_decided and difference.lead is Lead.BEHIND:
+        return NextStep("Read what it lost", "#lost")
+    if focus.is_retired or context["baseline"].is_retired:
+        return None
+    if difference.is_decided:
+        url = reverse("decision", args=[context["team"].slug, slug])
+        return NextStep(f"Make {focus.name} the baseline", url, True) if can_submit else None
+    if can_order and context["counts_judges"]:
+        prompts = reverse("manage_prompts", args=[slug])
+        url = context["order_url"]
+        return NextStep("Start a judge run", url) if url else NextStep("Add prompts", prompts)
+    return NextStep("Vote", reverse("vote", args=[slug]))
+
+
 def _choose_focus(candidates: DecisionCandidates, board: DifferenceBoard) -> NamedCandidate | None:
     """The newest active candidate with votes against the baseline, or else with any: a draft
     has no results yet."""

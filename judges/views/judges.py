@@ -1,8 +1,9 @@
 """Pages of judges, what all pages of judge runs share, and the decision page."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from datetime import datetime
+from functools import lru_cache, wraps
 from typing import Any
 from urllib.parse import urlencode
 
@@ -21,20 +22,26 @@ from arena.models import Arena, Candidate, Rater, Run, Team, Vote
 from arena.views.teams import find_team, for_team
 from judges.core.rubric import Rubric, RubricError, load_rubric
 from judges.core.spec import JudgeSpec
-from judges.decision_report import DecisionQuery, decision_context
+from judges.decision_report import DecisionQuery, choose_next_step, decision_context
 from judges.forms import BaselineForm
 from judges.models import Calibration, Epoch, Judge, Judgement, LabelSet
 from judges.reports import EpochReport, JudgeStanding, RunReport, list_standings, report_on_judge
-from judges.services.decisions import choose_baseline, name_for
+from judges.services.decisions import choose_baseline, compare_family, name_for
 from judges.services.planning import runs_of_judges
 from judges.services.registry import spec_of
 from judges.services.runs import can_steer
 from judges.services.trust import problems_of, trust_profile
 from judges.wording import HONEYPOTS
 from ranking.board_data import RankCorrelation, rank_correlation, scores_of_raters
+from ranking.checks import replay
+from ranking.comparison import load_difference_boards
+from ranking.models import Snapshot
+from ranking.reasons import count_reasons
 from ranking.stats.bradley_terry import NotConvergedError
+from ranking.views.charts import ShareAt, sequence_chart
 
 View = Callable[..., HttpResponse]
+MOST_FAULTS = 6  # of a candidate, on the decision page
 MEMBERS_ONLY = (
     "Judge runs cost money, so only members of the arena’s team and the site’s administrators can "
     "start and control them here."
@@ -499,10 +506,13 @@ def decision(request: HttpRequest, team: Team, arena: str) -> HttpResponse:
     if request.method == "POST":
         return _choose_baseline(request, team, in_arena)
     context = decision_context(team, in_arena, DecisionQuery.of(request.GET.dict()))
+    context |= _page_context(context)
     can_submit = actor.is_operator or bool(vars(in_arena)["team_submits"])
     # Members may start judge runs in their own arenas only, wherever they may submit.
     is_own = can_submit and in_arena.team_id == team.pk
-    context |= {"can_submit": can_submit, "can_order": is_own, "can_manage": is_own}
+    context |= {"can_submit": can_submit, "can_order": is_own}
+    if context.get("focus"):
+        context["next_step"] = choose_next_step(context, can_submit, is_own)
     return render(request, "judges/decision.html", context)
 
 
@@ -519,3 +529,44 @@ def _choose_baseline(request: HttpRequest, team: Team, arena: Arena) -> HttpResp
     else:
         messages.error(request, "Choose a candidate as the baseline.")
     return redirect("decision", team.slug, arena.slug)
+
+
+@lru_cache(maxsize=256)
+def _read_checks(
+    snapshot: int, published_at: datetime, family: tuple[int, ...], focus: int, baseline: int
+) -> tuple[ShareAt, ...]:
+    """How the difference stood at every check so far, where it had an interval.
+
+    Remembered, because a snapshot never changes; `published_at` tells it from one of another
+    database. Nothing is known once the snapshot has been replaced.
+    """
+    found = Snapshot.objects.select_related("board__arena").filter(pk=snapshot)
+    board = next(iter(load_difference_boards(found).values()), None)
+    if board is None:
+        return ()
+    checks = []
+    for then in replay(board, focus, baseline):
+        difference = compare_family(then, family, baseline, forecast=False)[focus]
+        wins, low, high = difference.wins, difference.wins_low, difference.wins_high
+        if wins is not None and low is not None and high is not None:
+            checks.append(ShareAt(difference.between, wins, low, high, difference.is_decided))
+    return tuple(checks)
+
+
+def _page_context(context: Mapping[str, Any]) -> dict[str, Any]:
+    """What the page shows beyond `decision_context`: the checks so far, and the reasons given."""
+    board, focus, baseline = context["board"], context.get("focus"), context.get("baseline")
+    if board is None or focus is None or baseline is None:
+        return {}
+    family = tuple(context["candidates"].family())
+    snapshot = board.snapshot
+    checks = _read_checks(snapshot.pk, snapshot.published_at, family, focus.pk, baseline.pk)
+    reasons = [] if context["counts_judges"] else count_reasons(context["arena"])
+    faults = [
+        reason
+        for reason in reasons
+        if (reason.candidate, reason.category) == (focus.pk, context["query"].category)
+        and not reason.is_strength
+    ]
+    faults.sort(key=lambda reason: -reason.named)
+    return {"sequence": sequence_chart(checks), "faults": faults[:MOST_FAULTS]}

@@ -72,6 +72,13 @@ def count_by_prompt(votes: VoteQuerySet) -> VoteCounts:
     return _count(votes, by_rater=False)
 
 
+def count_by_rater(votes: VoteQuerySet) -> VoteCounts:
+    """Count the votes by rater, over all prompts; merged."""
+    counts = _count(votes, by_rater=True)
+    counts.keys[:, 0] = 0
+    return counts.merged()
+
+
 def _count(votes: VoteQuerySet, by_rater: bool) -> VoteCounts:
     alone = F("rater") if by_rater else Case(When(comparison__prompt=None, then=F("rater")))
     points = Cast(Floor(F("preference") * Value(float(UNIT))), BigIntegerField())

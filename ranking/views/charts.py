@@ -333,6 +333,70 @@ def _series_text(series: Series) -> str:
     return f"{series.label}: from {known[0]:.0f} to {known[-1]:.0f}."
 
 
+# -- A confidence sequence as votes came in --------------------------------------------------------
+
+PERCENTS = (0, 25, 50, 75, 100)
+MOST_VOTE_TICKS = 5
+
+
+@dataclass(frozen=True)
+class ShareAt:
+    """A share of preferences with its interval, from 0 to 1, after so many votes."""
+
+    votes: int
+    share: float
+    low: float
+    high: float
+    is_decided: bool
+
+
+@dataclass(frozen=True)
+class SequenceChart:
+    """`decided`: the votes after which the result was first conclusive, and the place of that in
+    percent from the left; None if it never was."""
+
+    line: str
+    band: str
+    rows: list[LineTick]
+    columns: list[LineTick]
+    decided: tuple[int, str] | None
+    says: str
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def sequence_chart(checks: Sequence[ShareAt]) -> SequenceChart | None:
+    """Lay out shares over votes; None for fewer than two checks."""
+    if len(checks) < 2:
+        return None
+    first, last = checks[0].votes, checks[-1].votes
+    reach = max(last - first, 1)
+
+    def x(votes: float) -> float:
+        return (votes - first) / reach
+
+    def points(ends: Sequence[tuple[int, float]]) -> str:
+        return " ".join(f"{WIDTH * x(n):.1f},{HEIGHT * (1 - share):.1f}" for n, share in ends)
+
+    upper = [(check.votes, check.high) for check in checks]
+    lower = [(check.votes, check.low) for check in reversed(checks)]
+    step = next((step for step in STEPS if reach / step <= MOST_VOTE_TICKS), reach)
+    decided = next((check.votes for check in checks if check.is_decided), None)
+    end = checks[-1]
+    return SequenceChart(
+        line=points([(check.votes, check.share) for check in checks]),
+        band=points([*upper, *lower]),
+        rows=[LineTick(f"{HEIGHT * (1 - p / 100):g}", f"{p}%", False) for p in PERCENTS],
+        columns=[
+            LineTick(f"{100 * x(n):.2f}%", f"{n:,}", i % 2 == 1)
+            for i, n in enumerate(range(-(-first // step) * step, last + 1, step))
+        ],
+        decided=None if decided is None else (decided, f"{100 * x(decided):.2f}%"),
+        says=f"After {first:,} votes the interval is {checks[0].low:.0%} to {checks[0].high:.0%}, "
+        f"after {last:,} it is {end.low:.0%} to {end.high:.0%}.",
+    )
+
+
 # -- Scores against a price or a time --------------------------------------------------------------
 
 LAPTOP, PHONE = 960, 300  # px of the plot's width, for which labels are placed

@@ -11,11 +11,16 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.actors import CLI
-from arena.models import Arena, Role, Run, Team
+from arena.models import Arena, Reason, Role, Run, Team
 from arena.services.comparisons import cancel_people_run
 from judges.models import Baseline
 from judges.services.decisions import write_decisions
+from ranking.board_data import BoardQuery
+from ranking.checks import CHECKS, fit_board, replay
+from ranking.comparison import read_difference_boards
 from ranking.models import Snapshot
+from ranking.services.cluster_tallies import count_by_prompt, count_by_rater
+from ranking.services.evidence import load_tallies
 from tests.arena.rest import member_of
 from tests.factories import make_arena, make_vote
 from tests.judges.helpers import (
@@ -167,7 +172,7 @@ def test_open_differences_show_votes_needed_and_judge_cost(team: Team) -> None:
     client, url = join(team), decision_url(team, arena)
     page = page_text(client, url)
     assert "more votes." in page.partition("</h1>")[0]
-    assert "No judge prices yet" in page
+    assert "With LLM judges: no price yet" in page
     run = order(arena, "scripted:scripted-1")
     page = page_text(client, url)
     assert "<strong>free</strong>" in page
@@ -175,7 +180,7 @@ def test_open_differences_show_votes_needed_and_judge_cost(team: Team) -> None:
     page = page_text(client, url)
     assert "$0.0200 per vote" in page
     Run.objects.filter(pk=run.pk).update(votes_done=0, expected_cost=None)
-    assert "No judge prices yet" in page_text(client, url)
+    assert "With LLM judges: no price yet" in page_text(client, url)
 
 
 @pytest.mark.usefixtures("careful_scripts")
@@ -296,12 +301,13 @@ def test_candidates_cost_no_queries(team: Team, raters: str, said: str) -> None:
         publish(arena)
         newest = candidates_of(arena)[1]
         url = decision_url(team, arena, candidate=newest.pk, raters=raters)
+        page_text(client, url)  # remembers the earlier checks of this snapshot
         with CaptureQueriesContext(connection) as found:
             page = page_text(client, url)
         assert page.count('data-label="Status"') == n - 1
         assert said in page
         counted.append(len(found))
-    assert counted[1] <= counted[0] <= 12
+    assert counted[1] <= counted[0] <= 14
 
 
 def make_more(arena: Arena, team: Team, n: int) -> None:
@@ -351,12 +357,78 @@ def test_before_the_first_vote_there_is_a_way_on(team: Team) -> None:
     arena = make_arena(2, 6, team=team)
     publish(arena)
     page = page_text(join(team), decision_url(team, arena))
-    for name in ("vote", "manage_arena"):
-        assert f'href="{reverse(name, args=[arena.slug])}"' in page
-    assert "Start a judge run</a>" in page
-    assert reverse("manage_arena", args=[arena.slug]) not in page_text(
-        join(team, Role.VIEWER), decision_url(team, arena)
-    )
+    assert f'href="{reverse("vote", args=[arena.slug])}">Vote</a>' in page
+    assert page.count('class="judge-buttons"') == 1
+
+
+def test_one_next_step_follows_from_the_result(
+    team: Team, clear_lead: Arena, judge_votes: Any
+) -> None:
+    url, (old, new) = decision_url(team, clear_lead), candidates_of(clear_lead)
+    step, member = "Make candidate-1 the baseline</button>", join(team)
+    assert step in page_text(member, url)
+    assert step not in page_text(join(team, Role.VIEWER), url)
+    lost = decision_url(team, clear_lead, candidate=old.pk, baseline=new.pk)
+    assert 'href="#lost">Read what it lost</a>' in page_text(member, lost)
+    page = member.post(url, {"candidate": new.pk}, follow=True).content.decode()
+    assert "Baseline changed to candidate-1." in page
+
+
+# -- As votes came in ------------------------------------------------------------------------------
+
+
+def test_chart_ends_with_the_verdict_and_marks_when_it_became_conclusive(
+    team: Team, clear_lead: Arena
+) -> None:
+    viewer, (old, new) = member_of(team, "viewer"), candidates_of(clear_lead)
+    page = page_text(viewer.client, decision_url(team, clear_lead))
+    assert page.count('class="judge-buttons"') <= 1
+    assert page.count("<dt>") == 4
+    said = viewer.get(f"arenas/{clear_lead.slug}/decision/").json()
+    board = read_difference_boards(clear_lead, BoardQuery()).chosen
+    assert board is not None
+    then = [b.difference(new.pk, old.pk) for b in replay(board, new.pk, old.pk)]
+    assert 10 < len(then) <= CHECKS
+    assert (then[-1].wins, then[-1].wins_low) == (said["wins"], said["wins_low"])
+    first = next(difference.between for difference in then if difference.is_decided)
+    assert f"First conclusive after {first} votes" in page
+    assert not then[0].is_decided
+
+
+def test_replayed_board_of_all_votes_is_the_published_one(clear_lead: Arena) -> None:
+    old, new = candidates_of(clear_lead)
+    board = read_difference_boards(clear_lead, BoardQuery()).chosen
+    assert board is not None
+    snapshot = board.snapshot
+    votes = clear_lead.votes.order_by("pk")
+    evidence = load_tallies(clear_lead).evidence(snapshot.board)
+    again = fit_board(snapshot, evidence, count_by_prompt(votes.all()), count_by_rater(votes.all()))
+    ours, published = again.difference(new.pk, old.pk), board.difference(new.pk, old.pk)
+    assert ours.wins == pytest.approx(published.wins, abs=1e-6)
+    assert ours.wins_low == pytest.approx(published.wins_low, abs=1e-4)
+    assert ours.between == published.between
+
+
+def test_open_result_has_no_mark(team: Team) -> None:
+    arena = team_arena(team, (0.0, 0.1))
+    publish(arena)
+    page = page_text(join(team), decision_url(team, arena))
+    assert "As votes came in" in page
+    assert "decision-moment" not in page
+
+
+def test_reasons_against_the_candidate_are_shown(team: Team, clear_lead: Arena) -> None:
+    old, new = candidates_of(clear_lead)
+    client, url = join(team), decision_url(team, clear_lead)
+    assert "named these faults" not in page_text(client, url)
+    fault = clear_lead.faults.splitlines()[0]
+    vote = make_vote(clear_lead, new, old, "right", clear_lead.prompts.all()[0])
+    Reason.objects.create(vote=vote, side="left", tag=fault)
+    page = page_text(client, url)
+    assert "named these faults of candidate-1" in page
+    assert f"{fault}" in page.partition('id="lost"')[2]
+    other = decision_url(team, clear_lead, candidate=old.pk, baseline=new.pk)
+    assert "named these faults" not in page_text(client, other)
 
 
 # -- Votes of scripts ------------------------------------------------------------------------------
