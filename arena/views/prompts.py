@@ -208,20 +208,18 @@ def add_prompts(request: HttpRequest, context: ArenaContext) -> HttpResponse:
         if form.is_valid():
             fields = form.cleaned_data
             try:
-                data, kept = form.file_bytes(), fields["kept"]
-                if kept and not data and not fields["pasted"].strip():
-                    _, data = uploads.kept_upload(arena=context.arena, key=kept, by=context.actor)
-                if data:
-                    table = read_table(data, columns=PROMPTS)
-                else:
-                    table = parse_pasted(fields["pasted"])
+                data = _file_of(context, form)
+                pasted = fields["pasted"]
+                table = read_table(data, columns=PROMPTS) if data else parse_pasted(pasted)
                 unasked = prompts.new_variables(context.arena, table.rows)
             except FileError as error:
+                if fields["file"] and (previewed := _preview_instead(request, context, data)):
+                    return previewed
                 form.add_error("file" if fields["file"] else "pasted", str(error))
             except uploads.UploadError as error:
                 add_service_error(form, error)
             else:
-                category, notices = fields["category"], table.notices
+                category = fields["category"]
                 if len(unasked) > MOST_UNASKED and request.POST.get("do") != "confirm":
                     return _ask_about_variables(request, context, fields, data, unasked)
                 report = prompts.upsert_prompts(
@@ -243,6 +241,26 @@ def add_prompts(request: HttpRequest, context: ArenaContext) -> HttpResponse:
         report=report,
         notices=notices,
     )
+
+
+def _file_of(context: ArenaContext, form: AddPromptsForm) -> bytes:
+    """Return the file that was chosen now, or kept; b'' for pasted text. Raises UploadError."""
+    data, kept = form.file_bytes(), form.cleaned_data["kept"]
+    if kept and not data and not form.cleaned_data["pasted"].strip():
+        _, data = uploads.kept_upload(arena=context.arena, key=kept, by=context.actor)
+    return data
+
+
+def _preview_instead(
+    request: HttpRequest, context: ArenaContext, data: bytes
+) -> HttpResponse | None:
+    """Show what a file of another tool would bring; None if it is no such file."""
+    fields = {"format": "auto", "skip_bad": False}
+    try:
+        shown = _preview(context, request.FILES["file"].name or "", data, fields)
+    except uploads.UploadError:
+        return None
+    return render_in_context(request, context, "manage/import.html", tab="prompts", **shown)
 
 
 def _ask_about_variables(
@@ -370,9 +388,23 @@ def _imported_or_previewed(
             if one.added and not one.known:
                 added[one.kind] = added.get(one.kind, 0) + one.added
         return {"form": ImportForm(), "report": report, "added": added}
+    return _preview(context, name, data, fields, columns, key)
+
+
+def _preview(
+    context: ArenaContext,
+    name: str,
+    data: bytes,
+    fields: dict[str, Any],
+    columns: dict[str, str] | None = None,
+    key: str = "",
+) -> dict[str, Any]:
+    """Return what the page shows of a file that is not imported yet. Raises UploadError."""
+    arena, skip_bad = context.arena, fields["skip_bad"]
+    upload = uploads.Upload(name, data, fields["format"] or "auto", columns or {}, skip_bad)
     preview = uploads.preview_upload(arena=arena, upload=upload)
     key = key or uploads.keep_upload(arena=arena, name=name, data=data, by=context.actor)
-    initial = {"kept": key, "format": preview.files[0].format_name, "skip_bad": fields["skip_bad"]}
+    initial = {"kept": key, "format": preview.files[0].format_name, "skip_bad": skip_bad}
     return {
         "form": ImportForm(initial=initial, preview=preview),
         "preview": preview,

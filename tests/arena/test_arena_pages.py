@@ -394,6 +394,20 @@ def test_more_than_three_new_variables_are_asked_about(owner: Client, arena: Are
     assert arena.prompts.filter(external_id__startswith="x").count() == 2
 
 
+def test_a_file_of_another_tool_is_previewed_where_prompts_are_added(
+    owner: Client, arena: Arena
+) -> None:
+    text = "question_id,model_a,model_b,winner,judge,tstamp\nq1,x,y,model_a,ann,1700000000\n"
+    data = {"file": SimpleUploadedFile("anything.csv", text.encode())}
+    page = owner.post(address(arena, "add_prompts"), data).content.decode()
+    assert "What this file would bring" in page
+    assert "1 votes." in page
+    assert not arena.votes.exists()
+    kept = re.findall(r'name="kept" value="([^"]+)"', page)[0]
+    data = {"kept": kept, "format": "lmarena", "do": "import"}
+    assert "1 votes added" in owner.post(address(arena, "import_file"), data).content.decode()
+
+
 def test_all_rows_or_none(owner: Client, arena: Arena) -> None:
     file = SimpleUploadedFile("prompts.csv", b"id,text\nx1,Fine?\nx2,\n")
     data = {"file": file, "atomic": "on"}
