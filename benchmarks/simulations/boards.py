@@ -53,8 +53,10 @@ def simulate_leader(design: Design, n_repeats: int, seed: int) -> dict[str, floa
     rows = []
     for rng in _generators(n_repeats, seed):
         votes = draw(design, rng)
-        fit = Sandwich(jackknifed=True).fit(*votes.dependence().groupings)
-        best = [bool((_ranks(fit, sure)[1] == 1).any()) for sure in (True, False)]
+        groups = votes.dependence()
+        fit = Sandwich(jackknifed=True).fit(*groups.groupings)
+        named = not groups.n_raters  # a result for these raters only has no clear number one
+        best = [named and bool((_ranks(fit, sure)[1] == 1).any()) for sure in (True, False)]
         rows.append([*best, _ranks_hold(fit, votes, simultaneous=True)])
     wrong, marginal, simultaneous = np.mean(rows, axis=0)
     return {
@@ -75,7 +77,7 @@ def simulate_crowd(design: Design, n_repeats: int, seed: int) -> dict[str, float
         votes = draw(design, rng)
         groups = votes.dependence()
         fit = Sandwich(jackknifed=True).fit(*groups.groupings)
-        if groups.n_raters or fit.reason_:
+        if fit.reason_ or (groups.n_raters and not design.these_raters):
             continue
         model = Bootstrap(CROWD_RESAMPLES, random_state=_seed(rng)).fit(fit.strongest_, fit)
         rows.append(np.where(groups.measurable, _holds(model, votes.truth), np.nan))

@@ -1,6 +1,6 @@
 """Designs of simulated boards, which generate votes and know the true ratings.
 
-A vote on a pair is a tie with probability `TIES`; otherwise its probability is logistic in the gap
+A vote on a pair is a tie with probability `ties`; otherwise its probability is logistic in the gap
 between the two strengths plus effects: of the prompt and pair, or of each candidate on the prompt;
 and of each rater's taste for each candidate.
 Such votes do not follow Bradley-Terry with the generating strengths, so the truth is not these
@@ -9,7 +9,7 @@ each pair, by Gauss-Hermite quadrature over the distribution of effects.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.intervals import RATER_SHARE, Dependence
+from ranking.stats.pairing import pair_weights
+from ranking.stats.sandwich import Sandwich
 from ranking.tallies import CappedRaters, VoteCounts, dependence
 
 Floats = NDArray[np.float64]
@@ -27,6 +29,8 @@ Ints = NDArray[np.int64]
 TIES = 0.25
 EFFECT = 1.0  # standard deviation of effects, natural log-odds; a gap of 1 is odds of 2.7 to 1
 NODES = 60  # of the quadrature
+PUBLISHED = 100  # votes between two publications of the weights of pairs
+TARGET_ERROR = 25.0  # Elo, as of a new arena's board
 
 
 @dataclass(frozen=True)
@@ -35,10 +39,12 @@ class Design:
 
     `effect`: "none", "unit" (of prompt and pair) or "prompt" (of candidate and prompt); `cluster`:
     "vote", "unit" or "prompt"; `popular`: how often each candidate is shown, relative to others;
-    `these_prompts`: the truth is about the drawn prompts only, not about all similar prompts.
+    `these_prompts`, `these_raters`: the truth is about those drawn, not about all similar ones.
     `n_raters`: 0 if raters do not matter; `taste`: standard deviation of their tastes; `largest`:
     the share of votes by one of them; `zipf`: prompts get votes by Zipf's law; `known`: whether
-    prompts are known; `soft`: verdicts are the win probability itself.
+    prompts are known; `soft`: verdicts are the win probability itself; `ties`: their share;
+    `adaptive`: pairs are drawn by the weights that the product publishes; `opposed`: each rater's
+    taste is the reverse of another's, so that equal candidates are equal to these raters.
     """
 
     name: str
@@ -49,6 +55,7 @@ class Design:
     popular: tuple[float, ...]
     n_votes: int = 1200
     these_prompts: bool = False
+    these_raters: bool = False
     n_raters: int = 0
     taste: float = 0.0
     prompt_effect: float = EFFECT
@@ -56,6 +63,9 @@ class Design:
     zipf: bool = False
     known: bool = True
     soft: bool = False
+    ties: float = TIES
+    adaptive: bool = False
+    opposed: bool = False
 
     @cached_property
     def strength(self) -> Floats:
@@ -81,17 +91,24 @@ class Design:
 
     @cached_property
     def truth(self) -> Floats:
-        """(K,) Elo: the fit to infinitely many votes on infinitely many prompts."""
-        of_prompts = {"none": 0.0, "unit": EFFECT, "prompt": 2**0.5 * self.prompt_effect}
-        spread = math.hypot(of_prompts[self.effect], 2**0.5 * self.taste)
-        node, share = np.polynomial.hermite_e.hermegauss(NODES)
-        wins = sigmoid(self.gap[:, None] + spread * node) @ share / share.sum()
-        return self.fitted_to(wins)
+        """(K,) Elo: the fit to infinitely many votes by all raters on infinitely many prompts."""
+        return self.fitted_to(self.wins(self.gap, 2**0.5 * self.taste))
 
-    def fitted_to(self, wins: Floats) -> Floats:
-        """(K,) Elo, given the (P,) probabilities that the first wins a vote that is not a tie."""
-        score = TIES / 2 + (1 - TIES) * wins
-        votes = Battles.from_arrays(*self.pairs, score, self.chance)
+    def wins(self, gap: Floats, tastes: float = 0.0) -> Floats:
+        """The shares won at these gaps by all prompts, and by tastes that deviate so much."""
+        of_prompts = {"none": 0.0, "unit": EFFECT, "prompt": 2**0.5 * self.prompt_effect}
+        node, share = np.polynomial.hermite_e.hermegauss(NODES)
+        spread = math.hypot(of_prompts[self.effect], tastes)
+        wins: Floats = sigmoid(gap[..., None] + spread * node) @ share / share.sum()
+        return wins
+
+    def fitted_to(self, wins: Floats, shown: Floats | None = None) -> Floats:
+        """(K,) Elo, given the (P,) probabilities that the first wins a vote that is not a tie.
+
+        ``shown``: (P,) how often the pairs were drawn, if not as designed.
+        """
+        score = self.ties / 2 + (1 - self.ties) * wins
+        votes = Battles.from_arrays(*self.pairs, score, self.chance if shown is None else shown)
         return BradleyTerry().fit(votes).ratings_
 
 
@@ -143,19 +160,47 @@ def draw(design: Design, rng: np.random.Generator) -> Drawn:
         often = 1 / np.arange(1, design.n_prompts + 1)
         prompt = rng.choice(design.n_prompts, design.n_votes, p=often / often.sum())
     odds = design.gap + _effects(design, rng)  # (prompts, P)
-    felt, rater = odds[prompt, pair], None
-    if design.n_raters:
-        rater, liked = _tastes(design, rng)
-        felt = felt + liked[rater, pair]
-    score = sigmoid(felt)
-    if not design.soft:
-        score = (rng.random(design.n_votes) < score).astype(np.float64)
-    score[rng.random(design.n_votes) < TIES] = 0.5
+    rater, liked = _tastes(design, rng) if design.n_raters else (None, np.zeros((1, len(odds.T))))
+    by = np.zeros_like(prompt) if rater is None else rater
+    chance, is_tie = rng.random(design.n_votes), rng.random(design.n_votes) < design.ties
     cluster = {"vote": None, "unit": prompt * len(design.gap) + pair, "prompt": prompt}
-    left, right = (side[pair] for side in design.pairs)
-    truth = design.fitted_to(sigmoid(odds).mean(axis=0)) if design.these_prompts else design.truth
-    by = cluster[design.cluster] if design.known else None
-    return Drawn(left, right, score, by, truth, rater)
+    known = cluster[design.cluster] if design.known else None
+
+    def voted() -> Drawn:
+        score = sigmoid(odds[prompt, pair] + liked[by, pair])
+        if not design.soft:
+            score = (chance < score).astype(np.float64)
+        left, right = (side[pair] for side in design.pairs)
+        return Drawn(left, right, np.where(is_tie, 0.5, score), known, design.truth, rater)
+
+    if design.adaptive:
+        for n in range(PUBLISHED, design.n_votes, PUBLISHED):
+            more = min(PUBLISHED, design.n_votes - n)
+            weights = _weights(voted().first(n))[design.pairs]
+            pair[n : n + more] = rng.choice(len(weights), more, p=weights / weights.sum())
+    return replace(voted(), truth=_truth(design, odds, liked, pair))
+
+
+def _truth(design: Design, odds: Floats, liked: Floats, pair: Ints) -> Floats:
+    """(K,) Elo: what this board's votes would say if there were infinitely many of them."""
+    if design.these_prompts:
+        return design.fitted_to(sigmoid(odds).mean(axis=0))
+    if design.these_raters:
+        return design.fitted_to(design.wins(design.gap + liked).mean(axis=0))
+    if design.adaptive:
+        shown = np.bincount(pair, minlength=len(design.gap)).astype(np.float64)
+        return design.fitted_to(design.wins(design.gap, 2**0.5 * design.taste), shown)
+    return design.truth
+
+
+def _weights(votes: Drawn) -> Floats:
+    """(K, K) the weights that the product publishes after these votes, as `pair_weights` has it."""
+    battles = votes.battles(clustered=False)
+    shown = np.zeros((len(votes.truth),) * 2)
+    np.add.at(shown, (battles.first, battles.second), battles.count)
+    fit = Sandwich(jackknifed=True).fit(*votes.dependence().groupings)
+    theta, wins = fit.model_.theta_, battles.wins()
+    return pair_weights(theta, fit.covariance_, shown + shown.T, TARGET_ERROR, wins)
 
 
 def _tastes(design: Design, rng: np.random.Generator) -> tuple[Ints, Floats]:
@@ -164,6 +209,8 @@ def _tastes(design: Design, rng: np.random.Generator) -> tuple[Ints, Floats]:
     share[0] = design.largest or share[0]
     rater = rng.choice(design.n_raters, design.n_votes, p=share / share.sum())
     taste = rng.normal(0, design.taste, (design.n_raters, len(design.strengths)))
+    if design.opposed:
+        taste[1::2] = -taste[::2]
     return rater, taste[:, design.pairs[0]] - taste[:, design.pairs[1]]
 
 
@@ -244,10 +291,13 @@ CROWDS = (
     crowd("50 raters, 40 prompts", 50, 40),
     crowd("50 raters, 100 prompts", 50, 100),
     crowd("20 raters, soft votes", 20, soft=True),
+    crowd("20 raters, 30 % ties", 20, ties=0.3),
+    crowd("50 raters, pairs by the published weights", 50, adaptive=True),
+    crowd("4 raters, results for these raters only", 4, these_raters=True),
     *NEWCOMERS,
 )
 LEADERS += (
-    crowd("all six, 10 raters", 10, strengths=ALIKE),
-    crowd("all six, 50 raters, 60 prompts", 50, 60, strengths=ALIKE),
+    *(replace(design, name=f"all six, {design.name}", strengths=ALIKE) for design in CROWDS),
+    *(crowd(f"two of six, {n} raters", n, strengths=TWO_LEAD) for n in (10, 50)),
     crowd("two alone, 10 raters", 10, strengths=(0.0, 0.0), popular=(1.0, 1.0)),
 )

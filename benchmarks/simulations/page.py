@@ -12,6 +12,7 @@ WIDE = 0.98  # people: what the second grouping adds is never below 0
 REFUSED = 0.05
 ALL_RANKS = 0.95
 WRONG_LEADER = 0.05
+WRONG_RESULT = 0.064  # 5 %, and two standard errors of 1,000 leaderboards
 WIDER = 1.02
 Found = dict[str, float]
 
@@ -28,10 +29,10 @@ class Row:
         return f"| {' | '.join(self.cells)} | {verdict} |"
 
 
-def table(head: str, rows: list[Row]) -> str:
+def table(head: str, rows: list[str]) -> str:
     """Markdown; the last column says whether the targets are met."""
     titles = [*head.split(" | "), "met"]
-    return "\n".join([f"| {' | '.join(titles)} |", "|---" * len(titles) + "|", *map(str, rows)])
+    return "\n".join([f"| {' | '.join(titles)} |", "|---" * len(titles) + "|", *rows])
 
 
 COVERAGE_HEAD = (
@@ -104,7 +105,7 @@ WATCHED_HEAD = (
 
 def watched_row(name: str, found: Found) -> Row:
     """Target: over all checks, the rule errs no more often than an interval at a single check."""
-    missed = ["conclusive"] if found["known"] > WRONG_LEADER else []
+    missed = ["conclusive"] if found["known"] > WRONG_RESULT else []
     return Row((name, _percent(found["known"]), _percent(found["interval"])), tuple(missed))
 
 
@@ -138,8 +139,17 @@ def combined_row(judge: str, design: str, found: Found) -> Row:
     return Row((JUDGES[judge], DESIGNS[design], *shares, *ratios), tuple(missed))
 
 
-def keep(text: str, page: Path = PAGE) -> None:
+def stored(head: str, names: tuple[str, ...], page: Path | None = None) -> str:
+    """A row of an earlier run, of the table with this head; empty if there is none."""
+    rows = (
+        (page or PAGE).read_text().partition(f"\n| {head} |")[2].partition("\n\n")[0].splitlines()
+    )
+    return next((row for row in rows if row.startswith(f"| {' | '.join(names)} | ")), "")
+
+
+def keep(text: str, page: Path | None = None) -> None:
     """Write the text between the page's two markers. Raises ValueError if they are missing."""
+    page = page or PAGE
     before, begin, rest = page.read_text().partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):

@@ -14,15 +14,30 @@ ALIKE = (1.0, 1.0)
 LEVEL = (0.0, 0.0)
 SIX = (0.0, 0.0, 0.3, -0.3, 0.1, -0.1)
 NEWCOMER = (0.0, 0.0, 0.86)  # the third is 150 Elo ahead, with many votes
-# In each design, the first two candidates are equal.
+# In each design, the first two candidates are equal, and are checked after every 50 votes.
 WATCHED = (
-    Design("two, independent votes", "none", 1, "vote", LEVEL, ALIKE, 2000),
-    Design("two, prompt effects, 40 prompts", "prompt", 40, "prompt", LEVEL, ALIKE, 2000),
-    Design("two, (prompt, pair) effects, 20 prompts", "unit", 20, "unit", LEVEL, ALIKE, 2000),
-    Design("two of six, prompt effects, 40", "prompt", 40, "prompt", SIX, (1.0,) * 6, 3000),
-    Design("two, (prompt, pair) effects, 8 prompts", "unit", 8, "unit", LEVEL, ALIKE, 2000),
-    Design("one of them new, few votes", "none", 1, "vote", NEWCOMER, (1.0, 0.03, 1.0), 2000),
-    Design("one of them new, 40 prompts", "prompt", 40, "prompt", NEWCOMER, (1.0, 0.03, 1.0), 2000),
+    *(
+        crowd(
+            f"{name}, {kind}",
+            0,
+            strengths=strengths,
+            popular=(1.0,) * len(strengths),
+            n_votes=2500,
+            taste=0.0,
+            prompt_effect=1.0,
+            **fields,
+        )
+        for name, strengths in (("two", LEVEL), ("two of six", SIX))
+        for kind, fields in (
+            ("independent votes", {"effect": "none", "cluster": "vote"}),
+            ("prompt effects, 15 prompts", {"n_prompts": 15}),
+            ("prompt effects, 60 prompts", {"n_prompts": 60}),
+        )
+    ),
+    Design("two, (prompt, pair) effects, 20 prompts", "unit", 20, "unit", LEVEL, ALIKE, 2500),
+    Design("two, (prompt, pair) effects, 8 prompts", "unit", 8, "unit", LEVEL, ALIKE, 2500),
+    Design("one of them new, few votes", "none", 1, "vote", NEWCOMER, (1.0, 0.03, 1.0), 2500),
+    Design("one of them new, 40 prompts", "prompt", 40, "prompt", NEWCOMER, (1.0, 0.03, 1.0), 2500),
     *(
         crowd(
             f"{name}, {n_raters} raters of taste {taste:g}, {n_prompts} prompts",
@@ -34,8 +49,23 @@ WATCHED = (
             taste=taste,
         )
         for name, strengths in (("two", LEVEL), ("two of six", SIX))
-        for n_raters, taste in ((10, 0.5), (20, 0.25))
+        for n_raters in (10, 20)
+        for taste in (0.25, 0.5)
         for n_prompts in (15, 60)
+    ),
+    *(
+        crowd(
+            f"two, equal to these 4 raters of taste {taste:g}, 60 prompts",
+            4,
+            60,
+            strengths=LEVEL,
+            popular=ALIKE,
+            n_votes=2500,
+            taste=taste,
+            these_raters=True,
+            opposed=True,
+        )
+        for taste in (0.25, 0.5)
     ),
 )
 
@@ -57,8 +87,8 @@ def _looks(votes: Drawn, design: Design) -> list[tuple[bool, bool]]:
     found = []
     for n in np.linspace(0, design.n_votes, LOOKS + 1).astype(int)[1:]:
         groups = votes.first(n).dependence()
-        if groups.n_raters:  # a claim about these raters, who need not be equal
-            continue
+        if groups.n_raters and not design.these_raters:
+            continue  # a claim about these raters, to whom the two need not be equal
         fit = Sandwich(jackknifed=True).fit(*groups.groupings)
         gap = float(fit.model_.theta_[0] - fit.model_.theta_[1])
         variance, naive = _variance(fit.covariance_), _variance(fit.model_.covariance_)
