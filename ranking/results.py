@@ -98,6 +98,8 @@ def _findings(board: BoardView, findings: Findings) -> dict[str, Any]:
     combined = dict(findings.combined)
     if combined.get("moved_most"):
         combined["moved_most"] = named.get(combined["moved_most"])
+    if "left_out" in combined:
+        combined["left_out"] = [named[pk] for pk in combined["left_out"] if pk in named]
     return {
         "leader": named.get(findings.leader) if findings.leader else None,
         "tiers": [[named[pk] for pk in tier if pk in named] for tier in findings.tiers],

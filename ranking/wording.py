@@ -373,7 +373,8 @@ def combined(findings: Findings) -> str:
 
 
 def changed(findings: Findings, names: Mapping[int, str]) -> str:
-    """What differs from human votes alone: widths, scores and lambda; '' if nothing does."""
+    """What differs from human votes alone: widths, scores, whom the judges were not asked about,
+    and lambda; '' if nothing does."""
     stored = findings.combined
     if not stored or not _is_trusted(stored) or stored.get("gain") is None or stored.get("reason"):
         return ""
@@ -389,6 +390,13 @@ def changed(findings: Findings, names: Mapping[int, str]) -> str:
             else f"Largest change in score: {name}, {signed(moved)} Elo."
         )
     raters = _raters(stored)
+    left_out = [names[pk] for pk in stored.get("left_out", []) if pk in names]
+    if left_out:
+        sentences.append(
+            f"Human votes alone decide about {join_names(left_out)}: by the {raters}’ own"
+            " verdicts, the prompts that only they saw suit it better or worse than those people"
+            " voted on."
+        )
     sentences.append(
         f"λ is {stored['lambda']:.2f}: 0 would ignore the {raters}, 1 would follow them fully."
     )

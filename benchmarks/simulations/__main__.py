@@ -147,8 +147,10 @@ just once, with errors in 5 % of cases by design: they are reported only.
 
 {leader}
 
-**The combined leaderboard.** Targets: its intervals contain the truth in 93 % to 97 % of cases, and
-are on average no more than 2 % wider than with human votes alone.
+**The combined leaderboard.** The judge sees {prediction_powered.PROMPTS} prompts that people saw
+too, and as many others. In some rows one candidate ("that candidate") does better on the latter, by
+as much in natural log-odds. Targets: intervals contain the truth in 93 % to 97 % of cases, those of
+that candidate in at least 93 %, and none is ever wider than with human votes alone.
 
 {together}
 

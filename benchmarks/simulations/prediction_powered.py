@@ -12,19 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranking.stats.battles import Battles
+from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.ppi import Labelled, PredictionPowered, Unlabelled, draw_weights
+from ranking.stats.judged import Labelled, Unlabelled, draw_weights
+from ranking.stats.ppi import PredictionPowered
+from ranking.stats.sandwich import Sandwich
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 JUDGES = ("good", "abstains", "prefers_longer", "prefers_left", "prefers_one", "useless")
-DESIGNS = ("votes", "prompts", "weighted")
+DESIGNS = ("votes", "prompts", "weighted", "shifted", "far", "strata")
+SHIFTS = {"shifted": 0.5, "far": 1.0}  # natural log-odds
 CANDIDATES = 8
 PEOPLE = 600
 JUDGED = 6000
 PROMPTS = 60  # seen by people; the judge sees these and as many others
 SPREAD = 0.8  # of strengths, in natural log-odds
+RESAMPLES = 300
+SHIFTED = 2  # the candidate that fares better on the judge's own prompts, where one does
 SURPRISE = 1.2  # the standard deviation of an answer's quality around its candidate's strength
 
 
@@ -70,12 +76,17 @@ def simulate(judge_kind: str, n_repeats: int, seed: int, design: str = "votes") 
     """Simulate the board repeatedly.
 
     ``design``: "votes", with independent surprises; "prompts", with surprises shared by all votes
-    on a prompt; "weighted", with votes weighted by their inverse draw probabilities.
+    on a prompt; "weighted", with votes weighted by their inverse draw probabilities; "shifted" and
+    "far", as "prompts", but candidate `SHIFTED` does better by `SHIFTS` on the prompts that only
+    the judge sees; "strata", with the shift of "far" on half of those, which have a category of
+    their own.
 
     Returns, over repeats and candidates: ``coverage`` of the combined 95 % intervals and
     ``people_coverage`` of those from human votes alone; ``width_ratio``, the mean ratio of their
     mean widths, and ``widest_ratio``, the largest ratio of a single repeat; ``mean_lambda``, and
-    ``lambda_zero``, the share of repeats that fall back to human votes alone.
+    ``lambda_zero``, the share of repeats that fall back to human votes alone; ``shifted``, the
+    coverage of candidate `SHIFTED`, and ``left_out``, how often the judge is not asked about it;
+    ``wider``, the share of repeats in which any interval is wider than with human votes alone.
     """
     if judge_kind not in JUDGES or design not in DESIGNS:
         raise ValueError(f"judge_kind is one of {JUDGES} and design of {DESIGNS}")
@@ -83,7 +94,7 @@ def simulate(judge_kind: str, n_repeats: int, seed: int, design: str = "votes") 
     rows = []
     for sequence in np.random.SeedSequence(seed).spawn(n_repeats):
         rows.append(_repeat(there, judge_kind, design, np.random.default_rng(sequence)))
-    covered, alone, ratio, tuned = np.array(rows).T
+    covered, alone, ratio, tuned, shifted, left_out, wider = np.array(rows).T
     return {
         "coverage": float(covered.mean()),
         "people_coverage": float(alone.mean()),
@@ -91,13 +102,23 @@ def simulate(judge_kind: str, n_repeats: int, seed: int, design: str = "votes") 
         "widest_ratio": float(ratio.max()),
         "mean_lambda": float(tuned.mean()),
         "lambda_zero": float((tuned == 0).mean()),
+        "shifted": float(shifted.mean()),
+        "left_out": float(left_out.mean()),
+        "wider": float(wider.mean()),
     }
 
 
 def _repeat(
     there: World, judge_kind: str, design: str, rng: np.random.Generator
-) -> tuple[float, float, float, float]:
-    quality = rng.normal(0, SURPRISE, (2 * PROMPTS, CANDIDATES)) if design == "prompts" else None
+) -> tuple[float, ...]:
+    quality = None
+    if design not in ("votes", "weighted"):
+        quality = rng.normal(0, SURPRISE, (2 * PROMPTS, CANDIDATES))
+        quality[PROMPTS:, SHIFTED] += SHIFTS.get(design, 0)
+    category = np.zeros(2 * PROMPTS, np.int64)
+    if quality is not None and design == "strata":
+        category[PROMPTS::2] = 1
+        quality[PROMPTS::2, SHIFTED] += SHIFTS["far"]
     people = _draw(there, PEOPLE, there.chance, PROMPTS, quality, rng)
     judge = _draw(there, JUDGED, None, 2 * PROMPTS, quality, rng)
     score = (rng.random(PEOPLE) < _sigmoid(people.gap)).astype(float)
@@ -109,19 +130,31 @@ def _repeat(
         draw_weights(people.chance) if design == "weighted" else None,
         None if quality is None else people.prompt,
         CANDIDATES,
+        category[people.prompt],
     )
     unlabelled = Unlabelled.from_arrays(
         judge.left,
         judge.right,
         _verdict(judge_kind, judge, rng),
         cluster=None if quality is None else judge.prompt,
+        stratum=category[judge.prompt],
     )
-    fit = PredictionPowered().fit(labelled, unlabelled)
-    alone = fit.people_
+    crossed = Sandwich(jackknifed=True).fit(labelled.battles)
+    published = Bootstrap(RESAMPLES, random_state=int(rng.integers(2**32)))
+    published.fit(labelled.battles, crossed)
+    fit = PredictionPowered().fit(labelled, unlabelled, crossed, published)
     inside = (fit.low_ <= there.truth) & (there.truth <= fit.high_)
-    inside_alone = (alone.low_ <= there.truth) & (there.truth <= alone.high_)
-    ratio = np.mean(fit.high_ - fit.low_) / np.mean(alone.high_ - alone.low_)
-    return float(inside.mean()), float(inside_alone.mean()), float(ratio), fit.lambda_
+    alone = (published.low_ <= there.truth) & (there.truth <= published.high_)
+    width, widest = fit.high_ - fit.low_, published.high_ - published.low_
+    return (
+        float(inside.mean()),
+        float(alone.mean()),
+        float(width.mean() / widest.mean()),
+        fit.lambda_,
+        float(inside[SHIFTED]),
+        float(fit.left_out_[SHIFTED]),
+        float((width > widest * (1 + 1e-9)).any()),
+    )
 
 
 def _draw(

@@ -3,21 +3,24 @@
 The judges here are trusted juries or, if no jury is trusted, trusted judges; never both, because a
 jury repeats what its members say. Human and LLM votes are never pooled. On prompts and pairs that
 both have voted on, the judges' mean is compared with human votes; the error measured there corrects
-the judges' other verdicts. See `ranking.stats.ppi.PredictionPowered`. While nobody is trusted, the
-board repeats the human-votes board, number for number.
+the judges' other verdicts on prompts of the same category. See
+`ranking.stats.ppi.PredictionPowered`. While nobody is trusted, the board repeats the human-votes
+board, number for number.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 import numpy as np
 
-from ranking.models import Counted, Raters, Snapshot, SnapshotMatrices
+from arena.models import Prompt
+from ranking.models import Board, Counted, Raters, Snapshot, SnapshotMatrices
 from ranking.services.evidence import CONFIDENCE, BoardEvidence, Question
 from ranking.services.findings import neighbour_findings
 from ranking.services.fit import FittedBoard, Scores, cross_check
 from ranking.services.intervals import (
+    N_THREADS,
     MeasuredIntervals,
     Spread,
     cluster_settings,
@@ -27,9 +30,11 @@ from ranking.services.intervals import (
     pairs_of,
     spreads_of,
 )
+from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.differences import neighbours
 from ranking.stats.intervals import Dependence, known_among
-from ranking.stats.ppi import Labelled, PredictionPowered, Unlabelled
+from ranking.stats.judged import Labelled, Unlabelled
+from ranking.stats.ppi import PredictionPowered
 from ranking.stats.ranks import clear_leader, clear_number_one, place, rank_intervals
 from ranking.stats.sandwich import Sandwich
 from ranking.tallies import VoteCounts, dependence, outcome_rows, prompt_codes
@@ -116,7 +121,10 @@ def combine(
     groups = dependence(people, by_rater, evidence.candidates, is_tie, evidence.capped)
     labelled, unlabelled = _samples(evidence, people, judged)
     crossed = Sandwich(CONFIDENCE, jackknifed=True).fit(*groups.groupings)
-    model = PredictionPowered(CONFIDENCE).fit(labelled, unlabelled, crossed)
+    board = evidence.board
+    bootstrap = Bootstrap(board.n_resamples, CONFIDENCE, board.seed, n_threads=N_THREADS)
+    bootstrap.fit(crossed.strongest_, crossed)
+    model = PredictionPowered(CONFIDENCE).fit(labelled, unlabelled, crossed, bootstrap)
     plain = model.people_.model_
     scores = Scores(model.ratings_, plain.status_, cross_check(labelled.battles, plain))
     theta = np.where(groups.measurable, model.theta_, np.nan)
@@ -134,7 +142,7 @@ def combine(
         candidates=evidence.candidates[known],
         covariance=model.covariance_[np.ix_(known, known)] * plain.elo_per_theta**2,
         fields=fields,
-        settings={"interval": "prediction-powered (PPI++), cluster-robust"}
+        settings={"interval": "prediction-powered (PPI++), bootstrap scaled to its errors"}
         | cluster_settings(groups, model.people_.n_clusters_, evidence.candidates)
         | {"groups_met": pairs_of(evidence.candidates, met)},
         findings=_findings(evidence, model, theta, groups, met)
@@ -155,6 +163,7 @@ def _samples(
     place = _find(judged, people)
     predicted = np.where(place >= 0, means[place], np.nan) if len(judged) else None
     n_candidates = len(evidence.candidates)
+    categories = _categories(evidence.board)
     labelled = Labelled.from_arrays(
         _places(evidence, people, "first")[rows.place],
         _places(evidence, people, "second")[rows.place],
@@ -163,6 +172,7 @@ def _samples(
         weight=rows.count if weight is None else rows.count * weight,
         cluster=prompt_codes(people)[rows.place],
         n_candidates=n_candidates,
+        stratum=categories(people)[rows.place],
     )
     sides = [np.isin(judged.key(side), evidence.candidates) for side in ("first", "second")]
     without_votes = (_find(people, judged) < 0) & sides[0] & sides[1]
@@ -173,8 +183,24 @@ def _samples(
         means[without_votes],
         cluster=verdicts.key("prompt"),
         n_candidates=n_candidates,
+        stratum=categories(verdicts),
     )
     return labelled, unlabelled
+
+
+def _categories(board: Board) -> Callable[[VoteCounts], Ints]:
+    """Gives each row of counts the code of its prompt's category; 0 if that has none."""
+    prompts = Prompt.objects.filter(arena=board.arena_id).exclude(category="").order_by("pk")
+    rows = list(prompts.values_list("pk", "category"))
+    ids = np.array([0, *(pk for pk, _ in rows)], np.int64)
+    codes = np.unique(["", *(category for _, category in rows)], return_inverse=True)[1]
+
+    def code(counts: VoteCounts) -> Ints:
+        prompt = counts.key("prompt")
+        place = np.searchsorted(ids, prompt, side="right") - 1
+        return np.where(ids[place] == prompt, codes[place], 0)
+
+    return code
 
 
 def _places(evidence: BoardEvidence, counts: VoteCounts, side: str) -> Ints:
@@ -264,4 +290,5 @@ def _combined_finding(
         "moved_by": None if most is None else float(moved[most]),
         "n_judge_votes": int(judged.decided.sum()),
         "reason": model.no_gain_.reason if model.no_gain_ else "",
+        "left_out": evidence.candidates[model.left_out_].tolist(),
     }

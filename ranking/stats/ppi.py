@@ -8,204 +8,45 @@ import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ranking.stats import arrays
 from ranking.stats.arrays import Bools, Floats, Ints, summed
-from ranking.stats.battles import Battles, Pairs
+from ranking.stats.battles import Pairs
+from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError, maximise, pseudo_inverse
 from ranking.stats.connectivity import Status
-from ranking.stats.intervals import NoInterval, check_confidence, small_sample, t_quantile
+from ranking.stats.intervals import (
+    NoInterval,
+    check_confidence,
+    normal_quantile,
+    small_sample,
+    t_quantile,
+)
+from ranking.stats.judged import Labelled, Unlabelled, among
 from ranking.stats.sandwich import VANISHING, Sandwich, semi_definite
-
-Sample = TypeVar("Sample", bound="Judged")
-
-# -- The two samples -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """R comparisons with the judge's scores.
-
-    Attributes
-    ----------
-    left, right : (R,) candidates
-    predicted : (R,) the judge's score for ``left``; NaN without a verdict
-    weight : (R,) above 0
-    cluster : (R,) integers of any value, with the same meaning in both samples; None if each row is
-        its own cluster. Votes and verdicts on one prompt are one cluster
-    """
-
-    n_candidates: int
-    left: Ints
-    right: Ints
-    predicted: Floats
-    weight: Floats
-    cluster: Ints | None
-
-    def __len__(self) -> int:
-        return len(self.left)
-
-
-@dataclass(frozen=True, eq=False)
-class Unlabelled(Judged):
-    """Comparisons that only the judge has scored, one row each."""
-
-    @classmethod
-    def from_arrays(
-        cls,
-        left: ArrayLike,
-        right: ArrayLike,
-        predicted: ArrayLike,
-        weight: ArrayLike | None = None,
-        cluster: ArrayLike | None = None,
-        n_candidates: int | None = None,
-    ) -> "Unlabelled":
-        """Check the judge's verdicts; arguments and errors as in `Labelled.from_arrays`."""
-        a = arrays.integers("left", left)
-        b = arrays.integers("right", right, len(a))
-        f = arrays.floats("predicted", predicted, len(a))
-        n_candidates = arrays.count_candidates(a, b, n_candidates)
-        arrays.check_votes(a, b, np.zeros(len(a)), n_candidates)
-        _check_predicted(f)
-        w, g = _weights(weight, len(a)), _clusters(cluster, len(a))
-        return _filtered(cls(n_candidates, _wide(a), _wide(b), f, w, g), ~np.isnan(f) & (w > 0))
-
-
-@dataclass(frozen=True, eq=False)
-class Labelled(Judged):
-    """Human votes, each with the judge's score of the same comparison.
-
-    ``score``: (R,) the vote's score for ``left``: 1, 0, a half, or soft.
-    """
-
-    score: Floats
-
-    @classmethod
-    def from_arrays(
-        cls,
-        left: ArrayLike,
-        right: ArrayLike,
-        score: ArrayLike,
-        predicted: ArrayLike,
-        weight: ArrayLike | None = None,
-        cluster: ArrayLike | None = None,
-        n_candidates: int | None = None,
-    ) -> "Labelled":
-        """Check human votes and the judge's scores of the same comparisons.
-
-        Parameters
-        ----------
-        left, right : (n,) integers from 0, the candidates on the two sides
-        score : (n,) floats, the vote's score: 1 if left wins, 0 if right wins, soft between
-        predicted : (n,) floats, the judge's score of the same comparison (the mean of several
-            judges or samples); NaN for none; votes on one comparison repeat it
-        weight : (n,) floats, finite and not negative; see `draw_weights`
-        cluster : (n,) integers of any value, with the same meaning in both samples
-        n_candidates : the number of candidates; required if there are no votes
-
-        Raises
-        ------
-        ValueError
-            naming the argument and its first invalid row.
-        """
-        a = arrays.integers("left", left)
-        b = arrays.integers("right", right, len(a))
-        s = arrays.floats("score", score, len(a))
-        f = arrays.floats("predicted", predicted, len(a))
-        n_candidates = arrays.count_candidates(a, b, n_candidates)
-        arrays.check_votes(a, b, s, n_candidates)
-        _check_predicted(f)
-        w, g = _weights(weight, len(a)), _clusters(cluster, len(a))
-        return _filtered(cls(n_candidates, _wide(a), _wide(b), f, w, g, s), w > 0)
-
-    @cached_property
-    def battles(self) -> Battles:
-        """The human votes alone."""
-        even = bool((self.weight == self.weight[:1]).all())
-        weight = None if even else self.weight  # equal weights have no effect
-        return Battles.from_arrays(
-            self.left, self.right, self.score, weight, self.cluster, self.n_candidates
-        )
-
-
-def draw_weights(probability: ArrayLike, largest: float = 10.0) -> Floats:
-    """(n,) inverse-probability weights of mean 1, as if all pairs had been drawn equally often.
-
-    ``probability``: (n,) stored probabilities of drawing each comparison's pair, above 0 and up to
-    1. Weights are truncated at ``largest`` times the median, so that a rarely drawn pair does not
-    dominate a board. Raises ValueError.
-
-    Reference: Horvitz and Thompson 1952.
-    """
-    chance = arrays.floats("probability", probability)
-    wrong = ~((chance > 0) & (chance <= 1))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(f"probability must be above 0 and up to 1; row {row} is {chance[row]}")
-    if not (math.isfinite(largest) and largest >= 1):
-        raise ValueError(f"largest must be a finite number from 1, not {largest}")
-    if not len(chance):
-        return chance
-    middle = np.median(chance)
-    weight = middle / np.maximum(chance, middle / largest)
-    return np.asarray(weight / weight.mean(), np.float64)
-
-
-def among(rows: Sample, chosen: Bools) -> Sample:
-    """The comparisons between chosen candidates ((K,) mask), renumbered in their order."""
-    place = np.cumsum(chosen) - 1
-    kept = _filtered(rows, chosen[rows.left] & chosen[rows.right])
-    return replace(
-        kept, n_candidates=int(chosen.sum()), left=place[kept.left], right=place[kept.right]
-    )
-
-
-def _filtered(rows: Sample, keep: Bools) -> Sample:
-    if keep.all():
-        return rows
-    shorter: dict[str, Any] = {
-        name: value[keep] for name, value in vars(rows).items() if isinstance(value, np.ndarray)
-    }
-    return replace(rows, **shorter)
-
-
-def _weights(weight: ArrayLike | None, length: int) -> Floats:
-    return np.ones(length) if weight is None else arrays.weights("weight", weight, length)
-
-
-def _clusters(cluster: ArrayLike | None, length: int) -> Ints | None:
-    return None if cluster is None else _wide(arrays.integers("cluster", cluster, length))
-
-
-def _wide(values: NDArray[Any]) -> Ints:
-    return values.astype(np.int64, copy=False)
-
-
-def _check_predicted(predicted: Floats) -> None:
-    wrong = (predicted < 0) | (predicted > 1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(f"predicted must be from 0 to 1 or NaN; row {row} is {predicted[row]}")
-
 
 # -- The rectifier ---------------------------------------------------------------------------------
 
-# For a pair of candidates, let W' be the weight of the human votes on comparisons that the judge
-# scored too, U the weight of the comparisons that only the judge scored, and f' and f the judge's
-# mean scores in the two samples. The rectifier adds to the pair's human score lambda times
+# For a pair of candidates (within a stratum), let W' be the weight of the human votes on
+# comparisons that the judge scored too, U the weight of the comparisons that only the judge scored,
+# and f' and f the judge's mean scores in the two samples. The rectifier adds to the pair's human
+# score lambda times
 #
 #     W' * kappa * (f - f'),    kappa = U / (U + W'),
 #
 # which is W' times (the judge's mean score for the pair - its mean where people voted). The
 # expectation is 0 for any judge, and kappa is the optimal lambda of Angelopoulos, Duchi and Zrnic
-# 2023, 1 / (1 + n / N), for each pair.
+# 2023, 1 / (1 + n / N), for each pair. That holds if the judge's own prompts are of the same kind
+# as people's. If they are not, the judge's scores on the two show it: see `Rectifier.alike`.
 
 FEWEST = 1.5  # effective clusters in a pair's mean; fewer do not show their variation
+ALIKE = 0.9  # confidence of each candidate's test for prompts of another kind
+SLACK = 0.02  # of a variance, by which tuning may let it grow before it is cut to what it was
 ROUNDING = 1e-12  # a smaller deviation of a score from the mean is rounding
 
 
@@ -222,6 +63,7 @@ class Rectifier:
     influence : (R,) the correction, enlarged because the row is part of its pair's mean; used for
         variances
     shared : whether any pair has enough votes in both samples to be corrected
+    contrast : (R,) as ``correction``, but between prompts with human votes and all others
     """
 
     pairs: Pairs
@@ -233,10 +75,11 @@ class Rectifier:
     correction: Floats
     influence: Floats
     shared: bool
+    contrast: Floats
 
     @classmethod
     def of(cls, people: Labelled, judge: Unlabelled, by_side: bool) -> "Rectifier":
-        """Compare the two samples pair by pair, or with ``by_side`` per pair and side."""
+        """Compare the two samples per pair and stratum, or with ``by_side`` also per side."""
         n, size = len(people), people.n_candidates
         left, right = _joined(people.left, judge.left), _joined(people.right, judge.right)
         turned = left > right
@@ -245,11 +88,16 @@ class Rectifier:
         score = np.where(turned[:n], 1 - people.score, people.score)
         predicted = _joined(people.predicted, judge.predicted)
         predicted = np.where(turned, 1 - predicted, predicted)
-        stratum = left * size + right if by_side else first * size + second
+        pair = left * size + right if by_side else first * size + second
+        if people.stratum is not None and judge.stratum is not None:
+            stratum, _ = arrays.codes(_joined(people.stratum, judge.stratum))
+            pair = stratum * size**2 + pair
         unit = _units(people, judge)
-        corrected = _corrections(stratum, unit, weight, predicted, n)
+        is_human = np.arange(len(unit)) < n
+        corrected = _corrections(pair, unit, weight, predicted, is_human)
+        contrast, *_ = _corrections(pair, unit, weight, predicted, np.isin(unit, unit[:n]))
         pairs = Pairs.total(size, first[:n], second[:n], score, weight[:n])
-        return cls(pairs, first, second, unit, score, weight[:n], *corrected)
+        return cls(pairs, first, second, unit, score, weight[:n], *corrected, contrast)
 
     def solve(self, start: Floats, weight: float) -> Floats:
         """(K,) where the human gradient plus ``weight`` times the rectifier is 0 (Newton's method).
@@ -262,14 +110,53 @@ class Rectifier:
         shifted = replace(self.pairs, score=self.pairs.score + weight * shift)
         return maximise(shifted, start=start)[0]
 
-    def tuned(self, theta: Floats) -> float:
-        """The lambda from 0 to 1 that minimises the covariance's trace, quadratic in lambda."""
+    def alike(self) -> tuple["Rectifier", Floats]:
+        """Without candidates that fare differently on the judge's own prompts; (K,) the doubt.
+
+        For each candidate, the judge's scores on prompts with human votes and on all others are
+        compared within pairs, as the rectifier compares them: with prompts of the same kind, only
+        chance makes a difference, whatever the judge is like (score test; Rao 1948). The largest
+        one is left out first, because it makes opposite ones of its opponents. The doubt is how
+        close the others come to that, from 0 to 1; 1 for those left out.
+        """
+        doubt: Floats = np.zeros(self.pairs.n_candidates)
+        left_out: Bools = doubt > 0
+        kept, most = self, normal_quantile(ALIKE)
+        while kept.shared:
+            moved = kept._per_cluster(kept.contrast).toarray()
+            chance = np.sqrt((moved**2).sum(axis=0))
+            z = np.abs(moved.sum(axis=0)) / np.where(chance > 0, chance, np.inf)
+            doubt = np.where(left_out, 1, np.minimum(z / most, 1))
+            if z.max() <= most:
+                break
+            left_out[z.argmax()] = True
+            kept = kept._without(left_out)
+        return kept, doubt
+
+    def _without(self, left_out: Bools) -> "Rectifier":
+        kept = ~(left_out[self.first] | left_out[self.second])
+        names = "correction", "influence", "contrast"
+        rows: dict[str, Any] = {name: getattr(self, name) * kept for name in names}
+        return replace(self, shared=bool(rows["influence"].any()), **rows)
+
+    def tuned(self, theta: Floats, relative: Floats) -> float:
+        """The lambda from 0 to 1 that minimises the covariance's trace, quadratic in lambda.
+
+        It is smaller if it would make the error of some rating, a combination ``relative`` (K, K)
+        of theta, larger than it is with human votes alone.
+        """
         people, judge = self._people(theta), self._judge
         bread = pseudo_inverse(self.pairs.information(theta))
+        steep, slope = (judge.T @ judge).toarray(), (people.T @ judge).toarray()
         square = bread @ bread  # trace(bread M bread) = sum(M * square)
-        steep = float(((judge.T @ judge).toarray() * square).sum())
-        slope = float(((people.T @ judge).toarray() * square).sum())
-        return min(max(-slope / steep, 0.0), 1.0) if steep > 0 else 0.0
+        if not (steep * square).sum() > 0:
+            return 0.0
+        best = -float((slope * square).sum() / (steep * square).sum())
+        own = _variances(relative @ bread, (people.T @ people).toarray())
+        steep, slope = (_variances(relative @ bread, matrix) for matrix in (steep, slope))
+        root = np.sqrt(slope**2 + SLACK * own * steep)
+        most = np.divide(root - slope, steep, out=np.ones(len(own)), where=steep > 0).min()
+        return min(max(best, 0.0), float(most), 1.0)
 
     def covariance(self, theta: Floats, weight: float) -> Floats:
         """(K, K): the sandwich over clusters, with gradients from both samples."""
@@ -299,15 +186,21 @@ class Rectifier:
         return csr_array((np.concatenate([value, -value]), (row, column)), shape=shape)
 
 
+def _variances(by: Floats, matrix: Floats) -> Floats:
+    """(K,): the diagonal of ``by @ matrix @ by.T``."""
+    variances: Floats = ((by @ matrix) * by).sum(axis=1)
+    return variances
+
+
 def _corrections(
-    stratum: Ints, unit: Ints, weight: Floats, predicted: Floats, n: int
+    stratum: Ints, unit: Ints, weight: Floats, predicted: Floats, is_human: Bools
 ) -> tuple[Floats, Floats, bool]:
     """(R,) corrections and influences, 0 without a verdict or a mean; and whether any is usable."""
     correction, influence = np.zeros(len(predicted)), np.zeros(len(predicted))
     live = np.flatnonzero(~np.isnan(predicted))
     place, size = arrays.codes(stratum[live])
     weight, predicted = weight[live], predicted[live]
-    is_human: Bools = live < n
+    is_human = is_human[live]
     labelled = summed(place, np.where(is_human, weight, 0), size)
     total = summed(place, weight, size)
     kappa = 1 - labelled / total
@@ -355,6 +248,7 @@ class NoGain(StrEnum):
 
     NO_INTERVAL = "no_interval"
     NOTHING_SHARED = "nothing_shared"
+    OTHER_PROMPTS = "other_prompts"
     UNINFORMATIVE = "uninformative"
     NO_MAXIMUM = "no_maximum"
     NO_VARIATION = "no_variation"
@@ -369,6 +263,8 @@ _REASONS = {
     NoGain.NO_INTERVAL: "The human votes alone have no interval that a judge could narrow.",
     NoGain.NOTHING_SHARED: "The judge has not scored enough comparisons with and without human "
     "votes.",
+    NoGain.OTHER_PROMPTS: "The prompts that only the judge has seen differ in kind from those that "
+    "people voted on: on them, the candidates fare differently by the judge's own verdicts.",
     NoGain.UNINFORMATIVE: "The judge's verdicts do not predict human votes.",
     NoGain.NO_MAXIMUM: "With the judge's correction, no finite scores fit so few votes.",
     NoGain.NO_VARIATION: "With the judge's correction, all groups of votes agree exactly.",
@@ -393,12 +289,17 @@ class PredictionPowered:
     stored probabilities make all pairs count equally. Within a pair, the judge's weights matter
     only if its prompts were drawn unevenly. The assumption is that, pair by pair, the judge's
     comparisons are of the same kind as people's: prompts from one source, and sides balanced in
-    both (or ``by_side=True``).
+    both (or ``by_side=True``). Within strata, such as categories of prompts, each stratum needs it
+    for itself, and those without human votes are not used. It is tested for each candidate: one
+    that fares differently on the judge's own prompts is left out of the bracket, and the closer one
+    comes to that, the closer its error is to that with human votes alone (`Rectifier.alike`).
 
     The bracket has expectation 0 whatever the judge is like, so a bad judge can only cost
     precision, which lambda prevents: it minimises the trace of the cluster-robust covariance (the
-    sum of the ratings' variances), clipped to 0..1. With equal weights the expected scores cancel
-    out of the bracket: the equations are those of human votes with shifted scores, and concave. A
+    sum of the ratings' variances), clipped to 0..1 and to where no rating's error is larger than
+    with human votes alone, give or take 1 %, which is then cut. With equal weights the expected
+    scores cancel out of the bracket: the equations are those of human votes with shifted scores,
+    and concave. A
     vote that the judge has not scored counts in full and is not corrected; a pair in only one of
     the two samples is not corrected.
 
@@ -422,6 +323,7 @@ class PredictionPowered:
     ranked_, components_, status_ : those of the human votes
     reason_ : `NoInterval` or None
     no_gain_ : `NoGain` if lambda is 0 although ``tuning`` is not, else None
+    left_out_ : (K,) mask: the candidates that fare differently on the judge's own prompts
 
     References: Angelopoulos, Duchi and Zrnic 2023 for PPI++ and its power tuning; Liang and Zeger
     1986 for the clusters.
@@ -433,13 +335,18 @@ class PredictionPowered:
     by_side: bool = False
 
     def fit(
-        self, labelled: Labelled, unlabelled: Unlabelled, crossed: Sandwich | None = None
+        self,
+        labelled: Labelled,
+        unlabelled: Unlabelled,
+        crossed: Sandwich | None = None,
+        published: Bootstrap | None = None,
     ) -> "PredictionPowered":
         """Fit both samples. Raises as `BradleyTerry.fit`; ValueError if they do not match.
 
         ``crossed``: a fitted sandwich of the human votes with a second grouping, such as by rater.
         Judges cannot reduce what that adds to the covariance, so it is added here too; but no error
-        becomes larger than it is with human votes alone.
+        becomes larger than it is with human votes alone. ``published``: a bootstrap of the human
+        votes, whose intervals are then scaled by the errors, so that none becomes wider.
         """
         self._check(labelled, unlabelled)
         self.people_ = Sandwich(self.confidence, self.model).fit(labelled.battles)
@@ -452,11 +359,14 @@ class PredictionPowered:
         self._covariance = self.people_.covariance_[np.ix_(self.ranked_, self.ranked_)]
         self.lambda_, self.gain_ = 0.0, math.nan if self.reason_ else 1.0
         self.no_gain_: NoGain | None = None
+        self.left_out_: Bools = np.zeros(len(self.ranked_), np.bool_)
         if self.tuning != 0:
             self.no_gain_ = self._combine(labelled, unlabelled)
         if crossed is not None:
             self._cross(crossed)
         self._set_estimates()
+        if published is not None:
+            self._scale(published)
         return self
 
     def _cross(self, crossed: Sandwich) -> None:
@@ -465,11 +375,7 @@ class PredictionPowered:
         self.people_, self.reason_ = crossed, crossed.reason_
         if self.reason_:
             self.gain_ = math.nan
-        total = self._covariance + semi_definite(wider - by_prompt)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            shrunk = np.sqrt(wider.diagonal() / total.diagonal())
-        shrunk = np.where(shrunk < 1, shrunk, 1.0)
-        self._covariance = total * np.outer(shrunk, shrunk)
+        self._covariance = _capped(self._covariance + semi_definite(wider - by_prompt), wider)
         if not self.reason_:
             self.gain_ = float(wider.trace() / self._covariance.trace())
 
@@ -481,14 +387,25 @@ class PredictionPowered:
         rectifier = Rectifier.of(people, judge, self.by_side)
         if not rectifier.shared:
             return NoGain.NOTHING_SHARED
-        weight = rectifier.tuned(self._theta) if self.tuning is None else self.tuning
+        doubt = np.zeros(len(self._theta))
+        if self.tuning is None:
+            rectifier, doubt = rectifier.alike()
+            self.left_out_[self.ranked_] = doubt == 1
+            if not rectifier.shared:
+                return NoGain.OTHER_PROMPTS
+        weight = self.tuning
+        if weight is None:
+            weight = rectifier.tuned(self._theta, _relative(self._model, len(self._theta)))
         try:
             theta = rectifier.solve(self._theta, weight)
         except NotConvergedError:
             return NoGain.NO_MAXIMUM
         covariance = rectifier.covariance(theta, weight)
         n_clusters = labelled.battles.among(self.ranked_).n_clusters
-        return self._accept(theta, covariance * small_sample(n_clusters) ** 2, weight)
+        covariance *= small_sample(n_clusters) ** 2
+        if self.tuning is None:  # the errors at theta differ a little from those tuned for
+            covariance = _capped(covariance, self._covariance, doubt)
+        return self._accept(theta, covariance, weight)
 
     def _accept(self, theta: Floats, covariance: Floats, weight: float) -> NoGain | None:
         before, after = (_vanishing(self._model, c) for c in (self._covariance, covariance))
@@ -513,6 +430,12 @@ class PredictionPowered:
         self.low_: Floats = self.ratings_ - reach
         self.high_: Floats = self.ratings_ + reach
 
+    def _scale(self, published: Bootstrap) -> None:
+        share = self.standard_errors_ / self.people_.standard_errors_
+        self.low_ = self.ratings_ - share * (published.ratings_ - published.low_)
+        self.high_ = self.ratings_ + share * (published.high_ - published.ratings_)
+        self.standard_errors_ = share * published.standard_errors_
+
     def _check(self, labelled: Labelled, unlabelled: Unlabelled) -> None:
         check_confidence(self.confidence)
         if self.tuning is not None and not 0 <= self.tuning <= 1:
@@ -522,6 +445,27 @@ class PredictionPowered:
             raise ValueError(f"unlabelled has {n_judged} candidates where labelled has {n_voted}")
         if (labelled.cluster is None) != (unlabelled.cluster is None):
             raise ValueError("cluster must be given for both labelled and unlabelled, or neither")
+
+
+def _capped(covariance: Floats, most: Floats, doubt: Floats | float = 0.0) -> Floats:
+    """The covariance, rows and columns scaled so that no error is above that of ``most``.
+
+    Smaller ones come closer to it by the share ``doubt``, (K,).
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scale = np.sqrt(most.diagonal() / covariance.diagonal())
+    scale = np.where(scale < 1, scale, 1 + (np.where(scale > 1, scale, 1.0) - 1) * doubt)
+    scale = np.where(np.isfinite(scale), scale, 1.0)
+    capped: Floats = covariance * np.outer(scale, scale)
+    return capped
+
+
+def _relative(model: BradleyTerry, size: int) -> Floats:
+    """(R, R): what ratings are of theta: relative to the anchor, if there is one."""
+    relative = np.eye(size)
+    if model.anchor_place is not None:
+        relative[:, model.anchor_place] -= 1
+    return relative
 
 
 def _errors(model: BradleyTerry, covariance: Floats) -> Floats:

@@ -47,7 +47,7 @@ def make_voted_arena(
 
 def make_judged_arena(judge: Rater | None, copies_people: bool = True) -> Arena:
     """People vote on two thirds of the prompts; the judge on all, as people would or by a coin."""
-    chance = random.Random(5)
+    chance = random.Random(6)
     arena = make_arena(n_candidates=3, n_prompts=JUDGED_PROMPTS)
     person = make_person()
     candidates = list(arena.candidates.order_by("pk"))

@@ -4,6 +4,7 @@ from statistics import mean
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from arena.models import Arena, Rater
 from ranking.models import Snapshot
@@ -90,6 +91,49 @@ def test_few_prompts_and_votes_without_prompts_are_no_trouble(
     make_vote(arena, left, right, "both_bad", arena.prompts.first())
     make_vote(arena, left, right, "right", None)
     assert combined(arena).n_votes == 25
+
+
+def judge_more(arena: Arena, judge: Rater, category: str) -> int:
+    """The judge sees the first candidate lose on 30 prompts of its own; returns the candidate."""
+    first, *others = arena.candidates.order_by("pk")
+    for number in range(30):
+        prompt = arena.prompts.create(text="?", external_id=f"more-{number}", category=category)
+        for other in others:
+            make_vote(arena, first, other, "right", prompt, judge)
+    return int(first.pk)
+
+
+def test_it_leaves_out_whom_the_judges_see_on_prompts_of_another_kind(
+    client: Client, trusted_judge: Rater
+) -> None:
+    arena = make_judged_arena(trusted_judge)
+    first = judge_more(arena, trusted_judge, "category-1")
+    both, alone = combined(arena), publish(arena)
+    assert first in both.findings["combined"]["left_out"]
+    assert both.standings.get(candidate=first).score == pytest.approx(
+        alone.standings.get(candidate=first).score, abs=15
+    )
+    page = client.get(f"/a/{arena.slug}/?raters=combined").content.decode()
+    assert "the prompts that only they saw suit it better or worse" in page
+    told = client.get(f"/a/{arena.slug}/results.json?raters=combined").json()
+    left_out = [candidate["candidate"] for candidate in told["findings"]["combined"]["left_out"]]
+    assert str(arena.candidates.get(pk=first)) in left_out
+
+
+def test_a_category_that_only_judges_saw_changes_nothing(trusted_judge: Rater) -> None:
+    arena = make_judged_arena(trusted_judge)
+    before = dict(combined(arena).standings.values_list("candidate", "score"))
+    judge_more(arena, trusted_judge, "new")
+    after = combined(arena)
+    assert dict(after.standings.values_list("candidate", "score")) == pytest.approx(before)
+
+
+def test_no_interval_is_wider_than_the_human_one(trusted_judge: Rater) -> None:
+    arena = make_judged_arena(trusted_judge, copies_people=False)
+    both, alone = combined(arena), publish(arena)
+    assert both.findings["combined"]["n_judge_votes"] == 180
+    ends = {s.candidate_id: s.high - s.low for s in alone.standings.all()}
+    assert all(s.high - s.low <= ends[s.candidate_id] + 1e-9 for s in both.standings.all())
 
 
 # -- Trust -----------------------------------------------------------------------------------------

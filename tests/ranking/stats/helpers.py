@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from ranking.stats.ppi import Labelled, PredictionPowered, Unlabelled
+from ranking.stats.judged import Labelled, Unlabelled
+from ranking.stats.ppi import PredictionPowered
 
 OUTCOMES = st.sampled_from([0.0, 0.5, 1.0])
 SOFT = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.8, 1.0])

@@ -5,7 +5,8 @@ import pytest
 from scipy.optimize import approx_fprime, root
 
 from benchmarks.simulations.prediction_powered import DESIGNS, JUDGES, simulate
-from ranking.stats.ppi import Labelled, PredictionPowered, Unlabelled, draw_weights
+from ranking.stats.judged import Labelled, Unlabelled, draw_weights
+from ranking.stats.ppi import NoGain, PredictionPowered
 from tests.ranking.stats.helpers import K, fit_combined, judged_votes, sigmoid
 
 
@@ -149,10 +150,9 @@ def test_perfect_judge_counts_as_that_many_people():
     score = (rng.random(8000) < sigmoid(strength[left] - strength[right])) * 1.0
     people = {"left": left[:2000], "right": right[:2000], "score": score[:2000]}
     people["predicted"] = people["score"]
-    model = fit_combined(
-        people, {"left": left[2000:], "right": right[2000:], "predicted": score[2000:]}
-    )
-    assert model.lambda_ == pytest.approx(1, abs=0.02)
+    judge = {"left": left[2000:], "right": right[2000:], "predicted": score[2000:]}
+    assert fit_combined(people, judge).lambda_ == pytest.approx(1, abs=0.02)
+    model = fit_combined(people, judge, tuning=1.0)  # without a doubt about the prompts
     assert model.gain_ == pytest.approx(4, rel=0.1)  # 8,000 votes in place of 2,000
 
 
@@ -240,11 +240,42 @@ def test_largest_weight_is_finite_and_at_least_one(largest):
 def test_intervals_cover_the_truth_whatever_the_judge(judge_kind, design):
     found = simulate(judge_kind, n_repeats=1000, seed=2, design=design)
     assert 0.93 <= found["coverage"] <= 0.97
-    assert found["width_ratio"] <= 1.02
+    assert found["shifted"] >= 0.93
+    assert found["wider"] == 0
     if judge_kind == "good":
-        assert found["width_ratio"] < 0.9
+        assert found["width_ratio"] < 0.96
     if judge_kind == "useless":
         assert found["mean_lambda"] < 0.1
+
+
+def test_a_candidate_that_fares_better_on_the_judges_own_prompts_is_left_out():
+    far, alike = (simulate("good", 20, seed=3, design=design) for design in ("far", "prompts"))
+    assert far["left_out"] >= 0.9
+    assert alike["left_out"] <= 0.3
+    assert far["wider"] == alike["wider"] == 0
+
+
+def test_samples_are_compared_within_strata():
+    """The judge says nothing but the stratum, of which it saw more on one side of the shared."""
+    rng = np.random.default_rng(1)
+    kind, more = rng.random(400) < 0.5, rng.random(1600) < 0.9
+    zeros, ones = np.zeros(1600, int), np.ones(1600, int)
+    said, says = (np.where(k, 0.8, 0.2) + rng.normal(0, 0.05, len(k)) for k in (kind, more))
+    score = (rng.random(400) < said) * 1.0
+
+    def fit(**strata):
+        labelled, unlabelled = ({"stratum": strata[k]} if strata else {} for k in ("of", "by"))
+        people = Labelled.from_arrays(zeros[:400], ones[:400], score, said, **labelled)
+        judge = Unlabelled.from_arrays(zeros, ones, says, **unlabelled)
+        return PredictionPowered().fit(people, judge)
+
+    blind, joined = fit(), fit(of=kind * 1, by=more * 1)
+    assert blind.no_gain_ is NoGain.OTHER_PROMPTS
+    assert blind.left_out_.any()
+    assert joined.no_gain_ in (None, NoGain.UNINFORMATIVE)
+    assert not joined.left_out_.any()
+    apart = fit(of=kind * 1, by=more + 5)
+    assert apart.no_gain_ is NoGain.NOTHING_SHARED, "no category that both have seen"
 
 
 def test_a_seed_means_the_same_repeats():

@@ -165,18 +165,26 @@ def test_every_judge_and_design_of_the_combined_board_has_words():
 
 
 @pytest.mark.parametrize(
-    ("coverage", "width", "missed"),
-    [(0.95, 1.01, ()), (0.92, 1.01, ("coverage",)), (0.95, 1.03, ("width",))],
+    ("change", "missed"),
+    [
+        ({}, ()),
+        ({"coverage": 0.92}, ("coverage",)),
+        ({"wider": 0.01}, ("width",)),
+        ({"shifted": 0.92}, ("coverage of that candidate",)),
+    ],
 )
-def test_the_combined_board_has_two_targets(coverage, width, missed):
+def test_the_combined_board_has_three_targets(change, missed):
     found = {
-        "coverage": coverage,
+        "coverage": 0.95,
+        "shifted": 0.95,
         "people_coverage": 0.95,
-        "width_ratio": width,
-        "widest_ratio": 1.1,
+        "width_ratio": 0.9,
+        "widest_ratio": 1.0,
+        "wider": 0.0,
+        "left_out": 0.1,
         "mean_lambda": 0.5,
     }
-    assert page.combined_row("good", "votes", found).missed == missed
+    assert page.combined_row("good", "votes", found | change).missed == missed
 
 
 def test_the_tables_replace_what_stands_between_the_marks(tmp_path):
