@@ -393,9 +393,9 @@ def changed(findings: Findings, names: Mapping[int, str]) -> str:
     left_out = [names[pk] for pk in stored.get("left_out", []) if pk in names]
     if left_out:
         sentences.append(
-            f"Human votes alone decide about {join_names(left_out)}: by the {raters}’ own"
-            " verdicts, the prompts that only they saw suit it better or worse than those people"
-            " voted on."
+            f"Left out: verdicts about {join_names(left_out)} on prompts that only the {raters}"
+            " saw. By their own verdicts, those prompts suit it better or worse than the ones that"
+            " people voted on."
         )
     sentences.append(
         f"λ is {stored['lambda']:.2f}: 0 would ignore the {raters}, 1 would follow them fully."

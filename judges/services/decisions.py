@@ -86,6 +86,14 @@ def default_baseline(own: Iterable[Candidate]) -> Candidate | None:
     return min(active, key=lambda candidate: candidate.pk, default=None)
 
 
+def baseline_of(arena: Arena) -> int | None:
+    """Return the candidate that the arena's team measures its others with."""
+    if chosen := Baseline.objects.filter(arena=arena, team=arena.team_id).first():
+        return chosen.candidate_id
+    default = default_baseline(arena.candidates.filter(Q(team=None) | Q(team=arena.team_id)))
+    return default.pk if default else None
+
+
 # -- Writing decisions -----------------------------------------------------------------------------
 
 

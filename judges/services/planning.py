@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ from judges.core.spec import JudgeSpec, family_of
 from judges.models import Epoch, Judgement, JuryVerdict, MergedModel, RunJudge
 from judges.models.judges import SCRIPTED
 from judges.services import subjects
+from judges.services.decisions import baseline_of, compare_family
 from judges.services.registry import (
     JudgeError,
     NothingToJudgeError,
@@ -26,6 +27,7 @@ from ranking.comparison import load_difference_boards
 from ranking.models import Snapshot
 from ranking.services.pair_weights import PairFacts, pair_facts
 
+PairIds = tuple[int, int]
 Which = Literal["all", "neighbours", "new"]
 SHORTEST_LIST, LONGEST_LIST = 3, 8
 UNLESS_AGAIN = "left out unless ordered again"
@@ -152,8 +154,9 @@ def _ordered_pairs(
     if options.like_run is not None:
         return list(pairs), []
     facts = pair_facts(arena=arena, raters=raters)
-    if len(pairs) == 1 and not options.again:
-        facts = replace(facts, separated=_conclusive_pair(arena, pairs[0], raters))
+    if not options.again:
+        decided = _conclusive_pairs(arena, pairs, options, raters, facts.separated)
+        facts = replace(facts, separated=decided)
     ordered = [pair for pair in pairs if _is_ordered(pair, options, facts)]
     clear = 0 if options.again else sum(_ids(pair) in facts.separated for pair in pairs)
     if not clear:
@@ -168,18 +171,27 @@ def _ordered_pairs(
     return ordered, [f"{note}; {UNLESS_AGAIN}."]
 
 
-def _conclusive_pair(arena: Arena, pair: Pair, raters: str) -> frozenset[tuple[int, int]]:
-    """Return the pair if the decision between the two is conclusive; otherwise nothing.
+def _conclusive_pairs(
+    arena: Arena, pairs: Sequence[Pair], options: OrderOptions, raters: str, clear: Set[PairIds]
+) -> frozenset[PairIds]:
+    """Replace clear leads over a baseline by its conclusive results, which are of one family.
 
-    An order of a single pair waits for its decision, which takes more votes than a clear lead on
-    the leaderboard does: it must be possible to buy them.
+    An order of a single pair, or of candidates named with their team's baseline, waits for the
+    decisions, which take more votes than a clear lead on the leaderboard does: it must be possible
+    to buy them. A lead over each of several is also more often there by chance.
     """
+    named = baseline_of(arena) if options.candidates and len(pairs) > 1 else None
+    baseline = pairs[0].low_id if len(pairs) == 1 else named
+    family = {_ids(pair) for pair in pairs if baseline in _ids(pair)}
+    if baseline is None or not family:
+        return frozenset(clear)
     current = Snapshot.objects.current().filter(board__arena=arena, board__category="")
-    boards = load_difference_boards(
-        current.filter(board__raters=raters).select_related("board")
-    ).values()
-    is_decided = any(board.difference(*_ids(pair), forecast=False).is_decided for board in boards)
-    return frozenset({_ids(pair)}) if is_decided else frozenset()
+    boards = load_difference_boards(current.filter(board__raters=raters).select_related("board"))
+    others, decided = {pk for ids in family for pk in ids} - {baseline}, set()
+    for board in boards.values():
+        found = compare_family(board, others, baseline, forecast=False)
+        decided |= {pk for pk, difference in found.items() if difference.is_decided}
+    return frozenset((clear - family) | {ids for ids in family if decided.intersection(ids)})
 
 
 def _is_ordered(pair: Pair, options: OrderOptions, facts: PairFacts) -> bool:
@@ -192,7 +204,7 @@ def _is_ordered(pair: Pair, options: OrderOptions, facts: PairFacts) -> bool:
     return True
 
 
-def _ids(pair: Pair) -> tuple[int, int]:
+def _ids(pair: Pair) -> PairIds:
     return pair.low_id, pair.high_id
 
 

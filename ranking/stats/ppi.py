@@ -78,8 +78,13 @@ class Rectifier:
     contrast: Floats
 
     @classmethod
-    def of(cls, people: Labelled, judge: Unlabelled, by_side: bool) -> "Rectifier":
-        """Compare the two samples per pair and stratum, or with ``by_side`` also per side."""
+    def of(
+        cls, people: Labelled, judge: Unlabelled, by_side: bool, left_out: Bools | None = None
+    ) -> "Rectifier":
+        """Compare the two samples per pair and stratum, or with ``by_side`` also per side.
+
+        ``left_out``: (K,) mask of candidates of whom only prompts with human votes are compared.
+        """
         n, size = len(people), people.n_candidates
         left, right = _joined(people.left, judge.left), _joined(people.right, judge.right)
         turned = left > right
@@ -93,9 +98,11 @@ class Rectifier:
             stratum, _ = arrays.codes(_joined(people.stratum, judge.stratum))
             pair = stratum * size**2 + pair
         unit = _units(people, judge)
-        is_human = np.arange(len(unit)) < n
+        is_human, voted = np.arange(len(unit)) < n, np.isin(unit, unit[:n])
+        if left_out is not None:
+            predicted[(left_out[first] | left_out[second]) & ~voted] = np.nan
         corrected = _corrections(pair, unit, weight, predicted, is_human)
-        contrast, *_ = _corrections(pair, unit, weight, predicted, np.isin(unit, unit[:n]))
+        contrast, *_ = _corrections(pair, unit, weight, predicted, voted)
         pairs = Pairs.total(size, first[:n], second[:n], score, weight[:n])
         return cls(pairs, first, second, unit, score, weight[:n], *corrected, contrast)
 
@@ -110,34 +117,25 @@ class Rectifier:
         shifted = replace(self.pairs, score=self.pairs.score + weight * shift)
         return maximise(shifted, start=start)[0]
 
-    def alike(self) -> tuple["Rectifier", Floats]:
-        """Without candidates that fare differently on the judge's own prompts; (K,) the doubt.
+    def alike(self) -> tuple[Bools, Floats]:
+        """(K,) the candidates that fare differently on the judge's own prompts, and the doubt.
 
         For each candidate, the judge's scores on prompts with human votes and on all others are
         compared within pairs, as the rectifier compares them: with prompts of the same kind, only
         chance makes a difference, whatever the judge is like (score test; Rao 1948). The largest
         one is left out first, because it makes opposite ones of its opponents. The doubt is how
-        close the others come to that, from 0 to 1; 1 for those left out.
+        close the others come to that (squared), from 0 to 1; 1 for those left out.
         """
-        doubt: Floats = np.zeros(self.pairs.n_candidates)
-        left_out: Bools = doubt > 0
-        kept, most = self, normal_quantile(ALIKE)
-        while kept.shared:
-            moved = kept._per_cluster(kept.contrast).toarray()
+        contrast, most = self.contrast, normal_quantile(ALIKE)
+        left_out: Bools = np.zeros(self.pairs.n_candidates, np.bool_)
+        while True:
+            moved = self._per_cluster(contrast).toarray()
             chance = np.sqrt((moved**2).sum(axis=0))
             z = np.abs(moved.sum(axis=0)) / np.where(chance > 0, chance, np.inf)
-            doubt = np.where(left_out, 1, np.minimum(z / most, 1))
             if z.max() <= most:
-                break
+                return left_out, np.where(left_out, 1, (z / most) ** 2)
             left_out[z.argmax()] = True
-            kept = kept._without(left_out)
-        return kept, doubt
-
-    def _without(self, left_out: Bools) -> "Rectifier":
-        kept = ~(left_out[self.first] | left_out[self.second])
-        names = "correction", "influence", "contrast"
-        rows: dict[str, Any] = {name: getattr(self, name) * kept for name in names}
-        return replace(self, shared=bool(rows["influence"].any()), **rows)
+            contrast = contrast * ~(left_out[self.first] | left_out[self.second])
 
     def tuned(self, theta: Floats, relative: Floats) -> float:
         """The lambda from 0 to 1 that minimises the covariance's trace, quadratic in lambda.
@@ -290,9 +288,10 @@ class PredictionPowered:
     only if its prompts were drawn unevenly. The assumption is that, pair by pair, the judge's
     comparisons are of the same kind as people's: prompts from one source, and sides balanced in
     both (or ``by_side=True``). Within strata, such as categories of prompts, each stratum needs it
-    for itself, and those without human votes are not used. It is tested for each candidate: one
-    that fares differently on the judge's own prompts is left out of the bracket, and the closer one
-    comes to that, the closer its error is to that with human votes alone (`Rectifier.alike`).
+    for itself, and those without human votes are not used. It is tested for each candidate: of one
+    that fares differently on the judge's own prompts, only people's prompts count in the bracket,
+    and the closer one comes to that, the closer its error is to that with human votes alone
+    (`Rectifier.alike`).
 
     The bracket has expectation 0 whatever the judge is like, so a bad judge can only cost
     precision, which lambda prevents: it minimises the trace of the cluster-robust covariance (the
@@ -389,8 +388,10 @@ class PredictionPowered:
             return NoGain.NOTHING_SHARED
         doubt = np.zeros(len(self._theta))
         if self.tuning is None:
-            rectifier, doubt = rectifier.alike()
-            self.left_out_[self.ranked_] = doubt == 1
+            left_out, doubt = rectifier.alike()
+            self.left_out_[self.ranked_] = left_out
+            if left_out.any():
+                rectifier = Rectifier.of(people, judge, self.by_side, left_out)
             if not rectifier.shared:
                 return NoGain.OTHER_PROMPTS
         weight = self.tuning

@@ -1,5 +1,6 @@
 """An order of two candidates alone buys votes until their decision is known."""
 
+import random
 from collections.abc import Iterable
 from typing import Any
 
@@ -97,6 +98,24 @@ def test_two_of_many_are_two_alone(team: Team) -> None:
     for two in pairs_of(candidates):
         assert quote_by_api(team, arena, candidates=ids([*two])).json()["comparisons"] == 50
     assert "clear leader by the LLM-judge votes" in str(everybody)
+
+
+def test_several_against_a_baseline_wait_for_a_decision_of_their_family(team: Team) -> None:
+    """One of nine leads by chance: alone that would be conclusive, among nine it is not."""
+    arena, [old, *others] = make_judged_arena(team, 0, 0, n_candidates=10)
+    rater, prompts = Rater.objects.get(name="another judge"), list(arena.prompts.order_by("pk"))
+    for new in others:
+        won = 42 if new == others[0] else 25
+        outcomes = random.Random(new.pk).sample(["left"] * won + ["right"] * (50 - won), 50)
+        for outcome, prompt in zip(outcomes, prompts, strict=False):
+            make_vote(arena, new, old, outcome, prompt, rater)
+    publish(arena)
+    lucky = [old, others[0]]
+    assert quote_by_api(team, arena, candidates=ids(lucky)).status_code == 422
+    family = quote_by_api(team, arena, candidates=ids([old, *others])).json()
+    without = quote_by_api(team, arena, candidates=ids(others)).json()
+    assert family["pairs"] == without["pairs"] + len(others)  # all those of the baseline
+    assert "8 pairs already have a clear leader by the LLM-judge votes" in str(family["left_out"])
 
 
 def test_the_command_and_the_page_say_the_same(team: Team, no_worker: None) -> None:

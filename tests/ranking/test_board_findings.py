@@ -378,10 +378,10 @@ def test_a_combined_board_says_what_the_judges_changed(board: Board) -> None:
     assert "Trusted juries counted here: One jury, Another." in page
     still = board.says(combined=told | {"moved_by": 0.2})
     assert "No score changed by a whole point." in still
-    assert "Human votes alone" not in page
+    assert "Left out:" not in page
     left_out = [standing.pk for standing in board.ranked[:2]]
     other = board.says(combined=told | {"left_out": left_out})
-    assert f"Human votes alone decide about {board.ranked[0]}, {board.ranked[1]}: by" in other
+    assert f"verdicts about {board.ranked[0]}, {board.ranked[1]} on prompts that only the" in other
     nothing = board.says(combined=told | {"reason": "It tosses coins.", "gain": 1.0})
     assert "λ is" not in nothing
 
