@@ -362,8 +362,8 @@ def combined(findings: Findings) -> str:
     votes = f"{_count(n, 'vote')} by trusted {_raters(stored)}"
     adds, narrows = ("adds", "narrows") if n == 1 else ("add", "narrow")
     if stored.get("reason") or stored.get("gain") is None:
-        reason = stored.get("reason", "")
-        return f"Human votes decide here; the {votes} {adds} nothing. {reason}".strip()
+        why = stored.get("reason", "")
+        return f"Human votes decide here; the {votes} {adds} nothing. {why}".strip()
     if stored["gain"] < LEAST_GAIN:
         return f"Human votes decide here; the {votes} barely {narrows} the intervals."
     return (
@@ -373,14 +373,13 @@ def combined(findings: Findings) -> str:
 
 
 def changed(findings: Findings, names: Mapping[int, str]) -> str:
-    """What differs from human votes alone: widths, scores, whom the judges were not asked about,
-    and lambda; '' if nothing does."""
+    """What differs from human votes alone: widths, scores, lambda and more; '' if nothing does."""
     stored = findings.combined
     if not stored or not _is_trusted(stored) or stored.get("gain") is None or stored.get("reason"):
         return ""
     sentences = []
-    if (narrower := stored.get("narrower")) is not None:
-        share = f"{max(narrower, 0):.0%}"
+    if (share := stored.get("narrower")) is not None:
+        share = f"{max(share, 0):.0%}"
         sentences.append(f"Intervals are {share} narrower on average than with human votes alone.")
     moved, name = stored.get("moved_by"), names.get(stored.get("moved_most") or 0)
     if moved is not None and name:
@@ -390,17 +389,13 @@ def changed(findings: Findings, names: Mapping[int, str]) -> str:
             else f"Largest change in score: {name}, {signed(moved)} Elo."
         )
     raters = _raters(stored)
-    left_out = [names[pk] for pk in stored.get("left_out", []) if pk in names]
-    if left_out:
+    if left_out := [names[pk] for pk in stored.get("left_out", []) if pk in names]:
+        about = f"Left out: verdicts about {join_names(left_out)} on prompts that only the {raters}"
         sentences.append(
-            f"Left out: verdicts about {join_names(left_out)} on prompts that only the {raters}"
-            " saw. By their own verdicts, those prompts suit it better or worse than the ones that"
-            " people voted on."
+            f"{about} saw; by these, the prompts suit it better or worse than people’s."
         )
-    sentences.append(
-        f"λ is {stored['lambda']:.2f}: 0 would ignore the {raters}, 1 would follow them fully."
-    )
-    return " ".join(sentences)
+    last = f"λ is {stored['lambda']:.2f}: 0 would ignore the {raters}, 1 would follow them fully."
+    return " ".join([*sentences, last])
 
 
 def counted(findings: Findings) -> str:

@@ -177,8 +177,7 @@ def _conclusive_pairs(
     """Replace clear leads over a baseline by its conclusive results, which are of one family.
 
     An order of a single pair, or of candidates named with their team's baseline, waits for the
-    decisions, which take more votes than a clear lead on the leaderboard does: it must be possible
-    to buy them. A lead over each of several is also more often there by chance.
+    decisions, which take more votes than a clear lead does: it must be possible to buy them.
     """
     named = baseline_of(arena) if options.candidates and len(pairs) > 1 else None
     baseline = pairs[0].low_id if len(pairs) == 1 else named
@@ -187,10 +186,9 @@ def _conclusive_pairs(
         return frozenset(clear)
     current = Snapshot.objects.current().filter(board__arena=arena, board__category="")
     boards = load_difference_boards(current.filter(board__raters=raters).select_related("board"))
-    others, decided = {pk for ids in family for pk in ids} - {baseline}, set()
-    for board in boards.values():
-        found = compare_family(board, others, baseline, forecast=False)
-        decided |= {pk for pk, difference in found.items() if difference.is_decided}
+    others = {pk for ids in family for pk in ids} - {baseline}
+    found = [compare_family(board, others, baseline, forecast=False) for board in boards.values()]
+    decided = {pk for each in found for pk, difference in each.items() if difference.is_decided}
     return frozenset((clear - family) | {ids for ids in family if decided.intersection(ids)})
 
 
