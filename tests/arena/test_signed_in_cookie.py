@@ -80,3 +80,11 @@ def test_a_newcomer_is_led_to_sign_up_where_it_is_open(
     assert f'class="for-signed-out" href="{leads_to}' in page
     page = Client().get(reverse("sign_in")).text
     assert ('class="button" href="/sign-up/' in page) == (sign_up == "open")
+
+
+def test_other_pages_link_to_the_account_in_the_header() -> None:
+    page = signed_in(make_user()).get(reverse("teams")).text
+    header = page.partition("<header")[2].partition("</header>")[0]
+    assert f'href="{reverse("sign_in")}"' in header
+    assert "Your account" in header
+    assert "Sign out</button>" in signed_in(make_user()).get(reverse("sign_in")).text
