@@ -15,10 +15,10 @@ from typing import Any, TextIO
 import numpy as np
 from django.utils import timezone
 
-from arena.models import Arena, Rater
+from arena.models import Arena, Rater, Vote
 from arena.outcomes import OUTCOMES
 from ranking import vote_log
-from ranking.models import Board, Counted, LogLink, Raters, RaterTally, Snapshot, VoteLog
+from ranking.models import Board, Counted, LogLink, RaterTally, Snapshot, VoteLog
 from ranking.results import FIELDS
 from ranking.services import intervals
 from ranking.services import vote_log as log_service
@@ -27,9 +27,10 @@ from ranking.services.evidence import BoardEvidence
 from ranking.services.fit import compose, fit
 from ranking.tallies import NOBODY, CappedRaters, VoteCounts
 from ranking.vote_log import RATER_KINDS, REASONS, REMOVAL_COLUMNS, VOTE_COLUMNS, ChainLink, Columns
-from ranking.votes import Ints, Votes
+from ranking.votes import HUMAN, Ints, Votes
 
-VERSION = 1
+VERSION = 2
+READABLE = (1, VERSION)  # files of version 1 do not say which votes verified people cast
 ADDS = frozenset(map(str, LogLink.ADDS))
 REMOVES = frozenset(map(str, LogLink.REMOVES))
 TOLERANCE = 1e-6  # of Elo and of shares: two machines may round the last digits differently
@@ -79,12 +80,13 @@ def write_lines(arena: Arena) -> Iterator[Line]:
     yield from _link_lines(arena, last)
 
 
-def _published(arena: Arena, groups: Mapping[int, int]) -> Iterator[Line]:
+def _published(arena: Arena, groups_of: Mapping[str, Mapping[int, int]]) -> Iterator[Line]:
     """The current leaderboards that votes alone decide."""
     current = Snapshot.objects.current().filter(board__arena=arena, settings__has_key="log")
-    current = current.exclude(board__raters__in=[Counted.COMBINED, Counted.VERIFIED])
+    current = current.exclude(board__raters=Counted.COMBINED)
     for snapshot in current.select_related("board").order_by("board__raters", "board__category"):
         board = snapshot.board
+        groups = groups_of.get(board.raters, {})
         yield {
             "type": "leaderboard",
             "raters": board.raters,
@@ -93,7 +95,7 @@ def _published(arena: Arena, groups: Mapping[int, int]) -> Iterator[Line]:
             "settings": {
                 name: snapshot.settings[name] for name in ("both_bad", "n_resamples", "seed")
             },
-            "rater_share": arena.rater_cap / 100 if board.raters == Raters.PEOPLE else 1.0,
+            "rater_share": arena.rater_cap / 100 if board.raters in HUMAN else 1.0,
             "capped": [
                 [groups[member], weight] for member, weight in snapshot.findings.get("capped", [])
             ],
@@ -114,8 +116,9 @@ def _published(arena: Arena, groups: Mapping[int, int]) -> Iterator[Line]:
         }
 
 
-def _raters(arena: Arena) -> tuple[list[Line], dict[int, int]]:
-    """Each rater's number in the log, place among all raters, and group when raters are grouped.
+def _raters(arena: Arena) -> tuple[list[Line], dict[str, dict[int, int]]]:
+    """Each rater's number in the log, place among all raters, and groups when raters are grouped:
+    among all people, and among verified ones.
 
     Places and groups are in the order of ids, which intervals depend on. The second result numbers
     the members of tallies per rater in the same way.
@@ -126,17 +129,23 @@ def _raters(arena: Arena) -> tuple[list[Line], dict[int, int]]:
     ids = Rater.objects.filter(votes__arena=arena).order_by("pk").distinct()
     raters = np.array(list(ids.values_list("pk", flat=True)), np.int64)
     numbers = vote_log.rater_numbers(raters, arena.pk, bytes(log.salt))
-    members, groups = np.unique(_members(arena, raters), return_inverse=True)
-    rows = zip(numbers.tolist(), groups.tolist(), strict=True)
+    members_of = {who: _members(arena, raters, who) for who in HUMAN}
+    distinct = {who: np.unique(members) for who, members in members_of.items()}
+    groups = [np.searchsorted(distinct[who], members_of[who]) + 1 for who in HUMAN]
+    rows = zip(numbers.tolist(), *(column.tolist() for column in groups), strict=True)
     lines = [
-        {"type": "rater", "rater": _hex(number), "place": place, "group": group + 1}
-        for place, (number, group) in enumerate(rows, start=1)
+        {"type": "rater", "rater": _hex(number), "place": place}
+        | {"group": group, "verified_group": verified_group}
+        for place, (number, group, verified_group) in enumerate(rows, start=1)
     ]
-    return lines, {member: group for group, member in enumerate(members.tolist(), start=1)}
+    return lines, {
+        who: {member: group for group, member in enumerate(members.tolist(), start=1)}
+        for who, members in distinct.items()
+    }
 
 
-def _members(arena: Arena, raters: Ints) -> Ints:
-    stored = RaterTally.objects.filter(arena=arena, category="", member__gt=0)
+def _members(arena: Arena, raters: Ints, who: str) -> Ints:
+    stored = RaterTally.objects.filter(arena=arena, raters=who, category="", member__gt=0)
     own = np.array(list(stored.values_list("member", flat=True)), np.int64)
     room = RaterTally.RATERS - len(own)
     is_new = ~np.isin(raters, own)
@@ -146,17 +155,22 @@ def _members(arena: Arena, raters: Ints) -> Ints:
 
 def _link_lines(arena: Arena, last: int) -> Iterator[Line]:
     removed = _removed(arena, last)
+    proven = Vote.objects.filter(arena=arena, verified=True).values_list("pk", flat=True)
+    verified = np.fromiter(proven.iterator(), np.int64)
     links = LogLink.objects.filter(arena=arena, number__lte=last).order_by("number")
     number = 0
     while row := links.filter(number__gt=number).first():
         number = row.number
         yield {"type": "link"} | vars(log_service.link_of(row))
         columns = log_service.rows_of(row) if row.n_rows else {}
-        for values in zip(*(column.tolist() for column in columns.values()), strict=True):
+        is_verified = np.isin(columns["id"], verified).tolist() if columns else []
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        for values, by_verified in zip(rows, is_verified, strict=True):
             if row.kind in REMOVES:
                 yield _removal_line(*values)
             else:
-                yield _vote_line(*values) | {"counts": removed.get(values[0], 0) < number}
+                counts = removed.get(values[0], 0) < number
+                yield _vote_line(*values) | {"verified": by_verified, "counts": counts}
 
 
 def _removed(arena: Arena, last: int) -> dict[int, int]:
@@ -223,7 +237,7 @@ class LogFile:
     n_links: int
     candidates: dict[int, str] = field(default_factory=dict)
     categories: dict[int, str] = field(default_factory=dict)
-    places: dict[int, tuple[int, int]] = field(default_factory=dict)
+    places: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     boards: list[Line] = field(default_factory=list)
     links: list[ChainLink] = field(default_factory=list)
     events: dict[str, list[Ints]] = field(default_factory=lambda: defaultdict(list))
@@ -234,7 +248,7 @@ def read_log(stream: TextIO) -> LogFile:
     """Read a file, and compare each link with its rows. Raises LogFileError."""
     lines = _parsed(stream)
     head = next(lines, {})
-    if head.get("type") != "log" or head.get("version") != VERSION:
+    if head.get("type") != "log" or head.get("version") not in READABLE:
         raise LogFileError("This file is not a log of votes that this version can read.")
     file = LogFile(head["arena"], head["key"], head["links"])
     rows: list[Line] = []
@@ -270,7 +284,9 @@ def _take(file: LogFile, line: Line) -> None:
     elif kind == "prompt":
         file.categories[line["id"]] = line["category"]
     elif kind == "rater":
-        file.places[_number(line["rater"])] = (line["place"], line["group"])
+        group = line["group"]
+        verified_group = line.get("verified_group", group)
+        file.places[_number(line["rater"])] = (line["place"], group, verified_group)
     elif kind == "leaderboard":
         file.boards.append(line)
     elif kind == "link":
@@ -290,7 +306,8 @@ def _end_link(file: LogFile, rows: list[Line]) -> None:
         file.events[name].append(columns.get(name, np.zeros(len(rows), np.int64)))
     file.events["link"].append(np.full(len(rows), link.number))
     file.events["adds"].append(np.full(len(rows), int(link.kind in ADDS)))
-    file.events["counts"].append(np.array([int(row.get("counts", False)) for row in rows]))
+    for name in ("counts", "verified"):
+        file.events[name].append(np.array([int(row.get(name, False)) for row in rows]))
 
 
 def _votes(rows: list[Line]) -> Columns:
@@ -353,7 +370,7 @@ def check_log(file: LogFile, key: str | None = None) -> list[str]:
 
 
 def board_name(board: Line) -> str:
-    return f"{Raters(board['raters']).label}, {board['category'] or 'all categories'}"
+    return f"{Counted(board['raters']).label}, {board['category'] or 'all categories'}"
 
 
 def _event(file: LogFile, name: str) -> Ints:
@@ -372,14 +389,15 @@ def counted_rows(file: LogFile, until: int) -> Any:
 
 
 def votes_at(file: LogFile, until: int) -> tuple[Votes, Ints]:
-    """The votes that count after a link, by id, with places for raters; (N,) their groups."""
+    """The votes that count after a link, by id, with places for raters; (N, 2) their groups, among
+    all people and among verified ones."""
     chosen = np.flatnonzero(counted_rows(file, until))
-    columns = {name: _event(file, name)[chosen] for name in VOTE_COLUMNS}
+    columns = {name: _event(file, name)[chosen] for name in (*VOTE_COLUMNS, "verified")}
     order = np.argsort(columns["id"])
     columns = {name: column[order] for name, column in columns.items()}
     distinct, at = np.unique(columns["rater"], return_inverse=True)
-    known = np.array([file.places[number] for number in distinct.tolist()] or [(0, 0)], np.int64)
-    places = known[at] if len(at) else np.zeros((0, 2), np.int64)
+    known = np.array([file.places[number] for number in distinct.tolist()] or [(0, 0, 0)], np.int64)
+    places = known[at] if len(at) else np.zeros((0, 3), np.int64)
     size = len(order)
     categories = [file.categories.get(pk, "") for pk in columns["prompt"].tolist()]
     votes = Votes(
@@ -392,17 +410,18 @@ def votes_at(file: LogFile, until: int) -> tuple[Votes, Ints]:
         category=np.array(categories, object),
         rater=places[:, 0],
         kind=np.array([RATER_KINDS[kind] for kind in columns["rater_kind"].tolist()], object),
-        verified=np.zeros(size, np.bool_),
+        verified=columns["verified"] > 0,
         trusted=np.zeros(size, np.bool_),
         source_row=np.zeros(size, np.int64),
     )
-    return votes, places[:, 1]
+    return votes, places[:, 1:]
 
 
 def check_board(file: LogFile, line: Line) -> CheckedBoard:
     """Fit a published leaderboard again. Raises NotConvergedError and CrossCheckError."""
     votes, groups = votes_at(file, line["head"]["number"])
-    place_of = dict(zip(votes.rater.tolist(), groups.tolist(), strict=True))
+    own_groups = groups[:, int(line["raters"] == Counted.VERIFIED)]
+    group_of = dict(zip(votes.rater.tolist(), own_groups.tolist(), strict=True))
     votes = votes.of(line["raters"], line["category"]).counted()
     counts = votes.count()
     board = Board(raters=line["raters"], category=line["category"], **line["settings"])
@@ -417,8 +436,8 @@ def check_board(file: LogFile, line: Line) -> CheckedBoard:
         rater_share=line["rater_share"],
     )
     by_rater = None
-    if board.raters == Raters.PEOPLE:
-        by_rater = _by_group(counts, place_of)
+    if board.raters in HUMAN:
+        by_rater = _by_group(counts, group_of)
         evidence = _capped(evidence, by_rater, line)
     measured = intervals.measure(
         evidence, counts.per_prompt(), by_rater, timezone.now(), with_style=False

@@ -255,7 +255,7 @@ BATTLES_CSV_EXAMPLE = ",".join(EXPORTS["battles"].columns) + "\r\n"
 BATTLES_JSONL_EXAMPLE = '{"prompt": "p-7", "left": "short-answers", "outcome": "left"}\n'
 PREFERENCES_EXAMPLE = '{"prompt": "May I return it?", "chosen": "Yes.", "rejected": "No."}\n'
 LMARENA_EXAMPLE = '{"model_a": "short-answers", "model_b": "long", "winner": "model_a"}\n'
-LOG_EXAMPLE = '{"type": "vote", "id": 7, "outcome": "left", "counts": true}\n'
+LOG_EXAMPLE = '{"type": "vote", "id": 7, "outcome": "left", "verified": false, "counts": true}\n'
 RATERS = OpenApiParameter(
     "raters", str, enum=list(DECIDED_BY), description="Whose votes decide; by default people."
 )

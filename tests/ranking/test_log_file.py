@@ -15,7 +15,7 @@ from arena.actors import CLI
 from arena.models import Arena, Rater, Vote
 from arena.services.voting import void_vote
 from ranking import log_file
-from ranking.models import ArenaRefresh, RaterTally
+from ranking.models import ArenaRefresh, RaterTally, Snapshot
 from ranking.services import intervals, vote_log
 from tests.factories import make_person, make_vote
 from tests.ranking.helpers import (
@@ -68,6 +68,46 @@ def test_every_number_of_every_leaderboard_comes_out_again(
     assert printed.count("numbers are as published") == 6  # people and judges, in two categories
     assert "The log is unbroken" in printed
     assert "Not checked" in printed
+
+
+@pytest.mark.parametrize("n_of_their_own", [2048, 3])
+def test_the_verified_leaderboard_comes_out_again(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, n_of_their_own: int
+) -> None:
+    monkeypatch.setattr(RaterTally, "RATERS", n_of_their_own)  # later raters share groups
+    arena = make_voted_arena(3, 8)
+    for number in range(9):
+        rater = make_person()
+        fill(arena, rounds=1, rater=rater)
+        Vote.objects.filter(rater=rater).update(verified=number % 2 == 0)
+    snapshot = publish(arena)
+    assert Snapshot.objects.current().filter(board__raters="verified").count() == 3
+    path = write(arena, tmp_path / "log.jsonl")
+    call_command("verify", path)
+    printed = capsys.readouterr().out
+    assert "Verified people, all categories" in printed
+    assert printed.count("numbers are as published") == 6
+
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line["type"] == "vote":
+            line["verified"] = True
+    path.write_text("".join(log_file.as_jsonl(lines)))
+    with pytest.raises(CommandError, match="does not check out"):
+        call_command("verify", path)
+    assert snapshot.settings["log"]["digest"] in path.read_text()  # the marks are not chained
+
+
+def test_a_file_of_version_1_is_still_checked(arena: Arena, tmp_path: Path, capsys: Any) -> None:
+    path = write(arena, tmp_path / "log.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[0]["version"] = 1
+    for line in lines:
+        line.pop("verified", None)
+        line.pop("verified_group", None)
+    path.write_text("".join(log_file.as_jsonl(lines)))
+    call_command("verify", path)
+    assert capsys.readouterr().out.count("numbers are as published") == 6
 
 
 def test_a_leaderboard_with_older_intervals_is_checked_without_them(
@@ -165,7 +205,7 @@ def test_another_key_is_refused(arena: Arena, tmp_path: Path, capsys: Any) -> No
         ("", "not a log"),
         ("{}\n", "Line 1 is not a line"),
         ("no JSON\n", "Line 1 is not JSON"),
-        ('{"type": "log", "version": 2}\n', "not a log"),
+        ('{"type": "log", "version": 3}\n', "not a log"),
     ],
 )
 def test_what_is_no_log_is_refused(tmp_path: Path, content: str, words: str) -> None:
