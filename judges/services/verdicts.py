@@ -90,7 +90,8 @@ def decide(
         if call_state in states:
             return JudgementResult(state)
     if protocol == "direct":
-        return _compare_scores(*_scores(_verdict(forward), _verdict(reverse)), sides)
+        left, right = _scores(_verdict(forward), _verdict(reverse))
+        return _compare_scores(left, right, sides)
     assert sides is not None, "two answers are compared"
     return _combine_orders(_orient(forward, sides), _orient(reverse, sides), policy)
 
@@ -117,7 +118,8 @@ def decide_readings(
         return JudgementResult(missing.most_common(1)[0][0])
     if protocol == "direct":
         scores = [_scores(*map(_verdict, pairs[number])) for number in read]
-        return _compare_scores(*(fmean(side) for side in zip(*scores, strict=True)), sides)
+        left, right = (fmean(side) for side in zip(*scores, strict=True))
+        return _compare_scores(left, right, sides)
     return _combine_readings([results[number] for number in read], policy, is_mean=soft)
 
 

@@ -100,7 +100,7 @@ def test_several_samples_of_a_judge_are_one_vote(
     costs = summarise_costs(Judgement.objects.all())
     assert (costs["calls"], costs["cost"]) == (24, sum(call.cost for call in Call.objects.all()))
     assert not Judgement.objects.filter(state="waiting").exists()
-    address = reverse("judge_verdict", args=[arena.slug, run.pk, run.judgements.first().pk])
+    address = reverse("judge_verdict", args=[arena.slug, run.pk, run.judgements.earliest("pk").pk])
     page = page_text(staff, address)
     assert page.count(", sample 3") == 2
     work_off(order(make_arena(2, 2), LOCAL, per_pair=2))
