@@ -77,9 +77,9 @@ def find_for_members(*, arena: Arena, key: str) -> Page | None:
     return None if row is None else Page(row[0], bytes(row[1]))
 
 
-def pack(content: str) -> Page:
+def pack(content: str | bytes) -> Page:
     """Compress a page. The ETag is weak, as it stands for the content in any encoding."""
-    data = content.encode()
+    data = content.encode() if isinstance(content, str) else content
     # Without a time in the gzip header, equal pages are equal bytes.
     return Page(f'W/"{hashlib.sha256(data).hexdigest()[:32]}"', gzip.compress(data, LEVEL, mtime=0))
 
@@ -205,14 +205,14 @@ def send_to_anybody(
     slug: str,
     key: str,
     content_type: str,
-    make: Callable[[Any], str],
+    make: Callable[[Any], str | bytes],
 ) -> HttpResponseBase:
     """Send a page for embedding in other sites; private arenas have none, even for their teams."""
     page = find(slug=slug, key=key) or _make(find_arena(slug), key, make)
     return send(request, page, content_type)
 
 
-def _make(arena: Any, key: str, make: Callable[[Any], str]) -> Page:
+def _make(arena: Any, key: str, make: Callable[[Any], str | bytes]) -> Page:
     page = pack(make(arena))
     store(arena=arena, epoch=arena.page_epoch, key=key, page=page)
     return page

@@ -26,6 +26,12 @@ page_urls = [
     path("a/<slug:slug>/methodology/", methodology.methodology, name="methodology"),
     path("a/<slug:slug>/candidates/<int:pk>/", candidates.candidate, name="candidate"),
     path("a/<slug:slug>/badge/<int:pk>.svg", embeds.badge, name="badge"),
+    path("a/<slug:slug>/picture.png", embeds.board_picture, name="board_picture"),
+    path(
+        "a/<slug:slug>/candidates/<int:pk>/picture.png",
+        embeds.candidate_picture,
+        name="candidate_picture",
+    ),
     path("a/<slug:slug>/embed/", embeds.embed_board, name="embed_board"),
     path("a/<slug:slug>/comparisons/<uuid:key>/", candidates.comparison, name="comparison"),
     path("a/<slug:slug>/vote/<uuid:key>/facts/", raters.vote_facts, name="vote_facts"),

@@ -1,6 +1,6 @@
-"""Embeds for other sites: a candidate's badge, and a compact leaderboard in a frame."""
+"""Embeds for other sites: pictures, a candidate's badge, and a compact leaderboard in a frame."""
 
-import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from unicodedata import east_asian_width
@@ -25,8 +25,9 @@ from ranking.board_data import (
 from ranking.comparison import PublishedBoard, read_published
 from ranking.http_cache import HTML, policy, send_to_anybody
 from ranking.models import Standing
+from ranking.pictures import NOT_IN_XML, draw_board, draw_candidate, render_png
 
-SVG = "image/svg+xml"
+SVG, PNG = "image/svg+xml", "image/png"
 FIVE_MINUTES = "public, max-age=300"
 MOST_STANDINGS = 10
 FRAME_POLICY = {
@@ -43,7 +44,6 @@ PADDING = 7
 NARROW, USUAL, BROAD, FULL = 4.0, 7.0, 9.5, 12.0
 NARROW_CHARACTERS = frozenset(" !'(),-./:;I[]`fijlrt|·")
 BROAD_CHARACTERS = frozenset("#%+<=>@ABCDGHKMNOQRUVWXYmw±")
-NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 # -- Badges ----------------------------------------------------------------------------------------
 
@@ -79,8 +79,11 @@ class Badge:
         return self.label.width + self.message.width
 
 
+ALONE = {"default-src": ["'none'"], "frame-ancestors": ["'none'"], "sandbox": True}
+
+
 @require_safe
-@policy({"default-src": ["'none'"], "frame-ancestors": ["'none'"], "sandbox": True})
+@policy(ALONE)
 def badge(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
     """Rank, score and interval as a picture. A private arena has no badges, even for its team."""
     if pk > LARGEST_ID:
@@ -92,7 +95,17 @@ def badge(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
         context = {"badge": make_badge(read_published(arena, query), candidate)}
         return render_to_string("ranking/badge.svg", context).strip()
 
-    response = send_to_anybody(request, slug, query.key(f"badge-{pk}"), SVG, make)
+    return _send_picture(request, slug, query.key(f"badge-{pk}"), SVG, make)
+
+
+def _send_picture(
+    request: HttpRequest,
+    slug: str,
+    key: str,
+    content_type: str,
+    make: Callable[[Any], str | bytes],
+) -> HttpResponseBase:
+    response = send_to_anybody(request, slug, key, content_type, make)
     response.headers["Cache-Control"] = FIVE_MINUTES
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     return response
@@ -182,6 +195,37 @@ def _character_width(character: str) -> float:
     if character in NARROW_CHARACTERS:
         return NARROW
     return BROAD if character in BROAD_CHARACTERS else USUAL
+
+
+# -- Pictures beside links -------------------------------------------------------------------------
+
+
+@require_safe
+@policy(ALONE)
+def board_picture(request: HttpRequest, slug: str) -> HttpResponseBase:
+    query = BoardQuery.unsorted(request.GET)
+
+    def make(arena: Any) -> bytes:
+        return render_png(draw_board(read_published(arena, query)))
+
+    return _send_picture(request, slug, query.key("picture"), PNG, make)
+
+
+@require_safe
+@policy(ALONE)
+def candidate_picture(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
+    if pk > LARGEST_ID:
+        raise Http404("There is no such candidate.")
+    query = BoardQuery.unsorted(request.GET)
+
+    def make(arena: Any) -> bytes:
+        candidate = get_object_or_404(Candidate.objects.revealed().filter(arena=arena), pk=pk)
+        board = read_published(arena, query)
+        rows = (row for row in board.standings if row.candidate_id == pk)
+        says = describe_standing(next(rows, None))
+        return render_png(draw_candidate(board, candidate, says))
+
+    return _send_picture(request, slug, query.key(f"picture-{pk}"), PNG, make)
 
 
 # -- The compact leaderboard -----------------------------------------------------------------------

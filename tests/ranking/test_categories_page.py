@@ -97,6 +97,10 @@ def test_every_public_page_describes_itself(client: Client, arena: Arena, settin
         assert "Ringside" in title
         assert len(said) > 30, said
         assert f'<meta property="og:description" content="{said}">' in head
+        of = f"candidates/{first.pk}/" if address.endswith(leads[0]) else ""
+        picture = f"https://arena.example/a/support/{of}picture.png"
+        for name in ('name="twitter:image"', 'property="og:image"'):
+            assert (f'<meta {name} content="{picture}">' in head) == (address != "/"), address
         assert "<b>" not in head, address
         assert "<i>" not in head, address
     candidate = client.get(f"/a/support/candidates/{first.pk}/").text

@@ -1,6 +1,7 @@
 """What other sites show of a board: a candidate's badge, and the best of it in a frame."""
 
 import re
+import struct
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.models import Arena, Candidate
+from ranking.board_data import BoardQuery
+from ranking.comparison import read_published
 from ranking.models import Snapshot, Standing
+from ranking.pictures import TEXT_WIDTH, draw_board, draw_candidate, shorten, wrap
 from ranking.views.embeds import badge_message, lay_out
 from tests.arena.rest import undisclosed
 from tests.factories import make_arena
@@ -197,7 +201,7 @@ def test_a_candidate_that_nobody_voted_on_yet_has_a_badge(client: Client, arena:
 
 
 @pytest.mark.django_db
-def test_neither_names_an_undisclosed_candidate(client: Client, arena: Arena) -> None:
+def test_nothing_names_an_undisclosed_candidate(client: Client, arena: Arena) -> None:
     hidden = undisclosed(arena)
     fill(arena, rounds=1)
     publish(arena)
@@ -205,6 +209,12 @@ def test_neither_names_an_undisclosed_candidate(client: Client, arena: Arena) ->
         page = client.get(f"/a/support/{path}").content.decode()
         assert f"Undisclosed {hidden.pk}" in page
         assert "secret-recipe" not in page
+    rank_anyway(arena)
+    board = published_board(arena)
+    shown = next(row.candidate for row in board.standings if row.candidate_id == hidden.pk)
+    for picture in (draw_board(board), draw_candidate(board, shown, "rank 1")):
+        assert f"Undisclosed {hidden.pk}" in picture
+        assert "secret-recipe" not in picture
 
 
 @pytest.mark.django_db
@@ -279,3 +289,100 @@ def test_one_rank_is_no_range_on_the_board_either(client: Client, arena: Arena) 
     assert (
         "possible ranks</span>" not in page.split('<table class="board">')[1].split("</table>")[0]
     )
+
+
+# -- Pictures beside links -------------------------------------------------------------------------
+
+
+def published_board(arena: Arena) -> Any:
+    return read_published(Arena.objects.get(pk=arena.pk), BoardQuery("people", ""))
+
+
+@pytest.mark.django_db
+def test_a_picture_is_a_png_of_the_size_that_chats_show(client: Client, arena: Arena) -> None:
+    publish(arena)
+    rank_anyway(arena)
+    pk = arena.candidates.order_by("pk")[0].pk
+    bodies = set()
+    for path in ("picture.png", f"candidates/{pk}/picture.png"):
+        answer = client.get(f"/a/support/{path}")
+        assert answer["Content-Type"] == "image/png"
+        assert answer["Cache-Control"] == "public, max-age=300"
+        assert answer.content[:8] == b"\x89PNG\r\n\x1a\n"
+        assert struct.unpack(">II", answer.content[16:24]) == (1200, 630)
+        again = client.get(f"/a/support/{path}", headers={"If-None-Match": answer["ETag"]})
+        assert again.status_code == 304
+        bodies.add(answer.content)
+    assert len(bodies) == 2
+
+
+@pytest.mark.django_db
+def test_a_picture_is_rendered_once_per_snapshot(
+    client: Client, arena: Arena, django_assert_num_queries: Callable[..., Any]
+) -> None:
+    publish(arena)
+    client.get("/a/support/picture.png")
+    with django_assert_num_queries(1):
+        client.get("/a/support/picture.png?sort=votes")
+
+
+@pytest.mark.django_db
+def test_names_in_a_picture_are_escaped(arena: Arena) -> None:
+    arena.name, arena.question = '<&"arena', "<image href='file:///etc/passwd'/> " * 40
+    arena.save()
+    first = arena.candidates.order_by("pk")[0]
+    first.name = '<&"one\x01'
+    first.save()
+    publish(arena)
+    rank_anyway(arena)
+    board = published_board(arena)
+    pictures = draw_board(board), draw_candidate(board, first, "rank 1")
+    for picture, title in zip(pictures, ('<&"arena', '<&"one'), strict=True):
+        assert "<image" not in picture
+        shown = texts(picture.encode())
+        assert shown[0] == title
+        assert '<&"one' in shown
+
+
+@pytest.mark.django_db
+def test_a_picture_shows_ranks_scores_and_intervals_on_one_axis(arena: Arena) -> None:
+    publish(arena)
+    rank_anyway(arena)
+    board = published_board(arena)
+    svg = draw_board(board)
+    shown = texts(svg.encode())
+    for row in board.standings[:6]:
+        assert str(row.candidate) in shown
+        assert f"{row.score:.0f}" in shown
+    circles = [float(x) for x in re.findall(r'<circle cx="([^"]+)"', svg)]
+    assert circles == sorted(circles, reverse=True)
+    assert any(text and "votes by" in text for text in shown)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("is_sample", [True, False])
+def test_a_picture_of_a_demonstration_says_so(
+    client: Client, arena: Arena, is_sample: bool
+) -> None:
+    publish(arena)
+    arena.is_sample = is_sample
+    arena.save()
+    assert ("Demo only" in draw_board(published_board(arena))) == is_sample
+
+
+@pytest.mark.django_db
+def test_a_picture_ranks_nobody_before_there_are_enough_votes() -> None:
+    few = make_arena(3, slug="few")
+    cast(few)
+    publish(few)
+    svg = draw_board(published_board(few))
+    assert "Collecting votes" in svg
+    assert "<circle" not in svg
+
+
+@given(st.text(max_size=300))
+def test_texts_of_a_picture_fit(text: str) -> None:
+    lines = list(wrap(text, TEXT_WIDTH, 30, lines=2))
+    assert len(lines) <= 2
+    assert all(len(line) <= 120 for line in lines)
+    assert len(shorten(text, 300, 28)) <= 40

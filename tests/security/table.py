@@ -110,6 +110,8 @@ PAGES: dict[tuple[str, str], Row] = {
     ("candidate", "get"): Row(ALL),
     ("comparison", "get"): Row(ALL),
     ("badge", "get"): Row(ALL, arena="elsewhere"),
+    ("board_picture", "get"): Row(ALL, arena="elsewhere"),
+    ("candidate_picture", "get"): Row(ALL, arena="elsewhere"),
     ("embed_board", "get"): Row(ALL, arena="elsewhere"),
     # Judges
     ("judge_runs", "get"): Row(ALL),

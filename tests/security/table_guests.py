@@ -73,6 +73,7 @@ SENT_AWAY = "401 403 403 200 200 200   200   403 200 403 200 403   200"
 
 GUESTS_ROWS: dict[tuple[str, str], GuestsRow] = {
     ("candidate", "get"): GuestsRow(ALL),
+    ("candidate_picture", "get"): GuestsRow(ALL),
     ("manage_candidate", "get"): GuestsRow(THE_DESK_READS, ITS_OWN_READ),
     ("edit_candidate", "get"): GuestsRow(ITS_OWN_EDIT, ITS_OWN_READ),
     ("edit_candidate", "post"): GuestsRow(ITS_OWN_SEND, NONE_TO_SEND),
