@@ -25,6 +25,9 @@ class PlainForm(forms.Form):
             self.fields[name].validators.append(MaxLengthValidator(LONGEST_ADDRESS))
 
 
+SIGN_IN_AGAIN = (
+    "Sign out and sign in again first: this is possible within five minutes of signing in."
+)
 RULES = "At least eight characters, and not a common password."
 
 
@@ -66,25 +69,17 @@ class NewPasswordForm(PlainForm, allauth.ResetPasswordKeyForm):
         del self.fields["password2"]
 
 
-class ChangeEmailForm(PlainForm, allauth.AddEmailForm):
-    labels = {"email": "New email address"}
+class ConfirmedForm(allauth.UserForm):
+    """Asks for the password; people who sign in elsewhere must have done so just now."""
 
-
-class CloseAccountForm(forms.Form):
-    """Asks for the password; for the user name, where people sign in elsewhere."""
-
-    def __init__(self, *args: Any, user: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, is_fresh: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.user = user
-        if user.has_usable_password():
+        has_password = self.user.has_usable_password()
+        self.sign_in_again = "" if has_password or is_fresh else SIGN_IN_AGAIN
+        if has_password:
             self.fields["password"] = forms.CharField(
                 strip=False,
                 widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
-            )
-        else:
-            self.fields["user_name"] = forms.CharField(
-                label=f"Type {user.get_username()} to confirm",
-                widget=forms.TextInput(attrs={"autocomplete": "off"}),
             )
 
     def clean_password(self) -> str:
@@ -92,6 +87,28 @@ class CloseAccountForm(forms.Form):
         if not self.user.check_password(password):
             raise forms.ValidationError("Wrong password.")
         return password
+
+    def clean(self) -> Any:
+        data = super().clean()
+        if self.sign_in_again:
+            raise forms.ValidationError(self.sign_in_again)
+        return data
+
+
+class ChangeEmailForm(ConfirmedForm, PlainForm, allauth.AddEmailForm):
+    labels = {"email": "New email address"}
+
+
+class CloseAccountForm(ConfirmedForm):
+    """Asks for the user name too, where people sign in elsewhere."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "password" not in self.fields:
+            self.fields["user_name"] = forms.CharField(
+                label=f"Type {self.user.get_username()} to confirm",
+                widget=forms.TextInput(attrs={"autocomplete": "off"}),
+            )
 
     def clean_user_name(self) -> str:
         name: str = self.cleaned_data["user_name"]

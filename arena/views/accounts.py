@@ -1,11 +1,13 @@
 """Sign-in, sign-up and password pages: django-allauth's, with a limit on attempts; and leaving."""
 
 import logging
+import time
 from http import HTTPStatus
 from typing import Any
 
 from allauth.account import app_settings as account_settings
 from allauth.account import views as allauth
+from allauth.account.authentication import get_authentication_records
 from allauth.account.models import EmailAddress
 from allauth.socialaccount.adapter import get_adapter
 from allauth.socialaccount.models import SocialAccount
@@ -102,16 +104,24 @@ class ChangePassword(LoginRequiredMixin, Limited, PasswordChangeView):
     action, name_field = "new-password", ""
 
 
-class ChangeEmail(LoginRequiredMixin, Limited, FormView):
+class Confirmed(LoginRequiredMixin, Limited, FormView):
+    """A change that a stolen session alone does not allow."""
+
+    def get_form_kwargs(self) -> dict[str, Any]:
+        user: Any = self.request.user
+        signed_in = get_authentication_records(self.request, user)
+        since = time.time() - account_settings.REAUTHENTICATION_TIMEOUT
+        is_fresh = any(record["at"] >= since for record in signed_in)
+        return super().get_form_kwargs() | {"user": user, "is_fresh": is_fresh}
+
+
+class ChangeEmail(Confirmed):
     """A new address takes effect once the link sent to it was opened; without mail, at once."""
 
     template_name = "account/email_change.html"
     form_class = ChangeEmailForm
     success_url = reverse_lazy("sign_in")
     action, name_field = "new-email", "email"
-
-    def get_form_kwargs(self) -> dict[str, Any]:
-        return super().get_form_kwargs() | {"user": self.request.user}
 
     def form_valid(self, form: Any) -> HttpResponse:
         addresses, user = EmailAddress.objects, self.request.user
@@ -130,14 +140,11 @@ class ChangeEmail(LoginRequiredMixin, Limited, FormView):
         return super().form_valid(form)
 
 
-class CloseAccount(LoginRequiredMixin, Limited, FormView):
+class CloseAccount(Confirmed):
     template_name = "account/close.html"
     form_class = CloseAccountForm
     success_url = reverse_lazy("index")
     action, name_field = "new-password", ""
-
-    def get_form_kwargs(self) -> dict[str, Any]:
-        return super().get_form_kwargs() | {"user": self.request.user}
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         user: Any = self.request.user

@@ -3,9 +3,11 @@
 import io
 import json
 import re
+import time
 from zipfile import ZipFile
 
 import pytest
+from allauth.account.authentication import AUTHENTICATION_METHODS_SESSION_KEY
 from allauth.account.models import EmailAddress
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
@@ -112,10 +114,44 @@ def test_the_only_owner_of_a_team_and_the_only_administrator_must_stay(voter):
     voter.refresh_from_db()
 
 
-def test_somebody_without_a_password_confirms_by_the_user_name(client, voter):
-    voter.set_unusable_password()
+def sign_in_elsewhere(client, user, *, minutes_ago):
+    """Sign in as by single sign-on, which leaves a record of when that was."""
+    user.set_unusable_password()
+    user.save()
+    client.force_login(user)
+    session = client.session
+    at = time.time() - 60 * minutes_ago
+    session[AUTHENTICATION_METHODS_SESSION_KEY] = [{"method": "socialaccount", "at": at}]
+    session[f"{AUTHENTICATION_METHODS_SESSION_KEY}_user"] = str(user.pk)
+    session.save()
+
+
+@pytest.mark.parametrize("page", ["close_account", "change_email"])
+def test_an_old_session_alone_neither_closes_an_account_nor_changes_its_address(
+    client, voter, page
+):
+    sent = {"user_name": "mary", "email": "thief@example.org"}
+    sign_in_elsewhere(client, voter, minutes_ago=6)
+    assert "within five minutes of signing in" in client.get(reverse(page)).text
+    assert "Sign out and sign in again" in client.post(reverse(page), sent).text
+    voter.set_password(PASSWORD)
     voter.save()
     client.force_login(voter)
+    assert "Wrong password." in client.post(reverse(page), sent | {"password": "guess"}).text
+    client.post(reverse(page), sent)
+    voter.refresh_from_db()
+    assert voter.email == "mary@example.org"
+
+
+def test_after_single_sign_on_the_address_is_changed_without_a_password(client, voter):
+    sign_in_elsewhere(client, voter, minutes_ago=1)
+    client.post(reverse("change_email"), {"email": "new@example.org"})
+    voter.refresh_from_db()
+    assert voter.email == "new@example.org"
+
+
+def test_somebody_without_a_password_confirms_by_the_user_name(client, voter):
+    sign_in_elsewhere(client, voter, minutes_ago=1)
     page = client.post(reverse("close_account"), {"user_name": "joe"}).content.decode()
     assert "not your user name" in page
     client.post(reverse("close_account"), {"user_name": "mary"})
@@ -179,7 +215,8 @@ def test_only_people_are_forgotten():
 def test_without_mail_a_new_address_holds_at_once(client, voter):
     EmailAddress.objects.create(user=voter, email=voter.email, primary=True)
     client.force_login(voter)
-    response = client.post(reverse("change_email"), {"email": "new@example.org"}, follow=True)
+    new = {"email": "new@example.org", "password": PASSWORD}
+    response = client.post(reverse("change_email"), new, follow=True)
     assert "is now new@example.org" in response.content.decode()
     voter.refresh_from_db()
     assert voter.email == "new@example.org"
@@ -191,7 +228,7 @@ def test_with_mail_a_new_address_holds_once_it_is_confirmed(client, voter, setti
     settings.ACCOUNT_PREVENT_ENUMERATION = True
     EmailAddress.objects.create(user=voter, email=voter.email, primary=True, verified=True)
     client.force_login(voter)
-    client.post(reverse("change_email"), {"email": "new@example.org"})
+    client.post(reverse("change_email"), {"email": "new@example.org", "password": PASSWORD})
     voter.refresh_from_db()
     assert voter.email == "mary@example.org"
     [mail] = mailoutbox

@@ -96,6 +96,12 @@ def test_who_is_signed_in_connects_and_then_comes_in_either_way(client, server):
     assert name_of(client) == "boss"
 
 
+def test_who_has_just_come_in_by_the_server_may_close_the_account(client, server):
+    go_there_and_back(client)
+    client.post("/account/close/", {"user_name": "ada"})
+    assert not User.objects.exists()
+
+
 def test_a_person_without_an_address_is_told_so(client, server, person):
     del person["email"]
     assert go_there_and_back(client).url == "/sign-in/"
