@@ -9,6 +9,7 @@ from django.urls import URLPattern, include, path, re_path, register_converter
 from django.urls.converters import PathConverter
 from django.views.generic import RedirectView
 
+from arena import language
 from arena.api import arenas as api_arenas
 from arena.api import candidates as api_candidates
 from arena.api import comparisons
@@ -18,6 +19,8 @@ from arena.api import teams as api_teams
 from arena.api.core import schema
 from arena.views import accounts, arenas, candidates, prompts, runs, teams, voting
 
+handler403 = "arena.language.no_access"
+handler404 = "arena.language.not_found"
 handler500 = "ranking.views.health.fault"
 
 # -- Accounts -------------------------------------------------------------------------------------
@@ -214,6 +217,7 @@ urlpatterns = [
     path("a/<slug:slug>/vote/<uuid:key>/", voting.cast_vote, name="cast_vote"),
     path("a/<slug:slug>/vote/<uuid:key>/undo/", voting.undo_vote, name="undo_vote"),
     path("a/<slug:slug>/vote/<uuid:key>/reasons/", voting.give_reasons, name="give_reasons"),
+    path("language/<str:code>/", language.set_language, name="set_language"),
     path("", include("ranking.urls")),
     *account_urls,
     *team_urls,

@@ -392,7 +392,7 @@ def decision_context(
     found = compare_family(board, family, baseline.pk) if board else {}
     difference = found.get(focus.pk, NO_BOARD)
     sentence = _sentence(focus, baseline, difference, query, board)
-    scripted = SCRIPTED_NOTICE if counts_scripts(board.snapshot if board else None) else ""
+    scripted = str(SCRIPTED_NOTICE) if counts_scripts(board.snapshot if board else None) else ""
     price, pair = find_last_price(arena), (focus.candidate, baseline.candidate)
     is_closed = focus.is_retired or baseline.is_retired
     needed = None if is_closed else _needed(difference, price, pair, query.category)

@@ -17,6 +17,7 @@ from django.db.models import (
 )
 from django.http import Http404
 from django.urls import reverse
+from django.utils.translation import gettext_lazy
 
 from arena.actors import ANONYMOUS, Actor
 from arena.models import Arena, Candidate, Rater, Vote
@@ -30,7 +31,7 @@ from ranking.tallies import pair_battles
 
 LARGEST_ID = 2**63 - 1
 CONTROLLED = "style"
-SCRIPTED_NOTICE = "Demo only: these votes come from a script, not real judges."
+SCRIPTED_NOTICE = gettext_lazy("Demo only: these votes come from a script, not real judges.")
 KINDS_OF_MODELS = {
     Raters.JUDGES.value: [Rater.Kind.JUDGE],
     Raters.JURIES.value: [Rater.Kind.JURY],

@@ -97,24 +97,24 @@ def store(*, arena: Arena, epoch: int | None, key: str, page: Page) -> None:
     )
 
 
-def find_home() -> Page | None:
+def find_home(language: str) -> Page | None:
     """The stored home page, if no arena has changed since; one query."""
-    return _fetch(*_home())
+    return _fetch(*_home(language))
 
 
 @cache
-def _home() -> tuple[str, list[Any]]:
-    rows = HomePage.objects.fresh().values_list("etag", "body")
+def _home(language: str) -> tuple[str, list[Any]]:
+    rows = HomePage.objects.fresh(language).values_list("etag", "body")
     sql, parameters = rows.query.sql_with_params()
     return str(sql), list(parameters)
 
 
-def store_home(*, state: dict[str, int], page: Page) -> None:
+def store_home(*, language: str, state: dict[str, int], page: Page) -> None:
     """Store the home page made from arenas that were in this state."""
     HomePage.objects.bulk_create(
-        [HomePage(pk=1, **state, etag=page.etag, body=page.body)],
+        [HomePage(language=language, **state, etag=page.etag, body=page.body)],
         update_conflicts=True,
-        unique_fields=["id"],
+        unique_fields=["language"],
         update_fields=[*state, "etag", "body"],
     )
 

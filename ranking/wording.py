@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.utils.translation import gettext
+
 from arena.validation import join_names
 from ranking.board_data import BoardStanding, Findings
 from ranking.comparison import CandidateDifference
@@ -123,9 +125,11 @@ def collecting(snapshot: Snapshot | None, names: Mapping[int, str]) -> Collectin
         return None
     evidence = snapshot.settings["evidence"]
     n, needed = snapshot.n_votes, evidence["needed"]
-    headline = f"Collecting votes: {n:,} of {needed:,}."
+    headline = gettext("Collecting votes: {n} of {needed}.").format(
+        n=f"{n:,}", needed=f"{needed:,}"
+    )
     if n >= needed:
-        headline = f"Collecting votes: {n:,} so far."
+        headline = gettext("Collecting votes: {n} so far.").format(n=f"{n:,}")
     clear = [
         f"{names[pair.upper]} clearly beats {names[pair.lower]}."
         for pair in Findings.of(snapshot).neighbours.values()

@@ -174,7 +174,7 @@ class Comparisons(ArenaEndpoint):
         try:
             return rater_of_name(arena=self.arena, name=name, now=timezone.now())
         except TooManyNamesError as error:
-            raise TooMany(error.message, HOUR) from None
+            raise TooMany(str(error), HOUR) from None
 
 
 class OfComparison(ArenaEndpoint):

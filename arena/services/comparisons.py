@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, connection, transaction
 from django.db.models import Count, F, Q
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext_lazy
 
 from arena.actors import ANONYMOUS, Actor
 from arena.db import sql
@@ -45,30 +46,34 @@ draw = random.SystemRandom()
 class VoteError(Exception):
     """A vote or comparison that is refused; `message` tells the rater why."""
 
-    message = "Your vote was not counted."
+    message: Any = gettext_lazy("Your vote was not counted.")
 
     def __str__(self) -> str:
-        return self.message
+        return str(self.message)
 
 
 class SignInFirstError(VoteError):
-    message = "Sign in to vote in this arena."
+    message = gettext_lazy("Sign in to vote in this arena.")
 
 
 class MembersOnlyError(VoteError):
-    message = "Only members of the team can vote in this arena."
+    message = gettext_lazy("Only members of the team can vote in this arena.")
 
 
 class SeenBeforeError(VoteError):
-    message = "You have already seen these two answers, so you cannot vote on them again."
+    message = gettext_lazy(
+        "You have already seen these two answers, so you cannot vote on them again."
+    )
 
 
 class OwnTeamError(VoteError):
-    message = "One of these two answers is your own team’s, so you cannot vote on this pair."
+    message = gettext_lazy(
+        "One of these two answers is your own team’s, so you cannot vote on this pair."
+    )
 
 
 class RetiredError(VoteError):
-    message = "Voting on these two answers has ended."
+    message = gettext_lazy("Voting on these two answers has ended.")
 
 
 # -- Stored HTML of prompts and responses ----------------------------------------------------------

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.utils.translation import gettext_lazy
 
 from arena.actors import Actor
 from arena.db import sql
@@ -44,23 +45,25 @@ class RaterError(ServiceError):
 
 
 class TooManyNamesError(VoteError):
-    message = "Too many new raters were named in this arena within an hour. Try again later."
+    message = gettext_lazy(
+        "Too many new raters were named in this arena within an hour. Try again later."
+    )
 
 
 class NotIssuedToYouError(VoteError):
-    message = "This pair was assigned to another rater. Here is one for you."
+    message = gettext_lazy("This pair was assigned to another rater. Here is one for you.")
 
 
 class ExpiredError(VoteError):
-    message = "This pair expired before you voted. Here is a new one."
+    message = gettext_lazy("This pair expired before you voted. Here is a new one.")
 
 
 class SkippedError(VoteError):
-    message = "You skipped this pair. Here is the next one."
+    message = gettext_lazy("You skipped this pair. Here is the next one.")
 
 
 class AlreadyVotedError(VoteError):
-    message = "You have already voted on this pair; your first vote counts."
+    message = gettext_lazy("You have already voted on this pair; your first vote counts.")
 
 
 class UnknownOutcomeError(VoteError):
@@ -68,27 +71,33 @@ class UnknownOutcomeError(VoteError):
 
 
 class UndoneError(VoteError):
-    message = "You withdrew your vote on this pair and saw the names, so it goes to another rater."
+    message = gettext_lazy(
+        "You withdrew your vote on this pair and saw the names, so it goes to another rater."
+    )
 
 
 class BlockedError(VoteError):
-    message = "The site's administrators have excluded your votes and closed voting for you."
+    message = gettext_lazy(
+        "The site's administrators have excluded your votes and closed voting for you."
+    )
 
 
 class NotVotedError(VoteError):
-    message = "You have no vote on this pair, so there is nothing to give reasons for."
+    message = gettext_lazy(
+        "You have no vote on this pair, so there is nothing to give reasons for."
+    )
 
 
 class UnknownReasonError(VoteError):
-    message = "This arena does not offer that reason for this answer."
+    message = gettext_lazy("This arena does not offer that reason for this answer.")
 
 
 class LongCommentError(VoteError):
-    message = f"A comment can be {COMMENT_LIMIT:,} characters long, without control characters."
+    message = gettext_lazy("A comment can be 1,000 characters long, without control characters.")
 
 
 class TooLateToUndoError(VoteError):
-    message = "A vote can be undone within 30 seconds. This one is final."
+    message = gettext_lazy("A vote can be undone within 30 seconds. This one is final.")
 
 
 # -- Raters ----------------------------------------------------------------------------------------

@@ -16,10 +16,12 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST, require_safe
 
 from arena.actors import actor_of
+from arena.language import translated
 from arena.models import Arena, Comparison, Rater, Vote
 from arena.outcomes import LEFT, RIGHT
 from arena.services import comparisons, holds, voting
@@ -69,6 +71,7 @@ class NextPair:
 # -- Pages -----------------------------------------------------------------------------------------
 
 
+@translated
 @never_cache
 @require_safe
 def vote(request: HttpRequest, slug: str) -> HttpResponse:
@@ -105,6 +108,7 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
     return response
 
 
+@translated
 @never_cache
 @require_GET
 def next_pair(request: HttpRequest, slug: str) -> HttpResponse:
@@ -133,6 +137,7 @@ def next_pair(request: HttpRequest, slug: str) -> HttpResponse:
     return _render_fragment(request, "arena/_ballot.html", context)
 
 
+@translated
 @require_POST
 def cast_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     """Record a vote or a skip; htmx requests get the names, and the next pair on request."""
@@ -166,6 +171,7 @@ def _vote_and_follow(request: HtmxRequest, comparison: Comparison) -> tuple[Vote
         return vote, _following(request, comparison)
 
 
+@translated
 @require_POST
 def undo_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     """Void the rater's last vote within thirty seconds."""
@@ -178,6 +184,7 @@ def undo_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     return _respond(request, comparison, _following(request, comparison), vote=None, undone=True)
 
 
+@translated
 @require_POST
 def give_reasons(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     """Replace the reasons of the rater's vote; htmx hears that they are saved."""
@@ -194,7 +201,7 @@ def give_reasons(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     except voting.VoteError as error:
         return _refuse(request, comparison, error)
     if request.htmx:
-        return HttpResponse("Saved. Thank you.")
+        return HttpResponse(gettext("Saved. Thank you."))
     return redirect("my_votes", comparison.arena.slug)
 
 

@@ -146,7 +146,7 @@ def _decide(snapshot_id: int, chosen: Mapping[int, int], now: datetime) -> int:
         for result in _conclusive_results(board, arena, team, candidates, chosen.get(team.pk))
         if decided.get(result.question, UNDECIDED)[1] != result.difference.lead.value
     ]
-    warning = SCRIPTED_NOTICE if new_results and counts_scripts(snapshot) else ""
+    warning = str(SCRIPTED_NOTICE) if new_results and counts_scripts(snapshot) else ""
     written = 0
     for result in new_results:
         number = decided.get(result.question, UNDECIDED)[0] + 1

@@ -405,10 +405,11 @@ class HomePageQuerySet(models.QuerySet["HomePage"]):
         )
         return {name: int(value) for name, value in found.items()}
 
-    def fresh(self) -> "HomePageQuerySet":
-        """The stored page, unless an arena has changed since."""
+    def fresh(self, language: str) -> "HomePageQuerySet":
+        """The stored page in a language, unless an arena has changed since."""
         arenas = Arena.objects.order_by().values(all=Value(1))
         return self.filter(
+            language=language,
             n_arenas=Subquery(arenas.annotate(n=Count("pk")).values("n")),
             newest=Subquery(arenas.annotate(n=Max("pk")).values("n")),
             epochs=Subquery(arenas.annotate(n=Coalesce(Sum("refresh__page_epoch"), 0)).values("n")),
@@ -416,11 +417,12 @@ class HomePageQuerySet(models.QuerySet["HomePage"]):
 
 
 class HomePage(models.Model):
-    """The home page as strangers get it, in a single row: gzip bytes and their ETag.
+    """The home page as strangers get it, a row per language: gzip bytes and their ETag.
 
     It is served only while the arenas are in the state that was read before it was made.
     """
 
+    language = models.CharField(max_length=10, primary_key=True)
     n_arenas = models.PositiveIntegerField()
     newest = models.BigIntegerField()
     epochs = models.BigIntegerField()
@@ -429,13 +431,8 @@ class HomePage(models.Model):
 
     objects = HomePageQuerySet.as_manager()
 
-    class Meta:
-        constraints = [
-            models.CheckConstraint(condition=Q(pk=1), name="home_page_is_one_row"),
-        ]
-
     def __str__(self) -> str:
-        return f"home page of {self.n_arenas} arenas"
+        return f"home page of {self.n_arenas} arenas ({self.language})"
 
 
 class Backup(models.Model):

@@ -11,9 +11,11 @@ from django.db.models.functions import TruncDate
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
+from django.utils.translation import get_language
 from django.views.decorators.http import require_safe
 
 from arena.actors import ANONYMOUS, Actor, actor_of
+from arena.language import translated
 from arena.models import Arena, Candidate
 from arena.services.candidates import with_ballots
 from ranking import http_cache, wording
@@ -83,7 +85,7 @@ def list_cards(actor: Actor = ANONYMOUS) -> list[Card]:
         cards.append(replace(card, top=top))
     scripted = arenas_with_scripts(card.shown for card in cards if card.shown)
     return [
-        replace(card, scripted=SCRIPTED_NOTICE) if card.arena.pk in scripted else card
+        replace(card, scripted=str(SCRIPTED_NOTICE)) if card.arena.pk in scripted else card
         for card in cards
     ]
 
@@ -145,15 +147,16 @@ def home_context(actor: Actor) -> dict[str, Any]:
     }
 
 
+@translated
 @require_safe
 def index(request: HttpRequest) -> HttpResponseBase:
-    """The home page; that of strangers is stored until any arena changes."""
-    actor = actor_of(request)
+    """The home page; that of strangers is stored, in each language, until any arena changes."""
+    actor, language = actor_of(request), get_language() or settings.LANGUAGE_CODE
     if actor.key:
         return send_template(request, "ranking/index.html", home_context(actor), private=True)
-    page = http_cache.find_home()
+    page = http_cache.find_home(language)
     if page is None:
         state = HomePage.objects.state()
         page = http_cache.pack(render_to_string("ranking/index.html", home_context(actor)))
-        http_cache.store_home(state=state, page=page)
+        http_cache.store_home(language=language, state=state, page=page)
     return send(request, page, HTML)

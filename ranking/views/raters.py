@@ -11,6 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from arena.actors import actor_of
+from arena.language import translated
 from arena.models import Arena, Candidate, Rater, Reason, Vote
 from arena.outcomes import LEFT, RIGHT
 from arena.views.raters import HtmxRequest, find_rater
@@ -23,6 +24,7 @@ from ranking.stats.differences import MOST_VOTES, Lead
 LAST = 10
 
 
+@translated
 @never_cache
 @require_safe
 def vote_facts(request: HttpRequest, slug: str, key: UUID) -> HttpResponse:

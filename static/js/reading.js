@@ -141,13 +141,14 @@
   // -- Copying, counting, settings ------------------------------------------------------------------
 
   const copy = async (button) => {
+    const label = button.textContent;
     try {
       await navigator.clipboard.writeText(button.closest(".answer").querySelector(".prose").innerText);
-      button.textContent = "Copied";
+      button.textContent = button.dataset.copied;
     } catch {
-      button.textContent = "Not copied";
+      button.textContent = button.dataset.notCopied;
     }
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    setTimeout(() => { button.textContent = label; }, 2000);
   };
 
   const setting = (name) => document.querySelector(`[data-setting="${name}"]`);
@@ -166,7 +167,7 @@
     for (const prose of prosesOf(pair)) {
       const count = prose.parentElement.querySelector("[data-words]");
       const n = prose.innerText.match(/\S+/g)?.length ?? 0;
-      count.textContent = `${n} ${n === 1 ? "word" : "words"}`;
+      count.textContent = n === 1 ? floor.dataset.oneWord : floor.dataset.manyWords.replace("{n}", n);
       count.hidden = !setting("words").checked;
       if (setting("linked").checked) prose.tabIndex = 0; // a frame that the keyboard can scroll
       else prose.removeAttribute("tabindex");

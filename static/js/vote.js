@@ -9,6 +9,7 @@
   const reasons = document.getElementById("reasons");
   const nextButton = document.querySelector("[data-next]");
   if (!ahead) return;
+  const says = floor.dataset; // sentences in the reader’s language
 
   // -- Settings, kept in this browser ---------------------------------------------------------------
 
@@ -97,7 +98,7 @@
     nextButton.hidden = false;
     nextButton.focus({ preventScroll: true });
     setTimeout(() => {
-      if (keyIn(ballot) === pair.dataset.key && underWay.has(pair.dataset.key)) tell("Saving your vote …", "result");
+      if (keyIn(ballot) === pair.dataset.key && underWay.has(pair.dataset.key)) tell(says.saving, "result");
     }, 400);
   };
 
@@ -191,7 +192,7 @@
     isQuestioned = true;
     event.preventDefault();
     event.stopImmediatePropagation();
-    tell("That was fast. Press again to confirm.", "notice warn");
+    tell(says.tooFast, "notice warn");
   }, true);
 
   // Without its query, a reload shows no notice about an earlier pair.
@@ -225,7 +226,7 @@
     if (event.target === ahead && !wantsNext) return;
     if (event.target.matches("[data-after]")) return; // facts about a vote, which is saved
     if (event.target.matches(".reasons")) {
-      event.target.querySelector("[data-saved]").textContent = "Not saved. Please try again.";
+      event.target.querySelector("[data-saved]").textContent = says.reasonsLost;
       return;
     }
     if (isVote(event)) bringBack(pairOf(event));
@@ -233,16 +234,13 @@
   };
 
   const failUnsure = (event) => {
-    const lost = isVote(event) ? "Your vote may not have been saved. Please vote on this pair again." : "Please try again.";
-    fail(event, `The server can’t be reached. ${lost}`);
+    fail(event, isVote(event) ? says.voteUnreachable : says.unreachable);
   };
   document.addEventListener("htmx:sendError", failUnsure);
   document.addEventListener("htmx:timeout", failUnsure);
   document.addEventListener("htmx:responseError", (event) => {
     const unsure = event.detail.xhr.status >= 500;
-    const lost = !isVote(event) ? "nothing was changed"
-      : unsure ? "your vote may not have been saved" : "your vote was not saved";
-    fail(event, `Something went wrong; ${lost}. Please try again.`);
+    fail(event, !isVote(event) ? says.failed : unsure ? says.voteUnsure : says.voteFailed);
   });
 
   // -- The last ten votes ---------------------------------------------------------------------------

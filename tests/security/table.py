@@ -226,6 +226,7 @@ PAGES: dict[tuple[str, str], Row] = {
     # What operators and programs ask
     ("robots", "get"): Row(ALL, arena=""),
     ("sitemap", "get"): Row(ALL, arena=""),
+    ("set_language", "get"): Row(LED_ON, arena=""),
     ("operators", "get"): Row(OPERATORS, arena=""),
     ("operators", "post"): Row(OPERATORS, {"model": "none:x"}, arena=""),
     ("healthz", "get"): Row(ALL, arena=""),

@@ -64,6 +64,7 @@ def make_world(visibility: str = "public") -> World:
         "teams": team.slug,
         "candidates": candidate.pk,
         "badge": candidate.pk,
+        "language": "fr",
         "prompts": prompt.pk,
         "prompts external_id": prompt.external_id,
         "comparisons": arena.votes.order_by("pk")[0].comparison.key,

@@ -1,0 +1,98 @@
+"""Raters read in the language of their browser or the switch; all other pages stay English."""
+
+import html
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
+
+from ranking.models import HomePage
+from tests.factories import make_arena
+
+sys.path.append(str(Path(settings.BASE_DIR) / ".ci"))
+import messages  # the command that collects sentences
+
+FRENCH = {"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"}
+CATALOG = Path(settings.BASE_DIR) / "arena/locale/fr/LC_MESSAGES/django.po"
+
+
+@pytest.fixture
+def reader() -> Client:
+    return Client(headers=FRENCH)
+
+
+def test_every_sentence_is_translated_and_compiled(tmp_path: Path) -> None:
+    copy = tmp_path / "fr" / "LC_MESSAGES" / "django.po"
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(CATALOG.read_bytes())
+    assert messages.update(copy) == CATALOG.with_suffix(".mo").read_bytes()
+    assert copy.read_text() == CATALOG.read_text()
+    with copy.open("rb") as file:
+        found = {message.id: message.string for message in messages.read_po(file) if message.id}
+    assert len(found) > 100
+    lacking = [text for text, said in found.items() if not said or "" in (said, said[-1])]
+    assert not lacking
+
+
+def test_placeholders_are_the_same_in_both_languages() -> None:
+    with CATALOG.open("rb") as file:
+        for message in messages.read_po(file):
+            texts, said = ([x] if isinstance(x, str) else x for x in (message.id, message.string))
+            names = [{*re.findall(r"%\(\w+\)s|\{\w+\}", text)} for text in (*texts, *said)]
+            assert all(some == names[0] for some in names), message.id
+
+
+@pytest.mark.django_db
+def test_what_a_rater_meets_is_in_french(reader: Client) -> None:
+    arena = make_arena(2, 2)
+    vote = reverse("vote", args=[arena.slug])
+    pages = [reader.get("/"), reader.get(vote), reader.get("/a/nowhere/")]
+    key = re.search(r'data-key="([0-9a-f-]{36})"', pages[1].text)
+    assert key is not None
+    cast = reverse("cast_vote", args=[arena.slug, key[1]])
+    pages += [reader.post(cast, {"outcome": "left"}, headers={"HX-Request": "true"})]
+    pages += [reader.get(vote, {"after": key[1]}), reader.get(vote, {"notice": "Expired"})]
+    pages += [reader.get(reverse("vote_facts", args=[arena.slug, key[1]]))]
+    english = [text for text in messages.collect() if isinstance(text, str) and len(text) > 12]
+    for page in pages:
+        assert page.headers["Content-Language"] == "fr"
+        assert {"Accept-Language", "Cookie"} <= set(page.headers["Vary"].split(", "))
+        words = re.sub(r"\s+", " ", html.unescape(page.text))
+        assert not [text for text in english if text in words and "data-" not in text]
+
+
+@pytest.mark.django_db
+def test_the_home_page_is_stored_in_each_language(client: Client, reader: Client) -> None:
+    assert 'lang="en"' in client.get("/").text
+    assert 'lang="fr"' in reader.get("/").text
+    assert "Arenas" in client.get("/").text
+    assert "Arènes" in reader.get("/").text
+    assert sorted(HomePage.objects.values_list("pk", flat=True)) == ["en", "fr"]
+
+
+@pytest.mark.django_db
+def test_the_switch_outlives_the_browsers_wish_and_returns_to_the_page(reader: Client) -> None:
+    address = f"{reverse('set_language', args=['en'])}?next=/a/x/vote/"
+    assert reader.get(address)["Location"] == "/a/x/vote/"
+    assert "Which AI answer is better?" in reader.get("/").text
+    elsewhere = reader.get(f"{reverse('set_language', args=['fr'])}?next=https://example.org/")
+    assert elsewhere["Location"] == "/"
+    assert "Quelle réponse" in reader.get("/").text
+    assert reader.get(reverse("set_language", args=["xx"])).status_code == 404
+
+
+@pytest.mark.django_db
+def test_other_pages_and_the_api_stay_english(reader: Client) -> None:
+    arena = make_arena(2, 2)
+    for address in (reverse("board", args=[arena.slug]), "/judges/"):
+        page: Any = reader.get(address)
+        assert 'lang="en"' in page.text
+        assert ">Arenas</a>" in page.text
+    problem = reader.get("/api/v1/arenas/nowhere/").json()
+    assert problem["status"] == 404
+    assert "found" in problem["title"].lower()
