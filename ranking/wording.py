@@ -123,21 +123,20 @@ def collecting(snapshot: Snapshot | None, names: Mapping[int, str]) -> Collectin
     """What a leaderboard says in place of a ranking; None if there is enough for one."""
     if snapshot is None or not snapshot.lacks_votes:
         return None
-    evidence = snapshot.settings["evidence"]
-    n, needed = snapshot.n_votes, evidence["needed"]
-    headline = gettext("Collecting votes: {n} of {needed}.").format(
-        n=f"{n:,}", needed=f"{needed:,}"
-    )
-    if n >= needed:
-        headline = gettext("Collecting votes: {n} so far.").format(n=f"{n:,}")
+    n, evidence = snapshot.n_votes, snapshot.settings["evidence"]
+    text = gettext("Collecting votes: {n} of {needed}.")
+    if n >= evidence["needed"]:
+        text = gettext("Collecting votes: {n} so far.")
+    headline = text.format(n=f"{n:,}", needed=f"{evidence['needed']:,}")
     clear = [
         f"{names[pair.upper]} clearly beats {names[pair.lower]}."
         for pair in Findings.of(snapshot).neighbours.values()
         if pair.separated and pair.upper in names and pair.lower in names
     ]
-    missing = "A ranking follows once there are enough"
-    missing += " votes on at least 5 prompts." if evidence["few_prompts"] else "."
-    return Collecting(headline, " ".join([*clear, missing]))
+    where = " votes on at least 5 prompts." if evidence["few_prompts"] else "."
+    return Collecting(
+        headline, " ".join([*clear, "A ranking follows once there are enough" + where])
+    )
 
 
 def description(
