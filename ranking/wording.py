@@ -63,8 +63,6 @@ LEFT_OUT = {
     "tier": "by raters whose votes do not count here",
     "channel": "cast by programs with the team’s token",
 }
-
-
 MOST_CHANGES = 5  # of ranks that one sentence names
 PLACE = ("rank", "score", "low", "high")
 CLEAR = (
@@ -131,7 +129,7 @@ def collecting(snapshot: Snapshot | None, names: Mapping[int, str]) -> Collectin
     clear = [
         f"{names[pair.upper]} clearly beats {names[pair.lower]}."
         for pair in Findings.of(snapshot).neighbours.values()
-        if pair.separated and pair.upper in names and pair.lower in names
+        if pair.separated and {pair.upper, pair.lower} <= names.keys()
     ]
     where = " votes on at least 5 prompts." if evidence["few_prompts"] else "."
     return Collecting(

@@ -257,7 +257,8 @@ def _preview_instead(
     """Show what a file of another tool would bring; None if it is no such file."""
     fields = {"format": "auto", "skip_bad": False}
     try:
-        shown = _preview(context, request.FILES["file"].name or "", data, fields)
+        file: Any = request.FILES["file"]
+        shown = _preview(context, file.name or "", data, fields)
     except uploads.UploadError:
         return None
     return render_in_context(request, context, "manage/import.html", tab="prompts", **shown)
