@@ -285,7 +285,7 @@ def _take(file: LogFile, line: Line) -> None:
         file.categories[line["id"]] = line["category"]
     elif kind == "rater":
         group = line["group"]
-        verified_group = line["verified_group"] if "verified_group" in line else group
+        verified_group: Any = line.get("verified_group", group)
         file.places[_number(line["rater"])] = (line["place"], group, verified_group)
     elif kind == "leaderboard":
         file.boards.append(line)
