@@ -66,6 +66,7 @@ SNAPSHOT = "snapshots/<int:pk>/"
 api_urls = [
     path(f"{ARENA}boards/", api_boards.Boards.as_view(), name="api_boards"),
     path(f"{ARENA}battles/", votes.BattleList.as_view(), name="api_battles"),
+    path(f"{ARENA}reasons/", votes.Reasons.as_view(), name="api_reasons"),
     path(f"{ARENA}exports/battles.csv", votes.BattlesCsv.as_view(), name="api_export_battles_csv"),
     path(
         f"{ARENA}exports/battles.jsonl",

@@ -23,7 +23,7 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import FieldVisibility
+from arena.actors import FieldVisibility, can_read_authors
 from arena.api.core.errors import BadParameter
 from arena.api.core.schema import operation
 from arena.api.core.serializers import check_names, yes_or_no
@@ -51,6 +51,7 @@ from ranking.exports import (
 from ranking.log_file import as_jsonl as log_as_jsonl
 from ranking.log_file import write_lines
 from ranking.models import Raters
+from ranking.reasons import NamedReason, count_reasons
 from ranking.record import ON_THE_LEFT, ON_THE_RIGHT, RESULTS
 from ranking.votes import KINDS
 
@@ -224,6 +225,75 @@ class BattleList(ArenaEndpoint, ListEndpoint):
 
     def get_serializer_context(self) -> dict[str, Any]:
         return {**super().get_serializer_context(), "reader": self.reader}
+
+
+# -- Reasons ---------------------------------------------------------------------------------------
+
+REASON: dict[str, Any] = {
+    "candidate_id": 17,
+    "candidate": "short-answers",
+    "category": "refunds",
+    "tag": "missing step",
+    "is_strength": False,
+    "named": 12,
+    "explained": 40,
+    "elsewhere": 0.08,
+    "odds": 0.96,
+    "q": 0.02,
+    "stands_out": True,
+}
+
+
+class ReasonShown(serializers.Serializer[Any]):
+    """How often raters named a reason for or against a candidate."""
+
+    candidate_id = serializers.IntegerField(source="candidate")
+    candidate = serializers.SerializerMethodField()
+    category = serializers.CharField(help_text="Empty for all prompts.")
+    tag = serializers.CharField()
+    is_strength = serializers.BooleanField(help_text="Whether it speaks for the candidate.")
+    named = serializers.IntegerField(help_text="Votes that named it.")
+    explained = serializers.IntegerField(
+        help_text="Votes with reasons that could have named it: for a strength those that the "
+        "candidate did not lose, for a fault those that it did not win."
+    )
+    elsewhere = serializers.FloatField(
+        allow_null=True,
+        help_text="The share among the other candidates' votes in the category; null without any.",
+    )
+    odds = serializers.FloatField(help_text="The logarithm of the ratio of the odds.")
+    q = serializers.FloatField(help_text="The false discovery rate of the difference.")
+    stands_out = serializers.BooleanField()
+
+    def get_candidate(self, reason: NamedReason) -> str:
+        return str(self.context["names"][reason.candidate])
+
+
+class Reasons(ArenaEndpoint):
+    tag = TAG
+
+    @operation(
+        "list_reasons",
+        "List the reasons that people named for and against candidates",
+        answer=ReasonShown(many=True),
+        shown=REASON,
+        description="The most striking first. Reasons in one category are listed if they stand "
+        "out, and otherwise only where you may know who wrote the answers to all its prompts.",
+    )
+    def get(self, request: Request, slug: str) -> Response:
+        shown = self.arena.candidates.revealed()
+        names = {candidate.pk: candidate for candidate in shown}
+        blind = {
+            prompt.category
+            for prompt in self.arena.prompts.only("category", "external_id", "retired_at")
+            if prompt.category and not can_read_authors(self.actor, self.arena, prompt)
+        }
+        reasons = [
+            reason
+            for reason in count_reasons(self.arena)
+            if reason.candidate in names and (reason.stands_out or reason.category not in blind)
+        ]
+        return Response(ReasonShown(reasons, many=True, context={"names": names}).data)
 
 
 # -- Exports ---------------------------------------------------------------------------------------

@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+from django.db.models import F
 from playwright.sync_api import expect
 
-from arena.models import Arena
+from arena.models import Arena, Response
 from tests.ranking.helpers import (
     make_past,
     make_voted_arena,
@@ -27,6 +28,7 @@ def published() -> Arena:
     """Twelve candidates, one of them with a name that knows no end, and four snapshots."""
     arena = make_voted_arena(12, rounds=1)
     arena.candidates.filter(name="candidate-3").update(name="a-name-without-an-end-" * 8)
+    Response.objects.update(cost=1000 * F("candidate_id"), seconds=F("candidate_id"))
     snapshot = publish(arena)
     for hours in (2, 5, 9):
         make_past(snapshot, hours, by=3 * hours)
@@ -42,6 +44,8 @@ def addresses(published: Arena, live_server: Any) -> dict[str, str]:
         "predicted": f"{base}/compare/?show=predicted",
         "compare": f"{base}/compare/",
         "compared": f"{base}/compare/?a={a}&b={b}",
+        "price": f"{base}/price/",
+        "speed": f"{base}/price/?by=seconds",
         "history": f"{base}/history/",
         "one candidate": f"{base}/history/?candidate={b}",
         "listed": f"{base}/candidates/{a}/?raters=people&category=category-0&opponent={b}",

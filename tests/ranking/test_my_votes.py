@@ -157,3 +157,19 @@ def test_shrunk_scores_solve_the_penalised_likelihood() -> None:
     counts = VoteCounts.count(*(np.array([n] * 3) for n in (1, 2, 0, np.nan, 1, 1)))
     scores = shrunk_scores(counts.per_pair(), np.array([1, 2]))
     assert np.isclose(scores[0] - scores[1], 400 * np.log10(4))
+
+
+def test_reasons_in_the_api_do_not_tell_who_wrote_the_answers_of_a_blind_category(
+    arena: Arena, client: Client
+) -> None:
+    arena.prompts.update(category="refunds")
+    Arena.objects.update(open_answers=False)
+    vote = cast(arena, "candidate-0")
+    Reason.objects.create(vote=vote, side="left", tag="clear")
+    address = reverse("api_reasons", args=[arena.slug])
+    (reason,) = client.get(address).json()
+    first = vote.comparison.left
+    assert (reason["candidate_id"], reason["candidate"]) == (first.pk, str(first))
+    assert (reason["category"], reason["tag"], reason["named"]) == ("", "clear", 1)
+    arena.prompts.update(retired_at=timezone.now())
+    assert {reason["category"] for reason in client.get(address).json()} == {"", "refunds"}

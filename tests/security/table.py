@@ -300,6 +300,7 @@ API: dict[tuple[str, str], Row] = {
     # Boards and votes
     ("api_boards", "get"): Row(ANYBODY_READS),
     ("api_battles", "get"): Row(ANYBODY_READS),
+    ("api_reasons", "get"): Row(ANYBODY_READS),
     ("api_export_battles_csv", "get"): Row(ANYBODY_READS),
     ("api_export_battles_jsonl", "get"): Row(ANYBODY_READS),
     ("api_export_log", "get"): Row(ANYBODY_READS),
