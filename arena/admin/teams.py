@@ -95,6 +95,12 @@ admin.site.unregister(User)
 class AccountAdmin(DeletedInWords, UserAdmin):
     """Accounts are closed as people close their own: votes stay, under a pseudonym."""
 
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        """The log names the deleted account as the audit logs do."""
+        for user in queryset:
+            user.username = f"former user {user.pk}"
+        return super().log_deletions(request, queryset)
+
     def reason_to_keep(self, obj: User) -> str:
         return reason_to_stay(obj, f"The user {obj} is")
 

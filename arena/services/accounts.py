@@ -9,7 +9,9 @@ from typing import Any
 
 from allauth.account.models import EmailAddress
 from allauth.socialaccount.models import SocialAccount
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 
@@ -22,6 +24,7 @@ from arena.models import (
     IdempotentRequest,
     Invitation,
     Membership,
+    Notice,
     RateLimit,
     Rater,
     Reason,
@@ -29,6 +32,7 @@ from arena.models import (
     Team,
     Vote,
 )
+from arena.services.notices import requested_test
 from arena.services.teams import revoke_invitations_of
 from arena.signals import announce, votes_changed
 from arena.validation import join_names, numbered
@@ -67,10 +71,25 @@ def close_account(*, user: User, now: datetime) -> None:
     about = AuditEntry.objects.filter(subject=name, action__in=ABOUT_MEMBERS)
     about.filter(Q(team__in=teams) | Q(action="removed a member")).update(subject=pseudonym)
     Hold.objects.filter(decided_by=name).update(decided_by=pseudonym)
+    _rename_in_sentences(user, name, pseudonym)
     Invitation.objects.filter(accepted_by=user).update(note="")
     IdempotentRequest.objects.filter(owner=f"user:{user.pk}").delete()
     RateLimit.objects.filter(key__endswith=f":account:{user.pk}").delete()
     user.delete()
+
+
+def _rename_in_sentences(user: User, name: str, pseudonym: str) -> None:
+    """Replace the name where the site itself wrote it into a sentence or a row's description."""
+    by_them, by_nobody = f"voided by {name}", f"voided by {pseudonym}"
+    for prefix in ("", "rater "):
+        voided = Vote.objects.filter(voided_at__isnull=False, void_reason=prefix + by_them)
+        voided.update(void_reason=prefix + by_nobody)
+    tests = Notice.objects.filter(sentence=requested_test(name))
+    tests.update(sentence=requested_test(pseudonym))
+    addresses = list(EmailAddress.objects.filter(user=user).values_list("pk", flat=True))
+    for model, ids in ((User, [user.pk]), (EmailAddress, addresses)):
+        about = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(model))
+        about.filter(object_id__in=list(map(str, ids))).update(object_repr=pseudonym)
 
 
 def reason_to_stay(user: User, who: str = "You are") -> str:

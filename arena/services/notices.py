@@ -160,12 +160,16 @@ def send_test(*, webhook: Webhook, by: Actor, now: datetime) -> Notice:
 
 
 @transaction.atomic
+def requested_test(name: str) -> str:
+    return f"Webhook test, requested by {name}."
+
+
 def _queue_test(webhook: Webhook, by: Actor, now: datetime) -> Notice:
     notice = Notice.objects.create(
         team=webhook.team,
         key=f"webhook-test:{webhook.pk}:{now.isoformat()}",
         kind=TEST,
-        sentence=f"Webhook test, requested by {by.name}.",
+        sentence=requested_test(by.name),
         created_at=now,
     )
     Delivery.objects.create(notice=notice, webhook=webhook, due_at=now)

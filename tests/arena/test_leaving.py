@@ -9,6 +9,7 @@ from zipfile import ZipFile
 import pytest
 from allauth.account.authentication import AUTHENTICATION_METHODS_SESSION_KEY
 from allauth.account.models import EmailAddress
+from django.contrib.admin.models import LogEntry
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.urls import reverse
@@ -19,9 +20,10 @@ from arena.models import Arena, AuditEntry, Candidate, Hold, Membership, Prompt,
 from arena.services.accounts import AccountError, close_account, personal_data
 from arena.services.candidate_checks import CandidateError
 from arena.services.candidates import delete_candidate
+from arena.services.notices import add_webhook, send_test
 from arena.services.prompts import PromptError, delete_prompt
 from arena.services.teams import TeamError, create_team, delete_team
-from arena.services.voting import give_reasons
+from arena.services.voting import give_reasons, void_vote
 from ranking.models import Standing
 from tests.arena.rest import member_of, token_of
 from tests.factories import (
@@ -100,6 +102,34 @@ def test_a_closed_account_leaves_its_votes_and_nothing_else(client, voter, arena
     assert scores(arena_with_votes) == boards
     call_command("verify_log", arena_with_votes.slug)
     assert client.get(reverse("teams")).status_code == 302
+
+
+def test_an_administrator_who_leaves_is_in_no_sentence(client, voter, arena_with_votes):
+    root = make_user("root", is_staff=True, is_superuser=True)
+    voter.is_staff = voter.is_superuser = True
+    voter.save()
+    votes = arena_with_votes.votes.order_by("pk")
+    for vote, reason in zip(votes, ("voided by mary", "rater voided by mary"), strict=False):
+        void_vote(vote=vote, by=Actor(user=voter), reason=reason, now=timezone.now())
+    webhook = add_webhook(
+        team=make_team(name="Ours"), url="https://hooks.example.org/", by=Actor(user=root)
+    )
+    send_test(webhook=webhook, by=Actor(user=voter), now=timezone.now())
+    address = EmailAddress.objects.create(user=voter, email=voter.email, primary=True)
+    client.force_login(root)
+    for row, url in ((voter, "auth_user"), (address, "account_emailaddress")):
+        page = client.get(reverse(f"admin:{url}_change", args=[row.pk]))
+        form = page.context["adminform"].form
+        client.post(
+            reverse(f"admin:{url}_change", args=[row.pk]),
+            {name: value for name, value in form.initial.items() if value}
+            | {"date_joined_0": "2026-11-25", "date_joined_1": "12:00:00", "first_name": "M."},
+        )
+    assert LogEntry.objects.count() == 2
+
+    client.post(reverse("admin:auth_user_delete", args=[voter.pk]))
+    assert not re.search(r"mary", everything(), re.IGNORECASE)
+    assert f"rater voided by former user {voter.pk}" in everything()
 
 
 def test_the_only_owner_of_a_team_and_the_only_administrator_must_stay(voter):
