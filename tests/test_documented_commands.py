@@ -9,7 +9,7 @@ from django.core.management import get_commands, load_command_class
 from tests.environment import REPOSITORY
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
-COMMAND = re.compile(r"^ {4,}\.venv/bin/python manage\.py (.+)$", re.MULTILINE)
+COMMAND = re.compile(r"^ {4,}\.venv/bin/python manage\.py (\w.+)$", re.MULTILINE)
 DOCUMENTED = [
     pytest.param(line, id=f"{page.name}: {line[:60]}")
     for page in PAGES

@@ -15,6 +15,7 @@ import yaml
 from django.core.management import get_commands, load_command_class
 from django.utils import timezone
 
+from arena import __version__
 from ranking.models import Backup
 from tests.environment import REPOSITORY
 from tests.ops.running import PATIENCE, manage, migrated_database, settings_for
@@ -22,7 +23,8 @@ from tests.ops.running import PATIENCE, manage, migrated_database, settings_for
 PAGE = (REPOSITORY / "docs" / "operating.md").read_text(encoding="utf-8")
 BLOCKS = [line.strip() for line in re.findall(r"^ {4,}(?! |\d\.).+$", PAGE, re.MULTILINE)]
 PYTHON = ".venv/bin/python manage.py "
-COMMANDS = [line.removeprefix(PYTHON) for line in BLOCKS if line.startswith(PYTHON)]
+WRITTEN = [line.removeprefix(PYTHON) for line in BLOCKS if line.startswith(PYTHON)]
+COMMANDS = [line for line in WRITTEN if line != "--version"]  # which has a test of its own
 ALERTS = "\n".join(re.findall(r"^    (- alert: .+|  expr: .+)$", PAGE, re.MULTILINE))
 INLINE = re.findall(r"`((?:docker compose|make|caddy) [^`]+)`", PAGE)
 COMPOSE = yaml.safe_load((REPOSITORY / "compose.yaml").read_text(encoding="utf-8"))
@@ -110,6 +112,14 @@ def run(commands: list[list[str]], home: Path, answer: str = "") -> str:
         check=False,
     )
     return done.stderr
+
+
+def test_the_version_is_the_newest_of_the_changelog(tmp_path: Path) -> None:
+    printed = manage("--version", home=tmp_path).stdout
+    assert printed == f"Ringside {__version__}\n"
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.findall(r"^## (\d\S+), \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)
+    assert released[:1] in ([], [__version__])
 
 
 def test_make_has_the_targets() -> None:
