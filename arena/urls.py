@@ -17,6 +17,7 @@ from arena.api import prompts as api_prompts
 from arena.api import runs as api_runs
 from arena.api import teams as api_teams
 from arena.api.core import schema
+from arena.language import translated
 from arena.views import accounts, arenas, candidates, prompts, runs, teams, voting
 
 handler403 = "arena.language.no_access"
@@ -26,48 +27,50 @@ handler500 = "ranking.views.health.fault"
 # -- Accounts -------------------------------------------------------------------------------------
 
 # Some pages have two names: ours, and the one that django-allauth uses.
-sign_in = accounts.SignIn.as_view()
+sign_in = translated(accounts.SignIn.as_view())
 account_urls = [
     path("sign-in/", sign_in, name="sign_in"),
     path("sign-in/", sign_in, name="account_login"),
     path("sign-out/", LogoutView.as_view(), name="sign_out"),
-    path("sign-up/", accounts.SignUp.as_view(), name="sign_up"),
-    path("sign-up/", accounts.SignUp.as_view(), name="account_signup"),
+    path("sign-up/", translated(accounts.SignUp.as_view()), name="sign_up"),
+    path("sign-up/", translated(accounts.SignUp.as_view()), name="account_signup"),
     path(
         "sign-up/sent/",
-        allauth.EmailVerificationSentView.as_view(),
+        translated(allauth.EmailVerificationSentView.as_view()),
         name="account_email_verification_sent",
     ),
     path(
         "sign-up/address/<str:key>/",
-        allauth.ConfirmEmailView.as_view(),
+        translated(allauth.ConfirmEmailView.as_view()),
         name="account_confirm_email",
     ),
     path(
         "sign-in/inactive/",
-        allauth.AccountInactiveView.as_view(),
+        translated(allauth.AccountInactiveView.as_view()),
         name="account_inactive",
     ),
-    path("account/email/", accounts.ChangeEmail.as_view(), name="change_email"),
+    path("account/email/", translated(accounts.ChangeEmail.as_view()), name="change_email"),
     path("account/data/", accounts.download_data, name="download_data"),
-    path("account/close/", accounts.CloseAccount.as_view(), name="close_account"),
-    path("password/", accounts.ChangePassword.as_view(), name="change_password"),
+    path("account/close/", translated(accounts.CloseAccount.as_view()), name="close_account"),
+    path("password/", translated(accounts.ChangePassword.as_view()), name="change_password"),
     path(
-        "password/forgotten/", accounts.ForgottenPassword.as_view(), name="account_reset_password"
+        "password/forgotten/",
+        translated(accounts.ForgottenPassword.as_view()),
+        name="account_reset_password",
     ),
     path(
         "password/forgotten/sent/",
-        allauth.PasswordResetDoneView.as_view(),
+        translated(allauth.PasswordResetDoneView.as_view()),
         name="account_reset_password_done",
     ),
     re_path(
         r"^password/new/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>[^/]+)/$",
-        accounts.NewPassword.as_view(),
+        translated(accounts.NewPassword.as_view()),
         name="account_reset_password_from_key",
     ),
     path(
         "password/new/done/",
-        allauth.PasswordResetFromKeyDoneView.as_view(),
+        translated(allauth.PasswordResetFromKeyDoneView.as_view()),
         name="account_reset_password_from_key_done",
     ),
 ]

@@ -29,6 +29,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext_lazy
 
 from arena.models import Invitation
 from arena.services import teams
@@ -62,12 +63,15 @@ LIMITS = {
     "new-password": Limit(20, 20, 20, MINUTES),
     "invitation": Limit(60, 60, 60, MINUTES),
 }
-WAIT = {MINUTES: "five minutes", HOUR: "an hour"}
-FROM_ADDRESS = "Too many attempts from your network address."
-FOR_ACCOUNT_FROM_ADDRESS = (
+WAIT = {
+    MINUTES: gettext_lazy("Wait five minutes, then try again."),
+    HOUR: gettext_lazy("Wait an hour, then try again."),
+}
+FROM_ADDRESS = gettext_lazy("Too many attempts from your network address.")
+FOR_ACCOUNT_FROM_ADDRESS = gettext_lazy(
     "Too many attempts with this user name or email address from your network address."
 )
-FOR_ACCOUNT = (
+FOR_ACCOUNT = gettext_lazy(
     "Too many attempts with this user name or email address, including from other networks."
 )
 
@@ -82,11 +86,11 @@ def too_many(request: HttpRequest, action: str, name: str = "") -> str:
     # before any account is looked up, so that attempts are counted whatever the name.
     for key, attempts, message in _counters(action, limit, client_address(request), name.strip()):
         if not allow(key=key, limit=attempts, window=limit.window, now=now):
-            return f"{message} Wait {WAIT[limit.window]}, then try again."
+            return f"{message} {WAIT[limit.window]}"
     return ""
 
 
-def _counters(action: str, limit: Limit, address: str, name: str) -> Iterator[tuple[str, int, str]]:
+def _counters(action: str, limit: Limit, address: str, name: str) -> Iterator[tuple[str, int, Any]]:
     """Yield, in order, the key, the limit and the message of each counter."""
     yield f"{action}:{address}", limit.per_address, FROM_ADDRESS
     if not name:
@@ -121,15 +125,17 @@ log = logging.getLogger(__name__)
 
 SESSION_KEY = "invitation"
 NAME_ATTEMPTS = 3
-TAKEN = (
+TAKEN = gettext_lazy(
     "There is already an account with your email address. Sign in to it with its password, then"
     " connect it to {name} on this page."
 )
-WELCOME = (
+WELCOME = gettext_lazy(
     "Your account has been created, and you are signed in. To compare your own prompts, create a"
     " team: it holds your arenas, and you can invite others to it."
 )
-NO_ADDRESS = "{name} did not share your email address, so no account could be created."
+NO_ADDRESS = gettext_lazy(
+    "{name} did not share your email address, so no account could be created."
+)
 
 
 # -- The invitation that this browser opened -------------------------------------------------------
@@ -311,7 +317,7 @@ class SignInServers(DefaultSocialAccountAdapter):
             use_up_invitation(request, user)
         return user
 
-    def _refuse(self, request: HttpRequest, message: str) -> None:
+    def _refuse(self, request: HttpRequest, message: Any) -> None:
         messages.error(request, message.format(name=settings.OIDC_NAME))
         raise ImmediateHttpResponse(redirect("sign_in"))
 

@@ -5,6 +5,7 @@ from typing import Any
 from allauth.account import forms as allauth
 from django import forms
 from django.core.validators import MaxLengthValidator
+from django.utils.translation import gettext_lazy
 
 from arena.accounts.adapters import LONGEST_ADDRESS
 
@@ -12,8 +13,8 @@ from arena.accounts.adapters import LONGEST_ADDRESS
 class PlainForm(forms.Form):
     """Sets labels and help texts, and limits the length of addresses."""
 
-    labels: dict[str, str] = {}
-    hints: dict[str, str] = {}
+    labels: dict[str, Any] = {}
+    hints: dict[str, Any] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -25,14 +26,17 @@ class PlainForm(forms.Form):
             self.fields[name].validators.append(MaxLengthValidator(LONGEST_ADDRESS))
 
 
-SIGN_IN_AGAIN = (
+SIGN_IN_AGAIN = gettext_lazy(
     "Sign out and sign in again first: this is possible within five minutes of signing in."
 )
-RULES = "At least eight characters, and not a common password."
+RULES = gettext_lazy("At least eight characters, and not a common password.")
 
 
 class SignInForm(PlainForm, allauth.LoginForm):
-    labels = {"login": "User name or email address", "password": "Password"}
+    labels = {
+        "login": gettext_lazy("User name or email address"),
+        "password": gettext_lazy("Password"),
+    }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -49,19 +53,19 @@ class SignInForm(PlainForm, allauth.LoginForm):
 
 
 class SignUpForm(PlainForm, allauth.SignupForm):
-    labels = {"email": "Email address", "password1": "Password"}
+    labels = {"email": gettext_lazy("Email address"), "password1": gettext_lazy("Password")}
     hints = {
-        "email": "Your user name will be the part before the @.",
+        "email": gettext_lazy("Your user name will be the part before the @."),
         "password1": RULES,
     }
 
 
 class ForgottenPasswordForm(PlainForm, allauth.ResetPasswordForm):
-    labels = {"email": "Email address"}
+    labels = {"email": gettext_lazy("Email address")}
 
 
 class NewPasswordForm(PlainForm, allauth.ResetPasswordKeyForm):
-    labels = {"password1": "New password"}
+    labels = {"password1": gettext_lazy("New password")}
     hints = {"password1": RULES}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -85,7 +89,7 @@ class ConfirmedForm(allauth.UserForm):
     def clean_password(self) -> str:
         password: str = self.cleaned_data["password"]
         if not self.user.check_password(password):
-            raise forms.ValidationError("Wrong password.")
+            raise forms.ValidationError(gettext_lazy("Wrong password."))
         return password
 
     def clean(self) -> Any:
@@ -96,7 +100,7 @@ class ConfirmedForm(allauth.UserForm):
 
 
 class ChangeEmailForm(ConfirmedForm, PlainForm, allauth.AddEmailForm):
-    labels = {"email": "New email address"}
+    labels = {"email": gettext_lazy("New email address")}
 
 
 class CloseAccountForm(ConfirmedForm):
@@ -113,5 +117,5 @@ class CloseAccountForm(ConfirmedForm):
     def clean_user_name(self) -> str:
         name: str = self.cleaned_data["user_name"]
         if name != self.user.get_username():
-            raise forms.ValidationError("This is not your user name.")
+            raise forms.ValidationError(gettext_lazy("This is not your user name."))
         return name

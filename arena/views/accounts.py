@@ -23,6 +23,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 from django.views.generic import FormView
@@ -131,12 +132,16 @@ class ChangeEmail(Confirmed):
         if delivers:
             messages.success(
                 self.request,
-                f"We have sent a link to {email}. Your address changes once you open it.",
+                gettext(
+                    "We have sent a link to {email}. Your address changes once you open it."
+                ).format(email=email),
             )
         else:
             address.set_as_primary()
             addresses.filter(user=user).exclude(pk=address.pk).delete()
-            messages.success(self.request, f"Your email address is now {email}.")
+            messages.success(
+                self.request, gettext("Your email address is now {email}.").format(email=email)
+            )
         return super().form_valid(form)
 
 
@@ -159,7 +164,7 @@ class CloseAccount(Confirmed):
             return self.form_invalid(form)
         logout(self.request)
         messages.success(
-            self.request, "Your account is closed. Your votes stay, without your name."
+            self.request, gettext("Your account is closed. Your votes stay, without your name.")
         )
         return redirect("sign_in")
 

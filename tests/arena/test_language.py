@@ -20,6 +20,8 @@ import messages  # the command that collects sentences
 FRENCH = {"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"}
 CATALOG = Path(settings.BASE_DIR) / "arena/locale/fr/LC_MESSAGES/django.po"
 
+ACCOUNT_PAGES = ("sign_in", "sign_up", "account_reset_password", "account_reset_password_done")
+
 
 @pytest.fixture
 def reader() -> Client:
@@ -58,6 +60,7 @@ def test_what_a_rater_meets_is_in_french(reader: Client) -> None:
     pages += [reader.post(cast, {"outcome": "left"}, headers={"HX-Request": "true"})]
     pages += [reader.get(vote, {"after": key[1]}), reader.get(vote, {"notice": "Expired"})]
     pages += [reader.get(reverse("vote_facts", args=[arena.slug, key[1]]))]
+    pages += [reader.get(reverse(name)) for name in ACCOUNT_PAGES]
     english = [text for text in messages.collect() if isinstance(text, str) and len(text) > 12]
     for page in pages:
         assert page.headers["Content-Language"] == "fr"

@@ -36,7 +36,7 @@ def test_the_list_of_arenas_shows_a_way_to_begin(client):
     page = client.get("/").text
     assert '<a class="for-anybody" href="/teams/">Create a team' in page
     assert re.search(
-        r'class="for-signed-out" href="/sign-up/\?next=/teams/"\s*>Create an acc', page
+        r'class="for-signed-out"\s+href="/sign-up/\?next=/teams/"\s*>Create an acc', page
     )
 
 
