@@ -27,7 +27,7 @@ CALLS = {"gettext", "gettext_lazy"}
 def texts_in_templates() -> Iterator[str | tuple[str, str]]:
     """Sentences of `translate` and `blocktranslate`; pairs where there is a plural."""
     folder = ROOT / "templates"
-    for path in sorted(folder.rglob("*.html")):
+    for path in sorted([*folder.rglob("*.html"), *folder.rglob("*.txt")]):
         text = path.read_text(encoding="utf-8")
         if "translate" not in text:
             continue

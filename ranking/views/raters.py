@@ -72,6 +72,7 @@ def _between(arena: Arena, left: Candidate, right: Candidate) -> dict[str, Any]:
     return {}
 
 
+@translated
 @never_cache
 @require_safe
 def my_votes(request: HtmxRequest, slug: str) -> HttpResponse:

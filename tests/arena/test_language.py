@@ -60,6 +60,7 @@ def test_what_a_rater_meets_is_in_french(reader: Client) -> None:
     pages += [reader.post(cast, {"outcome": "left"}, headers={"HX-Request": "true"})]
     pages += [reader.get(vote, {"after": key[1]}), reader.get(vote, {"notice": "Expired"})]
     pages += [reader.get(reverse("vote_facts", args=[arena.slug, key[1]]))]
+    pages += [reader.get(reverse("my_votes", args=[arena.slug]))]
     pages += [reader.get(reverse(name)) for name in ACCOUNT_PAGES]
     english = [text for text in messages.collect() if isinstance(text, str) and len(text) > 12]
     for page in pages:
