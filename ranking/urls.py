@@ -74,6 +74,11 @@ api_urls = [
         name="api_export_battles_jsonl",
     ),
     path(f"{ARENA}exports/log.jsonl", votes.LogOfVotes.as_view(), name="api_export_log"),
+    path(
+        f"{ARENA}exports/leaderboard.html",
+        votes.LeaderboardCopy.as_view(),
+        name="api_export_leaderboard",
+    ),
     path(f"{ARENA}exports/dpo.jsonl", votes.Preferences.as_view(), name="api_export_dpo"),
     path(f"{ARENA}exports/<export_file:file>", votes.ExportFile.as_view(), name="api_export_file"),
     path(f"{ARENA}{BOARD}", api_boards.BoardOfArena.as_view(), name="api_board_of_arena"),

@@ -30,6 +30,7 @@ from arena.api.core.serializers import check_names, yes_or_no
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Outcome, Rater, Vote
 from ranking.board_data import LARGEST_ID
+from ranking.copies import write_copy
 from ranking.exports import (
     CSV,
     DATASET,
@@ -55,6 +56,7 @@ from ranking.reasons import NamedReason, count_reasons
 from ranking.record import ON_THE_LEFT, ON_THE_RIGHT, RESULTS
 from ranking.votes import KINDS
 
+HTML = "text/html"
 TAG = "Battles"
 SHOWN = {
     "comparison": "1b671a64-40d5-491e-99b0-da01ff1f3341",
@@ -350,7 +352,7 @@ class ExportEndpoint(ArenaEndpoint):
     ) -> StreamingHttpResponse:
         """Stream what `write` yields as a download named after the arena."""
         slug = self.arena.slug  # a 404 must come before the first byte
-        is_text = content_type in (CSV, JSONL)
+        is_text = content_type in (CSV, JSONL, HTML)
         content = iter(()) if self.request.method == "HEAD" else write()
         response = StreamingHttpResponse(
             content, content_type=f"{content_type}; charset=utf-8" if is_text else content_type
@@ -383,7 +385,7 @@ def streamed(
     """Describe a method that answers with a file, of the types that are separated by commas."""
     answers = {}
     for media_type in content_types.split(","):
-        is_text = media_type in (CSV, JSONL)
+        is_text = media_type in (CSV, JSONL, HTML)
         value = example if is_text else "The bytes of the file."
         answers[200, media_type] = OpenApiResponse(
             str if is_text else OpenApiTypes.BINARY,
@@ -442,6 +444,19 @@ class LogOfVotes(ExportEndpoint):
     )
     def get(self, request: Request, slug: str) -> StreamingHttpResponse:
         return self.send("log.jsonl", JSONL, lambda: log_as_jsonl(write_lines(self.arena)))
+
+
+class LeaderboardCopy(ExportEndpoint):
+    @streamed(
+        "export_leaderboard",
+        "Export the leaderboard of all human votes as one HTML file",
+        HTML,
+        "It opens without a network, fits the scores again from the votes in it, and shows the "
+        "head of the signed log. Above 100,000 votes it has counts per pair.",
+        "<!DOCTYPE html>",
+    )
+    def get(self, request: Request, slug: str) -> StreamingHttpResponse:
+        return self.send("leaderboard.html", HTML, lambda: iter([write_copy(self.arena)]))
 
 
 class ExportFile(ExportEndpoint):

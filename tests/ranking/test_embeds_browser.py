@@ -1,13 +1,15 @@
-"""The badge and the embedded board in a real browser, inside a page of another site."""
+"""The badge and the embedded board inside a page of another site, and a copy of a leaderboard."""
 
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from arena.models import Arena
+from ranking import copies
 from tests.ranking.helpers import make_voted_arena, publish, serious_violations, width_of
 
 pytestmark = [
@@ -83,3 +85,38 @@ def test_the_board_fits_320_pixels_in_either_scheme(
     assert width == 320
     assert background == {"light": "rgb(255, 255, 255)", "dark": "rgb(23, 28, 36)"}[scheme]
     assert not serious
+
+
+@pytest.mark.parametrize("most_votes", [100_000, 10])
+def test_a_copy_opens_without_a_network_and_computes_the_scores_again(
+    browser: Any, client: Any, tmp_path: Path, monkeypatch: Any, most_votes: int
+) -> None:
+    monkeypatch.setattr(copies, "MOST_VOTES", most_votes)
+    arena = make_voted_arena(5, rounds=2)
+    arena.candidates.filter(name="candidate-1").update(name='</script><b>"x" & y')
+    snapshot = publish(arena)
+    answer = client.get("/api/v1/arenas/support/exports/leaderboard.html")
+    assert answer["Content-Disposition"] == 'attachment; filename="support-leaderboard.html"'
+    content = answer.getvalue()
+    assert b"Answer 0-0 of somebody" not in content
+    file = tmp_path / "leaderboard.html"
+    file.write_bytes(content)
+    context = browser.new_context(offline=True)
+    page, asked, errors = context.new_page(), [], []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text))
+    page.goto(file.as_uri())
+    scored = [row for row in snapshot.standings.all() if row.score is not None]
+    assert errors == []
+    assert len(scored) == 5
+    for row in scored:
+        again = float(page.locator(f"#again-{row.candidate_id}").inner_text())
+        assert abs(again - row.score) < 0.5
+    assert '</script><b>"x" & y' in page.locator("table").inner_text()
+    assert '"signature"' in page.locator("pre").inner_text()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert not serious_violations(page)
+    assert asked == [file.as_uri()]
+    context.close()

@@ -304,6 +304,7 @@ API: dict[tuple[str, str], Row] = {
     ("api_export_battles_csv", "get"): Row(ANYBODY_READS),
     ("api_export_battles_jsonl", "get"): Row(ANYBODY_READS),
     ("api_export_log", "get"): Row(ANYBODY_READS),
+    ("api_export_leaderboard", "get"): Row(ANYBODY_READS),
     ("api_export_dpo", "get"): Row(ANYBODY_READS),
     ("api_export_file", "get"): Row(ANYBODY_READS),
     ("api_board_of_arena", "get"): Row(ANYBODY_READS),
