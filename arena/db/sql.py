@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import Model
 
 Row = tuple[Any, ...]
 
@@ -291,6 +292,14 @@ def single_statement() -> AbstractContextManager[object]:
     if connection.vendor == "sqlite":
         return transaction.atomic(savepoint=False)
     return nullcontext()
+
+
+def count_rows_anew(*models: type[Model]) -> None:
+    """Let PostgreSQL plan for tables that have just grown, before autovacuum gets to them."""
+    if connection.vendor == "postgresql":
+        names = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in models)
+        with connection.cursor() as cursor:
+            cursor.execute(f"ANALYZE {names}")
 
 
 def stored(value: Any) -> Any:

@@ -23,6 +23,7 @@ from django.utils import timezone
 from django.utils.text import slugify
 
 from arena.actors import CLI, Actor
+from arena.db import sql
 from arena.files.copies import ARENA_FILE, EXPORT_VERSION
 from arena.files.reader import FileError, Row, Source, unreadable
 from arena.files.rows import CandidateRow, PromptRow
@@ -37,7 +38,17 @@ from arena.formats.base import (
     digest,
 )
 from arena.formats.records import Foreign
-from arena.models import Arena, Import, Prompt, Response, Team, Vote
+from arena.models import (
+    Arena,
+    Candidate,
+    Comparison,
+    Import,
+    Prompt,
+    Rater,
+    Response,
+    Team,
+    Vote,
+)
 from arena.models.arenas import DELETED, REVEALED
 from arena.services import audit
 from arena.services.arenas import ARENA_FIELDS, delete_arena, random_slug
@@ -52,6 +63,7 @@ FIRST_BATCH, SMALLEST_BATCH, LARGEST_BATCH = 500, 50, 2_000
 BATCH_BYTES = 8_000_000
 BATCH_SECONDS = 0.2
 CHUNK = 1 << 20
+MANY_ROWS = 10_000  # exports right after an import of more would take three times as long
 BUSY = "Another import into this arena is running. Wait for it to finish, then try again."
 # Called with the stage ("checking", "writing"), the file, the rows done and the approximate total.
 Progress = Callable[[str, Path, int, int], None]
@@ -498,6 +510,8 @@ def _write(arena: Arena, files: list[ImportedFile], options: Options, now: datet
     for file, source in zip(files, imports, strict=True):
         _write_file(arena, file, source, options.progress, by_team=options.by_team)
     read_reasons(votes=Vote.objects.filter(source__in=imports))
+    if sum(file.added for file in files) > MANY_ROWS:
+        sql.count_rows_anew(Prompt, Candidate, Response, Rater, Comparison, Vote)
     _reveal(arena, imports)
 
 

@@ -10,10 +10,12 @@ import pyarrow
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pyarrow import parquet
 
 from arena.models import Arena, Candidate, Comparison, Import, Pair, Prompt, Rater, Response, Vote
+from arena.services import imports
 from arena.services.imports import Options, exclusive_import, import_files
 from arena.signals import arena_created, votes_changed
 
@@ -86,6 +88,15 @@ def test_a_folder_becomes_an_arena(folder):
     assert first.comparison.left_response.text == "A says p1"
     assert (first.comparison.issued_at, first.comparison.draw_probability) == (None, None)
     assert Pair.objects.get(arena=arena).shared_prompts == 2
+
+
+@pytest.mark.parametrize("many", [1, 10_000])
+def test_postgresql_counts_the_rows_of_a_large_import(pairs, monkeypatch, many):
+    monkeypatch.setattr(imports, "MANY_ROWS", many)
+    with CaptureQueriesContext(connection) as queries:
+        run("duels", pairs)
+    counted = [query for query in queries if query["sql"].startswith("ANALYZE")]
+    assert len(counted) == (many == 1 and connection.vendor == "postgresql")
 
 
 def test_pairs_become_a_board_without_texts(pairs):
