@@ -64,7 +64,7 @@ def write_copy(arena: Arena) -> str:
 
 def read_votes(arena: Arena, snapshot: Snapshot) -> list[list[Any]]:
     """Rows of left id, right id, share of the left answer, weight, and rater; None for many."""
-    shares = dict(SHARES)
+    shares: dict[Any, float] = dict(SHARES)
     if snapshot.settings.get("both_bad") == "tie":
         shares[Outcome.BOTH_BAD] = 0.5
     weights = {int(rater): weight for rater, weight in snapshot.findings.get("capped", [])}
