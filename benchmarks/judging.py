@@ -77,7 +77,7 @@ class Workers:
     def add(self) -> None:
         """Start another worker, and wait until it is ready."""
         name = f"--hostname=bench{len(self._pids)}@localhost"
-        pool = ["--pool=threads", f"--concurrency={2 * THREADS + 10}", "--queues=calls"]
+        pool = ["--pool=threads", f"--concurrency={4 * THREADS}", "--queues=calls"]
         self._pids.append(self._start("worker", name, *pool, "--loglevel=WARNING").pid)
         wait_for(lambda: len(current_app.control.ping(timeout=0.5)) == len(self._pids))
 
