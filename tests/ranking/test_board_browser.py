@@ -136,6 +136,9 @@ def test_first_number_of_the_table_is_on_a_phones_first_screen(
     assert phone.locator(".board-head .question").bounding_box()["height"] > 40
     assert phone.locator("table.board tr.band").count() > 1
     assert phone.locator("table.board td.rank").first.bounding_box()["y"] < 500
+    phone.set_viewport_size({"width": 320, "height": 640})  # what scrolls does not widen the page
+    assert phone.locator(".tools .toggle").bounding_box()["x"] > 320
+    assert phone.evaluate("document.documentElement.scrollWidth") == 320
 
 
 def test_menus_of_a_phone_open_within_the_screen(phone: Any, live_server: Any) -> None:
@@ -162,6 +165,9 @@ def make_eight() -> None:
     arena.save()
     arena.prompts.filter(pk__lte=arena.prompts.first().pk + 9).update(category="refunds")
     arena.candidates.update(organisation="Sample AI", licence="MIT")
+    for answer in Response.objects.filter(prompt__arena=arena):  # so that style can be controlled
+        answer.text = "word " * (20 + answer.pk * 37 % 101)
+        answer.save()
     candidates, people = list(arena.candidates.order_by("pk")), [make_person() for _ in range(40)]
     for i, left in enumerate(candidates):
         for right in candidates[i + 1 :]:
