@@ -271,15 +271,19 @@ class ReasonShown(serializers.Serializer[Any]):
         return str(self.context["names"][reason.candidate])
 
 
+class ReasonsShown(serializers.Serializer[Any]):
+    reasons = ReasonShown(many=True, help_text="The most striking first.")
+
+
 class Reasons(ArenaEndpoint):
     tag = TAG
 
     @operation(
         "list_reasons",
         "List the reasons that people named for and against candidates",
-        answer=ReasonShown(many=True),
-        shown=REASON,
-        description="The most striking first. Reasons in one category are listed if they stand "
+        answer=ReasonsShown,
+        shown={"reasons": [REASON]},
+        description="Reasons in one category are listed if they stand "
         "out, and otherwise only where you may know who wrote the answers to all its prompts.",
     )
     def get(self, request: Request, slug: str) -> Response:
@@ -295,7 +299,7 @@ class Reasons(ArenaEndpoint):
             for reason in count_reasons(self.arena)
             if reason.candidate in names and (reason.stands_out or reason.category not in blind)
         ]
-        return Response(ReasonShown(reasons, many=True, context={"names": names}).data)
+        return Response(ReasonsShown({"reasons": reasons}, context={"names": names}).data)
 
 
 # -- Exports ---------------------------------------------------------------------------------------

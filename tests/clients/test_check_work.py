@@ -18,7 +18,7 @@ def test_what_is_not_said_of_the_candidate_is_the_baselines(check: Any, tmp_path
     stub = Stub()
     check(stub, f"--system-prompt-file={prompt}", "--answers-cap=0.5")
 
-    content = {part: OLD[part] for part in ringside.USUAL}
+    content = {part: OLD[part] for part in ringside.USUAL if part in OLD}
     assert stub.done[0] == ("ensure", "new", content | {"system_prompt": "Be brief.\n"})
     assert stub.done[1] == ("generate", 17, 0.5)
 

@@ -102,8 +102,8 @@ def test_a_stranger_is_led_to_the_sign_in_and_back(client: Client) -> None:
 def test_whoever_is_signed_in_signs_out_by_a_form() -> None:
     ann = signed_in("ann")
     html = header(page_text(ann, reverse("judges")))
-    assert '<form method="post" action="/sign-out/">' in html
-    assert 'title="Signed in as ann"' in html
+    assert '<a href="/sign-in/" title="Signed in as ann">' in html
+    assert '<form method="post" action="/sign-out/">' in page_text(ann, "/sign-in/")
     assert "Sign in<" not in html
     assert ann.post("/sign-out/").url == "/"
     assert "Sign in<" in header(page_text(ann, reverse("judges")))

@@ -22,13 +22,14 @@ def few_resamples(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReques
     """Draw 50 replicates where a board asks for 1,000: which numbers come out is tested apart."""
     if "stats" in request.path.parts or request.node.get_closest_marker("data"):
         return
-    from ranking.services import intervals
+    from ranking.services import combined, intervals
     from ranking.stats.bootstrap import Bootstrap
 
     def draw_few(n_resamples: int, *others: Any, **named: Any) -> Bootstrap:
         return Bootstrap(min(n_resamples, 50), *others, **named)
 
-    monkeypatch.setattr(intervals, "Bootstrap", draw_few)
+    for service in (combined, intervals):
+        monkeypatch.setattr(service, "Bootstrap", draw_few)
 
 
 @pytest.fixture

@@ -206,6 +206,6 @@ def test_it_says_how_much_narrower_and_who_moved_most(trusted_judge: Rater) -> N
     told = combined(arena).findings["combined"]
     assert 0.05 < told["narrower"] < 0.6
     # The gain is of variances, averaged over candidates alike: widths go with its root.
-    assert 1 - told["narrower"] == pytest.approx(told["gain"] ** -0.5, abs=0.02)
+    assert 1 - told["narrower"] == pytest.approx(told["gain"] ** -0.5, abs=0.03)
     assert told["moved_most"] in arena.candidates.values_list("pk", flat=True)
     assert told["moved_by"]

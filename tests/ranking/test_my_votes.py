@@ -167,9 +167,12 @@ def test_reasons_in_the_api_do_not_tell_who_wrote_the_answers_of_a_blind_categor
     vote = cast(arena, "candidate-0")
     Reason.objects.create(vote=vote, side="left", tag="clear")
     address = reverse("api_reasons", args=[arena.slug])
-    (reason,) = client.get(address).json()
+    (reason,) = client.get(address).json()["reasons"]
     first = vote.comparison.left
     assert (reason["candidate_id"], reason["candidate"]) == (first.pk, str(first))
     assert (reason["category"], reason["tag"], reason["named"]) == ("", "clear", 1)
     arena.prompts.update(retired_at=timezone.now())
-    assert {reason["category"] for reason in client.get(address).json()} == {"", "refunds"}
+    assert {reason["category"] for reason in client.get(address).json()["reasons"]} == {
+        "",
+        "refunds",
+    }
