@@ -164,7 +164,7 @@ def test_a_failed_vote_comes_back_with_its_pair(page, live_server, long_arena, s
     before, ahead = key_on_screen(page), page.locator("#ahead .pair").get_attribute("data-key")
     page.route(f"**/vote/{before}/", lambda route: route.abort())
     page.keyboard.press("ArrowLeft")
-    page.get_by_text("may not have been saved").wait_for()
+    page.get_by_text("your vote may be lost").wait_for()
     assert key_on_screen(page) == before
     assert page.locator("#ahead .pair").get_attribute("data-key") == ahead
     page.unroute(f"**/vote/{before}/")
