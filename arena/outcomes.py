@@ -9,7 +9,7 @@ LEFT, RIGHT, TIE, BOTH_BAD = "left", "right", "tie", "both_bad"
 OUTCOMES = (LEFT, RIGHT, TIE, BOTH_BAD)
 # The outcomes that tallies, labels and scores count; any other is only stored and shown.
 COUNTED = OUTCOMES
-MIRRORED = {LEFT: RIGHT, RIGHT: LEFT, TIE: TIE, BOTH_BAD: BOTH_BAD}
+MIRRORED = {outcome: outcome for outcome in OUTCOMES} | {LEFT: RIGHT, RIGHT: LEFT}
 # Points of the left answer, from 0 to 1. "Both bad" prefers neither side and has none.
 PREFERENCES = {LEFT: 1.0, TIE: 0.5, RIGHT: 0.0}
 # As choices to vote for, and as verdicts in a sentence.

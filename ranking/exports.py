@@ -264,7 +264,8 @@ def lmarena_battles(arena: Arena, actor: Actor) -> Iterator[Row]:
     """Yield the votes that count in LMArena's columns; a conversation is null where `actor` may not
     know who wrote its answer, or no text is stored."""
     reader = FieldVisibility(actor, arena)
-    for vote in one_by_one(with_texts(arena.votes.live())):
+    votes = arena.votes.live().filter(outcome__in=WINNERS)
+    for vote in one_by_one(with_texts(votes)):
         texts, comparison = texts_of(vote, reader), vote.comparison
         asked = None if comparison.prompt is None else asked_of(comparison.prompt)
         yield {

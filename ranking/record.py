@@ -8,6 +8,7 @@ from django.core.paginator import Page, Paginator
 from django.db.models import Count, Q, QuerySet, Sum
 
 from arena.models import Candidate, Outcome, Vote
+from arena.outcomes import COUNTED
 from ranking.board_data import parse_id
 from ranking.models import Raters
 from ranking.votes import KINDS, cast_by
@@ -15,11 +16,9 @@ from ranking.votes import KINDS, cast_by
 PER_PAGE = 25
 POINTS = {"won": 1.0, "lost": 0.0, "tie": 0.5}
 RESULTS = {"won": "Won", "lost": "Lost", "tie": "Tie", "both_bad": "Both bad"}
-ON_THE_LEFT = {
+ON_THE_LEFT = {outcome: outcome.value for outcome in Outcome} | {
     Outcome.LEFT: "won",
     Outcome.RIGHT: "lost",
-    Outcome.TIE: "tie",
-    Outcome.BOTH_BAD: "both_bad",
 }
 ON_THE_RIGHT = ON_THE_LEFT | {Outcome.LEFT: "lost", Outcome.RIGHT: "won"}
 
@@ -132,7 +131,7 @@ def _count(candidate: Candidate, raters: str, by: str) -> Iterator[tuple[Any, st
         group = f"comparison__{other if by == 'other' else by}"
         rows = (
             _votes_by(raters)
-            .filter(**{f"comparison__{side}": candidate})
+            .filter(**{f"comparison__{side}": candidate}, outcome__in=COUNTED)
             .values_list(group, "outcome")
             .annotate(n=Count("pk"), soft=Count("preference"), points=Sum("preference"))
             .order_by()

@@ -487,6 +487,8 @@ class Candidate(Sourced):
         *("parameters", "notes", "organisation", "licence", "link"),
     )
     IN_FILES = tuple(name for name in CONTENT if name != "endpoint")
+    # Short texts about the candidate, which its pages list by their names.
+    FACTS = ("organisation", "licence")
 
     class Meta(Sourced.Meta):
         constraints = [
@@ -515,6 +517,12 @@ class Candidate(Sourced):
     def __str__(self) -> str:
         """The name that the public may see."""
         return self.own_name if self.disclosed_at else f"Undisclosed {self.pk}"
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The facts that its team gave, by label."""
+        facts = {name.capitalize(): getattr(self, name) for name in self.FACTS}
+        return {label: text for label, text in facts.items() if text}
 
     @property
     def own_name(self) -> str:

@@ -28,7 +28,7 @@ from arena.api.core.errors import BadParameter
 from arena.api.core.schema import operation
 from arena.api.core.serializers import check_names, yes_or_no
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
-from arena.models import Outcome, Rater, Vote
+from arena.models import Outcome, Rater, Uncounted, Vote
 from ranking.board_data import LARGEST_ID
 from ranking.copies import write_copy
 from ranking.exports import (
@@ -304,11 +304,12 @@ class Reasons(ArenaEndpoint):
 
 # -- Exports ---------------------------------------------------------------------------------------
 
+LEFT_OUT = "`, `".join(Uncounted)
 BATTLES = (
     "All votes in the order in which they were cast. People have pseudonyms. `state` says whether "
     "a vote counts: `counted`; `capped`, which counts less, because its rater or network has "
-    "reached its share; `voided`; or why it is left out (`held`, `rushed`, `named`, `tier`, "
-    "`channel`). `channel` and `seconds` say how it came in; `network` is the number of its "
+    f"reached its share; `voided`; or why it is left out (`{LEFT_OUT}`). "
+    "`channel` and `seconds` say how it came in; `network` is the number of its "
     "network in this file. The style of an answer is null where its author is not shown: whoever "
     "counts the words on a ballot would know who wrote it."
 )
