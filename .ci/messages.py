@@ -20,6 +20,7 @@ from django.template.loader import get_template
 from django.templatetags.i18n import BlockTranslateNode, TranslateNode
 
 ROOT = Path(__file__).resolve().parents[1]
+CATALOGS = sorted(ROOT.glob("arena/locale/*/LC_MESSAGES/django.po"))
 HEADER = "# Made by .ci/messages.py; the translations are written by hand."
 CALLS = {"gettext", "gettext_lazy"}
 
@@ -79,5 +80,5 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "arena.settings")
     django.setup()
-    for po in ROOT.glob("arena/arena/locale/*/LC_MESSAGES/django.po"):
+    for po in CATALOGS:
         po.with_suffix(".mo").write_bytes(update(po))

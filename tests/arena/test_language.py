@@ -32,6 +32,7 @@ def test_every_sentence_is_translated_and_compiled(tmp_path: Path) -> None:
     copy = tmp_path / "fr" / "LC_MESSAGES" / "django.po"
     copy.parent.mkdir(parents=True)
     copy.write_bytes(CATALOG.read_bytes())
+    assert CATALOG in messages.CATALOGS
     assert messages.update(copy) == CATALOG.with_suffix(".mo").read_bytes()
     assert copy.read_text() == CATALOG.read_text()
     with copy.open("rb") as file:
