@@ -68,7 +68,7 @@ class AnswerHandler:
     kind = Run.Kind.ANSWERS
 
     def render(self, call: Call) -> Request:
-        candidate = Candidate.objects.get(pk=candidate_of(call.asker))
+        candidate = Candidate.objects.get(pk=candidate_of(call.requester))
         if candidate.retired_at is not None:
             raise CannotAskError(RETIRED)
         prompt = Prompt.objects.filter(pk=prompt_of(call.subject)).first()
@@ -177,7 +177,7 @@ def save_response(*, call: Call) -> bool:
 
     An answer uploaded meanwhile stays; the reply remains in the ledger.
     """
-    candidate = Candidate.objects.only("name", "model").get(pk=candidate_of(call.asker))
+    candidate = Candidate.objects.only("name", "model").get(pk=candidate_of(call.requester))
     _, is_new = Response.objects.get_or_create(
         candidate=candidate,
         prompt_id=prompt_of(call.subject),
@@ -198,7 +198,7 @@ def save_abandoned_responses(*, candidate: Candidate | None = None) -> None:
     """Store replies whose worker died before it could, of one candidate or of all."""
     calls = _done().exclude(run__state=Run.State.DONE)
     if candidate is not None:
-        calls = calls.filter(asker=candidate.asker)
+        calls = calls.filter(requester=candidate.requester)
     for call in without_answer(calls).order_by("pk")[:AT_MOST]:
         save_response(call=call)
 

@@ -14,7 +14,7 @@ from django.db.models import Avg, Count, Min, Q, QuerySet, Sum
 
 from arena.actors import Actor
 from arena.calls import money
-from arena.calls.models import Call, RunAsker
+from arena.calls.models import Call, RunRequester
 from arena.calls.providers.base import Request
 from arena.calls.scheduling import calls_under_way
 from arena.calls.servers import Rate, price_of
@@ -129,7 +129,7 @@ def _without_ended(
     candidate: Candidate, prompts: Sequence[Prompt], left_out: list[str]
 ) -> list[Prompt]:
     """Leave out prompts that the model refused or could not finish, and would again."""
-    ended = Call.objects.filter(asker=candidate.asker, sample=0, state__in=NOT_AGAIN)
+    ended = Call.objects.filter(requester=candidate.requester, sample=0, state__in=NOT_AGAIN)
     closed = {prompt_of(subject) for subject in ended.values_list("subject", flat=True)}
     left = [prompt for prompt in prompts if prompt.pk not in closed]
     if n := len(prompts) - len(left):
@@ -270,8 +270,11 @@ class AnswerRunHandler(runs.RunHandler):
     def begin(self, order: AnswerOrder, run: Run, now: datetime) -> "AnswerRunWriter":
         """Write the first calls too, which make the candidate immutable."""
         candidate = order.candidate
-        RunAsker.objects.create(
-            run=run, asker=candidate.asker, endpoint=candidate.endpoint, model=candidate.model
+        RunRequester.objects.create(
+            run=run,
+            requester=candidate.requester,
+            endpoint=candidate.endpoint,
+            model=candidate.model,
         )
         _write(run, candidate, order.prompts[:BATCH], now)
         return AnswerRunWriter(order, run, now)
@@ -380,12 +383,12 @@ def _write(run: Run, candidate: Candidate, prompts: Sequence[Prompt], now: datet
     drafts = [
         Call(
             run=run,
-            asker=candidate.asker,
+            requester=candidate.requester,
             subject=subject_of(prompt.pk),
             endpoint=candidate.endpoint,
             model=candidate.model,
             due_at=now,
-            ring_after=now,
+            enqueue_after=now,
         )
         for prompt in prompts
     ]

@@ -67,14 +67,15 @@ def _rows() -> list[dict[str, Any]]:
     ]
 
 
-def decision_queries(team: Team) -> int:
-    """The number of queries for a member's decision page, in the sample arena."""
+def decision_queries(team: Team) -> tuple[int, int]:
+    """Queries for a member's decision page in the sample arena: of a new leaderboard, and again."""
     Arena.objects.filter(slug=SLUG).update(team=team)
     user = User.objects.create_user("decider")
     Membership.objects.create(team=team, user=user, role=Role.MEMBER)
     client = Client()
     client.force_login(user)
-    return queries(client, reverse("decision", args=[team.slug, SLUG]))
+    url = reverse("decision", args=[team.slug, SLUG])
+    return queries(client, url), queries(client, url)
 
 
 # -- Bulk upsert -----------------------------------------------------------------------------------

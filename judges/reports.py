@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Avg, Count, Exists, F, Max, Min, OuterRef, Q, QuerySet, Sum
 
 from arena.actors import ANONYMOUS, Actor
-from arena.calls.models import Call, RunAsker
+from arena.calls.models import Call, RunRequester
 from arena.calls.scheduling import calls_under_way
 from arena.models import Arena, Outcome, Run
 from judges.core.calibration.trust import RULE
@@ -210,20 +210,20 @@ def report_on(run_id: int, now: datetime) -> RunReport:
     members = list(run.run_judges.select_related("epoch__judge", "epoch__rater").order_by("pk"))
     states = _states(run)
     calls = _calls(run, now)
-    pauses = {pause.asker: pause for pause in RunAsker.objects.filter(run=run)}
+    pauses = {pause.requester: pause for pause in RunRequester.objects.filter(run=run)}
     jury = next((member.epoch for member in members if member.epoch.judge.is_jury), None)
     judges = []
     for member in members:
         epoch = member.epoch
         if epoch.judge.is_jury:
             continue
-        pause = pauses.get(epoch.asker)
+        pause = pauses.get(epoch.requester)
         judges.append(
             JudgeReport(
                 epoch=epoch,
                 own_family=member.own_family,
                 **(states.get(epoch.pk) or _no_states()),
-                **(calls.get(epoch.asker) or NO_CALLS),
+                **(calls.get(epoch.requester) or NO_CALLS),
                 paused_at=pause.paused_at if pause else None,
                 pause_reason=pause.pause_reason if pause else "",
             )
@@ -293,7 +293,7 @@ def _calls(run: Run, now: datetime) -> dict[str, dict[str, Any]]:
     decisive = Q(verdict__outcome="left") | Q(verdict__outcome="right")
     rows = (
         Call.objects.filter(run=run)
-        .values("asker")
+        .values("requester")
         .annotate(
             calls=Count("pk"),
             calls_ended=Count("pk", filter=~waiting & ~running),
@@ -309,7 +309,7 @@ def _calls(run: Run, now: datetime) -> dict[str, dict[str, Any]]:
         )
         .order_by()
     )
-    return {row["asker"]: _without(row, "asker") for row in rows}
+    return {row["requester"]: _without(row, "requester") for row in rows}
 
 
 def _jury_states(run: Run, jury: Epoch | None) -> dict[str, int]:
@@ -523,7 +523,7 @@ def _read_standings(chosen: QuerySet[Epoch], actor: Actor) -> list[JudgeStanding
     runs = _listed_runs(actor)
     newest = _newest_calibrations(ids, actor)
     judgements = _count_judgements(ids, runs)
-    calls = _count_calls([epoch.asker for epoch in epochs], runs)
+    calls = _count_calls([epoch.requester for epoch in epochs], runs)
     marks = count_feedback([epoch.judge_id for epoch in epochs], runs)
     return [
         JudgeStanding(
@@ -532,7 +532,7 @@ def _read_standings(chosen: QuerySet[Epoch], actor: Actor) -> list[JudgeStanding
             calibration=newest.get((epoch.pk, False)),
             honeypots=newest.get((epoch.pk, True)),
             **(judgements.get(epoch.pk) or NO_JUDGEMENTS),
-            **(calls.get(epoch.asker) or NOT_ASKED),
+            **(calls.get(epoch.requester) or NOT_ASKED),
             marks=feedback_shares(marks.get(epoch.judge_id, {})),
         )
         for epoch in epochs
@@ -568,11 +568,11 @@ def _count_judgements(epochs: Iterable[int], runs: QuerySet[Run]) -> dict[int, d
     return {row["epoch"]: _without(row, "epoch") for row in rows}
 
 
-def _count_calls(askers: Iterable[str], runs: QuerySet[Run]) -> dict[str, dict[str, Any]]:
+def _count_calls(requesters: Iterable[str], runs: QuerySet[Run]) -> dict[str, dict[str, Any]]:
     first = Q(verdict__outcome="left")
     rows = (
-        Call.objects.filter(asker__in=askers, run__in=runs, copied=False)
-        .values("asker")
+        Call.objects.filter(requester__in=requesters, run__in=runs, copied=False)
+        .values("requester")
         .annotate(
             first=Count("pk", filter=first),
             decisive=Count("pk", filter=first | Q(verdict__outcome="right")),
@@ -581,7 +581,7 @@ def _count_calls(askers: Iterable[str], runs: QuerySet[Run]) -> dict[str, dict[s
         )
         .order_by()
     )
-    return {row["asker"]: _without(row, "asker") for row in rows}
+    return {row["requester"]: _without(row, "requester") for row in rows}
 
 
 def _without(row: Mapping[str, Any], name: str) -> dict[str, Any]:

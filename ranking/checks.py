@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import repeat
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from arena.models import Vote
 from arena.models.voting import VoteQuerySet
 from ranking.comparison import DifferenceBoard, PublishedPairs
 from ranking.models import Counted, Snapshot, Standing
-from ranking.services.cluster_tallies import count_by_prompt, count_by_rater
+from ranking.services.cluster_tallies import count_in_parts
 from ranking.services.evidence import CONFIDENCE, BoardEvidence, load_tallies
 from ranking.services.intervals import cluster_settings
 from ranking.stats.bradley_terry import NotConvergedError
@@ -36,14 +36,14 @@ def replay(board: DifferenceBoard, candidate: int, baseline: int) -> Iterator[Di
 def _earlier(snapshot: Snapshot, candidate: int, baseline: int) -> Iterator[DifferenceBoard]:
     votes = _votes_of(snapshot)
     evidence = load_tallies(snapshot.board.arena).evidence(snapshot.board)
+    ends, is_human = _ends(votes, candidate, baseline), snapshot.board.raters in HUMAN
     by_prompt, by_rater = VoteCounts.none(), VoteCounts.none()
-    is_human = snapshot.board.raters in HUMAN
-    for after, last in pairwise([0, *_ends(votes, candidate, baseline)]):
-        part = votes.filter(pk__gt=after, pk__lte=last)
-        by_prompt = VoteCounts.joined([by_prompt, count_by_prompt(part)]).merged()
+    of_raters = count_in_parts(votes, ends, by_rater=True) if is_human else repeat(by_rater)
+    for part, of_part in zip(count_in_parts(votes, ends), of_raters, strict=False):
+        by_prompt = VoteCounts.joined([by_prompt, part]).merged()
         so_far = replace(evidence, counts=by_prompt.per_pair())
         if is_human:
-            by_rater = VoteCounts.joined([by_rater, count_by_rater(part)]).merged()
+            by_rater = VoteCounts.joined([by_rater, of_part]).merged()
             so_far = so_far.capping(by_rater)
         try:
             yield fit_board(snapshot, so_far, by_prompt, by_rater if is_human else None)

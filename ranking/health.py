@@ -173,7 +173,7 @@ def _longest_legal() -> Iterable[tuple[str, QuerySet[Any], tuple[str, ...], time
     leases = [lease_of(endpoint) for endpoint in settings.MODEL_ENDPOINTS.values()]
     of_calls = max(LONGEST_PAUSE, *leases)
     calls = Call.objects.filter(state__in=Call.GOING_ON)
-    yield "calls", calls, ("due_at", "ring_after", "lease_expires_at"), of_calls + MINUTE
+    yield "calls", calls, ("due_at", "enqueue_after", "lease_expires_at"), of_calls + MINUTE
     paces = EndpointPace.objects.all()
     yield "limits of endpoints", paces, ("requests_until", "tokens_until"), of_calls + MINUTE
     deliveries = Delivery.objects.filter(state__in=["waiting", "running"])

@@ -148,11 +148,11 @@ def make_call(run: Run | None = None, **fields: Any) -> Call:
     """A call as it is written down before any request."""
     values = {
         "run": run or make_run(),
-        "asker": "judge",
+        "requester": "judge",
         "subject": f"{Call.objects.count()},0",
         "endpoint": "scripted",
         "model": MODEL,
         "due_at": NOW,
-        "ring_after": NOW,
+        "enqueue_after": NOW,
     }
     return Call.objects.create(**values | fields)

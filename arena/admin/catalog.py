@@ -33,7 +33,7 @@ from arena.models import (
     Reason,
     Response,
     Run,
-    RunAsker,
+    RunRequester,
     Vote,
 )
 from arena.services import audit, comparisons, runs, voting
@@ -409,8 +409,8 @@ class CallAdmin(ReadOnly):
         return dollars(obj.cost)
 
 
-@admin.register(RunAsker)
-class RunAskerAdmin(ReadOnly):
+@admin.register(RunRequester)
+class RunRequesterAdmin(ReadOnly):
     list_display = ["run", "endpoint", "model", "paused_at", "pause_reason"]
     list_filter = ["endpoint"]
     list_select_related = ["run"]

@@ -61,7 +61,7 @@ class CallHandler(Protocol):
 
 
 class CannotAskError(Exception):
-    """The request cannot be built; the asker is paused with this reason."""
+    """The request cannot be built; the requester is paused with this reason."""
 
 
 class NoPriceError(Exception):
@@ -159,7 +159,7 @@ BILLED_MORE = "The server billed more than the request could cost, and the cap i
 
 
 class CannotAskCallError(CannotAskError):
-    """This one request cannot be built; its call fails, and the asker continues."""
+    """This one request cannot be built; its call fails, and the requester continues."""
 
 
 class LeaseLostError(Exception):
@@ -211,7 +211,7 @@ def _plan_or_stop(call: Call, handler: CallHandler) -> PlannedRequest | None:
     except CannotAskCallError as error:
         _write(call, leases.ended(Call.State.FAILED, str(error), timezone.now()))
     except (CannotAskError, UnknownEndpointError, EndpointStoppedError) as error:
-        _stop_asker(call, str(error))
+        _stop_requester(call, str(error))
     return None
 
 
@@ -240,15 +240,17 @@ def _give_connection_back() -> None:
 
 
 def _put_off(call: Call, until: datetime) -> bool:
-    _write(call, {"due_at": until, "ring_after": until})
+    _write(call, {"due_at": until, "enqueue_after": until})
     return False
 
 
-def _stop_asker(call: Call, reason: str) -> None:
+def _stop_requester(call: Call, reason: str) -> None:
     if call.run_id is None:
         _write(call, leases.ended(Call.State.FAILED, reason, timezone.now()))
     else:
-        runs.pause_asker(run_id=call.run_id, asker=call.asker, reason=reason, now=timezone.now())
+        runs.pause_requester(
+            run_id=call.run_id, requester=call.requester, reason=reason, now=timezone.now()
+        )
 
 
 def _stop_run(call: Call, reason: str) -> None:
@@ -315,7 +317,7 @@ def _begin_second_turn(
 def _at_once(note: str) -> dict[str, Any]:
     """The columns of a call that this worker continues; it becomes due again if the worker dies."""
     now = timezone.now()
-    return leases.waiting(note, now) | {"ring_after": now + leases.HANDED_OUT}
+    return leases.waiting(note, now) | {"enqueue_after": now + leases.HANDED_OUT}
 
 
 def _finish(
@@ -346,7 +348,7 @@ def _take_error(call: Call, plan: PlannedRequest, error: ProviderError, seconds:
         # The request was not answered, so it must not count once the run resumes with another key.
         allowed = {"requests_allowed": call.requests_allowed + 1}
         _write(call, leases.waiting(str(error), timezone.now()) | allowed)
-        _stop_asker(call, str(error))
+        _stop_requester(call, str(error))
     else:
         reading = ReplyReading(_state_of(call, error), note=str(error))
         _finish(call, plan, reading, error.reply, _facts(call, plan, error.reply, seconds))
@@ -434,4 +436,4 @@ def _settle_usage(call: Call, plan: PlannedRequest, reply: Reply | None) -> None
 
 def _pause_if_failing(call: Call) -> None:
     if call.run_id and call.state == Call.State.FAILED:
-        runs.pause_if_failing(run_id=call.run_id, asker=call.asker, now=timezone.now())
+        runs.pause_if_failing(run_id=call.run_id, requester=call.requester, now=timezone.now())

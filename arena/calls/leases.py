@@ -38,7 +38,8 @@ _jitter = secrets.SystemRandom()
 DUE = """
     SELECT c.*, EXISTS (
         SELECT 1 FROM arena_call o
-        WHERE o.asker = c.asker AND o.subject = c.subject AND o.sample = c.sample AND o.id <> c.id
+        WHERE o.requester = c.requester AND o.subject = c.subject AND o.sample = c.sample
+            AND o.id <> c.id
     ) AS is_shared
     FROM arena_call c
     LEFT JOIN arena_run r ON r.id = c.run_id
@@ -49,8 +50,8 @@ DUE = """
         AND (c.run_id IS NULL OR r.state = 'open')
         AND (c.needs_id IS NULL OR n.state = 'done')
         AND NOT EXISTS (
-            SELECT 1 FROM arena_runasker a
-            WHERE a.run_id = c.run_id AND a.asker = c.asker AND a.paused_at IS NOT NULL)
+            SELECT 1 FROM arena_runrequester a
+            WHERE a.run_id = c.run_id AND a.requester = c.requester AND a.paused_at IS NOT NULL)
 """
 
 COLUMNS = {field.name: field for field in Call._meta.concrete_fields}
@@ -60,14 +61,14 @@ UPDATE = """
     UPDATE arena_call SET {} WHERE id = %s AND attempts = %s AND state = %s {}
     RETURNING EXISTS (
         SELECT 1 FROM arena_call o
-        WHERE o.asker = arena_call.asker AND o.subject = arena_call.subject
+        WHERE o.requester = arena_call.requester AND o.subject = arena_call.subject
             AND o.sample = arena_call.sample AND o.id <> arena_call.id AND o.state = 'waiting')
 """
 # No other run asks, or has asked, for the same call.
 NOBODY_ELSE = """
     AND NOT EXISTS (
         SELECT 1 FROM arena_call o
-        WHERE o.asker = %s AND o.subject = %s AND o.sample = %s AND o.id <> %s AND NOT o.copied
+        WHERE o.requester = %s AND o.subject = %s AND o.sample = %s AND o.id <> %s AND NOT o.copied
             AND o.state IN ('running', 'done', 'unreadable', 'refused', 'too_long'))
 """
 # The other run's call is still being asked. On PostgreSQL, whoever ends it comes before or after:
@@ -76,9 +77,9 @@ STILL_ASKED = """
     AND EXISTS (SELECT 1 FROM arena_call o WHERE o.id = %s AND o.state = 'running' {})
 """
 MAKE_DUE = """
-    UPDATE arena_call SET due_at = %s, ring_after = %s
-    WHERE asker = %s AND subject = %s AND sample = %s AND id <> %s
-        AND state = 'waiting' AND ring_after > %s
+    UPDATE arena_call SET due_at = %s, enqueue_after = %s
+    WHERE requester = %s AND subject = %s AND sample = %s AND id <> %s
+        AND state = 'waiting' AND enqueue_after > %s
     RETURNING id
 """
 FIRST_TURN = ("reply", "nonce", "turn", "prompt_digest", "dropped", "model_returned", "fingerprint")
@@ -115,7 +116,7 @@ def _learn_from_other_runs(call: Call, now: datetime) -> bool:
             until = other.lease_expires_at
             if until > now:
                 if not _wait_for(other, call, until):  # it has ended meanwhile
-                    write(call=call, now=now, due_at=now, ring_after=now)
+                    write(call=call, now=now, due_at=now, enqueue_after=now)
                 return False
             abandon(call=other, now=now)  # uncertain in the run that asked
     begun = next((other for other in others if other.turn > call.turn), None)
@@ -130,13 +131,13 @@ def _wait_for(other: Call, call: Call, until: datetime) -> bool:
     lock = "FOR SHARE" if connection.features.has_select_for_update else ""
     with sql.single_statement():
         waits, _ = _update(
-            call, {"due_at": until, "ring_after": until}, STILL_ASKED.format(lock), other.pk
+            call, {"due_at": until, "enqueue_after": until}, STILL_ASKED.format(lock), other.pk
         )
     return waits
 
 
 def _same_call(call: Call) -> CallQuerySet:
-    return Call.objects.filter(asker=call.asker, subject=call.subject, sample=call.sample)
+    return Call.objects.filter(requester=call.requester, subject=call.subject, sample=call.sample)
 
 
 def copy_of(answered: Call, now: datetime) -> dict[str, Any]:
@@ -157,9 +158,9 @@ def claim(*, call: Call, lease: timedelta, now: datetime, amount: int = 0) -> bo
         "requests": call.requests + 1,
         "reserved": amount,
         "lease_expires_at": now + lease,
-        "ring_after": now + lease,
+        "enqueue_after": now + lease,
     }
-    identity = (call.asker, call.subject, call.sample, call.pk)
+    identity = (call.requester, call.subject, call.sample, call.pk)
     try:
         with _together(amount or connection.in_atomic_block):
             is_taken, _ = _update(call, values, NOBODY_ELSE, *identity)
@@ -201,7 +202,7 @@ def waiting(error: str, due_at: datetime) -> dict[str, Any]:
         "error": error,
         "lease_expires_at": None,
         "due_at": due_at,
-        "ring_after": due_at,
+        "enqueue_after": due_at,
     }
 
 
@@ -237,7 +238,7 @@ def write(*, call: Call, now: datetime, cost: int = 0, uncertain: int = 0, **val
         # A statement of its own, so that no two workers wait for each other's rows. If it is lost,
         # the others wait for the lease that they have seen.
         with sql.single_statement():
-            sql.rows(MAKE_DUE, now, now, call.asker, call.subject, call.sample, call.pk, now)
+            sql.rows(MAKE_DUE, now, now, call.requester, call.subject, call.sample, call.pk, now)
     return True
 
 

@@ -51,9 +51,9 @@ class CallQuerySet(models.QuerySet["Call"]):
     """Reads of the ledger; the time is passed in."""
 
     def in_progress(self) -> "CallQuerySet":
-        """Calls that have not ended, of runs that are open (or of no run), by askers at work."""
-        paused = RunAsker.objects.filter(
-            run=OuterRef("run"), asker=OuterRef("asker"), paused_at__isnull=False
+        """Calls that have not ended, of open runs (or no run), by requesters not paused."""
+        paused = RunRequester.objects.filter(
+            run=OuterRef("run"), requester=OuterRef("requester"), paused_at__isnull=False
         )
         return self.filter(
             Q(run=None) | Q(run__state="open"),
@@ -83,13 +83,13 @@ class CallQuerySet(models.QuerySet["Call"]):
 class Call(models.Model):
     """One request to a model, for judging or for generating an answer.
 
-    Identity: who asks (`asker`: the digest of a judge or of a candidate), about what, in which
+    Identity: who asks (`requester`: the digest of a judge or of a candidate), about what, in which
     order (`subject`: response ids, or a prompt id), and which `sample`. Each run has calls of its
     own, at most one of an identity, and they stay in it. Of all runs, only one may ask: the claim
     makes its call the original, and the others copy the reply (`copied`), which costs nothing.
 
     `attempts` is the fence: a worker that lost its lease finds another number there and writes
-    nothing. `due_at` is when a worker may make the call, `ring_after` when it is handed out
+    nothing. `due_at` is when a worker may make the call, `enqueue_after` when it is handed out
     (again).
 
     A call may take two turns: a reply that cannot be read is kept in `reply`, and the second turn
@@ -115,7 +115,7 @@ class Call(models.Model):
     run = models.ForeignKey(
         "arena.Run", models.CASCADE, null=True, blank=True, related_name="calls"
     )
-    asker = models.CharField(max_length=64)
+    requester = models.CharField(max_length=64)
     subject = models.CharField(max_length=200)
     sample = models.PositiveSmallIntegerField(default=0)
     endpoint = models.CharField(max_length=100)
@@ -131,7 +131,7 @@ class Call(models.Model):
     requests = models.PositiveIntegerField(default=0)
     requests_allowed = models.PositiveIntegerField(default=MAX_REQUESTS)
     due_at = models.DateTimeField(db_default=Now())
-    ring_after = models.DateTimeField(db_default=Now())
+    enqueue_after = models.DateTimeField(db_default=Now())
     lease_expires_at = models.DateTimeField(null=True, blank=True)
     prompt_digest = models.CharField(max_length=64, blank=True)
     nonce = models.CharField(max_length=32, blank=True)
@@ -161,10 +161,10 @@ class Call(models.Model):
         constraints = [
             # In this order, its index also finds the calls of an identity in all runs.
             models.UniqueConstraint(
-                fields=["asker", "subject", "sample", "run"], name="call_once_per_run"
+                fields=["requester", "subject", "sample", "run"], name="call_once_per_run"
             ),
             models.UniqueConstraint(
-                fields=["asker", "subject", "sample"],
+                fields=["requester", "subject", "sample"],
                 condition=Q(
                     copied=False, state__in=["running", "done", "unreadable", "refused", "too_long"]
                 ),
@@ -202,11 +202,11 @@ class Call(models.Model):
         return self.state not in self.GOING_ON
 
 
-class RunAsker(models.Model):
+class RunRequester(models.Model):
     """Who asks in a run; paused alone where its model or key fails, while the others go on."""
 
-    run = models.ForeignKey("arena.Run", models.CASCADE, related_name="askers")
-    asker = models.CharField(max_length=64)
+    run = models.ForeignKey("arena.Run", models.CASCADE, related_name="requesters")
+    requester = models.CharField(max_length=64)
     endpoint = models.CharField(max_length=100)
     model = models.CharField(max_length=200)
     paused_at = models.DateTimeField(null=True, blank=True)
@@ -215,7 +215,7 @@ class RunAsker(models.Model):
     class Meta:
         app_label = "arena"
         constraints = [
-            models.UniqueConstraint(fields=["run", "asker"], name="asker_once_per_run"),
+            models.UniqueConstraint(fields=["run", "requester"], name="requester_once_per_run"),
         ]
 
     def __str__(self) -> str:

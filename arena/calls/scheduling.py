@@ -30,7 +30,7 @@ from kombu.exceptions import OperationalError
 
 from arena.calls import leases
 from arena.calls.execution import execute_call
-from arena.calls.models import Call, CallQuerySet, RunAsker
+from arena.calls.models import Call, CallQuerySet, RunRequester
 from arena.models import Run
 from arena.services import runs
 
@@ -157,19 +157,21 @@ def take_calls(*, endpoint: str, at_most: int, now: datetime) -> list[tuple[int,
     ]
     turns = (call for turn in zip_longest(*groups) for call in turn if call)
     taken = list(islice(turns, at_most))
-    Call.objects.filter(pk__in=[pk for pk, _ in taken]).update(ring_after=now + leases.HANDED_OUT)
+    Call.objects.filter(pk__in=[pk for pk, _ in taken]).update(
+        enqueue_after=now + leases.HANDED_OUT
+    )
     return taken
 
 
 def _not_taken(now: datetime) -> CallQuerySet:
-    return Call.objects.claimable(now).filter(ring_after__lte=now)
+    return Call.objects.claimable(now).filter(enqueue_after__lte=now)
 
 
 def _runs_at(endpoint: str) -> Sequence[int | None]:
     """None, for calls without a run, and the open runs that may have calls there, shuffled."""
-    askers = RunAsker.objects.filter(run=OuterRef("pk"))
+    requesters = RunRequester.objects.filter(run=OuterRef("pk"))
     open_runs = Run.objects.exclude(kind=Run.Kind.PERSON).filter(
-        Exists(askers.filter(endpoint=endpoint, paused_at=None)) | ~Exists(askers),
+        Exists(requesters.filter(endpoint=endpoint, paused_at=None)) | ~Exists(requesters),
         state=Run.State.OPEN,
     )
     ids = list(open_runs.values_list("pk", flat=True))
@@ -180,7 +182,7 @@ def calls_under_way(*, run: Run, now: datetime) -> dict[str, int]:
     """How many requests, of all runs, the endpoints of an unfinished run are answering, by name."""
     if run.state not in (Run.State.ORDERED, Run.State.OPEN):
         return {}
-    endpoints = RunAsker.objects.filter(run=run).values("endpoint")
+    endpoints = RunRequester.objects.filter(run=run).values("endpoint")
     calls = Call.objects.under_way(now).filter(endpoint__in=endpoints).order_by("endpoint")
     counted = calls.values("endpoint").annotate(calls=Count("pk"))
     return dict(counted.values_list("endpoint", "calls"))
@@ -195,7 +197,7 @@ def _room_at(name: str, now: datetime) -> int:
     if endpoint.requests_per_minute:
         answered_soon = int(endpoint.requests_per_minute * PACED_AHEAD / timedelta(minutes=1))
     on_their_way = Call.objects.in_progress().filter(
-        endpoint=name, state=Call.State.WAITING, ring_after__gt=now
+        endpoint=name, state=Call.State.WAITING, enqueue_after__gt=now
     )
     return max(answered_soon, PACED_AT_LEAST) - on_their_way.count()
 

@@ -1,6 +1,6 @@
 """The models of the arena app, one file per subject."""
 
-from arena.calls.models import Call, Capability, EndpointPace, Price, RunAsker
+from arena.calls.models import Call, Capability, EndpointPace, Price, RunRequester
 from arena.models.arenas import Arena, Candidate, Import, Prompt, Response
 from arena.models.runs import Run
 from arena.models.teams import (
@@ -60,7 +60,7 @@ __all__ = [
     "Response",
     "Role",
     "Run",
-    "RunAsker",
+    "RunRequester",
     "Team",
     "Uncounted",
     "Vote",

@@ -48,7 +48,7 @@ DELETED = "deleted"  # the format of the import that hides an arena while it is 
 REVEALED = Q(source=None) | Q(source__revealed_at__isnull=False)
 STRENGTHS = ("correct", "clear", "complete", "right length", "good tone")
 FAULTS = ("wrong", "missing step", "unclear", "too long", "wrong tone")
-ASKER, SUBJECT = "candidate:", "prompt:"
+REQUESTER, SUBJECT = "candidate:", "prompt:"
 
 
 # -- Validators ------------------------------------------------------------------------------------
@@ -530,9 +530,9 @@ class Candidate(Sourced):
         return self.name if self.version == 1 else f"{self.name} v{self.version}"
 
     @property
-    def asker(self) -> str:
+    def requester(self) -> str:
         """The candidate's name in the ledger of model calls."""
-        return asker_of(self.pk)
+        return requester_of(self.pk)
 
 
 class Response(Sourced):
@@ -586,11 +586,11 @@ def prompt_of(subject: str) -> int:
     return int(subject.removeprefix(SUBJECT))
 
 
-def asker_of(candidate_id: int) -> str:
-    """Return the `asker` of calls for this candidate's answers."""
-    return f"{ASKER}{candidate_id}"
+def requester_of(candidate_id: int) -> str:
+    """Return the `requester` of calls for this candidate's answers."""
+    return f"{REQUESTER}{candidate_id}"
 
 
-def candidate_of(asker: str) -> int:
-    """Return the candidate id in a call's `asker`."""
-    return int(asker.removeprefix(ASKER))
+def candidate_of(requester: str) -> int:
+    """Return the candidate id in a call's `requester`."""
+    return int(requester.removeprefix(REQUESTER))

@@ -124,7 +124,7 @@ def is_in_use(candidate: Candidate) -> bool:
     return (
         candidate.retired_at is not None
         or candidate.responses.exists()
-        or Call.objects.filter(asker=candidate.asker).exists()
+        or Call.objects.filter(requester=candidate.requester).exists()
         or Comparison.objects.filter(Q(left=candidate) | Q(right=candidate)).exists()
     )
 

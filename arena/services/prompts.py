@@ -298,7 +298,9 @@ def upsert_prompts(
 
 def prompts_in_use(arena: Arena, ids: Sequence[int]) -> set[int]:
     """Return the `ids` of prompts that have answers or comparisons, or are being answered."""
-    askers = [candidate.asker for candidate in arena.candidates.exclude(endpoint="").only("pk")]
+    requesters = [
+        candidate.requester for candidate in arena.candidates.exclude(endpoint="").only("pk")
+    ]
     in_use: set[int] = set()
     for start in range(0, len(ids), BATCH):
         batch = ids[start : start + BATCH]
@@ -307,7 +309,7 @@ def prompts_in_use(arena: Arena, ids: Sequence[int]) -> set[int]:
         prompts = Prompt.objects.filter(Exists(answered) | Exists(compared), pk__in=batch)
         in_use.update(prompts.values_list("pk", flat=True))
         subjects = {subject_of(pk): pk for pk in batch}
-        calls = Call.objects.filter(asker__in=askers, subject__in=subjects)
+        calls = Call.objects.filter(requester__in=requesters, subject__in=subjects)
         in_use.update(subjects[subject] for subject in calls.values_list("subject", flat=True))
     return in_use
 

@@ -163,10 +163,10 @@ def _bring_back(rows: QuerySet[Any], field: str, to: Any, latest: Any) -> None:
 
 def _bring_back_calls(now: datetime) -> None:
     waiting = Call.objects.filter(state=Call.State.WAITING)
-    for field in ("due_at", "ring_after"):
+    for field in ("due_at", "enqueue_after"):
         _bring_back(waiting, field, now, now + LONGEST_PAUSE + TOLERANCE)
     handed_out = waiting.filter(due_at__lte=now)
-    _bring_back(handed_out, "ring_after", now, now + HANDED_OUT + TOLERANCE)
+    _bring_back(handed_out, "enqueue_after", now, now + HANDED_OUT + TOLERANCE)
     held = Call.objects.filter(state=Call.State.RUNNING)
     longest = max(map(lease_of, settings.MODEL_ENDPOINTS.values()), default=LONGEST_PAUSE)
     _bring_back(held, "lease_expires_at", now + REST_OF_LEASE, now + longest + TOLERANCE)

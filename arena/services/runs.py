@@ -21,7 +21,7 @@ from django.db.models.functions import Coalesce
 
 from arena.actors import CLI, Actor
 from arena.calls import leases
-from arena.calls.models import MAX_REQUESTS, Call, CallQuerySet, RunAsker
+from arena.calls.models import MAX_REQUESTS, Call, CallQuerySet, RunRequester
 from arena.calls.money import cap_in_words, committed, dollars, raise_cap
 from arena.errors import ServiceError
 from arena.models import Run, Team
@@ -212,15 +212,15 @@ def _begin(
 
 @transaction.atomic
 def create_calls(*, drafts: Sequence[Call], now: datetime) -> dict[str, Call]:
-    """Insert a run's `drafts`, all of one asker and sample; return its calls by subject.
+    """Insert a run's `drafts`, all of one requester and sample; return its calls by subject.
 
     Calls that the run has already stay. What another run was answered is copied at once.
     """
     if not drafts:
         return {}
-    run, asker, sample = drafts[0].run, drafts[0].asker, drafts[0].sample
+    run, requester, sample = drafts[0].run, drafts[0].requester, drafts[0].sample
     subjects = [draft.subject for draft in drafts]
-    same = Call.objects.filter(asker=asker, sample=sample, subject__in=subjects)
+    same = Call.objects.filter(requester=requester, sample=sample, subject__in=subjects)
     answered = same.filter(state__in=Call.ANSWERED).exclude(run=run).order_by("-copied", "-pk")
     sources = {call.subject: call for call in answered}
     for draft in drafts:
@@ -407,34 +407,36 @@ def cancel_calls(calls: CallQuerySet, now: datetime) -> int:
 
 
 @transaction.atomic
-def pause_asker(*, run_id: int, asker: str, reason: str, now: datetime) -> None:
-    """Pause one asker of a run; pause the run too if no other asker can continue."""
-    askers = RunAsker.objects.filter(run=run_id)
-    askers.filter(asker=asker, paused_at=None).update(
+def pause_requester(*, run_id: int, requester: str, reason: str, now: datetime) -> None:
+    """Pause one requester of a run; pause the run too if no other requester can continue."""
+    requesters = RunRequester.objects.filter(run=run_id)
+    requesters.filter(requester=requester, paused_at=None).update(
         paused_at=now, pause_reason=reason[:LONGEST_REASON]
     )
-    if not askers.filter(asker=asker).exists():
-        pause_run(run_id=run_id, reason=reason)  # a run older than the table of askers
-    elif not askers.filter(paused_at=None).exists() or _stuck().filter(pk=run_id).exists():
+    if not requesters.filter(requester=requester).exists():
+        pause_run(run_id=run_id, reason=reason)  # a run older than the table of requesters
+    elif not requesters.filter(paused_at=None).exists() or _stuck().filter(pk=run_id).exists():
         pause_run(run_id=run_id, reason=_reasons(run_id))
 
 
-def pause_if_failing(*, run_id: int, asker: str, now: datetime) -> bool:
-    """Pause an asker whose last ten calls in a run all failed.
+def pause_if_failing(*, run_id: int, requester: str, now: datetime) -> bool:
+    """Pause a requester whose last ten calls in a run all failed.
 
     Calls that failed only because another one did are not counted.
     """
-    asked = Call.objects.filter(run=run_id, asker=asker, finished_at__isnull=False, requests__gt=0)
+    asked = Call.objects.filter(
+        run=run_id, requester=requester, finished_at__isnull=False, requests__gt=0
+    )
     last = list(asked.order_by("-finished_at").values_list("state", "error")[:IN_A_ROW])
     if len(last) < IN_A_ROW or any(state != Call.State.FAILED for state, _ in last):
         return False
     reason = f"{IN_A_ROW} calls in a row failed. The last one: {last[0][1]}"
-    pause_asker(run_id=run_id, asker=asker, reason=reason, now=now)
+    pause_requester(run_id=run_id, requester=requester, reason=reason, now=now)
     return True
 
 
 def pause_stuck_runs() -> int:
-    """Pause open runs in which only paused askers have calls left; return their number."""
+    """Pause open runs in which only paused requesters have calls left; return their number."""
     ids = list(_stuck().values_list("pk", flat=True))
     return sum(pause_run(run_id=run_id, reason=_reasons(run_id)) for run_id in ids)
 
@@ -444,7 +446,7 @@ def _stuck() -> RunQuerySet:
     # Of calls that need one another, the first unfinished one decides.
     can_continue = calls.in_progress().filter(Q(needs=None) | Q(needs__state=Call.State.DONE))
     return Run.objects.filter(
-        Exists(RunAsker.objects.filter(run=OuterRef("pk"), paused_at__isnull=False)),
+        Exists(RunRequester.objects.filter(run=OuterRef("pk"), paused_at__isnull=False)),
         Exists(calls.filter(state__in=Call.GOING_ON)),
         ~Exists(can_continue),
         state=State.OPEN,
@@ -452,7 +454,7 @@ def _stuck() -> RunQuerySet:
 
 
 def _reasons(run_id: int) -> str:
-    paused = RunAsker.objects.filter(run=run_id, paused_at__isnull=False).order_by("paused_at")
+    paused = RunRequester.objects.filter(run=run_id, paused_at__isnull=False).order_by("paused_at")
     return "; ".join(f"{one.endpoint}:{one.model}: {one.pause_reason}" for one in paused)
 
 
@@ -525,15 +527,15 @@ def _wake(
 
 @transaction.atomic
 def resume_run(*, run_id: int, now: datetime) -> bool:
-    """Resume a run and its askers: waiting calls become due, failed ones get as many new tries.
+    """Resume a run and its requesters: waiting calls become due, failed ones get as many new tries.
 
     Returns False if the run is neither paused nor open.
     """
     # Calls first and the run last, in the order in which workers lock them.
     calls = Call.objects.filter(run=run_id, run__state__in=[State.OPEN, State.PAUSED])
     _wake_failed(calls, now)
-    calls.filter(state=Call.State.WAITING).update(due_at=now, ring_after=now)
-    RunAsker.objects.filter(run=run_id).update(paused_at=None, pause_reason="")
+    calls.filter(state=Call.State.WAITING).update(due_at=now, enqueue_after=now)
+    RunRequester.objects.filter(run=run_id).update(paused_at=None, pause_reason="")
     return _reopen(run_id, [State.OPEN, State.PAUSED])
 
 
@@ -551,7 +553,7 @@ def _wake_failed(calls: CallQuerySet, now: datetime) -> None:
         finished_at=None,
         requests_allowed=F("requests") + MAX_REQUESTS,
         due_at=now,
-        ring_after=now,
+        enqueue_after=now,
     )
 
 

@@ -8,7 +8,7 @@ from judges.models.judges import (
     Epoch,
     Judge,
     MergedModel,
-    asker_of,
+    requester_of,
 )
 from judges.models.labels import Baseline, Decision, Label, LabelItem, LabelSet
 
@@ -28,5 +28,5 @@ __all__ = [
     "Mark",
     "MergedModel",
     "RunJudge",
-    "asker_of",
+    "requester_of",
 ]

@@ -62,12 +62,14 @@ class JudgementQuerySet(models.QuerySet["Judgement"]):
     def further_calls(self) -> QuerySet[Call]:
         """The calls of judges that are asked several times for one verdict, but the first ones."""
         several = self.filter(epoch__judge__readings__gt=1)
-        calls = Call.objects.filter(asker__in=several.values("epoch__asker"), subject__contains="~")
+        calls = Call.objects.filter(
+            requester__in=several.values("epoch__requester"), subject__contains="~"
+        )
         of_same = several.filter(
             Q(forward__subject=OuterRef("first")) | Q(reverse__subject=OuterRef("first")),
             run=OuterRef("run"),
             sample=OuterRef("sample"),
-            epoch__asker=OuterRef("asker"),
+            epoch__requester=OuterRef("requester"),
         )
         first = Substr("subject", 1, StrIndex("subject", Value("~")) - 1)
         return calls.annotate(first=first).filter(Exists(of_same))

@@ -45,8 +45,8 @@ class Judge(models.Model):
 
     `digest` is the SHA-256 over everything that could change its verdicts, the rubric's files
     included; the name is for people. A jury has members and a quorum, but neither endpoint nor
-    rubric. One that weighs its members has `weights`: log odds by asker, over all (`general`) and
-    by category (`categories`), fitted on the votes of `arena` up to the vote `fitted_until`.
+    rubric. One that weighs its members has `weights`: log odds by requester, over all (`general`)
+    and by category (`categories`), fitted on the votes of `arena` up to the vote `fitted_until`.
     `examples` are the few-shot examples themselves.
     """
 
@@ -167,7 +167,7 @@ class Epoch(models.Model):
     judge = models.ForeignKey(Judge, models.PROTECT, related_name="epochs")
     number = models.PositiveSmallIntegerField(default=1)
     rater = models.OneToOneField(Rater, models.PROTECT, related_name="epoch")
-    asker = models.CharField(max_length=64, unique=True)
+    requester = models.CharField(max_length=64, unique=True)
     reason = models.CharField(max_length=300, blank=True)
     model_returned = models.CharField(max_length=200, blank=True)
     fingerprint = models.CharField(max_length=200, blank=True)
@@ -188,8 +188,8 @@ class Epoch(models.Model):
         return f"{self.judge}" if self.number == 1 else f"{self.judge}, epoch {self.number}"
 
 
-def asker_of(digest: str, number: int) -> str:
-    """Return the asker of an epoch in the ledger of calls: epochs do not share replies."""
+def requester_of(digest: str, number: int) -> str:
+    """Return the requester of an epoch in the ledger of calls: epochs do not share replies."""
     if number == 1:
         return digest
     return hashlib.sha256(f"{digest} epoch {number}".encode()).hexdigest()

@@ -88,7 +88,7 @@ class JudgeCallHandler:
 
 def spec_for(call: Call) -> JudgeSpec:
     """Return the judge of a call; raises CannotAskError where its rubric's files have changed."""
-    epoch = _epoch_of(call.asker)
+    epoch = _epoch_of(call.requester)
     judge = epoch.judge
     try:
         spec = spec_of(judge)
@@ -102,9 +102,9 @@ def spec_for(call: Call) -> JudgeSpec:
 
 
 @lru_cache(maxsize=256)
-def _epoch_of(asker: str) -> Epoch:
-    """Cached: a judge never changes, and neither does the asker of an epoch."""
-    return Epoch.objects.select_related("judge").get(asker=asker)
+def _epoch_of(requester: str) -> Epoch:
+    """Cached: a judge never changes, and neither does the requester of an epoch."""
+    return Epoch.objects.select_related("judge").get(requester=requester)
 
 
 def wants_schema(spec: JudgeSpec, subject: CallTarget) -> bool:

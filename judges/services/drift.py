@@ -170,7 +170,7 @@ def _server_changed(epoch: Epoch, full_checks: Sequence[DriftCheck]) -> bool:
 
 def _replied_calls(epoch: Epoch) -> QuerySet[Call]:
     """Finished calls only: PostgreSQL would sort one that was never finished as the newest."""
-    finished = Call.objects.filter(asker=epoch.asker, finished_at__isnull=False)
+    finished = Call.objects.filter(requester=epoch.requester, finished_at__isnull=False)
     return finished.exclude(model_returned="")
 
 

@@ -445,8 +445,8 @@ def _already_asked(
             return set()
         asked = Judgement.objects.filter(epoch=epochs[0], run__arena=arena).asked()
         return set(asked.values_list("responses", flat=True))
-    askers = [epoch.asker for epoch in epochs if epoch is not None]
-    digest = jury_digest(askers, quorum or default_quorum(len(epochs)), weights)
+    requesters = [epoch.requester for epoch in epochs if epoch is not None]
+    digest = jury_digest(requesters, quorum or default_quorum(len(epochs)), weights)
     verdicts = JuryVerdict.objects.filter(run__arena=arena, epoch__judge__digest=digest)
     decided = verdicts.exclude(state=JuryVerdict.State.CANCELLED)
     return set(decided.values_list("responses", flat=True))

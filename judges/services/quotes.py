@@ -155,7 +155,7 @@ def _paid_calls(member: Member) -> set[str]:
     """Return the calls that were answered in any run; their replies are copied."""
     if member.epoch is None:
         return set()
-    calls = Call.objects.filter(asker=member.epoch.asker, sample=0)
+    calls = Call.objects.filter(requester=member.epoch.requester, sample=0)
     return (
         set(calls.filter(state__in=Call.ANSWERED).values_list("subject", flat=True))
         & member.calls.keys()
@@ -168,10 +168,10 @@ def typical_reply_tokens(spec: JudgeSpec) -> int:
     epochs = Epoch.objects.filter(judge__rubric=spec.rubric.slug)
     own_model: dict[str, Any] = {"endpoint": spec.endpoint, "model": spec.model}
     alike: list[dict[str, Any]] = [
-        own_model | {"asker__in": epochs.filter(judge__digest=spec.digest).values("asker")},
-        own_model | {"asker__in": epochs.values("asker")},
-        {"asker__in": epochs.exclude(judge__endpoint=SCRIPTED).values("asker")},
-        own_model | {"asker__in": Epoch.objects.values("asker")},
+        own_model | {"requester__in": epochs.filter(judge__digest=spec.digest).values("requester")},
+        own_model | {"requester__in": epochs.values("requester")},
+        {"requester__in": epochs.exclude(judge__endpoint=SCRIPTED).values("requester")},
+        own_model | {"requester__in": Epoch.objects.values("requester")},
     ]
     done = Call.objects.filter(state=Call.State.DONE, tokens_out__gt=0)
     means = (done.filter(**calls).aggregate(mean=Avg("tokens_out"))["mean"] for calls in alike)

@@ -16,7 +16,7 @@ from arena.errors import ServiceError
 from arena.models import Arena, Rater
 from judges.core.rubric import RubricError, load_rubric
 from judges.core.spec import Example, JudgeSpec, SpecError, check_pinned, family_of
-from judges.models import Calibration, Epoch, Judge, MergedModel, asker_of
+from judges.models import Calibration, Epoch, Judge, MergedModel, requester_of
 from judges.models.judges import SCRIPTED
 
 DEFAULT_RUBRIC = "pairwise"
@@ -210,13 +210,13 @@ def register_jury(
     `quorum` is how many verdicts it needs, by default more than half; `weights` are those of
     `jury_weights`. A jury consists of epochs: with a member in another epoch, it is another jury.
     """
-    askers = sorted(epoch.asker for epoch in members)
-    if len(set(askers)) < 2:
+    requesters = sorted(epoch.requester for epoch in members)
+    if len(set(requesters)) < 2:
         raise JudgeError("A jury needs at least two different judges.")
-    quorum = quorum or default_quorum(len(askers))
-    if not 1 <= quorum <= len(askers):
-        raise JudgeError(f"A jury of {len(askers)} cannot have a quorum of {quorum}.")
-    digest = jury_digest(askers, quorum, weights)
+    quorum = quorum or default_quorum(len(requesters))
+    if not 1 <= quorum <= len(requesters):
+        raise JudgeError(f"A jury of {len(requesters)} cannot have a quorum of {quorum}.")
+    digest = jury_digest(requesters, quorum, weights)
     if (epoch := _open_epoch(digest)) is not None:
         return epoch
     judges = sorted((epoch.judge for epoch in members), key=lambda judge: judge.name)
@@ -232,10 +232,10 @@ def default_quorum(members: int) -> int:
 
 
 def jury_digest(
-    askers: Iterable[str], quorum: int, weights: Mapping[str, Any] | None = None
+    requesters: Iterable[str], quorum: int, weights: Mapping[str, Any] | None = None
 ) -> str:
-    """Return the digest of a jury, given the askers of its members' epochs."""
-    facts = f"jury {quorum} {' '.join(sorted(askers))}"
+    """Return the digest of a jury, given the requesters of its members' epochs."""
+    facts = f"jury {quorum} {' '.join(sorted(requesters))}"
     if weights:
         facts += f" {json.dumps(weights, sort_keys=True)}"
     return hashlib.sha256(facts.encode()).hexdigest()
@@ -246,7 +246,7 @@ def jury_weights(*, arena: Arena, members: Sequence[Epoch | None]) -> dict[str, 
 
     Raises JudgeError where they were not measured together there, and where weighing gains nothing.
     """
-    epochs = {epoch.pk: epoch.asker for epoch in members if epoch is not None}
+    epochs = {epoch.pk: epoch.requester for epoch in members if epoch is not None}
     measured = Calibration.objects.filter(arena=arena, report__panel__isnull=False).order_by("-pk")
     for report in measured.values_list("report", flat=True)[:MOST_PANELS]:
         panel = report["panel"]
@@ -256,12 +256,12 @@ def jury_weights(*, arena: Arena, members: Sequence[Epoch | None]) -> dict[str, 
 
 
 def _weights_in(
-    panel: Mapping[str, Any], askers: Mapping[int, str], arena: Arena
+    panel: Mapping[str, Any], requesters: Mapping[int, str], arena: Arena
 ) -> dict[str, Any]:
     weighted = next(option for option in panel["options"] if option["kind"] == "weighted")
     if not weighted["offered"]:
         raise JudgeError(NO_GAIN)
-    order = [askers[pk] for pk in panel["judges"]]
+    order = [requesters[pk] for pk in panel["judges"]]
     found = panel["weights"]
     return {
         "general": dict(zip(order, found["general"], strict=True)),
@@ -305,7 +305,7 @@ def _begin_epoch(judge: Judge, number: int, kind: str, reason: str) -> Epoch:
     return Epoch.objects.create(
         judge=judge,
         number=number,
-        asker=asker_of(judge.digest, number),
+        requester=requester_of(judge.digest, number),
         reason=reason[:300],
         rater=Rater.objects.create(kind=kind, name=_shortened(display_name)),
     )

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from arena.actors import Actor, TeamPermission
-from arena.calls.models import Call, RunAsker
+from arena.calls.models import Call, RunRequester
 from arena.models import Arena, Comparison, PairDemand, Rater, Response, Run
 from arena.services import runs
 from arena.services.locks import exclusive_lock, lock_arena, retry_on_deadlock
@@ -233,7 +233,7 @@ def write_calls(
             nonces[target.reading] = new_nonce()
         return Call(
             run=run,
-            asker=epoch.asker,
+            requester=epoch.requester,
             subject=subject,
             sample=sample,
             endpoint=epoch.judge.endpoint,
@@ -241,7 +241,7 @@ def write_calls(
             needs=needed,
             nonce=new_nonce() if target.is_note else nonces[target.reading],
             due_at=now,
-            ring_after=now,
+            enqueue_after=now,
         )
 
     independent = [draft(subject, None) for subject, needed in needs.items() if needed is None]
@@ -336,7 +336,9 @@ def add_judge(
     """Record that a run asks this judge, about these labels where it is not in an arena."""
     judge = epoch.judge
     RunJudge.objects.create(run=run, epoch=epoch, own_family=own_family, labels_in=labels_in)
-    RunAsker.objects.create(run=run, asker=epoch.asker, endpoint=judge.endpoint, model=judge.model)
+    RunRequester.objects.create(
+        run=run, requester=epoch.requester, endpoint=judge.endpoint, model=judge.model
+    )
 
 
 def _check_not_blocked(epoch: Epoch) -> Epoch:
@@ -350,15 +352,17 @@ def pause_blocked_judges(*, now: datetime) -> int:
 
     Called before every round of calls, because a run with a blocked judge can be resumed.
     """
-    active = RunAsker.objects.filter(run__state=State.OPEN, paused_at=None)
+    active = RunRequester.objects.filter(run__state=State.OPEN, paused_at=None)
     blocked = Epoch.objects.filter(
-        rater__blocked_at__isnull=False, asker__in=active.values("asker")
+        rater__blocked_at__isnull=False, requester__in=active.values("requester")
     )
-    epochs = {epoch.asker: epoch for epoch in blocked.select_related("judge")}
-    to_pause = list(active.filter(asker__in=epochs)) if epochs else []
-    for run_asker in to_pause:
-        reason = BLOCKED.format(epoch=epochs[run_asker.asker])
-        runs.pause_asker(run_id=run_asker.run_id, asker=run_asker.asker, reason=reason, now=now)
+    epochs = {epoch.requester: epoch for epoch in blocked.select_related("judge")}
+    to_pause = list(active.filter(requester__in=epochs)) if epochs else []
+    for run_requester in to_pause:
+        reason = BLOCKED.format(epoch=epochs[run_requester.requester])
+        runs.pause_requester(
+            run_id=run_requester.run_id, requester=run_requester.requester, reason=reason, now=now
+        )
     return len(to_pause)
 
 

@@ -137,8 +137,8 @@ def _has_current_members(jury: Judge) -> bool:
     """Would its members, in their open epochs, be registered as this very jury?"""
     assert jury.quorum is not None, "a jury has a quorum"
     members = Epoch.objects.open().filter(judge__juries=jury)
-    askers = members.values_list("asker", flat=True)
-    return jury_digest(askers, jury.quorum, jury.weights) == jury.digest
+    requesters = members.values_list("requester", flat=True)
+    return jury_digest(requesters, jury.quorum, jury.weights) == jury.digest
 
 
 def honeypot_problems(report: dict[str, Any]) -> list[str]:

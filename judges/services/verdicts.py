@@ -26,7 +26,7 @@ from arena.db import sql
 from arena.models import Comparison, Rater, Run
 from arena.outcomes import PREFERENCES, TIE, mirror, outcome_of_lead
 from arena.services.comparisons import VoteError
-from arena.services.runs import pause_asker
+from arena.services.runs import pause_requester
 from arena.services.voting import cast_vote
 from judges.core.calibration.panels import weigh
 from judges.models import Judgement, JuryVerdict, RunJudge
@@ -268,7 +268,7 @@ LOCK_JUDGEMENT = """
         EXISTS (SELECT 1 FROM judges_juryverdict_judgements m
             JOIN judges_juryverdict v ON v.id = m.juryverdict_id AND v.state = 'waiting'
             WHERE m.judgement_id = j.id),
-        g.readings, g.soft, j.run_id, e.asker
+        g.readings, g.soft, j.run_id, e.requester
     FROM judges_judgement j
     JOIN judges_epoch e ON e.id = j.epoch_id
     JOIN judges_judge g ON g.id = e.judge_id
@@ -312,14 +312,14 @@ def settle_call(call: Call) -> None:
     now = timezone.now()
     first = call.pk
     if (subject := first_reading(call.subject)) != call.subject:
-        same = Call.objects.filter(run=call.run_id, asker=call.asker, sample=call.sample)
+        same = Call.objects.filter(run=call.run_id, requester=call.requester, sample=call.sample)
         first = same.values_list("pk", flat=True).get(subject=subject)
     ready = sql.rows(READY, first, first)
     for judgement_id, _ in ready:
         settle(judgement_id=judgement_id, now=now)
     for run_id in {run for _, run in ready}:
         close_if_done(run_id=run_id, now=now)
-        _pause_if_hopeless(run_id, call.asker, now)
+        _pause_if_hopeless(run_id, call.requester, now)
 
 
 FEWEST_TO_DESPAIR = 30
@@ -328,7 +328,7 @@ USELESS = Fraction(2, 3)
 
 
 @transaction.atomic
-def _pause_if_hopeless(run_id: int, asker: str, now: datetime) -> None:
+def _pause_if_hopeless(run_id: int, requester: str, now: datetime) -> None:
     """Pause a judge of a run, once, if most verdicts change with the order or are unreadable.
 
     A judge that flips as often as a trusted one may (30 %) is hardly ever paused by chance: in 34
@@ -336,20 +336,20 @@ def _pause_if_hopeless(run_id: int, asker: str, now: datetime) -> None:
     """
     if not settings.STOP_HOPELESS_JUDGES:
         return
-    own = Judgement.objects.filter(run=run_id, epoch__asker=asker)
+    own = Judgement.objects.filter(run=run_id, epoch__requester=requester)
     first = own.settled().order_by("settled_at", "pk")
     ended = list(first.values_list("state", "flipped")[:MOST_LOOKED_AT])
     flips = sum(flipped is True for _, flipped in ended)
     unreadable = sum(state == State.UNREADABLE for state, _ in ended)
     if len(ended) < FEWEST_TO_DESPAIR or flips + unreadable < USELESS * len(ended):
         return
-    member = RunJudge.objects.filter(run=run_id, epoch__asker=asker, hopeless_at=None)
+    member = RunJudge.objects.filter(run=run_id, epoch__requester=requester, hopeless_at=None)
     if own.waiting().exists() and member.update(hopeless_at=now):
         reason = (
             f"Of its first {len(ended)} pairs, {flips} were inconsistent when swapped and "
             f"{unreadable} unreadable, so it stopped to save money. Resume to continue anyway."
         )
-        pause_asker(run_id=run_id, asker=asker, reason=reason, now=now)
+        pause_requester(run_id=run_id, requester=requester, reason=reason, now=now)
 
 
 def settle(*, judgement_id: int, now: datetime) -> None:
@@ -404,7 +404,7 @@ class _LockedJudgement:
     readings: int
     soft: bool
     run: int
-    asker: str
+    requester: str
 
 
 def _lock_judgement(judgement_id: int) -> _LockedJudgement | None:
@@ -420,7 +420,9 @@ def _other_readings(judgement: _LockedJudgement) -> list[tuple[FinishedCall, Fin
     numbers = range(2, judgement.readings + 1)
     firsts = (judgement.forward.subject, judgement.reverse.subject)
     subjects = {of_reading(first, number) for number in numbers for first in firsts}
-    same = Call.objects.filter(run=judgement.run, asker=judgement.asker, sample=judgement.sample)
+    same = Call.objects.filter(
+        run=judgement.run, requester=judgement.requester, sample=judgement.sample
+    )
     asked = same.filter(subject__in=subjects) if subjects else ()
     calls = {call.subject: FinishedCall(call.state, call.subject, call.verdict) for call in asked}
     return [
@@ -526,15 +528,15 @@ def _settle_jury(verdict_id: int, now: datetime) -> None:
         return
     members = list(
         verdict.judgements.values_list(
-            "epoch__asker", "state", "outcome", "comparison__left_response"
+            "epoch__requester", "state", "outcome", "comparison__left_response"
         )
     )
     if any(state == Judgement.State.WAITING for _, state, _, _ in members):
         return
     left = verdict.comparison.left_response_id
     outcomes = {
-        asker: orient_outcome(left, outcome, members_left)
-        for asker, state, outcome, members_left in members
+        requester: orient_outcome(left, outcome, members_left)
+        for requester, state, outcome, members_left in members
         if state == Judgement.State.VOTED
     }
     verdict.counts = dict(Counter(outcomes.values()))
@@ -586,11 +588,11 @@ def weighted(
     outcomes: Mapping[str, str], quorum: int, weights: Mapping[str, Any], category: str
 ) -> tuple[str, str, float | None]:
     """Return the state of a jury that weighs its members, its outcome, and the probability that
-    a person prefers left. `outcomes` maps the members' askers to their settled verdicts."""
+    a person prefers left. `outcomes` maps the members' requesters to their settled verdicts."""
     if len(outcomes) < quorum:
         return JuryState.NO_QUORUM, "", None
     log_odds = weights["categories"].get(category, weights["general"])
-    own = [log_odds[asker] for asker in outcomes]
+    own = [log_odds[requester] for requester in outcomes]
     outcome, preference = weigh(own, list(outcomes.values()))
     assert outcome is not None, "a quorum has a verdict"
     return JuryState.VOTED, outcome, preference

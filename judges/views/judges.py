@@ -35,8 +35,8 @@ from judges.wording import HONEYPOTS
 from ranking.board_data import RankCorrelation, rank_correlation, scores_of_raters
 from ranking.checks import replay
 from ranking.comparison import load_difference_boards
-from ranking.models import Snapshot
-from ranking.reasons import count_reasons
+from ranking.models import Raters, Snapshot
+from ranking.reasons import NamedReason, count_reasons
 from ranking.stats.bradley_terry import NotConvergedError
 from ranking.views.charts import ShareAt, sequence_chart
 
@@ -347,7 +347,9 @@ def jury_weights_of(jury: Judge, actor: Actor) -> JuryWeights | None:
     if not jury.weights:
         return None
     general, by_category = jury.weights["general"], jury.weights["categories"]
-    epochs = Epoch.objects.filter(asker__in=general).select_related("judge").order_by("judge__name")
+    epochs = (
+        Epoch.objects.filter(requester__in=general).select_related("judge").order_by("judge__name")
+    )
     judges = {epoch.pk: epoch for epoch in epochs}
     measured = Calibration.objects.listed_for(actor).filter(arena=jury.weights["arena"])
     for calibration in measured.filter(epoch__in=judges).select_related("arena").order_by("-pk"):
@@ -364,8 +366,8 @@ def jury_weights_of(jury: Judge, actor: Actor) -> JuryWeights | None:
         members = [
             MemberWeight(
                 epoch.judge,
-                general[epoch.asker],
-                [own.get(epoch.asker) for own in by_category.values()],
+                general[epoch.requester],
+                [own.get(epoch.requester) for own in by_category.values()],
                 alone[pk],
             )
             for pk, epoch in judges.items()
@@ -532,25 +534,34 @@ def _choose_baseline(request: HttpRequest, team: Team, arena: Arena) -> HttpResp
 
 
 @lru_cache(maxsize=256)
-def _read_checks(
+def _read_story(
     snapshot: int, published_at: datetime, family: tuple[int, ...], focus: int, baseline: int
-) -> tuple[ShareAt, ...]:
-    """How the difference stood at every check so far, where it had an interval.
+) -> tuple[tuple[ShareAt, ...], tuple[NamedReason, ...]]:
+    """How the difference stood at every check so far that had an interval, and the faults named.
 
     Remembered, because a snapshot never changes; `published_at` tells it from one of another
     database. Nothing is known once the snapshot has been replaced.
     """
-    found = Snapshot.objects.select_related("board__arena").filter(pk=snapshot)
-    board = next(iter(load_difference_boards(found).values()), None)
+    snapshots = Snapshot.objects.select_related("board__arena").filter(pk=snapshot)
+    board = next(iter(load_difference_boards(snapshots).values()), None)
     if board is None:
-        return ()
+        return (), ()
     checks = []
     for then in replay(board, focus, baseline):
         difference = compare_family(then, family, baseline, forecast=False)[focus]
         wins, low, high = difference.wins, difference.wins_low, difference.wins_high
         if wins is not None and low is not None and high is not None:
             checks.append(ShareAt(difference.between, wins, low, high, difference.is_decided))
-    return tuple(checks)
+    published = board.snapshot.board
+    judged = published.raters in (Raters.JUDGES, Raters.JURIES)
+    reasons = [] if judged else count_reasons(published.arena)
+    faults = [
+        reason
+        for reason in reasons
+        if (reason.candidate, reason.category) == (focus, published.category)
+        and not reason.is_strength
+    ]
+    return tuple(checks), tuple(sorted(faults, key=lambda fault: -fault.named)[:MOST_FAULTS])
 
 
 def _page_context(context: Mapping[str, Any]) -> dict[str, Any]:
@@ -560,13 +571,5 @@ def _page_context(context: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     family = tuple(context["candidates"].family())
     snapshot = board.snapshot
-    checks = _read_checks(snapshot.pk, snapshot.published_at, family, focus.pk, baseline.pk)
-    reasons = [] if context["counts_judges"] else count_reasons(context["arena"])
-    faults = [
-        reason
-        for reason in reasons
-        if (reason.candidate, reason.category) == (focus.pk, context["query"].category)
-        and not reason.is_strength
-    ]
-    faults.sort(key=lambda reason: -reason.named)
-    return {"sequence": sequence_chart(checks), "faults": faults[:MOST_FAULTS]}
+    checks, faults = _read_story(snapshot.pk, snapshot.published_at, family, focus.pk, baseline.pk)
+    return {"sequence": sequence_chart(checks), "faults": faults}

@@ -273,7 +273,7 @@ def _reading(judgement: Judgement, number: int) -> list[Call]:
     firsts = dict.fromkeys((judgement.forward.subject, judgement.reverse.subject))
     names = [of_reading(subject, number) for subject in firsts]
     asked = Call.objects.filter(
-        run=judgement.run_id, asker=judgement.epoch.asker, sample=judgement.sample
+        run=judgement.run_id, requester=judgement.epoch.requester, sample=judgement.sample
     )
     calls = {call.subject: call for call in asked.filter(subject__in=names)}
     return [calls[name] for name in names if name in calls]

@@ -7,12 +7,14 @@ intervals are needed.
 import uuid
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from django.db import connection, transaction
-from django.db.models import BigIntegerField, Case, Count, F, Model, Sum, Value, When
+from django.db.models import BigIntegerField, Case, Count, F, Model, QuerySet, Sum, Value, When
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast, Floor
 
 from arena.models import Prompt, Vote
@@ -23,10 +25,12 @@ from ranking.tallies import COUNTS, UNIT, VoteCounts
 from ranking.votes import BOTH_BAD, HUMAN, PLACES, TIE, TRUSTED, Bools, Ints, cast_by
 
 GROUPS_AT_ONCE = 100_000
+ALL = Value(0)  # votes that are not counted in parts
 MEMBERS = ("rater", "prompt")
 EMPTY = VoteCounts.none().pack()
 Members = dict[str, dict[int, int]]  # number of votes by id, of raters and of prompts
 KEYS = (
+    "part",
     "prompt_known",
     "rater_alone",
     "comparison__left",
@@ -74,25 +78,48 @@ def count_by_prompt(votes: VoteQuerySet) -> VoteCounts:
 
 def count_by_rater(votes: VoteQuerySet) -> VoteCounts:
     """Count the votes by rater, over all prompts; merged."""
-    counts = _count(votes, by_rater=True)
-    counts.keys[:, 0] = 0
-    return counts.merged()
+    return _over_prompts(_count(votes, by_rater=True))
+
+
+def count_in_parts(
+    votes: VoteQuerySet, ends: Sequence[int], by_rater: bool = False
+) -> Iterator[VoteCounts]:
+    """Count the votes of each part that ends with one of these ids; in one query."""
+    if not ends:
+        return
+    part = Case(*(When(pk__lte=end, then=number) for number, end in enumerate(ends)))
+    rows = _grouped(votes.filter(pk__lte=ends[-1]), by_rater, part)
+    for _, groups in groupby(rows.iterator(chunk_size=10_000), itemgetter(0)):
+        counts = _merge(groups)
+        yield _over_prompts(counts) if by_rater else counts
+
+
+def _over_prompts(by_rater: VoteCounts) -> VoteCounts:
+    by_rater.keys[:, 0] = 0
+    return by_rater.merged()
 
 
 def _count(votes: VoteQuerySet, by_rater: bool) -> VoteCounts:
+    return _merge(_grouped(votes, by_rater).iterator(chunk_size=10_000))
+
+
+def _grouped(votes: VoteQuerySet, by_rater: bool, part: Combinable = ALL) -> QuerySet[Vote, Any]:
     alone = F("rater") if by_rater else Case(When(comparison__prompt=None, then=F("rater")))
     points = Cast(Floor(F("preference") * Value(float(UNIT))), BigIntegerField())
-    groups = (
+    return (
         votes.annotate(
+            part=part,
             prompt_known=F("comparison__prompt"),
             rater_alone=alone,
             hard=Case(When(preference=None, then=True), default=False),
         )
         .values_list(*KEYS)
         .annotate(n=Count("pk"), points=Sum(points))
-        .order_by()
+        .order_by("part")
     )
-    rows = groups.iterator(chunk_size=10_000)
+
+
+def _merge(rows: Iterator[Any]) -> VoteCounts:
     return VoteCounts.joined(_counts_of(batch) for batch in _batches(rows)).merged()
 
 
@@ -102,7 +129,7 @@ def _batches(rows: Iterator[Any]) -> Iterator[list[Any]]:
 
 
 def _counts_of(groups: list[tuple[Any, ...]]) -> VoteCounts:
-    prompt, rater, left, right, outcome, hard, n, points = zip(*groups, strict=True)
+    _, prompt, rater, left, right, outcome, hard, n, points = zip(*groups, strict=True)
     first, second = np.array(left, np.int64), np.array(right, np.int64)
     flip = first > second
     keys = [np.array([pk or 0 for pk in prompt]), np.array([pk or 0 for pk in rater])]

@@ -8,7 +8,7 @@ from django.db.models import Sum
 
 from arena.calls import leases
 from arena.calls.execution import CannotAskError, ReplyReading, execute_call
-from arena.calls.models import Call, RunAsker
+from arena.calls.models import Call, RunRequester
 from arena.calls.providers.base import Message, Reply, Request
 from arena.calls.scheduling import endpoints_with_work, take_calls
 from arena.models import Run
@@ -22,9 +22,10 @@ def paid_call(cap: int | None = DOLLAR, **fields: Any) -> Call:
     return make_call(make_run(cap=cap), endpoint="paid", **fields)
 
 
-def add_askers(run: Run, *askers: str) -> None:
-    RunAsker.objects.bulk_create(
-        RunAsker(run=run, asker=asker, endpoint="paid", model=MODEL) for asker in askers
+def add_requesters(run: Run, *requesters: str) -> None:
+    RunRequester.objects.bulk_create(
+        RunRequester(run=run, requester=requester, endpoint="paid", model=MODEL)
+        for requester in requesters
     )
 
 

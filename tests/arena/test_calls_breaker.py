@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena.calls.models import MAX_REQUESTS, Call, RunAsker
+from arena.calls.models import MAX_REQUESTS, Call, RunRequester
 from arena.calls.providers.base import EndpointStoppedError, RejectedError
 from arena.calls.scheduling import sweep
 from arena.endpoints import endpoint_named
 from arena.models import Run
 from arena.services import runs
-from arena.services.runs import cancel_run, pause_asker, pause_run, reopen_run, resume_run
-from tests.arena.ledger import Model, Question, add_askers, end, execute, hand_out, must_take
+from arena.services.runs import cancel_run, pause_requester, pause_run, reopen_run, resume_run
+from tests.arena.ledger import Model, Question, add_requesters, end, execute, hand_out, must_take
 from tests.factories import DOLLAR, NOW, make_call, make_run
 
 pytestmark = pytest.mark.django_db
@@ -21,29 +21,31 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def run() -> Run:
-    """A run of two askers."""
+    """A run of two requesters."""
     run = make_run(cap=DOLLAR)
-    add_askers(run, "first", "second")
+    add_requesters(run, "first", "second")
     return run
 
 
-def row(run: Run, asker: str = "first", **fields: Any) -> Call:
-    return make_call(run, **{"endpoint": "paid", "asker": asker} | fields)
+def row(run: Run, requester: str = "first", **fields: Any) -> Call:
+    return make_call(run, **{"endpoint": "paid", "requester": requester} | fields)
 
 
-def paused_askers(run: Run) -> list[str]:
+def paused_requesters(run: Run) -> list[str]:
     return list(
-        RunAsker.objects.filter(run=run, paused_at__isnull=False).values_list("asker", flat=True)
+        RunRequester.objects.filter(run=run, paused_at__isnull=False).values_list(
+            "requester", flat=True
+        )
     )
 
 
-def test_a_wrong_key_stops_the_asker_and_not_the_others(model: Model, run: Run) -> None:
+def test_a_wrong_key_stops_the_requester_and_not_the_others(model: Model, run: Run) -> None:
     model.outcomes = [EndpointStoppedError("HTTP 401: wrong key")]
     first, other = row(run), row(run, "second")
     first = execute(first)
     assert (first.state, first.error, first.reserved) == ("waiting", "HTTP 401: wrong key", 0)
-    assert paused_askers(run) == ["first"]
-    assert RunAsker.objects.get(asker="first").pause_reason == "HTTP 401: wrong key"
+    assert paused_requesters(run) == ["first"]
+    assert RunRequester.objects.get(requester="first").pause_reason == "HTTP 401: wrong key"
     assert hand_out(timezone.now()) == [other.pk]
     assert execute(first).requests == 1
     assert execute(other).state == "done"
@@ -58,7 +60,7 @@ def test_the_run_pauses_with_all_reasons_when_the_last_stops(model: Model, run: 
     assert run.pause_reason == "paid:m-1: HTTP 401; paid:m-1: HTTP 404"
 
 
-def test_the_run_pauses_when_the_other_asker_has_no_call_left(model: Model, run: Run) -> None:
+def test_the_run_pauses_when_the_other_requester_has_no_call_left(model: Model, run: Run) -> None:
     model.outcomes = [EndpointStoppedError("HTTP 401")]
     row(run, "second", state="done")
     execute(row(run))
@@ -79,57 +81,60 @@ def test_the_sweep_pauses_a_run_once_the_others_have_ended(model: Model, run: Ru
     assert (run.state, run.pause_reason) == ("paused", "paid:m-1: HTTP 401")
 
 
-def test_a_run_stuck_behind_a_paused_askers_call_pauses(run: Run) -> None:
+def test_a_run_stuck_behind_a_paused_requesters_call_pauses(run: Run) -> None:
     row(run, "second", needs=row(run))
-    pause_asker(run_id=run.pk, asker="first", reason="No.", now=NOW)
+    pause_requester(run_id=run.pk, requester="first", reason="No.", now=NOW)
     run.refresh_from_db()
     assert run.state == "paused"
 
 
 def test_the_sweep_leaves_a_run_in_which_nothing_waits(run: Run) -> None:
     row(run, state="done")
-    pause_asker(run_id=run.pk, asker="first", reason="No.", now=NOW)
+    pause_requester(run_id=run.pk, requester="first", reason="No.", now=NOW)
     sweep(now=NOW)
     run.refresh_from_db()
     assert run.state == "open"
 
 
-def test_a_question_that_cannot_be_put_stops_its_asker(model: Model, run: Run) -> None:
+def test_a_question_that_cannot_be_put_stops_its_requester(model: Model, run: Run) -> None:
     question = Question()
     question.broken = "The rubric changed."
     row(run, "second")
     call = execute(row(run), question)
-    assert (call.state, call.requests, paused_askers(run)) == ("waiting", 0, ["first"])
+    assert (call.state, call.requests, paused_requesters(run)) == ("waiting", 0, ["first"])
 
 
-def test_a_missing_endpoint_stops_its_asker_with_a_sentence(run: Run) -> None:
+def test_a_missing_endpoint_stops_its_requester_with_a_sentence(run: Run) -> None:
     row(run, "second")
     execute(row(run, endpoint="gone"))
-    assert "no model endpoint called 'gone'" in RunAsker.objects.get(asker="first").pause_reason
+    assert (
+        "no model endpoint called 'gone'"
+        in RunRequester.objects.get(requester="first").pause_reason
+    )
     with pytest.raises(LookupError):
         endpoint_named("gone")
 
 
-def test_a_run_from_before_askers_had_rows_pauses_as_a_whole(model: Model) -> None:
+def test_a_run_from_before_requesters_had_rows_pauses_as_a_whole(model: Model) -> None:
     model.outcomes = [EndpointStoppedError("HTTP 403")]
     run = execute(row(make_run(cap=DOLLAR))).run
     assert (run.state, run.pause_reason) == ("paused", "HTTP 403")
 
 
-def fail(run: Run, count: int, asker: str = "first") -> None:
+def fail(run: Run, count: int, requester: str = "first") -> None:
     for i in range(count):
-        call = must_take(row(run, asker))
+        call = must_take(row(run, requester))
         end(call, "failed", NOW + timedelta(seconds=i), error="boom")
-        runs.pause_if_failing(run_id=run.pk, asker=asker, now=NOW)
+        runs.pause_if_failing(run_id=run.pk, requester=requester, now=NOW)
 
 
-def test_ten_failures_in_a_row_pause_the_asker_and_say_why(run: Run) -> None:
+def test_ten_failures_in_a_row_pause_the_requester_and_say_why(run: Run) -> None:
     row(run, "second")
     fail(run, 9)
-    assert paused_askers(run) == []
+    assert paused_requesters(run) == []
     fail(run, 1)
-    assert paused_askers(run) == ["first"]
-    reason = RunAsker.objects.get(asker="first").pause_reason
+    assert paused_requesters(run) == ["first"]
+    reason = RunRequester.objects.get(requester="first").pause_reason
     assert reason == "10 calls in a row failed. The last one: boom"
     run.refresh_from_db()
     assert run.state == "open"
@@ -139,19 +144,19 @@ def test_failures_are_counted_by_the_calls_that_are_made(model: Model, run: Run)
     model.otherwise = RejectedError("HTTP 400")
     for _ in range(10):
         execute(row(run))
-    assert paused_askers(run) == ["first"]
+    assert paused_requesters(run) == ["first"]
 
 
-def test_failures_of_another_asker_do_not_count(run: Run) -> None:
+def test_failures_of_another_requester_do_not_count(run: Run) -> None:
     fail(run, 9)
     fail(run, 9, "second")
-    assert paused_askers(run) == []
+    assert paused_requesters(run) == []
 
 
 def test_a_call_that_succeeds_breaks_the_row(run: Run) -> None:
     fail(run, 9)
     end(must_take(row(run)), "done", NOW + timedelta(minutes=1))
-    assert not runs.pause_if_failing(run_id=run.pk, asker="first", now=NOW)
+    assert not runs.pause_if_failing(run_id=run.pk, requester="first", now=NOW)
 
 
 def test_calls_that_failed_with_the_one_they_needed_do_not_count(run: Run) -> None:
@@ -159,7 +164,7 @@ def test_calls_that_failed_with_the_one_they_needed_do_not_count(run: Run) -> No
     for _ in range(12):
         row(run, needs=note)
     end(note, "failed")
-    assert not runs.pause_if_failing(run_id=run.pk, asker="first", now=NOW)
+    assert not runs.pause_if_failing(run_id=run.pk, requester="first", now=NOW)
 
 
 # -- Going on --------------------------------------------------------------------------------------
@@ -169,12 +174,12 @@ def test_a_resumed_run_retries_failures_alone(run: Run) -> None:
     fail(run, 1)
     done = must_take(row(run))
     end(done, "done")
-    pause_asker(run_id=run.pk, asker="first", reason="HTTP 401", now=NOW)
+    pause_requester(run_id=run.pk, requester="first", reason="HTTP 401", now=NOW)
     pause_run(run_id=run.pk, reason="HTTP 401")
     assert resume_run(run_id=run.pk, now=NOW)
     run.refresh_from_db()
     failed = Call.objects.exclude(pk=done.pk).get()
-    assert (run.state, run.pause_reason, paused_askers(run)) == ("open", "", [])
+    assert (run.state, run.pause_reason, paused_requesters(run)) == ("open", "", [])
     assert (failed.state, failed.requests_allowed) == ("waiting", 1 + MAX_REQUESTS)
     assert hand_out() == [failed.pk]
 

@@ -8,14 +8,14 @@ from django.utils import timezone
 
 from arena.calls import leases, scheduling
 from arena.calls.execution import execute_call
-from arena.calls.models import MAX_REQUESTS, Call, RunAsker
+from arena.calls.models import MAX_REQUESTS, Call, RunRequester
 from arena.calls.providers.base import RetryableError
 from arena.services.runs import create_calls
 from tests.arena.ledger import (
     LEASE,
     Model,
     Question,
-    add_askers,
+    add_requesters,
     end,
     execute,
     hand_out,
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.django_db
 
 def test_a_call_is_created_once_however_often_it_is_ordered() -> None:
     run = make_run()
-    draft = {"run": run, "asker": "j", "subject": "1,2", "endpoint": "e", "model": "m"}
+    draft = {"run": run, "requester": "j", "subject": "1,2", "endpoint": "e", "model": "m"}
     first = create_calls(drafts=[Call(**draft, nonce="one")], now=NOW)
     second = create_calls(drafts=[Call(**draft, nonce="two")], now=NOW)
     assert second == first
@@ -195,7 +195,7 @@ def test_no_more_calls_are_handed_out_than_asked_for() -> None:
 def test_runs_take_turns_at_an_endpoint() -> None:
     long, short = make_run(), make_run(slug="short")
     for run, number in ((long, 9), (short, 4)):
-        add_askers(run, "judge")
+        add_requesters(run, "judge")
         for _ in range(number):
             make_call(run, endpoint="paid")
     for _ in range(2):
@@ -211,9 +211,9 @@ def test_a_worker_finds_due_what_is_said_to_be_claimable(
     run_state: str | None, paused: bool, needs: str | None
 ) -> None:
     run = make_run(run_state or "open")
-    add_askers(run, "judge")
-    RunAsker.objects.update(paused_at=NOW if paused else None)
-    needed = make_call(run, state=needs, asker="other") if needs else None
+    add_requesters(run, "judge")
+    RunRequester.objects.update(paused_at=NOW if paused else None)
+    needed = make_call(run, state=needs, requester="other") if needs else None
     calls = [
         make_call(run, needs=needed, state=state, due_at=due, lease_expires_at=due)
         for state in ("waiting", "running", "done")

@@ -383,7 +383,7 @@ def keys_of(model: Model, *outcomes: Reply | Exception, idempotent: bool = True)
     model.outcomes = [*outcomes]
     call = make_call(make_run(cap=DOLLAR), endpoint="paid")
     while not (call := execute(call, Question("Again: A or B?"))).has_ended:
-        Call.objects.filter(pk=call.pk).update(due_at=NOW, ring_after=NOW)
+        Call.objects.filter(pk=call.pk).update(due_at=NOW, enqueue_after=NOW)
     return [request.idempotency_key for request in model.requests]
 
 

@@ -14,7 +14,7 @@ from arena.calls.models import Capability, Price
 from arena.calls.servers import Rate, price_of
 from arena.endpoints import Endpoint
 from arena.services.runs import resume_run
-from tests.arena.ledger import Model, add_askers, execute
+from tests.arena.ledger import Model, add_requesters, execute
 from tests.factories import DOLLAR, MODEL, NOW, make_call, make_run
 
 pytestmark = pytest.mark.django_db
@@ -43,7 +43,7 @@ def test_an_operators_entry_goes_before_the_settings(model: Model) -> None:
 
 def test_without_a_price_the_run_pauses_and_names_the_command(model: Model) -> None:
     run = make_run(cap=DOLLAR)
-    add_askers(run, "judge")
+    add_requesters(run, "judge")
     call = execute(make_call(run, endpoint="paid", model="new-model"))
     run.refresh_from_db()
     assert (call.state, call.requests, run.state) == ("waiting", 0, "paused")
@@ -128,10 +128,10 @@ def test_a_price_that_is_known_costs_no_query_per_call(model: Model) -> None:
 def test_the_admin_shows_prices_in_dollars(model: Model, admin_client: Client) -> None:
     run_command("price", "paid", MODEL, "--input", "0.15", "--output", "0.6")
     Capability.objects.create(endpoint="paid", model=MODEL)
-    add_askers(make_run(), "judge")
+    add_requesters(make_run(), "judge")
     make_call()
     assert "$0.15" in admin_client.get("/admin/arena/price/").content.decode()
-    for page in ("capability", "runasker", "call"):
+    for page in ("capability", "runrequester", "call"):
         assert admin_client.get(f"/admin/arena/{page}/").status_code == 200
 
 

@@ -74,7 +74,7 @@ def test_a_worker_that_dies_between_the_turns_loses_nothing(
     assert call.cost > 0
     call = execute(call, Question(repair=ASK))
     assert (call.state, len(model.requests)) == ("done", 2)
-    assert call.ring_after is not None
+    assert call.enqueue_after is not None
 
 
 def test_a_second_turn_that_fails_is_tried_again_by_itself(model: Model) -> None:

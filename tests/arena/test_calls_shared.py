@@ -90,7 +90,7 @@ def test_an_answer_is_copied_whatever_it_is(model: Model, state: str) -> None:
 def test_what_was_answered_before_is_copied_as_calls_are_written() -> None:
     first = make_call(subject="1,2", state="done", reply="A")
     run = make_run()
-    drafts = [Call(run=run, asker="judge", subject=name, nonce="x") for name in ("1,2", "2,1")]
+    drafts = [Call(run=run, requester="judge", subject=name, nonce="x") for name in ("1,2", "2,1")]
     calls = create_calls(drafts=drafts, now=NOW)
     assert (calls["1,2"].state, calls["1,2"].reply, calls["1,2"].copied) == ("done", "A", True)
     assert (calls["2,1"].state, calls["2,1"].copied) == ("waiting", False)
@@ -125,7 +125,7 @@ def test_a_call_under_way_is_waited_for_until_its_lease_ends() -> None:
     must_take(first)
     assert take(second) is None
     second.refresh_from_db()
-    assert (second.state, second.due_at, second.ring_after) == ("waiting", *[NOW + LEASE] * 2)
+    assert (second.state, second.due_at, second.enqueue_after) == ("waiting", *[NOW + LEASE] * 2)
 
 
 @pytest.mark.parametrize("state", ["done", "failed"])

@@ -282,7 +282,9 @@ def test_a_used_version_stays_and_has_a_next_one(arena_of_prompts: Arena, made_w
     if made_with == "an answer":
         answer(made)
     elif made_with == "a call":
-        Call.objects.create(asker=made.asker, subject="prompt:1", endpoint="scripted", model="m")
+        Call.objects.create(
+            requester=made.requester, subject="prompt:1", endpoint="scripted", model="m"
+        )
     else:
         retire_candidate(candidate=made, by=Actor(), now=NOW)
     second = revise(made, system_prompt="Be kinder.", by=Actor(user=make_user("bob")))

@@ -68,7 +68,7 @@ def test_a_retry_after_of_the_longest_pause_is_respected() -> None:
     call = make_call(make_run(), **leases.waiting("503", at))
     bring_back_times(now=NOW)
     call.refresh_from_db()
-    assert call.due_at == call.ring_after == at
+    assert call.due_at == call.enqueue_after == at
 
 
 def test_a_call_whose_message_was_lost_is_queued_again() -> None:

@@ -12,7 +12,7 @@ from arena.calls import scheduling
 from arena.calls.models import Call
 from arena.calls.scheduling import Slots, make_calls
 from arena.endpoints import Endpoint
-from tests.arena.ledger import add_askers
+from tests.arena.ledger import add_requesters
 from tests.factories import make_call, make_run
 
 
@@ -157,7 +157,7 @@ def test_a_worker_that_stops_begins_no_call(
 def test_a_short_run_does_not_wait_for_a_long_one(made: list[int]) -> None:
     long, short = make_run(), make_run(slug="short")
     for run, number in ((long, 60), (short, 6)):
-        add_askers(run, "judge")
+        add_requesters(run, "judge")
         for _ in range(number):
             make_call(run, endpoint="paid")
     make_calls(endpoint="paid", wake_another=lambda: None)

@@ -38,7 +38,7 @@ def test_every_prompt_gets_an_answer_with_its_figures(model: Model) -> None:
         assert one.cost == one.call.cost == 10 * 1000 + 5 * 2000
         assert one.seconds == one.call.seconds is not None
         assert one.call.subject == subject_of(one.prompt_id)
-        assert one.call.asker == candidate.asker
+        assert one.call.requester == candidate.requester
     assert books(run) == (3 * 20_000, 0, 0)
 
 

@@ -36,7 +36,7 @@ def test_an_order_is_written_whole_before_anything_is_asked(model: Model) -> Non
         f"prompt:{prompt.pk}" for prompt in prompts_of(candidate.arena)
     ]
     assert {call.state for call in calls} == {"waiting"}
-    assert run.askers.get().asker == candidate.asker
+    assert run.requesters.get().requester == candidate.requester
     assert not model.requests
     entry = AuditEntry.objects.get()
     assert (entry.team, entry.user, entry.action) == (team, user, "ordered answers")

@@ -94,7 +94,7 @@ def test_a_prompt_that_something_was_made_with_is_not_changed(made_with: str) ->
     if made_with == "calls":
         Candidate.objects.filter(pk=first.pk).update(endpoint="scripted", model="m")
         Call.objects.create(
-            asker=first.asker, subject=f"prompt:{prompt.pk}", endpoint="scripted", model="m"
+            requester=first.requester, subject=f"prompt:{prompt.pk}", endpoint="scripted", model="m"
         )
     report = upsert(arena, PromptRow(1, "Other?", "p0"), PromptRow(2, "New?"))
     assert (report.added, report.changed) == (1, 0)

@@ -80,7 +80,7 @@ def order(
 
 def work_off(run: Run, rounds: int = 20) -> Run:
     """Make every call of a run, and those that are to be tried again as if their time had come."""
-    _epoch_of.cache_clear()  # another test's database had an epoch of the same asker
+    _epoch_of.cache_clear()  # another test's database had an epoch of the same requester
     for _ in range(rounds):
         calls = Call.objects.filter(run=run).in_progress()
         for call_id in calls.order_by("pk").values_list("pk", flat=True):
@@ -131,7 +131,7 @@ def run_command(*arguments: Any) -> str:
 
 def expire_leases(run: Run) -> None:
     past = timezone.now() - timedelta(seconds=1)
-    Call.objects.filter(run=run, state="running").update(lease_expires_at=past, ring_after=past)
+    Call.objects.filter(run=run, state="running").update(lease_expires_at=past, enqueue_after=past)
 
 
 @contextmanager

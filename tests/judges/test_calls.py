@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from arena.calls import execution
 from arena.calls.execution import CannotAskCallError, CannotAskError
-from arena.calls.models import Call, RunAsker
+from arena.calls.models import Call, RunRequester
 from arena.endpoints import Endpoint
 from arena.models import Outcome, Rater, Response, Run, Vote
 from arena.services.runs import resume_unfinished
@@ -349,7 +349,7 @@ def test_removed_reference_costs_its_own_verdict_alone(local: FakeServer) -> Non
     work_off(run)
     first.refresh_from_db()
     assert (run.state, run.votes_done, first.state) == ("done", 2, "failed")
-    assert not RunAsker.objects.filter(paused_at__isnull=False).exists()
+    assert not RunRequester.objects.filter(paused_at__isnull=False).exists()
     failed = Call.objects.filter(state="failed")
     assert {(call.requests, call.cost) for call in failed} == {(0, 0)}
     assert all("needs a reference answer" in call.error for call in failed)

@@ -96,7 +96,7 @@ def test_next_run_votes_as_the_new_epoch_and_asks_all_again(
     work_off(order(arena, LOCAL, per_pair=3))
     raters = Vote.objects.values_list("rater__epoch__number", flat=True)
     assert sorted(raters) == [1, 1, 1, 2, 2, 2]
-    asked = Call.objects.filter(run__arena=arena).values_list("asker", flat=True)
+    asked = Call.objects.filter(run__arena=arena).values_list("requester", flat=True)
     assert len(set(asked)) == 2
 
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from arena import tasks
 from arena.actors import CLI
-from arena.calls.models import Call, RunAsker
+from arena.calls.models import Call, RunRequester
 from arena.models import Run
 from arena.services.runs import resume_unfinished
 from arena.services.voting import void_rater
@@ -58,8 +58,8 @@ def test_another_judge_of_the_run_goes_on(local: FakeServer) -> None:
     assert pause_blocked_judges(now=timezone.now()) == 1
     work_off(run)
     assert not local.requests
-    assert RunAsker.objects.get(paused_at__isnull=False).asker == epoch.asker
-    assert not Call.objects.filter(state="waiting").exclude(asker=epoch.asker).exists()
+    assert RunRequester.objects.get(paused_at__isnull=False).requester == epoch.requester
+    assert not Call.objects.filter(state="waiting").exclude(requester=epoch.requester).exists()
 
 
 def test_letting_the_run_go_on_pauses_it_again_before_a_call(
@@ -97,4 +97,4 @@ def test_runs_of_others_and_runs_at_rest_are_left_alone(local: FakeServer) -> No
     Run.objects.filter(pk=resting.pk).update(state="cancelled")
     block(resting)
     assert pause_blocked_judges(now=timezone.now()) == 0
-    assert not RunAsker.objects.filter(paused_at__isnull=False).exists()
+    assert not RunRequester.objects.filter(paused_at__isnull=False).exists()

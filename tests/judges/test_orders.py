@@ -38,8 +38,8 @@ SCRIPTED = "scripted"
 
 
 def planned(arena: Arena, name: str, per_pair: int) -> RunPlan:
-    askers = PlanOptions(seed=spec_named(name).digest)
-    return plan_run(arena=arena, options=OrderOptions(per_pair), judges=askers, asked=())
+    requesters = PlanOptions(seed=spec_named(name).digest)
+    return plan_run(arena=arena, options=OrderOptions(per_pair), judges=requesters, asked=())
 
 
 def responses(arena: Arena) -> list[str]:

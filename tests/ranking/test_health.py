@@ -272,7 +272,7 @@ def test_pauses_within_their_limits_are_no_finding(
     swept()
     settle(arena)
     soon = timezone.now() + seconds(1800)
-    make_call(due_at=soon, ring_after=soon, lease_expires_at=soon)
+    make_call(due_at=soon, enqueue_after=soon, lease_expires_at=soon)
     make_call(state="done", due_at=soon + timedelta(days=400))
     ArenaRefresh.objects.update(leased_until=soon, not_before=soon, recheck_at=soon)
     assert full(client).json()["future_times"] == []
@@ -294,7 +294,7 @@ def in_future(name: str, at: datetime) -> None:
     ("name", "rows"),
     [
         ("due_at", "calls"),
-        ("ring_after", "calls"),
+        ("enqueue_after", "calls"),
         ("lease_expires_at", "calls"),
         ("requests_until", "limits of endpoints"),
         ("leased_until", "leaderboard refreshes"),

@@ -102,7 +102,7 @@ def check_shared_money(server: FakeServer, runs: list[Run]) -> None:
         sums = run.calls.aggregate(cost=Sum("cost"), uncertain=Sum("uncertain"))
         assert (run.settled, run.reserved, run.uncertain) == (sums["cost"], 0, sums["uncertain"])
     originals = Call.objects.filter(endpoint="local", copied=False)
-    assert originals.count() == len(set(originals.values_list("asker", "subject")))
+    assert originals.count() == len(set(originals.values_list("requester", "subject")))
     assert sum(run.settled for run in runs) == originals.count() * BILLED
     cut_off = Call.objects.aggregate(n=Sum("cut_off_requests"))["n"]
     # All that was billed was asked once for each call, or cut off by a kill; the deleted run's own
