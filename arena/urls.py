@@ -138,6 +138,7 @@ workspace_urls = [
     path(f"{WORKSPACE}/export/", arenas.download_arena, name="download_arena"),
     path(f"{WORKSPACE}/delete/", arenas.remove_arena, name="delete_arena"),
     path(f"{WORKSPACE}/prompts/", prompts.manage_prompts, name="manage_prompts"),
+    path(f"{WORKSPACE}/prompts/retire/", prompts.retire_prompts, name="retire_prompts"),
     path(f"{WORKSPACE}/prompts/add/", prompts.add_prompts, name="add_prompts"),
     path(f"{WORKSPACE}/import/", prompts.import_file, name="import_file"),
     path(f"{WORKSPACE}/prompts/<int:pk>/", prompts.edit_prompt, name="edit_prompt"),

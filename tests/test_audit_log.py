@@ -217,6 +217,17 @@ def bring_back(on: Stage) -> None:
     prompts.bring_back_prompt(prompt=prompt, by=on.by)
 
 
+@act("retired prompts")
+def retire_several(on: Stage) -> None:
+    prompts.retire_prompts(arena=on.arena, prompts=on.arena.prompts.all(), by=on.by, now=on.now)
+
+
+@act("brought back prompts")
+def bring_back_several(on: Stage) -> None:
+    retire_several(on)
+    prompts.bring_back_prompts(arena=on.arena, prompts=on.arena.prompts.all(), by=on.by)
+
+
 # -- Candidates ------------------------------------------------------------------------------------
 
 ACTS |= {

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from arena.actors import Actor
@@ -385,16 +385,27 @@ def clean_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     return clean
 
 
-@transaction.atomic
+def retire_prompts(*, arena: Arena, prompts: QuerySet[Prompt], by: Actor, now: datetime) -> int:
+    """Archive these prompts of `arena`: raters no longer see them; their votes still count. Return
+    how many were active."""
+    return _set_retired(arena, prompts, now, by, "retired")
+
+
+def bring_back_prompts(*, arena: Arena, prompts: QuerySet[Prompt], by: Actor) -> int:
+    """Restore those of these prompts that are archived; return how many."""
+    return _set_retired(arena, prompts, None, by, "brought back")
+
+
 def retire_prompt(*, prompt: Prompt, by: Actor, now: datetime) -> None:
-    """Archive `prompt`: it is no longer shown to raters; its votes still count."""
-    _set_retired(prompt, now, by, "retired a prompt")
+    own = Prompt.objects.filter(pk=prompt.pk)
+    retire_prompts(arena=prompt.arena, prompts=own, by=by, now=now)
+    prompt.refresh_from_db(fields=["retired_at"])
 
 
-@transaction.atomic
 def bring_back_prompt(*, prompt: Prompt, by: Actor) -> None:
-    """Restore an archived prompt."""
-    _set_retired(prompt, None, by, "brought back a prompt")
+    own = Prompt.objects.filter(pk=prompt.pk)
+    bring_back_prompts(arena=prompt.arena, prompts=own, by=by)
+    prompt.refresh_from_db(fields=["retired_at"])
 
 
 @retry_on_deadlock
@@ -424,16 +435,31 @@ def loss_of_prompt(prompt: Prompt) -> str:
     return f"{prompt} is deleted for good, with {numbered(prompt.responses.count(), 'answer')}."
 
 
-def _set_retired(prompt: Prompt, at: datetime | None, by: Actor, action: str) -> None:
+@retry_on_deadlock
+@transaction.atomic
+def _set_retired(
+    arena: Arena, prompts: QuerySet[Prompt], at: datetime | None, by: Actor, verb: str
+) -> int:
     # The arena is always locked first: `sync_pairs` locks its row too.
-    lock_arena(prompt.arena_id)
-    locked = Prompt.objects.select_for_update(no_key=True).get(pk=prompt.pk)
-    if (locked.retired_at is None) != (at is None):
-        locked.retired_at = at
-        locked.save(update_fields=["retired_at"])
-        sync_pairs(arena=locked.arena)
-        _record(locked, by, action)
-    prompt.retired_at = locked.retired_at
+    arena = lock_arena(arena.pk)
+    to_change = prompts.filter(arena=arena, retired_at__isnull=at is not None)
+    locked = list(to_change.select_for_update(of=("self",), no_key=True).order_by("pk"))
+    if not locked:
+        return 0
+    to_change.update(retired_at=at)
+    sync_pairs(arena=arena)
+    if len(locked) == 1:
+        _record(locked[0], by, f"{verb} a prompt")
+    else:
+        audit.record(
+            team=arena.team,
+            by=by,
+            action=f"{verb} prompts",
+            subject=numbered(len(locked), "prompt"),
+            arena=arena.slug,
+            prompts=[prompt.pk for prompt in locked],
+        )
+    return len(locked)
 
 
 def _record(prompt: Prompt, by: Actor, action: str) -> None:

@@ -14,6 +14,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse, UnreadablePostError
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -33,6 +34,7 @@ from arena.prompting.templates import TEXT_LIMIT
 from arena.services import prompts, uploads
 from arena.services.candidate_checks import CandidateError
 from arena.services.responses import upsert_responses
+from arena.validation import numbered
 from arena.views.arena_context import (
     READ_ONLY,
     ArenaContext,
@@ -173,13 +175,16 @@ def manage_prompts(request: HttpRequest, context: ArenaContext) -> HttpResponse:
     rows = _filtered(context.arena, form).annotate(n_answers=Coalesce(Subquery(count), 0))
     query = request.GET.copy()
     query.pop("page", None)
+    page = Paginator(rows, PROMPTS_PER_PAGE).get_page(request.GET.get("page"))
     return render_in_context(
         request,
         context,
         "manage/prompts.html",
         tab="prompts",
         form=form,
-        page=Paginator(rows, PROMPTS_PER_PAGE).get_page(request.GET.get("page")),
+        page=page,
+        some_active=any(prompt.retired_at is None for prompt in page),
+        some_retired=any(prompt.retired_at is not None for prompt in page),
         query=query.urlencode(),
     )
 
@@ -315,16 +320,38 @@ def edit_prompt(request: HttpRequest, context: ArenaContext, pk: int) -> HttpRes
 def retire_prompt(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
     """Archive a prompt, or restore it."""
     prompt = _find_prompt(context, pk)
-    if request.POST.get("do") == "bring_back":
-        prompts.bring_back_prompt(prompt=prompt, by=context.actor)
-        messages.success(request, f"Prompt {prompt} restored.")
-    else:
-        prompts.retire_prompt(prompt=prompt, by=context.actor, now=timezone.now())
-        messages.success(
-            request,
-            f"Prompt {prompt} archived. Raters no longer see it; its votes still count.",
-        )
+    _archive_or_restore(request, context, Prompt.objects.filter(pk=prompt.pk), f"Prompt {prompt}")
     return redirect("edit_prompt", context.arena.slug, prompt.pk)
+
+
+@require_permission("can_submit")
+@require_POST
+def retire_prompts(request: HttpRequest, context: ArenaContext) -> HttpResponse:
+    """Archive or restore the chosen prompts, or all that match the filter in the address."""
+    rows = _filtered(context.arena, FilterForm(request.GET, arena=context.arena))
+    if not request.POST.get("every"):
+        rows = rows.filter(pk__in=filter(str.isdecimal, request.POST.getlist("prompt")))
+    _archive_or_restore(request, context, rows)
+    url = reverse("manage_prompts", args=[context.arena.slug])
+    return redirect(f"{url}?{request.GET.urlencode()}")
+
+
+def _archive_or_restore(
+    request: HttpRequest, context: ArenaContext, rows: QuerySet[Prompt], name: str = ""
+) -> None:
+    """Do what the pressed button says, and say what became of the prompts."""
+    arena, by = context.arena, context.actor
+    if request.POST.get("do") == "bring_back":
+        count = prompts.bring_back_prompts(arena=arena, prompts=rows, by=by)
+        done = "restored."
+    else:
+        count = prompts.retire_prompts(arena=arena, prompts=rows, by=by, now=timezone.now())
+        they = "it; its" if count == 1 else "them; their"
+        done = f"archived. Raters no longer see {they} votes still count."
+    if count or name:
+        messages.success(request, f"{name or numbered(count, 'prompt')} {done}")
+    else:
+        messages.warning(request, f"Nothing was {done.split('.')[0]}: choose at least one prompt.")
 
 
 @require_permission("can_manage")

@@ -451,6 +451,26 @@ def test_prompts_are_filtered_and_paged(owner: Client, arena: Arena) -> None:
     assert "No prompts match." in owner.get(url, {"state": "retired"}).content.decode()
 
 
+def test_prompts_are_archived_and_restored_many_at_once(owner: Client, arena: Arena) -> None:
+    Prompt.objects.bulk_create(
+        Prompt(arena=arena, external_id=f"n{i}", text=f"Number {i}", category="many")
+        for i in range(60)
+    )
+    first, second, third = arena.prompts.order_by("pk")[:3]
+    retire = address(arena, "retire_prompts")
+    page = owner.post(retire, {"do": "retire", "prompt": [first.pk, second.pk, "x"]}, follow=True)
+    assert "2 prompts archived" in page.text
+    assert "Choose p2" in page.text
+    assert "Choose p0" not in page.text
+    page = owner.post(f"{retire}?category=many", {"do": "retire", "every": "1"}, follow=True)
+    assert "60 prompts archived" in page.text
+    assert list(arena.prompts.active()) == [third]
+    page = owner.post(f"{retire}?state=retired", {"do": "bring_back"}, follow=True)
+    assert "choose at least one prompt" in page.text
+    page = owner.post(f"{retire}?state=all", {"do": "bring_back", "every": "1"}, follow=True)
+    assert "62 prompts restored" in page.text
+
+
 def test_a_prompt_in_use_is_shown_and_retired(owner: Client, arena: Arena) -> None:
     url = address(arena, "edit_prompt", "prompt")
     assert b"so it cannot change" in owner.get(url).content

@@ -147,6 +147,7 @@ PAGES: dict[tuple[str, str], Row] = {
     ("edit_prompt", "get"): Row(READ_BY_TEAM),
     ("edit_prompt", "post"): Row("403 403 403 200 200 200"),
     ("retire_prompt", "post"): Row(MEMBERS_DO),
+    ("retire_prompts", "post"): Row(MEMBERS_DO),
     ("manage_candidates", "get"): Row(READ_BY_TEAM),
     ("new_candidate", "get"): Row(MEMBERS),
     ("new_candidate", "post"): Row("403 403 403 200 200 200"),
