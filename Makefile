@@ -2,6 +2,8 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest -q --numprocesses=2 --dist=loadfile
+# Tests that wait leave room for a third process; tests/conftest.py says which files come first.
+PYTEST_SLOW := $(PYTEST) --numprocesses=3 --no-loadscope-reorder
 
 # Without its cache, every worker would compile all tests again, and every command the product.
 unexport PYTHONDONTWRITEBYTECODE
@@ -18,10 +20,9 @@ run: .venv/.installed ## start everything on this machine; Ctrl-C ends it (PORT=
 test: .venv/.installed-dev ## all but the slow tests, on SQLite
 	$(PYTEST) -m "not slow"
 
-test-slow: .venv/.installed-dev ## the rest: load, kills, accessibility, and all that has a database on PostgreSQL
-	$(PYTEST) --numprocesses=3 -m slow
-	$(PYTEST) --numprocesses=3 -m "slow and not browser" --database=postgres
-	$(PYTEST) -m "not slow and not browser and not data" --database=postgres
+test-slow: .venv/.installed-dev ## the rest: load, kills, accessibility, and what is about the database on PostgreSQL
+	$(PYTEST_SLOW) -m slow
+	$(PYTEST_SLOW) -m "not browser and (slow or not data)" --database=postgres
 
 lint: .venv/.installed-dev ## style, types, floors, names, templates, migrations, Dockerfile
 	$(BIN)/ruff check .

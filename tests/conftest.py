@@ -1,13 +1,14 @@
 """How the tests run: their own folder, their own database, loopback only, and what they need.
 
-`--database=postgres` runs the tests that touch a database again on PostgreSQL. What this machine
-lacks (PostgreSQL, Redis, Chromium, the real data) skips the tests that need it, and the run ends
-with one line that says so; with RINGSIDE_REQUIRE_SERVICES=1 it fails instead.
+`--database=postgres` runs the tests that are about the database again on PostgreSQL. What this
+machine lacks (PostgreSQL, Redis, Chromium, the real data) skips the tests that need it, and the run
+ends with one line that says so; with RINGSIDE_REQUIRE_SERVICES=1 it fails instead.
 """
 
 import gc
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -26,6 +27,12 @@ PROBES = {
     "Chromium": environment.chromium_trouble,
     "the real data": environment.data_trouble,
 }
+
+# Whole installations, started and killed: begun last, each would end while nothing else is left.
+LONGEST = ("tests/stress/", "tests/ops/", "tests/test_whole_product.py")
+# What pages, forms, commands and clients make of services, which PostgreSQL tries by themselves;
+# tests/security/test_headers.py opens every address there.
+OF_SERVICES = re.compile(r"^tests/clients/|_(pages?|form|command|browser)\.py:")
 
 
 @cache
@@ -74,7 +81,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On PostgreSQL, leave out the tests that never touch a database, or are not about it."""
+    """Begin with what takes long; on PostgreSQL, leave out what is not about the database."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
     if config.getoption("database") == "sqlite":
         return
     left_out = [item for item in items if not _touches_database(item)]
@@ -90,7 +98,7 @@ def pytest_collection_finish() -> None:
 
 
 def _touches_database(item: pytest.Item) -> bool:
-    if item.get_closest_marker("any_database"):
+    if item.get_closest_marker("any_database") or OF_SERVICES.search(item.nodeid):
         return False
     fixtures = {"db", "transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
     return bool(fixtures) or item.get_closest_marker("django_db") is not None

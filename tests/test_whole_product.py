@@ -90,3 +90,6 @@ def test_from_the_first_start_to_a_judged_board(
     assert [row["status"] for row in board["standings"]].count("ranked") >= 2
     page.goto(f"{url}a/sample/?raters=judges")
     assert page.get_by_role("row").count() > 2
+    with urllib.request.urlopen(f"{url}readyz", timeout=30) as answer:
+        assert answer.status == 200
+    assert bool(services) != bool(list(tmp_path.glob("*.sqlite3")))

@@ -15,7 +15,7 @@ from tests.arena.teams import is_signed_in
 from tests.described import undescribed
 from tests.factories import make_arena
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 SECRET = "s3cret-words"
 User = get_user_model()
 

@@ -14,7 +14,7 @@ from arena.services.teams import revoke_token
 from tests.arena.rest import ROOT, Caller, member_of, team_arena, token_of
 from tests.factories import make_arena, make_team, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
 
 def problem(response: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from ranking.services.vote_log import HEAD_NOTICE
 from tests.arena.rest import ROOT, team_arena, token_of
 from tests.factories import make_candidate, make_team
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.any_database, pytest.mark.slow]
 METHODS = {"get", "post", "patch", "delete"}
 
 

@@ -17,7 +17,7 @@ from arena.formats import find_files
 from arena.models import Arena, Candidate, Import, Prompt, Response, Vote
 from arena.services.imports import BadRowsError, Options, import_files, preview_files
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
 FILES = Path(__file__).parent.parent / "files"
 # What each sample becomes: its format, and how many prompts, candidates, answers and votes.

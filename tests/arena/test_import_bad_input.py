@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 
 from arena.models import Arena, Candidate, Import, Prompt, Rater, Response, Vote
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
 GOOD_PROMPT = b'{"id": "p1", "text": "One?"}\n'
 GOOD_CANDIDATES = b'{"name": "A"}\n{"name": "B"}\n'

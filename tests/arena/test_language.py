@@ -17,6 +17,7 @@ from tests.factories import make_arena
 sys.path.append(str(Path(settings.BASE_DIR) / ".ci"))
 import messages  # the command that collects sentences
 
+pytestmark = pytest.mark.any_database
 FRENCH = {"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"}
 CATALOG = Path(settings.BASE_DIR) / "arena/locale/fr/LC_MESSAGES/django.po"
 

@@ -8,7 +8,11 @@ from django.contrib.auth import get_user_model
 
 from tests.arena.oidc_server import serving
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.arena.oidc_urls")]
+pytestmark = [
+    pytest.mark.any_database,
+    pytest.mark.django_db,
+    pytest.mark.urls("tests.arena.oidc_urls"),
+]
 User = get_user_model()
 PERSON = {"sub": "7", "email": "ada@corp.example", "preferred_username": "ada"}
 

@@ -10,7 +10,7 @@ from django.core import mail
 from arena.models import RateLimit
 from tests.arena.teams import is_signed_in, link_in
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 ADA = {"email": "Ada@Example.org", "password1": "correct horse battery"}
 User = get_user_model()
 

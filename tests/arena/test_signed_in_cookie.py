@@ -10,7 +10,7 @@ from tests.arena.teams import signed_in
 from tests.factories import PASSWORD, make_arena, make_user
 from tests.ranking.helpers import fill, publish
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
 
 def sign_in(client: Client, user: Any) -> Any:

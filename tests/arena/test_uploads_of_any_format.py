@@ -15,7 +15,7 @@ from arena.models import Arena, AuditEntry, Candidate, Import, Prompt, Response,
 from arena.services.uploads import file_name
 from tests.factories import make_arena, make_member, make_team
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 FILES = Path(__file__).parent.parent / "files"
 
 

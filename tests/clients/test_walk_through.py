@@ -94,7 +94,7 @@ def test_the_page_waits_for_a_run_only_while_it_goes_on(
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 def test_the_commands_of_the_page_lead_to_a_verdict(tmp_path: Path) -> None:
     script = "\n".join(BLOCK.findall(PAGE.read_text()))
-    with up(tmp_path) as running:
+    with up(tmp_path, is_migrated=True) as running:
         done = run(script, running, tmp_path)
 
     assert done.returncode == 0, done.stdout + done.stderr
@@ -124,7 +124,7 @@ def test_the_commands_of_the_readme_wait_for_the_verdict(tmp_path: Path) -> None
     blocks = BLOCK.findall(PAGE.read_text())
     last = next(place for place, block in enumerate(blocks) if block.startswith("done_at"))
     before = [block for block in blocks[: last + 1] if "NEW=" not in block]
-    with up(tmp_path) as running:
+    with up(tmp_path, is_migrated=True) as running:
         done = run("\n".join([*before, the_readmes_script()]), running, tmp_path)
 
     assert done.returncode == 0, done.stdout + done.stderr

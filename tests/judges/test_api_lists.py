@@ -12,7 +12,7 @@ from arena.models import Arena, Run, Team
 from tests.arena.rest import ROOT, Caller, team_arena, token_of
 from tests.ranking.helpers import publish
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
 
 @pytest.fixture

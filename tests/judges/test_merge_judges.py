@@ -19,7 +19,7 @@ from judges.services.registry import register_judge, spec_named, spec_of
 from tests.factories import make_arena
 from tests.judges.helpers import add_endpoint
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 RNG = np.random.default_rng(7)
 SHAPES = {"embed": (40, 16), "layer.0": (16, 16), "norm": (16,), "empty": (0, 4)}
 

@@ -14,7 +14,7 @@ from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, fails
 from tests.judges.helpers import order, run_command, work_off
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 MODEL = "judge-7b-2024-07-01"
 
 

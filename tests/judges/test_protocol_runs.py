@@ -32,7 +32,7 @@ from tests.judges.fake_server import (
 )
 from tests.judges.helpers import LOCAL, order, page_text, pair_row, store_labels, work_off
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
 
 def arena_with_references(candidates: int = 3, prompts: int = 4) -> Arena:

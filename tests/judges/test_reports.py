@@ -19,7 +19,7 @@ from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is, prefers
 from tests.judges.helpers import LOCAL, ask_about, epoch_of, order, pair_row, store_labels, work_off
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+pytestmark = [pytest.mark.any_database, pytest.mark.slow, pytest.mark.django_db]
 NOW = timezone.now()
 
 

@@ -13,7 +13,11 @@ from tests.factories import make_arena, make_vote
 from tests.judges.helpers import order, work_off
 from tests.ranking.helpers import fill, publish
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet_boards")]
+pytestmark = [
+    pytest.mark.any_database,
+    pytest.mark.django_db,
+    pytest.mark.usefixtures("quiet_boards"),
+]
 WARNING = "Demo only: these votes come from a script, not real judges."
 SCRIPTS = [f"scripted:scripted-{number}" for number in (1, 2, 3)]
 

@@ -26,7 +26,7 @@ from tests.judges.fake_server import FakeServer, is_probe, prefers
 from tests.judges.helpers import LOCAL
 from tests.ops.running import eventually
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.any_database, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 CELERY = [sys.executable, "-m", "celery", "-A", "arena.celery"]
 FREE = {"judge-7b-2024-07-01": {"input": 0, "output": 0}}
 WORKER = [

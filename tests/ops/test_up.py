@@ -47,6 +47,16 @@ def test_prints_one_line_with_the_address_and_the_sign_in(running: Up) -> None:
         assert answer.status == 200
 
 
+def test_the_sample_arena_has_a_board_soon_after_the_first_start(running: Up) -> None:
+    board = running.url() + "a/sample/results.json"
+
+    def standings() -> object:
+        with urllib.request.urlopen(board, timeout=10) as answer:
+            return json.load(answer)["raters"] == "people"
+
+    eventually(standings)
+
+
 def test_a_second_start_on_the_same_folder_says_so(running: Up, home: Path) -> None:
     second = manage("up", home=home)
     assert second.returncode == 1
@@ -170,46 +180,6 @@ def test_compose_prepares_the_database_and_its_log_has_the_link(tmp_path: Path) 
     assert first.returncode == second.returncode == 0, first.stderr + second.stderr
     assert "/password/new/" in first.stdout
     assert "/password/new/" in second.stdout
-
-
-@pytest.mark.services
-def test_it_runs_on_postgresql_and_redis_too(
-    tmp_path: Path, postgres_url: str, redis_url: str
-) -> None:
-    import psycopg
-
-    name = f"ringside_up_{os.getpid()}"
-    url = f"{postgres_url.rpartition('/')[0]}/{name}"
-    with psycopg.connect(postgres_url, autocommit=True) as server:
-        server.execute(f"CREATE DATABASE {name}")
-        try:
-            with up(tmp_path, DATABASE_URL=url, CELERY_BROKER_URL=redis_url) as running:
-                eventually(lambda: has_snapshots(url), patience=120)
-                with urllib.request.urlopen(running.url() + "readyz", timeout=30) as answer:
-                    assert answer.status == 200
-        finally:
-            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
-    assert not list(tmp_path.glob("*.sqlite3"))
-
-
-def has_snapshots(url: str) -> bool:
-    """Did the worker publish the sample arena's boards?"""
-    import psycopg
-
-    with psycopg.connect(url) as database:
-        row = database.execute("SELECT count(*) FROM ranking_snapshot").fetchone()
-        return row is not None and row[0] > 0
-
-
-def test_the_sample_arena_has_a_board_soon_after_the_first_start(tmp_path: Path) -> None:
-    with up(tmp_path) as running:
-        board = running.url() + "a/sample/results.json"
-
-        def standings() -> object:
-            with urllib.request.urlopen(board, timeout=10) as answer:
-                return json.load(answer)["raters"] == "people"
-
-        eventually(standings)
 
 
 def test_a_killed_parent_leaves_no_orphan(tmp_path: Path) -> None:

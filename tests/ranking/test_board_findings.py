@@ -20,7 +20,7 @@ from ranking.services import leases
 from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import STYLE, make_judged_arena, markup, publish, words
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
 
 class Board:

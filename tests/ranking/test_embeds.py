@@ -22,6 +22,7 @@ from tests.arena.rest import undisclosed
 from tests.factories import make_arena
 from tests.ranking.helpers import cast, fill, publish, rank_anyway
 
+pytestmark = pytest.mark.any_database
 SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -20,7 +20,7 @@ from ranking.wording import capped
 from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import fill, make_voted_arena, publish, words
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from tests.ranking.helpers import (
     reveal,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
 
 @pytest.fixture

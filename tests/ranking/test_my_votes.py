@@ -16,7 +16,7 @@ from ranking.reasons import count_reasons
 from ranking.tallies import VoteCounts
 from tests.factories import make_person
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
 
 def cast(arena: Arena, outcome: str, rater: Rater | None = None) -> Vote:

@@ -11,7 +11,7 @@ from ranking.health import setup_steps
 from ranking.models import Backup
 from tests.factories import make_team, make_user
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
 
 def missing():

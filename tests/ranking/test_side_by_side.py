@@ -17,7 +17,7 @@ from ranking.wording import disagreement
 from tests.factories import make_arena, make_vote
 from tests.ranking.helpers import fill, get_page, markup, publish, words
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 ADDRESS = "/a/support/side-by-side/"
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.security.requests import ADDRESSES, ask, path_of
 from tests.security.world import make_world
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+pytestmark = [pytest.mark.any_database, pytest.mark.slow, pytest.mark.django_db]
 
 
 def described_path(spelled: str) -> str:

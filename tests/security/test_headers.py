@@ -32,6 +32,7 @@ def directives(answer: Any) -> dict[str, list[str]]:
     return {name: sources for name, *sources in parts}
 
 
+@pytest.mark.any_database
 @pytest.mark.django_db
 def test_every_answer_forbids_what_it_does_not_need() -> None:
     """Pages and API, for the owner and for nobody, errors included."""
@@ -62,6 +63,7 @@ def test_no_page_has_what_the_policy_would_refuse() -> None:
     world = make_world()
     for (name, method), row in ROWS.items():
         answer = ask(world.callers["operator"], method, path_of(name, world.at), row.body)
+        assert answer.status_code == row.expected("operator", "public"), name
         if answer["Content-Type"].startswith("text/html"):
             text = answer.whole.decode(errors="replace")
             if name in DOWNLOADED:
@@ -71,6 +73,7 @@ def test_no_page_has_what_the_policy_would_refuse() -> None:
             assert not ELSEWHERE.search(text), name
 
 
+@pytest.mark.any_database
 @pytest.mark.django_db
 def test_a_frame_elsewhere_can_do_nothing() -> None:
     world = make_world()
@@ -80,6 +83,7 @@ def test_a_frame_elsewhere_can_do_nothing() -> None:
         assert "script-src" not in policy, name
 
 
+@pytest.mark.any_database
 @pytest.mark.django_db
 def test_cookies_are_out_of_reach_of_scripts_and_other_sites(settings: Any) -> None:
     settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = True

@@ -35,7 +35,7 @@ from tests.security.requests import ask, path_of
 from tests.security.table import ROWS
 from tests.security.world import World, make_world
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+pytestmark = [pytest.mark.any_database, pytest.mark.slow, pytest.mark.django_db]
 ENDPOINT_KEY = "sk-canary-of-the-endpoint-7f3a"
 MAIL_PASSWORD = "canary-of-the-mail-server-91bc"
 OIDC_SECRET = "canary-of-the-sign-in-server-44d0"

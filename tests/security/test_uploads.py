@@ -14,7 +14,7 @@ from tests.arena.rest import ROOT, team_arena, token_of
 from tests.arena.teams import signed_in
 from tests.factories import make_member, make_team
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 BOUNDARY = "boundary"
 
 

@@ -14,7 +14,7 @@ from tests.arena.teams import signed_in
 from tests.arena.webhook_receiver import Receiver, says
 from tests.factories import make_team
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 URL = "https://hooks.example.com/notices"
 PRIVATE = [
     "https://127.0.0.1/",
