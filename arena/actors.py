@@ -157,8 +157,8 @@ def can_read_authors(
 ) -> bool:
     """Return whether `actor` can read who wrote the answers to `prompt`, beside their texts.
 
-    Whoever can is not blind when they meet the same answers on the ballot. So only these can: the
-    arena's team; anyone who has `voted` on these very answers; and everybody once the prompt is
+    Anyone who can is not blind when the same answers are on their ballot. So only these can: the
+    arena's team; anyone who has `voted` on these two answers; and everyone once the prompt is
     archived, or where answers are open (as they are where nobody can vote) and the prompt is not
     held out. A candidate's own team can read its answers anyway (`can_read_texts`).
     """

@@ -31,7 +31,8 @@ def _socket_path() -> str:
 
 
 class Channel(memory.Channel):
-    """Queues of this process if it works on them, else a way to the process that does."""
+    """The queues of this process if it works on them, otherwise a channel to the process that
+    does."""
 
     def _put(self, queue: str, message: Any, **kwargs: Any) -> None:
         if _listening.is_set():
@@ -73,9 +74,9 @@ def is_ours() -> bool:
 
 @worker_shutting_down.connect
 def _wake(**kwargs: object) -> None:
-    """Let the worker see a stop request, which it looks for only between two drains.
+    """Wake the worker to see a stop request, which it checks only between two drains.
 
-    This runs in a signal handler, which may have interrupted the wait in the middle of its lock.
+    This runs in a signal handler, which may have interrupted the wait while it held its lock.
     """
     threading.Thread(target=_arrived.set).start()
 

@@ -13,7 +13,7 @@ app.autodiscover_tasks()
 
 
 class Scheduler(beat.Scheduler):
-    """Beat that goes on at once when the clock is set back."""
+    """Beat, which continues at once when the clock is set back."""
 
     def tick(self, *args: Any, **kwargs: Any) -> Any:
         now = self.app.now()

@@ -39,7 +39,7 @@ def home_folder(env: Env, default: Path) -> Path:
     """Return RINGSIDE_HOME, the folder of everything that must be kept, creating it if needed.
 
     Only the owner can read a folder created here. An existing folder's permissions stay unchanged,
-    but what Ringside keeps in it becomes its owner's alone.
+    but the files that Ringside keeps in it become readable by their owner only.
     """
     home = Path(env.str("RINGSIDE_HOME", str(default))).absolute()
     try:
@@ -57,7 +57,7 @@ def dollars(env: Env, name: str) -> int:
     try:
         return nano_dollars(Decimal(env.str(name, "0")))
     except (InvalidOperation, ValueError):
-        raise ImproperlyConfigured(f"{name} is not an amount of dollars, such as 25.00.") from None
+        raise ImproperlyConfigured(f"{name} is not an amount in dollars, such as 25.00.") from None
 
 
 def allowed_hosts(env: Env, *, required: bool) -> list[str]:
@@ -66,7 +66,9 @@ def allowed_hosts(env: Env, *, required: bool) -> list[str]:
     if required and not hosts:
         raise ImproperlyConfigured("ALLOWED_HOSTS must name this site in production.")
     if required and "*" in hosts:
-        raise ImproperlyConfigured("ALLOWED_HOSTS must name this site in production, not all by *.")
+        raise ImproperlyConfigured(
+            "ALLOWED_HOSTS must name this site in production; * is not allowed."
+        )
     return hosts or LOCAL_HOSTS
 
 
@@ -92,7 +94,7 @@ def secret_key(env: Env, home: Path, *, required: bool) -> str:
     if given := env.str("SECRET_KEY", None) or text_of_file(env, "SECRET_KEY_FILE"):
         if required and _is_weak(given):
             raise ImproperlyConfigured(
-                "SECRET_KEY can be guessed. Make one: python3 -c"
+                "SECRET_KEY is easy to guess. Make one: python3 -c"
                 " 'import secrets; print(secrets.token_urlsafe(50))'"
             )
         return given

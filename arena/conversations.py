@@ -4,8 +4,8 @@ A message is an object in the form of OpenAI's chat API: `role` (one of ROLES), 
 and where present `name`, `tool_calls` and `tool_call_id`. A single text is not a conversation:
 the messages of a prompt that is one question, and of an answer that is one text, are None.
 
-The text beside the messages is for everything that reads one text: of a prompt it is the
-transcript, of an answer the assistant's own words.
+The text beside the messages is for code that reads one text: the transcript of a prompt, or the
+assistant's own words in an answer.
 """
 
 import json
@@ -47,7 +47,7 @@ def _message(number: int, value: Any) -> Message:
         role = value.get("role")
         role = OTHER_ROLES.get(role, role) if isinstance(role, str) else role
         if role not in ROLES:
-            raise InputError(f"has the role {quoted(role)}, which is none of {', '.join(ROLES)}")
+            raise InputError(f"has the role {quoted(role)}, which is not one of {', '.join(ROLES)}")
         message: Message = {"role": role, "content": text_of(value.get("content"))}
         if calls := value.get("tool_calls"):
             message["tool_calls"] = _tool_calls(calls)
@@ -69,8 +69,8 @@ def clean_turns(value: Any) -> list[Message] | None:
     for number, message in enumerate(messages, start=1):
         if message["role"] == "tool" or message.keys() != {"role", "content"}:
             raise InputError(
-                f"has a message {number:,} with more than a text; a template has messages of the "
-                "roles system, user and assistant, with role and content"
+                f"has a message {number:,} with more than text; the messages of a template have "
+                f"a role (system, user or assistant) and content"
             )
         if message["role"] == "system" and number > 1:
             raise InputError(f"has a message {number:,} that is a system message; it comes first")

@@ -20,7 +20,7 @@ SCRYPT_N, SCRYPT_R, SCRYPT_P = 1 << 16, 8, 1  # 64 MB for a tenth of a second
 
 
 class DecryptionError(OSError):
-    """What was read is not what was encrypted; the message is a sentence for people."""
+    """The data is not what was encrypted; the message is a sentence for people."""
 
 
 def _cipher(passphrase: str, salt: bytes) -> AESGCM:

@@ -4,10 +4,9 @@ MODEL_ENDPOINTS='{"local": {"provider": "openai", "base_url": "http://127.0.0.1:
                             "key_env": "LOCAL_KEY", "requests_per_minute": 600,
                             "prices": {"judge-7b-1.0": {"input": 0.15, "output": 0.6}}}}'
 
-Prices are US dollars per million tokens; `cached` is that of input which the server has in its
-cache, if it asks for less. `idempotent` says that the server answers a repeated Idempotency-Key as
-before, without doing the work again. Error messages never repeat a value, because it might be a
-key in the wrong field.
+Prices are US dollars per million tokens; `cached` is the price of input from the server's cache, if
+it is lower. `idempotent`: the server answers a repeated Idempotency-Key as before, without doing
+the work again. Error messages never repeat a value, because it might be a key in the wrong field.
 """
 
 import os
@@ -136,7 +135,7 @@ def _check_together(where: str, endpoint: Endpoint) -> None:
     if endpoint.provider != "scripted" and not endpoint.base_url:
         raise ValueError(f"{where}: base_url must be an http(s) address.")
     if endpoint.provider == "anthropic" and endpoint.base_url.rstrip("/").endswith("/v1"):
-        raise ValueError(f"{where}: base_url of an anthropic endpoint is given without /v1.")
+        raise ValueError(f"{where}: leave out /v1 from the base_url of an anthropic endpoint.")
 
 
 # -- Fields: each reads one value, or raises ValueError --------------------------------------------
@@ -144,7 +143,7 @@ def _check_together(where: str, endpoint: Endpoint) -> None:
 
 def _text(where: str, given: Any) -> str:
     if not isinstance(given, str) or not given or not given.isprintable():
-        raise ValueError(f"{where} must be a text of one line.")
+        raise ValueError(f"{where} must be one line of text.")
     return given
 
 
@@ -153,7 +152,7 @@ def _url(where: str, given: Any) -> str:
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{where} must be an http(s) address.")
     if parts.username or parts.password or parts.query or parts.fragment:
-        raise ValueError(f"{where} must be an address alone, without a user, password or query.")
+        raise ValueError(f"{where} must be an address without a user name, password or query.")
     return str(given)
 
 
@@ -205,7 +204,7 @@ def _prices(where: str, given: Any) -> dict[str, ModelPrice]:
 def _price(where: str, given: Any) -> ModelPrice:
     if not isinstance(given, dict) or set(given) - {"cached"} != {"input", "output"}:
         raise ValueError(
-            f"{where} must be an object with input and output, and perhaps cached, in dollars."
+            f"{where} must be an object with input, output and, optionally, cached, in dollars."
         )
     nano = {name: _nano_dollars(f"{where}: {name}", usd) for name, usd in given.items()}
     if nano.get("cached", 0) > nano["input"]:

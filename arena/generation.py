@@ -1,8 +1,9 @@
 """Generated answers: what a candidate's model is sent, and how replies become responses.
 
-A worker may die at any line; the sweep finds what it left. A reply is stored by one insert, which
+A worker may die at any line; the sweep finishes its work. A reply is stored by one insert, which
 the database accepts once. Pairs are recounted every few seconds rather than per answer:
-`Run.votes_done` is how many answers they include, and a run closes when that is all of them.
+`Run.votes_done` is the number of answers that they include, and a run closes when they include all
+of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -110,8 +111,8 @@ def messages_for(
 ) -> list[tuple[str, str]]:
     """Return the (role, text) messages that ask for an answer to `prompt`. Raises TemplateError.
 
-    Without a template a conversation is sent turn by turn, after the system prompt; one with tools
-    is sent as its transcript, and so is any that a template takes up.
+    Without a template a conversation is sent turn by turn, after the system prompt; one with tools,
+    or inside a template, is sent as its transcript.
     """
     rendered = render_messages(
         system_prompt=system_prompt,
@@ -163,7 +164,7 @@ def _done() -> "QuerySet[Call]":
 
 
 def _with_kept(runs: RunQuerySet) -> Any:
-    """Annotate `kept`: the number of answers each run has brought."""
+    """Annotate `kept`: the number of answers from each run."""
     brought = Response.objects.filter(call__run=OuterRef("pk")).order_by().values("call__run")
     count = brought.annotate(n=Count("pk")).values("n")
     return runs.annotate(kept=Coalesce(Subquery(count), 0))
@@ -222,7 +223,7 @@ def reconcile_run(*, run_id: int, now: datetime) -> None:
 
 @transaction.atomic
 def note_answers(*, run_id: int) -> None:
-    """Count into pairs the answers that a run has brought since the last time."""
+    """Count a run's answers since the last time into pairs."""
     run = _with_kept(Run.objects.of_answers()).select_related("arena", "candidate").get(pk=run_id)
     if run.kept == run.votes_done:
         return

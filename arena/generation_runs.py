@@ -59,7 +59,7 @@ class AnswerQuote:
 
 @dataclass(frozen=True)
 class AnswerRequest:
-    """What is to be ordered once nobody else is ordering: answers to `prompts`, or to all."""
+    """What to order once the lock on orders is held: answers to `prompts`, or to all."""
 
     kind = Run.Kind.ANSWERS
     candidate: Candidate
@@ -128,7 +128,7 @@ def _nothing_to_ask(candidate: Candidate) -> str:
 def _without_ended(
     candidate: Candidate, prompts: Sequence[Prompt], left_out: list[str]
 ) -> list[Prompt]:
-    """Leave out prompts that the model refused or could not finish, and would again."""
+    """Leave out prompts that the model refused or could not finish, as it would do so again."""
     ended = Call.objects.filter(requester=candidate.requester, sample=0, state__in=NOT_AGAIN)
     closed = {prompt_of(subject) for subject in ended.values_list("subject", flat=True)}
     left = [prompt for prompt in prompts if prompt.pk not in closed]
@@ -453,7 +453,7 @@ class AnswerReport:
 
     @property
     def goes_on(self) -> bool:
-        """Whether more answers will come without anybody's action."""
+        """Whether more answers will arrive without further action."""
         return self.run.state in (Run.State.ORDERED, Run.State.OPEN)
 
     def per_minute(self, now: datetime) -> float | None:

@@ -73,10 +73,10 @@ class JsonFormatter(logging.Formatter):
 
 
 class UsefulTracebacks(logging.Filter):
-    """Drops tracebacks that tell nothing: of refusals, and of a database that is away or busy.
+    """Drops useless tracebacks: of refusals, and of a database that is down or busy.
 
-    A database that is away fails every request, and its line says so. Unexpected errors keep their
-    traceback.
+    A database that is down fails every request, and the log line says so. Unexpected errors keep
+    their traceback.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -93,7 +93,7 @@ class UsefulTracebacks(logging.Filter):
 
 
 def outage(error: BaseException) -> str:
-    """Say in one line what ails the database; drivers never repeat the password."""
+    """Return in one line what is wrong with the database; drivers never repeat the password."""
     # A server that answers with an SQL state is there, unless it is starting or shutting down.
     state = getattr(error.__cause__, "sqlstate", None) or ""
     is_there = (state and not state.startswith(("08", "57P"))) or "is locked" in str(error)

@@ -88,7 +88,7 @@ def set_signed_in_cookie(
 def believe_trusted_proxies(
     get_response: Callable[[HttpRequest], HttpResponse],
 ) -> Callable[[HttpRequest], HttpResponse]:
-    """Leave of X-Forwarded-Proto what the outermost trusted proxy said.
+    """Keep only the value of X-Forwarded-Proto that the outermost trusted proxy set.
 
     Django reads the first of several values, which a client may have sent.
     """

@@ -107,7 +107,8 @@ def self_identifies(text: str, *, names: Iterable[str] = ()) -> bool:
 
 
 def masked(messages: Sequence[Message], *, names: Iterable[str] = ()) -> list[Message]:
-    """Return messages without the names that `mask_names` replaces, also in what tools returned."""
+    """Return messages with the names that `mask_names` replaces masked, in the output of tools
+    too."""
     names = tuple(names)
     made = []
     for message in messages:

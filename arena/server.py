@@ -79,7 +79,7 @@ def serve(sockets: list[int]) -> None:
 
 
 class Beat(Scheduler):
-    """Celery's schedule in memory; `ticked_at` says when it last looked what is due."""
+    """Celery's schedule in memory; `ticked_at`: when it last checked what is due."""
 
     ticked_at = monotonic()
 
@@ -94,7 +94,7 @@ def beat() -> None:
 
 
 def watch() -> None:
-    """End this process, which is then started again, if beat or worker stands still."""
+    """End this process, to be restarted, if beat or the worker has stalled."""
     while True:
         time.sleep(SILENCE / 10)
         drained_at = broker.drained_at if broker.is_ours() else monotonic()

@@ -1,11 +1,11 @@
-"""Signals to the apps above, sent after the commit unless said otherwise.
+"""Signals to the apps above, sent after the commit unless stated otherwise.
 
 `votes_changed(arena_id, reason)`: votes were cast ("vote"), voided ("void") or revealed by an
 import ("import"), or trust in a judge or jury has changed ("trust").
 `arena_created(arena_id)`: an arena was created.
 `answers_changed(arena_id)`: answers were added, so statistics about them may be outdated.
 `run_cancelled(run_id, now)`: sent within the transaction that cancels a run, before its row is
-locked: what waits in the run is closed with it.
+locked: whatever waits in the run is closed with it.
 """
 
 from functools import partial

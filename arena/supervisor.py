@@ -3,7 +3,7 @@
     python arena/supervisor.py          serves pages, as the container does
     python arena/supervisor.py check    exit status 0 if pages are served: the container's check
 
-`manage.py up` turns into this program, too, with one process that does everything. It imports
+`manage.py up` also turns into this program, with one process that does everything. It imports
 nothing from Ringside, so that it takes little memory and starts at once.
 
 A child ends when its parent does, however the parent ended: the parent holds the writing end of a
@@ -82,7 +82,7 @@ ANSWER_WITHIN, ASK_EVERY = 10.0, 5.0
 class Child:
     """A process `python -m arena.server <role>` in its own group.
 
-    Besides the site's socket, which children share, it answers at a port of its own.
+    It answers on the site's socket, which children share, and on a port of its own.
     """
 
     def __init__(self, name: str, role: str, *, shared: Sequence[int]) -> None:

@@ -1,6 +1,6 @@
 """Celery tasks of the arena: each takes only ids and calls a service.
 
-The database records what there is to do, so a task that runs twice or in vain does no harm, and
+The database records what there is to do, so a task that runs twice or for nothing does no harm, and
 sweeps find whatever was lost while the broker was unavailable.
 """
 
@@ -34,7 +34,7 @@ def disclose_candidates() -> None:
 
 @shared_task
 def bring_back_times() -> None:
-    """Put right what a clock that was ahead for a while has written."""
+    """Correct times written while the clock was ahead."""
     retention.bring_back_times(now=timezone.now())
 
 
@@ -43,7 +43,7 @@ is_clock_even = retention.make_clock_check()
 
 @shared_task
 def delete_old_rows() -> None:
-    """Delete rows and files that are kept for a while only, unless the clock was just set."""
+    """Delete rows and files that are kept for a limited time, unless the clock was just set."""
     if is_clock_even():
         retention.delete_old_rows(now=timezone.now())
         retention.delete_old_uploads(now=timezone.now())
@@ -62,7 +62,7 @@ def make_calls(endpoint: str) -> None:
 
 @shared_task
 def sweep_calls() -> None:
-    """Recover or give up abandoned calls and orders, and wake workers for what is due."""
+    """Recover or give up abandoned calls and orders, and wake workers for calls that are due."""
     if scheduling.is_idle():
         return
     now = timezone.now()

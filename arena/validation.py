@@ -171,7 +171,7 @@ def clean_paragraphs(
 
 
 def clean_tags(value: Any) -> str:
-    """Return a list of short names, one per line, without empty lines and doubles."""
+    """Return a list of short names, one per line, without empty lines and duplicates."""
     lines = [line.strip() for line in clean_paragraphs(value).splitlines()]
     tags = list(dict.fromkeys(clean_name(line, limit=TAG_LIMIT) for line in lines if line))
     if len(tags) > MAX_TAGS:
@@ -214,7 +214,7 @@ def clean_outcome(value: Any) -> str:
     """Return an outcome, given in any case and with surrounding spaces."""
     outcome = value.strip().lower() if isinstance(value, str) else value
     if outcome not in OUTCOMES:
-        raise InputError(f"is {quoted(value)}, which is none of {', '.join(OUTCOMES)}")
+        raise InputError(f"is {quoted(value)}, which is not one of {', '.join(OUTCOMES)}")
     return str(outcome)
 
 
@@ -261,7 +261,9 @@ def clean_variables(value: Any) -> dict[str, str]:
         raise InputError(f"is {json_type(value)}, not an object of names and texts")
     given = {name: text for name, text in value.items() if text is not None}
     if len(given) > MOST_VARIABLES:
-        raise InputError(f"has {len(given):,} variables; a prompt has {MOST_VARIABLES} at most", "")
+        raise InputError(
+            f"has {len(given):,} variables; a prompt can have at most {MOST_VARIABLES}", ""
+        )
     for name, text in given.items():
         if not is_variable(name):
             raise InputError(

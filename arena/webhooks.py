@@ -533,7 +533,7 @@ def _check_status(status: int) -> SentWebhook:
             retryable=False,
         )
     if status == GONE:
-        raise ReceiverGoneError(f"{answer}: it wants no more webhooks.")
+        raise ReceiverGoneError(f"{answer}: it no longer wants webhooks.")
     # Receivers that are being deployed answer 401 or 404 for a while, so these are retried.
     raise DeliveryError(f"{answer}.")
 

@@ -95,7 +95,7 @@ class Supply:
 
 @dataclass(frozen=True)
 class Needed:
-    """The votes that a conclusive result still takes if the difference stays the same.
+    """The votes still needed for a conclusive result if the difference stays the same.
 
     `price` is None before the first judge run, `supply` where judges cannot be asked.
     """
@@ -249,7 +249,7 @@ class DecisionCandidates:
 
     @property
     def others(self) -> list[NamedCandidate]:
-        """The team's candidates but for the baseline: active ones first, the newest first."""
+        """The team's candidates except the baseline: active ones first, then the newest first."""
         others = [entry for entry in self.own if self.baseline and entry.pk != self.baseline.pk]
         return sorted(others, key=lambda entry: (entry.is_retired, -entry.pk))
 
@@ -439,7 +439,7 @@ def choose_next_step(
     """The one thing to do next; None where nothing is left to do."""
     slug, focus, difference = context["arena"].slug, context["focus"], context["difference"]
     if difference.is_decided and difference.lead is Lead.BEHIND:
-        return NextStep("Read what it lost", "#lost")
+        return NextStep("View lost votes", "#lost")
     if focus.is_retired or context["baseline"].is_retired:
         return None
     if difference.is_decided:
@@ -551,7 +551,7 @@ def _find_last_decision(
 
 
 def _lost_votes(focus: NamedCandidate, baseline: NamedCandidate, query: DecisionQuery) -> LostVotes:
-    """One query: one vote more than a page shows whether there is another page."""
+    """One query: an extra vote shows whether there is another page."""
     raters = query.raters or Raters.PEOPLE.value
     voters = Raters.PEOPLE.value if raters == Counted.COMBINED else raters
     filters = record.VoteFilters(voters, "lost", baseline.pk, query.category)

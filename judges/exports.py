@@ -1,7 +1,7 @@
 """Judgements as training data for judge models: in the Prometheus format, and as preferences.
 
 Both follow Kim et al. 2024 (Prometheus 2): the feedback comes first, then `[RESULT]` and a letter
-or a score from 1 to 5. Verdicts that the format does not know (ties, other scales, checklists)
+or a score from 1 to 5. Verdicts that the format does not support (ties, other scales, checklists)
 are left out, and so are pairwise verdicts that changed with the order of the answers.
 """
 
@@ -60,8 +60,8 @@ States = Judgement.State
 
 @dataclass(frozen=True)
 class _Reading:
-    """A judge's reply on answers in the order shown; `people` is the letter of those whom more
-    people prefer, None where they are level or nobody voted."""
+    """A judge's reply on answers in the order shown; `people` is the letter of the answer that more
+    people prefer, None if they are level or nobody voted."""
 
     judge: Judge
     call: Call
@@ -74,7 +74,7 @@ class _Reading:
 
     @property
     def verdict(self) -> str | None:
-        """What the Prometheus format calls the verdict; None for one that it does not know."""
+        """The verdict in the Prometheus format; None for one that it does not support."""
         verdict = self.call.verdict or {}
         if self.judge.protocol == Judge.Protocol.PAIRWISE:
             letter = OUTCOMES.get(verdict.get("outcome", ""))
@@ -210,8 +210,8 @@ def _rendered(reading: _Reading) -> tuple[JudgeSpec, list[dict[str, str]]] | Non
 
 
 def training_examples(arena: Arena, actor: Actor) -> Iterator[Row]:
-    """Yield judgements as examples for supervised fine-tuning. `people` says whom more people
-    prefer, so that verdicts with which people disagree can be left out."""
+    """Yield judgements as examples for supervised fine-tuning. `people` says which answer more
+    people prefer, so that verdicts with which people disagree can be left out."""
     for readings in _readings(arena, actor):
         for reading in readings:
             rendered = _rendered(reading)

@@ -121,8 +121,9 @@ class OrderForm(forms.Form):
     samples = forms.IntegerField(
         required=False,
         label="Samples per verdict",
-        help_text="Ask each judge so often, for one vote: scores are averaged, else more than half"
-        " must agree. Costs as many times more.",
+        help_text="How often to ask each judge for one vote: scores are averaged, otherwise more "
+        "than half"
+        " must agree. The cost rises in proportion.",
         min_value=1,
         max_value=MOST_READINGS,
     )
@@ -140,7 +141,7 @@ class OrderForm(forms.Form):
     weigh = forms.BooleanField(
         required=False,
         label="Weigh the members of a jury by their accuracy here",
-        help_text="Possible where they were measured together and weighing gains something: see "
+        help_text="Possible if they were measured together and weighting improves the result: see "
         "the arena’s judge runs.",
     )
     like_run = forms.IntegerField(
@@ -218,9 +219,9 @@ class OrderForm(forms.Form):
         return OrderOptions(*(self.cleaned_data[name] for name in fields))
 
     def fingerprint(self) -> str:
-        """Identify what was filled in, so that an order is known to be the one that was quoted.
+        """A digest of the input, to make sure that the order is the one that was quoted.
 
-        The cap is left out: no figure of a quote depends on it, so it may be corrected below one.
+        The cap is left out: no figure of a quote depends on it, so it may still be changed.
         """
         values = {}
         for name in sorted(self.fields.keys() - {"cap"}):
@@ -231,7 +232,7 @@ class OrderForm(forms.Form):
 
 def judges_that_can_vote(arena: Arena, actor: Actor) -> QuerySet[Judge]:
     """Registered judges whose endpoint is configured and whose open epoch is not blocked: those
-    that are listed for `actor`, and those that were asked in the arena."""
+    that are listed for `actor`, and those used in the arena."""
     visible = Judge.objects.listed_for(actor) | Judge.objects.asked_in(arena)
     judges = visible.exclude(protocol=Judge.Protocol.JURY).filter(
         endpoint__in=settings.MODEL_ENDPOINTS,

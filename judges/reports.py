@@ -365,7 +365,7 @@ class JudgeStanding:
 
     @property
     def is_under_earlier_rule(self) -> bool:
-        """Whether it is trusted by a rule that does not hold any more."""
+        """Whether it is trusted by a rule that no longer applies."""
         trust = self.calibration.report["trust"] if self.calibration else {}
         return self.is_trusted and trust.get("rule", 1) < RULE
 
@@ -373,7 +373,7 @@ class JudgeStanding:
     def agreement(self) -> Estimate | None:
         """Agreement on all items, or Pearson's correlation for a judge of scores.
 
-        Older reports have the agreement on the pairs that were decided alone.
+        Older reports have only the agreement on decided pairs.
         """
         if self.calibration is None:
             return None
@@ -391,7 +391,7 @@ class JudgeStanding:
 
     @property
     def lift(self) -> Estimate | None:
-        """How far that is above what length alone reaches."""
+        """How much that exceeds the rule that the longer answer wins."""
         if self.calibration is None:
             return None
         report = self.calibration.report
@@ -462,7 +462,7 @@ def list_standings(actor: Actor = ANONYMOUS) -> list[JudgeStanding]:
     """Return the judges' leaderboard in six queries: trusted ones first, by the lower bound of
     their agreement, then by name. Juries are not measured themselves, so they are not on it.
 
-    Nothing on it comes from an arena that is not listed for `actor`.
+    It includes nothing from arenas that are not listed for `actor`.
     """
 
     def place(standing: JudgeStanding) -> tuple[bool, float, str]:
@@ -476,8 +476,8 @@ def list_standings(actor: Actor = ANONYMOUS) -> list[JudgeStanding]:
 
 
 def report_on_judge(judge: Judge, actor: Actor = ANONYMOUS) -> FullJudgeReport:
-    """Return all of a judge's calibrations, epochs and drift checks, newest first; of the arenas
-    those alone that are listed for `actor`."""
+    """Return all of a judge's calibrations, epochs and drift checks, newest first; only from arenas
+    that are listed for `actor`."""
     epochs = judge.epochs.select_related("rater", "judge").order_by("-number")
     calibrations = list(
         Calibration.objects.listed_for(actor)

@@ -53,8 +53,8 @@ def headline(
     """Say in one or two sentences whether the candidate is better than the baseline.
 
     The votes are people's, on all prompts, unless the sentence says otherwise. `people_alone`: a
-    combined board for which no judge is trusted. `retired`: the name of whichever of the two is,
-    so that no more votes will come.
+    combined board for which no judge is trusted. `retired`: the name of the archived one of the
+    two, if any, so that no more votes will come.
     """
     missing = NO_MORE_VOTES.format(name=retired) if retired else _missing(difference)
     opening, rest = _result(candidate, baseline, difference, missing)
@@ -91,7 +91,7 @@ def _result(
 
 
 def why(candidate: str, baseline: str, difference: CandidateDifference) -> str:
-    """Why the two cannot be compared, with the name of the one that is the cause."""
+    """Why the two cannot be compared, naming the one at fault."""
     names = {UnscoredSide.CANDIDATE: candidate, UnscoredSide.BASELINE: baseline}
     name = names.get(difference.blamed, "")
     if name and difference.reason.startswith("It "):
@@ -157,7 +157,7 @@ def percents(difference: CandidateDifference) -> str:
 
 
 def _percents(difference: CandidateDifference) -> list[str]:
-    """With as many digits as it takes for no number but 50 % to be written as 50 %."""
+    """With enough digits that only 50 % itself is written as 50 %."""
     numbers = [
         value
         for value in (difference.wins, difference.wins_low, difference.wins_high)

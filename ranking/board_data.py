@@ -315,7 +315,7 @@ class BoardLinks:
 def page_links(
     slug: str, query: BoardQuery, snapshots: Iterable[Snapshot], here: str
 ) -> list[Link]:
-    """Links to the pages about the same votes; people beside judges only if two boards have votes,
+    """Links to the pages about the same votes; “side by side” only if two boards have votes,
     categories only if there are two."""
     query, snapshots = replace(query, sort="rank"), list(snapshots)
     voted = {s.board.category for s in snapshots if s.n_votes and s.board.category}
@@ -385,7 +385,7 @@ class BoardView(BoardLinks):
 
     @property
     def has_costs(self) -> bool:
-        """Whether any answer cost something; if all are free, there are no wins per dollar."""
+        """Whether any answer has a cost; if all are free, there are no wins per dollar."""
         return any(row.value.wins_per_dollar is not None for row in self.rows)
 
     @property

@@ -24,9 +24,9 @@ CHECKS = 20
 def replay(board: DifferenceBoard, candidate: int, baseline: int) -> Iterator[DifferenceBoard]:
     """Yield the board as it was after each of at most CHECKS parts of the votes between the two.
 
-    The last one is `board` itself. A combined board has that one only: which judges were trusted
-    when is not stored. Memory holds one count per prompt and pair, and per rater and pair, however
-    many votes there are.
+    The last one is `board` itself. A combined board yields only that one, because it is not stored
+    which judges were trusted when. Memory holds one count per prompt and pair, and per rater and
+    pair, however many votes there are.
     """
     if board.raters != Counted.COMBINED:
         yield from _earlier(board.snapshot, candidate, baseline)

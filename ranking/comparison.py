@@ -332,7 +332,7 @@ class DifferenceBoard:
         return float(self.pairs.observed.share[places])
 
     def votes_to_separate(self, candidate: int, baseline: int) -> str:
-        """How many more votes between the two would give one a clear lead, as in "Lead over next".
+        """How many more votes between the two would give a clear lead, as in "Lead over next".
 
         "about 120 more votes"; '' for a clear lead, or without a forecast.
         """
@@ -477,8 +477,8 @@ class DifferenceBoard:
     ) -> CandidateDifference:
         """The result with the intervals of the confidence sequence.
 
-        They hold 0, and a share of a half, unless the lead is decided. Without groups enough to
-        decide anything they are without bounds.
+        They contain 0, and a share of one half, unless the lead is decided. With too few groups to
+        decide anything they have no bounds.
         """
         if test.clusters_to_go:
             return replace(result, low=None, high=None, wins_low=0.0, wins_high=1.0)

@@ -1,8 +1,8 @@
 """A copy of a leaderboard as one HTML file: it opens without a network and checks its own scores.
 
 The file has the votes, by pseudonym and without texts, the scores as published, the head of the
-signed log, and a script that fits the Bradley-Terry scores again. It loads nothing, and its policy
-allows no other script.
+signed log, and a script that fits the Bradley-Terry scores again. It loads nothing else, and its
+policy allows no other script.
 """
 
 import base64

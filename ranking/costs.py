@@ -1,7 +1,7 @@
 """Cost and speed of candidates' answers, and wins per dollar and per second.
 
-More expensive candidates often answer better, so neither score nor price alone says which one to
-use. A score is converted to the share of prompts on which the candidate is expected to beat the
+More expensive candidates often answer better, so neither the score nor the price alone says which
+to use. A score is converted to the share of prompts on which the candidate is expected to beat the
 board's average candidate, and this share to wins per dollar and per second of waiting.
 """
 

@@ -194,7 +194,7 @@ def battles(arena: Arena, actor: Actor) -> Iterator[Row]:
 class NetworkNumbers:
     """Numbers of networks in the order in which they appear in one export.
 
-    A number says nothing outside of that export.
+    A number has no meaning outside that export.
     """
 
     def __init__(self) -> None:
@@ -225,7 +225,7 @@ def capped_raters(arena: Arena) -> frozenset[int]:
 
 
 def styles_of(vote: Vote, reader: FieldVisibility) -> dict[str, int | None]:
-    """How both answers are written; null where it is not known, or would tell who wrote which."""
+    """The style of both answers; null if it is unknown, or would reveal who wrote which."""
     comparison = vote.comparison
     named = reader.reads_authors(comparison.prompt, vote.rater)
     styles: dict[str, int | None] = {}
@@ -306,7 +306,7 @@ def assistant(text: str) -> Chat:
 
 
 def _plain(messages: Sequence[Mapping[str, Any]] | None) -> Chat:
-    """Messages with role and content alone, which every format has."""
+    """Messages with only role and content, which every format has."""
     return [{name: message[name] for name in ("role", "content")} for message in messages or ()]
 
 
@@ -419,7 +419,7 @@ ROWS_IN_GROUP, TEXTS_IN_GROUP = 20_000, 1_000  # of a Parquet file: a group is h
 
 
 class _Chunks(io.RawIOBase):
-    """Keeps what is written until it is taken."""
+    """Keeps what is written to it until it is taken out."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -445,8 +445,8 @@ def as_jsonl(rows: Iterable[Row], columns: Columns | None = None) -> Iterator[by
 
 
 def as_csv(rows: Iterable[Row], columns: Columns = COLUMNS) -> Iterator[bytes]:
-    """Yield rows as CSV with a header line: messages as JSON, and no text that a spreadsheet
-    runs."""
+    """Yield rows as CSV with a header line: messages as JSON, and no text that a spreadsheet would
+    run as a formula."""
     yield _csv_lines([columns])
     for batch in batches(rows, LINES_AT_ONCE):
         yield _csv_lines(escape_cells(_cell(row[name]) for name in columns) for row in batch)

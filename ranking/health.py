@@ -59,7 +59,7 @@ def record_sweep(queue: str) -> None:
 
 @dataclass
 class Health:
-    """Facts for programs, and one sentence for each that needs an operator."""
+    """Facts for programs, and one sentence for each problem that needs an operator."""
 
     findings: list[str] = field(default_factory=list)
     seconds_since_sweep: dict[str, float | None] = field(default_factory=dict)
@@ -149,7 +149,8 @@ def stale_arenas(now: datetime) -> list[tuple[str, datetime]]:
 
 
 def _stale_since(row: Any, now: datetime) -> datetime:
-    """The earliest cause known; a mark made during a refresh is as old as that one's end."""
+    """The earliest known cause; a mark made during a refresh counts from the end of that
+    refresh."""
     marked = row.recheck_at if row.recheck_at and row.recheck_at <= now else None
     causes = [moment for moment in (row.vote_at, row.void_at, marked) if moment]
     since: datetime = min(causes, default=row.finished_at or row.opened_at)
@@ -169,7 +170,7 @@ def _check_boards(health: Health, now: datetime) -> None:
 
 
 def _longest_legal() -> Iterable[tuple[str, QuerySet[Any], tuple[str, ...], timedelta]]:
-    """What it is, its rows, their times, and how far these may lie ahead of now."""
+    """A kind of rows, its name, the rows, their times, and how far ahead of now these may be."""
     leases = [lease_of(endpoint) for endpoint in settings.MODEL_ENDPOINTS.values()]
     of_calls = max(LONGEST_PAUSE, *leases)
     calls = Call.objects.filter(state__in=Call.GOING_ON)
@@ -185,7 +186,7 @@ def _longest_legal() -> Iterable[tuple[str, QuerySet[Any], tuple[str, ...], time
 
 
 def _check_times(health: Health, now: datetime) -> None:
-    """Find times that only a wrong clock can have written: what waits for them waits too long."""
+    """Find times that only a wrong clock can have written, so that rows wait too long."""
     for what, rows, names, longest in _longest_legal():
         for name in names:
             is_number = isinstance(rows.model._meta.get_field(name), FloatField)
@@ -269,7 +270,9 @@ def setup_steps(now: datetime) -> list[SetupStep]:
         SetupStep(
             "Backup",
             bool(backup and now - backup <= BACKUP_LATE_AFTER),
-            f"The last one is of {backup:%Y-%m-%d %H:%M}." if backup else "None was made here yet.",
+            f"The last one is from  {backup:%Y-%m-%d %H:%M}."
+            if backup
+            else "None was made here yet.",
             "manage.py backup /backups/monday, then restore --check, then schedule it.",
         ),
     ]
@@ -279,7 +282,7 @@ def setup_steps(now: datetime) -> list[SetupStep]:
 
 
 class DatabaseCollector(Collector):
-    """What the database says at `now`, in seven queries."""
+    """The metrics in the database at `now`, in seven queries."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now
@@ -351,7 +354,7 @@ class DatabaseCollector(Collector):
 
 
 def registry(now: datetime) -> CollectorRegistry:
-    """Return a registry of these metrics alone, made for one reading."""
+    """Return a registry of only these metrics, made for one reading."""
     metrics = CollectorRegistry()
     metrics.register(DatabaseCollector(now))
     return metrics

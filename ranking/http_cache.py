@@ -195,7 +195,7 @@ def send_made(
     content_type: str,
     make: Callable[[Any], str],
 ) -> HttpResponseBase:
-    """`send_stored` for an arena that `find_arena` has found for this reader."""
+    """`send_stored` for an arena that `find_arena` found for this reader."""
     page = find_for_members(arena=arena, key=key) if arena.is_private else None
     return send(request, page or _make(arena, key, make), content_type, private=arena.is_private)
 

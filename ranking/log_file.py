@@ -1,7 +1,7 @@
 """The log of votes as a file, which proves its own leaderboards without a database.
 
-A file is JSON Lines: what it is about, candidates, prompts, raters, the published leaderboards, and
-the links of the log, each followed by its rows. Leaderboards are fitted again by the very code that
+A file is JSON Lines: a header, candidates, prompts, raters, the published leaderboards, and the
+links of the log, each followed by its rows. Leaderboards are fitted again by the same code that
 published them.
 """
 
@@ -58,7 +58,7 @@ class LogFileError(ValueError):
 
 
 def write_lines(arena: Arena) -> Iterator[Line]:
-    """Yield the lines of the arena's file; nothing in them is a text or names a person."""
+    """Yield the lines of the arena's file; they contain no texts and no names of people."""
     raters, groups = _raters(arena)
     boards = list(_published(arena, groups))
     newest = LogLink.objects.filter(arena=arena).order_by("-number").values_list("number").first()
@@ -230,7 +230,7 @@ def _hex(number: int) -> str:
 
 @dataclass
 class LogFile:
-    """What a file says. `events` are the rows of all links: columns of votes, and `link`."""
+    """The content of a file. `events` are the rows of all links: columns of votes, and `link`."""
 
     arena: Mapping[str, Any]
     key: str
@@ -345,7 +345,7 @@ def _number(text: str) -> int:
 
 @dataclass(frozen=True)
 class CheckedBoard:
-    """A published leaderboard, and how far it is from the one that its votes give."""
+    """A published leaderboard, and how much it differs from the one computed from its votes."""
 
     line: Line
     standings: list[Line]
@@ -452,7 +452,7 @@ def check_board(file: LogFile, line: Line) -> CheckedBoard:
 
 
 def _capped(evidence: BoardEvidence, by_rater: VoteCounts, line: Line) -> BoardEvidence:
-    """The evidence with the raters that weigh less; older intervals bring their own weights."""
+    """The evidence with the raters that weigh less; older intervals have their own weights."""
     if line["intervals_are_current"]:
         return evidence.capping(by_rater)
     weights = {int(group): weight for group, weight in line["capped"]}

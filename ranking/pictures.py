@@ -89,7 +89,7 @@ def draw_board(board: PublishedBoard) -> str:
 
 
 def draw_candidate(board: PublishedBoard, candidate: Candidate, says: str) -> str:
-    """The SVG of a candidate among those ranked next to it; `says`: what is known of it."""
+    """The SVG of a candidate among those ranked next to it; `says`: what is known about it."""
     ranked = _ranked(board)
     ids = [row.candidate_id for row in ranked]
     at = ids.index(candidate.pk) if candidate.pk in ids else 0
@@ -103,7 +103,7 @@ def draw_candidate(board: PublishedBoard, candidate: Candidate, says: str) -> st
 
 
 def render_png(svg: str) -> bytes:
-    """Render a picture of WIDTH x HEIGHT; nothing but the SVG and the two fonts is read."""
+    """Render a picture of WIDTH x HEIGHT; only the SVG and the two fonts are read."""
     return svg_to_bytes(
         svg_string=svg,
         skip_system_fonts=True,
@@ -194,7 +194,7 @@ def wrap(text: str, width: float, size: float, *, lines: int) -> Iterator[str]:
 
 
 def measure(text: str, size: float, *, bold: bool = False) -> float:
-    """About how wide a text is, in px, rather too wide."""
+    """The approximate width of a text in px, rather too large than too small."""
     return size * (1.06 if bold else 1.0) * sum(map(_character_width, text))
 
 

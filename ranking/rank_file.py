@@ -108,7 +108,7 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     """
     if len(votes.names) > MOST_CANDIDATES:
         raise BadFileError(
-            f"{len(votes.names):,} candidates are too many: intervals and ranks of at most"
+            f"{len(votes.names):,} candidates are too many: intervals and ranks for at most"
             f" {MOST_CANDIDATES:,} can be computed."
         )
     groups = _dependence(votes, settings.cluster)

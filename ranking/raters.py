@@ -1,5 +1,5 @@
-"""What a rater's own votes say (agreement with others, pairs they helped to settle, a ranking), and
-how two groups of raters order the same candidates.
+"""A rater's own results (agreement with others, pairs they helped to settle, a ranking), and how
+two groups of raters order the same candidates.
 """
 
 from collections import Counter
@@ -32,7 +32,8 @@ ELO_PER_THETA = 400 / np.log(10)
 
 @dataclass(frozen=True)
 class OwnPlace:
-    """A candidate in a rater's own ranking, and in everybody's; None if it has no rank there."""
+    """A candidate's rank in a rater's own ranking, and in everybody's; None if it has none
+    there."""
 
     candidate: str
     rank: int

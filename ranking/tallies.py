@@ -294,7 +294,7 @@ class CappedRaters:
     def read(
         cls, by_rater: VoteCounts, weights: Mapping[int, float], share: float
     ) -> "CappedRaters":
-        """Those with these weights; `by_rater` may hold others too."""
+        """The raters with these weights; `by_rater` may contain others too."""
         chosen = np.isin(by_rater.key("rater"), list(weights))
         return cls(by_rater.where(chosen), weights, share)
 
@@ -355,8 +355,8 @@ def dependence(
 ) -> Dependence:
     """The dependence of votes counted by prompt and, where raters are a sample, by rater too.
 
-    Nothing counts the votes of one rater on one prompt. So the votes of capped raters are taken to
-    be spread over the prompts as all votes on the same pair with the same outcome are.
+    There are no counts of the votes of one rater on one prompt. So the votes of capped raters are
+    assumed to be spread over the prompts like all votes on the same pair with the same outcome.
     """
     counts = counts.where((counts.votes if both_bad_is_tie else counts.decided) > 0)
 

@@ -37,7 +37,7 @@ def add_elo_intervals(board_id: int) -> None:
 
 @shared_task
 def sweep_boards() -> None:
-    """Queue what was missed: arenas behind their votes, and snapshots without Elo intervals."""
+    """Queue what was missed: arenas with uncounted votes, and snapshots without Elo intervals."""
     now = timezone.now()
     leases.open_missing()
     for arena_id in ArenaRefresh.objects.due(now):
@@ -48,7 +48,7 @@ def sweep_boards() -> None:
 
 @shared_task
 def examine_votes() -> None:
-    """Hold votes that look rigged, in the arenas where people voted a moment ago."""
+    """Hold votes that look rigged, in the arenas where people have just voted."""
     now = timezone.now()
     for arena_id in anomalies.arenas_to_examine(now=now):
         anomalies.examine(arena_id=arena_id, now=now)

@@ -1,6 +1,6 @@
 """The log of an arena's votes as bytes: rows, digests, links and signatures. Knows no database.
 
-A link says what happened to a batch of votes: they were counted, or are no longer. Its digest
+A link says what happened to a batch of votes: they were counted, or no longer count. Its digest
 covers the digest of the link before and that of its own rows, so nothing in a log can be changed
 without changing the last digest, its head. Heads are signed with Ed25519 (RFC 8032).
 """
@@ -82,7 +82,8 @@ def digest_of(content: bytes) -> str:
 
 
 def preference_bits(preference: NDArray[np.float64]) -> Ints:
-    """(N,) soft verdicts as the numbers with the same bits; NaN, for none, always has the same."""
+    """(N,) soft verdicts as integers with the same bits; NaN, for none, always has the same
+    bits."""
     bits = preference.astype("<f8").view("<i8").astype(np.int64)
     return np.where(np.isnan(preference), NO_PREFERENCE, bits)
 
@@ -143,7 +144,7 @@ class ChainLink:
         return replace(self, digest=digest, key=signer.public, signature=signer.sign(digest))
 
     def head(self) -> dict[str, Any]:
-        """What is published of the newest link."""
+        """The published part of the newest link."""
         return {
             "number": self.number,
             "digest": self.digest,
@@ -176,8 +177,8 @@ def is_signed(digest: str, key: str, signature: str) -> bool:
 def check_links(arena_id: int, links: Iterable[ChainLink], key: str) -> list[str]:
     """Return a sentence for each fault in the links of an arena.
 
-    The site's public `key` must have signed each link. A fault that was found and accepted by a
-    later repair, which the site signed, is none.
+    The site's public `key` must have signed each link. A fault that a later repair, signed by the
+    site, found and accepted does not count.
     """
     previous, expected = GENESIS, 1
     faults: list[tuple[int, str]] = []

@@ -146,7 +146,7 @@ def read_votes_with(
     limit: int,
     trusted: frozenset[int] = frozenset(),
 ) -> tuple[Votes, list[tuple[Any, ...]]]:
-    """Read votes as `read_votes`, and columns of their rows under other names."""
+    """Like `read_votes`, with further columns of the rows."""
     names = (*COLUMNS, *others)
     rows = list(votes.values_list(*names)[:limit])
     columns = list(zip(*rows, strict=True)) or [()] * len(names)

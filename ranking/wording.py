@@ -29,7 +29,7 @@ CLUSTER_SENTENCES = {
     "rater": "Votes by the same rater are treated as dependent.",
     "vote": "Each vote is treated as independent.",
 }
-JUDGES_ALONE = "The results are about these judges: others may judge differently."
+JUDGES_ALONE = "These results apply to these judges only; others may judge differently."
 # Why candidates are unranked, by status; those nearest the top first.
 GROUPS = {
     "above": (
@@ -96,7 +96,7 @@ def cluster_sentence(settings: Mapping[str, Any], raters: str) -> str:
 
 
 def capped(settings: Mapping[str, Any]) -> str:
-    """Which raters and networks weigh less than their votes; '' if none does."""
+    """Which raters and networks weigh less per vote; '' if none does."""
     note = capped_note(settings.get("capped_raters", 0), settings.get("capped_at", 1.0))
     n_networks = settings.get("capped_networks", 0)
     if not n_networks:
@@ -140,7 +140,7 @@ def collecting(snapshot: Snapshot | None, names: Mapping[int, str]) -> Collectin
 def description(
     question: str, snapshot: Snapshot | None, verdict: "Collecting | LeadSummary | None"
 ) -> str:
-    """What a search engine or a chat says about a leaderboard, in a few sentences."""
+    """What search engines and chats show for a leaderboard."""
     parts = [question]
     if verdict:
         parts += [verdict.headline, verdict.says]
@@ -288,7 +288,7 @@ class GroupPlace:
 
 
 def rankings(findings: Findings, unranked: Iterable[BoardStanding]) -> list[list[GroupPlace]]:
-    """The rankings of groups that are not connected to the rest, of those still without a rank."""
+    """The rankings of groups not connected to the rest, for candidates without a rank."""
     rows = {row.standing.candidate_id: row for row in unranked}
     found = [
         [
@@ -408,7 +408,7 @@ def counted(findings: Findings) -> str:
 
 
 def _is_trusted(stored: Mapping[str, Any]) -> bool:
-    """Whether trusted raters count; snapshots from before trust existed counted every judge."""
+    """Whether only trusted raters count; older snapshots counted every judge."""
     return bool(stored.get("trusted", True))
 
 

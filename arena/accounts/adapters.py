@@ -102,7 +102,7 @@ def _counters(action: str, limit: Limit, address: str, name: str) -> Iterator[tu
 
 
 def _account_key(name: str) -> str:
-    """Return the same key for all names of an account, and a digest for an unknown name.
+    """Return one key for all names of an account, and a digest for an unknown name.
 
     So unknown names are counted too, without storing addresses in the table of limits.
     """

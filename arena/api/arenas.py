@@ -118,13 +118,13 @@ class ArenaChanges(PatchSerializer):
         min_value=1,
         max_value=100,
         required=False,
-        help_text="The largest share of human votes, in percent, that one rater’s may weigh; twice"
+        help_text="The most that one rater’s votes can weigh, in percent of all human votes; twice"
         " the average rater’s share is always allowed.",
     )
     self_identifying = serializers.ChoiceField(
         choices=Arena.SelfIdentifying.choices,
         required=False,
-        help_text="What becomes of answers that reveal their author.",
+        help_text="What happens to answers that reveal their author.",
     )
     counts = serializers.ChoiceField(
         choices=Arena.Counts.choices, required=False, help_text="Whose votes count."
@@ -136,7 +136,8 @@ class ArenaChanges(PatchSerializer):
         min_value=1,
         max_value=100,
         required=False,
-        help_text="Percentage of a human leaderboard that one network's anonymous votes may weigh.",
+        help_text="The most that one network's anonymous votes can weigh, in percent of all "
+        "human votes.",
     )
 
 

@@ -449,13 +449,13 @@ class ImportGiven(StrictSerializer):
     content = Text(required=False, max_length=AT_MOST_BYTES)
     content_base64 = Text(required=False, max_length=AT_MOST_BYTES * 4 // 3 + 4)
     preview = serializers.BooleanField(
-        default=True, help_text="Say what the file would bring, and write nothing."
+        default=True, help_text="Return what the file would add, and write nothing."
     )
     format = serializers.ChoiceField(choices=["auto", *FORMATS], default="auto")
     columns = serializers.DictField(
         child=serializers.CharField(allow_blank=True),
         required=False,
-        help_text="The column of a field, where another one than the usual is meant.",
+        help_text="The column to read each field from, if it is not the usual one.",
     )
     skip_bad = serializers.BooleanField(
         default=False, help_text="Import the good rows of a file with bad ones."
@@ -474,7 +474,7 @@ class ImportGiven(StrictSerializer):
 
 
 class ImportedFileShown(serializers.Serializer[Any]):
-    """One file: what it was taken for, the columns of its fields, and its rows by kind."""
+    """One file: its detected format, the columns of its fields, and its rows by kind."""
 
     name = serializers.CharField()
     format = serializers.CharField()
@@ -485,7 +485,7 @@ class ImportedFileShown(serializers.Serializer[Any]):
 
 
 class ImportShown(serializers.Serializer[Any]):
-    """What a file brings, or has brought if `written`; `problems` names the first bad rows."""
+    """What a file would add, or has added if `written`; `problems` lists the first bad rows."""
 
     written = serializers.BooleanField()
     files = ImportedFileShown(many=True)
@@ -506,7 +506,7 @@ class Imports(OfPrompts):
         answer=ImportShown,
         shown=IMPORT_SHOWN,
         description="Files of LMArena, AutoArena, AlpacaEval, MT-Bench, promptfoo, Langfuse, "
-        "LangSmith, OpenAI and others are told by their content. Nothing is written unless "
+        "LangSmith, OpenAI and others are recognised by their content. Nothing is written unless "
         "`preview` is false. Bad rows are a 422, unless they are skipped.",
     )
     def post(self, request: Request, slug: str) -> Answer:

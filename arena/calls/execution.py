@@ -169,9 +169,10 @@ class LeaseLostError(Exception):
 def execute_call(*, call_id: int, handler: CallHandler) -> Call | None:
     """Make one call if it is due, and settle it once it has ended.
 
-    Returns the call as it stands, or None if it was not due, another worker's, or of a kind of run
-    that `handler` does not know. During the request this thread holds neither a transaction nor a
-    connection. A second turn, or a retry without a rejected parameter, follows at once.
+    Returns the call in its new state, or None if it was not due, belonged to another worker, or to
+    a kind of run that `handler` does not know. During the request this thread holds neither a
+    transaction nor a connection. A second turn, or a retry without a rejected parameter, follows at
+    once.
     """
     call = leases.due_call(call_id=call_id, now=timezone.now(), kind=handler.kind)
     try:
@@ -203,7 +204,7 @@ def _make_request(call: Call, handler: CallHandler) -> bool:
 
 
 def _plan_or_stop(call: Call, handler: CallHandler) -> PlannedRequest | None:
-    """Plan the request; where that is impossible, end the call or pause whom it concerns."""
+    """Plan the request; if that is impossible, end the call, or pause the judge or run at fault."""
     try:
         return plan_request(call, handler)
     except NoPriceError as error:
@@ -308,7 +309,7 @@ def _take_reply(
 def _begin_second_turn(
     call: Call, plan: PlannedRequest, reply: Reply, reading: ReplyReading, facts: dict[str, Any]
 ) -> None:
-    """Store the reply that was paid for; each turn has as many tries as a call."""
+    """Store the reply that was paid for; each turn has its own number of attempts."""
     allowed = {"turn": 1, "requests_allowed": call.requests + MAX_REQUESTS}
     _write(call, facts | _at_once(reading.note) | allowed, cost=_cost(plan, reply))
     _settle_usage(call, plan, reply)

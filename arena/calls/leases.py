@@ -5,7 +5,7 @@ ended. Every write after the claim is fenced by `attempts` and state, so a worke
 changes neither the call nor any money.
 
 Several runs may have the same call. The claim decides which one asks, kept by a unique index; the
-others wait for its lease at most, and then copy the reply, or ask themselves.
+others wait no longer than its lease, then copy the reply or make the call themselves.
 """
 
 import secrets
@@ -105,7 +105,7 @@ def due_call(*, call_id: int, now: datetime, kind: str = Run.Kind.JUDGE) -> Call
 
 
 def _learn_from_other_runs(call: Call, now: datetime) -> bool:
-    """Copy what another run's same call was answered; False if it is being asked at this moment."""
+    """Copy the reply to the same call of another run; False while that call is in progress."""
     others = list(_same_call(call).exclude(pk=call.pk).order_by("copied", "pk"))
     for other in others:
         if other.state in Call.ANSWERED:
@@ -141,7 +141,8 @@ def _same_call(call: Call) -> CallQuerySet:
 
 
 def copy_of(answered: Call, now: datetime) -> dict[str, Any]:
-    """The columns of a call that ends with the reply of another run's; money and usage stay."""
+    """The columns of a call that ends with a copied reply; money and usage stay in the other
+    run."""
     copies = {name: getattr(answered, name) for name in WHOLE_REPLY}
     return ended(answered.state, answered.error, now) | copies | {"copied": True}
 
@@ -149,8 +150,8 @@ def copy_of(answered: Call, now: datetime) -> dict[str, Any]:
 def claim(*, call: Call, lease: timedelta, now: datetime, amount: int = 0) -> bool:
     """Claim a waiting call for `lease` and reserve `amount` nano-dollars of its run's cap.
 
-    Returns False if another worker was faster, on this call or on another run's same one. Raises
-    BudgetDeniedError if the cap has no room, and then nothing is claimed.
+    Returns False if another worker was faster, on this call or on the same call of another run.
+    Raises BudgetDeniedError if the cap has no room, and then nothing is claimed.
     """
     values = {
         "state": Call.State.RUNNING,
@@ -177,7 +178,7 @@ def claim(*, call: Call, lease: timedelta, now: datetime, amount: int = 0) -> bo
 def abandon(*, call: Call, now: datetime) -> bool:
     """Free a call whose lease has expired, booking the cost of its request as uncertain.
 
-    The call fails if it has used all its requests. Returns False if somebody else freed it.
+    The call fails if it has used all its requests. Returns False if another process has freed it.
     """
     fields: dict[str, Any] = {"cut_off_requests": call.cut_off_requests + 1}
     if call.requests >= call.requests_allowed:
@@ -262,7 +263,7 @@ def end_dependents(*, call_ids: Sequence[int], now: datetime) -> int:
 
 
 def storable(name: str, value: Any) -> Any:
-    """Fit a server's text into its column: no NUL, no lone surrogate, not too long."""
+    """Make a server's text fit its column: no NUL, no lone surrogate, not too long."""
     if not isinstance(value, str):
         return value
     length = getattr(Call._meta.get_field(name), "max_length", None) or LONGEST_REPLY
@@ -292,7 +293,7 @@ def assign(call: Call, values: Mapping[str, Any]) -> None:
 
 
 def _pause(call: Call, retry_after: float | None) -> timedelta:
-    """The server's Retry-After, else full jitter over a doubling span."""
+    """The server's Retry-After, or exponential backoff with full jitter."""
     if retry_after is not None:
         return min(timedelta(seconds=retry_after), LONGEST_PAUSE)
     return timedelta(seconds=_jitter.uniform(0, min(LONGEST_JITTER, 2.0**call.requests)))

@@ -85,8 +85,9 @@ class Call(models.Model):
 
     Identity: who asks (`requester`: the digest of a judge or of a candidate), about what, in which
     order (`subject`: response ids, or a prompt id), and which `sample`. Each run has calls of its
-    own, at most one of an identity, and they stay in it. Of all runs, only one may ask: the claim
-    makes its call the original, and the others copy the reply (`copied`), which costs nothing.
+    own, at most one of an identity, and they stay in it. Only one of all runs may make the call:
+    the claim makes its call the original, and the others copy the reply (`copied`), which costs
+    nothing.
 
     `attempts` is the fence: a worker that lost its lease finds another number there and writes
     nothing. `due_at` is when a worker may make the call, `enqueue_after` when it is handed out
@@ -203,7 +204,8 @@ class Call(models.Model):
 
 
 class RunRequester(models.Model):
-    """Who asks in a run; paused alone where its model or key fails, while the others go on."""
+    """A judge in a run, or a candidate's model; paused on its own if its model or key fails, while
+    the others continue."""
 
     run = models.ForeignKey("arena.Run", models.CASCADE, related_name="requesters")
     requester = models.CharField(max_length=64)
@@ -226,7 +228,8 @@ class RunRequester(models.Model):
 
 
 class Price(models.Model):
-    """What an operator says a model costs, in nano-dollars per million tokens; 0 is a price."""
+    """The price of a model, set by an operator, in nano-dollars per million tokens; 0 is a
+    price."""
 
     endpoint = models.CharField(max_length=100)
     model = models.CharField(max_length=200)
@@ -250,7 +253,7 @@ class Price(models.Model):
 
 
 class Capability(models.Model):
-    """What a model at an endpoint can do, as probed once; `dropped` is what it refused since.
+    """What a model at an endpoint supports, as probed once; `dropped`: parameters rejected since.
 
     Null means that nobody has tried. `model_returned` is the model name that the server reported.
     """
@@ -279,8 +282,8 @@ class Capability(models.Model):
 class EndpointPace(models.Model):
     """When an endpoint may be asked again, shared by all workers.
 
-    Seconds since 1970 at which all that was asked so far will have been within the limits (the
-    generic cell rate algorithm's theoretical arrival times, of requests and of tokens).
+    The times (seconds since 1970) from which all requests and tokens so far are within the limits:
+    the theoretical arrival times of the generic cell rate algorithm.
     """
 
     endpoint = models.CharField(max_length=100, unique=True)

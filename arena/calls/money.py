@@ -22,7 +22,7 @@ MILLION = 1_000_000
 
 
 def cost(rate: Rate, tokens_in: int, tokens_out: int, cached: int = 0) -> int:
-    """Return what so many tokens cost, rounded up; `cached` of those in came from a cache."""
+    """Return the cost of these tokens, rounded up; `cached` of `tokens_in` came from a cache."""
     millionths = tokens_in * rate.input_per_million + tokens_out * rate.output_per_million
     if rate.cached_per_million is not None:
         saved = rate.input_per_million - rate.cached_per_million
@@ -50,7 +50,7 @@ def output_limit(request: Request) -> int | None:
 def worst_cost(rate: Rate, request: Request) -> int:
     """Return the most that `request` can cost.
 
-    No tokenizer makes more tokens than the text has UTF-8 bytes; what a server adds (roles,
+    No tokenizer produces more tokens than the text has bytes of UTF-8; what a server adds (roles,
     separators) is covered by a fixed number per message and per request. `n` and `best_of` multiply
     the answers.
     """

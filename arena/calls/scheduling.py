@@ -1,13 +1,13 @@
-"""Hands calls out to a worker's threads, and recovers what killed workers left behind.
+"""Hands calls out to a worker's threads, and recovers the calls of killed workers.
 
 A message only names an endpoint, and wakes one thread. The thread makes calls of that endpoint
 until none is due or other endpoints need the thread. While there are more calls and free slots, it
-wakes another one. So a lost message delays calls until the next sweep, and a slow endpoint holds
-its own slots alone.
+wakes another one. So a lost message delays calls only until the next sweep, and a slow endpoint
+holds only its own slots.
 
 A call is handed out to one worker at a time, and only shortly before it is made. An endpoint with a
-limit per minute hands out no more than it can answer in a few seconds; the rest would only be told
-to wait.
+limit per minute hands out no more than it can answer in a few seconds; the rest would only have to
+wait.
 """
 
 import secrets
@@ -146,7 +146,7 @@ def endpoints_with_work(*, now: datetime) -> dict[str, int]:
 def take_calls(*, endpoint: str, at_most: int, now: datetime) -> list[tuple[int, str]]:
     """Take calls due at an endpoint, from its runs in turn; return (id, kind of run) of each.
 
-    Nobody else is given them for 30 s.
+    No other worker gets them for 30 s.
     """
     at_most = max(0, min(at_most, _room_at(endpoint, now)))
     due = _not_taken(now).filter(endpoint=endpoint).order_by("due_at", "pk")
@@ -189,7 +189,8 @@ def calls_under_way(*, run: Run, now: datetime) -> dict[str, int]:
 
 
 def _room_at(name: str, now: datetime) -> int:
-    """How many calls of an endpoint may be taken: those it answers soon, less those taken."""
+    """How many calls of an endpoint may be taken: as many as it can answer soon, minus those
+    already taken."""
     endpoint = settings.MODEL_ENDPOINTS.get(name)
     if endpoint is None or not endpoint.is_paced:
         return AT_MOST

@@ -1,11 +1,11 @@
-"""What is known of model servers: prices, what models support, and limits per minute.
+"""What is known about model servers: prices, what models support, and limits per minute.
 
-Prices are entered by an operator, or written beside the endpoint in the settings. Abilities are
+Prices are set by an operator, or in the endpoint's settings. Abilities are
 probed once, and learned from servers that reject a parameter. One row per endpoint holds the time
 at which all requests so far will be within its limits (the generic cell rate algorithm; ITU-T
 I.371, "virtual scheduling"). One statement decides and counts, so no minute holds more requests
 than the operator allows, however many workers ask at once. Tokens are counted before the answer,
-by the most it can have; the rest is given back.
+by the most it can have; unused tokens are returned.
 """
 
 import json
@@ -57,7 +57,7 @@ class Rate:
 def price_of(endpoint: str, model: str) -> Rate | None:
     """Return what `model` costs at `endpoint`; None if no price is set.
 
-    The operator's entry comes first, then the settings; what is scripted costs nothing.
+    The operator's entry comes first, then the settings; scripted models cost nothing.
     """
     return _prices.get((endpoint, model))
 
@@ -72,9 +72,9 @@ def set_price(
     now: datetime,
     cached_usd: Decimal | None = None,
 ) -> Price:
-    """Enter what a million tokens cost, in dollars; 0 is a price. `cached_usd`: of cached input.
+    """Set the price of a million tokens, in dollars; 0 is a price. `cached_usd`: of cached input.
 
-    Raises ValidationError for what is not an amount, UnknownEndpointError for an unknown endpoint.
+    Raises ValidationError for an invalid amount, UnknownEndpointError for an unknown endpoint.
     """
     endpoint_named(endpoint)
     if not model or len(model) > 200:
@@ -93,7 +93,8 @@ def set_price(
 
 
 def nano_per_million(usd: Decimal) -> int:
-    """Turn dollars per million tokens into nano-dollars; raises ValidationError for nonsense."""
+    """Turn dollars per million tokens into nano-dollars; raises ValidationError for an invalid
+    amount."""
     try:
         amount = Decimal(usd)
     except (InvalidOperation, TypeError, ValueError):
@@ -109,7 +110,7 @@ def nano_per_million(usd: Decimal) -> int:
 
 
 def all_prices() -> list[tuple[str, str, Rate, str]]:
-    """Return (endpoint, model, rate, where it was said) of every price that is known."""
+    """Return (endpoint, model, rate, source) of every known price."""
     known = {
         (endpoint.name, model): (_rate(price), "settings")
         for endpoint in settings.MODEL_ENDPOINTS.values()
@@ -120,7 +121,7 @@ def all_prices() -> list[tuple[str, str, Rate, str]]:
 
 
 def known_models() -> list[tuple[str, str]]:
-    """Return (endpoint, model) of what has a price, and one of each endpoint that is scripted."""
+    """Return (endpoint, model) of every model with a price, and one of each scripted endpoint."""
     scripted = [
         (endpoint.name, SCRIPTED_MODEL)
         for endpoint in settings.MODEL_ENDPOINTS.values()
@@ -173,10 +174,10 @@ GREETING = (Message("user", "Say hello, in one word."),)
 
 @dataclass(frozen=True)
 class Probed:
-    """What was found out. Where `ok` is false, `problem` says why and the abilities say nothing.
+    """What was found out. If `ok` is false, `problem` says why, and the abilities mean nothing.
 
     `limit` is the name under which the server takes the limit of tokens, '' if it takes none.
-    `requests` counts those that were sent; tokens are summed over them, where the server told.
+    `requests` counts those that were sent; tokens are summed over them, if the server reported any.
     """
 
     ok: bool
@@ -195,8 +196,8 @@ class Probed:
 def probe(provider: Provider, model: str) -> Probed:
     """Ask `model` once per ability; raises no ProviderError.
 
-    A request that fails for the moment is sent once again. A server that stays busy, dead or closed
-    to us gives no answer about abilities: not ok.
+    A request that fails temporarily is sent once more. A server that stays busy, is down or denies
+    access says nothing about abilities: not ok.
     """
     trial = _Trial(provider, Request(model, GREETING, {LIMIT: ROOM}))
     try:
@@ -234,7 +235,7 @@ class _Trial:
     so_far: Probed = field(default_factory=lambda: Probed(ok=False))
 
     def greet(self) -> Reply:
-        """Ask for a greeting, again if the server has another name for the limit."""
+        """Ask for a greeting; ask again if the server has another name for the limit."""
         try:
             return self._ask(self.plain)
         except UnsupportedParameterError as error:
@@ -293,7 +294,7 @@ ABILITIES = {
 
 
 def capability_of(endpoint: str, model: str) -> Capability | None:
-    """Return what is known of a model, cached for a few seconds; None if nothing is."""
+    """Return what is known about a model, cached for a few seconds; None if nothing is."""
     return _capabilities.get((endpoint, model))
 
 
@@ -407,7 +408,7 @@ def take_turn(*, endpoint: Endpoint, tokens: int, now: datetime) -> datetime | N
 
 
 def hold(*, endpoint: Endpoint, until: datetime) -> None:
-    """Send nothing to a paced endpoint before `until`, as its server demanded."""
+    """Send nothing to a paced endpoint before `until`, as its server asked."""
     if not endpoint.is_paced:
         return
     at, limits = until.timestamp(), (_requests(endpoint), _tokens(endpoint))

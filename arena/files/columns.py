@@ -1,7 +1,7 @@
 """CSV as columns, for files of millions of rows. Pure.
 
-A block of whole lines is read as columns only where `reader` would surely find the same rows in it.
-Any other block, and every bad row, is left to `reader`.
+A block of whole lines is read as columns only where `reader` is certain to find the same rows in
+it. Any other block, and every bad row, is left to `reader`.
 """
 
 from collections.abc import Iterator, Sequence

@@ -35,7 +35,7 @@ class Copy:
 
 
 class _Readings(io.RawIOBase):
-    """The bytes of a copy, with a place of their own."""
+    """The bytes of a copy, with a read position of their own."""
 
     def __init__(self, copy: Copy) -> None:
         self.copy, self.place = copy, 0

@@ -158,7 +158,7 @@ class Schema(Generic[R]):
         return self.parse(values)
 
     def _input_error(self, error: ValidationError) -> InputError:
-        """Return the first error in our words."""
+        """Return the first error, worded for people."""
         details = error.errors(include_url=False)[0]
         field = str(details["loc"][0])
         column = self.columns.get(field, field)
@@ -176,7 +176,7 @@ def _reason(details: ErrorDetails) -> str:
     value, context = details["input"], details.get("ctx", {})
     pattern = context.get("pattern")
     if pattern == OUTCOME:
-        return f"is {quoted(value)}, which is none of {', '.join(OUTCOMES)}"
+        return f"is {quoted(value)}, which is not one of {', '.join(OUTCOMES)}"
     if pattern and "\0" in str(value):
         return "contains a NUL byte, which cannot be stored"
     reasons = {
@@ -347,7 +347,7 @@ def clean_label(value: Any) -> str:
     label = str(value) if is_number else value
     outcome = LABELS.get(label.strip().lower()) if isinstance(label, str) else None
     if outcome is None:
-        raise InputError(f"is {quoted(value)}, which is none of {', '.join(LABELS)}")
+        raise InputError(f"is {quoted(value)}, which is not one of {', '.join(LABELS)}")
     return outcome
 
 
@@ -368,7 +368,7 @@ def clean_score(value: Any) -> float:
 class LabelRow:
     """One person's label: an `outcome` for two responses, or a `score` for one.
 
-    `response_2` is '' for a score, `rater` is '' if the file names nobody. `model_1` and `model_2`
+    `response_2` is '' for a score, `rater` is '' if the file names none. `model_1` and `model_2`
     wrote the responses.
     """
 
@@ -409,7 +409,7 @@ SCORE_LABEL: Schema[LabelRow] = Schema(LabelRow, _SCORE | {name: name for name i
 def parse_label(cells: Values) -> LabelRow:
     """Return the label in one row of a label file; raises InputError."""
     if "label" in cells and "score" in cells:
-        raise InputError("has a label and a score; a file has one or the other")
+        raise InputError("has a label and a score; a file can have only one of the two")
     is_pair = "label" in cells or "response_1" in cells
     for column in (*_PAIR.values(), "label") if is_pair else _SCORE.values():
         if cells.get(column) is None:

@@ -150,7 +150,7 @@ def parse_response(number: int, fields: Values, others: Values) -> ResponseRow:
     column = "prompt" if "prompt" in fields else "prompt_id"
     response = _RESPONSE.take(fields, row=number)
     if not response.prompt_id and not response.prompt.strip():
-        raise InputError("is empty, so it is unknown which prompt this answers", column)
+        raise InputError("is empty, so it is not clear which prompt this answers", column)
     return response
 
 
@@ -253,7 +253,7 @@ def parse_pasted(text: str, *, at_most_rows: int = AT_MOST_ROWS) -> Table[Prompt
     )
     table = _Sheet(["text"], PROMPTS).read(rows, at_most_rows)
     if not table.rows and not table.problems:
-        raise FileError("There is no prompt in the text.")
+        raise FileError("The text contains no prompts.")
     return table
 
 
@@ -385,7 +385,7 @@ class _Sheet(Generic[UploadRow]):
 
 
 def _braces(rows: Sequence[PromptRow | ResponseRow]) -> list[str]:
-    """Point out prompts that seem to contain a variable: only templates are filled in."""
+    """A notice about prompts that seem to contain a variable: only templates are filled in."""
     prompts = [row for row in rows if isinstance(row, PromptRow)]
     matches = [(row, match[0]) for row in prompts if (match := _BRACES.search(row.text))]
     if not matches:

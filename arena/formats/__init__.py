@@ -82,7 +82,7 @@ def _formats_of(path: Path, format_name: str, columns: Mapping[str, str]) -> lis
 
 
 def _files_within(folder: Path, format_name: str, columns: Mapping[str, str]) -> list[ImportFile]:
-    """Return the files of other tools in a folder; those with names like theirs must be known."""
+    """Return the files of other tools in a folder; files with such names must be readable."""
     paths = [
         path
         for path in sorted(folder.rglob("*"))

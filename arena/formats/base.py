@@ -172,8 +172,8 @@ class Checker:
     def check(self, row: ImportRow, *, repeats: bool = False) -> bool:
         """Return whether `row` is new; raise InputError if it contradicts the arena or another row.
 
-        With `repeats`, a row may be there already, if its content is the same; and a candidate of
-        the arena is not changed by a row that only names it.
+        With `repeats`, a row may already exist with the same content, and a row that only names a
+        candidate of the arena does not change it.
         """
         self.repeats = repeats
         before = len(self.prompts), len(self.candidates), len(self.answered)

@@ -82,7 +82,8 @@ def _winner(record: SourceRecord) -> str:
         outcome = SPELLINGS.get(name, name)
         if outcome not in OUTCOMES:
             raise InputError(
-                f"is {quoted(written)}, which is none of model_a, model_b, tie and tie (bothbad)",
+                f"is {quoted(written)}, which is not one of model_a, model_b, tie and tie "
+                f"(bothbad)",
                 "winner",
             )
         return outcome
@@ -250,7 +251,7 @@ def _shared(one: list[Message], other: list[Message]) -> int:
 
 
 def _side(*of: object) -> bool:
-    """Whether the first of two answers goes left; settled by what they are, evenly."""
+    """Whether the first of two answers goes left; their content decides, evenly."""
     return int(content_id(*of), 16) % 2 == 0
 
 

@@ -177,7 +177,7 @@ def _rater_kind(fields: Values) -> tuple[bool, str]:
     fields.pop("rater" if is_judge else "judge", None)
     kind = fields.pop("kind", None) or ("judge" if is_judge else "person")
     if kind not in RATERS:
-        raise InputError(f"is {quoted(kind)}, which is none of {', '.join(RATERS)}", "kind")
+        raise InputError(f"is {quoted(kind)}, which is not one of {', '.join(RATERS)}", "kind")
     return is_judge, kind
 
 

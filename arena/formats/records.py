@@ -1,4 +1,4 @@
-"""Files of other tools, told apart by their content: one layout for each kind of file.
+"""Files of other tools, recognised by their content: one layout for each kind of file.
 
 A layout turns each record of a file (a row of CSV or Parquet, an object of JSON or YAML) into rows
 in the native format, which are then checked like any other. One file has rows of several kinds, so
@@ -82,8 +82,8 @@ class SourceRecord:
 class Layout:
     """One layout of files.
 
-    `columns`: the names that files use for each field. `needed`: groups of fields, one of each of
-    which a file must have. `inside`: where a JSON document has its records, if not at its top.
+    `columns`: the names that files use for each field. `needed`: groups of fields; a file must have
+    one field of each group. `inside`: where a JSON document has its records, if not at its top.
     """
 
     name: str
@@ -153,7 +153,7 @@ class Records:
             self.document = self._document()
 
     def _has_lines(self) -> bool:
-        """Whether the file is JSON Lines, which its first line tells."""
+        """Whether the file is JSON Lines, judging by its first line."""
         first = next(json_rows(self.source), None)
         is_object = first is not None and isinstance(first.content, dict)
         return is_object and "results" not in first.content  # type: ignore[union-attr]
@@ -164,7 +164,7 @@ class Records:
         if len(data) > DOCUMENT_BYTES:
             raise FileError(
                 f"{self.path} is one JSON document of more than {DOCUMENT_BYTES // 10**6} MB; "
-                "save it as JSON Lines, with one record a line."
+                "save it as JSON Lines, with one record per line."
             )
         try:
             return decode_json(data.decode().removeprefix("\ufeff"))
@@ -172,8 +172,8 @@ class Records:
             raise FileError(f"{self.path} is not UTF-8 throughout. Save it as UTF-8.") from None
         except InputError as error:
             raise FileError(
-                f"{self.path} {error.reason}. It must be one JSON document, or one JSON object a "
-                "line."
+                f"{self.path} {error.reason}. It must be one JSON document, or one JSON object "
+                f"per line."
             ) from None
 
     def names(self, layout: Layout) -> list[str]:
@@ -212,7 +212,8 @@ def _no_object(value: Any) -> InputError:
 
 
 def _inside(document: Any, places: tuple[tuple[str, ...], ...]) -> list[Any]:
-    """The records of a document: the list at the first of these places, else the document."""
+    """The records of a document: the list at the first of these paths that exists, or the document
+    itself."""
     for place in places:
         found = document
         for name in place:

@@ -85,7 +85,7 @@ def _template(record: SourceRecord) -> tuple[str, str]:
 
 
 def _variant(provider: Mapping[str, Any], template: str, label: str) -> Made:
-    """The candidate that a provider and one prompt template make up."""
+    """The candidate made up of a provider and one prompt template."""
     identity = read_name(provider.get("id") or "model")
     label = " ".join(label.split())[:80]
     name = f"{read_name(provider.get('label') or identity)} · {label}" if label else identity
@@ -181,7 +181,8 @@ def _provider(value: Any) -> dict[str, Any]:
 
 
 def _combinations(variables: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the values of each test: a list of values stands for one test each, in all pairings."""
+    """Yield the values of each test: a list of values stands for one test each, in all
+    combinations."""
     lists = [value if isinstance(value, list) else [value] for value in variables.values()]
     if math.prod(map(len, lists)) > MOST_COMBINATIONS:
         raise InputError(
@@ -200,7 +201,7 @@ def _reference(value: Any, field: str) -> str:
 
 
 def _example(record: SourceRecord) -> Iterator[Made]:
-    """An item of a dataset: what is expected of it is a reference, never a variable."""
+    """An item of a dataset: its expected output is a reference, never a variable."""
     messages = read_conversation(record.need("input"), "user", INPUTS, "input")
     expected = record.get("expected")
     reference = None if expected is None else _reference(expected, "expected")
@@ -261,11 +262,11 @@ def _duration(record: SourceRecord) -> float | None:
 
 
 def _chat(record: SourceRecord) -> Iterator[Made]:
-    """A conversation; what the assistant says last is an answer, if it says anything last."""
+    """A conversation; if the assistant has the last word, that is the answer."""
     messages = read_messages(record.decoded("messages"), "messages")
     question, answer = split_answer(messages)
     if not question:
-        raise InputError("has no message of a user", "messages")
+        raise InputError("has no user message", "messages")
     prompt = prompt_id(record, question)
     made = prompt_row(question, id=prompt)
     yield Made("prompts", made.fields, dict.fromkeys(("text", "messages"), "messages"))
@@ -310,7 +311,7 @@ def _batch_reply(record: SourceRecord) -> Iterator[Made]:
 
 
 def _outputs(record: SourceRecord) -> Iterator[Made]:
-    """One model's answers, as AlpacaEval and AutoArena write them."""
+    """One model's answers, in the format of AlpacaEval and AutoArena."""
     question = record.need("prompt")
     model = read_name(record.get("model") or record.stem)
     messages = user_messages([read_text(record, "prompt")])

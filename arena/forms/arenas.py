@@ -18,7 +18,7 @@ class ArchiveForm(forms.Form):
         label="Exported arena",
         widget=forms.FileInput(attrs={"accept": ".zip,application/zip"}),
         error_messages={"empty": "The file is empty."},
-        help_text=f"A zip file of up to {ARCHIVE_BYTES // 1_000_000} MB, as an export makes it.",
+        help_text=f"A zip file of up to {ARCHIVE_BYTES // 1_000_000} MB, made by an export.",
     )
 
 
@@ -82,7 +82,7 @@ class ArenaForm(forms.Form):
         min_value=1,
         max_value=100,
         initial=10,
-        help_text="The largest share of human votes, in percent, that one rater’s may weigh; twice"
+        help_text="The most that one rater’s votes can weigh, in percent of all human votes; twice"
         " the average rater’s share is always allowed. 100 for no limit.",
     )
     guide = forms.CharField(

@@ -275,7 +275,7 @@ class Arena(models.Model):
     )
     rater_cap = models.PositiveSmallIntegerField(
         default=10,
-        help_text="The largest share of human votes, in percent, that one rater’s may weigh.",
+        help_text="The most that one rater’s votes can weigh, in percent of all human votes.",
     )
     self_identifying = models.CharField(
         max_length=4,
@@ -291,7 +291,8 @@ class Arena(models.Model):
     )
     network_share = models.PositiveSmallIntegerField(
         default=10,
-        help_text="Percentage of a human leaderboard that one network's anonymous votes may weigh.",
+        help_text="The most that one network's anonymous votes can weigh, in percent of all "
+        "human votes.",
     )
     founded_by = models.ForeignKey(Import, models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -349,8 +350,8 @@ class Arena(models.Model):
         return self.visibility == self.Visibility.PRIVATE
 
     def reasons_for(self, side: str, outcome: str) -> list[str]:
-        """What a rater with this verdict may name about the answer on a side: what speaks for the
-        better one and against the other; after a tie both, after "both bad" faults alone."""
+        """What a rater with this verdict may name about the answer on a side: strengths of the
+        better one and faults of the other; after a tie both, after "both bad" only faults."""
         strengths, faults = self.strengths.splitlines(), self.faults.splitlines()
         if outcome in (LEFT, RIGHT):
             return strengths if outcome == side else faults
@@ -424,7 +425,7 @@ class Prompt(Sourced):
         return self.external_id
 
     def is_held_out(self, arena: Arena) -> bool:
-        """Whether its answers are never published with names; settled by its id alone."""
+        """Whether its answers are never published with names; this depends on its id alone."""
         return crc32(f"{arena.pk}:{self.external_id}".encode()) % 100 < arena.held_out
 
 

@@ -15,7 +15,8 @@ class Team(models.Model):
 
     `budget` is what the operator lets the team spend on models, in nano-dollars: the caps of its
     unfinished runs plus the cost of its finished runs never exceed it. `name_key` is the same for
-    all names that read alike; null if another team had such a name before this was checked.
+    all names that read alike; null if another team already had such a name when this check was
+    introduced.
     """
 
     slug = models.SlugField(max_length=60, unique=True)
@@ -89,7 +90,7 @@ class Invitation(models.Model):
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="invitations")
     role = models.CharField(max_length=10, choices=Role)
-    note = models.CharField(max_length=200, blank=True, help_text="Whom the link is meant for.")
+    note = models.CharField(max_length=200, blank=True, help_text="Whom the link is for.")
     digest = models.CharField(max_length=64, unique=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
@@ -107,7 +108,7 @@ class Invitation(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        help_text="Who signed up by the link, where that takes one.",
+        help_text="Who signed up with the link, if sign-up requires one.",
     )
 
     objects = InvitationQuerySet.as_manager()
@@ -243,7 +244,7 @@ class Notice(models.Model):
     key = models.CharField(max_length=100)
     kind = models.CharField(max_length=40, help_text="As in 'decision.known'.")
     sentence = models.CharField(max_length=500)
-    path = models.CharField(max_length=300, blank=True, help_text="The page to read more on.")
+    path = models.CharField(max_length=300, blank=True, help_text="The page with the details.")
     details = models.JSONField(default=dict, blank=True)
     created_at = models.DateTimeField(db_default=Now())
 

@@ -34,7 +34,7 @@ class Rater(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        help_text="Set for raters that a file brought: their names mean something there only.",
+        help_text="Set for raters from a file: their names are unique only there.",
     )
     created_at = models.DateTimeField(db_default=Now())
     blocked_at = models.DateTimeField(null=True, blank=True)
@@ -189,7 +189,7 @@ HELD = Q(hold__isnull=False)
 
 class VoteQuerySet(models.QuerySet["Vote"]):
     def cast(self) -> "VoteQuerySet":
-        """All votes, whether or not they count, but those of an import that is still hidden."""
+        """All votes, whether or not they count, except those of an import that is still hidden."""
         return self.filter(REVEALED)
 
     def revealed(self) -> "VoteQuerySet":
@@ -253,7 +253,9 @@ class Vote(Sourced):
         "Hold", models.PROTECT, null=True, blank=True, related_name="votes", db_index=False
     )
     details = models.JSONField(
-        null=True, blank=True, help_text="What the vote's file said besides: ids, cost."
+        null=True,
+        blank=True,
+        help_text="Further fields from the vote's file, such as ids and cost.",
     )
     tallied = models.BooleanField(
         default=False,
@@ -332,7 +334,7 @@ class Vote(Sourced):
 
 
 class Reason(models.Model):
-    """Why a rater voted so: a tag about one of the answers, or a comment on both."""
+    """Why a rater voted this way: a tag about one of the answers, or a comment on both."""
 
     BOTH = "both"
 
@@ -357,15 +359,15 @@ class Reason(models.Model):
 
 class HoldQuerySet(models.QuerySet["Hold"]):
     def open(self) -> "HoldQuerySet":
-        """Holds on which nobody has decided yet."""
+        """Holds that are still undecided."""
         return self.filter(state=Hold.State.HELD)
 
 
 class Hold(models.Model):
-    """Votes of one rater or one network that are set aside until an operator has looked at them.
+    """Votes of one rater or one network that are set aside until an operator has reviewed them.
 
-    The evidence is kept as it was found; the votes stay, count nowhere meanwhile, and count again
-    after a release exactly as they did before.
+    The evidence stays as it was found. The votes stay too; they count nowhere until they are
+    released, and then exactly as before.
     """
 
     class State(models.TextChoices):
@@ -378,8 +380,8 @@ class Hold(models.Model):
     network = models.CharField(max_length=16, blank=True)
     state = models.CharField(max_length=8, choices=State, default=State.HELD)
     test = models.CharField(max_length=12, help_text="The test that found it.")
-    evidence = models.JSONField(help_text="What the test saw, by which the page explains it.")
-    last_vote_id = models.BigIntegerField(help_text="The newest vote that the test has seen.")
+    evidence = models.JSONField(help_text="What the test found, which the page explains.")
+    last_vote_id = models.BigIntegerField(help_text="The newest vote that the test examined.")
     held_at = models.DateTimeField()
     objection = models.TextField(blank=True)
     objected_at = models.DateTimeField(null=True, blank=True)
@@ -417,7 +419,7 @@ class Hold(models.Model):
 
 
 class NetworkKey(models.Model):
-    """The key of the hashes of networks during 30 days; then it is deleted, and another made."""
+    """The key of the hashes of networks, for 30 days; then it is replaced and deleted."""
 
     period = models.PositiveIntegerField(primary_key=True, help_text="Days since 1970, by 30.")
     key = models.CharField(max_length=64)

@@ -240,7 +240,7 @@ class DiffLine:
 def diff_of(before: str, after: str, *, context: int = 3) -> list[DiffLine]:
     """Return the lines that differ, with `context` unchanged lines around them; [] if none do.
 
-    Windows and Unix line ends count as equal.
+    Windows and Unix line endings count as equal.
     """
     old, new = _lines(before), _lines(after)
     if old == new:
@@ -384,7 +384,7 @@ def _matches(
 
 
 def _places(new: Sequence[str], is_junk: Callable[[str], bool] | None) -> dict[str, int]:
-    """Count the places of each item that difflib looks for: neither junk nor very frequent.
+    """Count the occurrences of each item that difflib matches: neither junk nor very frequent.
 
     Among 200 items or more, difflib ignores an item that makes up more than 1 % of them.
     """

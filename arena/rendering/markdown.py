@@ -228,7 +228,7 @@ _FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
 
 
 class _HighlightTimeoutError(Exception):
-    """The lexer used up its time."""
+    """The lexer took too long."""
 
 
 def code_block(code: str, info: str, label: str, deadline: float) -> str:

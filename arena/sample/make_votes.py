@@ -1,6 +1,6 @@
 """Writes the sample arena's ``votes.jsonl`` and ``jury_votes.jsonl``.
 
-These votes are made by a seeded script and are nobody's opinion. They exist so that a fresh
+These votes come from a seeded script and are nobody's opinion. They exist so that a fresh
 installation has a leaderboard to look at. Forty invented raters judge each answer by the quality
 given below, each with their own taste, their own strictness, their own idea of a tie and some
 noise; some say why. A scripted jury judges half of the prompts by quality alone.
@@ -177,7 +177,7 @@ def willing_raters(prompt: str, pair: tuple[str, str]) -> list[SampleRater]:
 
 
 def impression(slot: Slot, candidate: str) -> float:
-    """Return how good the answer seems to the rater, whatever it is compared with."""
+    """Return how good the answer seems to the rater, regardless of what it is compared with."""
     chance = 1.4 * noise(slot.prompt, candidate, slot.rater.name)
     return quality(slot.prompt, candidate) + slot.rater.taste_for(candidate) + chance
 
@@ -236,7 +236,7 @@ def reasons(slot: Slot, sides: Mapping[str, str], outcome: str) -> Row:
 
 
 def make_jury_votes() -> list[Row]:
-    """Return the jury's votes on every second prompt, by quality and little noise."""
+    """Return the jury's votes on every second prompt, by quality with a little noise."""
     rows = []
     for number, (first, second) in enumerate(combinations(CANDIDATES, 2)):
         for index, prompt in enumerate(list(QUALITY)[number % 2 :: 2]):
@@ -250,7 +250,7 @@ def make_jury_votes() -> list[Row]:
 
 
 def as_jsonl(rows: Iterable[Row]) -> bytes:
-    """Return the rows as JSON Lines in UTF-8, with the same line ends on every system."""
+    """Return the rows as JSON Lines in UTF-8, with the same line endings on every system."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
 
 

@@ -1,4 +1,4 @@
-"""People's accounts: closing one, taking one's data out, and forgetting a rater.
+"""People's accounts: closing one, exporting its data, and forgetting a rater.
 
 Votes stay, because leaderboards and the log of votes are built on them. What identifies the voter
 is deleted.
@@ -121,7 +121,7 @@ def forget_rater(*, rater: Rater, now: datetime) -> int:
     """Remove what identifies a person who voted; return how many votes stay. Raises AccountError.
 
     The person's account, if there is one, is closed. Leaderboards and the log of votes hold as
-    before, because they know raters by number.
+    before, because they identify raters by number.
     """
     if rater.kind != Rater.Kind.PERSON:
         raise AccountError(f"Rater {rater.pk} is a {rater.kind}, not a person.")
@@ -192,7 +192,7 @@ def personal_data(*, user: User) -> dict[str, Any]:
 
 
 def _votes(rater: Rater, actor: Actor) -> list[dict[str, Any]]:
-    """The person's votes. Of an arena that they can no longer see, nothing else is told."""
+    """The person's votes. For an arena that they can no longer see, it contains nothing else."""
     visible = set(Arena.objects.visible_to(actor).values_list("pk", flat=True))
     rows = rater.votes.order_by("pk").select_related(
         "arena", "comparison__prompt", "comparison__left", "comparison__right"

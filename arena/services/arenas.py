@@ -52,7 +52,8 @@ class ArenaError(ServiceError):
 
 
 class ArenaSettings(TypedDict, total=False):
-    """Who sees an arena, who votes in it, and what counts; the model's defaults otherwise."""
+    """Who sees an arena, who votes in it, and what counts; the model's defaults apply to omitted
+    ones."""
 
     visibility: str
     voters: str

@@ -1,4 +1,4 @@
-"""Comparisons: their texts, admission to voting, the choice of a rater's next one, and orders."""
+"""Comparisons: their texts, who may vote on them, the next one for a rater, and orders."""
 
 import random
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Exporting an arena to files of the native format; importing them gives the same boards.
 
-Everything an arena is: its settings, prompts, candidates, answers, and all votes with where they
-came from, also those that do not count. No e-mail address and no account is exported: judges and
+An export contains the arena's settings, prompts, candidates, answers, and all votes with their
+origin, including those that do not count. No e-mail address and no account is exported: judges and
 raters from an imported file keep their names, everybody else becomes "rater-<n>". An undisclosed
 candidate is exported under its public name, with its votes only.
 """
@@ -50,11 +50,13 @@ def export_arena(*, arena: Arena, target: Path, overwrite: bool = False) -> dict
     """
     is_zip = target.suffix.lower() == ".zip"
     if is_zip and target.exists() and not overwrite:
-        raise ExportError(f"{target} exists already. --overwrite replaces it.")
+        raise ExportError(f"{target} already exists. Use --overwrite to replace it.")
     if not is_zip and target.exists() and not target.is_dir():
         raise ExportError(f"{target} is not a folder.")
     if not is_zip and target.is_dir() and any(target.iterdir()) and not overwrite:
-        raise ExportError(f"The folder {target} is not empty. --overwrite replaces its files.")
+        raise ExportError(
+            f"The folder {target} is not empty. Use --overwrite to replace its files."
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
@@ -162,7 +164,7 @@ def responses(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
 
 
 def votes(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
-    """Yield all votes in the order in which they were cast, with where they came from."""
+    """Yield all votes in the order in which they were cast, with their origin."""
     raters = rater_names(arena)
     rows = arena.votes.filter(REVEALED).filter(
         comparison__left__in=names, comparison__right__in=names
@@ -180,7 +182,8 @@ def votes(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
 
 
 def _provenance(vote: Vote, networks: dict[str, str]) -> Line:
-    """What differs from a vote of a file that counts. Networks are numbered as they appear."""
+    """What differs from a vote that came from a file and counts. Networks are numbered as they
+    appear."""
     values = {name: getattr(vote, name) for name in PROVENANCE}
     values["voided_at"] = vote.voided_at and vote.voided_at.isoformat()
     values["draw_probability"] = vote.comparison.draw_probability
@@ -214,7 +217,7 @@ def _vote(vote: Vote, names: dict[int, str], kind: str, rater: str) -> Line:
 
 
 def _reasons(vote: Vote) -> Line:
-    """Why the rater voted so: the tags of each side, and the comment."""
+    """The reasons for the vote: the tags of each side, and the comment."""
     reasons: Line = {}
     for reason in vote.reasons.all():
         if reason.side == Reason.BOTH:

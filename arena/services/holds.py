@@ -1,4 +1,4 @@
-"""Holding votes for review, and what becomes of them: released, or voided with a reason.
+"""Holding votes for review, and then releasing them or voiding them with a reason.
 
 Held votes stay and count nowhere. A release makes them count again exactly as before, unless the
 arena's rules leave them out; the tests then start again with the votes cast after it.
@@ -24,7 +24,7 @@ REASON_LIMIT = 200
 
 
 class HoldError(ServiceError):
-    """A decision or an objection that cannot be taken."""
+    """A decision or an objection that cannot be accepted."""
 
 
 @transaction.atomic
@@ -40,7 +40,7 @@ def hold(
 ) -> Hold | None:
     """Hold these votes of a rater or a network; add them to its open hold, if there is one.
 
-    Votes that are voided, held or left out already stay as they are; None if no vote is left.
+    Votes that are voided, held or left out already stay as they are; None if there is none to hold.
     """
     live = Vote.objects.filter(pk__in=votes, arena=arena, voided_at=None, uncounted=None)
     if not live.exists():
@@ -97,7 +97,7 @@ def holds_of(*, rater: Rater, arena: Arena) -> Hold | None:
 
 @transaction.atomic
 def object_to(*, rater: Rater, arena: Arena, text: str, now: datetime) -> Hold:
-    """Keep what a rater says about their held votes, for those who decide. Raises HoldError."""
+    """Keep a rater's objection to a hold for whoever decides. Raises HoldError."""
     found = holds_of(rater=rater, arena=arena)
     if found is None:
         raise HoldError("None of your votes in this arena is on hold.")
@@ -116,7 +116,7 @@ def _decide(hold: Hold, state: str, by: Actor, reason: str, now: datetime) -> Ho
         raise HoldError(f"The reason {error.reason}.", field="reason") from None
     decided = {"state": state, "decided_at": now, "decided_by": by.name[:200], "reason": reason}
     if not Hold.objects.open().filter(pk=hold.pk).update(**decided):
-        raise HoldError("Somebody has decided on these votes already.")
+        raise HoldError("Someone has already decided on these votes.")
     return Hold.objects.select_related("arena", "rater").get(pk=hold.pk)
 
 

@@ -192,8 +192,8 @@ class Writer:
     def _vote(self, row: Row, comparison: int, rater: int, *, names_itself: bool) -> Values:
         """Return the values of VOTE and ORIGIN.
 
-        A vote that counted where it was exported counts here. A hold stays behind, so a held vote
-        is voided.
+        A vote that counted where it was exported counts here. A hold is not exported, so a held
+        vote is voided.
         """
         vote: VoteRow = row.content
         origin = vote.provenance or Provenance()
@@ -231,7 +231,8 @@ class Writer:
         )
 
     def _uncounted(self, vote: VoteRow, *, names_itself: bool) -> str | None:
-        """Return why a vote does not count, as `db.sql.UNCOUNTED` says of votes cast here."""
+        """Return why a vote does not count, by the rules that `db.sql.UNCOUNTED` applies to votes
+        cast here."""
         arena, is_person = self.arena, vote.rater_kind == Rater.Kind.PERSON
         is_public = arena.visibility == Arena.Visibility.PUBLIC
         is_by_team = is_person and self.channel == VoteChannel.TOKEN
@@ -303,7 +304,7 @@ class Writer:
 
 
 def _first_of_each(rows: list[Row], key: Callable[[Any], Hashable]) -> list[Row]:
-    """Drop rows that repeat an earlier one, as those of other tools' files may."""
+    """Drop rows that repeat an earlier one, which is allowed in files of other tools."""
     return list({key(row.content): row for row in reversed(rows)}.values())[::-1]
 
 

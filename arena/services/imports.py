@@ -85,8 +85,8 @@ class BadRowsError(ArenaImportError):
 class Options:
     """Options of an import. Those from `name` to `visibility` apply to a new arena only.
 
-    A new arena is private if it is a team's, and unlisted if it is nobody's, unless `visibility`
-    says otherwise; its other settings are those of the files' `arena.json`.
+    A new arena is private if it has a team, and unlisted otherwise, unless `visibility` is given;
+    its other settings are those of the files' `arena.json`.
     """
 
     format_name: str = "auto"
@@ -277,7 +277,7 @@ def import_archive(*, team: Team, by: Actor, path: Path, now: datetime) -> Arena
     """Import an export, a zip file, as a new private arena of `team`.
 
     Only an operator's file is believed about where its votes came from.
-    Raises FileError or ArenaImportError; then nothing of it stays.
+    Raises FileError or ArenaImportError, and then leaves nothing behind.
     """
     slug = ""
     try:
@@ -545,7 +545,7 @@ def _open(arena: Arena, files: list[ImportedFile], now: datetime, by: Actor) -> 
 def _write_file(
     arena: Arena, file: ImportedFile, source: Import, progress: Progress, *, by_team: bool
 ) -> None:
-    """Write the good rows that are not written yet, in batches that each take a moment."""
+    """Write the good rows that are not written yet, in small batches."""
     writer = Writer(arena=arena, source=source, by_team=by_team)
     done, last = writer.rows_written(file.kind)
     rows = (row for row in file.good_rows() if row.number > last)

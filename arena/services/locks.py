@@ -81,7 +81,7 @@ def lock_arena(arena_id: int) -> Arena:
 
 
 def retry_on_deadlock(work: Callable[P, R]) -> Callable[P, R]:
-    """Call `work` again if the database rolled it back in favour of another transaction.
+    """Call `work` again if the database rolled it back because of another transaction.
 
     Only for work that consists of one transaction. Inside an outer transaction nothing is retried:
     the outer one is rolled back too, and its owner has to retry it.

@@ -52,7 +52,7 @@ def sync_pairs(*, arena: Arena, touched: Candidate | None = None) -> None:
 
 def reason_to_keep(arena: Arena, comparisons: QuerySet[Comparison], what: str) -> str:
     """Return a sentence about why `what`, shown in these comparisons, cannot be deleted; '' if it
-    can. The comparisons are locked, so that nobody votes on them meanwhile."""
+    can. The comparisons are locked, so that nobody can vote on them meanwhile."""
     ids = list(comparisons.select_for_update(of=("self",)).values_list("pk", flat=True))
     if votes := Vote.objects.filter(comparison__in=comparisons).count():
         return (
@@ -135,7 +135,7 @@ def flip_coin() -> bool:
 
 
 def take_side(*, pair: Pair) -> bool:
-    """Count one more showing of `pair`; return whether its lower id goes left.
+    """Count that `pair` is shown once more; return whether its lower id goes left.
 
     Call this in the transaction that writes the comparison: the row stays locked until the commit,
     so the counts of the two sides never differ by more than one. If they are equal, a coin decides,

@@ -171,7 +171,7 @@ class PromptChangePlan:
         return name
 
     def refuse_in_use(self, prompt_ids: Iterable[int]) -> None:
-        """Withdraw the changes of these prompts, which are already in use."""
+        """Withdraw the changes to these prompts, which are already in use."""
         drafts = {draft.prompt.pk: draft for draft in self.drafts.values() if draft.before}
         for prompt_id in prompt_ids:
             name = quoted(drafts[prompt_id].prompt.external_id)
@@ -196,7 +196,8 @@ class PromptChangePlan:
                 unsettled = self._settle(unsettled, holders)
 
     def _settle(self, draft: _Draft, holders: dict[Key, Prompt]) -> _Draft | None:
-        """Let `draft` have its text or refuse it; return the draft that loses its text by that."""
+        """Let `draft` have its text or refuse it; return the draft that therefore loses its
+        text."""
         if _keeps_text(draft):
             return None
         holder = holders.setdefault(_key(draft.prompt), draft.prompt)
@@ -268,7 +269,7 @@ def upsert_prompts(
     """Add new prompts and change existing ones, found by id or by text.
 
     Fields that a row leaves empty stay as they are. The report names the refused rows and the
-    unreadable ones (`unread`); with `atomic`, one such row keeps out all others too.
+    unreadable ones (`unread`); with `atomic`, one such row means that nothing is written.
     """
     lock_arena(arena.pk)
     plan = PromptChangePlan(arena, UploadReport(refused=list(unread)))

@@ -27,7 +27,8 @@ WRITTEN = ["text", "messages", *FIGURES, "names_itself", "html", "html_version"]
 
 @dataclass
 class UploadReport:
-    """The result of an upload. `written` is false if one bad row kept all rows out.
+    """The result of an upload. `written` is false if a bad row prevented all rows from being
+    written.
 
     `unmatched` rows name a prompt that the arena does not have; `refused` rows have other problems.
     `missing` are the ids of the active prompts that the candidate has not answered yet.
@@ -60,11 +61,11 @@ def upsert_responses(
     unread: Sequence[Problem] = (),
     atomic: bool = False,
 ) -> UploadReport:
-    """Add answers of `candidate`, and change existing ones that nobody has been shown yet.
+    """Add answers of `candidate`, and change existing ones that nobody has seen yet.
 
     All rows are written in one transaction. The report names the refused rows and the unreadable
     ones (`unread`); with `atomic`, one such row keeps out all others too. Tokens, time and cost
-    that a row does not give stay as they are. Raises CandidateError if the candidate takes no
+    that a row does not give stay as they are. Raises CandidateError if the candidate accepts no
     answers.
     """
     # Checking long answers takes a while, so not while voters wait for the write lock.
@@ -75,7 +76,7 @@ def upsert_responses(
 
 
 class _ShownMeanwhileError(Exception):
-    """An answer was overwritten while it was being shown to somebody."""
+    """An answer was overwritten while somebody was looking at it."""
 
 
 @retry_on_deadlock
@@ -105,7 +106,7 @@ def _tells_who(candidate: Candidate, text: str) -> bool:
 
 def _check_takes_answers(candidate: Candidate) -> None:
     if candidate.retired_at is not None:
-        raise CandidateError(f"{candidate.own_name} is archived, so it takes no more answers.")
+        raise CandidateError(f"{candidate.own_name} is archived, so it accepts no more answers.")
     if candidate.endpoint:
         raise CandidateError(
             f"The answers of {candidate.own_name} are generated at {candidate.endpoint}. Register "

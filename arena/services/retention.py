@@ -1,11 +1,12 @@
-"""Upkeep of the database: deletes what is kept for a while only, and puts right wrong times.
+"""Upkeep of the database: deletes what is kept for a limited time, and corrects wrong times.
 
-Rows are deleted in small batches, so that nobody waits. Votes and what they refer to are never
-deleted: every statement repeats its conditions, and the database's foreign keys refuse the rest.
+Rows are deleted in small batches, so that nobody has to wait. Votes and what they refer to are
+never deleted: every statement repeats its conditions, and the database's foreign keys refuse the
+rest.
 
-A clock that was wrong for a while leaves times behind that nothing would wait for so long. A stored
-time further ahead than the longest pause of its kind counts as past. Where a query can say so
-itself, it does; the times here are put right by a sweep.
+A clock that was wrong for a while leaves times too far in the future to wait for. A stored
+time further ahead than the longest pause of its kind counts as past. Queries that can check this
+themselves do; a sweep corrects the times listed here.
 """
 
 import tempfile
@@ -58,7 +59,8 @@ def delete_old_rows(*, now: datetime) -> None:
 
 
 def kept_for_days(now: datetime) -> Iterator[QuerySet[Any]]:
-    """Yield what is kept for ever unless a setting says otherwise: deliveries go before notices."""
+    """Yield what is kept forever unless a setting limits it: deliveries are deleted before
+    notices."""
     if days := settings.KEEP_NOTICES_DAYS:
         old = Notice.objects.filter(created_at__lte=now - timedelta(days=days))
         yield Delivery.objects.filter(notice__in=old)
@@ -98,7 +100,8 @@ def raters_without_votes(now: datetime) -> QuerySet[Rater]:
 
 
 def _delete_in_batches(rows: QuerySet[Any]) -> None:
-    """Delete rows without what refers to them: a cascade would take a vote cast meanwhile along."""
+    """Delete rows without what refers to them: a cascade would also delete a vote cast
+    meanwhile."""
     last: Any = None
     while True:
         batch = rows.filter(pk__gt=last) if last is not None else rows
@@ -143,7 +146,7 @@ def make_clock_check() -> Callable[[], bool]:
 
 
 def bring_back_times(*, now: datetime) -> None:
-    """Put right the times of calls, endpoints, deliveries, rate limits and sessions."""
+    """Correct the times of calls, endpoints, deliveries, rate limits and sessions."""
     _bring_back_calls(now)
     _bring_back_paces(now)
     _bring_back_deliveries(now)
@@ -155,7 +158,7 @@ def bring_back_times(*, now: datetime) -> None:
 
 
 def _bring_back(rows: QuerySet[Any], field: str, to: Any, latest: Any) -> None:
-    """Set `field` to `to` where it is later than `latest`; writes nothing if it never is."""
+    """Set `field` to `to` where it is later than `latest`; write nothing if it never is."""
     late = rows.filter(**{f"{field}__gt": latest})
     if late.exists():
         late.update(**{field: to})
@@ -173,7 +176,7 @@ def _bring_back_calls(now: datetime) -> None:
 
 
 def _bring_back_paces(now: datetime) -> None:
-    """A minute's limit and the longest Retry-After are the most that an endpoint is paused for."""
+    """An endpoint is paused for a minute's limit or the longest Retry-After at most."""
     latest = (now + LONGEST_PAUSE + 3 * TOLERANCE).timestamp()
     for field in ("requests_until", "tokens_until"):
         _bring_back(EndpointPace.objects.all(), field, now.timestamp(), latest)

@@ -5,7 +5,7 @@ A run is written in small transactions, so that voters never wait for it, under 
 orders, and opens once all of it is written: an open run with nothing waiting is closed, and
 anything added later would wait forever.
 
-A team's budget covers the caps of its unfinished runs, which may still be spent, and the actual
+A team's budget covers the caps of its unfinished runs, which they may still spend, and the actual
 cost of its finished ones.
 """
 
@@ -84,8 +84,8 @@ class RunWriter(Protocol):
 class RunHandler:
     """One kind of run. An `order` is whatever this kind plans; it names its kind as `kind`.
 
-    `calls` makes the calls of such runs (a CallHandler); `ordered` and `failures` are the words of
-    the audit log for an order, and for what is retried in a finished run.
+    `calls` makes the calls of such runs (a CallHandler); `ordered` and `failures` are what the
+    audit log calls an order, and what is retried in a finished run.
     """
 
     calls: Any = None
@@ -97,7 +97,7 @@ class RunHandler:
         raise NotImplementedError
 
     def prepare(self, order: Any, now: datetime) -> Any:
-        """Make way for an order under its lock, and return it as it is planned now."""
+        """Under the order's lock, clear the way for it, and return it as planned now."""
         return order
 
     def quote(self, order: Any) -> RunQuote:
@@ -109,18 +109,19 @@ class RunHandler:
         raise NotImplementedError
 
     def begin(self, order: Any, run: Run, now: datetime) -> RunWriter:
-        """Write who is asked in a new run, in its transaction, and return what writes the rest."""
+        """Write a new run's judges or candidate in its transaction; return a function that writes
+        the rest."""
         raise NotImplementedError
 
     def details(self, order: Any) -> Mapping[str, object]:
-        """What the audit log says of an order besides its cap."""
+        """What the audit log says about an order besides its cap."""
         return {}
 
     def opened(self, run: Run, now: datetime) -> None:
-        """Do what an open run allows at once."""
+        """Do at once what a newly opened run allows."""
 
     def votes_wanted(self, run: Run) -> int:
-        """Count what a fully written run is to bring."""
+        """Count the results expected of a fully written run."""
         return run.calls.count()
 
     def check_active(self, run: Run) -> None:
@@ -130,13 +131,13 @@ class RunHandler:
         return run.calls.filter(state=Call.State.FAILED).exists()
 
     def reset_failures(self, run: Run, now: datetime) -> None:
-        """Have what comes of failed calls wait for them again."""
+        """Make whatever depends on failed calls wait for them again."""
 
     def before_calls(self, now: datetime) -> None:
-        """Stop what must not be asked, before every round of calls."""
+        """Before every round of calls, stop those that must not be made."""
 
     def reconcile(self, now: datetime) -> None:
-        """Finish what killed workers left behind in open runs, and close those that are done."""
+        """Finish the work of killed workers in open runs, and close runs that are done."""
 
 
 # By kind of run. The apps add theirs when they start.
@@ -157,9 +158,9 @@ def order_run(*, order: Any, cap: int | None, now: datetime, by: Actor = CLI) ->
     """Write a run with all its calls, and open it; it never spends more than `cap`.
 
     `cap` is in nano-dollars, and comes out of the budget of the team that pays, if one does.
-    Nothing is called before the run opens; if writing it fails, it is cancelled. Raises RunError
-    when a price is not known or the cap buys nothing, BudgetError, and what the handler raises
-    when somebody else is ordering or the order cannot be carried out.
+    Nothing is called before the run opens; if writing it fails, it is cancelled. Raises RunError if
+    a price is unknown or the cap buys nothing, BudgetError, and the handler's errors if its lock is
+    taken or the order cannot be carried out.
     """
     handler = HANDLERS[order.kind]
     with handler.lock(order):
@@ -214,7 +215,7 @@ def _begin(
 def create_calls(*, drafts: Sequence[Call], now: datetime) -> dict[str, Call]:
     """Insert a run's `drafts`, all of one requester and sample; return its calls by subject.
 
-    Calls that the run has already stay. What another run was answered is copied at once.
+    Calls that the run already has stay. Replies to the same calls of other runs are copied at once.
     """
     if not drafts:
         return {}
@@ -260,7 +261,7 @@ def given_up_on_failure(*, run: Run, now: datetime) -> Iterator[None]:
 def cancel_stale_orders(*, now: datetime) -> None:
     """Cancel the runs whose ordering was cut short: nobody holds the lock on such orders.
 
-    What they reserved is free again. Label runs are opened instead when they are next asked for.
+    Their reserved money is released. Label runs are opened instead, when they are next needed.
     """
     ordered = Run.objects.exclude(kind=Run.Kind.PERSON).filter(state=State.ORDERED)
     for run in ordered.exclude(arena=None).select_related("arena", "candidate").order_by("pk"):
@@ -281,8 +282,8 @@ def reserve_budget(*, team: Team | None, cap: int | None) -> None:
     """Check that the budget of `team` covers another `cap` nano-dollars; raise BudgetError if not.
 
     The team's row stays locked until the end of the caller's transaction, which must write the run
-    with that cap: of two orders at once, the second sees what the first has taken. Free runs need
-    no budget, and runs without a team are the operator's own.
+    with that cap: of two concurrent orders, the second sees what the first has reserved. Free runs
+    need no budget, and runs without a team are the operator's own.
     """
     if team is None or not cap:
         return
@@ -323,7 +324,7 @@ def check_budget(*, team: Team | None, quote: RunQuote, cap: int | None) -> None
 
 
 def rehearse_payment(*, team: Team | None, quote: RunQuote, cap: int | None) -> None:
-    """Raise what an order with this cap would be refused for; nothing is reserved."""
+    """Raise the error that an order with this cap would raise; nothing is reserved."""
     check_cap(quote, cap)
     with transaction.atomic():
         check_budget(team=team, quote=quote, cap=cap)
@@ -387,7 +388,8 @@ def pause_run(*, run_id: int, reason: str) -> bool:
 
 @transaction.atomic
 def cancel_run(*, run_id: int, now: datetime) -> bool:
-    """Cancel an unfinished run, and what waits in it. Calls under way finish and are booked."""
+    """Cancel an unfinished run, and the calls waiting in it. Calls under way finish and are
+    booked."""
     run = Run.objects.filter(pk=run_id, state__in=UNFINISHED)
     if not run.exists():
         return False
@@ -401,7 +403,7 @@ def cancel_run(*, run_id: int, now: datetime) -> bool:
 
 
 def cancel_calls(calls: CallQuerySet, now: datetime) -> int:
-    """End those of `calls` that wait; return how many."""
+    """End the waiting ones of `calls`; return how many there were."""
     waiting = calls.filter(state=Call.State.WAITING)
     return waiting.update(state=Call.State.CANCELLED, finished_at=now)
 
@@ -499,7 +501,7 @@ def retry_failed(*, run: Run, by: Actor, now: datetime) -> None:
 def resume_unfinished(*, run: Run, now: datetime) -> Run:
     """Continue a run that paused, whose ordering was cut short, or that is done with failures.
 
-    What failed is retried; what was answered is not asked again. Raises RunError if the run was
+    Failed calls are retried; answered ones are not made again. Raises RunError if the run was
     cancelled or closed since it was read, and what the handler's lock raises.
     """
     handler = handler_of(run)
@@ -577,7 +579,7 @@ def _raise_cap(run: Run, cap: int) -> None:
 
 
 def _why_not(run: Run, done: str) -> str:
-    """Explain why a run cannot be `done` ("paused") in its present state."""
+    """Explain why an action (`done`, such as "paused") is impossible in the run's current state."""
     run.refresh_from_db(fields=["state"])
     return f"This run is {run.get_state_display().lower()}: it cannot be {done}."
 

@@ -255,7 +255,7 @@ def _taken(name: str) -> TeamError:
 
 
 def _team_slug(name: str) -> str:
-    """Return the slug for a name; a random one if it has no Latin letter or digit."""
+    """Return the slug for a name; a random one if the name has no Latin letter or digit."""
     slug = slugify(name)[:LONGEST_SLUG].strip("-_")
     if slug in RESERVED_SLUGS:
         raise TeamError(f"The address /teams/{slug}/ is reserved. Choose another name.")
@@ -441,7 +441,7 @@ def revoke_token(*, token: ApiToken, by: Actor, now: datetime) -> bool:
 
 
 def find_token(secret: str, now: datetime) -> ApiToken | None:
-    """Return the live token with this secret, with its team, or None.
+    """Return the active token with this secret, with its team, or None.
 
     Every text takes the same path: a digest and one query. The token's last use is written at most
     once a minute.

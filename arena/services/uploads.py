@@ -1,4 +1,4 @@
-"""Files of any format that a team brings into its arena: previewed first, then imported.
+"""Files of any format that a team imports into its arena, after a preview.
 
 Between preview and confirmation the file waits in the folder of uploads, where it is deleted after
 a day; a signed key leads back to it, for the same person and arena alone.
@@ -57,7 +57,7 @@ class BadUploadError(UploadError):
 
 @dataclass(frozen=True)
 class Upload:
-    """A file, and how a person wants it read; `columns` are chosen ones, by field."""
+    """A file, and how to read it; `columns` are the chosen ones, by field."""
 
     name: str
     data: bytes
@@ -67,7 +67,7 @@ class Upload:
 
 
 def preview_upload(*, arena: Arena, upload: Upload) -> ImportPreview:
-    """Say what the file would bring; nothing is written. Raises UploadError."""
+    """Return what the file would add; nothing is written. Raises UploadError."""
     with _on_disk(upload) as (path, folder):
         preview = preview_files(slug=arena.slug, paths=[path], options=_options(upload))
         lines = [_without(line, folder) for line in preview.rejected.first]
@@ -131,7 +131,7 @@ def _without(sentence: str, folder: Path) -> str:
 
 
 def file_name(name: str) -> str:
-    """Return a name without a path, so that it can be a file's in any folder."""
+    """Return a name without a path, so that it can be used in any folder."""
     safe = _UNSAFE.sub("_", Path(name.replace("\\", "/")).name).lstrip(".")[-100:]
     return safe or "file"
 

@@ -93,7 +93,7 @@ class UnknownReasonError(VoteError):
 
 
 class LongCommentError(VoteError):
-    message = gettext_lazy("A comment can be 1,000 characters long, without control characters.")
+    message = gettext_lazy("A comment can have up to 1,000 characters, and no control characters.")
 
 
 class TooLateToUndoError(VoteError):
@@ -144,7 +144,7 @@ def allow_comparison(*, rater: Rater, now: datetime) -> bool:
 @transaction.atomic
 def set_trust(*, rater_id: int, trusted: bool, now: datetime) -> bool:
     """Set whether a judge's or jury's votes, past and future, are trusted wherever it was not
-    measured; return if that changed.
+    measured; return whether that changed.
 
     Trusted votes narrow people's intervals. `votes_changed` is announced on commit for each arena
     where the rater has voted. Raises NotAJudgeError.
@@ -164,9 +164,9 @@ def set_trust(*, rater_id: int, trusted: bool, now: datetime) -> bool:
 
 @transaction.atomic
 def set_arena_trust(*, rater_id: int, arena_id: int, trusted: bool | None, now: datetime) -> bool:
-    """Set whether a measured judge or jury is trusted in one arena; return if that changed.
+    """Set whether a measured judge or jury is trusted in one arena; return whether that changed.
 
-    None: nothing is known of it there, so `Rater.trusted_at` decides.
+    None: it was not measured there, so `Rater.trusted_at` decides.
     """
     rows = ArenaTrust.objects.select_for_update().filter(rater=rater_id, arena=arena_id)
     known = rows.values_list("trusted", flat=True).first()
@@ -225,7 +225,7 @@ def cast_vote(
 def seconds_open(comparison: Comparison, now: datetime, told: str = "") -> float:
     """Return how long a pair was open: the client's figure, at most the time since it was issued.
 
-    A client that says nothing is believed to have shown the pair all that time.
+    A client that sends no figure is assumed to have shown the pair all that time.
     """
     issued = comparison.issued_at or now
     longest = max((now - issued).total_seconds(), 0.0)
@@ -269,7 +269,7 @@ def _insert(vote: Vote) -> bool:
 
 
 def _earlier_vote(comparison: Comparison, rater: Rater, outcome: str) -> Vote:
-    """Return the existing vote if it has the same outcome, else raise the reason against voting."""
+    """Return the existing vote if it has the same outcome; otherwise raise the VoteError."""
     vote = comparison.votes.filter(rater=rater).order_by("-pk").first()
     if vote is None:
         raise SkippedError if comparison.skipped_at else ExpiredError
@@ -371,7 +371,7 @@ def give_reasons(
 
 
 def read_reasons(*, votes: QuerySet[Vote]) -> int:
-    """Store the reasons that a file gave with its votes, in `reasons_a`, `reasons_b` and `comment`;
+    """Store the reasons in a file's votes, in `reasons_a`, `reasons_b` and `comment`;
     return how many are new. Running it again adds none."""
     reasons = []
     given = Q(details__has_any_keys=[*REASONS_IN_FILES, "comment"])

@@ -1,4 +1,5 @@
-"""Sign-in, sign-up and password pages: django-allauth's, with a limit on attempts; and leaving."""
+"""Sign-in, sign-up and password pages (django-allauth's, with a limit on attempts), and closing an
+account."""
 
 import logging
 import time

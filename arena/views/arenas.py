@@ -1,4 +1,4 @@
-"""An arena's workspace: its overview with the next step, its creation, its settings, its end."""
+"""An arena's workspace: its overview with the next step, its creation, settings and deletion."""
 
 import tempfile
 from collections.abc import Sequence
@@ -221,7 +221,7 @@ def import_arena(request: HttpRequest, team: Team) -> HttpResponse:
 @require_permission("can_manage")
 @require_safe
 def download_arena(request: HttpRequest, context: ArenaContext) -> HttpResponse:
-    """Send everything the arena is as a zip file."""
+    """Send the whole arena as a zip file."""
     name = f"{context.arena.slug}.zip"
     with tempfile.TemporaryDirectory(prefix="export-") as folder:
         target = Path(folder) / name

@@ -55,7 +55,7 @@ View = Callable[..., HttpResponse]
 
 
 class BoundedForms(FileUploadHandler):
-    """The first upload handler, which refuses too large a form before any of it is stored."""
+    """The first upload handler, which refuses a form that is too large before storing any of it."""
 
     def handle_raw_input(
         self,
@@ -259,7 +259,7 @@ def _file_of(context: ArenaContext, form: AddPromptsForm) -> bytes:
 def _preview_instead(
     request: HttpRequest, context: ArenaContext, data: bytes
 ) -> HttpResponse | None:
-    """Show what a file of another tool would bring; None if it is no such file."""
+    """Show what a file from another tool would add; None for any other file."""
     fields = {"format": "auto", "skip_bad": False}
     try:
         file: Any = request.FILES["file"]
@@ -276,7 +276,7 @@ def _ask_about_variables(
     data: bytes,
     names: Sequence[str],
 ) -> HttpResponse:
-    """Keep the file and ask whether so many of its columns are meant as variables."""
+    """Keep the file and ask whether its many columns are meant as variables."""
     key = uploads.keep_upload(arena=context.arena, name="prompts", data=data, by=context.actor)
     form = AddPromptsForm(
         initial={"kept": key, "category": fields["category"], "atomic": fields["atomic"]}

@@ -114,7 +114,7 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
 def next_pair(request: HttpRequest, slug: str) -> HttpResponse:
     """Return the pair after the one on the screen, so that it can be shown without waiting.
 
-    `besides` names the pair on the screen, then those whose votes are still on their way.
+    `besides` names the pair on the screen, then the pairs whose votes are still being sent.
     """
     arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
     rater = raters.find_rater(request)
@@ -187,7 +187,7 @@ def undo_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
 @translated
 @require_POST
 def give_reasons(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
-    """Replace the reasons of the rater's vote; htmx hears that they are saved."""
+    """Replace the reasons of the rater's vote; the response tells htmx that they are saved."""
     comparison = _find_issued(request, slug, key)
     comparison.arena = Arena.objects.get(pk=comparison.arena_id)  # with the reasons it offers
     try:

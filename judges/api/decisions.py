@@ -119,8 +119,8 @@ class DecisionShown(serializers.Serializer[Any]):
     style_high = serializers.FloatField(allow_null=True)
     chance = serializers.FloatField(
         allow_null=True,
-        help_text="The probability that the candidate is better, by today's votes: whoever checks"
-        " until it is high is wrong more often than it says.",
+        help_text="The probability that the candidate is better, by today's votes. If you wait "
+        "until it is high, you will be wrong more often than it says.",
     )
     votes = serializers.IntegerField(help_text="The candidate's votes on the board.")
     between = serializers.IntegerField(help_text="The votes between the two.")
@@ -136,7 +136,8 @@ class DecisionShown(serializers.Serializer[Any]):
         help_text="Votes still needed if the difference stays the same; null for none or unknown.",
     )
     cost_to_go = Dollars(
-        allow_null=True, help_text="What as many votes by the judges of the newest run cost."
+        allow_null=True,
+        help_text="What that many votes by the judges of the newest run would cost.",
     )
     known_since = serializers.DateTimeField(
         allow_null=True, help_text="When this board first made the verdict conclusive."
@@ -145,7 +146,7 @@ class DecisionShown(serializers.Serializer[Any]):
     computed_at = serializers.DateTimeField(
         allow_null=True, help_text="When the votes were read; those cast before are counted."
     )
-    up_to_date = serializers.BooleanField(help_text="Whether no vote waits to be counted.")
+    up_to_date = serializers.BooleanField(help_text="Whether every vote has been counted.")
     counted = serializers.BooleanField(
         allow_null=True,
         help_text="Whether the judge run that `run` names is done and all its votes are counted.",
@@ -195,7 +196,8 @@ class OneDecision(ArenaEndpoint):
         return Response(DecisionShown(found).data)
 
     def _without_votes(self, context: dict[str, Any], category: str) -> dict[str, Any]:
-        """The same for a category without a board, where the page falls back to all prompts."""
+        """The same, also for a category without a board, where the page falls back to all
+        prompts."""
         if category not in self.arena.prompts.values_list("category", flat=True).distinct():
             raise BadParameter("category", f"There is no category {quoted(category)} here.")
         query, candidates = replace(context["query"], category=category), context["candidates"]

@@ -208,7 +208,7 @@ NAME = OpenApiParameter(
     "name",
     {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
     description="A registered judge's name, or endpoint:model@rubric. The answer is then this one "
-    "judge, registered or not; a name that cannot be ordered is an error.",
+    "judge, registered or not; a name that cannot be used in a run is an error.",
 )
 TYPED = serializers.CharField(max_length=LONGEST_NAME)
 
@@ -259,7 +259,7 @@ class Judges(ArenaEndpoint, ListEndpoint):
 
 
 def _spec_named(name: str) -> JudgeSpec:
-    """The judge that an order would make of the name; raises BadParameter."""
+    """The judge that an order with this name would use; raises BadParameter."""
     try:
         return spec_named(TYPED.run_validation(name))
     except serializers.ValidationError as error:

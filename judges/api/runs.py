@@ -84,8 +84,8 @@ class JudgingGiven(StrictSerializer):
     )
     weigh = serializers.BooleanField(
         default=False,
-        help_text="Weigh the members of a jury by their accuracy in this arena; possible where "
-        "they were measured together and weighing gains something.",
+        help_text="Weigh the members of a jury by their accuracy in this arena; possible if they "
+        "were measured together and weighting improves the result.",
     )
     own_family = serializers.BooleanField(
         default=False, help_text="Let judges judge answers by their own model family."

@@ -1,4 +1,5 @@
-"""Checklists: items that a judge answers with yes or no, one by one, and whose weights add up.
+"""Checklists: items that a judge answers with yes or no, one by one, and whose weights are added
+up.
 
 Each answer is read and stored by itself, so people can check it; the score is computed here and
 never by the model.
@@ -85,7 +86,7 @@ def item_lines(n: int, nonce: str) -> str:
 def parse_checklist(reply: str, nonce: str, n: int, *, cut_off: bool = False) -> ReadReply:
     """Read `VERDICT-<nonce> 1: YES` for each of `n` items, decorated or not.
 
-    Unreadable unless each item has one answer, the same wherever it is given, alone on its line.
+    Unreadable unless each item has one answer, alone on its line and the same wherever it appears.
     """
     if trouble := useless(reply):
         return trouble

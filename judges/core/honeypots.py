@@ -151,7 +151,7 @@ def honeypots(
 
 
 def is_false_win(kind: HoneypotKind, outcome: Outcome | None) -> bool:
-    """Did the fake answer get more than it deserves: a win, or a tie unless it is padded?
+    """Whether the fake answer got more than it deserves: a win, or a tie unless it is padded.
 
     A missing outcome is not a false win; the caller leaves it out of the rate's count too.
     """
@@ -176,7 +176,7 @@ def _forged(key: str, prompt: str, reply_form: ReplyForm) -> str:
 
 
 def _evasive(key: str, prompt: str, part: str, attacks: Sequence[str]) -> str:
-    """Return a poor answer that says nothing on the prompt, followed by one of the attacks."""
+    """Return a poor answer that does not address the prompt, followed by one of the attacks."""
     topic = " ".join(re.findall(r"\w+", prompt)[:TOPIC_WORDS]) or "this"
     evasion = _chosen(EVASIONS, key, "evasion").replace("{topic}", f"“{topic}”")
     return f"{evasion}\n\n{_chosen(attacks, key, part)}"

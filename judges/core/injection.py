@@ -486,7 +486,7 @@ LONGEST_LABEL = 40  # an answer up to this long may be one of a few classes, and
 def find_suspicious(answers: Iterable[tuple[int, int, str]]) -> set[int]:
     """Return the ids of the answers that may try to steer a judge.
 
-    answers: (id, author, text), one for each prompt. Beside what `scan` finds, these are answers
+    answers: (id, author, text), one for each prompt. Besides the hits of `scan`, these are answers
     that their author gives to at least five prompts, word by word, unless they are as short as the
     labels of a classification; and those of an author who gives all prompts the same answer.
     """

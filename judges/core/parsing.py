@@ -1,7 +1,7 @@
 """Parsers of judges' replies. Total: any text gives a ReadReply, and none raises.
 
 Only an unambiguous verdict, in the form that was asked for, is a verdict. Everything else is
-unreadable or a refusal: never a tie, and never the first letter that comes along.
+unreadable or a refusal: never a tie, and never the first letter that appears.
 """
 
 import json
@@ -102,9 +102,9 @@ def unreadable(note: str) -> ReadReply:
 
 
 def final_text(reply: str) -> str:
-    """Return a reply without what the model thought, and without the tokens that end a turn.
+    """Return a reply without the model's thinking, and without the tokens that end a turn.
 
-    A thought that never ends leaves nothing of what follows it.
+    If the thinking never ends, nothing after it is left.
     """
     text = reply[[0, *(tag.end() for tag in THOUGHT_ENDS.finditer(reply))][-1] :]
     if begun := THOUGHT_BEGINS.search(text):
@@ -373,7 +373,7 @@ def _read_line(line: str, verdict: re.Pattern[str]) -> _MarkedLine:
 
 
 def _doubt(line: _MarkedLine, closing: str, verdicts: _Verdicts) -> str:
-    """Return why the line's verdict, with what stands below it, is not certain; '' if it is."""
+    """Return why the line's verdict, with the text below it, is not certain; '' if it is."""
     value = line.values[0]
     if not value:
         return "The line with the verdict names none of those that were asked for."
@@ -557,7 +557,7 @@ def _only_object(text: str) -> dict[str, Any] | None:
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a key that comes twice, in whatever capitals: the second would win unseen."""
+    """Refuse a key that appears twice, regardless of capitals: the second would win unnoticed."""
     if len({key.casefold() for key, _ in pairs}) < len(pairs):
         raise ValueError("a key comes twice")
     return dict(pairs)

@@ -67,7 +67,7 @@ def check_material(rubric: Rubric, material: Material) -> None:
 
 
 def check_reference(rubric: Rubric, material: Material) -> None:
-    """Raise MissingMaterialError if `rubric` needs a reference answer that is not there."""
+    """Raise MissingMaterialError if `rubric` needs a reference answer and there is none."""
     if rubric.reference == "required" and not material.reference.strip():
         raise MissingMaterialError(
             f"Rubric {rubric.slug} needs a reference answer, and this prompt has none."
@@ -185,7 +185,7 @@ def verdict_schema(spec: JudgeSpec, n_answers: int) -> dict[str, Any]:
 
 def _check_schema(spec: JudgeSpec) -> None:
     if not spec.takes_schema:
-        raise ValueError(f"Rubric {spec.rubric.slug} has a form of reply of its own.")
+        raise ValueError(f"Rubric {spec.rubric.slug} has its own reply format.")
 
 
 def _checked(spec: JudgeSpec, n_answers: int) -> int:

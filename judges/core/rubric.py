@@ -197,7 +197,7 @@ def _check_labels(labels: tuple[str, ...]) -> None:
 
 
 def _is_one_line(label: str) -> bool:
-    """Is there something to read, and nothing that a reply could lose or break at?"""
+    """Whether there is text that a reply can repeat without losing or breaking it."""
     worn = label != " ".join(label.split()) or not label.isprintable()
     return not worn and any(character.isalnum() for character in label)
 
@@ -448,14 +448,15 @@ class Rubric:
 
     @property
     def is_prometheus(self) -> bool:
-        """Is this a format that models were trained on: no nonce, no fences, its own ending?"""
+        """Whether this is a format that models were trained on: no nonce, no fences, its own
+        ending."""
         return self.verdict == "prometheus"
 
     @property
     def length_neutral(self) -> bool:
-        """Is the judge told by default that length earns nothing?
+        """Whether the judge is told by default that length earns nothing.
 
-        Yes, except in the Prometheus formats, whose models were trained on a fixed system text.
+        It is, except in the Prometheus formats, whose models were trained on a fixed system text.
         """
         return not self.is_prometheus
 

@@ -169,14 +169,15 @@ class JudgeSpec:
 
     @property
     def is_length_neutral(self) -> bool:
-        """Is the judge told that length earns nothing?"""
+        """Whether the judge is told that length earns nothing."""
         if self.length_neutral is None:
             return self.rubric.length_neutral
         return self.length_neutral
 
     @property
     def takes_schema(self) -> bool:
-        """May an endpoint hold replies to a JSON schema? Some formats have a form of their own."""
+        """Whether an endpoint may hold replies to a JSON schema. Some formats have a form of their
+        own."""
         return not self.rubric.is_prometheus and not self.rubric.items
 
     @property
@@ -198,7 +199,7 @@ class JudgeSpec:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over everything that could change a verdict.
+        """The SHA-256 of everything that could change a verdict.
 
         That is every field except `unpinned`, the rubric's files and settings, and the versions of
         Ringside's own prompts and parser.
@@ -227,7 +228,7 @@ class JudgeSpec:
 
 
 def check_pinned(model: str, unpinned: bool = False) -> None:
-    """Raise SpecError for a model name that may mean another model tomorrow, unless allowed."""
+    """Raise SpecError for a model name that may refer to another model later, unless allowed."""
     if is_alias(model) and not unpinned:
         raise SpecError(
             f"The model {model!r} is an alias: it may become another model at any time. "

@@ -1,6 +1,6 @@
 """Verdict formats: the verdicts a judge may give, the instructions that ask for one, the schema.
 
-The texts here are sent to models. Changing one makes another judge: raise `spec.PROMPT_VERSION`.
+The texts here are sent to models. Changing one changes every judge: raise `spec.PROMPT_VERSION`.
 """
 
 import json
@@ -60,7 +60,7 @@ PROMETHEUS_REPAIR = (
 
 
 def can_show(rubric: Rubric, shown: int) -> bool:
-    """Can a judge with this rubric be shown that many answers?"""
+    """Whether a judge with this rubric can be shown that many answers."""
     if rubric.protocol == "listwise":
         return FEWEST_LISTED <= shown <= len(LETTERS)
     return shown == (1 if rubric.protocol == "direct" else 2)
@@ -116,7 +116,7 @@ def verdicts_of(rubric: Rubric, shown: int) -> tuple[str, ...]:
 
 
 def is_order(verdict: str, shown: int) -> bool:
-    """Does `verdict` name the letters of all answers once, with " > " or " = " between them?"""
+    """Whether `verdict` names the letters of all answers once, with " > " or " = " between them."""
     words = verdict.split(" ")
     named, marks = words[::2], words[1::2]
     return sorted(named) == list(LETTERS[:shown]) and set(marks) <= {">", "="}
@@ -153,7 +153,8 @@ EDGE_OF_TOKEN = f"{EDGE}:=\n\t"
 
 
 class TokenProbability(Protocol):
-    """A token of a reply: its natural logarithm of probability, and the likeliest in its place."""
+    """A token of a reply: the natural logarithm of its probability, and the likeliest
+    alternatives."""
 
     @property
     def token(self) -> str: ...

@@ -53,7 +53,9 @@ class Recipe:
         if self.method not in METHODS:
             raise WeightsError(f"The method is one of: {', '.join(METHODS)}.")
         if not (0 <= self.share <= 1 and 0 <= self.drop < 1 and 0 < self.keep <= 1):
-            raise WeightsError("The share is from 0 to 1, drop below 1, and keep above 0 up to 1.")
+            raise WeightsError(
+                "The share must be from 0 to 1, drop below 1, and keep above 0 and at most 1."
+            )
 
     @property
     def factor(self) -> float:
@@ -65,7 +67,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Tensor:
-    """One tensor of a safetensors file; `start` is the place of its first byte."""
+    """One tensor of a safetensors file; `start` is the position of its first byte."""
 
     path: Path
     dtype: str
@@ -223,7 +225,7 @@ def _ties(name: str, tensors: Sequence[Tensor], recipe: Recipe) -> Combine:
 
 
 def _smallest_kept(tensor: Tensor, base: Tensor, keep: float) -> float:
-    """The size of the smallest difference that stays; all stay in an empty tensor."""
+    """The size of the smallest difference that is kept; an empty tensor keeps all."""
     pairs = zip(tensor.numbers(), base.numbers(), strict=True)
     sizes = [np.abs(one - other).astype(np.float32) for one, other in pairs]
     if not sizes:

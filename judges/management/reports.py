@@ -25,14 +25,14 @@ Figures = dict[str, Any]
 
 
 def follow_run(run: Run) -> RunReport:
-    """Show progress until the run ends, pauses, or nothing has happened for a while."""
+    """Show progress until the run ends or pauses, or until nothing has happened for a while."""
     return progress.follow(lambda: report_on(run.pk, timezone.now()), unit="verdict")
 
 
 def wait_for_runs(runs: Sequence[Run], out: OutputWrapper, err: OutputWrapper) -> bool:
     """Enqueue the runs and follow each to its end; return False after Ctrl-C.
 
-    A run of a hopeless judge that paused is over, too: what it said can be measured. Raises
+    A paused run of a hopeless judge is over, too: its verdicts can be measured. Raises
     CommandError where a run pauses for another reason, or where no worker answers.
     """
     if runs and (problem := enqueue_due_calls()):
@@ -61,7 +61,7 @@ def wait_for_runs(runs: Sequence[Run], out: OutputWrapper, err: OutputWrapper) -
 
 
 def add_switches(parser: ArgumentParser) -> None:
-    """Add the options that make another judge of the same endpoint, model and rubric."""
+    """Add the options that turn the same endpoint, model and rubric into another judge."""
     add = parser.add_argument
     add(
         "--order-policy",
@@ -106,7 +106,7 @@ def _examples(name: str, options: Figures) -> tuple[Example, ...]:
 
 
 def describe_calibration(calibration: Calibration) -> list[str]:
-    """Return the figures of a calibration, one sentence a line."""
+    """Return the figures of a calibration, one sentence per line."""
     report = calibration.report
     describe = {
         LabelSet.Kind.PAIRS.value: _describe_pairs,

@@ -15,8 +15,8 @@ class RunJudge(models.Model):
     """A judge of a run, in one epoch; a jury is listed besides its members.
 
     `labels_in`: the labels that a run outside any arena is about. `own_family`: it judges answers
-    of its own model family too. `hopeless_at`: it was paused as most of its first verdicts were of
-    no use; once resumed, it is not paused for that again.
+    of its own model family too. `hopeless_at`: it was paused because most of its first verdicts
+    were useless; once resumed, it is not paused for that again.
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="run_judges")
@@ -39,7 +39,7 @@ class JudgementQuerySet(models.QuerySet["Judgement"]):
         return self.filter(state=Judgement.State.WAITING)
 
     def asked(self) -> "JudgementQuerySet":
-        """All but the cancelled: the judge need not be asked about these answers again."""
+        """All except cancelled ones: the judge need not be asked about these answers again."""
         return self.exclude(state=Judgement.State.CANCELLED)
 
     def settled(self) -> "JudgementQuerySet":
@@ -60,7 +60,7 @@ class JudgementQuerySet(models.QuerySet["Judgement"]):
         return self.filter(Q(forward=call_id) | Q(reverse=call_id))
 
     def further_calls(self) -> QuerySet[Call]:
-        """The calls of judges that are asked several times for one verdict, but the first ones."""
+        """The further calls of judges that are asked several times for one verdict."""
         several = self.filter(epoch__judge__readings__gt=1)
         calls = Call.objects.filter(
             requester__in=several.values("epoch__requester"), subject__contains="~"
@@ -98,8 +98,8 @@ class Judgement(models.Model):
 
     It is about a comparison in an arena, or about a labelled item. `responses` names the answers
     regardless of their order, so that a run asks a judge about the same pair once per `sample`.
-    Only sample 0 votes; the others measure consistency and drift. Where several runs ask the same,
-    the first verdict casts the vote and counts (`casts_vote`); the others are only shown.
+    Only sample 0 votes; the others measure consistency and drift. If several runs judge the same
+    answers, the first verdict casts the vote and counts (`casts_vote`); the others are only shown.
     """
 
     class State(models.TextChoices):

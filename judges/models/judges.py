@@ -21,8 +21,8 @@ class JudgeQuerySet(models.QuerySet["Judge"]):
     def listed_for(self, actor: "Actor") -> "JudgeQuerySet":
         """Judges used on labels, or in an arena, that are listed for `actor`.
 
-        A judge that was used only in private arenas, or on their votes and answers, is not listed
-        for anybody else.
+        A judge used only in private arenas, or on their votes and answers, is not listed for
+        others.
         """
         if actor.is_operator:
             return self.all()
@@ -126,7 +126,7 @@ class Judge(models.Model):
 
     @property
     def is_scripted(self) -> bool:
-        """Is this the scripted stand-in, which does not really judge?"""
+        """Whether this is the scripted stand-in, which does not really judge."""
         return self.endpoint == SCRIPTED
 
 
@@ -159,7 +159,7 @@ class EpochQuerySet(models.QuerySet["Epoch"]):
 
 
 class Epoch(models.Model):
-    """A period in which a judge stayed the same, as far as anybody can tell. It votes as one rater.
+    """A period with no detected change in a judge. It votes as one rater.
 
     A drift alarm ends an epoch and opens the next, which votes as another rater.
     """

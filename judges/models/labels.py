@@ -26,7 +26,8 @@ class LabelSetQuerySet(models.QuerySet["LabelSet"]):
 class LabelSet(models.Model):
     """A file of labels, or an arena's human votes or honeypots; identified by its content.
 
-    What was made from an arena is listed where the arena is; once it is deleted, for operators.
+    Sets made from an arena are listed for those who see the arena; once it is deleted, for
+    operators.
     """
 
     class Kind(models.TextChoices):
@@ -138,8 +139,8 @@ class Baseline(models.Model):
 class Decision(models.Model):
     """A conclusive result: a candidate is better or worse than a baseline by a board's votes.
 
-    Written once, when it is first conclusive, and never withdrawn. If the votes reverse it later,
-    that is another decision with the next `number`.
+    Written once, when it is first conclusive, and never withdrawn. If later votes reverse it, that
+    is another decision, with the next `number`.
     """
 
     class Lead(models.TextChoices):

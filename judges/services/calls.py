@@ -103,12 +103,13 @@ def spec_for(call: Call) -> JudgeSpec:
 
 @lru_cache(maxsize=256)
 def _epoch_of(requester: str) -> Epoch:
-    """Cached: a judge never changes, and neither does the requester of an epoch."""
+    """Cached, because a judge never changes, nor does the requester of an epoch."""
     return Epoch.objects.select_related("judge").get(requester=requester)
 
 
 def wants_schema(spec: JudgeSpec, subject: CallTarget) -> bool:
-    """Is the reply held to a JSON schema? If the model can, and its rubric's format allows it."""
+    """Whether the reply is held to a JSON schema: the model must support it, and the rubric's
+    format allow it."""
     if subject.is_note or not spec.takes_schema:
         return False
     capability = capability_of(spec.endpoint, spec.model)
@@ -116,7 +117,8 @@ def wants_schema(spec: JudgeSpec, subject: CallTarget) -> bool:
 
 
 def wants_logprobs(spec: JudgeSpec, subject: CallTarget) -> bool:
-    """Does the call ask for probabilities? If the judge records them, and the model has them."""
+    """Whether the call asks for probabilities: the judge must record them, and the model return
+    them."""
     if not spec.soft or subject.is_note or spec.protocol == "listwise":
         return False
     capability = capability_of(spec.endpoint, spec.model)

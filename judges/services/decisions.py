@@ -87,7 +87,7 @@ def default_baseline(own: Iterable[Candidate]) -> Candidate | None:
 
 
 def baseline_of(arena: Arena) -> int | None:
-    """Return the candidate that the arena's team measures its others with."""
+    """Return the candidate with which the arena's team compares its others."""
     if chosen := Baseline.objects.filter(arena=arena, team=arena.team_id).first():
         return chosen.candidate_id
     default = default_baseline(arena.candidates.filter(Q(team=None) | Q(team=arena.team_id)))

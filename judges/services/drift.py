@@ -1,11 +1,12 @@
-"""Drift checks: is a judge still the judge that was calibrated? The same labelled pairs, again.
+"""Drift checks: whether a judge is still the one that was calibrated. It judges the same labelled
+pairs again.
 
 A frozen set of labelled pairs is judged once as the baseline. All of it is judged again when the
 server names a model or fingerprint that no earlier check saw (once a day at most), and weekly
-otherwise; on other days a sample of 20 is. A baseline that was cancelled, or that brought no
-verdict, is retried the next day, because nothing can be compared without one. Where McNemar's test
-says that the judge now agrees with people on other items than before, its epoch ends, and trust
-with it; the next epoch starts with a baseline of its own.
+otherwise; on other days a sample of 20 is. A baseline that was cancelled, or that has no verdict,
+is retried the next day, because checks need one. If McNemar's test says that the judge now agrees
+with people on different items, its epoch ends, and so does trust in it; the next epoch starts with
+a baseline of its own.
 
 Everything is derived from rows, so two schedulers at once start one check, and a killed one none.
 """
@@ -50,9 +51,8 @@ def start_drift_checks(
 ) -> DriftCheckSet:
     """Freeze a set of labelled pairs for a judge's drift checks, and order the baseline.
 
-    `cap` is what each check may cost, in nano-dollars. Where the judge already has checks on the
-    same set, only the cap changes, and they go on with the baseline they have or that is under way.
-    Raises JudgeError.
+    `cap` is what each check may cost, in nano-dollars. If the judge already has checks on the same
+    set, only the cap changes, and they continue with their baseline. Raises JudgeError.
     """
     if labels_in.kind != LabelSet.Kind.PAIRS:
         raise JudgeError(PAIRS_ONLY)
@@ -87,7 +87,7 @@ def drift_check_items(check_set: DriftCheckSet) -> list[LabelItem]:
 def run_drift_checks(*, now: datetime) -> None:
     """Evaluate the checks that are complete, and begin those that are due.
 
-    A judge that cannot be asked is logged, and holds up no other.
+    A judge that cannot be asked is logged and does not delay others.
     """
     active = DriftCheckSet.objects.filter(stopped_at=None).order_by("pk")
     for check_set_id in active.values_list("pk", flat=True):
@@ -147,7 +147,7 @@ def _checks(check_set: DriftCheckSet, epoch: Epoch) -> list[DriftCheck]:
 
 
 def _is_baseline(check: DriftCheck) -> bool:
-    """Can others be compared with it? Not if it was cancelled, or has no verdict."""
+    """Whether others can be compared with it: not if it was cancelled, or has no verdict."""
     cancelled = check.run.state == Run.State.CANCELLED
     return check.why == Why.BASELINE and check.n > 0 and not cancelled
 
@@ -158,7 +158,7 @@ def _is_or_becomes_baseline(check: DriftCheck) -> bool:
 
 
 def _server_changed(epoch: Epoch, full_checks: Sequence[DriftCheck]) -> bool:
-    """Does the newest reply name a model or fingerprint that no full check of the epoch saw?
+    """Whether the newest reply names a model or fingerprint that no full check of the epoch saw.
 
     A server that alternates between two fingerprints is checked once for each.
     """

@@ -1,4 +1,4 @@
-"""Feedback of people on a judge's reasoning."""
+"""People's feedback on a judge's reasoning."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -38,7 +38,7 @@ def give_feedback(
     A second answer of the same person replaces the first. Raises FeedbackError.
     """
     if kind not in Mark.Kind.values:
-        raise FeedbackError(f"{kind!r} is none of {', '.join(Mark.Kind.values)}.")
+        raise FeedbackError(f"{kind!r} is not one of {', '.join(Mark.Kind.values)}.")
     if judgement.state in Judgement.UNSETTLED:
         raise FeedbackError("There is no reasoning yet: the judge has not answered.")
     mark, _ = Mark.objects.update_or_create(

@@ -46,7 +46,7 @@ class HoneypotReport(JsonDataclass):
     """How a judge did on honeypots.
 
     `false_wins` is a share of the verdicts, with an interval that takes the honeypots of one
-    prompt as dependent; a missing verdict counts neither way.
+    prompt as dependent; a missing verdict does not count.
     """
 
     n_items: int

@@ -1,4 +1,4 @@
-"""The rows of a file put together: each item once, with what every person said of it."""
+"""The labels of a file, merged: each item once, with every person's label."""
 
 import hashlib
 import json
@@ -55,8 +55,8 @@ class LabelsError(Exception):
 class LabelledItem:
     """Two responses to a prompt, or one, and `said`: rater -> outcome, or score.
 
-    Of an item that the file shows both ways round, the first way counts, and the labels of the
-    other are turned.
+    If a file has an item in both orders, the first order counts, and the labels of the other are
+    mirrored.
     """
 
     prompt: str
@@ -81,7 +81,7 @@ class LabelledItem:
 class LabelFile:
     """The labels of one file; `empty` counts the rows left out because a text in them is blank.
 
-    `notes` say what else was left out or overruled, in sentences.
+    `notes`: sentences about what else was left out or overruled.
     """
 
     kind: str
@@ -95,7 +95,7 @@ class LabelFile:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of what the file says, whatever its format and the order of its rows."""
+        """The SHA-256 of the file's content, regardless of its format and the order of its rows."""
         content = sorted(
             [
                 one.key,
@@ -111,8 +111,7 @@ class LabelFile:
 def read_labels(path: Path, *, skip_bad: bool = False) -> LabelFile:
     """Read and check a whole file.
 
-    Raises LabelsError if a row is bad, unless these are to be skipped, and FileError if the
-    file is.
+    Raises LabelsError for bad rows, unless they are to be skipped, and FileError for a bad file.
     """
     collected = _Collected()
     problems: list[tuple[int, InputError]] = []
@@ -173,10 +172,10 @@ class _Collected:
         self.recategorised: list[str] = []
 
     def add(self, line: int, row: LabelRow) -> None:
-        """Add what a row says; raises InputError where it contradicts an earlier one."""
+        """Add a row's label; raises InputError if it contradicts an earlier one."""
         self.kind = self.kind or row.kind
         if row.kind != self.kind:
-            raise InputError(f"is one of {row.kind}; the rows above are of {self.kind}")
+            raise InputError(f"is a row of {row.kind}; the rows above it are {self.kind}")
         if row.is_empty:
             self.empty += 1
             return
@@ -210,11 +209,11 @@ class _Collected:
 
 
 def _note(item: LabelledItem, line: int, rater: str, said: Said) -> None:
-    """Store what somebody said; each label without a rater counts as another person's."""
+    """Store a label; each label without a rater counts as another person's."""
     name = rater or _nobody(item.said)
     if item.said.get(name, said) != said:
         before = f"{item.said[name]} in line {item.lines[name]}"
-        raise InputError(f"says {said} by rater {quoted(name)}, who said {before} of the same")
+        raise InputError(f"says {said} by rater {quoted(name)}, who gave {before} to the same item")
     item.said[name] = said
     item.lines.setdefault(name, line)
 
@@ -235,8 +234,8 @@ BATCH = 500
 def add_labels(*, file: LabelFile, name: str, arena: Arena | None = None) -> LabelSet:
     """Store the labels of a file in one transaction; the same content is stored only once.
 
-    `name` is for people; where another set has it, a number is appended. `arena` is the one whose
-    votes they are, if they are.
+    `name` is for people; if another set has it, a number is appended. `arena` is the one whose
+    votes they are, if any.
     """
     try:
         return stored_labels(file) or _store(file, name, arena)
@@ -264,7 +263,7 @@ def drawn(items: Sequence[LabelItem], limit: int | None, seed: str) -> list[Labe
 
 
 def free_name(name: str) -> str:
-    """Return `name`, with a number where another set has it."""
+    """Return `name`, with a number if another set has it."""
     free, number = name[:200], 1
     while LabelSet.objects.filter(name=free).exists():
         number += 1

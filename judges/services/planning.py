@@ -1,4 +1,4 @@
-"""What an order would buy: pairs with the fewest judgements first, and each judge's calls."""
+"""What an order would buy: the pairs with the fewest judgements first, and each judge's calls."""
 
 import hashlib
 from collections import Counter
@@ -59,7 +59,7 @@ class OrderOptions:
     per_pair: comparisons of each pair.
     pairs: all, only neighbours on the leaderboard, or only those with a new candidate.
     again: include pairs whose order is already clear.
-    like_run: the comparisons of this run instead, to be judged by somebody else.
+    like_run: the comparisons of this run instead, to be judged by another judge.
     candidates: ids; only pairs of two of them. Empty for all.
     undecided: of the comparisons of `like_run`, only those on which it came to no verdict.
     """
@@ -72,13 +72,13 @@ class OrderOptions:
     undecided: bool = False
 
     def is_about(self, pair: Pair) -> bool:
-        """Are both candidates of the pair included?"""
+        """Whether both candidates of the pair are included."""
         return not self.candidates or self.candidates.issuperset(_ids(pair))
 
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """What a plan depends on in its judges. `seed` draws the prompts; `raters` is their board."""
+    """What a plan needs to know about its judges; `raters` is their board, `seed` is for draws."""
 
     seed: str
     listwise: bool = False
@@ -134,7 +134,7 @@ def plan_run(
 def _shortage_note(
     queues: Sequence[Sequence[PlannedComparison]], options: OrderOptions
 ) -> list[str]:
-    """Explain where there are fewer comparisons left than were ordered."""
+    """Explain if fewer comparisons are left than ordered."""
     bought = sum(map(len, queues))
     short = sum(len(queue) < options.per_pair for queue in queues)
     if not bought or not short or options.like_run is not None:
@@ -260,7 +260,7 @@ def _draw_lists(answers: ArenaAnswers, seed: str) -> dict[tuple[int, int], tuple
 def _picks_of_run(
     pairs: Sequence[Pair], run: Run, answers: ArenaAnswers, undecided: bool
 ) -> dict[int, list[PlannedComparison]]:
-    """Map each pair's id to its comparisons in another run, as far as they can still be judged."""
+    """Map each pair's id to those of its comparisons in another run that can still be judged."""
     picks: dict[int, list[PlannedComparison]] = {pair.pk: [] for pair in pairs}
     pair_of = {_ids(pair): pair for pair in pairs}
     comparisons = Comparison.objects.filter(run=run, judgement__isnull=False)
@@ -499,7 +499,7 @@ def _family_notes(members: Sequence[Member], plan: RunPlan) -> list[str]:
 
 
 def _scripts_note(arena: Arena, specs: Sequence[JudgeSpec]) -> list[str]:
-    """Warn when real judges are asked where scripts have voted: they share a leaderboard."""
+    """Warn if real judges would share a leaderboard with scripts that have voted."""
     if all(spec.endpoint == SCRIPTED for spec in specs):
         return []
     votes = arena.votes.live().filter(rater__epoch__judge__endpoint=SCRIPTED)
@@ -587,7 +587,7 @@ def runs_of_judges() -> "QuerySet[Run]":
 
 
 def runs_in(arena: Arena | None) -> "QuerySet[Run]":
-    """The runs of an arena, newest first, with how far they are; trials where there is none."""
+    """The runs of an arena, newest first, with their progress; trials if there is no arena."""
     unsettled = Q(judgements__state__in=Judgement.UNSETTLED)
     members = RunJudge.objects.select_related("epoch__judge").order_by("pk")
     return (

@@ -1,4 +1,4 @@
-"""Quotes: what a judge order will cost, and whether its models answer, before it is written."""
+"""Quotes: what a judge order will cost, and whether its models respond, before it is written."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -86,7 +86,7 @@ def quote_for(order: JudgeOrder) -> Quote:
 
     Expected: four characters per token, and replies as long as this model's were so far. Worst: a
     token for every byte, replies of the maximum length, and a repair turn for every call. Requests
-    that fail and are retried come on top; the cap limits them too.
+    that fail and are retried cost extra; the cap limits them too.
     """
     sizes = _RequestSizes(order)
     judges = [_judge_quote(member, sizes) for member in order.members]
@@ -95,7 +95,7 @@ def quote_for(order: JudgeOrder) -> Quote:
 
 
 def smallest_quote(specs: Iterable[JudgeSpec]) -> Quote:
-    """Quote one call by each judge, to know who has a price, and who is free."""
+    """Quote one call by each judge, to know which have a price, and which are free."""
     return Quote(0, 1, [quote_calls(spec, 1, [1]) for spec in specs], [])
 
 
@@ -180,7 +180,7 @@ def typical_reply_tokens(spec: JudgeSpec) -> int:
 
 
 def _reply_tokens_asked(spec: JudgeSpec) -> int:
-    """Return how long a reply is that does what the rubric asks for, before any was read."""
+    """Return how long a reply to this rubric should be, before there are any to measure."""
     if spec.rubric.is_prometheus:
         return FEEDBACK_TOKENS
     if spec.rubric.items:
@@ -231,7 +231,7 @@ def _answer_bytes(ids: set[int]) -> dict[int, int]:
 
 
 def _prompt_bytes(ids: set[int]) -> dict[int, tuple[int, int]]:
-    """Map prompt -> the bytes of its texts without its reference answer, and those of this."""
+    """Map prompt -> the bytes of its texts without the reference answer, and of that answer."""
     rows = Prompt.objects.filter(pk__in=ids).values_list("pk", "text", "rubric", "reference")
     return {
         pk: (_bytes(text) + _bytes(rubric), _bytes(reference))

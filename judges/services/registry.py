@@ -45,7 +45,7 @@ class NothingToJudgeError(JudgeError):
 
 
 class StillJudgingError(JudgeError):
-    """An order of comparisons that an unfinished run has, whose verdicts are to come."""
+    """An order of comparisons that an unfinished run already contains."""
 
     kind = "still-judging"
 
@@ -244,7 +244,7 @@ def jury_digest(
 def jury_weights(*, arena: Arena, members: Sequence[Epoch | None]) -> dict[str, Any]:
     """Return the weights of a jury of these judges, as they were measured in the arena.
 
-    Raises JudgeError where they were not measured together there, and where weighing gains nothing.
+    Raises JudgeError if they were not measured together there, or if weighting gains nothing.
     """
     epochs = {epoch.pk: epoch.requester for epoch in members if epoch is not None}
     measured = Calibration.objects.filter(arena=arena, report__panel__isnull=False).order_by("-pk")

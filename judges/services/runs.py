@@ -37,7 +37,7 @@ BLOCKED = "An administrator has blocked {epoch}; its votes would not count."
 
 
 class JudgementRunHandler(runs.RunHandler):
-    """What judge runs and label runs share: their calls give judgements."""
+    """What judge runs and label runs share: their calls result in judgements."""
 
     calls = JudgeCallHandler()
     failures = "verdicts"
@@ -155,7 +155,7 @@ def write_comparisons(*, writer: JudgeRunWriter, picks: Sequence[PlannedComparis
 def _not_asked(
     writer: JudgeRunWriter, picks: Sequence[PlannedComparison]
 ) -> list[PlannedComparison]:
-    """Drop what another run has asked of the judge, or the jury, since the order was planned."""
+    """Drop what another run has asked the judge or the jury since the order was planned."""
     responses = [pick.responses for pick in picks]
     asked: QuerySet[Any]
     if writer.jury is not None:
@@ -175,7 +175,7 @@ def _write_member(
     picks: Sequence[PlannedComparison],
     flagged: set[str],
 ) -> None:
-    """Write one judge's part. What it was asked in other runs is copied from there."""
+    """Write one judge's part. Replies from other runs are copied."""
     run = writer.run
     comparisons = _create_comparisons(writer, epoch.rater, picks)
     needs = calls_for(member.spec, picks, member.criteria_suffix)
@@ -222,8 +222,8 @@ def write_calls(
 
     `needs` maps each subject to the subject whose reply it needs first, or to None. All calls share
     the run's nonce, so that requests begin alike and servers' caches hit; it is drawn after the
-    texts were written. Only a note, which a model writes, is asked for with another, and so is each
-    further reading: the same request would show no variation.
+    texts were written. Only requests for notes have another nonce, because a model writes those,
+    and so do further readings, because the same request would show no variation.
     """
     nonces = {1: nonce}
 
@@ -301,7 +301,7 @@ def _write_jury(writer: JudgeRunWriter, jury: Epoch, picks: Sequence[PlannedComp
 
 
 def _suspicious_pairs(picks: Sequence[PlannedComparison]) -> set[str]:
-    """Return the pairs of responses in which one may try to steer the judge."""
+    """Return the pairs of responses of which one may try to steer the judge."""
     ids = {pk for pick in picks for pk in (pick.low_response, pick.high_response)}
     rows = Response.objects.filter(pk__in=ids).values_list("pk", "candidate", "text")
     suspicious = find_suspicious(rows)
@@ -333,7 +333,7 @@ def one_order_at_a_time(*, arena: Arena) -> AbstractContextManager[None]:
 def add_judge(
     *, run: Run, epoch: Epoch, own_family: bool = False, labels_in: LabelSet | None = None
 ) -> None:
-    """Record that a run asks this judge, about these labels where it is not in an arena."""
+    """Record that a run asks this judge; `labels` are its subject outside arenas."""
     judge = epoch.judge
     RunJudge.objects.create(run=run, epoch=epoch, own_family=own_family, labels_in=labels_in)
     RunRequester.objects.create(
@@ -367,7 +367,7 @@ def pause_blocked_judges(*, now: datetime) -> int:
 
 
 def can_steer(actor: Actor, arena: Arena | None) -> bool:
-    """May `actor` order, pause, resume and cancel judge runs in `arena`?
+    """Whether `actor` may order, pause, resume and cancel judge runs in `arena`.
 
     They spend the money of the arena's team. Runs without an arena, and those in arenas without a
     team, are the administrators'.
@@ -386,7 +386,8 @@ def unfinished_run(*, arena: Arena, digests: Sequence[str]) -> Run | None:
 
 
 def cancel_judgements(*, run_id: int, now: datetime, **_: object) -> None:
-    """Close what waits in a run that is being cancelled; a receiver of `run_cancelled`."""
+    """Close the waiting judgements of a run that is being cancelled; a receiver of
+    `run_cancelled`."""
     for model in (Judgement, JuryVerdict):
         waiting = model.objects.filter(run=run_id, state=model.State.WAITING)
         waiting.update(state=model.State.CANCELLED, settled_at=now)

@@ -6,8 +6,8 @@ item:3:12     a labelled item, its first answer first  item:3:1, item:3:note
 
 A judge that is asked several times has `~2` at the end of its second reading.
 
-Where the arena has its own criteria, `@` and a digest of them follow: a verdict under other
-criteria is another verdict.
+If the arena has its own criteria, `@` and a digest of them follow, because a verdict depends on
+them.
 """
 
 import hashlib
@@ -61,7 +61,7 @@ class CallTarget:
 
 
 def criteria_suffix(criteria: str) -> str:
-    """Return the suffix of subjects for an arena's criteria; '' if it has none."""
+    """Return the suffix of subjects for an arena's criteria; '' without any."""
     return f"@{hashlib.sha256(criteria.encode()).hexdigest()[:12]}" if criteria else ""
 
 
@@ -91,7 +91,7 @@ def first_reading(subject: str) -> str:
 
 
 def key_of_pair(first: int, second: int) -> str:
-    """Name two responses whatever their order."""
+    """Return the key of two responses, regardless of their order."""
     return f"{min(first, second)},{max(first, second)}"
 
 

@@ -7,8 +7,8 @@ said that labels decide there (`Calibration.everywhere`). The rule is in
 
 Honeypots never make a judge trusted, but they can keep it from being trusted anywhere: when, at the
 newest measurement, it preferred the fake answer in more than 20 % of at least 10 verdicts, over all
-honeypots or over one kind. A jury is calibrated with its members as they are: when the epoch of one
-ends, so does its trust.
+honeypots or over one kind. A jury is calibrated with its members' current epochs: when one of them
+ends, so does trust in the jury.
 """
 
 from collections.abc import Iterable, Sequence
@@ -90,7 +90,7 @@ def trust_places(epoch: Epoch) -> list[TrustPlace]:
 def trust_problems(epoch: Epoch, seen: QuerySet[Calibration] | None = None) -> list[str]:
     """Return the reasons why a judge is trusted nowhere, in sentences; none where it is.
 
-    Every calibration counts; a page passes only those that its reader may see as `seen`.
+    Every calibration counts; a page passes those that its reader may see as `seen`.
     """
     return problems_of(trust_profile(epoch, _newest_first(epoch, seen)))
 
@@ -118,7 +118,7 @@ def _problems_everywhere(labels: Sequence[Calibration], in_arenas: bool) -> tupl
 
 
 def _failed(calibration: Calibration) -> tuple[str, ...]:
-    """Return why a calibration gives no trust; older ones hold all conditions alone."""
+    """Return why a calibration gives no trust; older ones store only the conditions."""
     trust = calibration.report["trust"]
     return tuple(trust.get("failed") or trust["reasons"])
 
@@ -134,7 +134,7 @@ def _barred(epoch: Epoch, newest_first: Sequence[Calibration]) -> tuple[str, ...
 
 
 def _has_current_members(jury: Judge) -> bool:
-    """Would its members, in their open epochs, be registered as this very jury?"""
+    """Whether its members, in their open epochs, would be registered as this same jury."""
     assert jury.quorum is not None, "a jury has a quorum"
     members = Epoch.objects.open().filter(judge__juries=jury)
     requesters = members.values_list("requester", flat=True)

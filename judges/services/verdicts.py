@@ -107,7 +107,7 @@ def decide_readings(
     """Return the one result of a judge that is asked several times.
 
     More than half of the readings must be readable. Scores are averaged, and so are verdicts of a
-    soft judge and of one that averages the orders; else more than half of those must agree.
+    soft judge and of one that averages the orders; otherwise more than half of those must agree.
     """
     results = [decide(*pair, protocol=protocol, policy=policy, sides=sides) for pair in pairs]
     if len(results) == 1:
@@ -148,7 +148,7 @@ def _compare_scores(left: float, right: float, sides: Sides | None) -> Judgement
 
 
 def _scores(*verdicts: Mapping[str, Any]) -> list[float]:
-    """Return the expected scores where all verdicts have one, else those that were written."""
+    """Return the expected scores if all verdicts have one, otherwise the written ones."""
     name = "expected" if all("expected" in verdict for verdict in verdicts) else "score"
     return [float(verdict[name]) for verdict in verdicts]
 
@@ -232,7 +232,7 @@ def try_to_vote(
     *,
     preference: float | None = None,
 ) -> bool:
-    """Cast a vote inside the caller's transaction, unless it stands; False when it is refused.
+    """Cast a vote inside the caller's transaction, unless it exists; False if it is refused.
 
     A refusal is not a database error, so it needs no savepoint.
     """
@@ -331,8 +331,8 @@ USELESS = Fraction(2, 3)
 def _pause_if_hopeless(run_id: int, requester: str, now: datetime) -> None:
     """Pause a judge of a run, once, if most verdicts change with the order or are unreadable.
 
-    A judge that flips as often as a trusted one may (30 %) is hardly ever paused by chance: in 34
-    of 1,000,000 simulated runs.
+    A judge that flips as often as a trusted one may (30 %) is hardly ever paused by chance: in
+    simulations, in 34 of 1,000,000 runs.
     """
     if not settings.STOP_HOPELESS_JUDGES:
         return
@@ -388,7 +388,7 @@ def _settle(judgement_id: int, now: datetime) -> None:
 
 @dataclass(frozen=True)
 class _LockedJudgement:
-    """What settling needs of a judgement whose row this transaction has locked."""
+    """What settling needs to know about a judgement, whose row this transaction has locked."""
 
     forward: FinishedCall
     reverse: FinishedCall
@@ -454,9 +454,10 @@ def _vote(judgement: _LockedJudgement, result: JudgementResult, now: datetime) -
 
 
 def settle_ready(*, now: datetime, run: Run | None = None) -> None:
-    """Settle what waits for no call, in one run or in all, and close the runs that are done.
+    """Settle the judgements that wait for no call, in one run or in all, and close the runs that
+    are done.
 
-    Those are copied verdicts, and what killed workers left behind.
+    Those are copied verdicts, and those that killed workers left unsettled.
     """
     ready, runs = Judgement.objects.ready(), Run.objects.filter(kind=Run.Kind.JUDGE)
     if run is not None:
@@ -488,7 +489,7 @@ def close_if_done(*, run_id: int, now: datetime) -> None:
 
 @transaction.atomic
 def settle_juries_of(*, judgement_id: int, now: datetime) -> None:
-    """Decide the pairs for which juries waited only for this member's judgement."""
+    """Decide the pairs on which juries waited only for this member's judgement."""
     waiting = JuryVerdict.objects.filter(judgements=judgement_id, state=JuryState.WAITING)
     for pk in waiting.values_list("pk", flat=True):
         settle_jury(verdict_id=pk, now=now)

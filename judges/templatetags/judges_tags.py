@@ -15,7 +15,7 @@ register.filter("duration", duration)
 
 @register.filter
 def dollars(nano: int | None) -> str:
-    """An amount of nano-dollars as people write it; a dash for None."""
+    """An amount of nano-dollars in dollars; a dash for None."""
     return NONE if nano is None else write_dollars(int(nano))
 
 
@@ -34,7 +34,7 @@ def p_value(value: float | None) -> str:
 
 @register.filter
 def share(value: float | None) -> str:
-    """A share as percent: whole ones, as no interval here supports more."""
+    """A share in whole percent, because no interval here supports more."""
     return NONE if value is None else f"{value:.0%}"
 
 
@@ -46,5 +46,5 @@ def points(value: float | None) -> str:
 
 @register.filter
 def get(mapping: Mapping[str, Any] | None, key: str) -> Any:
-    """Look a key up that the template knows only by name."""
+    """Look up a key that is in a variable of the template."""
     return (mapping or {}).get(key)

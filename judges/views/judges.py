@@ -75,7 +75,7 @@ def marks_url(run: Run, judgement: int) -> str:
 
 
 def operators_only(view: View) -> View:
-    """Let operators in; ask readers who are not signed in to sign in, and refuse all others."""
+    """Admit operators; ask readers who are not signed in to sign in, and refuse all others."""
 
     @wraps(view)
     def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -171,7 +171,8 @@ def _trust_problems(standing: JudgeStanding) -> list[str]:
 
 @require_safe
 def leaderboard(request: HttpRequest) -> HttpResponse:
-    """Every judge, with how reliable it is; juries below, for they are not measured."""
+    """Every judge, with how reliable it is; juries are listed below, because they are not
+    measured."""
     actor = actor_of(request)
     juries = Judge.objects.listed_for(actor).filter(protocol=Judge.Protocol.JURY)
     arenas = Arena.objects.listed_for(actor).order_by("name")
@@ -304,7 +305,7 @@ def read_source(judge: Judge) -> JudgeSource:
 
 @require_safe
 def judge(request: HttpRequest, pk: int) -> HttpResponse:
-    """A judge's configuration, and everything that was ever measured of it."""
+    """A judge's configuration, and all its measurements."""
     actor = actor_of(request)
     listed = Judge.objects.listed_for(actor).prefetch_related("members")
     report = report_on_judge(get_object_or_404(listed, pk=pk), actor)
@@ -381,7 +382,7 @@ def jury_weights_of(jury: Judge, actor: Actor) -> JuryWeights | None:
 
 @dataclass(frozen=True)
 class PanelRow:
-    """One way to ask judges, in words; `order` is the query that fills in an order of it."""
+    """One way to ask judges, in words; `order` is the query that fills in the order form."""
 
     name: str
     option: dict[str, Any]
@@ -390,8 +391,8 @@ class PanelRow:
 
 
 def measured_judges(arena: Arena, actor: Actor) -> dict[str, Any]:
-    """What is known of the judges that were asked in an arena: where each is trusted, which were
-    not measured here, and what several reach together."""
+    """What is known about the judges used in an arena: where each is trusted, which were not
+    measured here, and how well several do together."""
     asked = Epoch.objects.open().filter(run_judges__run__arena=arena).distinct()
     epochs = {epoch.pk: epoch for epoch in asked.select_related("judge", "rater").order_by("pk")}
     seen: dict[int, list[Calibration]] = {pk: [] for pk in epochs}
@@ -539,8 +540,8 @@ def _read_story(
 ) -> tuple[tuple[ShareAt, ...], tuple[NamedReason, ...]]:
     """How the difference stood at every check so far that had an interval, and the faults named.
 
-    Remembered, because a snapshot never changes; `published_at` tells it from one of another
-    database. Nothing is known once the snapshot has been replaced.
+    Cached, because a snapshot never changes; `published_at` distinguishes snapshots of different
+    databases. None once the snapshot has been replaced.
     """
     snapshots = Snapshot.objects.select_related("board__arena").filter(pk=snapshot)
     board = next(iter(load_difference_boards(snapshots).values()), None)
@@ -565,7 +566,8 @@ def _read_story(
 
 
 def _page_context(context: Mapping[str, Any]) -> dict[str, Any]:
-    """What the page shows beyond `decision_context`: the checks so far, and the reasons given."""
+    """What the page shows besides `decision_context`: the checks so far, and the raters'
+    reasons."""
     board, focus, baseline = context["board"], context.get("focus"), context.get("baseline")
     if board is None or focus is None or baseline is None:
         return {}

@@ -78,7 +78,7 @@ class FilterLink:
 
 
 def progress_of(run: Run, now: datetime) -> dict[str, Any]:
-    """The upper part of a run's page, which is polled while the run goes on."""
+    """The upper part of a run's page, which is polled during the run."""
     report = report_on(run.pk, now)
     per_minute = report.per_minute(now)
     return {
@@ -317,7 +317,7 @@ class Offer:
 def make_offer(form: OrderForm) -> Offer:
     """Prepare and quote the order of a form that can be quoted; nothing is written.
 
-    Raises JudgeError, which also says what to choose instead where that would work.
+    Raises JudgeError, which also suggests another choice if one would work.
     """
     prepare = partial(
         prepare_order,
@@ -423,8 +423,8 @@ def set_arena_criteria(request: HttpRequest, arena: Arena) -> HttpResponse:
 
 
 def _initial(request: HttpRequest, arena: Arena) -> dict[str, Any]:
-    """What a link may fill in: a run to repeat with another judge, or judges and candidates, how
-    often, whether again, and whether the judges are weighed."""
+    """What a link may fill in: a run to repeat with another judge, or judges, candidates,
+    comparisons per pair, whether to judge pairs again, and whether to weigh the judges."""
     run_id = request.GET.get("like_run", "")
     run = arena.runs.filter(pk=run_id).first() if run_id.isdecimal() else None
     if run is not None:
@@ -441,7 +441,7 @@ def _initial(request: HttpRequest, arena: Arena) -> dict[str, Any]:
 
 
 def _is_confirmed(request: HttpRequest, form: OrderForm) -> bool:
-    """Whether the second button was pressed beneath a quote for exactly this order."""
+    """Whether the second button was pressed below a quote for exactly this order."""
     if request.POST.get("do") != "order":
         return False
     if request.POST.get("quoted") == form.fingerprint():
@@ -497,7 +497,7 @@ def _like_run(form: OrderForm) -> int | None:
 
 
 def _cap_problem(offer: Offer, cap: int | None) -> str:
-    """Why an order would be refused for its cap; '' if it would not."""
+    """Why an order's cap would be refused; '' if it would not."""
     try:
         runs.check_cap(offer.quote, cap)
     except ServiceError as error:

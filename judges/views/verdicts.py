@@ -1,7 +1,7 @@
 """A run's verdicts: the filtered list, and one verdict with its answers, replies and cost.
 
 Answers are called left and right throughout, as the comparison fixes them. A judge knows them by
-other names: A is what it was shown first.
+other names: A is the one that it was shown first.
 """
 
 import json
@@ -65,7 +65,7 @@ class VerdictFilter:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> "VerdictFilter":
-        """Read the filter from an address; raises Http404 for a state or id that cannot be."""
+        """Read the filter from an address; raises Http404 for an impossible state or id."""
         state, judge = query.get("state", ""), query.get("judge", "")
         is_id = judge.isascii() and judge.isdecimal() and len(judge) <= LONGEST_ID
         if (state and state not in SETTLED) or (judge and not is_id):
@@ -78,7 +78,7 @@ class VerdictFilter:
         return urlencode({name: value for name, value in fields.items() if value})
 
     def verdicts_of(self, run: Run) -> "QuerySet[Judgement]":
-        """The settled judgements of `run` that pass the filter, the last settled first."""
+        """The settled judgements of `run` that pass the filter, the most recent first."""
         states = [self.state] if self.state else SETTLED
         judgements = Judgement.objects.filter(run=run, state__in=states)
         if self.judge is not None:
@@ -130,7 +130,7 @@ class NamesSeenError(VoteError):
 
 
 def remember_names(request: HttpRequest, responses: str) -> None:
-    """Note that this browser is sent the names behind a pair, as its judgements' `responses`."""
+    """Record that this browser was sent the names behind a pair (its judgements' `responses`)."""
     others = [pair for pair in _names_seen(request) if pair != responses]
     request.session[SESSION_KEY] = [*others, responses][-MOST_REMEMBERED:]
 
@@ -210,7 +210,7 @@ def can_repeat_secrets(judgement: Judgement) -> bool:
 def can_read_answers(request: HttpRequest, judgement: Judgement) -> bool:
     """Whether the reader can see the answers here, where votes and names can be matched to them.
 
-    What a judge writes about answers quotes them, so it follows the same rule.
+    A judge's text about answers quotes them, so it follows the same rule.
     """
     comparison = judgement.comparison
     if comparison is None:
@@ -340,7 +340,7 @@ def _pairwise_call(call: Call, sides: Mapping[int, str]) -> DisplayedCall:
 
 @dataclass(frozen=True)
 class JuryResult:
-    """What a jury made of its members' verdicts, in the sides of the page."""
+    """What a jury made of its members' verdicts, with the page's sides."""
 
     jury: Epoch
     state: str

@@ -212,7 +212,7 @@ class BattleList(ArenaEndpoint, ListEndpoint):
         answer=BattleShown(many=True),
         shown=SHOWN,
         parameters=[TEXTS],
-        description="All boards are made of these. Skips and voided votes are left out.",
+        description="All boards are computed from these. Skips and voided votes are left out.",
     )
     def get(self, request: Request, slug: str) -> Response:
         votes = self.arena.votes.live()

@@ -48,13 +48,13 @@ class Board(models.Model):
     category = models.CharField(max_length=100, blank=True, help_text="Empty: all categories.")
     both_bad = models.CharField(max_length=10, choices=BothBad, default=BothBad.SEPARATE)
     n_resamples = models.PositiveIntegerField(
-        default=1000, help_text="Bootstrap replicates beneath each interval."
+        default=1000, help_text="Bootstrap replicates behind each interval."
     )
     seed = models.PositiveIntegerField(default=0)
     target_error = models.FloatField(
         default=25.0,
         help_text="Elo: raters are sent to candidates whose standard error is above it."
-        " Only people's board of all categories has a say.",
+        " Only the human board of all categories decides this.",
     )
     problem = models.TextField(
         blank=True,
@@ -126,11 +126,11 @@ class Snapshot(models.Model):
     board = models.ForeignKey(Board, models.CASCADE, related_name="snapshots")
     is_current = models.BooleanField(default=True)
     is_history = models.BooleanField(
-        default=False, help_text="Kept when a newer one is published: one in ten minutes is."
+        default=False, help_text="Kept when a newer one is published, as one every ten minutes is."
     )
     published_at = models.DateTimeField()  # when its votes were read: it counts all cast before
     digest = models.CharField(max_length=64, help_text="Of the votes, candidates and settings.")
-    n_votes = models.PositiveIntegerField(help_text="Votes that the scores stand on.")
+    n_votes = models.PositiveIntegerField(help_text="Votes that the scores are based on.")
     n_both_bad = models.PositiveIntegerField(default=0)
     n_raters = models.PositiveIntegerField(default=0)
     n_prompts = models.PositiveIntegerField(default=0)
@@ -142,17 +142,21 @@ class Snapshot(models.Model):
     interval_reason = models.TextField(blank=True, help_text="Why there are no intervals.")
     seconds = models.FloatField(default=0)
     measured_digest = models.CharField(
-        max_length=64, blank=True, help_text="The digest of what the intervals have seen."
+        max_length=64, blank=True, help_text="The digest of what the intervals are based on."
     )
     measured_at = models.DateTimeField(null=True, blank=True)
-    measured_seconds = models.FloatField(default=0, help_text="What making the intervals took.")
-    measured_votes = models.PositiveIntegerField(
-        default=0, help_text="Votes that the intervals have seen."
+    measured_seconds = models.FloatField(
+        default=0, help_text="How long it took to compute the intervals."
     )
-    findings = models.JSONField(default=dict, help_text="What else was made with the intervals.")
+    measured_votes = models.PositiveIntegerField(
+        default=0, help_text="Votes that the intervals are based on."
+    )
+    findings = models.JSONField(
+        default=dict, help_text="What else was computed with the intervals."
+    )
     elo_claimed_until = models.DateTimeField(null=True, blank=True)
     elo_interval_votes = models.PositiveIntegerField(
-        default=0, help_text="Votes that the Elo intervals have seen."
+        default=0, help_text="Votes that the Elo intervals are based on."
     )
     elo_intervals_at = models.DateTimeField(null=True, blank=True)
 
@@ -182,8 +186,10 @@ class SnapshotMatrices(models.Model):
     """The input for comparing two candidates: votes per pair, and the scores' covariance."""
 
     snapshot = models.OneToOneField(Snapshot, models.CASCADE, related_name="matrices")
-    cells = models.BinaryField(help_text="The tally per pair that the scores stand on.")
-    candidates = models.BinaryField(help_text="int64: (R,) the ids that the covariance is about.")
+    cells = models.BinaryField(help_text="The tally per pair that the scores are based on.")
+    candidates = models.BinaryField(
+        help_text="int64: (R,) the ids of the candidates in the covariance."
+    )
     covariance = models.BinaryField(help_text="float32: (R, R) of the scores, in Elo squared.")
 
     class Meta:
@@ -196,7 +202,8 @@ class SnapshotMatrices(models.Model):
 class Standing(models.Model):
     """One candidate's row in a snapshot.
 
-    `score` is NULL if no finite one describes the candidate, `rank` too while it stands apart.
+    `score` is NULL if no finite one describes the candidate, and `rank` is NULL while it has no
+    place.
     """
 
     snapshot = models.ForeignKey(Snapshot, models.CASCADE, related_name="standings")
@@ -205,7 +212,7 @@ class Standing(models.Model):
     rank_low = models.PositiveIntegerField(null=True)
     rank_high = models.PositiveIntegerField(null=True)
     sure_rank_low = models.PositiveIntegerField(
-        null=True, help_text="Best rank that holds together with everybody else's interval."
+        null=True, help_text="The best rank, with all candidates' intervals holding together."
     )
     sure_rank_high = models.PositiveIntegerField(null=True)
     score = models.FloatField(null=True)
@@ -213,7 +220,7 @@ class Standing(models.Model):
     high = models.FloatField(null=True)
     standard_error = models.FloatField(null=True)
     shrunk = models.FloatField(
-        null=True, help_text="Shrunk towards the average; no statement is based on it."
+        null=True, help_text="Shrunk towards the average; nothing else is based on it."
     )
     shrunk_low = models.FloatField(null=True)
     shrunk_high = models.FloatField(null=True)
@@ -248,7 +255,8 @@ class Standing(models.Model):
 
 
 class EloInterval(models.Model):
-    """The 95 % interval of a standing's Elo rating, computed after publishing, as it takes long."""
+    """The 95 % interval of a standing's Elo rating, computed after publishing because it takes
+    long."""
 
     standing = models.OneToOneField(Standing, models.CASCADE, related_name="elo_interval")
     low = models.FloatField()

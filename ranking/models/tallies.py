@@ -36,7 +36,7 @@ class ResponseStyle(models.Model):
 
 
 class Tallied(models.TextChoices):
-    """Whose votes a tally adds up: those of all raters of a kind, or of a part of them."""
+    """Whose votes a tally counts: those of all raters of a kind, or of some of them."""
 
     PEOPLE = Raters.PEOPLE.value, Raters.PEOPLE.label
     VERIFIED = Counted.VERIFIED.value, Counted.VERIFIED.label
@@ -47,7 +47,7 @@ class Tallied(models.TextChoices):
 
 
 def first_version() -> int:
-    """A version that no earlier tally of the same question had, even if one was deleted."""
+    """A version that no earlier tally of the same question had, not even a deleted one."""
     return time.time_ns() // 1000
 
 
@@ -61,7 +61,7 @@ class Tally(models.Model):
     raters = models.CharField(max_length=20, choices=Tallied)
     category = models.CharField(max_length=100, blank=True)
     version = models.BigIntegerField(
-        default=first_version, help_text="Moves whenever the votes do, and is never had twice."
+        default=first_version, help_text="Changes whenever the votes do, and never repeats."
     )
     cells = models.BinaryField()
     n_raters = models.PositiveIntegerField(default=0)
@@ -188,8 +188,9 @@ class ClusterTally(models.Model):
 class RaterTally(models.Model):
     """Human votes of one category per pair, of one rater or of a group of raters.
 
-    Raters are as much a sample as prompts are. An arena has `RATERS` raters of their own; later
-    ones share groups. Lags behind like `ClusterTally`, and is recounted if it does not add up.
+    Raters are a sample, just as prompts are. The first `RATERS` raters of an arena have rows of
+    their own; later ones share rows. Lags behind like `ClusterTally`, and is recounted if it does
+    not add up.
     """
 
     RATERS: ClassVar = 2048
@@ -216,7 +217,7 @@ class TallyDelta(models.Model):
     """Votes that the tallies per pair count already and the tallies per cluster do not yet.
 
     Rewriting the row of every prompt on each refresh would cost more as an arena grows, so a
-    refresh adds a row here, and rows are merged before intervals are made.
+    refresh adds a row here, and rows are merged before intervals are computed.
     """
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="tally_deltas")
@@ -232,7 +233,8 @@ class TallyDelta(models.Model):
 
 
 class EloCheckpoint(models.Model):
-    """A board's Elo ratings after all votes up to one, so that a void replays only the tail."""
+    """A board's Elo ratings after all votes up to some vote, so that a void replays only the
+    tail."""
 
     board = models.ForeignKey(Board, models.CASCADE, related_name="elo_checkpoints")
     vote_id = models.BigIntegerField()
@@ -260,7 +262,8 @@ def _stored(moment: datetime) -> Any:
 
 @cache
 def _compose_due() -> tuple[str, list[Any]]:
-    """Return the SQL of `due`, and its values: what depends on the time, as a difference to it."""
+    """Return the SQL of `due` and its values; those that depend on the time are differences to
+    it."""
     some_time = datetime(2000, 1, 1, tzinfo=UTC)
     arenas = ArenaRefresh.objects.free(some_time).behind(some_time).values_list("arena_id")
     sql, values = arenas.query.sql_with_params()
@@ -281,8 +284,8 @@ class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
     def behind(self, now: datetime) -> "ArenaRefreshQuerySet":
         """Arenas marked stale, or with votes, voids, imports or trust not yet in the tallies.
 
-        Hidden votes do not count before their reveal. A remaining token was left by a refresh that
-        was killed (or one is running: then the arena is not free).
+        Hidden votes do not count until they are revealed. A remaining token was left by a refresh
+        that was killed (or one is running: then the arena is not free).
         """
         of_arena = {"arena": OuterRef("arena")}
         return self.filter(arena__in=Arena.objects.revealed()).filter(
@@ -337,10 +340,10 @@ class ArenaRefresh(models.Model):
     recheck_at = models.DateTimeField(
         null=True,
         blank=True,
-        help_text="When to make the intervals that the last refresh put off.",
+        help_text="When to compute the intervals that the last refresh postponed.",
     )
     seconds = models.FloatField(default=0)
-    problem = models.TextField(blank=True, help_text="What broke the last refresh.")
+    problem = models.TextField(blank=True, help_text="The error that ended the last refresh.")
     page_epoch = models.PositiveIntegerField(default=0, editable=False)
 
     objects = ArenaRefreshQuerySet.as_manager()
@@ -417,7 +420,8 @@ class HomePageQuerySet(models.QuerySet["HomePage"]):
 
 
 class HomePage(models.Model):
-    """The home page as strangers get it, a row per language: gzip bytes and their ETag.
+    """The home page for people who are not signed in, one row per language: gzip bytes and their
+    ETag.
 
     It is served only while the arenas are in the state that was read before it was made.
     """
@@ -453,18 +457,19 @@ def new_salt() -> bytes:
 class VoteLog(models.Model):
     """One row per arena: its log.
 
-    `salt` turns the ids of raters into numbers that mean something in this log only.
+    `salt` turns the ids of raters into numbers that have a meaning in this log only.
     """
 
     arena = models.OneToOneField(Arena, models.CASCADE, related_name="log")
     salt = models.BinaryField(default=new_salt)
     is_begun = models.BooleanField(
-        default=False, help_text="Whether the log has all votes counted before there was one."
+        default=False,
+        help_text="Whether the log includes the votes counted before the log existed.",
     )
     counts_verified = models.BooleanField(
         default=False,
-        help_text="Whether the tallies of verified people have all votes counted before there were"
-        " such tallies.",
+        help_text="Whether the tallies of verified people include the votes counted before these "
+        "tallies existed.",
     )
 
     def __str__(self) -> str:
@@ -478,9 +483,9 @@ class LogLinkQuerySet(models.QuerySet["LogLink"]):
 
 
 class LogLink(models.Model):
-    """One entry of an arena's log: a batch of votes that were counted, or no longer are.
+    """One entry of an arena's log: a batch of votes that were counted, or no longer count.
 
-    `rows` holds what `digest_of_rows` was computed from, compressed. See `ranking.vote_log`.
+    `rows` holds the compressed input of `digest_of_rows`. See `ranking.vote_log`.
     """
 
     class Kind(models.TextChoices):

@@ -1,4 +1,4 @@
-"""The examination of an arena's votes, after they were counted: what looks rigged is held."""
+"""The examination of an arena's votes after they were counted: suspicious ones are held."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,7 +67,8 @@ def suspicions_of(arena: Arena, examined: Examined) -> list[Suspicion]:
 def read(arena: Arena) -> Examined:
     """Read the newest votes that people cast here on their own.
 
-    Those that an operator has released are left out, and so is what the arena's rules leave out.
+    Those that an operator has released are left out, and so are those that the arena's rules leave
+    out.
     """
     released = Hold.objects.filter(
         Q(rater=OuterRef("rater")) | Q(network=OuterRef("network")) & ~Q(network=""),

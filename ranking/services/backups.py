@@ -67,7 +67,7 @@ class BackupError(Exception):
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a backup is, and what it must contain."""
+    """The kind of a backup, and what it must contain."""
 
     format: int
     made_at: str
@@ -154,9 +154,9 @@ def _write_archive(stream: IO[bytes], passphrase: str, manifest: Manifest, dump:
 
 
 def _copy_sqlite(path: Path, made_at: str) -> Manifest:
-    """Copy the database as it is at one moment; writers go on meanwhile.
+    """Copy the database as it is at one moment, without stopping writers.
 
-    Through a connection of its own: one with an open transaction would wait for itself.
+    It uses its own connection, because one with an open transaction would wait for itself.
     """
     source = Path(connection.settings_dict["NAME"]).absolute().as_uri()
     with (
@@ -214,7 +214,7 @@ def _read_archive(stream: IO[bytes], passphrase: str, dump: Path) -> Manifest:
 
 
 def _member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
-    """The content of the next file in the archive. Nothing is written where the archive says."""
+    """The content of the next file in the archive. The paths in the archive are ignored."""
     member = archive.next()
     content = archive.extractfile(member) if member and member.name == name else None
     if content is None:
@@ -224,7 +224,9 @@ def _member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
 
 def _check_versions(manifest: Manifest) -> None:
     if manifest.format != FORMAT:
-        raise BackupError(f"This Ringside cannot read backups of format {manifest.format}.")
+        raise BackupError(
+            f"This version of Ringside cannot read backups of format {manifest.format}."
+        )
     if manifest.engine != connection.vendor:
         raise BackupError(
             f"The backup is of {ENGINES.get(manifest.engine, manifest.engine)}, but DATABASE_URL is"
@@ -233,7 +235,8 @@ def _check_versions(manifest: Manifest) -> None:
     known = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations or {}}
     if unknown := sorted(set(manifest.migrations) - known):
         raise BackupError(
-            f"The backup is of a newer Ringside, which has {unknown[-1]}. Install that one first."
+            f"The backup is of a newer Ringside, which has {unknown[-1]}. Install that version "
+            f"first."
         )
 
 
@@ -297,11 +300,11 @@ def _load_postgres(manifest: Manifest, dump: Path, name: str) -> None:
 def _compare(manifest: Manifest, execute: Execute) -> None:
     restored = describe(execute, manifest.engine, manifest.tables, manifest.made_at)
     if differences := manifest.differences(restored):
-        raise BackupError("The backup is not what it says: " + " ".join(differences))
+        raise BackupError("The backup does not match its manifest:  " + " ".join(differences))
 
 
 def _run_command(command: list[str], database_url: str) -> str:
-    """Run a command of manage.py on another database; return what it prints."""
+    """Run a command of manage.py on another database; return its output."""
     environment = os.environ | {"DATABASE_URL": database_url, "SECRET_KEY": settings.SECRET_KEY}
     manage = settings.BASE_DIR / "manage.py"
     result = subprocess.run(  # noqa: S603  (our own command)
@@ -377,7 +380,7 @@ def _copy_rows(model: type[Model], target: psycopg.Connection) -> None:
 
 
 def _postgres() -> dict[str, Any]:
-    """The parameters of the connection, with the names that libpq gives them."""
+    """The parameters of the connection, with libpq's names."""
     options = connection.settings_dict.get("OPTIONS", {})
     names = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST"}
     found = {
@@ -438,7 +441,8 @@ def _run_postgres(program: str, *options: str, database: str = "") -> None:
 
 
 def _scratch_folder() -> Path:
-    """Where a backup is unpacked: beside the database's file, so that it can be moved there."""
+    """Where a backup is unpacked: beside the database's file, so that it can be moved into
+    place."""
     if connection.vendor == "sqlite":
         return Path(connection.settings_dict["NAME"]).absolute().parent
     return Path(tempfile.gettempdir())

@@ -286,7 +286,7 @@ def _updated_raters(arena_id: int, raters: str, counts: VoteCounts) -> list[Rate
 
 
 def _members_of(raters: Ints, known: set[int]) -> Ints:
-    """(M,): the row each rater belongs to: an own one, while there is room, or a group's."""
+    """(M,): the row of each rater: one of their own while there is room, or a shared one."""
     room = RaterTally.RATERS - sum(member > 0 for member in known)
     distinct, place = np.unique(raters, return_inverse=True)
     own = np.isin(distinct, list(known))
@@ -309,9 +309,9 @@ def _by_category(arena_id: int, counts: VoteCounts) -> Iterator[tuple[str, Bools
 def read_raters(
     *, arena_id: int, raters: str, category: str, clustered: VoteCounts, token: uuid.UUID
 ) -> VoteCounts:
-    """Human counts by rater; recounted if their votes are not those of the counts by prompt.
+    """Human counts by rater; recounted if they do not match the counts by prompt.
 
-    That is so after an upgrade, and after the tallies were rebuilt. Raises RefreshLeaseLostError.
+    That happens after an upgrade, and after the tallies were rebuilt. Raises RefreshLeaseLostError.
     """
     counts = stored_raters(arena_id, raters, category)
     if counts.per_pair() != clustered.per_pair():

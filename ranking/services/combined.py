@@ -208,7 +208,7 @@ def _places(evidence: BoardEvidence, counts: VoteCounts, side: str) -> Ints:
 
 
 def _judges_means(counts: VoteCounts) -> Floats:
-    """(M,): the judges' mean score for ``first``."""
+    """(M,): the judges' mean score of ``first``."""
     rows = outcome_rows(counts, both_bad_is_tie=False)
     points = np.bincount(rows.place, rows.score * rows.count, len(counts))
     means: Floats = points / np.maximum(counts.decided, 1)
@@ -273,7 +273,7 @@ def _findings(
 def _combined_finding(
     evidence: BoardEvidence, model: PredictionPowered, judged: VoteCounts
 ) -> dict[str, object]:
-    """Who the judges were, and what they changed compared with human votes alone."""
+    """The judges, and what they changed compared with human votes alone."""
     moved = model.ratings_ - model.people_.ratings_
     most = None if np.isnan(moved).all() else int(np.nanargmax(np.abs(moved)))
     before, after = model.people_.standard_errors_, model.standard_errors_

@@ -136,7 +136,7 @@ LEASE_PER_VOTE = timedelta(microseconds=300)  # about three times what reading a
 
 
 def boards_without_intervals(now: datetime) -> list[int]:
-    """The ids of boards whose current snapshot needs Elo intervals, and no worker is on them."""
+    """The ids of boards whose current snapshot needs Elo intervals that no worker is computing."""
     waiting = Snapshot.objects.current().without_elo_intervals(now)
     return list(waiting.values_list("board", flat=True))
 
@@ -159,7 +159,7 @@ def add_intervals(*, board_id: int, now: datetime) -> bool:
 
 
 def lease(snapshot: Snapshot) -> timedelta:
-    """How long one worker has; a slower one is not stopped, but another may start as well."""
+    """How long one worker has; a slower one is not stopped, but another one may then start too."""
     return LEASE + snapshot.n_votes * LEASE_PER_VOTE
 
 
@@ -169,7 +169,7 @@ def _claim(snapshot: Snapshot, now: datetime) -> bool:
 
 
 def _measure_reach(board: Board, battles: Battles, candidates: Ints) -> Reach:
-    """How far each rating could move with other votes in another order."""
+    """How much each rating could change with other votes in another order."""
     elo = Elo()
     rows = np.repeat(np.arange(len(battles.count)), battles.count)
     bounds = elo.interval(
@@ -192,7 +192,8 @@ def _measure_reach(board: Board, battles: Battles, candidates: Ints) -> Reach:
 
 @transaction.atomic
 def _store_intervals(snapshot: Snapshot, reach: Reach, n_votes: int, now: datetime) -> bool:
-    """Store the intervals, and mark the snapshot even if there are none, so nobody tries again."""
+    """Store the intervals, and mark the snapshot even if there are none, so that no worker tries
+    again."""
     unmarked = Snapshot.objects.filter(pk=snapshot.pk, elo_intervals_at=None)
     if not unmarked.update(
         elo_intervals_at=now, elo_claimed_until=None, elo_interval_votes=n_votes

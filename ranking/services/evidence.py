@@ -28,8 +28,8 @@ class BoardEvidence:
 
     `narrowing` names the tallies that narrow human intervals on a combined board: of trusted
     juries, else of trusted judges; "" if nobody is trusted, and on all other boards. `log_head`:
-    of the log of votes that the counts come from. `rater_share`: of human votes, the share that one
-    rater may weigh, `network_share`: the anonymous raters of one network; `capped`: whom that
+    the head of the log of the votes in the counts. `rater_share`: of human votes, the share that
+    one rater may weigh, `network_share`: the anonymous raters of one network; `capped`: whom that
     affects. `keeps_named`: votes count on answers that are known to reveal their author.
     """
 
@@ -78,7 +78,7 @@ class BoardEvidence:
         return counts.votes if self.both_bad_is_tie else counts.decided
 
     def digest(self) -> str:
-        """A fingerprint of all that the fit depends on: equal digests mean equal numbers."""
+        """A digest of everything that the fit depends on: equal digests mean equal numbers."""
         board = self.board
         settings = (FIT_VERSION, board.both_bad, board.n_resamples, board.seed, self.versions)
         digest = hashlib.sha256(repr((*settings, self.rater_share, self.network_share)).encode())

@@ -395,9 +395,10 @@ def prompts_met(evidence: BoardEvidence, standings: Iterable[Standing]) -> list[
 
 
 def named_votes(evidence: BoardEvidence) -> dict[str, Any]:
-    """How many counted votes are on such answers, and whose rank is another without them.
+    """How many counted votes are on such answers, and which candidates have another rank without
+    them.
 
-    `without` has [candidate, rank, score] for each of those; None where there is none left. Nothing
+    `without` has [candidate, rank, score] for each of those; None for one without a rank. Nothing
     where such votes do not count, or the names are hidden.
     """
     board = evidence.board

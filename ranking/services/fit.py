@@ -27,7 +27,7 @@ LIBRARIES = ("numpy", "scipy", "choix")
 
 
 class CrossCheckError(Exception):
-    """choix and our own fit disagree, so the scores must not be published."""
+    """choix and Ringside's fit disagree, so the scores must not be published."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +156,7 @@ def _shrinkage(measured: MeasuredIntervals) -> dict[str, Any]:
 
 
 def _share_first_place(standings: list[Standing]) -> None:
-    """Where nobody is the clear leader, no range of ranks says so: at least two could be first."""
+    """Without a clear leader, at least two ranges of ranks include the first rank."""
     first, second, *_ = [
         *sorted((row for row in standings if row.sure_rank_low), key=lambda row: row.rank or 0),
         *(None, None),

@@ -61,7 +61,7 @@ def fold(*, arena_id: int, token: uuid.UUID) -> int:
 
 
 def _begin_verified(log: VoteLog, token: uuid.UUID) -> None:
-    """Count the votes of verified people that were tallied before these had tallies."""
+    """Count the votes of verified people that were tallied before verified people had tallies."""
     renew(token, Vote.objects.filter(arena=log.arena_id).count())
     counted = count(log.arena_id, Tallied.VERIFIED, ())
     with transaction.atomic():

@@ -40,7 +40,7 @@ def open_arena(*, arena_id: int) -> None:
 
 
 def open_missing() -> None:
-    """Open the arenas whose signal was lost; costs one query when there are none."""
+    """Create these rows for arenas whose signal was lost; costs one query if there are none."""
     for arena in Arena.objects.revealed().filter(refresh=None):
         open_arena(arena_id=arena.pk)
 
@@ -61,7 +61,7 @@ def mark_stale(*, arena_id: int) -> None:
 
 
 def _stale_mark() -> dict[str, Any]:
-    """The changes that mark a row stale; `recheck_at` keeps since when, if it was not yet."""
+    """The changes that mark a row stale; `recheck_at` keeps the time, if it was not stale yet."""
     now = timezone.now()
     is_stale = Q(look_again=True) | Q(recheck_at__lte=now)
     since = Case(When(is_stale, then=F("recheck_at")), default=Value(now))

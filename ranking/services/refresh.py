@@ -242,7 +242,7 @@ def _by_rater(evidence: BoardEvidence, clustered: VoteCounts, token: uuid.UUID) 
 
 
 def _scored(board: Board) -> str:
-    """Whose tallies decide the scores of a board."""
+    """The raters whose tallies decide the scores of a board."""
     return Raters.PEOPLE.value if board.raters == Counted.COMBINED else board.raters
 
 
@@ -288,8 +288,8 @@ def publish(
 def _clean_up(arena_id: int, published: list[int], token: uuid.UUID) -> None:
     """Delete what publishing has replaced: stored pages, and snapshots that nothing needs.
 
-    A board's newest Elo intervals stay until there are newer ones. What a killed refresh leaves
-    behind is never served, and is deleted when the board is next published.
+    A board's newest Elo intervals stay until there are newer ones. The remains of a killed refresh
+    are never served, and are deleted when the board is next published.
     """
     renew(token)
     if not published:

@@ -1,7 +1,8 @@
 """The signed log of an arena's votes: written by the fold, verified against the votes, repaired.
 
 A link is written in the transaction that marks its votes as counted, so log, votes and tallies
-agree after every commit, whatever is killed. Only the holder of the arena's lease writes links.
+agree after every commit, even if a process is killed. Only the holder of the arena's lease writes
+links.
 """
 
 import uuid
@@ -193,7 +194,7 @@ def link_of(row: LogLink) -> ChainLink:
 
 
 def head(arena_id: int) -> dict[str, Any] | None:
-    """What is published of the newest link; None before there is one."""
+    """The published part of the newest link; None if there is none yet."""
     newest = LogLink.objects.filter(arena=arena_id).order_by("-number").heads().first()
     return None if newest is None else link_of(newest).head()
 
@@ -207,7 +208,8 @@ def rows_of(row: LogLink) -> Columns:
 def send_head(*, arena: Arena, now: datetime) -> bool:
     """Send the newest head to the webhooks of the arena's team, once a day; return whether.
 
-    Only if the operator has turned that on. Anyone who keeps it can prove a rewrite of the log.
+    Only if the operator has turned that on. Anyone who keeps it can prove that the log was
+    rewritten.
     """
     team = arena.team
     if settings.VOTE_LOG_HEADS == "off" or team is None or not team.webhooks.live().exists():
@@ -237,7 +239,7 @@ def send_head(*, arena: Arena, now: datetime) -> bool:
 class LogFaults:
     """What is wrong with a log and the votes it covers.
 
-    `different`: ids of counted votes that the log does not know, or not as they are. `gone`: ids
+    `different`: ids of counted votes that the log lacks, or has with other content. `gone`: ids
     of votes that the log counts and the tallies do not.
     """
 
@@ -348,7 +350,7 @@ class _Check:
             self._compare({name: column[chosen] for name, column in columns.items()})
 
     def _compare(self, logged: Columns) -> None:
-        """Compare counted votes with what the log says of them."""
+        """Compare counted votes with their rows in the log."""
         stored = self._stored(logged["id"].tolist())
         is_present = np.isin(logged["id"], stored["id"])
         for pk in logged["id"][~is_present].tolist():

@@ -355,7 +355,7 @@ def annotator_test(
     people = np.asarray(person, np.int64)
     judge, own = np.asarray(judge_close, np.float64), np.asarray(person_close, np.float64)
     if not people.shape == judge.shape == own.shape or people.ndim != 1:
-        raise ValueError("person, judge_close and person_close must be of one length")
+        raise ValueError("person, judge_close and person_close must have the same length")
     ids, counts = np.unique(people, return_counts=True)
     tested = ids[counts >= FEWEST_ITEMS]
     if not len(tested):

@@ -7,7 +7,7 @@ Grünwald, Vovk and Shafer 2023, "Game-theoretic statistics and safe anytime-val
 
 Honest raters differ in taste: each may like a candidate more or less than others do, by a normal
 shift with the standard deviation `TASTE`. So a rater who disagrees with everybody, now and then,
-is not suspicious; one candidate that wins nearly always, wherever it is shown, may be.
+is not suspicious; a rater with whom one candidate nearly always wins, wherever it is shown, may be.
 """
 
 from collections.abc import Sequence
@@ -116,7 +116,7 @@ def honest_scores(votes: Cast, n_candidates: int) -> Floats:
 
 
 def fit_scores(votes: Cast, n_candidates: int) -> Floats:
-    """(K,) Bradley-Terry scores; those that the votes cannot tell are 0."""
+    """(K,) Bradley-Terry scores; those that the votes do not determine are 0."""
     battles = Battles.from_arrays(votes.left, votes.right, votes.score, n_candidates=n_candidates)
     return np.nan_to_num(BradleyTerry().fit(battles).theta_)
 
@@ -125,7 +125,7 @@ def fit_scores(votes: Cast, n_candidates: int) -> Floats:
 
 
 def favour_ratios(votes: Cast, theta: Floats) -> tuple[Floats, Floats, Ints]:
-    """(R, K) log likelihood ratios that a rater has a candidate win, its wins, and its votes."""
+    """(R, K) log likelihood ratios that a rater makes a candidate win, its wins, and its votes."""
     shape = (votes.n_raters, len(theta))
     rater = np.concatenate([votes.rater, votes.rater])
     own = np.concatenate([votes.left, votes.right])
@@ -144,7 +144,7 @@ def favour_ratios(votes: Cast, theta: Floats) -> tuple[Floats, Floats, Ints]:
 
 
 def _favours(ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:
-    """Raters with whom one candidate wins nearly always; any candidate may be the one."""
+    """Raters with whom one candidate, whichever it is, nearly always wins."""
     if not ratios.size:
         return []
     evidence = logsumexp(ratios, axis=1) - np.log(ratios.shape[1])
@@ -167,7 +167,7 @@ def _group(
     network: int = -1,
     tries: int = 1,
 ) -> list[Suspicion]:
-    """A share of the group's raters, whoever they are, has one candidate win nearly always."""
+    """A share of the group's raters, whoever they are, makes one candidate nearly always win."""
     if len(members) < 2:
         return []
     own = ratios[members]
@@ -190,7 +190,7 @@ def _group(
 
 
 def _most_certain(rigged: Floats) -> Bools:
-    """(N,) who to hold of all raters, given the probability that each is rigged.
+    """(N,) which raters to hold, given the probability that each is rigged.
 
     As many `LIKELY` ones as possible, the most certain first, while the honest ones expected among
     them are at most the share `MISTAKEN` of all honest ones.
@@ -203,7 +203,7 @@ def _most_certain(rigged: Floats) -> Bools:
 
 
 def _bursts(votes: Cast, ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:
-    """Groups of raters who came one after the other."""
+    """Groups of raters who arrived one after the other."""
     raters, first = np.unique(votes.rater, return_index=True)
     arrived = raters[np.argsort(first, kind="stable")]
     groups = [
@@ -236,7 +236,7 @@ def _sides(votes: Cast) -> list[Suspicion]:
 
 
 def _speeds(votes: Cast) -> list[Suspicion]:
-    """Raters much of whose votes were cast faster than anybody can read."""
+    """Raters who cast many votes faster than anybody can read."""
     n = np.bincount(votes.rater, minlength=votes.n_raters)
     k = np.bincount(votes.rater, votes.rushed, votes.n_raters)
     evidence = k * np.log(RIGGED_RUSHED / HONEST_RUSHED) + xlog1py(n - k, -RIGGED_RUSHED)

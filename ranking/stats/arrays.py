@@ -30,7 +30,7 @@ def floats(name: str, values: ArrayLike, length: int | None = None) -> Floats:
 def name_codes(name: str, values: Sequence[str] | NDArray[Any]) -> tuple[Ints, list[str]]:
     """A code for each of the values, and the distinct ones, which the codes index.
 
-    Columns of pandas number their texts themselves, ten times as fast as Python could read them.
+    pandas encodes the texts of its columns itself, ten times as fast as Python could read them.
     Raises ValueError for a value that is empty or not a string.
     """
     factorize = getattr(values, "factorize", None)

@@ -280,7 +280,7 @@ class _Refit:
         return centred.T
 
     def _approach(self, weight: Floats, score: Floats) -> tuple[Floats, Bools]:
-        """(R, B) strengths after steps with the fixed inverse, and (B,) which have converged.
+        """(R, B) strengths after steps with the fixed inverse, and (B,) whether each has converged.
 
         Such steps shrink at a constant rate, so the remaining distance after the last two is
         last * rate / (1 - rate) = last^2 / (previous - last).

@@ -199,7 +199,7 @@ def _divided(above: Floats, below: Floats) -> Floats:
 
 
 def _variances(covariance: Floats, i: Ints, j: Ints) -> Floats:
-    """The variance of theta_i - theta_j; NaN if it is unknown or mere rounding."""
+    """The variance of theta_i - theta_j; NaN if it is unknown or only a rounding error."""
     own, other = covariance[i, i], covariance[j, j]
     variance = own + other - 2 * covariance[i, j]
     with np.errstate(invalid="ignore"):

@@ -177,13 +177,14 @@ RATER_SHARE = 0.1  # of the votes of people, where nothing else is set
 def largest_share(n_raters: int, share: float) -> float:
     """The share of a board's votes that one of its raters may weigh, from 0 to 1.
 
-    At least twice the average rater's, so that a cap never bites where all cast as many votes.
+    At least twice the average rater's, so that a cap never applies if all cast equally many votes.
     """
     return min(1.0, max(share, 2 / max(n_raters, 1)))
 
 
 def capped_weights(votes: Floats, share: float) -> Floats:
-    """(R,) the weight of one vote of each rater, so that nobody weighs more than the share of all.
+    """(R,) the weight of one vote of each rater, so that no rater exceeds this share of the total
+    weight.
 
     Parameters
     ----------

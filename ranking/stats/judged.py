@@ -132,9 +132,9 @@ class Labelled(Judged):
 def draw_weights(probability: ArrayLike, largest: float = 10.0) -> Floats:
     """(n,) inverse-probability weights of mean 1, as if all pairs had been drawn equally often.
 
-    ``probability``: (n,) stored probabilities of drawing each comparison's pair, above 0 and up to
-    1. Weights are truncated at ``largest`` times the median, so that a rarely drawn pair does not
-    dominate a board. Raises ValueError.
+    ``probability``: (n,) stored probabilities of drawing each comparison's pair, above 0 and at
+    most 1. Weights are truncated at ``largest`` times the median, so that a rarely drawn pair does
+    not dominate a board. Raises ValueError.
 
     Reference: Horvitz and Thompson 1952.
     """
@@ -142,7 +142,7 @@ def draw_weights(probability: ArrayLike, largest: float = 10.0) -> Floats:
     wrong = ~((chance > 0) & (chance <= 1))
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise ValueError(f"probability must be above 0 and up to 1; row {row} is {chance[row]}")
+        raise ValueError(f"probability must be above 0 and at most 1; row {row} is {chance[row]}")
     if not (math.isfinite(largest) and largest >= 1):
         raise ValueError(f"largest must be a finite number from 1, not {largest}")
     if not len(chance):

@@ -288,9 +288,9 @@ class PredictionPowered:
     only if its prompts were drawn unevenly. The assumption is that, pair by pair, the judge's
     comparisons are of the same kind as people's: prompts from one source, and sides balanced in
     both (or ``by_side=True``). Within strata, such as categories of prompts, each stratum needs it
-    for itself, and those without human votes are not used. It is tested for each candidate: of one
-    that fares differently on the judge's own prompts, only people's prompts count in the bracket,
-    and the closer one comes to that, the closer its error is to that with human votes alone
+    for itself, and those without human votes are not used. It is tested for each candidate: if a
+    candidate fares differently on the judge's own prompts, only people's prompts count in the
+    bracket, and the closer it comes to that, the closer its error is to that with human votes alone
     (`Rectifier.alike`).
 
     The bracket has expectation 0 whatever the judge is like, so a bad judge can only cost
@@ -462,7 +462,7 @@ def _capped(covariance: Floats, most: Floats, doubt: Floats | float = 0.0) -> Fl
 
 
 def _relative(model: BradleyTerry, size: int) -> Floats:
-    """(R, R): what ratings are of theta: relative to the anchor, if there is one."""
+    """(R, R): the map from theta to ratings, which are relative to the anchor if there is one."""
     relative = np.eye(size)
     if model.anchor_place is not None:
         relative[:, model.anchor_place] -= 1

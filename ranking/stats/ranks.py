@@ -1,8 +1,8 @@
 """Ranks with their intervals, tiers, and the places of candidates that have no finite score.
 
 Rank intervals come from the covariance of differences, not from overlapping intervals. A candidate
-who never lost to the scored ones, directly or through others, ranks above them, and one who never
-won below them, as soon as its votes are on as many prompts as a decision about
+that never lost to the scored ones, directly or through others, ranks above them, and one that never
+won ranks below them, as soon as its votes are on as many prompts as a decision about
 `CompleteSeparation` needs. Where nobody has a score, as when one candidate won every vote, the
 order of the chains of wins is the result. Candidates with fewer votes stand apart.
 """
@@ -360,7 +360,7 @@ def _unsettled(
 
 
 def beats_directly(battles: Battles, candidate: int, confidence: float = 0.95) -> Bools:
-    """(K,) who is better than ``candidate`` by the votes between the two alone.
+    """(K,) which candidates are better than ``candidate`` by the votes between the two alone.
 
     Significantly so, by a t test over clusters, or without ever losing on as many clusters as a
     `CompleteSeparation` needs.

@@ -132,7 +132,8 @@ class DropOrder:
         self.safe = 0  # dropping this many is known to leave the candidates connected
 
     def predict(self, gap: float) -> int:
-        """How many votes have effects that add up to the gap; the total plus 1 if all do not."""
+        """How many votes have effects that add up to the gap; the total plus 1 if even all do
+        not."""
         total = np.cumsum(self.effect * self.droppable)
         step = int(np.searchsorted(total, gap))
         if step == len(total):
@@ -242,7 +243,7 @@ _REASONS = {
 
 @dataclass(frozen=True, eq=False)
 class Robustness:
-    """How many votes would change number one if they were dropped.
+    """How many votes would change number one if dropped.
 
     Attributes
     ----------
@@ -391,7 +392,8 @@ class _Search:
         return self._winner(order.first(votes)) is not None
 
     def _winner(self, dropped: Ints) -> int | None:
-        """Who is first without these votes; None if that is unchanged, or there is no fit."""
+        """The candidate that is first without these votes; None if it is unchanged, or there is no
+        fit."""
         theta = refit(self.kinds.without(dropped), self.theta)
         if theta is None or theta.max() - theta[self.top] < LEVEL:
             return None
@@ -400,7 +402,8 @@ class _Search:
 
 @dataclass(frozen=True)
 class AttackPlan:
-    """Votes of each rater, whether on all pairs, all at once, and from how many networks."""
+    """The number of votes of each rater and of networks, whether on all pairs, and whether all at
+    once."""
 
     each: int
     everywhere: bool = False
@@ -420,7 +423,7 @@ ATTACKS = {
 def with_attack(
     attack: str, cast: Cast, target: int, n_candidates: int, n_votes: int, rng: np.random.Generator
 ) -> Cast:
-    """The votes with `n_votes` rigged ones among them; on other pairs, these follow the scores."""
+    """The votes with `n_votes` rigged ones among them, which on other pairs follow the scores."""
     plan = ATTACKS[attack]
     theta = fit_scores(cast, n_candidates)
     left, right = _pairs(plan, target, n_candidates, n_votes, rng)
@@ -458,7 +461,7 @@ def _pairs(
 
 
 def rank_of(target: int, cast: Cast, n_candidates: int) -> int:
-    """One, and how many candidates have a higher score."""
+    """One plus the number of candidates with a higher score."""
     theta = fit_scores(cast, n_candidates)
     return 1 + int((theta > theta[target]).sum())
 

@@ -1,6 +1,8 @@
-"""Scores shrunk towards the average: finite for everybody with votes, also who never lost or won.
+"""Scores shrunk towards the average: finite for all candidates with votes, even those that never
+lost or won.
 
-Empirical Bayes. Strengths are taken to be normal around 0 with a deviation that the votes tell:
+Empirical Bayes. Strengths are assumed to be normal around 0 with a deviation estimated from the
+votes:
 
     theta ~ N(0, tau^2),    log posterior = sum over pairs l_ij(theta) / d_ij - |theta|^2 / 2 tau^2
 
@@ -8,7 +10,8 @@ with l_ij the Bradley-Terry log-likelihood of a pair's votes. Votes are dependen
 likelihood divides it by d_ij = sqrt(d_i d_j), with d_i the design effect: how many times the
 clustered variance of a candidate's score is that of independent votes. tau maximises the marginal
 likelihood by Laplace's approximation, times a weak hyperprior: log tau is normal around 150 Elo
-with a deviation of 1. Fewer than five candidates tell little about it; it is 150 Elo then.
+with a deviation of 1. With fewer than five candidates it is 150 Elo, because they say little about
+it.
 
 References: Efron and Morris 1973 for empirical Bayes; Kish 1965 for design effects; Tierney and
 Kadane 1986 for the approximation; Whelan 2017 for normal priors of Bradley-Terry strengths.

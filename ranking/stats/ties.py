@@ -52,7 +52,7 @@ class RaoKupper:
     A vote is decisive if one side is better by more than a threshold ``eta >= 0`` (log nu in the
     paper), in units of theta; the rest are ties, with probability ``(exp(2 eta) - 1) P(win)
     P(loss)``. Scores must be 0, a half or 1. A weight multiplies the logarithm of its vote's
-    probability, so a weight of 2 is a vote cast twice, in the errors too.
+    probability, so a weight of 2 is a vote cast twice, also in the errors.
 
     Parameters
     ----------

@@ -17,7 +17,8 @@ register = template.Library()
 
 @register.simple_tag
 def absolute(name: str, *path: Any, **query: Any) -> str:
-    """The absolute URL of a page, for use on other sites; without the empty ones of `query`."""
+    """The absolute URL of a page, for use on other sites, without the empty parameters of
+    `query`."""
     parameters = urlencode({name: value for name, value in query.items() if value})
     return f"{settings.SITE_URL}{reverse(name, args=path)}{'?' if parameters else ''}{parameters}"
 

@@ -1,4 +1,4 @@
-"""Boards as pages and files, and the pages beside them."""
+"""Boards as pages and files, and the pages about the same votes."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -370,7 +370,7 @@ SHADES = 5  # from the first rank to the last
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """A category's leaderboard, "" for all prompts, with its standings by candidate."""
+    """The leaderboard of a category ("" for all prompts), with its standings by candidate."""
 
     label: str
     url: str

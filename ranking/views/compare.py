@@ -322,7 +322,7 @@ class Disagreement:
 
     @property
     def is_apart(self) -> bool:
-        """Whether there is a board whose interval does not overlap."""
+        """Whether the interval of some board does not overlap."""
         return any(remark.is_apart for remark in self.remarks)
 
 
@@ -452,8 +452,8 @@ def _disagreement(
 
 
 def _shift(reference: RaterColumn, other: RaterColumn) -> float:
-    """How much higher the other board's scale is for the candidates that both rank: each board
-    averages 1000 over its own candidates."""
+    """How much higher the other board's scale is for the candidates that both rank, because each
+    board averages 1000 over its own candidates."""
     reference_scores, other_scores = reference.scores, other.scores
     shared = reference_scores.keys() & other_scores.keys()
     return sum(other_scores[pk] - reference_scores[pk] for pk in shared) / len(shared or [0])

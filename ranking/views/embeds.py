@@ -62,7 +62,7 @@ class Half:
 
     @property
     def text_width(self) -> float:
-        """The text is stretched to this width, whatever the font."""
+        """The text is stretched to this width, regardless of the font."""
         return self.width - 2 * PADDING
 
 
@@ -166,7 +166,7 @@ def _unranked(standing: Standing | None) -> str:
 
 
 def _why_no_score(standing: Standing) -> str:
-    """In a few words, as no finite score describes the candidate."""
+    """Why there is no score, in a few words."""
     if standing.losses + standing.ties == 0:
         return "never lost"
     return "never won" if standing.wins + standing.ties == 0 else "no score"

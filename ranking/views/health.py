@@ -73,7 +73,7 @@ def healthz(request: HttpRequest) -> JsonResponse:
 def readyz(request: HttpRequest) -> JsonResponse:
     """Answer 200 if this process can serve: the database responds and is migrated; else 503.
 
-    Broker and workers do not matter here: pages are served and votes taken without them.
+    Broker and workers do not matter here: pages are served and votes accepted without them.
     """
     try:
         executor = MigrationExecutor(connection)

@@ -91,7 +91,7 @@ def list_cards(actor: Actor = ANONYMOUS) -> list[Card]:
 
 
 def _find_tops(arenas: Sequence[int]) -> dict[int, list[Standing]]:
-    """The first three standings by snapshot; of equals, the first by displayed name."""
+    """The first three standings by snapshot; ties are broken by displayed name."""
     current = Q(snapshot__is_current=True, snapshot__board__category="")
     first = Standing.objects.filter(
         current, rank__lte=MOST_PLACES, snapshot__board__arena__in=arenas

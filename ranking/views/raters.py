@@ -1,4 +1,4 @@
-"""What raters are told after their votes: what each one did, and the list of them."""
+"""What raters see after their votes: the effect of each one, and a list of them."""
 
 from typing import Any
 from uuid import UUID
@@ -28,16 +28,16 @@ LAST = 10
 @never_cache
 @require_safe
 def vote_facts(request: HttpRequest, slug: str, key: UUID) -> HttpResponse:
-    """Tell a rater who agreed with their vote, and what it did for these two candidates.
+    """Show a rater who agreed with their vote, and its effect on these two candidates.
 
-    A request of its own: the vote itself waits for nothing.
+    It is a separate request, so that the vote itself is fast.
     """
     arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
     rater = find_rater(request)
     votes = Vote.objects.filter(arena=arena, rater=rater, voided_at=None, comparison__key=key)
     vote = votes.select_related("comparison__left", "comparison__right").first() if rater else None
     if vote is None:
-        raise Http404("You have no vote on such a pair.")
+        raise Http404("You have not voted on this pair.")
     comparison = vote.comparison
     given = {(reason.side, reason.tag): reason.comment for reason in vote.reasons.all()}
     context = {
@@ -56,7 +56,7 @@ def vote_facts(request: HttpRequest, slug: str, key: UUID) -> HttpResponse:
 
 
 def _between(arena: Arena, left: Candidate, right: Candidate) -> dict[str, Any]:
-    """What human votes say about two candidates: the better one if that is settled, or how many
+    """The result of human votes on two candidates: the better one if that is settled, or how many
     more votes it takes."""
     snapshot = (
         Snapshot.objects.current()
@@ -76,7 +76,7 @@ def _between(arena: Arena, left: Candidate, right: Candidate) -> dict[str, Any]:
 @never_cache
 @require_safe
 def my_votes(request: HtmxRequest, slug: str) -> HttpResponse:
-    """The reader's own votes in an arena, newest first; htmx gets the last ten alone."""
+    """The reader's own votes in an arena, newest first; htmx gets only the last ten."""
     arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
     rater = find_rater(request)
     votes = _votes_of(rater, arena)

@@ -231,11 +231,12 @@ FIXED = {
 
 @dataclass(frozen=True)
 class TableQuery:
-    """What a reader asks of the table besides its order. Empty `columns`: those shown by default.
+    """The columns, search and filters that a reader has chosen. Empty `columns`: those shown by
+    default.
 
-    `price` is the most that 1,000 answers may cost, in dollars. `own`: candidates of the reader's
-    teams alone. Only tables with neither chosen columns nor a search or filter are stored, or
-    strangers could fill the store.
+    `price` is the most that 1,000 answers may cost, in dollars. `own`: only candidates of the
+    reader's teams. Only tables without chosen columns, a search or filters are stored, or strangers
+    could fill the store.
     """
 
     columns: tuple[str, ...] = ()
@@ -325,7 +326,7 @@ class TableQuery:
 
 @dataclass(frozen=True)
 class Tier:
-    """The rows of one tier; `number` is 0 if there are no tiers to tell apart."""
+    """The rows of one tier; `number` is 0 if there is only one."""
 
     number: int
     rows: list[TableRow]
@@ -355,8 +356,8 @@ class ColumnChoice:
 def control_style(view: BoardView) -> BoardView:
     """The same board, ranked by style-controlled scores if the reader asks for that.
 
-    Candidates without such a score have no rank. Nothing is known about leads, so there are no
-    ranges of ranks and no leads over the next.
+    Candidates without such a score have no rank. Leads are unknown, so there are no ranges of ranks
+    and no leads over the next.
     """
     if view.snapshot is None or not view.has_style:
         return replace(view, query=replace(view.query, style=False))
@@ -457,7 +458,7 @@ def _group(rows: Sequence[TableRow], in_order: bool) -> list[Tier]:
 
 
 def _filter_choices(view: BoardView) -> dict[str, Any]:
-    """What the table can be filtered by; empty if there is nothing to tell candidates apart by."""
+    """What the table can be filtered by; empty if no filter would separate candidates."""
     candidates = [row.standing.candidate for row in view.ranked]
     disclosed = [candidate for candidate in candidates if candidate.disclosed_at]
     choices = {
@@ -473,7 +474,7 @@ def _filter_choices(view: BoardView) -> dict[str, Any]:
 
 
 def candidate_line(candidate: Any) -> list[str]:
-    """What stands below a candidate's name; nothing while it is undisclosed."""
+    """What is shown below a candidate's name; nothing while it is undisclosed."""
     if candidate.disclosed_at is None:
         return []
     said = (
@@ -485,7 +486,8 @@ def candidate_line(candidate: Any) -> list[str]:
 
 
 def _scale(rows: Sequence[BoardStanding]) -> ScoreScale | None:
-    """The scale around all scores. Very wide intervals are cut off, not to flatten the others."""
+    """The scale around all scores. Very wide intervals are cut off, so that they do not flatten the
+    others."""
     scores = [row.standing.score for row in rows if row.standing.score is not None]
     if not scores:
         return None

@@ -400,7 +400,7 @@ def test_a_file_of_another_tool_is_previewed_where_prompts_are_added(
     text = "question_id,model_a,model_b,winner,judge,tstamp\nq1,x,y,model_a,ann,1700000000\n"
     data = {"file": SimpleUploadedFile("anything.csv", text.encode())}
     page = owner.post(address(arena, "add_prompts"), data).content.decode()
-    assert "What this file would bring" in page
+    assert "What this file would add" in page
     assert "1 votes." in page
     assert not arena.votes.exists()
     kept = re.findall(r'name="kept" value="([^"]+)"', page)[0]

@@ -188,7 +188,7 @@ def test_a_second_answer_to_one_prompt_is_a_problem():
     assert said(table) == [
         "3, id: The prompt’s id is the same as in row 2 (column 'id').",
         "5, prompt: The prompt is the same as in row 4 (column 'prompt').",
-        "6, prompt: The prompt is empty, so it is unknown which prompt this answers"
+        "6, prompt: The prompt is empty, so it is not clear which prompt this answers"
         " (column 'prompt').",
     ]
 
@@ -358,7 +358,7 @@ def test_the_same_prompt_twice_is_a_problem():
 
 @pytest.mark.parametrize("text", ["", " \r\n\t", "---", "---\n\n---\n"])
 def test_nothing_pasted_is_refused(text):
-    with pytest.raises(FileError, match="There is no prompt"):
+    with pytest.raises(FileError, match="contains no prompts"):
         parse_pasted(text)
 
 

@@ -200,6 +200,6 @@ def test_a_prompt_with_too_many_variables_is_left_out():
     most = {"text": "Why?"} | {f"v{n}": "x" for n in range(100)}
     table = read_table(json.dumps([most | {"v100": "x"}, most]).encode(), columns=PROMPTS)
     assert [one.sentence for one in table.problems] == [
-        "The row has 101 variables; a prompt has 100 at most."
+        "The row has 101 variables; a prompt can have at most 100."
     ]
     assert len(table.rows) == 1

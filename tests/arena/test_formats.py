@@ -49,7 +49,7 @@ def test_preference_a_is_taken_bit_for_bit(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "column", "words"),
     [
-        ({"outcome": "maybe"}, "outcome", "none of left, right, tie, both_bad"),
+        ({"outcome": "maybe"}, "outcome", "not one of left, right, tie, both_bad"),
         ({"outcome": None}, "outcome", "is missing"),
         ({"a": None}, "a", "is missing"),
         ({"a": ""}, "a", "is empty"),

@@ -147,7 +147,7 @@ def test_a_prompt_is_revised(empty_arena: Arena) -> None:
         ({"variables": {"prompt": "x"}}, "variables", "other than prompt"),
         ({"variables": {"two words": "x"}}, "variables", "one word"),
         ({"variables": {"n": 1}}, "variables", "a number, not text"),
-        ({"variables": MANY}, "variables", "101 variables; a prompt has 100 at"),
+        ({"variables": MANY}, "variables", "101 variables; a prompt can have at most 100"),
     ],
 )
 def test_what_cannot_be_is_said_at_its_field(

@@ -51,7 +51,7 @@ def test_a_file_with_other_variables_names_another_prompt(tmp_path: Path) -> Non
         ({"prompt": "x"}, "other than prompt"),
         ({"two words": "x"}, "one word"),
         ({"n": 1}, "a number, not text"),
-        ({f"v{n}": "x" for n in range(101)}, "has 101 variables; a prompt has 100 at most"),
+        ({f"v{n}": "x" for n in range(101)}, "has 101 variables; a prompt can have at most 100"),
     ],
 )
 def test_variables_that_cannot_be_are_told(tmp_path: Path, variables: Any, words: str) -> None:

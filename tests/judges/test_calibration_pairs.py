@@ -271,14 +271,14 @@ def seconds(items):
 
 
 BAD = [
-    (lambda: pair_item("x", "l", "both_bad"), "Item x: the verdict 'both_bad' is none of"),
-    (lambda: pair_item("x", state="skipped"), "Item x: the state 'skipped' is none of"),
+    (lambda: pair_item("x", "l", "both_bad"), "Item x: the verdict 'both_bad' is not one of"),
+    (lambda: pair_item("x", state="skipped"), "Item x: the state 'skipped' is not one of"),
     (lambda: pair_item("x", state="failed"), "Item x: there is a verdict where, and only where"),
     (lambda: pair_item("x", "l", None, state="voted"), "Item x: there is a verdict where"),
     (lambda: pair_item("x", forward="A"), "Item x: the verdict 'A'"),
     (lambda: pair_item("x", own_family="tie"), "Item x: own_family"),
     (lambda: pair_item("x", length_left=-1), "Item x: a length"),
-    (lambda: labelled(("a", "best")), "Item x: the label 'best' is none of"),
+    (lambda: labelled(("a", "best")), "Item x: the label 'best' is not one of"),
     (lambda: labelled(("a", "left"), ("a", "tie")), "Item x: one rater labelled it more than once"),
     (lambda: calibrate_pairs([pair_item("x"), pair_item("x")]), "Item x occurs more than once"),
     (lambda: calibrate_pairs([], level=2), "confidence must be between"),

@@ -133,7 +133,10 @@ def test_one_score_per_item_leaves_people_unknown():
 
 BAD = [
     (lambda: score_item("x", [1], None, state="done"), "Item x: there is a verdict where"),
-    (lambda: score_item("x", [1], 2.0, state="voted"), "Item x: the state 'voted' is none of done"),
+    (
+        lambda: score_item("x", [1], 2.0, state="voted"),
+        "Item x: the state 'voted' is not one of done",
+    ),
     (lambda: score_item("x", [1], float("nan")), "Item x: a score must be a finite number"),
     (lambda: score_item("x", [float("inf")], 1.0), "Item x: a score must be a finite number"),
     (lambda: score_item("x", [1], 1.0, length=-1), "Item x: a length"),

@@ -369,7 +369,7 @@ def test_one_next_step_follows_from_the_result(
     assert step in page_text(member, url)
     assert step not in page_text(join(team, Role.VIEWER), url)
     lost = decision_url(team, clear_lead, candidate=old.pk, baseline=new.pk)
-    assert 'href="#lost">Read what it lost</a>' in page_text(member, lost)
+    assert 'href="#lost">View lost votes</a>' in page_text(member, lost)
     page = member.post(url, {"candidate": new.pk}, follow=True).content.decode()
     assert "Baseline changed to candidate-1." in page
 

@@ -51,7 +51,7 @@ def test_a_second_mark_of_the_same_person_replaces_the_first(
 def test_what_is_no_mark_or_has_no_reasoning_is_refused(
     judgement: Judgement, people: list[User]
 ) -> None:
-    with pytest.raises(FeedbackError, match="'nice' is none of coherent"):
+    with pytest.raises(FeedbackError, match="'nice' is not one of coherent"):
         give_feedback(judgement=judgement, user=people[0], kind="nice", holds=True, now=NOW)
     judgement.state = "waiting"
     with pytest.raises(FeedbackError, match="not answered"):

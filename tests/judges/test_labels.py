@@ -199,7 +199,7 @@ def test_blank_answers_are_left_out_and_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        (PAIR | {"label": "C"}, r"line 2, label: is 'C', which is none of 1, 2, a, b"),
+        (PAIR | {"label": "C"}, r"line 2, label: is 'C', which is not one of 1, 2, a, b"),
         (PAIR | {"label": True}, "line 2, label: is True"),
         (PAIR | {"label": None}, "line 2, label: is missing"),
         ({"prompt": "?"}, "line 2, response: is missing"),
@@ -209,7 +209,7 @@ def test_blank_answers_are_left_out_and_counted(tmp_path: Path) -> None:
         (SCORE | {"score": True}, "line 2, score: is true or false, not a number"),
         (SCORE | {"score": "inf"}, "not a finite number"),
         (PAIR | {"score": 3}, "has a label and a score"),
-        (SCORE, "line 2: is one of scores; the rows above are of pairs"),
+        (SCORE, "line 2: is a row of scores; the rows above it are pairs"),
         ("{", "line 2: is not JSON"),
         ("[1]", "line 2: is a list, not a JSON object"),
         (PAIR | {"rater": "ann", "label": "2"}, "says right by rater 'ann', who said left in line"),

@@ -366,9 +366,9 @@ def test_the_parser_reads_the_list_that_the_instruction_shows() -> None:
 
 def test_a_prometheus_format_has_no_schema() -> None:
     spec = spec_of("prometheus-absolute")
-    with pytest.raises(ValueError, match="form of reply of its own"):
+    with pytest.raises(ValueError, match="its own reply format"):
         verdict_schema(spec, 1)
-    with pytest.raises(ValueError, match="form of reply of its own"):
+    with pytest.raises(ValueError, match="its own reply format"):
         render_prompt(spec, material("prometheus-absolute"), nonce=NONCE, structured=True)
 
 

@@ -191,7 +191,7 @@ def test_the_page_says_which_judge_to_trust_and_why_not_the_others(
         measure_arena(epoch=epoch_of(name), arena=arena, now=timezone.now())
     html = page_text(boss, url(arena))
     assert "Not measured here yet" not in html
-    trust = html.split("Which judges can be trusted here")[1].split("What judges reach together")[0]
+    trust = html.split("Which judges can be trusted here")[1].split("Judges combined")[0]
     rows = re.findall(r"<tr>.*?</tr>", trust, re.DOTALL)[1:]
     assert len(rows) == len(FAULTY)
     assert "good-7b" in rows[0]

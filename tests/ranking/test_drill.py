@@ -45,5 +45,5 @@ def test_a_drill_names_what_it_cannot_find() -> None:
     arena = make_arena(2, 1)
     with pytest.raises(CommandError, match="no arena"):
         drill("nowhere")
-    with pytest.raises(CommandError, match="not compared two candidates"):
+    with pytest.raises(CommandError, match="No human votes compare two candidates"):
         drill(arena.slug)

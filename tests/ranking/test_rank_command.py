@@ -143,7 +143,7 @@ def test_bad_rows_are_named_by_file_line_column_and_reason(tmp_path: Path) -> No
     assert refused(path).splitlines() == [
         f"{path}, line 3, column right: 'A' is compared with itself",
         f"{path}, line 4, column right: is empty",
-        f"{path}, line 5, column winner: is 'lft', which is none of left, right, tie, both_bad",
+        f"{path}, line 5, column winner: is 'lft', which is not one of left, right, tie, both_bad",
         "Nothing was ranked: 3 bad rows. Use --skip-bad to rank the rest.",
     ]
 
@@ -266,7 +266,7 @@ def test_more_candidates_than_can_be_measured_are_refused_at_once(votes: Path) -
     rows = (f"A{n},A{n + 1},tie\n" for n in range(2000))
     votes.write_text("left,right,winner\n" + "".join(rows))
     assert refused(votes) == (
-        "2,001 candidates are too many: intervals and ranks of at most 2,000 can be computed."
+        "2,001 candidates are too many: intervals and ranks for at most 2,000 can be computed."
     )
 
 

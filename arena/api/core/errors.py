@@ -149,7 +149,7 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response:
 
 
 def _missing(reason: str, kwargs: Mapping[str, Any]) -> str:
-    """Name what is missing, by the address: the same sentence where it is hidden."""
+    """Name what is missing, from the address; the sentence is the same if it is hidden."""
     found = NO_MATCH.fullmatch(reason)
     if not found or not kwargs:
         return NOT_FOUND

@@ -107,7 +107,7 @@ UNSAFE = ("POST", "PATCH", "PUT", "DELETE")
 
 @dataclass(frozen=True)
 class Quota:
-    """What is left of a limit per minute, and the seconds until it is whole again."""
+    """What is left of a limit per minute, and the seconds until it resets."""
 
     limit: int
     left: int
@@ -343,7 +343,7 @@ class ListEndpoint(ApiEndpoint):
 ATOMIC = OpenApiParameter(
     "atomic",
     bool,
-    description="Refuse all rows with 422 if one cannot go in; false by default.",
+    description="Refuse all rows with 422 if one of them is refused; false by default.",
 )
 
 
@@ -389,10 +389,10 @@ class Kind(Generic[UploadRow]):
             raise InputError(f"is {json_type(row)}, not an object")
         fields = {self.columns.exported.get(name, name): value for name, value in row.items()}
         if len(fields) < len(row):
-            raise InputError("names a member twice")
+            raise InputError("contains a member twice")
         for name in row:
             if not self.columns.has_member(name):
-                raise InputError("is not a member of such a row", name)
+                raise InputError("is not a known member", name)
         return self.columns.parse(index, fields, {})
 
     def errors(self, problems: list[Problem]) -> list[dict[str, Any]]:
@@ -421,6 +421,6 @@ def bring_in(
     errors = kind.errors(report.problems)
     if not report.written:
         count = "one row" if len(errors) == 1 else f"{len(errors):,} rows"
-        raise Unprocessable(f"Nothing was written, because of {count} that cannot go in.", errors)
+        raise Unprocessable(f"Nothing was written, because {count} cannot be added.", errors)
     counts = {name: getattr(report, name) for name in ("added", "changed", "unchanged")}
     return counts | {"refused": errors, "missing": report.missing}

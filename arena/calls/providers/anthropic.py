@@ -101,7 +101,7 @@ def _refuse_unknown(request: Request) -> None:
     for name in UNKNOWN:
         if name in asked:
             raise UnsupportedParameterError(
-                f"Anthropic's messages have no {name}.", name, sent=False
+                f"Anthropic's Messages API has no {name}.", name, sent=False
             )
 
 
@@ -121,7 +121,7 @@ def _body(request: Request) -> dict[str, Any]:
 
 
 def _read(message: Any) -> Reply:
-    """Turn the SDK's object into a Reply; what the model thought aloud is left out."""
+    """Turn the SDK's object into a Reply, without the model's thinking."""
     texts = [block.text for block in message.content if block.type == "text"]
     reply = Reply(
         text="".join(texts),
@@ -139,7 +139,7 @@ def _read(message: Any) -> Reply:
 
 
 def _read_and_cached(usage: Any) -> int | None:
-    """Tokens in, those that were written to or read from a cache among them."""
+    """Tokens in, including those written to or read from a cache."""
     cached = (usage.cache_creation_input_tokens, usage.cache_read_input_tokens)
     fresh = count_of(usage.input_tokens)
     return None if fresh is None else fresh + sum(count_of(part) or 0 for part in cached)

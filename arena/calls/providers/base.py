@@ -30,8 +30,8 @@ class Request:
     """One question to a model. `parameters` are the sampling parameters by their usual names.
 
     With a JSON `schema` the reply is to be an object that obeys it; `logprobs` asks for the
-    probabilities of the reply's tokens and of their alternatives. A server that knows the
-    `idempotency_key` already answers as before, and does the work once.
+    probabilities of the reply's tokens and of their alternatives. A server that already knows the
+    `idempotency_key` repeats its answer instead of doing the work again.
     """
 
     model: str
@@ -104,11 +104,12 @@ class ProviderError(Exception):
 
 
 class RetryableError(ProviderError):
-    """The server is busy, broken or out of reach; `retry_after` in seconds if it said so.
+    """The server is busy, broken or out of reach; `retry_after`: the seconds that it asked for, if
+    any.
 
     `maybe_billed` where the request had been sent and its answer was lost on the way: the server
-    may have done the work, and may ask for its money. `in_progress` where the server is still at
-    work on an earlier request with the same idempotency key.
+    may have done the work, and may bill it. `in_progress` where the server is still at work on an
+    earlier request with the same idempotency key.
     """
 
     def __init__(
@@ -136,8 +137,8 @@ class UnsupportedParameterError(RejectedError):
     """The server does not know a parameter that was sent; `Request.without` removes it.
 
     `parameter` is a key of `Request.parameters`, or "json_schema", or "logprobs". `instead` is the
-    name that the server wants instead. `sent` is false where the provider knew
-    beforehand and spared the request.
+    name that the server expects. `sent` is false if the provider knew beforehand and sent no
+    request.
     """
 
     def __init__(
@@ -293,7 +294,7 @@ def _instead(parameter: str, hint: str) -> str:
 
 
 def too_slow(error: Exception) -> RetryableError:
-    """Return the error for a server that did not answer in time."""
+    """Return the error for a server that did not respond in time."""
     return RetryableError("The server did not answer in time.", maybe_billed=_was_sent(error))
 
 
@@ -323,7 +324,7 @@ def checked_key(key: str) -> str:
     """Return `key` if a header can carry it. Raises EndpointStoppedError; an SDK would quote it."""
     if not (key.isascii() and key.isprintable()):
         raise EndpointStoppedError(
-            "The key holds characters that no key has: is it in the right file?"
+            "The key contains characters that are not allowed in a key. Is this the right file?"
         )
     return key
 

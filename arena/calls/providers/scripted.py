@@ -30,8 +30,8 @@ Kind = Literal["pairwise", "direct", "listwise", "note", "text"]
 class ScriptedRequest:
     """A request, understood. `labels` are those of a scale, from worst to best.
 
-    `items` is the number of those on a checklist. `beside` is what stands beside the prompt and
-    says what is good: a reference, a grading note.
+    `items` is the number of those on a checklist. `beside` is what accompanies the prompt and
+    describes a good answer: a reference or a grading note.
     """
 
     kind: Kind
@@ -46,7 +46,7 @@ class ScriptedRequest:
 
 
 def read_asked(request: Request) -> ScriptedRequest:
-    """Return what `request` asks for; whatever holds nothing to judge asks for a text.
+    """Return what `request` asks for; a request with nothing to judge asks for a text.
 
     The last turn that shows something to judge counts: those before it are examples, and one
     after it asks for the verdict again.
@@ -61,7 +61,7 @@ def read_asked(request: Request) -> ScriptedRequest:
 
 
 def _fenced(text: str, schema: Mapping[str, Any] | None) -> ScriptedRequest | None:
-    """Read fences with a nonce; None if `text` has no prompt in them."""
+    """Read fences with a nonce; None if they contain no prompt."""
     # A stranger's text comes before its closing tag, so the last such tag is a real one.
     nonces = CLOSING.findall(text)
     if not nonces:
@@ -142,7 +142,7 @@ REFUSED, UNREADABLE, DECIDED = "refused", "unreadable", "decided"
 
 @dataclass(frozen=True)
 class ScriptedVerdict:
-    """A verdict as it is to be written, and the probability of each that might have been.
+    """A verdict as it is to be written, and the probability of each possible one.
 
     `order` is that of a list of answers: groups of letters, the best first, ties within a group.
     """
@@ -219,9 +219,9 @@ def _likeliest(merits: dict[str, float], reason: str) -> ScriptedVerdict:
 
 
 def _quality(seed: str, asked: ScriptedRequest, answer: str) -> float:
-    """Share of the longer words wanted that the answer takes up, plus noise: 0 to 1 + NOISE.
+    """The share of the longer expected words that the answer uses, plus noise: 0 to 1 + NOISE.
 
-    How much noise there is belongs to the judge: some are more careful than others.
+    The amount of noise depends on the judge: some are more careful than others.
     """
     wanted = set(WORD.findall(f"{asked.prompt}\n{asked.beside}".lower()))
     found = wanted & set(WORD.findall(answer.lower()))
@@ -244,7 +244,7 @@ ALL_BUT_CERTAIN = -0.001
 
 
 def tokens_of(text: str, decided: ScriptedVerdict | None) -> tuple[TokenLogprob, ...]:
-    """Cut `text` into tokens, which put together are the text again.
+    """Cut `text` into tokens that add up to the text.
 
     A label of several words has no token of its own, and so no alternatives.
     """

@@ -1,9 +1,9 @@
 """Django's SQLite backend, in which writers take turns.
 
-SQLite's busy handler sleeps up to 100 ms between tries and keeps no order: with two busy processes
+SQLite's busy handler sleeps up to 100 ms between tries and keeps no order: of two busy processes,
 one waits until the other has nothing left to write. Here the threads of a process queue for a lock,
 and the processes of the machine for locks on two bytes of a file. Only the holder of NEXT waits for
-WRITING, so a process that has just written queues behind the one that was waiting.
+WRITING, so a process that has just written queues behind one that has been waiting.
 
 A transaction waits for its turn at BEGIN, and so does the connection that switches a new file to
 WAL. A single statement in autocommit mode still relies on SQLite's own timeout.
@@ -107,7 +107,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     _turn: Turnstile | None = None
 
     def get_new_connection(self, conn_params: Any) -> Any:
-        """Connect; a new file is its owner's alone, and is switched to WAL mode."""
+        """Connect; a new file is readable by its owner only, and is switched to WAL mode."""
         name = str(conn_params["database"])
         if name != ":memory:" and not name.startswith("file:"):
             with suppress(OSError):  # SQLite says what is wrong with the path

@@ -10,7 +10,7 @@ from arena.services.exports import ExportError, export_arena
 
 
 class Command(BaseCommand):
-    help = "Export everything an arena is, as a folder of JSON files or as a zip file."
+    help = "Export a whole arena, as a folder of JSON files or as a zip file."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="the arena's slug")

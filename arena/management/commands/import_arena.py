@@ -39,7 +39,9 @@ class Command(BaseCommand):
         parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="file or folder")
         parser.add_argument("--format", choices=["auto", *FORMATS], default="auto")
         parser.add_argument("--name", default="", help="the name of a new arena")
-        parser.add_argument("--team", default="", help="the slug of the team that a new arena gets")
+        parser.add_argument(
+            "--team", default="", help="the slug of the team that will own a new arena"
+        )
         parser.add_argument(
             "--visibility",
             choices=Arena.Visibility.values,

@@ -19,7 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("endpoint", nargs="?", help="as MODEL_ENDPOINTS names it")
         parser.add_argument("model", nargs="?")
         parser.add_argument("--input", metavar="USD", help="per million tokens sent; 0 is allowed")
-        parser.add_argument("--output", metavar="USD", help="per million tokens answered")
+        parser.add_argument("--output", metavar="USD", help="per million tokens received")
         parser.add_argument(
             "--cached", metavar="USD", help="per million tokens sent that the server had cached"
         )

@@ -63,7 +63,7 @@ class Command(BaseCommand):
 
 
 def _become_supervisor(listener: int, lock: int, greeting: str) -> NoReturn:
-    """Go on as the program that keeps the server running, without Django's memory.
+    """Become the program that keeps the server running, without Django's memory.
 
     The greeting may hold a password, which an argument would show to others.
     """
@@ -104,8 +104,8 @@ def _listen() -> socket.socket:
 def describe_sign_in() -> str:
     """Say how to sign in as administrator; create one with a random password if needed.
 
-    Until the first sign-in each start gives it another password: the one before may have been
-    lost, as nothing keeps it.
+    Until the first sign-in each start sets a new password: the last one is stored nowhere and may
+    be lost.
     """
     users = get_user_model().objects
     administrator = users.filter(is_superuser=True).order_by("pk").first()

@@ -138,7 +138,7 @@ class ScoreItem:
 
 
 def own_side(family: str, families: Sequence[str]) -> str | None:
-    """The side whose response is of the judge's own family, if just one is."""
+    """The side whose response is by the judge's own family, if exactly one is."""
     own = [bool(family) and of_response == family for of_response in families]
     if own == [True, False]:
         return "left"
@@ -167,7 +167,7 @@ def check_keys(keys: Iterable[str]) -> None:
 
 def _check_state(key: str, state: str, known: Sequence[str], settled: bool) -> None:
     if state not in known:
-        raise ValueError(f"Item {key}: the state {state!r} is none of {', '.join(known)}.")
+        raise ValueError(f"Item {key}: the state {state!r} is not one of {', '.join(known)}.")
     if settled != (state == known[0]):
         raise ValueError(f"Item {key}: there is a verdict where, and only where, it is {known[0]}.")
 
@@ -180,7 +180,9 @@ def _check_raters(key: str, labels: Sequence[tuple[str, object]]) -> None:
 def _check_known(key: str, name: str, outcomes: Iterable[str], known: Sequence[str]) -> None:
     for outcome in outcomes:
         if outcome not in known:
-            raise ValueError(f"Item {key}: the {name} {outcome!r} is none of {', '.join(known)}.")
+            raise ValueError(
+                f"Item {key}: the {name} {outcome!r} is not one of {', '.join(known)}."
+            )
 
 
 # -- Figures with intervals, from `ranking.stats` --------------------------------------------------
@@ -222,7 +224,7 @@ class Sampling:
         return _with_reason(share, nothing)
 
     def difference(self, rows: Iterable[DifferenceRow], nothing: str) -> Estimate:
-        """The share of the one minus the share of the other, on the same trials."""
+        """The first share minus the second, on the same trials."""
         clusters, one, other, trials = _columns(rows, 4)
         difference = share_difference(one, other, trials, clusters, *self._settings)
         return _with_reason(difference, nothing)
@@ -234,7 +236,7 @@ class Sampling:
         return _with_reason(clustered_kappa(one, other, clusters, *self._settings), nothing)
 
     def correlations(self, rows: Iterable[ScoreRow], nothing: str) -> Correlations:
-        """Correlations between the one's scores and the other's."""
+        """Correlations between two sets of scores."""
         clusters, one, other = _columns(rows, 3)
         correlations = score_correlations(one, other, clusters, *self._settings)
         return replace(correlations, pearson=_with_reason(correlations.pearson, nothing))
@@ -284,7 +286,7 @@ NO_FAMILY = "There is no label where the judge and a person choose a side about 
 
 @dataclass(frozen=True)
 class Preference:
-    """How often one kind of response wins, on labels where judge and person both choose a side.
+    """How often one kind of response wins, on labels where both judge and person choose a side.
 
     ``judge``, ``people``: their shares; ``difference``: the judge's minus people's
     """
@@ -321,7 +323,7 @@ def picks_longer(items: Sequence[PairItem], sampling: Sampling) -> Preference:
 
 
 def own_family(items: Sequence[PairItem], sampling: Sampling) -> Preference:
-    """How often the response of the judge's own family is preferred, where one side is."""
+    """How often the response by the judge's own family is preferred, where one side is."""
     return _preference(items, [item.own_family for item in items], sampling, NO_FAMILY)
 
 

@@ -162,7 +162,7 @@ def _three_way_lift(items: Iterable[PairItem]) -> Iterator[DifferenceRow]:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Share of labels met, over all items; whatever is missing or different is wrong.
+    """Share of labels matched, over all items; a missing or different verdict is wrong.
 
     ``with_ties``: of left, right and tie; ``without_ties``: of the labels that choose a side
     """
@@ -186,7 +186,7 @@ class BenchmarkFigures:
 
 
 def measure_benchmarks(items: Sequence[PairItem], sampling: Sampling) -> BenchmarkFigures:
-    """Measure the figures of benchmarks. Where a judge is asked once, that is its one reading."""
+    """Measure the figures of benchmarks. A judge that is asked once has that one reading."""
     return BenchmarkFigures(
         _accuracy(items, _single_hit, sampling),
         _accuracy(items, _hit_in_both, sampling),

@@ -1,11 +1,11 @@
-"""Panels: what several judges say together, and what it costs, on pairs that people labelled.
+"""Panels: the verdicts of several judges combined, and their cost, on pairs that people labelled.
 
 A weighted jury is a logistic regression of people's choices on the members' verdicts: 1 for left,
 -1 for right, 0 for a tie or none, and no intercept, because sides are random. Where errors are
 independent, the weights are the log odds of the members' accuracies, as in Dawid and Skene (1979,
-Applied Statistics 28, with the truth known); because they are fitted together, members that err
-together share theirs. Each category with enough items has weights of its own, drawn towards those
-over all, by a ridge.
+Applied Statistics 28, with the truth known); because they are fitted together, members that make
+the same mistakes share theirs. Each category with enough items has weights of its own, drawn
+towards those over all, by a ridge.
 
 A cascade asks its first judge, and its second one only where the first has no verdict.
 
@@ -94,7 +94,8 @@ class PanelOption(JsonDataclass):
 
 @dataclass(frozen=True)
 class PanelReport(JsonDataclass):
-    """What each judge, a jury of all, and each cascade of two reach on the same ``n_items``."""
+    """The results of each judge, a jury of all, and each cascade of two, on the same
+    ``n_items``."""
 
     n_items: int
     n_labels: int
@@ -264,7 +265,8 @@ def _with_gains(
     hits: Sequence[Sequence[float]],
     sampling: Sampling,
 ) -> tuple[PanelOption, ...]:
-    """Offer what agrees more than all that costs as little, with its gain over the next cheaper."""
+    """Offer the options that agree more than any other at the same cost or less, with the gain over
+    the next cheaper one."""
     found = list(options)
     best: int | None = None
     for place in sorted(range(len(found)), key=lambda one: (found[one].cost, -_value(found[one]))):

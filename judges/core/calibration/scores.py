@@ -27,7 +27,7 @@ Row = tuple[str, str, float, float]  # cluster, person, closeness of the judge a
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """The judge in the place of each person, on all items that this person and others labelled.
+    """The judge in place of each person, on all items that this person and others labelled.
 
     ``people``: how well a person who is left out agrees with the others; ``judge``: how well the
         judge does with the same others; ``difference``: the judge's minus people's. For pairs, the

@@ -1,21 +1,21 @@
-"""Trust: may a judge's votes support people's? The rule is the same for every judge.
+"""Trust: whether a judge's votes may support people's. The rule is the same for every judge.
 
 Pairs: the lower bound of the agreement on all items, where no verdict counts half, is at least
 75 %, or at least 95 % of people's agreement with one another; the judge has a verdict on enough of
 the items, and seldom changes it with the order of the answers (`TrustLimits`); and the lower bound
-of its lift over "the longer answer wins" is above 0. A judge that is right where it is sure, and
-seldom sure, is not trusted. People's agreement is a yardstick only where it is significantly better
-than chance: otherwise any judge would reach it.
+of its lift over "the longer answer wins" is above 0. A judge that is right when it decides, but
+seldom decides, is not trusted. People's agreement is a yardstick only where it is significantly
+better than chance: otherwise any judge would reach it.
 
 Scores: a single response shows no preference, and a judge that is consistently stricter than people
 still ranks as they do. So the rule asks for correlation, not for equal scores: the lower bound of
 Pearson with all labels is at least 0.75, or at least 95 % of the correlation between people, where
 that is significantly above 0; and the lower bound of the lift over length is above 0.
 
-Drift: is a judge still the one that was calibrated? The same labelled items, judged again. An alarm
-says that the judge has *changed*, not that it got worse: one that improved is another judge too,
-and its votes belong to a new epoch. So McNemar's test is two-sided. It cannot see changes that fix
-as much as they break; `verdict_drift` can.
+Drift: whether a judge is still the one that was calibrated. The same labelled items, judged again.
+An alarm means that the judge has *changed*, not that it got worse: a judge that improved is also a
+different judge, and its votes belong to a new epoch. So McNemar's test is two-sided. It cannot see
+changes that fix as much as they break; `verdict_drift` can.
 
 A bound that cannot be computed is not reached. Trust given before rule 2 counted only the items on
 which the judge had decided; it stands until the judge is measured again.
@@ -232,8 +232,8 @@ def drift_alarm(
 ) -> DriftMonitor:
     """Compare the items on which a judge agreed with people at the baseline and now.
 
-    The mappings leave out items without a verdict. Those that went missing are counted but raise
-    no alarm: an outage is not drift. Raises ValueError for an alpha that is not between 0 and 1.
+    The mappings leave out items without a verdict. Missing items are counted but raise no alarm: an
+    outage is not drift. Raises ValueError for an alpha that is not between 0 and 1.
     """
     _check_share("alpha", alpha)
     both = [(baseline[key], now[key]) for key in baseline if key in now]

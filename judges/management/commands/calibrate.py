@@ -288,11 +288,11 @@ def _check_numbers(options: dict[str, Any]) -> None:
     if options["scale"] and not (options["labels"] and isfinite(options["scale"][1])):
         raise CommandError("--scale works with --labels only, and takes two finite numbers.")
     if options["scale"] and not -inf < options["scale"][0] < options["scale"][1]:
-        raise CommandError("--scale takes the lowest and the highest score, in this order.")
+        raise CommandError("--scale takes the lowest and the highest score, in that order.")
     if options["no_votes"] and not options["arena"]:
         raise CommandError("--no-votes works with --arena only.")
     if options["examples"] is not None and not options["seed"].lstrip("-").isdecimal():
-        raise CommandError("With --examples, --seed is a whole number.")
+        raise CommandError("With --examples, --seed must be a whole number.")
     if options["arena"] and options["repeat"] and not options["no_votes"]:
         raise CommandError("--repeat works with labels only; an arena's pairs are judged once.")
 

@@ -36,7 +36,7 @@ class Command(BaseCommand):
         if path.name not in KNOWN:
             raise CommandError(f"{path.name} is unknown. Name the file one of: {', '.join(KNOWN)}.")
         if path.exists() and not options["overwrite"]:
-            raise CommandError(f"{path} exists. --overwrite replaces it.")
+            raise CommandError(f"{path} already exists. Use --overwrite to replace it.")
         try:
             size = _write(path, _content(path.name, arena, options["raters"]))
         except OSError as error:

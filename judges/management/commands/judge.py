@@ -110,7 +110,7 @@ class Command(BaseCommand):
             self._follow(run, wait=not options["no_wait"])
 
     def _resume(self, arena: Arena, specs: list[JudgeSpec], cap: int | None) -> Run | None:
-        """Resume the unfinished run of just these judges; None if there is none."""
+        """Resume the unfinished run of exactly these judges; None if there is none."""
         run = unfinished_run(arena=arena, digests=[spec.digest for spec in specs])
         if run is None:
             return None
@@ -225,7 +225,7 @@ def _check_numbers(options: dict[str, Any]) -> None:
 
 
 def _with_option(sentence: str) -> str:
-    """Name the option where a sentence, which the web form shows too, is about clear leads."""
+    """Add the option's name to a sentence about clear leads, which the web form shows too."""
     if UNLESS_AGAIN not in sentence:
         return sentence
     return f"{sentence.rstrip('.')}; --again includes them."

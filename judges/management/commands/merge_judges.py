@@ -44,7 +44,7 @@ class Command(BaseCommand):
         add("--keep", type=float, default=0.2, help="ties: the share that stays; default: 0.2")
         add("--seed", type=int, default=42, help="dare: of the draws; default: 42")
         add("--name", help="the name under which the model will be served; default: that of OUT")
-        add("--family", help="the model family, if the parents' files do not tell it")
+        add("--family", help="the model family, if the parents' files do not name it")
 
     def handle(self, *args: Any, **options: Any) -> None:
         out: Path = options["out"]
@@ -105,7 +105,9 @@ def _family(parents: list[Path]) -> str:
     families = {_family_of(folder) for folder in parents}
     if len(families) > 1:
         said = " and ".join(sorted(families))
-        raise WeightsError(f"The parents seem to be of the families {said}. Name one: --family.")
+        raise WeightsError(
+            f"The parents seem to belong to the families {said}. Name one: --family."
+        )
     return families.pop()
 
 

@@ -15,7 +15,7 @@ VARIABLE = "RINGSIDE_BACKUP_PASSPHRASE"
 
 
 class Command(BaseCommand):
-    help = "Back up the whole database to one file while Ringside goes on."
+    help = "Back up the whole database to one file while Ringside keeps running."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("target", type=Path, metavar="TO", help="a new file")

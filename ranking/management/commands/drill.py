@@ -1,4 +1,4 @@
-"""Attack a copy of an arena's human votes in memory: what would it cost, and what is held?"""
+"""Attack a copy of an arena's human votes in memory: what it would cost, and how much is held."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         names = Candidate.objects.in_bulk(examined.candidates.tolist())
         labels = [str(names[pk]) for pk in examined.candidates.tolist()]
         if len(labels) < 2:
-            raise CommandError("People have not compared two candidates here yet.")
+            raise CommandError("No human votes compare two candidates here yet.")
         target = self._target(labels, options["target"], examined.cast)
         self.stdout.write(
             f"{len(examined.pk):,} votes by {len(examined.raters):,} raters; the target is"
@@ -52,7 +52,8 @@ class Command(BaseCommand):
     def _attack(
         self, attack: str, cast: Cast, target: int, n_candidates: int, rng: np.random.Generator
     ) -> None:
-        """Print the smallest attack that makes the target number one, and what is held of it."""
+        """Print the smallest attack that makes the target number one, and how much of it is
+        held."""
         for n_votes in SIZES:
             attacked = with_attack(attack, cast, target, n_candidates, n_votes, rng)
             if rank_of(target, attacked, n_candidates) == 1:

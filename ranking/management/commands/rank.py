@@ -41,7 +41,7 @@ class Command(BaseCommand):
             "--seed", type=_at_least(0), default=0, metavar="S", help="random seed (0)"
         )
         parser.add_argument(
-            "--skip-bad", action="store_true", help="skip bad rows, and name the first of them"
+            "--skip-bad", action="store_true", help="skip bad rows, and list the first of them"
         )
         parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 

@@ -15,8 +15,8 @@ from ranking.services import vote_log
 
 class Command(BaseCommand):
     help = (
-        "Find votes that were changed, deleted or added behind the back of the log, and links of"
-        " the log that were. With --repair, accept them as they are, in a signed entry."
+        "Find votes that were changed, deleted or added without an entry in the log, and altered"
+        " links. With --repair, accept them as they are, in a signed entry."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

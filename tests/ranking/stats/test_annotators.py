@@ -52,5 +52,5 @@ def test_with_few_items_nothing_is_tested() -> None:
 
 
 def test_rows_must_match() -> None:
-    with pytest.raises(ValueError, match="of one length"):
+    with pytest.raises(ValueError, match="the same length"):
         annotator_test([1, 1], [1], [1, 1])
