@@ -174,8 +174,7 @@ def lead(
     `these_raters`: the number of raters, if the results are about them alone.
     """
     ranked = sorted(rows, key=lambda row: (row.standing.rank or 0, row.name))
-    measured = [row for row in ranked if row.standing.sure_rank_low is not None]
-    if len(measured) < 2:
+    if sum(row.standing.sure_rank_low is not None for row in ranked) < 2:
         return None
     first = ranked[0]
     if first.standing.candidate_id == leader:
@@ -185,7 +184,10 @@ def lead(
     if these_raters:
         few = "one rater is" if these_raters == 1 else f"{these_raters:,} raters are"
         reason = f"{few} too few to say what others would prefer"
+    level = sum(row.standing.rank == 1 for row in ranked)
     says = f"{first.name} is ahead, but {reason}."
+    if level > 1:
+        says = f"{level:,} candidates share the first place."
     return LeadSummary(first.standing.candidate_id, first.name, False, says)
 
 
@@ -218,9 +220,7 @@ def _why_no_leader(ranked: Sequence[BoardStanding], leader: int | None) -> str:
         return "not all of its leads are statistically significant"
     if not all(could_be_first[:n]):
         return f"{n} candidates could be first"
-    return (
-        "either of the top two could be first" if n == 2 else f"any of the top {n} could be first"
-    )
+    return f"{'either of the top two' if n == 2 else f'any of the top {n}'} could be first"
 
 
 def _could_be_first(standing: Standing) -> bool:

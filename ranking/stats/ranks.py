@@ -27,12 +27,13 @@ from ranking.stats.sequential import CompleteSeparation
 DRAWS = 10_000  # the simultaneous level is exact to 0.2 percentage points (one standard error)
 MOST_DRAWN = 400  # candidates; with more, the draws of all pairs would take seconds
 FARTHEST = 10_000.0  # Elo beyond the scores, where a bound is looked for
+LEVEL = 1e-6  # Elo; scores that differ by less are equal but for rounding
 BLOCK = 500  # draws whose differences are in memory at once, to fit the processor's cache
 
 
 def ranks(ratings: Floats) -> Floats:
-    """(K,) 1 + the number of higher ratings; NaN for the unranked."""
-    above = (ratings[None, :] > ratings[:, None]).sum(axis=1)
+    """(K,) 1 + the number of higher ratings (Elo); NaN for the unranked."""
+    above = (ratings[None, :] - ratings[:, None] > LEVEL).sum(axis=1)
     return np.where(np.isnan(ratings), np.nan, 1.0 + above)
 
 

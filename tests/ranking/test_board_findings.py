@@ -105,6 +105,14 @@ def test_who_has_no_interval_could_be_first_too(board: Board) -> None:
     assert "any of the top 3 could be first." in board.says(leader=None)
 
 
+def test_nobody_is_ahead_where_several_share_the_first_place(board: Board) -> None:
+    board.ranks((1, 3), (1, 3), (1, 3))
+    board.snapshot.standings.update(rank=1)
+    page = board.says(leader=None)
+    assert "3 candidates share the first place." in page
+    assert "is ahead" not in page
+
+
 def test_badge_leaves_a_leader_that_newer_votes_overtook(board: Board) -> None:
     board.ranks((1, 3), (1, 1), (2, 3))
     page = board.says(leader=board.ranked[1].pk)

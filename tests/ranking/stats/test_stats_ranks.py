@@ -21,6 +21,11 @@ def test_equal_strengths_may_hold_any_rank():
     assert high.tolist() == [3] * 3
 
 
+def test_scores_that_differ_by_rounding_share_a_rank():
+    ratings = np.array([1000 + 2e-13, 1000, 1000 - 2e-13, np.nan, 900])
+    assert ranks.ranks(ratings).tolist() == pytest.approx([1, 1, 1, np.nan, 4], nan_ok=True)
+
+
 def test_errors_that_move_together_do_not_blur_a_difference():
     covariance = np.array([[1, 0.999], [0.999, 1]])
     assert rank_intervals([0.0, 0.5], covariance)[0].tolist() == [2, 1]
