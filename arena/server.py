@@ -90,7 +90,7 @@ class Beat(Scheduler):
 
 def beat() -> None:
     app.set_current()
-    Service(app, scheduler_cls=Beat, max_interval=1).start()
+    Service(app, scheduler_cls=Beat, max_interval=5).start()
 
 
 def watch() -> None:

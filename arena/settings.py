@@ -105,14 +105,17 @@ CELERY_TASK_ROUTES = {
 }
 CELERY_TASK_DEFAULT_QUEUE = "fits"
 CELERY_TIMEZONE = "UTC"
+# A broker in memory loses messages only with its process, so an idle machine is left in peace.
+BOARDS_SWEPT_EVERY = 2.0
 if CELERY_BROKER_URL.startswith("memory"):
+    BOARDS_SWEPT_EVERY = 5.0
     CELERY_BROKER_TRANSPORT = "arena.broker:Transport"
     CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {"folder": str(HOME)}
     CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 else:
     CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 900, "unacked_restore_interval": 2}
 SWEEPS = {
-    "ranking.tasks.sweep_boards": 2.0,
+    "ranking.tasks.sweep_boards": BOARDS_SWEPT_EVERY,
     "ranking.tasks.examine_votes": 60.0,
     "arena.tasks.reconcile_runs": 5.0,
     "arena.tasks.sweep_calls": 5.0,

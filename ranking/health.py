@@ -32,7 +32,7 @@ from arena.services.notices import PAUSES
 from arena.validation import NANO, join_names
 from ranking.models import ArenaRefresh, Backup, Snapshot
 
-RECORD_EVERY = 10.0  # seconds: one small write, where a sweep runs every second
+RECORD_EVERY = 20.0  # seconds: one small write, where a sweep runs every few seconds
 SILENT_AFTER = timedelta(minutes=1)
 STALE_AFTER = timedelta(minutes=2)
 BACKUP_LATE_AFTER = timedelta(days=3)  # where backups are made at all

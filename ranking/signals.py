@@ -3,7 +3,7 @@ record sweeps.
 
 Scheduling a refresh only adds to a set, so it does not slow requests down. A daemon thread queues
 one message per arena a second later, however many votes there are. A lost message does no harm: a
-sweep every two seconds finds each arena whose newest votes are on no board. Commands end soon after
+sweep every few seconds finds each arena whose newest votes are on no board. Commands end soon after
 they schedule, so a process queues what is still waiting when it exits.
 """
 

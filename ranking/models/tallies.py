@@ -303,7 +303,7 @@ class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
     def due(self, now: datetime) -> list[int]:
         """The arenas that are `free` and `behind`.
 
-        This is asked every two seconds. Composing the SQL takes 50 times as long as running it, so
+        This is asked every few seconds. Composing the SQL takes 50 times as long as running it, so
         it is composed once, with times that are replaced by the real ones.
         """
         sql, values = _compose_due()

@@ -134,6 +134,19 @@ def test_an_administrator_of_the_operator_keeps_the_password() -> None:
 
 
 @pytest.mark.django_db
+def test_an_ordinary_account_called_admin_stays_what_it_is() -> None:
+    users = get_user_model().objects
+    users.create_user("Admin", password="their own")
+    first, second = describe_sign_in(), describe_sign_in()
+    assert first.startswith("sign in as admin-2 with password ")
+    assert second.startswith("sign in as admin-2 with password ")
+    ordinary = users.get(is_superuser=False)
+    assert ordinary.check_password("their own")
+    users.filter(is_superuser=True).delete()
+    assert "choose a password for admin-2: " in invite_first_administrator()
+
+
+@pytest.mark.django_db
 def test_the_first_administrator_of_a_public_site_gets_a_link_that_works_once(
     client: Client,
 ) -> None:

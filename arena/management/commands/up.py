@@ -2,9 +2,11 @@
 
 import fcntl
 import os
+import re
 import secrets
 import socket
 import sys
+from itertools import chain, count
 from typing import IO, Any, NoReturn
 
 from allauth.account.forms import default_token_generator
@@ -107,16 +109,29 @@ def describe_sign_in() -> str:
     Until the first sign-in each start sets a new password: the last one is stored nowhere and may
     be lost.
     """
-    users = get_user_model().objects
-    administrator = users.filter(is_superuser=True).order_by("pk").first()
-    if administrator is None:
-        administrator = users.create_superuser(username=ADMIN)
-    elif administrator.last_login or (administrator.username, administrator.email) != (ADMIN, ""):
-        return f"sign in as {administrator.get_username()}"
+    administrator, is_new = first_administrator()
+    name = administrator.get_username()
+    is_ours = bool(re.fullmatch(rf"{ADMIN}(-\d+)?", name)) and not administrator.email
+    if not is_new and (administrator.last_login or not is_ours):
+        return f"sign in as {name}"
     password = secrets.token_urlsafe(12)
     administrator.set_password(password)
     administrator.save(update_fields=["password"])
-    return f"sign in as {ADMIN} with password {password}, which changes at each start until you do"
+    return f"sign in as {name} with password {password}, which changes at each start until you do"
+
+
+def first_administrator() -> tuple[Any, bool]:
+    """Return the first administrator, and whether this call created it.
+
+    An ordinary account may have the name; nothing makes it an administrator.
+    """
+    users = get_user_model().objects
+    administrator = users.filter(is_superuser=True).order_by("pk").first()
+    if administrator is not None:
+        return administrator, False
+    names = chain([ADMIN], (f"{ADMIN}-{number}" for number in count(2)))
+    free = next(name for name in names if not users.filter(username__iexact=name).exists())
+    return users.create_superuser(username=free), True
 
 
 def invite_first_administrator() -> str:
@@ -125,18 +140,16 @@ def invite_first_administrator() -> str:
     Logs are kept, so a site on the internet prints no password: the link works once and expires,
     and each start until then replaces it.
     """
-    users = get_user_model().objects
-    administrator = users.filter(is_superuser=True).order_by("pk").first()
-    if administrator is None:
-        administrator = users.create_superuser(username=ADMIN)
-    elif administrator.last_login or administrator.has_usable_password():
+    administrator, is_new = first_administrator()
+    if not is_new and (administrator.last_login or administrator.has_usable_password()):
         return ""
     administrator.set_unusable_password()  # another one, which voids the link before
     administrator.save(update_fields=["password"])
     account, secret = user_pk_to_url_str(administrator), default_token_generator.make_token
     link = Accounts().get_reset_password_from_key_url(f"{account}-{secret(administrator)}")
     return (
-        f"To sign in for the first time, choose a password for {ADMIN}: {link}\n"
+        "To sign in for the first time, choose a password for"
+        f" {administrator.get_username()}: {link}\n"
         f"The link works once, for {settings.PASSWORD_RESET_TIMEOUT // 3600} hours."
         " The next start prints another."
     )
