@@ -61,4 +61,5 @@ def set_language(request: HttpRequest, code: str) -> HttpResponse:
 
 not_found = translated(defaults.page_not_found)
 no_access = translated(defaults.permission_denied)
+bad_request = translated(defaults.bad_request)
 csrf_failure = translated(csrf.csrf_failure)

@@ -20,6 +20,7 @@ from arena.api.core import schema
 from arena.language import translated
 from arena.views import accounts, arenas, candidates, prompts, runs, teams, voting
 
+handler400 = "arena.language.bad_request"
 handler403 = "arena.language.no_access"
 handler404 = "arena.language.not_found"
 handler500 = "ranking.views.health.fault"

@@ -42,10 +42,9 @@ from judges.wording import (
 from ranking import record
 from ranking.board_data import (
     LONG_TEXTS,
-    SCRIPTED_NOTICE,
     BoardQuery,
     Link,
-    counts_scripts,
+    demo_notice,
     is_people_alone,
 )
 from ranking.comparison import (
@@ -392,7 +391,7 @@ def decision_context(
     found = compare_family(board, family, baseline.pk) if board else {}
     difference = found.get(focus.pk, NO_BOARD)
     sentence = _sentence(focus, baseline, difference, query, board)
-    scripted = str(SCRIPTED_NOTICE) if counts_scripts(board.snapshot if board else None) else ""
+    demo = demo_notice(arena, board.snapshot if board else None)
     price, pair = find_last_price(arena), (focus.candidate, baseline.candidate)
     is_closed = focus.is_retired or baseline.is_retired
     needed = None if is_closed else _needed(difference, price, pair, query.category)
@@ -400,8 +399,8 @@ def decision_context(
     return context | {
         # The space before % is left out, as in the tables beneath, which have no room for it.
         "heading": sentence.replace(share, share.replace(" %", "%")),
-        "sentence": f"{sentence} {scripted}".rstrip(),
-        "scripted": scripted,
+        "sentence": f"{sentence} {demo}".rstrip(),
+        "demo": demo,
         "focus": focus,
         "baseline": baseline,
         "difference": difference,

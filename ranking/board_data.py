@@ -31,7 +31,7 @@ from ranking.tallies import pair_battles
 
 LARGEST_ID = 2**63 - 1
 CONTROLLED = "style"
-SCRIPTED_NOTICE = gettext_lazy("Demo only: these votes come from a script, not real judges.")
+DEMO_NOTICE = gettext_lazy("Demo only: these votes come from a script.")
 KINDS_OF_MODELS = {
     Raters.JUDGES.value: [Rater.Kind.JUDGE],
     Raters.JURIES.value: [Rater.Kind.JURY],
@@ -77,6 +77,11 @@ def register_scripted_raters(raters: Q) -> None:
 def counts_scripts(snapshot: Snapshot | None) -> bool:
     """Whether the snapshot counts votes of scripts, or of juries with a scripted member."""
     return snapshot is not None and snapshot.board.arena_id in arenas_with_scripts([snapshot])
+
+
+def demo_notice(arena: Arena, snapshot: Snapshot | None) -> str:
+    """A sentence for every page and picture of a board whose votes come from a script."""
+    return str(DEMO_NOTICE) if arena.is_sample or counts_scripts(snapshot) else ""
 
 
 def arenas_with_scripts(snapshots: Iterable[Snapshot]) -> set[int]:

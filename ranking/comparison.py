@@ -66,10 +66,10 @@ def read_published(arena: Any, query: BoardQuery, retry: bool = True) -> Publish
     snapshots, snapshot = read_snapshots(arena, query)
     if snapshot is None:
         return PublishedBoard(arena, query, None, snapshots, [])
-    standings = sorted(
-        standings_with_candidates([snapshot]),
-        key=lambda row: (row.rank or 10**9, str(row.candidate).casefold(), row.candidate_id),
-    )
+    standings = list(standings_with_candidates([snapshot]))
+    for row in standings if snapshot.lacks_votes else ():  # nobody has a rank yet
+        row.rank = row.sure_rank_low = row.sure_rank_high = None
+    standings.sort(key=lambda row: (row.rank or 10**9, str(row.candidate).casefold(), row.pk))
     if retry and is_replaced(snapshot, standings):
         return read_published(arena, query, retry=False)
     query = replace(query, raters=snapshot.board.raters)

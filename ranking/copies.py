@@ -18,7 +18,7 @@ from django.utils.safestring import mark_safe
 
 from arena.models import Arena, Outcome
 from ranking import wording
-from ranking.board_data import BoardQuery, counts_scripts
+from ranking.board_data import BoardQuery, demo_notice
 from ranking.comparison import read_published
 from ranking.exports import one_by_one, rater_name
 from ranking.models import Counted, Snapshot
@@ -50,7 +50,7 @@ def write_copy(arena: Arena) -> str:
         "snapshot": snapshot,
         "rows": rows,
         "collecting": collecting,
-        "is_demo": arena.is_sample or counts_scripts(snapshot),
+        "demo": demo_notice(arena, snapshot),
         "is_counted": snapshot is not None and snapshot.n_votes > MOST_VOTES,
         "data": data,
         "head": json.dumps(head, indent=2) if head else "",

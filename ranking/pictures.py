@@ -13,7 +13,7 @@ from resvg_py import svg_to_bytes
 
 from arena.models import Candidate
 from ranking import wording
-from ranking.board_data import counts_scripts
+from ranking.board_data import demo_notice
 from ranking.comparison import PublishedBoard
 from ranking.models import Standing
 
@@ -25,7 +25,6 @@ PLOT = (560.0, 1020.0)
 TEXT_WIDTH, NAME_WIDTH = 1080, 370
 NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 NO_BREAK = "\N{NO-BREAK SPACE}%"
-DEMO_NOTICE = "Demo only: these votes come from a script."
 # The same pixels on every machine: no font of the system is used. Latin, Greek and Cyrillic.
 FONTS = [
     str(files("font_source_sans_pro") / "files" / f"SourceSansPro-{weight}.ttf")
@@ -117,7 +116,6 @@ def _draw(
     board: PublishedBoard, heading: dict[str, str], standings: Sequence[Standing], lines: list[Line]
 ) -> str:
     collecting = wording.collecting(board.snapshot, {})
-    is_demo = board.arena.is_sample or counts_scripts(board.snapshot)
     context: dict[str, Any] = {
         "width": WIDTH,
         "height": HEIGHT,
@@ -126,7 +124,7 @@ def _draw(
         "snapshot": board.snapshot,
         "raters": board.query.raters,
         "category": shorten(board.query.category, 300, 26),
-        "demo": DEMO_NOTICE if is_demo else "",
+        "demo": demo_notice(board.arena, board.snapshot),
         "headline": collecting.headline if collecting else "" if lines else "No scores yet.",
         "lines": lines,
         "ticks": ScoreAxis.around(standings).ticks() if lines else [],

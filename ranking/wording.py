@@ -123,7 +123,7 @@ def collecting(snapshot: Snapshot | None, names: Mapping[int, str]) -> Collectin
         return None
     n, evidence = snapshot.n_votes, snapshot.settings["evidence"]
     text = gettext("Collecting votes: {n} of {needed}.")
-    if n >= evidence["needed"]:
+    if not n or n >= evidence["needed"]:  # how many are needed depends on who is voted on
         text = gettext("Collecting votes: {n} so far.")
     headline = text.format(n=f"{n:,}", needed=f"{evidence['needed']:,}")
     clear = [

@@ -9,6 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 
 from arena.actors import (
@@ -26,8 +27,10 @@ from arena.models import Arena, Candidate, Team
 
 View = Callable[..., HttpResponse]
 Permission = Literal["can_visit", "can_read", "can_enter", "can_submit", "can_manage"]
-NO_ACCESS = "Only the arena’s team, and teams with candidates in it, have access to this page."
-READ_ONLY = "You have read-only access. An owner of the team can change your role."
+NO_ACCESS = gettext_lazy(
+    "Only the arena’s team, and teams with candidates in it, have access to this page."
+)
+READ_ONLY = gettext_lazy("You have read-only access. An owner of the team can change your role.")
 
 
 class ArenaContext:
@@ -115,7 +118,7 @@ class ArenaContext:
         """Like `find_candidate`; raises PermissionDenied if the candidate may only be read."""
         candidate = self.find_candidate(pk)
         if not can_change(self.actor, candidate):
-            raise PermissionDenied("You can read this candidate but not change it.")
+            raise PermissionDenied(gettext_lazy("You can read this candidate but not change it."))
         return candidate
 
     def find_candidate_to_retire(self, pk: int) -> Candidate:

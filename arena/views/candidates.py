@@ -10,6 +10,7 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from arena.actors import can_change, can_delete, can_read_texts, can_retire, is_open_to
@@ -328,7 +329,7 @@ def remove_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> Ht
     """Delete a version that nobody has voted on; only owners of its team can."""
     candidate = context.find_candidate_to_change(pk)
     if not can_delete(context.actor, candidate):
-        raise PermissionDenied("Only owners of the team can delete its candidates.")
+        raise PermissionDenied(gettext_lazy("Only owners of the team can delete its candidates."))
     try:
         candidates.delete_candidate(candidate=candidate, by=context.actor)
     except CandidateError as error:

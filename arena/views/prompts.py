@@ -29,6 +29,7 @@ from arena.forms.prompts import (
     PromptForm,
     UploadAnswersForm,
 )
+from arena.language import translated
 from arena.models import Arena, Prompt, Response
 from arena.prompting.templates import TEXT_LIMIT
 from arena.services import prompts, uploads
@@ -102,6 +103,7 @@ def _content_length(request: HttpRequest) -> int:
     return int(header) if header.isdecimal() else 0
 
 
+@translated
 def _too_large(request: HttpRequest, *, is_file: bool) -> HttpResponse:
     """Show the error page, which names no arena, so as not to reveal whether one exists."""
     length = _content_length(request)

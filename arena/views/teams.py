@@ -16,6 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -45,8 +46,10 @@ from arena.validation import in_dollars, nano_dollars
 ROWS_PER_PAGE = 50
 LISTED_DELIVERIES = 20
 REFUSALS = {
-    TeamPermission.SUBMIT: "Only members and owners of the team can do this. You can read.",
-    TeamPermission.MANAGE: "Only owners of the team can do this. Ask one of them.",
+    TeamPermission.SUBMIT: gettext_lazy(
+        "Only members and owners of the team can do this. You can read."
+    ),
+    TeamPermission.MANAGE: gettext_lazy("Only owners of the team can do this. Ask one of them."),
 }
 View = Callable[..., HttpResponse]
 
@@ -194,7 +197,7 @@ def remove_team(request: HttpRequest, team: Team) -> HttpResponse:
 def change_budget(request: HttpRequest, team: Team) -> HttpResponse:
     """Raise or lower what the team may spend; administrators only."""
     if not actor_of(request).is_operator:
-        raise PermissionDenied("Only the site’s administrators can change budgets.")
+        raise PermissionDenied(gettext_lazy("Only the site’s administrators can change budgets."))
     form = TeamBudgetForm(request.POST)
     if not form.is_valid():
         messages.error(request, form.errors["budget"].as_text().removeprefix("* "))
@@ -393,7 +396,9 @@ def team_notices(request: HttpRequest, team: Team) -> HttpResponse:
             is_printed=is_printed,
         )
     if own_membership is None:
-        raise PermissionDenied("Only members of the team can get its notifications by email.")
+        raise PermissionDenied(
+            gettext_lazy("Only members of the team can get its notifications by email.")
+        )
     wanted = "wanted" in request.POST
     set_notices_by_email(membership=own_membership, wanted=wanted, by=actor_of(request))
     if not wanted:

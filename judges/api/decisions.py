@@ -99,7 +99,7 @@ class DecisionShown(serializers.Serializer[Any]):
     verdict = serializers.ChoiceField(choices=[*VERDICTS.values(), UNKNOWN])
     sentence = serializers.CharField()
     scripted = serializers.BooleanField(
-        help_text="Whether votes by scripted judges count, which are not real judges."
+        help_text="Whether the votes come from a script, as those of the sample arena do."
     )
     lead = serializers.ChoiceField(choices=[lead.value for lead in Lead])
     elo = serializers.FloatField(allow_null=True, help_text="How far the candidate is ahead.")
@@ -269,7 +269,7 @@ class OneDecision(ArenaEndpoint):
             "category": query.category,
             "verdict": VERDICTS.get(difference.lead, UNKNOWN) if difference.is_decided else UNKNOWN,
             "sentence": context.get("sentence", context["heading"]),
-            "scripted": bool(context.get("scripted")),
+            "scripted": bool(context.get("demo")),
             **numbers_of(difference),
             **{f"style_{n}": getattr(difference.style, n, None) for n in ("elo", "low", "high")},
             "votes_to_go": needed.votes if needed else None,

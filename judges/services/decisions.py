@@ -20,7 +20,7 @@ from arena.services.audit import record
 from arena.services.notices import clip_sentence, notify
 from judges.models import Baseline, Decision
 from judges.wording import headline
-from ranking.board_data import LONG_TEXTS, SCRIPTED_NOTICE, counts_scripts
+from ranking.board_data import LONG_TEXTS, demo_notice
 from ranking.comparison import (
     CandidateDifference,
     DifferenceBoard,
@@ -146,7 +146,7 @@ def _decide(snapshot_id: int, chosen: Mapping[int, int], now: datetime) -> int:
         for result in _conclusive_results(board, arena, team, candidates, chosen.get(team.pk))
         if decided.get(result.question, UNDECIDED)[1] != result.difference.lead.value
     ]
-    warning = str(SCRIPTED_NOTICE) if new_results and counts_scripts(snapshot) else ""
+    warning = demo_notice(arena, snapshot) if new_results else ""
     written = 0
     for result in new_results:
         number = decided.get(result.question, UNDECIDED)[0] + 1

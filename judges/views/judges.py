@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_safe
 
 from arena.actors import Actor, TeamPermission, actor_of
@@ -42,7 +43,7 @@ from ranking.views.charts import ShareAt, sequence_chart
 
 View = Callable[..., HttpResponse]
 MOST_FAULTS = 6  # of a candidate, on the decision page
-MEMBERS_ONLY = (
+MEMBERS_ONLY = gettext_lazy(
     "Judge runs cost money, so only members of the arena’s team and the site’s administrators can "
     "start and control them here."
 )

@@ -20,6 +20,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
@@ -493,7 +494,7 @@ def _marks(user: Any, judgement: Judgement) -> list[dict[str, Any]]:
 def mark_verdict(request: HttpRequest, slug: str, pk: int, judgement: int) -> HttpResponse:
     run = find_run(request, slug, pk)
     if not request.user.is_authenticated:
-        raise PermissionDenied("Sign in to rate a judge’s reasoning.")
+        raise PermissionDenied(gettext_lazy("Sign in to rate a judge’s reasoning."))
     return _mark(request, run, judgement)
 
 
@@ -507,7 +508,7 @@ def _mark(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
     judgement = get_object_or_404(Judgement.objects.with_texts(), run=run, pk=pk)
     secret = can_repeat_secrets(judgement) and not can_read_references(actor_of(request), run.arena)
     if secret or not can_read_answers(request, judgement):
-        raise PermissionDenied("Only the arena’s team can read this judge’s replies.")
+        raise PermissionDenied(gettext_lazy("Only the arena’s team can read this judge’s replies."))
     kind, _, answer = request.POST.get("mark", "").partition(":")
     holds, now = answer == "yes", timezone.now()
     try:

@@ -17,13 +17,12 @@ from arena.templatetags.arena_tags import dollars, seconds
 from ranking import http_cache, results, wording
 from ranking.board_data import (
     CONTROLLED,
-    SCRIPTED_NOTICE,
     BoardQuery,
     BoardStanding,
     BoardView,
     Findings,
     choice_links,
-    counts_scripts,
+    demo_notice,
     find_arena,
     page_links,
     read_board,
@@ -58,6 +57,8 @@ def board_context(
     findings = Findings.of(snapshot)
     names = {row.standing.candidate_id: row.name for row in view.rows}
     collecting = wording.collecting(snapshot, names)
+    is_unvoted = snapshot is not None and not snapshot.n_votes + snapshot.n_both_bad
+    unvoted = view.rows if is_unvoted and len(view.rows) > 1 else []
     lead = wording.lead(view.ranked, findings.leader, settings.get("these_raters", 0))
     return {
         "view": view,
@@ -76,14 +77,14 @@ def board_context(
         "named": wording.named(settings, names),
         "these_raters": settings.get("these_raters"),
         "capped": wording.capped(settings),
-        "scripted": SCRIPTED_NOTICE if counts_scripts(snapshot) else "",
+        "demo": demo_notice(view.arena, snapshot),
         "freshness": wording.freshness(snapshot),
-        "groups": wording.groups(view.unranked),
-        "rankings": wording.rankings(findings, view.unranked),
+        "groups": [] if unvoted else wording.groups(view.unranked),
+        "rankings": [] if unvoted else wording.rankings(findings, view.unranked),
         "lead": lead,
         "collecting": collecting,
         "description": wording.description(view.arena.question, snapshot, collecting or lead),
-        "waiting": sort_rows(view.ranked, "name") if collecting else [],
+        "waiting": sort_rows(unvoted or view.ranked, "name") if collecting else [],
         **table_context(view, table, lead.candidate if lead and lead.clear else None, own_teams),
         **_findings_context(view, findings, names),
     }
@@ -297,6 +298,7 @@ def price_context(view: BoardView, by: str) -> dict[str, Any]:
         "arena": view.arena,
         "view": view,
         "snapshot": view.snapshot,
+        "collecting": wording.collecting(view.snapshot, {}),
         "by": by,
         "axis": AXES[by],
         "chart": scatter_chart(list(points.values())),

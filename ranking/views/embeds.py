@@ -16,11 +16,10 @@ from arena.models import Candidate
 from ranking import wording
 from ranking.board_data import (
     LARGEST_ID,
-    SCRIPTED_NOTICE,
     BoardQuery,
     BoardStanding,
     Findings,
-    counts_scripts,
+    demo_notice,
 )
 from ranking.comparison import PublishedBoard, read_published
 from ranking.http_cache import HTML, policy, send_to_anybody
@@ -119,8 +118,8 @@ def make_badge(board: PublishedBoard, candidate: Candidate) -> Badge:
         spoken = message = collecting.headline.rstrip(".").lower()
     title = f"{candidate} in {board.arena.name}: {spoken}"
     # In the message too, to be visible without hovering over the badge.
-    if counts_scripts(board.snapshot):
-        title, message = f"{title} (demo only: scripted votes)", f"scripted: {message}"
+    if demo := demo_notice(board.arena, board.snapshot):
+        title, message = f"{title}. {demo}", f"demo: {message}"
     return lay_out(board.arena.name, message, title)
 
 
@@ -259,7 +258,7 @@ def embed_context(board: PublishedBoard) -> dict[str, Any]:
         "snapshot": board.snapshot,
         "raters": board.query.raters,
         "category": board.query.category,
-        "scripted": SCRIPTED_NOTICE if counts_scripts(board.snapshot) else "",
+        "demo": demo_notice(board.arena, board.snapshot),
         "lead": wording.lead(rows, Findings.of(board.snapshot).leader, these_raters),
         "collecting": collecting,
         "standings": standings,

@@ -24,6 +24,7 @@ from arena.actors import ANONYMOUS
 from arena.calls.providers.base import EndpointStoppedError
 from arena.calls.servers import known_models, probe_endpoint
 from arena.endpoints import UnknownEndpointError
+from arena.language import translated
 from arena.models import Arena, Candidate, Team
 from ranking.health import check_health, registry, setup_steps
 
@@ -143,6 +144,7 @@ def sitemap(request: HttpRequest) -> HttpResponse:
     return HttpResponse(content, content_type="application/xml")
 
 
+@translated
 def fault(request: HttpRequest) -> HttpResponse:
     """Answer 503 while the database is busy or unavailable, and 500 for all other errors.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from ranking import wording
 from ranking.board_data import parse_id
 from ranking.comparison import PublishedBoard
 from ranking.models import Snapshot, Standing
@@ -55,6 +56,7 @@ def history_context(board: PublishedBoard, candidates: Sequence[int]) -> dict[st
         "arena": board.arena,
         "board": board,
         "snapshot": board.snapshot,
+        "collecting": wording.collecting(board.snapshot, {}),
         "shown": standings,
         "chosen": {standing.candidate_id for standing in standings},
         "too_many": len(set(named)) > MOST_LINES,

@@ -19,7 +19,7 @@ from arena.language import translated
 from arena.models import Arena, Candidate
 from arena.services.candidates import with_ballots
 from ranking import http_cache, wording
-from ranking.board_data import SCRIPTED_NOTICE, Findings, arenas_with_scripts
+from ranking.board_data import DEMO_NOTICE, Findings, arenas_with_scripts
 from ranking.http_cache import HTML, send, send_template
 from ranking.models import HomePage, Raters, Snapshot, Standing
 
@@ -30,14 +30,14 @@ MOST_NEWS = 5
 @dataclass(frozen=True)
 class Card:
     """An arena with the snapshots of its boards, and the `top` of the first board with enough
-    votes; `scripted` is a notice if those votes come from scripts."""
+    votes; `demo` is a notice if those votes come from a script."""
 
     arena: Any
     people: Snapshot | None
     judges: Snapshot | None
     juries: Snapshot | None
     top: Sequence[Standing] = ()
-    scripted: str = ""
+    demo: str = ""
 
     @property
     def shown(self) -> Snapshot | None:
@@ -85,7 +85,9 @@ def list_cards(actor: Actor = ANONYMOUS) -> list[Card]:
         cards.append(replace(card, top=top))
     scripted = arenas_with_scripts(card.shown for card in cards if card.shown)
     return [
-        replace(card, scripted=str(SCRIPTED_NOTICE)) if card.arena.pk in scripted else card
+        replace(card, demo=str(DEMO_NOTICE))
+        if card.arena.is_sample or card.arena.pk in scripted
+        else card
         for card in cards
     ]
 

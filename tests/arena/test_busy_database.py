@@ -132,4 +132,6 @@ def test_a_page_says_whether_database_or_ringside_is_to_blame(
     monkeypatch.setattr(comparisons, "next_comparison", raising(error))
     answer = client.get(reverse("vote", args=[arena.slug]))
     assert answer.status_code == status
-    assert ("busy" if status == 503 else "The error is on our side") in answer.content.decode()
+    assert ("busy" if status == 503 else "The error is on our side") in answer.text
+    answer = client.get(reverse("vote", args=[arena.slug]), headers={"Accept-Language": "fr"})
+    assert ("surchargé" if status == 503 else "L’erreur vient de nous") in answer.text

@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.test import Client
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.test import Client, RequestFactory
 from django.urls import reverse
 
+from arena import language
+from arena.views.arena_context import READ_ONLY
+from arena.views.prompts import _too_large
 from ranking.models import HomePage
 from tests.factories import make_arena
 
@@ -70,6 +75,18 @@ def test_what_a_rater_meets_is_in_french(reader: Client) -> None:
         assert {"Accept-Language", "Cookie"} <= set(page.headers["Vary"].split(", "))
         words = re.sub(r"\s+", " ", html.unescape(page.text))
         assert not [text for text in english if text in words and "data-" not in text]
+
+
+@pytest.mark.django_db
+def test_refusals_are_in_the_readers_language(rf: RequestFactory) -> None:
+    request = rf.get("/", headers=FRENCH)
+    request.user = AnonymousUser()
+    page = language.no_access(request, exception=PermissionDenied(READ_ONLY))
+    assert "accès en lecture seule" in page.text
+    assert "comprise" in language.bad_request(request, exception=SuspiciousOperation()).text
+    big = rf.post("/", b"x", content_type="text/plain", headers=FRENCH, CONTENT_LENGTH="90000000")
+    big.user = AnonymousUser()
+    assert "Un fichier peut faire jusqu’à 20 Mo" in _too_large(big, is_file=True).text
 
 
 @pytest.mark.django_db

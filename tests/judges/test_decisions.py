@@ -146,7 +146,7 @@ def test_what_scripts_make_known_is_told_as_nothing_real(team: Team) -> None:
     publish(arena)
     assert decide() == 1
     assert Decision.objects.get().sentence.endswith(
-        "This result is conclusive. Demo only: these votes come from a script, not real judges."
+        "This result is conclusive. Demo only: these votes come from a script."
     )
 
 

@@ -1,4 +1,4 @@
-"""Wherever a board of scripted judges is shown, it says that they do not really judge."""
+"""Wherever votes of a script are shown, it says so."""
 
 import pytest
 from django.test import Client
@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.django_db,
     pytest.mark.usefixtures("quiet_boards"),
 ]
-WARNING = "Demo only: these votes come from a script, not real judges."
+WARNING = "Demo only: these votes come from a script."
 SCRIPTS = [f"scripted:scripted-{number}" for number in (1, 2, 3)]
 
 
@@ -51,8 +51,8 @@ def test_boards_of_scripts_are_called_so_wherever_they_are_shown(
     pages = pages_of(arena, raters)
     for name in ("board", "embed", "home"):
         assert WARNING in pages[name], name
-    assert ">scripted: " in pages["badge"]
-    assert "(demo only: scripted votes)</title>" in pages["badge"]
+    assert ">demo: " in pages["badge"]
+    assert f"{WARNING}</title>" in pages["badge"]
 
 
 def test_boards_of_people_are_not() -> None:
@@ -61,8 +61,16 @@ def test_boards_of_people_are_not() -> None:
     work_off(order(arena, "scripted:scripted-1", per_pair=4))
     publish(arena)
     pages = pages_of(arena, "people")
-    assert not [name for name, page in pages.items() if "scripted" in page.lower()]
-    assert WARNING not in pages_of(arena, "combined")["board"]
+    assert not [name for name, page in pages.items() if "demo" in page.lower()]
+
+
+def test_a_sample_arena_is_a_demonstration_whoever_voted() -> None:
+    arena = make_arena(2, 4)
+    fill(arena)
+    Arena.objects.filter(pk=arena.pk).update(is_sample=True)
+    publish(arena)
+    pages = pages_of(arena, "people")
+    assert not [name for name, page in pages.items() if WARNING not in page]
 
 
 # -- Disclosure ------------------------------------------------------------------------------------

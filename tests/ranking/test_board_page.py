@@ -240,7 +240,7 @@ def test_an_arena_without_texts_says_that_nobody_can_vote(client: Client) -> Non
     [
         (0, "This arena has no candidates yet."),
         (1, "A ranking needs at least two."),
-        (3, "there are no votes to score"),
+        (3, "Collecting votes: 0 so far."),
     ],
 )
 def test_an_arena_without_votes_has_a_clear_page(
@@ -483,7 +483,7 @@ def test_members_see_their_own_candidates_alone(client: Client, described_arena:
 
 def test_a_row_names_organisation_licence_and_link(client: Client, described_arena: Arena) -> None:
     page = client.get("/a/support/").text
-    assert re.search(r"Ours & Co · (\S+ · )?MIT · Web page", words(page))
+    assert re.search(r"Ours & Co · (\S+ · )?MIT · ↗", words(page))
     assert 'href="https://example.org/a"' in page
     assert "Hidden Labs" not in page
     rows = client.get("/a/support/results.json").json()["standings"]

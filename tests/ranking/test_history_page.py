@@ -15,7 +15,7 @@ from ranking.models import Snapshot
 from ranking.views.charts import ScoreAt, Series, bump_chart
 from ranking.views.history import MOST_SNAPSHOTS, PastSnapshot, thinned
 from tests.factories import make_arena
-from tests.ranking.helpers import cast, get_page, make_past, markup, publish, words
+from tests.ranking.helpers import cast, get_page, make_past, markup, publish, rank_anyway, words
 
 pytestmark = pytest.mark.django_db
 
@@ -104,6 +104,8 @@ def test_the_first_ten_by_score_are_shown(client: Client) -> None:
     for i, standing in enumerate(snapshot.standings.order_by("-candidate")):
         snapshot.standings.filter(pk=standing.pk).update(score=1200 - i, rank=i + 1)
     make_past(snapshot, 1)
+    assert "Collecting votes: 0 so far." in history_page(client)
+    rank_anyway(arena)
     page = history_page(client)
     assert scores_of(page).count("<polyline") == 10
     assert page.count(" checked") == 10
@@ -142,6 +144,7 @@ def test_only_kept_snapshots_and_the_current_one_count(
     make_past(old_snapshot, 2, is_history=False)
     other = old_snapshot.board.arena.boards.get(category="category-0").snapshots.get()
     make_past(other, 5)
+    rank_anyway(other.board.arena)
     assert len(rows_of(history_page(client))) == 2
     assert len(rows_of(history_page(client, "?category=category-0"))) == 2
 
@@ -250,6 +253,7 @@ def test_ranks_of_a_few_are_named_and_the_rest_is_grey(client: Client) -> None:
         standing.rank, standing.score = i + 1, 1100.0 - 10 * i
     snapshot.standings.bulk_update(standings, ["rank", "score"])
     make_past(snapshot, 5)
+    rank_anyway(arena)
     page = history_page(client)
     ranks = page.split("<h2>Ranks</h2>")[1].split("</figure>")[0]
     assert ranks.count('class="line line-rest" points=') == 7

@@ -12,9 +12,9 @@ from arena.models import Arena, Candidate, Import, Rater
 from ranking import comparison
 from ranking.board_data import BoardQuery, find_arena
 from ranking.comparison import read_pairs, read_published
-from ranking.models import BothBad, SnapshotMatrices
+from ranking.models import BothBad, Snapshot, SnapshotMatrices
 from tests.factories import make_arena, make_vote
-from tests.ranking.helpers import cast, get_page, markup, publish, words
+from tests.ranking.helpers import cast, get_page, markup, publish, rank_anyway, words
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "/a/support/compare/"
@@ -58,6 +58,8 @@ def uneven() -> Arena:
 
 def test_a_cell_holds_the_rows_share_and_the_votes_behind_it(client: Client, uneven: Arena) -> None:
     publish(uneven)
+    assert rows_of(matrix_page(client))[0][0] == "– candidate-0"  # too few votes for ranks
+    rank_anyway(uneven)
     assert rows_of(matrix_page(client)) == [
         ("1 candidate-0", ["itself", "70% of 5", "no votes"]),
         ("2 candidate-1", ["30% of 5", "itself", "67% of 3"]),
@@ -142,6 +144,7 @@ def test_the_unranked_stand_last_without_predictions(client: Client, uneven: Are
     lonely = Candidate.objects.create(arena=uneven, name="aaa")
     make_vote(uneven, lonely, uneven.candidates.order_by("pk")[0], "left")
     publish(uneven)
+    rank_anyway(uneven)
     assert rows_of(matrix_page(client))[-1] == ("– aaa", ["100% of 1", *["no votes"] * 2, "itself"])
     predicted = rows_of(matrix_page(client, "?show=predicted"))[-1][1]
     assert predicted == ["– not comparable", "not comparable", "not comparable", "itself"]
@@ -208,6 +211,8 @@ def test_a_hundred_candidates_fit_into_a_small_page(client: Client) -> None:
     arena = make_arena(105, 1, slug="large")
     candidates = list(arena.candidates.order_by("pk"))
     snapshot = publish(arena)
+    Snapshot.objects.update(n_votes=9_900)
+    rank_anyway(arena)
     for i, standing in enumerate(snapshot.standings.order_by("candidate")):
         snapshot.standings.filter(pk=standing.pk).update(score=2000.5 - 7 * i, rank=i + 1)
     _let_all_meet(snapshot.matrices, [candidate.pk for candidate in candidates])
@@ -238,7 +243,7 @@ def _let_all_meet(matrices: SnapshotMatrices, ids: list[int]) -> None:
 
 @pytest.mark.parametrize(
     ("n_candidates", "sentence"),
-    [(0, "this leaderboard has 0"), (1, "this leaderboard has 1"), (3, "no votes")],
+    [(0, "this leaderboard has 0"), (1, "this leaderboard has 1"), (3, "No votes yet.")],
 )
 def test_an_arena_without_votes_has_a_clear_page(
     client: Client, n_candidates: int, sentence: str
