@@ -4,6 +4,7 @@ Only an unambiguous verdict, in the form that was asked for, is a verdict. Every
 unreadable or a refusal: never a tie, and never the first letter that appears.
 """
 
+import html
 import json
 import re
 import unicodedata
@@ -11,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+
+from judges.core.doubts import PICTURES, REFUSALS, Kind, is_harmless, is_lead_in
 
 # Part of a judge's digest: another way of reading makes another judge.
 PARSER_VERSION = 3
@@ -29,37 +32,6 @@ MINUS = {"−": "-"}
 RAISED = {digit: f"^{digit}" for digit in "⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉"}
 BEFORE_FOLDING = str.maketrans(MINUS | RAISED)
 APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'"})
-REFUSALS = re.compile(
-    r"\b(?:i|we)(?: can't| cannot| can not| won't| will not| am unable to|'m unable to"
-    r"|'re unable to"
-    r"|'m not able to| am not able to| must decline to| have to decline| decline to|'d rather not"
-    r"| am not comfortable|'m not comfortable| do not feel comfortable| don't feel comfortable"
-    r"| must refuse to| refuse to)"
-    r"(?: in good conscience)? (?:assist|help|comply|judg|compar|evaluat|provid|do that|do this"
-    r"|engag"
-    r"|continu|answer|fulfil|discuss|rat|choos|participat|respond|proceed|process|complet|grad"
-    r"|score"
-    r")"
-    r"|\bas an ai\b[^.]{0,40}\bi (?:can't|cannot|am unable|am not able)\b"
-    r"|\b(?:against my (?:guidelines|policy|policies)|violates? (?:my|our|the) (?:\w+ )?polic)"
-    r"|\bich (?:kann|möchte|darf|werde)\b.{0,60}\bnicht\b"
-    r"|\bich bin nicht in der lage\b"
-    r"|\bje (?:ne (?:peux|suis|saurais)|refuse)\b.{0,30}"
-    r"\b(?:aider|évaluer|juger|comparer|répondre|mesure|noter|traiter)"
-    r"|\b(?:no (?:puedo|podemos)|no me es posible) (?:ayud|evalu|juzg|compar|respond|asist"
-    r"|cumpl|proce)"
-    r"|\b(?:não posso|não consigo|não me é possível) (?:ajud|avali|julg|compar|respond|cumpr"
-    r"|process)"
-    r"|\b(?:non posso|non sono in grado di) (?:aiut|valut|giudic|confront|rispond|soddisf|elabor)"
-    r"|\bik kan\b.{0,40}\bniet (?:help|beoordel|vergelijk|beantwoord)"
-    r"|\bnie mogę (?:pomóc|ocenić|porównać|odpowiedzieć)"
-    r"|\b(?:yardımcı olamam|değerlendiremem|karşılaştıramam)"
-    r"|\bя не (?:могу|буду) (?:помо|оцен|суди|сравн|ответ|выполн)"
-    r"|(?:无法|無法|不能|不便)(?:协助|協助|帮助|幫助|评判|評判|评价|評價|评估|評估|比较|比較|回答|满足|滿足|提供|对此|對此)"
-    r"|お手伝いできません|お答えできません|評価できません|お応えできません|対応できません|比較できません"
-    r"|도와드릴 수 없|평가할 수 없|답변(?:을|할| ?드릴) 수 없|비교할 수 없"
-    r"|لا (?:أستطيع|يمكنني) (?:المساعدة|مساعدتك|تقييم|مقارنة|الإجابة)"
-)
 # What models think, or write before their final channel, is not part of the reply.
 THOUGHT_ENDS = re.compile(
     r"</(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)\s*>"
@@ -110,6 +82,13 @@ def final_text(reply: str) -> str:
     if begun := THOUGHT_BEGINS.search(text):
         text = text[: begun.start()]
     return END_TOKENS.sub("\n", text)
+
+
+def thinks_on(reply: str) -> bool:
+    """Return whether a thought begins that never ends."""
+    begun = [tag.start() for tag in THOUGHT_BEGINS.finditer(reply)]
+    ended = [tag.end() for tag in THOUGHT_ENDS.finditer(reply)]
+    return bool(begun) and begun[-1] >= max(ended, default=0)
 
 
 def useless(reply: str) -> ReadReply | None:
@@ -183,40 +162,33 @@ EXPECTED_LINE = "the verdict line that was asked for"
 SEVERAL = "The reply holds different verdicts."
 QUOTE_MARK = re.compile(r"\A[> ]+")
 IN_ANGLES = re.compile(r"<([^<>]*)>")
+# Tags that decorate. A lone <B> may be a verdict, and <del> and <!-- take back what they hold.
+TAGS = re.compile(
+    r"</?(?:strong|em|i|u|p|br|span|div|code|pre|h[1-6]|td|tr|verdict|answer|output|json|final)\s*/?>"
+    r"|<b>(?=.*</b>)|</b>"
+)
+LATEX = re.compile(r"\\(?:boxed|text(?:bf|it|tt|rm)?|math(?:bf|rm|tt)|mathbf)(?=\{)|\$")
+TABLE_BAR = re.compile(r"(VERDICT-\w+\s*)\|", re.IGNORECASE)
+UNDERSCORES = re.compile(r"(?<![^\W_])_{1,3}|_{1,3}(?![^\W_])")
 WITHOUT_EDGES = str.maketrans("", "", EDGE)
 # One letter after another; each step between them is one of these two signs.
-CHAIN = rf"[a-z](?!\w)(?:{EDGES}[>=]{EDGES}[a-z](?!\w))*+"
+OF_LIST = r"(?:(?:answer|response)\s)?"
+CHAIN = rf"[a-z](?!\w)(?:{EDGES}[>=]{EDGES}{OF_LIST}[a-z](?!\w))*+"
 LONGEST_CLOSING = 400
-# Between the colon and the verdict: decoration, ticks and arrows, but nothing that crosses out.
-PICTURES = r"(?![❌❎✖✗✘☒⛔🚫👎])[←-⇿⌀-➿⬀-⯿\U0001f000-\U0001faff\ufe0f]"
-NOUN = r"(?:answer|response|option|candidate|assistant|score|rating|level|grade)\b"
-BEFORE_VALUE = rf"(?:[{re.escape(EDGE)}]|{PICTURES})*?(?:{NOUN}{EDGES}:?{EDGES})?"
-# What makes more or less of the verdict that it follows: "4.5", "A-", "3-4", "B >".
-GLUED = re.compile(r"[-+±~%^<>=]|\W*\d|\W*[>=]")
-POLITE = re.compile(
-    r"\b(?:let me know|feel free|please (?:let|feel|reach)|i hope|hope (?:this|that)|i(?:'m"
-    r"| am) happy"
-    r"|happy to|if you (?:have|need|would|want|'d))[^.!?]*"
+# Between the mark and the verdict: a colon or another sign, decoration, ticks and arrows, and a few
+# words, but nothing that crosses out.
+SEPARATOR = r"(?:[:=]{1,2}|[-=]?>|→|➡|[—–]|-(?= )|is\b)"
+NOUN = (
+    r"(?:answer|response|option|candidate|assistant|model|choice|winner|verdict|score|rating|level"
+    r"|grade)\b"
 )
-DOUBTS = re.compile(
-    r"~~|[?？]|n't\b|"
-    r"\b(?:not|never|no|nor|neither|none|cannot|wait|hmm+|oops|sorry|actually|instead|unless|if"
-    r"|either|or"
-    r"|would|could|might|may|maybe|perhaps|should|unsure|uncertain|undecided|wrong\w*|incorrect\w*"
-    r"|mistaken\w*|my mistake|a mistake|correction|correcting|reconsider\w*|revis\w+|chang\w+"
-    r"|second"
-    r" thoughts?|reflection|retract\w*|withdraw\w*|ignore|disregard|cancel\w*|scratch|strike"
-    r"|opposite"
-    r"|revers\w+|swap\w*|worse|weaker|inferior|los(?:es|t|er)|half|joke|joking|kidding"
-    r"|nicht|kein\w*|doch|sondern|oder|falsch|pas|ou|faux|sino|falso|non|não|не|или|нет)\b"
-    r"|[不否]|ない|아니"
+THE_BETTER = (
+    rf"(?:i (?:choose|chose|prefer|pick) |choose |the (?:better|best|winning|preferred) {NOUN} is "
+    r"|(?:it'?s |it is )?an? (?=tie\b))"
 )
-# Words just before a verdict, in its line, that make it something else than a verdict.
-DENIALS = re.compile(
-    r"(?:n't|\b(?:not|never|no|cannot|instead of|rather than|than|if|unless|would|could|might"
-    r"|either|or"
-    r"|forms?|formats?|examples?|e\.g\.|such as|like|avoid|nicht|kein\w*|pas|não"
-    r"|не))(?!\w)[^.,;!?]{0,24}\Z"
+BEFORE_VALUE = (
+    rf"(?:[{re.escape(EDGE)}]|{PICTURES})*?{THE_BETTER}?"
+    rf"(?:{NOUN}{EDGES}(?:of (?=\d)|:|=|is )?{EDGES})?"
 )
 A_LETTER = re.compile(r"(?<!\w)[A-Z](?!\w)")
 # The letter A where it is not an article.
@@ -230,6 +202,7 @@ class _Verdicts:
 
     value: a verdict, in a folded text.
     named: a verdict in a text with its capitals, where it is named among words.
+    kind: what the words around a verdict are about.
     harmless: by the verdict, what may follow it although it names others ("A is better than B").
     contrary: by the verdict, what contradicts it ("is better than A").
     """
@@ -237,11 +210,13 @@ class _Verdicts:
     value: str
     named: re.Pattern[str]
     meaning: Meaning
+    kind: Kind
     harmless: Callable[[str], str] = lambda value: "(?!)"
     contrary: Callable[[str], str] = lambda value: "(?!)"
 
     def without_harmless(self, value: str, words: str) -> str:
-        return re.sub(self.harmless(value), " ", words, flags=re.IGNORECASE)
+        harmless = " it " if self.kind == "order" else " "
+        return re.sub(self.harmless(value), harmless, words, flags=re.IGNORECASE)
 
     def name_another(self, value: str, words: str) -> bool:
         """Return whether `words` around the verdict `value` name or prefer another one."""
@@ -260,13 +235,15 @@ def parse_pairwise(reply: str, nonce: str, *, cut_off: bool = False) -> ReadRepl
         return ReadReply("done", outcome=LETTERS[value.upper()])
 
     def better_than(letter: str) -> str:
-        sign = r"(?:>{1,3}|\b(?:than|over|beats|outperforms|preferred to|superior to)\b)"
+        sign = r"(?:(?<![-=])>{1,3}|\b(?:than|over|beats|outperforms|preferred to|superior to)\b)"
         return rf"{sign}{EDGES}(?:{NOUN}{EDGES})?{letter}(?!\w)"
 
     def better_than_other(value: str) -> str:
         return better_than({"a": "b", "b": "a"}.get(value, "(?!)"))
 
-    verdicts = _Verdicts(any_label(LETTERS), A_OR_B, meaning, better_than_other, better_than)
+    verdicts = _Verdicts(
+        any_label(LETTERS), A_OR_B, meaning, "choice", better_than_other, better_than
+    )
     return _parse(reply, nonce, verdicts, cut_off)
 
 
@@ -282,10 +259,17 @@ def parse_direct(
         return ReadReply("done", label=label)
 
     best = re.escape(fold_label(labels[-1])) if labels else "(?!)"
-    out_of = rf"\A{EDGES}(?:/|out of){EDGES}{best}(?!\w|[.,]\d)"
+    out_of = rf"{EDGES}(?:/|(?:out )?of){EDGES}{best}(?!\w|[.,]\d)"
+    whole = r"\.0+(?![\w.,])"
     number = r"\d+(?:[.,]\d+)?" if any(label[-1:].isdigit() for label in labels) else "(?!)"
     named = re.compile(rf"(?<!\w)(?:{any_label(labels)}|{number})", re.IGNORECASE)
-    verdicts = _Verdicts(any_label(labels), named, meaning, lambda _: out_of)
+    verdicts = _Verdicts(
+        any_label(labels),
+        named,
+        meaning,
+        "score",
+        lambda _: rf"\A(?:{whole}(?:{out_of})?|{out_of})",
+    )
     return _parse(reply, nonce, verdicts, cut_off)
 
 
@@ -298,12 +282,17 @@ def parse_listwise(reply: str, nonce: str, n: int, *, cut_off: bool = False) -> 
             return unreadable(f"The verdict does not name each of the {n} answers once.")
         return ReadReply("done", order=order)
 
-    return _parse(reply, nonce, _Verdicts(CHAIN, A_LETTER, meaning), cut_off)
+    def best_alone(value: str) -> str:
+        best = value[:1] if value[1:].lstrip(EDGE).startswith(">") else ""
+        return rf"(?<!\w){best}(?!\w)" if best else "(?!)"
+
+    verdicts = _Verdicts(CHAIN, A_LETTER, meaning, "order", best_alone)
+    return _parse(reply, nonce, verdicts, cut_off)
 
 
 def order_of(chain: str, n: int) -> Order | None:
     """Return the order that "b > a = c" stands for; None unless each answer is named once."""
-    groups = [group.split("=") for group in fold(chain).split(">")]
+    groups = [group.split("=") for group in re.sub(OF_LIST, "", fold(chain)).split(">")]
     letters = [[letter.strip(EDGE) for letter in group] for group in groups]
     if not all(re.fullmatch("[a-z]", letter) for group in letters for letter in group):
         return None
@@ -326,10 +315,11 @@ class _MarkedLine:
 def _parse(reply: str, nonce: str, verdicts: _Verdicts, cut_off: bool) -> ReadReply:
     if trouble := useless(reply):
         return trouble
-    text = final_text(reply)
-    mark = rf"verdict-{re.escape(nonce.lower())}(?!\w)"
-    verdict = re.compile(rf"{mark}{EDGES}[:=]{BEFORE_VALUE}({verdicts.value})|({mark})")
+    text, is_open = final_text(reply), thinks_on(reply)
+    mark = rf"verdict[ _‐–—-]{{0,3}}{re.escape(nonce.lower())}(?!\w)"
+    value = rf"{mark}{EDGES}{SEPARATOR}{BEFORE_VALUE}({verdicts.value})"
     lines = _lines(text, re.compile(rf"{mark}{EDGES}:?{EDGES}\Z"))
+    verdict = re.compile(rf"{value}|({mark})")
     marked = {
         place: _read_line(line, verdict)
         for place, line in enumerate(lines)
@@ -338,11 +328,11 @@ def _parse(reply: str, nonce: str, verdicts: _Verdicts, cut_off: bool) -> ReadRe
     if not marked:
         return without_verdict(text, cut_off, EXPECTED_LINE)
     place = max(marked)
-    closing = " ".join(lines[place + 1 :])
+    closing = "\n".join(lines[place + 1 :])
     doubt = _doubt(marked[place], closing, verdicts) or _repeated_forms(marked, lines, verdicts)
     if doubt:
         return unreadable(doubt)
-    if cut_off:
+    if cut_off or is_open:
         return unreadable("The reply was cut off, so its verdict may not be complete.")
     return verdicts.meaning(marked[place].values[0])
 
@@ -354,14 +344,18 @@ def _lines(text: str, mark_alone: re.Pattern[str]) -> list[str]:
         if not line.strip(f"{EDGE}.~-"):
             continue
         if lines and mark_alone.search(lines[-1].casefold()):
-            lines[-1] = f"{lines[-1]} {line}"
+            lines[-1] = f"{lines[-1].rstrip(f'{EDGE}:')}: {line}"
         else:
             lines.append(line)
     return lines
 
 
 def _plain(line: str) -> str:
-    return IN_ANGLES.sub(r" \1 ", QUOTE_MARK.sub("", _spell_out(line)))
+    """Return a line without quote marks, tags and what LaTeX and tables put around a verdict."""
+    line = html.unescape(QUOTE_MARK.sub("", _spell_out(line))).replace("<!--", "~~")
+    line = TAGS.sub(" ", line)
+    line = TABLE_BAR.sub(r"\1: ", LATEX.sub(" ", line))
+    return IN_ANGLES.sub(r" \1 ", UNDERSCORES.sub(" ", line))
 
 
 def _read_line(line: str, verdict: re.Pattern[str]) -> _MarkedLine:
@@ -377,14 +371,15 @@ def _doubt(line: _MarkedLine, closing: str, verdicts: _Verdicts) -> str:
     value = line.values[0]
     if not value:
         return "The line with the verdict names none of those that were asked for."
+    if not is_lead_in(line.before.translate(APOSTROPHES)):
+        return "The verdict does not stand alone."
     words = verdicts.without_harmless(value, line.after)
     closing = verdicts.without_harmless(value, closing)
     if len(line.different) > 1 or verdicts.name_another(value, f"{words} {closing}"):
         return SEVERAL
-    if GLUED.match(words) or DENIALS.search(line.before):
-        return "The verdict does not stand alone."
-    around = POLITE.sub(" ", f"{words} {closing}".casefold().translate(APOSTROPHES))
-    if "~~" in line.before or len(closing) > LONGEST_CLOSING or DOUBTS.search(around):
+    kind: Kind = "tie" if value == "tie" else verdicts.kind
+    words, closing = (text.casefold().translate(APOSTROPHES) for text in (words, closing))
+    if len(closing) > LONGEST_CLOSING or not is_harmless(kind, words, closing):
         return "The words after the verdict may change it."
     return ""
 
@@ -413,6 +408,7 @@ def _repeated_forms(marked: dict[int, _MarkedLine], lines: list[str], verdicts: 
 
 MARK = re.compile(r"\[ ?result ?\]")
 BETWEEN = rf"{EDGES}[:=]?{EDGES}"
+DECORATED = rf"(?:[{re.escape(EDGE)}]|{PICTURES})*+"
 EXPECTED_RESULT = "[RESULT] and the verdict that was asked for"
 
 
@@ -447,9 +443,8 @@ def _last_result(reply: str, value: str, tail: str, cut_off: bool) -> str | Read
         return trouble
     text = fold(final_text(reply))
     marks = list(MARK.finditer(text))
-    last = marks and re.compile(rf"{BETWEEN}{tail}{EDGES}\.?{EDGES}").fullmatch(
-        text, marks[-1].end()
-    )
+    whole = re.compile(rf"{BETWEEN}{tail}{DECORATED}\.?{DECORATED}")
+    last = marks and whole.fullmatch(text, marks[-1].end())
     if not last:
         return without_verdict(final_text(reply), cut_off, EXPECTED_RESULT)
     said = re.compile(rf"{BETWEEN}{value}")
@@ -463,7 +458,10 @@ def _last_result(reply: str, value: str, tail: str, cut_off: bool) -> str | Read
 # -- JSON objects ----------------------------------------------------------------------------------
 
 ProtocolName = Literal["pairwise", "direct", "listwise"]
+KIND_OF: dict[ProtocolName, Kind] = {"pairwise": "choice", "direct": "score", "listwise": "order"}
 FENCED = re.compile(r"\A```(?:json)?[ \t]*\n(.*)\n[ \t]*```\Z", re.DOTALL | re.IGNORECASE)
+FENCES = re.compile(r"(?:```|~~~)(?:json\w?)?", re.IGNORECASE)
+NAMED = re.compile(rf"\A{EDGES}{NOUN}[\s:]*(?=\w)", re.IGNORECASE)
 MOST_BRACES = 100
 # Words with which a judge speaks about an object that an answer holds.
 QUOTING = re.compile(
@@ -491,14 +489,15 @@ def parse_structured(
     """
     if trouble := useless(reply):
         return trouble
-    found = _object(reply)
+    found = _object(reply, KIND_OF[protocol])
     if found is None:
         return without_verdict(reply, cut_off, EXPECTED_OBJECT)
     verdict = found.get("verdict")
     if protocol == "listwise":
         order = _order(verdict, n)
         return ReadReply("done", order=order) if order else unreadable(NOT_OFFERED)
-    label = label_of(_text(verdict), labels if protocol == "direct" else LETTERS)
+    named = NAMED.sub("", _text(verdict))
+    label = label_of(named, labels if protocol == "direct" else LETTERS)
     if label is None:
         return unreadable(NOT_OFFERED)
     if protocol == "direct":
@@ -516,7 +515,7 @@ def parse_ordered_models(
     """
     if isinstance(reply, str) and (trouble := useless(reply)):
         return trouble
-    found = _object(reply) if isinstance(reply, str) else reply
+    found = _object(reply, "order") if isinstance(reply, str) else reply
     if found is None:
         return without_verdict(str(reply), cut_off, EXPECTED_OBJECT)
     order = _ranked(found.get("ordered_models"), models)
@@ -525,7 +524,7 @@ def parse_ordered_models(
     return ReadReply("done", order=order)
 
 
-def _object(reply: str) -> dict[str, Any] | None:
+def _object(reply: str, kind: Kind) -> dict[str, Any] | None:
     """Return the JSON object that a reply is, fenced or not, or the only one in its text."""
     text = final_text(reply)
     for whole in (reply.strip(), text.strip()):
@@ -535,10 +534,10 @@ def _object(reply: str) -> dict[str, Any] | None:
         except (ValueError, RecursionError):
             continue
         return found if isinstance(found, dict) else None
-    return _only_object(text)
+    return None if thinks_on(reply) else _only_object(text, kind)
 
 
-def _only_object(text: str) -> dict[str, Any] | None:
+def _only_object(text: str, kind: Kind) -> dict[str, Any] | None:
     """Return the one object in `text`; None if the words around it quote, deny or doubt it."""
     end = begin = text.find("{")
     for _ in range(MOST_BRACES):
@@ -549,11 +548,16 @@ def _only_object(text: str) -> dict[str, Any] | None:
             begin = text.find("{", begin + 1)
             if begin < 0:
                 return None
-    around = f"{text[:begin]} {text[end:]}".translate(APOSTROPHES).casefold()
-    closing = POLITE.sub(" ", text[end:].translate(APOSTROPHES).casefold())
-    if end == begin or "{" in around or QUOTING.search(around) or DOUBTS.search(closing):
+    before, closing = (
+        "\n".join(map(_plain, FENCES.sub("", part).splitlines())).casefold().translate(APOSTROPHES)
+        for part in (text[:begin], text[end:])
+    )
+    around = f"{before} {closing}"
+    if end == begin or "{" in around or QUOTING.search(around):
         return None
-    return found if isinstance(found, dict) else None
+    leading = before.rstrip().rpartition("\n")[2]
+    is_certain = is_lead_in(leading) and is_harmless(kind, "", closing)
+    return found if is_certain and isinstance(found, dict) else None
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
