@@ -223,7 +223,8 @@ class Places:
         certain = np.flatnonzero(self.worst == 1)
         if len(certain):
             return int(certain[0])
-        return None if self.n_above else scored
+        is_open = self.n_above or (scored is not None and self.maybe_below[scored])
+        return None if is_open else scored
 
 
 def independent_groups(first: Ints, second: Ints, prompt: Ints, n_clusters: Ints) -> Ints:

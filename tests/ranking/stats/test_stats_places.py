@@ -103,6 +103,16 @@ def test_ranges_leave_open_what_the_votes_leave_open() -> None:
     assert places.leader(1) is None
 
 
+def test_nobody_is_number_one_whom_the_ranges_put_second_too() -> None:
+    """The winless has met one candidate below the scored alone, so it may be the best."""
+    wins = np.array([[0.0, 38, 12, 0], [2, 0, 0, 0], [0, 0, 0, 8], [0, 0, 0, 0]])
+    ratings = np.array([1250, 750, np.nan, np.nan])
+    places = place(wins, ratings, np.array([40, 40, 20, 8]), ratings - 90, ratings + 90)
+    worst = places.among_all(np.array([1.0, 2, np.nan, np.nan]), np.array([1.0, 2, np.nan, np.nan]))
+    assert worst[1].tolist() == [2, 4, 3, 4]
+    assert places.leader(0) is None
+
+
 def test_prompts_are_counted_where_they_are_known() -> None:
     met = independent_groups(
         np.array([0, 0, 0, 2]), np.array([1, 1, 2, 3]), np.array([5, 5, 6, -1]), np.full(4, 9)
