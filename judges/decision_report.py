@@ -388,7 +388,9 @@ def decision_context(
         return context
     focus, baseline = candidates.focus, candidates.baseline
     family = candidates.family(alone)
-    found = compare_family(board, family, baseline.pk) if board else {}
+    archived = [entry.pk for entry in candidates.others if entry.is_retired and not alone]
+    active = [pk for pk in family if pk not in archived]
+    found = compare_family(board, active, baseline.pk, besides=archived) if board else {}
     difference = found.get(focus.pk, NO_BOARD)
     sentence = _sentence(focus, baseline, difference, query, board)
     demo = demo_notice(arena, board.snapshot if board else None)

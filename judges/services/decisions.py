@@ -43,20 +43,34 @@ class BaselineError(ServiceError):
 
 
 def compare_family(
-    board: DifferenceBoard, candidates: Iterable[int], baseline: int, *, forecast: bool = True
+    board: DifferenceBoard,
+    candidates: Iterable[int],
+    baseline: int,
+    *,
+    besides: Iterable[int] = (),
+    forecast: bool = True,
 ) -> dict[int, CandidateDifference]:
     """Compare several candidates with a baseline, so that few conclusive results are false.
 
-    The family are those of them with votes.
+    The family are those of them with votes. Each of those `besides`, such as archived ones, is
+    compared as if it alone was one more of them.
     """
     alone = {pk: board.difference(pk, baseline, forecast=forecast) for pk in candidates}
     voted = [pk for pk, difference in alone.items() if difference.votes]
+    extra = {pk: board.difference(pk, baseline, forecast=forecast) for pk in besides}
     confidence = board.snapshot.settings["confidence"]
-    needed = burdens([alone[pk].log_evidence for pk in voted], confidence)
-    for pk, burden in zip(voted, needed, strict=True):
-        if len(voted) > 1:
+    evidence = [alone[pk].log_evidence for pk in voted]
+    family = zip(voted, burdens(evidence, confidence), strict=True)
+    needed = [(pk, len(voted), burden) for pk, burden in family]
+    for pk, difference in extra.items():
+        if difference.votes:
+            burden = burdens([*evidence, difference.log_evidence], confidence)[-1]
+            needed.append((pk, len(voted) + 1, burden))
+    alone |= extra
+    for pk, size, burden in needed:
+        if size > 1:
             found = board.difference(pk, baseline, forecast=forecast, burden=burden)
-            alone[pk] = replace(found, family=len(voted))
+            alone[pk] = replace(found, family=size)
     return alone
 
 

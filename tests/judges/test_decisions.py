@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from arena.actors import Actor
 from arena.models import Arena, AuditEntry, Delivery, Notice, Rater, Team, Webhook
+from judges.decision_report import DecisionQuery, decision_context
 from judges.models import Baseline, Decision
 from judges.services.decisions import (
     LOOK_AGAIN,
@@ -77,6 +78,14 @@ def test_the_more_candidates_the_more_evidence_each_needs(team: Team) -> None:
     assert low is not None
     assert low < 0 < alone.low
     assert decide() == 0
+    # An archived candidate is one of them too, whichever the page is about.
+    arena.candidates.filter(pk=new.pk).update(retired_at=timezone.now())
+    for focus in (new, *others):
+        context = decision_context(team, arena, DecisionQuery(candidate=focus.pk))
+        rows = {row.title: row.difference for row in context["rows"]}
+        assert not rows[new.name].is_decided
+        assert [rows[other.name].family for other in others] == [2, 2]
+    arena.candidates.filter(pk=new.pk).update(retired_at=None)
     for other in others:
         other.retired_at = timezone.now()
         other.save()
