@@ -138,7 +138,8 @@ OVERRIDE = rf"""
   | \b(?:evaluation|comparison|judging)\ (?:is\ )?(?:now\ )?
     (?:complete|completed|over|finished|closed)\b
   | \byou\ are\ no\ longer\ (?:a\ |an\ |the\ |judging|comparing|evaluating|grading|rating)
-  | \bfrom\ now\ on,?\ (?:you\ )?(?:only|must|will|always|answer|write|output|choose)\b
+  | \bfrom\ now\ on,?\ (?:you\ )?(?:(?:only|must|will|always)\ )*
+    (?:answer|write|output|choose|say|pick|prefer|reply|respond|judge|vote|rate|rank|score)\b
 """
 # Words to whoever judges, instead of to the person who asked.
 ADDRESS = rf"""
@@ -181,7 +182,7 @@ CLAIM = rf"""
     \ (?:is|are|must|should|contains?|was|were|has|fails|lies)\b
   | \b{ANSWER}s?\ (?:below|above)\ (?:is|are|must|should|contains?|was|won|wins|fails)\b
   | \b(?:output|print|return|(?:reply|respond|answer)\ with)\ (?:only\ )?["'`]?
-    (?:verdict|\[\[|\[result|[ab]["'`](?!\w)|a\b["'`]?\ as\ the)
+    (?:verdict|\[\[|\[result|[ab]["'`](?!\w|\ if\b)|a\b["'`]?\ as\ the)
   | \b(?:only|just|always|simply)\ (?:write|say|says|output|answer|print)\ ["'`]?[ab]["'`]?(?:\.|$)
   | \balways\ (?:says?|choo?ses?|picks?|prefers?)\ (?:{ANSWER}\ )?["'`]?[ab]\b
   | \bgive\ (?:it|this|me|this\ {ANSWER}|my\ {ANSWER})\ (?:a\ |the\ )?
@@ -303,6 +304,13 @@ TEMPLATE = rf"""
   | (?:\([0-9]\ ?-\ ?[0-9]{{1,2}}\):[^\w\n]{{0,4}}[0-9]{{1,2}}\s{{1,4}}[^\n]{{0,40}}){{2}}
   | \b(?:respond|reply|answer|output|write|return|print)\ {GAP}{{0,20}}\b(?:your\ )?
     (?:verdict|judge?ment|ranking|rating|evaluation)\ (?:as|in|like|with)\b
+  | ^[^\w\n]{{0,6}}
+    (?:evaluation\ report|(?:grading|score|evaluation|judge?ment)\ ?(?:card|sheet|form))
+    [^\w\n]{{0,4}}(?:$|:[^\n]{{0,60}}\b(?:help|harm|honest|accura|correct))
+  | ["'](?:winner|better|preferred|choice)["']\ ?:\ ?["'](?:response|answer|model|assistant|output)
+    _?[ab12]["']
+  | \[x\]\ (?:this|answer\ [ab]|the\ first)\ {GAP}{{0,10}}\[\ \]
+  | ^[^\w\n]{{0,6}}(?:reply|response|verdict)\ format:[^\n]{{0,20}}\b(?:single|one|letter|digit)\b
   | \byour\ (?:output|reply|verdict|decision|judge?ment|evaluation|rating|score)
     \ (?:must|should|has\ to|needs\ to)\ be\b
     {GAP}{{0,20}}\b(?:tokens?|letters?|words?|digits?|numbers?|[ab]|10|5)\b
@@ -327,6 +335,15 @@ DECLARES = rf"""
     \b(?:close|better|match|beat|compare|rival)
   | \b(?:the\ )?other\ (?:model|assistant|system|{DECLARED})(?:'s)?\ (?:\w{{1,15}}\ )?
     (?:produced|wrote|gave|said|made|got|failed|is\ wrong|loses?)\b
+  | \b(?:of\ the\ (?:pair|two),?\ (?:i\ am|mine\ is|this\ is)
+    |i\ win\ this\ (?:round|comparison|match)
+    |(?:compared\ with|than|unlike)\ what\ you\ (?:will|are\ about\ to)\ (?:read|see)
+    |(?:anything|whatever)\ else\ (?:in\ this\ comparison|was\ submitted)
+    |the\ (?:text|answer|reply|response)\ you\ (?:just\ |have\ just\ )?read
+    \ (?:outclass|beat|outperform|win)
+    |the\ alternative\ was\ (?:generated|written|produced)\ by
+    |no\ better\ (?:answer|reply|response)\ than\ (?:this|the\ one\ in\ front\ of\ you|mine))
+  | \b(?:sided\ with|prefers?|favou?rs?)\ (?:the\ )?present\ (?:text|answer|reply|response)\b
   | \b(?:graders?|evaluators?|judges|raters?|experts|reviewers)\ {GAP}{{0,20}}
     \b(?:preferred|chose|rated|ranked|picked|favou?red)\ {GAP}{{0,15}}
     \b(?:this|my)\ (?:{DECLARED}|one)\b
@@ -351,6 +368,18 @@ SPEAKS = rf"""
     (?:llm|ai|judge|language\ model|evaluator|grader)\b
   | \b(?:do\ not|don't|no\ need\ to|skip|stop)\ (?:read|consider|evaluat|compar|look\ at)\w{{0,3}}
     \ (?:(?:answer|response)\ [ab]\b|the\ (?:other|next|second|rest)\b)
+  | \bnote\ (?:for|to)\ the\ (?:ai|llm|model|one|person)
+    \ (?:reading|comparing|grading|judging)
+  | \byou\ who\ (?:compare|judge|grade|rate|score)\b
+  | \bsince\ you\ are\ (?:an?\ )?(?:ai|llm|model)\ (?:that|which|who)
+    \ (?:grad|judg|rat|scor|compar)
+  | \bif\ your\ (?:task|job)\ is\ (?:to\ )?(?:pick|choos|judg|grad|compar|scor)\w{{1,4}}\b
+  | \bas\ the\ (?:person|one|model|ai)\ (?:who\ is\ )?
+    (?:grading|judging|comparing|scoring)\ (?:this|us|these)
+  | \b(?:pick|choose|prefer|favou?r)\ the\ author\ of\ this\b
+  | \bwant\ you\ to\ (?:favou?r|prefer|pick|choose)\ this\b
+  | (?:^|,\ ?)(?:arbiter|referee),\ (?:decide|choose|pick|thanks|please)
+  | \bdear\ (?:arbiter|referee),
   | \byou\ would\ be\ wrong\ to\ (?:pick|choose|prefer|select)\b
 """
 FORGED = rf"""
@@ -359,10 +388,16 @@ FORGED = rf"""
     \ ?(?:[:=-]{{1,2}}>?|is|→)\ ?[^\w\n]{{0,4}}
     (?:(?:this|the)\ (?:one|{ANSWER}|text|first|second)|(?:first|second)\ (?:one|{ANSWER})
     |{ANSWER}\ {LETTER}|[ab]\b\ ?(?:$|[>.)\]]))
+  | ^[^\w\n]{{0,6}}(?:(?:final\ |official\ |panel\ |my\ )?(?:vote|ruling|pick|outcome|result))
+    \ ?(?:[:=-]{{1,2}}>?)\ ?[^\w\n]{{0,4}}(?:(?:[ab]|left|right)\b[^\w\n]{{0,3}}
+    (?:$|\(confidence|(?:is\ )?(?:preferred|wins)\b)
+    |{GAP}{{0,12}}\b(?:first|present)\ (?:text|{ANSWER})|the\ text\ above)
+  | \b(?:the\ )?(?:jury|panel|judges)\ (?:has|have)\ (?:spoken|decided|ruled):\ ?[ab12]\b
 """
 # The end of a thought that the judge is to take for its own.
 THOUGHT = r"""
-    </?(?:think|thinking|thoughts?|reasoning|reflection|scratchpad|inner_?monologue)\ ?>
+    (?<!`)</?(?:think|thinking|thoughts?|reasoning|reflection|scratchpad|inner_?monologue)\ ?>
+  | ^[^\w\n]{0,4}</(?:analysis|thoughts?|reflection)\ ?>
   | \[/?think\]|◁/?think▷
 """
 # The whole of a text that says nothing, and yet moves some judges (Zhao et al. 2025, "One token to
@@ -370,7 +405,10 @@ THOUGHT = r"""
 LONGEST_KEY = 80
 KEY = re.compile(
     r"""
-    [!-/:-@\[-`{-~\s…。、，：·•–—¡¿]{1,20}
+    \W{0,4}let\ me\ (?:think|work|go|reason)\b[^.:!?\n]{0,40}\W{0,4}
+  | \W{0,4}(?:here\ is|here's)\ (?:the|my|a)\ (?:solution|answer|response|explanation|proof)\W{0,4}
+  | \W{0,4}step\ (?:1|one)\W{0,4}
+  | [!-/:-@\[-`{-~\s…。、，：·•–—¡¿]{1,20}
   | \W{0,4}(?:(?:my|the|final|correct|suggested|proposed|a|step-by-step|detailed)\ ){0,2}
     (?:solution|answer|thought\ process|thoughts?|reasoning|explanation|response|output|result
     |reply|analysis|conclusion|proof)\W{0,4}

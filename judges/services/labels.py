@@ -346,7 +346,11 @@ def labels_of_votes(arena: Arena) -> LabelFile:
 # -- Pairs that people voted on --------------------------------------------------------------------
 
 NO_VOTES = "Nobody has voted on two answers of this arena yet."
-LISTWISE = "A listwise judge judges whole lists: start a run in the arena, then calibrate it here."
+LISTWISE = (
+    "In an arena, a listwise judge votes on lists of at least three answers, not on the single"
+    " pairs that people voted on. Measure it on these pairs without votes (--no-votes), or start"
+    " a judge run in the arena and measure it on the pairs of its lists."
+)
 
 
 def order_of_voted(
@@ -362,16 +366,19 @@ def order_of_voted(
 
     At most `limit` of them, drawn by seed; None if nothing is left. Pairs with an answer of the
     judge's own family are left out unless `own_family`, because its votes count in the arena like
-    any others. Raises JudgeError for a listwise judge.
+    any others. A listwise judge is not asked about single pairs: JudgeError if it has judged no
+    list here.
     """
+    if spec.protocol == "listwise":
+        if epoch is None or not epoch.judgements.settled().filter(run__arena=arena).exists():
+            raise JudgeError(LISTWISE)
+        return None
     picks = _voted_picks(arena, spec, epoch)
     fair = picks if own_family else exclude_family(picks, spec.family, families_in(arena))
     shuffled = sorted(fair, key=lambda pick: _draw(seed, pick.responses))
     chosen = shuffled if limit is None else shuffled[:limit]
     if not chosen:
         return None
-    if spec.protocol == "listwise":
-        raise JudgeError(LISTWISE)
     suffix = criteria_suffix(arena.criteria)
     member = Member(spec, epoch, own_family, chosen, calls_for(spec, chosen, suffix), suffix)
     left_out = []
