@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import numpy as np
 from django.utils import timezone
 
-from arena.models import Arena, Rater, Vote
+from arena.models import Arena, Rater, Vote, VoteChannel
 from arena.outcomes import OUTCOMES
 from ranking import vote_log
 from ranking.models import Board, Counted, LogLink, RaterTally, Snapshot, VoteLog
@@ -29,8 +29,9 @@ from ranking.tallies import NOBODY, CappedRaters, VoteCounts
 from ranking.vote_log import RATER_KINDS, REASONS, REMOVAL_COLUMNS, VOTE_COLUMNS, ChainLink, Columns
 from ranking.votes import HUMAN, Ints, Votes
 
-VERSION = 2
-READABLE = (1, VERSION)  # files of version 1 do not say which votes verified people cast
+VERSION = 3
+# Files of version 1 do not say which votes verified people cast, those of 2 do not number networks.
+READABLE = (1, 2, VERSION)
 ADDS = frozenset(map(str, LogLink.ADDS))
 REMOVES = frozenset(map(str, LogLink.REMOVES))
 TOLERANCE = 1e-6  # of Elo and of shares: two machines may round the last digits differently
@@ -47,6 +48,7 @@ MEASURED = (
     "sure_rank_high",
 )
 NOT_FROM_VOTES = {"style", "combined", "capped"}  # findings that need texts, trust, or raters' ids
+NO_NETWORK = -1
 Line = dict[str, Any]
 
 
@@ -58,7 +60,7 @@ class LogFileError(ValueError):
 
 
 def write_lines(arena: Arena) -> Iterator[Line]:
-    """Yield the lines of the arena's file; they contain no texts and no names of people."""
+    """Yield the lines of the arena's file: no texts, and no names of people or networks."""
     raters, groups = _raters(arena)
     boards = list(_published(arena, groups))
     newest = LogLink.objects.filter(arena=arena).order_by("-number").values_list("number").first()
@@ -96,6 +98,8 @@ def _published(arena: Arena, groups_of: Mapping[str, Mapping[int, int]]) -> Iter
                 name: snapshot.settings[name] for name in ("both_bad", "n_resamples", "seed")
             },
             "rater_share": arena.rater_cap / 100 if board.raters in HUMAN else 1.0,
+            "network_share": snapshot.settings.get("network_share", 1.0),
+            "shared_groups": sum(member < 0 for member in groups),
             "capped": [
                 [groups[member], weight] for member, weight in snapshot.findings.get("capped", [])
             ],
@@ -157,6 +161,7 @@ def _link_lines(arena: Arena, last: int) -> Iterator[Line]:
     removed = _removed(arena, last)
     proven = Vote.objects.filter(arena=arena, verified=True).values_list("pk", flat=True)
     verified = np.fromiter(proven.iterator(), np.int64)
+    networks = _networks(arena)
     links = LogLink.objects.filter(arena=arena, number__lte=last).order_by("number")
     number = 0
     while row := links.filter(number__gt=number).first():
@@ -170,7 +175,23 @@ def _link_lines(arena: Arena, last: int) -> Iterator[Line]:
                 yield _removal_line(*values)
             else:
                 counts = removed.get(values[0], 0) < number
-                yield _vote_line(*values) | {"verified": by_verified, "counts": counts}
+                yield _vote_line(*values) | {
+                    "verified": by_verified,
+                    "network": networks.get(values[0]),
+                    "counts": counts,
+                }
+
+
+def _networks(arena: Arena) -> dict[int, int]:
+    """A number for the network of each anonymous vote.
+
+    It means nothing outside the file, but is in the order of the hashes: of two networks that sent
+    as many votes of a rater, the later one counts (`networks_of`).
+    """
+    votes = Vote.objects.filter(arena=arena, channel=VoteChannel.BROWSER).exclude(network="")
+    hashes = dict(votes.values_list("pk", "network").iterator())
+    numbers = {network: place for place, network in enumerate(sorted(set(hashes.values())))}
+    return {pk: numbers[network] for pk, network in hashes.items()}
 
 
 def _removed(arena: Arena, last: int) -> dict[int, int]:
@@ -308,6 +329,9 @@ def _end_link(file: LogFile, rows: list[Line]) -> None:
     file.events["adds"].append(np.full(len(rows), int(link.kind in ADDS)))
     for name in ("counts", "verified"):
         file.events[name].append(np.array([int(row.get(name, False)) for row in rows]))
+    networks = [row.get("network") for row in rows]
+    numbers = [NO_NETWORK if number is None else number for number in networks]
+    file.events["network"].append(np.array(numbers, np.int64))
 
 
 def _votes(rows: list[Line]) -> Columns:
@@ -388,11 +412,11 @@ def counted_rows(file: LogFile, until: int) -> Any:
     return mask
 
 
-def votes_at(file: LogFile, until: int) -> tuple[Votes, Ints]:
+def votes_at(file: LogFile, until: int) -> tuple[Votes, Ints, Ints]:
     """The votes that count after a link, by id, with places for raters; (N, 2) their groups, among
-    all people and among verified ones."""
+    all people and among verified ones; (N,) the networks of those that are anonymous."""
     chosen = np.flatnonzero(counted_rows(file, until))
-    columns = {name: _event(file, name)[chosen] for name in (*VOTE_COLUMNS, "verified")}
+    columns = {name: _event(file, name)[chosen] for name in (*VOTE_COLUMNS, "verified", "network")}
     order = np.argsort(columns["id"])
     columns = {name: column[order] for name, column in columns.items()}
     distinct, at = np.unique(columns["rater"], return_inverse=True)
@@ -414,13 +438,14 @@ def votes_at(file: LogFile, until: int) -> tuple[Votes, Ints]:
         trusted=np.zeros(size, np.bool_),
         source_row=np.zeros(size, np.int64),
     )
-    return votes, places[:, 1:]
+    return votes, places[:, 1:], columns["network"]
 
 
 def check_board(file: LogFile, line: Line) -> CheckedBoard:
     """Fit a published leaderboard again. Raises NotConvergedError and CrossCheckError."""
-    votes, groups = votes_at(file, line["head"]["number"])
+    votes, groups, networks = votes_at(file, line["head"]["number"])
     own_groups = groups[:, int(line["raters"] == Counted.VERIFIED)]
+    network_of = _network_of(votes.rater, own_groups, networks, line.get("shared_groups", 0))
     group_of = dict(zip(votes.rater.tolist(), own_groups.tolist(), strict=True))
     votes = votes.of(line["raters"], line["category"]).counted()
     counts = votes.count()
@@ -434,6 +459,8 @@ def check_board(file: LogFile, line: Line) -> CheckedBoard:
         n_prompts=len(np.unique(votes.prompt[votes.prompt > 0])),
         last_vote_id=int(votes.pk.max(initial=0)),
         rater_share=line["rater_share"],
+        network_share=line.get("network_share", 1.0),
+        networks=lambda: network_of,
     )
     by_rater = None
     if board.raters in HUMAN:
@@ -458,6 +485,16 @@ def _capped(evidence: BoardEvidence, by_rater: VoteCounts, line: Line) -> BoardE
     weights = {int(group): weight for group, weight in line["capped"]}
     capped = CappedRaters.read(by_rater, weights, line["capped_at"]) if weights else NOBODY
     return replace(evidence, capped=capped)
+
+
+def _network_of(raters: Ints, groups: Ints, networks: Ints, n_shared: int) -> dict[int, str]:
+    """The network that most of an anonymous rater's votes came from, by group, as `networks_of`
+    says. The first groups have several raters; these are there under numbers that are no group."""
+    sent = networks != NO_NETWORK
+    keys = np.where(groups > n_shared, groups, -raters)[sent]
+    pairs, n_votes = np.unique(np.column_stack([keys, networks[sent]]), axis=0, return_counts=True)
+    order = np.lexsort([pairs[:, 1], n_votes])
+    return {key: f"network {number}" for key, number in pairs[order].tolist()}
 
 
 def _by_group(counts: VoteCounts, group_of: Mapping[int, int]) -> VoteCounts:

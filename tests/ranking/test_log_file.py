@@ -98,6 +98,38 @@ def test_the_verified_leaderboard_comes_out_again(
     assert snapshot.settings["log"]["digest"] in path.read_text()  # the marks are not chained
 
 
+@pytest.mark.parametrize("n_of_their_own", [2048, 6])
+def test_the_cap_of_a_network_comes_out_again(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, n_of_their_own: int
+) -> None:
+    monkeypatch.setattr(RaterTally, "RATERS", n_of_their_own)  # later raters share groups
+    arena = make_voted_arena(3, 8)
+    for number in range(9):
+        rater = make_person()
+        fill(arena, rounds=1, rater=rater)
+        network = "crowd" if number < 5 else f"home {number}"
+        Vote.objects.filter(rater=rater).update(channel="browser", network=network)
+    roaming = Vote.objects.filter(rater=rater, comparison__prompt__category="category-1")
+    assert roaming.exists()
+    roaming.update(network="train")
+    snapshot = publish(arena)
+    assert snapshot.settings["capped_networks"] == 1
+    # A board whose own votes are old keeps the networks of its time.
+    make_vote(arena, *arena.candidates.order_by("pk")[:2], "left", None, rater, network="crowd")
+    publish(arena)
+    path = write(arena, tmp_path / "log.jsonl")
+    call_command("verify", path)
+    assert capsys.readouterr().out.count("numbers are as published") == 3
+    assert "crowd" not in path.read_text()
+
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        line.pop("network", None)
+    path.write_text("".join(log_file.as_jsonl(lines)))
+    with pytest.raises(CommandError, match="does not check out"):
+        call_command("verify", path)
+
+
 def test_a_file_of_version_1_is_still_checked(arena: Arena, tmp_path: Path, capsys: Any) -> None:
     path = write(arena, tmp_path / "log.jsonl")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -205,7 +237,7 @@ def test_another_key_is_refused(arena: Arena, tmp_path: Path, capsys: Any) -> No
         ("", "not a log"),
         ("{}\n", "Line 1 is not a line"),
         ("no JSON\n", "Line 1 is not JSON"),
-        ('{"type": "log", "version": 3}\n', "not a log"),
+        ('{"type": "log", "version": 4}\n', "not a log"),
     ],
 )
 def test_what_is_no_log_is_refused(tmp_path: Path, content: str, words: str) -> None:
