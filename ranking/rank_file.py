@@ -123,7 +123,7 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     measured = groups.measurable
     theta = np.where(measured, model.theta_, np.nan)
     places = place(
-        battles.wins(),
+        battles.wins(weighted=False),
         bootstrap.ratings_,
         independent_groups(votes.left, votes.right, votes.prompt, groups.clusters_per_candidate),
         np.where(measured, bootstrap.low_, np.nan),

@@ -257,7 +257,7 @@ def _findings(
     scored = clear_leader(theta, model.covariance_, CONFIDENCE, n_clusters=n_clusters)
     low, high = (np.where(np.isnan(theta), np.nan, ends) for ends in (model.low_, model.high_))
     battles = groups.groupings[0]
-    places = place(battles.wins(), model.ratings_, met, low, high, CONFIDENCE)
+    places = place(battles.wins(weighted=False), model.ratings_, met, low, high, CONFIDENCE)
     leader = clear_number_one(places, scored, battles, CONFIDENCE)
     if groups.n_raters:  # nothing is claimed about anybody but these raters
         leader = None

@@ -157,12 +157,12 @@ def _shrinkage(measured: MeasuredIntervals) -> dict[str, Any]:
 
 def _share_first_place(standings: list[Standing]) -> None:
     """Without a clear leader, at least two ranges of ranks include the first rank."""
-    first, second, *_ = [
-        *sorted((row for row in standings if row.sure_rank_low), key=lambda row: row.rank or 0),
-        *(None, None),
-    ]
+    ranked = sorted((row for row in standings if row.rank), key=lambda row: row.rank or 0)
+    first, second, *_ = *(row for row in ranked if row.sure_rank_low), None, None
+    second = second or next((row for row in ranked if row is not first), None)
     if first and second and first.sure_rank_high == 1:
-        first.sure_rank_high, second.sure_rank_low = max(second.rank or 2, 2), 1
+        first.sure_rank_high = max(second.rank or 2, 2)
+        second.sure_rank_low = second.sure_rank_low and 1
 
 
 def _settings(evidence: BoardEvidence) -> dict[str, Any]:
@@ -253,7 +253,7 @@ def place_candidates(
     met = dict(measured.settings.get("groups_met", []))
     spreads = [measured.spreads.get(pk, Spread()) for pk in evidence.candidates.tolist()]
     return place(
-        battles.wins(),
+        battles.wins(weighted=False),
         ratings,
         np.array([met.get(pk, 0) for pk in evidence.candidates.tolist()], np.int64),
         ratings - _column(spreads, "below"),

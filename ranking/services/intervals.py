@@ -136,7 +136,8 @@ def _places(bootstrap: Bootstrap, estimate: ClusteredEstimate) -> Places:
         np.where(estimate.measurable, ends, np.nan) for ends in (bootstrap.low_, bootstrap.high_)
     )
     met = groups_met(estimate.clustered, estimate.evidence.candidates, estimate.groups)
-    return place(estimate.battles.wins(), bootstrap.ratings_, met, low, high, CONFIDENCE)
+    wins = estimate.battles.wins(weighted=False)
+    return place(wins, bootstrap.ratings_, met, low, high, CONFIDENCE)
 
 
 def interval_reason(reason: NoInterval | None, known: Bools) -> str:

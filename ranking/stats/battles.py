@@ -360,9 +360,15 @@ class Battles:
         vars(both)["pairs"] = self.pairs.plus(more.pairs)
         return both
 
-    def wins(self) -> Floats:
-        """(K, K) float64: the score of the row's candidate against the column's (a tie is 0.5)."""
-        return self.pairs.wins()
+    def wins(self, *, weighted: bool = True) -> Floats:
+        """(K, K) float64: the score of the row's candidate against the column's (a tie is 0.5).
+
+        Without weights, who has won a vote has won it, however little it weighs.
+        """
+        if weighted or (self.weight == 1).all():
+            return self.pairs.wins()
+        columns = (self.first, self.second, self.score, self.count.astype(np.float64))
+        return Pairs.total(self.n_candidates, *columns).wins()
 
     def votes_per_candidate(self) -> Ints:
         """(K,) int64: the number of votes on each candidate."""

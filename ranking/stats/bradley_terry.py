@@ -285,7 +285,7 @@ class BradleyTerry:
         begin = _start(start, battles.n_candidates)
         for name in ("covariance_", "log_likelihood_"):
             vars(self).pop(name, None)
-        connectivity = connect(battles.wins())
+        connectivity = connect(battles.wins(weighted=False))
         self.ranked_: Bools = connectivity.ranked
         self.components_: Ints = connectivity.components
         self.status_: tuple[Status, ...] = connectivity.status

@@ -254,7 +254,7 @@ def place(
 
     Parameters
     ----------
-    wins : (K, K) the row's points against the column
+    wins : (K, K) the row's points against the column, of votes without weights
     ratings, low, high : (K,) Elo and its interval; NaN without a score or an interval
     n_clusters : (K,) `independent_groups` of votes on each candidate
     scale : Elo points for odds of 10 to 1
@@ -407,9 +407,9 @@ def clear_number_one(
     """The candidate that is clearly number one among all active candidates, or None.
 
     ``scored``: the clear number one among those with an interval. It is none if another candidate
-    has a higher score, if only of few votes, or has beaten it, whatever the scores say.
+    has as high a score, if only of few votes, or has beaten it, whatever the scores say.
     """
     leader = places.leader(scored)
-    if leader is None or places.rank[leader] > 1:
+    if leader is None or places.rank[leader] > 1 or (places.rank == 1).sum() > 1:
         return None
     return None if beats_directly(battles, leader, confidence).any() else leader

@@ -88,6 +88,18 @@ def test_who_never_lost_in_few_votes_stands_apart_and_unmakes_no_lead() -> None:
     assert snapshot.findings["leader"] == leader.candidate_id
 
 
+def test_where_one_alone_has_an_interval_its_rank_is_not_certain() -> None:
+    arena = make_arena(n_candidates=3, n_prompts=8)
+    first, *others = arena.candidates.order_by("pk")
+    for turn, prompt in enumerate(arena.prompts.order_by("pk")):
+        outcome = "right" if turn < 2 else "left"
+        make_vote(arena, first, others[turn % 2], outcome, prompt, make_person())
+    snapshot = publish(arena)
+    assert snapshot.findings["leader"] is None
+    known = snapshot.standings.exclude(sure_rank_high=None).values_list("rank", "sure_rank_high")
+    assert list(known) == [(1, 2)]
+
+
 def test_wins_over_the_last_alone_decide_nothing_about_the_first() -> None:
     arena = make_arena(n_candidates=4, n_prompts=40)
     decide(arena, (0, 3, 8, 0), (1, 2, 30, 10), (2, 3, 38, 2))

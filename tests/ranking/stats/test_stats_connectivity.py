@@ -108,6 +108,14 @@ MATRICES = st.integers(1, 7).flatmap(
 )
 
 
+def test_a_win_is_a_win_however_little_its_rater_weighs():
+    score, weight = [1.0] * 24 + [0.0], [1.0] * 24 + [0.1]
+    battles = Battles.from_arrays([0] * 25, [1] * 25, score, weight)
+    model = BradleyTerry().fit(battles)
+    assert model.status_ == (Status.RANKED, Status.RANKED)
+    assert model.ratings_[0] - model.ratings_[1] == pytest.approx(400 * math.log10(240))
+
+
 def one_by_one(wins):
     triads = transitive = 0
     for members in combinations(range(len(wins)), 3):

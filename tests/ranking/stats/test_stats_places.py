@@ -147,6 +147,12 @@ def test_nobody_is_number_one_below_a_higher_score_of_few_votes() -> None:
     assert leader is None
 
 
+def test_nobody_is_number_one_beside_an_equal_score_of_few_votes() -> None:
+    places, leader = placed(battles_of([(0, 2, 28, 3), (0, 1, 1, 1)], 3))
+    assert places.rank.tolist() == [1, 1, 3]
+    assert leader is None
+
+
 PAIRS = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
 BOARDS = st.lists(
     st.tuples(st.sampled_from(PAIRS), st.integers(0, 30), st.sampled_from([0, 0, 1, 2, 5, 20])),
