@@ -104,7 +104,7 @@ CAST = f"""
     JOIN arena_arena a ON a.id = c.arena_id
     WHERE true
     ON CONFLICT DO NOTHING
-    RETURNING id
+    RETURNING id, uncounted
 """  # noqa: S608  (made of constants alone)
 # The same rules, applied again to an arena's votes, except those that are voided or held.
 RULING = f"""

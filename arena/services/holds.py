@@ -5,11 +5,11 @@ arena's rules leave them out; the tests then start again with the votes cast aft
 """
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from arena.actors import SYSTEM, Actor
 from arena.db import sql
@@ -20,6 +20,8 @@ from arena.signals import announce, votes_changed
 from arena.validation import InputError, clean_name, clean_paragraphs
 
 OBJECTION_LIMIT = 2_000
+LONGEST_OBJECTIONS = 20_000  # of all raters of a network
+SHOWN_FOR = timedelta(days=30)
 REASON_LIMIT = 200
 
 
@@ -90,21 +92,36 @@ def void(*, hold: Hold, by: Actor, reason: str, now: datetime) -> Hold:
     return decided
 
 
-def holds_of(*, rater: Rater, arena: Arena) -> Hold | None:
+def open_of(*, rater: Rater, arena: Arena) -> Hold | None:
     """Return the open hold of this rater's votes in the arena, by rater or by network."""
     return Hold.objects.open().filter(arena=arena, votes__rater=rater).order_by("pk").first()
 
 
+def newest_of(*, rater: Rater, arena: Arena, now: datetime) -> Hold | None:
+    """Return the open hold of this rater's votes, or the last one that was decided lately."""
+    of_rater = Q(rater=rater) | Q(votes__rater=rater)
+    shown = Q(state=Hold.State.HELD, votes__rater=rater) | Q(decided_at__gte=now - SHOWN_FOR)
+    newest = arena.holds.filter(of_rater, shown)
+    return newest.order_by(F("decided_at").desc(nulls_first=True), "pk").first()
+
+
 @transaction.atomic
 def object_to(*, rater: Rater, arena: Arena, text: str, now: datetime) -> Hold:
-    """Keep a rater's objection to a hold for whoever decides. Raises HoldError."""
-    found = holds_of(rater=rater, arena=arena)
+    """Keep a rater's objection to a hold for whoever decides. Raises HoldError.
+
+    A network may have several raters: what one of them says is added to what others have said.
+    """
+    found = open_of(rater=rater, arena=arena)
     if found is None:
         raise HoldError("None of your votes in this arena is on hold.")
     try:
         words = clean_paragraphs(text, limit=OBJECTION_LIMIT)
     except InputError as error:
         raise HoldError(f"The objection {error.reason}.", field="objection") from None
+    if found.network and found.objection:
+        words = f"{found.objection}\n\n{words}"
+    if len(words) > LONGEST_OBJECTIONS:
+        raise HoldError("There are many objections to this hold already.", field="objection")
     Hold.objects.filter(pk=found.pk).update(objection=words, objected_at=now)
     return found
 

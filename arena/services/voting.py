@@ -263,7 +263,7 @@ def _insert(vote: Vote) -> bool:
         )
     if row is None:
         return False
-    vote.pk = row[0]
+    vote.pk, vote.uncounted = row
     vote._state.adding = False
     return True
 
@@ -289,11 +289,13 @@ def _check_rater(comparison: Comparison, rater: Rater) -> None:
 
 
 @retry_on_deadlock
-def skip_comparison(*, comparison: Comparison, rater: Rater, now: datetime) -> None:
-    """Skip a comparison: missing data, never a tie. A comparison with a vote stays as it is."""
+def skip_comparison(*, comparison: Comparison, rater: Rater, now: datetime) -> Vote | None:
+    """Skip a comparison: missing data, never a tie. A vote that is there stays, and is returned."""
     _check_rater(comparison, rater)
     open_comparison = Comparison.objects.filter(pk=comparison.pk, skipped_at=None, votes=None)
-    open_comparison.update(skipped_at=now)
+    if open_comparison.update(skipped_at=now):
+        return None
+    return comparison.votes.filter(rater=rater, voided_at=None).first()
 
 
 @retry_on_deadlock

@@ -97,7 +97,7 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
         "arena": arena,
         "ballot": _ballot(comparison),
         "done": done,
-        "hold": holds.holds_of(rater=rater, arena=arena) if done else None,
+        "hold": holds.newest_of(rater=rater, arena=arena, now=now),
         "guide": guide_html(arena),
         "run": arena.runs.of_people().unfinished().order_by("pk").first(),
         "notice": NOTICES.get(request.GET.get("notice", "")),
@@ -157,8 +157,7 @@ def _vote_and_follow(request: HtmxRequest, comparison: Comparison) -> tuple[Vote
     network = network_of(request, now=now)
     with transaction.atomic() if _wants_next(request) else nullcontext():
         if outcome == SKIP:
-            voting.skip_comparison(comparison=comparison, rater=rater, now=now)
-            vote = None
+            vote = voting.skip_comparison(comparison=comparison, rater=rater, now=now)
         else:
             vote = voting.cast_vote(
                 comparison=comparison,

@@ -36,7 +36,9 @@ def cast(arena: Arena, rater: Rater, **origin: Any) -> Vote:
     vote = voting.cast_vote(
         comparison=issue(arena, rater), rater=rater, outcome="left", now=NOW, **origin
     )
+    told = vote.uncounted  # what the rater is told at once
     vote.refresh_from_db()
+    assert vote.uncounted == told
     return vote
 
 

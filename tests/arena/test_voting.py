@@ -72,8 +72,8 @@ def test_a_skipped_comparison_takes_no_vote(comparison, rater):
 
 
 def test_skipping_a_voted_comparison_changes_nothing(comparison, rater):
-    cast(comparison, rater)
-    voting.skip_comparison(comparison=comparison, rater=rater, now=NOW)
+    vote = cast(comparison, rater)
+    assert voting.skip_comparison(comparison=comparison, rater=rater, now=NOW) == vote
     comparison.refresh_from_db()
     assert comparison.skipped_at is None
 

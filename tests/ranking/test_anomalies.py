@@ -121,6 +121,27 @@ def test_the_rater_is_told_and_can_object() -> None:
     assert hold.objection == "I like it better."
     assert "We have received your objection" in client.get(vote).text
     assert "on hold" not in Client().get(vote).text
+    assert "On hold" in client.get(reverse("my_votes", args=[arena.slug])).text
+    holds.void(hold=hold, by=CLI, reason="A script cast them.", now=NOW)
+    page = client.get(vote).text
+    assert "excluded them: A script cast them." in page
+    assert "on hold</h2>" not in page
+
+
+def test_each_rater_of_a_network_on_hold_can_object_and_hears_the_decision() -> None:
+    arena, _ = attacked(n_honest=2)
+    votes = list(Vote.objects.order_by("pk").distinct().values_list("pk", "rater"))
+    first, second = Rater.objects.filter(pk__in={rater for _, rater in votes}).order_by("pk")[:2]
+    own = [pk for pk, rater in votes if rater in (first.pk, second.pk)]
+    hold = holds.hold(
+        arena=arena, rater=None, network="ab", test="network", evidence={}, votes=own, now=NOW
+    )
+    assert hold is not None
+    holds.object_to(rater=first, arena=arena, text="An office.", now=NOW)
+    holds.object_to(rater=second, arena=arena, text="Me too.", now=NOW)
+    hold.refresh_from_db()
+    assert hold.objection == "An office.\n\nMe too."
+    assert holds.newest_of(rater=second, arena=arena, now=NOW) == hold
 
 
 @pytest.mark.parametrize(
