@@ -16,9 +16,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import httpcore2
 import pytest
+from hypothesis import settings
 
 from tests import environment
+
+# A busy machine is no failure, and fifty examples are found quickly.
+settings.register_profile("ringside", deadline=None, max_examples=50)
+settings.load_profile("ringside")
+# Each test's client of its model server would read all certificates: more than the rest it does.
+httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
 
 HOME = pytest.StashKey[Path]()
 PROBES = {
@@ -29,7 +37,7 @@ PROBES = {
 }
 
 # Whole installations, started and killed: begun last, each would end while nothing else is left.
-LONGEST = ("tests/stress/", "tests/ops/", "tests/test_whole_product.py")
+LONGEST = ("tests/stress/", "tests/ops/", "tests/security/test_statuses.py", "tests/test_whole")
 # What pages, forms, commands and clients make of services, which PostgreSQL tries by themselves;
 # tests/security/test_headers.py opens every address there.
 OF_SERVICES = re.compile(r"^tests/clients/|_(pages?|form|command|browser)\.py:")

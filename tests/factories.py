@@ -1,5 +1,6 @@
 """The rows that tests begin with, made through the services where there is one."""
 
+from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
@@ -75,17 +76,20 @@ def make_arena(n_candidates: int = 3, n_prompts: int = 4, **fields: Any) -> Aren
     arena = create_arena(
         **values | {"open_answers": True, "held_out": 0, "counts_tokens": True} | fields
     )
-    candidates = [
-        Candidate.objects.create(arena=arena, name=f"candidate-{i}") for i in range(n_candidates)
-    ]
-    for i in range(n_prompts):
-        prompt = Prompt.objects.create(
+    candidates = Candidate.objects.bulk_create(
+        Candidate(arena=arena, name=f"candidate-{i}") for i in range(n_candidates)
+    )
+    prompts = Prompt.objects.bulk_create(
+        Prompt(
             arena=arena, external_id=f"p{i}", text=f"Question {i}?", category=f"category-{i % 2}"
         )
-        Response.objects.bulk_create(
-            Response(candidate=c, prompt=prompt, text=f"Answer {i}-{j} of somebody.")
-            for j, c in enumerate(candidates)
-        )
+        for i in range(n_prompts)
+    )
+    Response.objects.bulk_create(
+        Response(candidate=c, prompt=prompt, text=f"Answer {i}-{j} of somebody.")
+        for i, prompt in enumerate(prompts)
+        for j, c in enumerate(candidates)
+    )
     sync_pairs(arena=arena)
     return arena
 
@@ -125,16 +129,26 @@ def make_vote(
     **fields: Any,
 ) -> Vote:
     """A vote with a comparison of its own, as an import would bring it."""
-    rater = rater or make_person()
-    comparison = Comparison.objects.create(
-        arena=arena, rater=rater, prompt=prompt, left=left, right=right
+    (vote,) = make_votes(arena, [(left, right, outcome, prompt)], rater, **fields)
+    return vote
+
+
+def make_votes(
+    arena: Arena,
+    rows: Iterable[tuple[Candidate, Candidate, str, Prompt | None]],
+    rater: Rater | None = None,
+    **fields: Any,
+) -> list[Vote]:
+    """Votes of one rater, by left and right candidate, outcome and prompt."""
+    rater, rows = rater or make_person(), list(rows)
+    comparisons = Comparison.objects.bulk_create(
+        Comparison(arena=arena, rater=rater, prompt=prompt, left=left, right=right)
+        for left, right, _, prompt in rows
     )
-    return Vote.objects.create(
-        arena=arena,
-        comparison=comparison,
-        rater=rater,
-        outcome=outcome,
-        **{"cast_at": timezone.now(), "tallied": "source" in fields} | fields,
+    values = {"cast_at": timezone.now(), "tallied": "source" in fields} | fields
+    return Vote.objects.bulk_create(
+        Vote(arena=arena, comparison=comparison, rater=rater, outcome=outcome, **values)
+        for comparison, (_, _, outcome, _) in zip(comparisons, rows, strict=True)
     )
 
 

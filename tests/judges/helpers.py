@@ -50,7 +50,7 @@ from judges.services.planning import OrderOptions, Which, prepare_order
 from judges.services.registry import DEFAULT_SWITCHES, Switches, register_judge, spec_named
 from judges.services.runs import one_order_at_a_time
 from judges.services.verdicts import settle_ready
-from tests.factories import make_arena, make_person, make_vote
+from tests.factories import make_arena, make_person, make_votes
 from tests.judges.fake_server import Answer, completion
 
 LOCAL = "local:judge-7b-2024-07-01"
@@ -383,11 +383,13 @@ def vote_by_strength(
     rng, person = random.Random(seed), make_person()
     prompts = list(arena.prompts.order_by("pk"))
     candidates = list(arena.candidates.order_by("pk"))[: len(strengths)]
+    rows = []
     for (i, a), (j, b) in combinations(enumerate(candidates), 2):
         share = 1 / (1 + exp(strengths[j] - strengths[i]))
         for _ in range(each):
             won = "left" if rng.random() < share else "right"
-            make_vote(arena, a, b, won, rng.choice(prompts), person)
+            rows.append((a, b, won, rng.choice(prompts)))
+    make_votes(arena, rows, person)
 
 
 def candidates_of(arena: Arena) -> list[Candidate]:

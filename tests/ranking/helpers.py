@@ -5,6 +5,7 @@ import random
 import re
 from collections.abc import Iterable
 from datetime import timedelta
+from itertools import combinations
 from typing import Any
 
 from django.test import Client
@@ -16,7 +17,7 @@ from ranking.models import ArenaRefresh, Snapshot, Standing, Tally
 from ranking.services import fold as fold_service
 from ranking.services import leases, refresh
 from ranking.tallies import VoteCounts
-from tests.factories import make_arena, make_person, make_vote
+from tests.factories import make_arena, make_person, make_vote, make_votes
 
 STYLE: dict[str, Any] = {
     "features": [
@@ -50,16 +51,18 @@ def make_judged_arena(judge: Rater | None, copies_people: bool = True) -> Arena:
     chance = random.Random(6)
     arena = make_arena(n_candidates=3, n_prompts=JUDGED_PROMPTS)
     person = make_person()
-    candidates = list(arena.candidates.order_by("pk"))
+    pairs = list(combinations(arena.candidates.order_by("pk"), 2))
+    of_people, of_judge = [], []
     for number, prompt in enumerate(arena.prompts.order_by("pk")):
-        for i, left in enumerate(candidates):
-            for right in candidates[i + 1 :]:
-                people_say = chance.choices(["left", "right", "tie"], [5, 3, 2])[0]
-                if number < JUDGED_PROMPTS * 2 // 3:
-                    make_vote(arena, left, right, people_say, prompt, person)
-                says = people_say if copies_people else chance.choice(["left", "right"])
-                if judge:
-                    make_vote(arena, left, right, says, prompt, judge)
+        for pair in pairs:
+            people_say = chance.choices(["left", "right", "tie"], [5, 3, 2])[0]
+            if number < JUDGED_PROMPTS * 2 // 3:
+                of_people.append((*pair, people_say, prompt))
+            says = people_say if copies_people else chance.choice(["left", "right"])
+            of_judge.append((*pair, says, prompt))
+    make_votes(arena, of_people, person)
+    if judge:
+        make_votes(arena, of_judge, judge)
     return arena
 
 
@@ -92,13 +95,13 @@ def fill(arena: Arena, rounds: int = 2, rater: Rater | None = None) -> None:
     """
     rater = rater or make_person()
     candidates = list(arena.candidates.order_by("pk"))
-    turn, n_pairs = 0, len(candidates) * (len(candidates) - 1) // 2
+    pairs, turn, rows = list(combinations(candidates, 2)), 0, []
     for prompt in list(arena.prompts.order_by("pk")) * rounds:
-        turn += n_pairs % len(CYCLE) == 0
-        for i, left in enumerate(candidates):
-            for right in candidates[i + 1 :]:
-                make_vote(arena, left, right, CYCLE[turn % len(CYCLE)], prompt, rater)
-                turn += 1
+        turn += len(pairs) % len(CYCLE) == 0
+        for left, right in pairs:
+            rows.append((left, right, CYCLE[turn % len(CYCLE)], prompt))
+            turn += 1
+    make_votes(arena, rows, rater)
 
 
 def cast(arena: Arena, outcome: str = "left", **fields: Any) -> Vote:

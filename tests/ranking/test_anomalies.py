@@ -146,7 +146,7 @@ def test_each_rater_of_a_network_on_hold_can_object_and_hears_the_decision() -> 
 
 @pytest.mark.parametrize(
     "n_histories",
-    [40, pytest.param(2000, marks=[pytest.mark.slow, pytest.mark.any_database])],
+    [40, pytest.param(500, marks=[pytest.mark.slow, pytest.mark.any_database])],
 )
 def test_histories_of_hold_release_and_void_leave_counts_identical(n_histories: int) -> None:
     arena, _ = attacked(n_honest=2)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ranking.stats.battles import Battles
@@ -18,9 +18,6 @@ from ranking.tallies import (
     unpack,
 )
 
-# A busy machine is no failure.
-settings.register_profile("counts", deadline=None, max_examples=50)
-settings.load_profile("counts")
 IDS = np.array([3, 5, 8, 13])
 
 

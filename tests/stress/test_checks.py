@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connection, connections
 from django.utils import timezone
 
 from arena.actors import Actor
@@ -21,7 +21,7 @@ from tests.judges.fake_server import FakeServer, prefers
 from tests.judges.helpers import LOCAL, work_off
 
 pytestmark = pytest.mark.slow
-CHECKS = 50
+CHECKS = {"postgresql": 50, "sqlite": 20}  # where one writes at a time, less can meet
 PROMPTS = (
     9  # the fewest that are conclusive are 8, so nearly every partial count is another verdict
 )
@@ -76,7 +76,7 @@ def judged_for_nothing(settings: Any) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("transactional_db", "no_doorbell", "judged_for_nothing")
-def test_fifty_checks_beside_constant_refreshes_end_with_the_right_code(
+def test_checks_beside_constant_refreshes_end_with_the_right_code(
     live_server: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("arena.tasks.make_calls.delay", lambda endpoint: None)
@@ -88,11 +88,11 @@ def test_fifty_checks_beside_constant_refreshes_end_with_the_right_code(
     _, token = create_token(team=team, name="CI", scopes=["read", "submit", "judge"], by=by)
     monkeypatch.setenv("RINGSIDE_TOKEN", token)
 
-    found, expected = [], []
+    n_checks, found, expected = CHECKS[connection.vendor], [], []
     with ExitStack() as stack:
         stack.enter_context(again_and_again(judge, pause=0.02))
         stack.enter_context(again_and_again(refresh, pause=0.1))
-        for number in range(CHECKS):
+        for number in range(n_checks):
             arena = make_arena(2, PROMPTS, team=team)
             candidate, baseline = number % 2, 1 - number % 2
             found.append(
@@ -108,4 +108,4 @@ def test_fifty_checks_beside_constant_refreshes_end_with_the_right_code(
             if found[-1] != expected[-1]:
                 pytest.fail(f"check {number}: {found[-1]}\n{capsys.readouterr().out}")
     assert found == expected
-    assert Vote.objects.count() == CHECKS * PROMPTS
+    assert Vote.objects.count() == n_checks * PROMPTS

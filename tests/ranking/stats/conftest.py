@@ -7,11 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import settings
-
-# A busy machine is no failure, and fifty examples are found quickly.
-settings.register_profile("stats", deadline=None, max_examples=50)
-settings.load_profile("stats")
 
 SCORES = {"left": 1.0, "tie": 0.5, "right": 0.0}
 

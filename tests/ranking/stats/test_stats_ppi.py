@@ -238,7 +238,8 @@ def test_largest_weight_is_finite_and_at_least_one(largest):
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("judge_kind", JUDGES)
 def test_intervals_cover_the_truth_whatever_the_judge(judge_kind, design):
-    found = simulate(judge_kind, n_repeats=1000, seed=2, design=design)
+    # `make simulate` draws more: these are enough to miss a target when a formula is wrong.
+    found = simulate(judge_kind, n_repeats=300, seed=2, design=design)
     assert 0.93 <= found["coverage"] <= 0.97
     assert found["shifted"] >= 0.93
     assert found["wider"] == 0
