@@ -136,15 +136,21 @@ class Drawn:
         """The groupings of votes as leaderboards make them: by rater too, if raters matter."""
         if self.rater is None:
             return Dependence((self.battles(clustered=True),), "prompt")
-        ids = np.arange(len(self.truth))
-        prompt = np.zeros_like(self.rater) if self.cluster is None else self.cluster + 1
+        counts, by_rater = self.counts()
+        assert by_rater is not None
+        capped = CappedRaters.of(by_rater, RATER_SHARE, both_bad_is_tie=False)
+        return dependence(counts, by_rater, np.arange(len(self.truth)), False, capped)
+
+    def counts(self) -> tuple[VoteCounts, VoteCounts | None]:
+        """The votes as they are tallied: by prompt, and by rater if raters matter."""
+        none = np.zeros_like(self.left)
+        prompt = none if self.cluster is None else self.cluster + 1
+        rater = none if self.rater is None else self.rater + 1
         outcome = np.select([self.score > 0.5, self.score < 0.5], [0, 1], 2)
         plain = np.isin(self.score, (0.0, 0.5, 1.0))
         columns = self.left, self.right, outcome, np.where(plain, np.nan, self.score)
-        counts = VoteCounts.count(*columns, prompt, self.rater + 1).per_prompt()
-        by_rater = VoteCounts.count(*columns, np.zeros_like(prompt), self.rater + 1)
-        capped = CappedRaters.of(by_rater, RATER_SHARE, both_bad_is_tie=False)
-        return dependence(counts, by_rater, ids, False, capped)
+        by_rater = None if self.rater is None else VoteCounts.count(*columns, none, rater)
+        return VoteCounts.count(*columns, prompt, rater).per_prompt(), by_rater
 
     def battles(self, *, clustered: bool) -> Battles:
         cluster = self.cluster if clustered else None

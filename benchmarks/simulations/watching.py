@@ -1,11 +1,19 @@
 """Simulation of repeated checks: how often two equal candidates are called different."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from benchmarks.simulations.designs import Design, Drawn, Floats, crowd, draw
-from ranking.stats.intervals import MIN_CLUSTERS, critical_value
+from judges.services.decisions import compare_family
+from ranking.checks import fit_board
+from ranking.comparison import DifferenceBoard
+from ranking.models import Board, BothBad, Raters, Snapshot
+from ranking.services.evidence import CONFIDENCE, BoardEvidence
+from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.differences import Lead
+from ranking.stats.intervals import MIN_CLUSTERS, RATER_SHARE, critical_value
 from ranking.stats.sandwich import Sandwich
 from ranking.stats.sequential import SequentialTest
 
@@ -68,24 +76,93 @@ WATCHED = (
         for taste in (0.25, 0.5)
     ),
 )
+# The first is the baseline of the nine others. All are equal, so any conclusive result is false.
+FAMILIES = tuple(
+    crowd(
+        f"one against nine, {name}",
+        n_raters,
+        n_prompts,
+        strengths=(0.0,) * 10,
+        popular=(9.0, *(1.0,) * 9),
+        n_votes=2500,
+        **fields,
+    )
+    for name, n_raters, n_prompts, fields in (
+        ("prompt effects, 15 prompts", 0, 15, {"taste": 0.0, "prompt_effect": 1.0}),
+        ("prompt effects, 60 prompts", 0, 60, {"taste": 0.0, "prompt_effect": 1.0}),
+        ("20 raters of taste 0.5, 60 prompts", 20, 60, {"taste": 0.5}),
+    )
+)
+Looks = list[tuple[bool, bool]]  # whether a 95 % interval excludes 0, and the test decides
 
 
 def simulate_watching(design: Design, n_repeats: int, seed: int) -> dict[str, float]:
     """Shares of repeats in which the two were called different at any look: ``interval``, by a
     95 % interval that excludes 0, and ``known``, by the sequential test.
     """
+    return _simulate(_looks, design, n_repeats, seed)
+
+
+def simulate_family(design: Design, n_repeats: int, seed: int) -> dict[str, float]:
+    """The same of any of the candidates against the first, by the decisions of a team.
+
+    As all are equal, ``known`` is the false discovery rate, however often one looks.
+    """
+    return _simulate(_family_looks, design, n_repeats, seed)
+
+
+def _simulate(
+    look: Callable[[Drawn, Design], Looks], design: Design, n_repeats: int, seed: int
+) -> dict[str, float]:
     called = []
     for one in np.random.SeedSequence(seed).spawn(n_repeats):
-        looks = _looks(draw(design, np.random.default_rng(one)), design)
+        looks = look(draw(design, np.random.default_rng(one)), design)
         called.append(np.any(looks, axis=0) if looks else (False, False))
     interval, known = np.mean(called, axis=0)
     return {"interval": float(interval), "known": float(known)}
 
 
-def _looks(votes: Drawn, design: Design) -> list[tuple[bool, bool]]:
-    """At each look with a known error: whether the interval excludes 0, and the test decides."""
+def _ends(design: Design) -> list[int]:
+    """The numbers of votes at the looks."""
+    ends: list[int] = np.linspace(0, design.n_votes, LOOKS + 1).astype(int)[1:].tolist()
+    return ends
+
+
+def _family_looks(votes: Drawn, design: Design) -> Looks:
+    """At each look, of any of the candidates against the first."""
+    found, others = [], range(1, len(design.strengths))
+    for n in _ends(design):
+        board = _board(votes.first(n))
+        once = (board.difference(i, 0, forecast=False, once=True).lead for i in others)
+        beyond = any(lead in (Lead.AHEAD, Lead.BEHIND) for lead in once)
+        family = compare_family(board, others, 0, forecast=False)
+        found.append((beyond, any(difference.is_decided for difference in family.values())))
+    return found
+
+
+def _board(votes: Drawn) -> DifferenceBoard:
+    """The board of these votes, as pages of decisions read it."""
+    counts, by_rater = votes.counts()
+    board = Board(raters=Raters.JUDGES if by_rater is None else Raters.PEOPLE)
+    settings = {
+        "confidence": CONFIDENCE,
+        "scale": BradleyTerry.scale,
+        "center": BradleyTerry.center,
+        "both_bad": BothBad.SEPARATE,
+    }
+    candidates = np.arange(len(votes.truth))
+    evidence = BoardEvidence(
+        board, counts.per_pair(), candidates, (), 0, 0, 0, rater_share=RATER_SHARE
+    )
+    if by_rater is not None:
+        evidence = evidence.capping(by_rater)
+    return fit_board(Snapshot(board=board, settings=settings), evidence, counts, by_rater)
+
+
+def _looks(votes: Drawn, design: Design) -> Looks:
+    """At each look with a known error."""
     found = []
-    for n in np.linspace(0, design.n_votes, LOOKS + 1).astype(int)[1:]:
+    for n in _ends(design):
         groups = votes.first(n).dependence()
         if groups.n_raters and not design.these_raters:
             continue  # a claim about these raters, to whom the two need not be equal

@@ -221,7 +221,7 @@ def test_weight_of_a_rarely_drawn_pair_is_capped():
 
 @pytest.mark.parametrize("chance", [0.0, -0.1, 1.1, np.nan, np.inf])
 def test_what_is_no_probability_of_a_draw_is_refused(chance):
-    with pytest.raises(ValueError, match="probability must be above 0 and up to 1; row 1 is"):
+    with pytest.raises(ValueError, match="probability must be above 0 and at most 1; row 1 is"):
         draw_weights([0.5, chance])
 
 

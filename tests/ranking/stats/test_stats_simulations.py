@@ -11,7 +11,12 @@ from benchmarks.simulations import boards, page
 from benchmarks.simulations.boards import simulate_coverage, simulate_crowd, simulate_leader
 from benchmarks.simulations.designs import COVERAGE, CROWDS, LEADERS, draw
 from benchmarks.simulations.prediction_powered import DESIGNS, JUDGES
-from benchmarks.simulations.watching import WATCHED, simulate_watching
+from benchmarks.simulations.watching import (
+    FAMILIES,
+    WATCHED,
+    simulate_family,
+    simulate_watching,
+)
 from ranking.stats.bradley_terry import BradleyTerry
 
 pytestmark = pytest.mark.slow
@@ -212,6 +217,10 @@ def test_command_writes_then_fails_on_a_missed_target(change, code, tmp_path, mo
     told = capsys.readouterr()
     assert told.out.strip() in path.read_text()
     assert ("NO: sandwich" in told.out) == ("Missed" in told.err) == bool(code)
+    stored = path.read_text()
+    assert command.main(["coverage", "--seed", "7"]) == code
+    assert capsys.readouterr().out.startswith(f"| {job.names[0]} |")
+    assert path.read_text() == stored, "rows of another seed are printed only"
     monkeypatch.setattr(command, "jobs", lambda *_: [job])
     assert command.main(["watched"]) == 0, "nothing to run"
 
@@ -241,6 +250,15 @@ def test_watched_equals_called_different_are_counted():
     assert found["known"] <= 0.064 < found["interval"]
     apart = replace(short, strengths=(1.0, -1.0))
     assert simulate_watching(apart, 4, seed=1) == {"interval": 1.0, "known": 1.0}
+
+
+def test_a_family_is_watched_by_the_decisions_of_the_product():
+    short = replace(FAMILIES[2], n_votes=500)
+    found = simulate_family(short, 4, seed=1)
+    assert found == simulate_family(short, 4, seed=1)
+    assert found["known"] == 0
+    apart = replace(FAMILIES[1], strengths=(0.0,) * 9 + (2.0,))
+    assert simulate_family(apart, 2, seed=1) == {"interval": 1.0, "known": 1.0}
 
 
 def test_calling_equals_different_too_often_misses_the_target():
