@@ -130,8 +130,8 @@ def _describe_pairs(report: Figures) -> Iterable[str]:
     yield f"{report['n_items']} pairs with {report['n_labels']} labels: {_states(report)}."
     against_all, longer = report["against_all"], report["longer"]
     yield (
-        f"On all items, no verdict counting half: {_share(report['on_all'])}; has a verdict on: "
-        f"{_share(report['coverage'])}."
+        f"On all items, a tie or no verdict counting half: {_share(report['on_all'])}; "
+        f"has a verdict on: {_share(report['coverage'])}."
     )
     yield f"Agreement with people, ties excluded: {_share(against_all['decisive'])}."
     yield (

@@ -228,7 +228,7 @@ def test_an_arena_without_votes_says_that_there_is_nothing() -> None:
         (["--labels", "x", "--scale", "1", "inf"], "two finite numbers"),
         (["--labels", "x", "--scale", "5", "1"], "the lowest and the highest"),
         (["--arena", "x", "--examples=2"], "--examples needs --examples-from"),
-        (["--arena", "x", "--examples=2", "--seed=a"], "--seed is a whole number"),
+        (["--arena", "x", "--examples=2", "--seed=a"], "--seed must be a whole number"),
         ([], "one of the arguments"),
     ],
 )
@@ -266,6 +266,23 @@ def test_a_listwise_judge_puts_the_two_answers_of_a_label_in_order(tmp_path: Pat
     decided = Judgement.objects.exclude(outcome="")
     assert decided.exists()
     assert Calibration.objects.get().report["n_items"] > 0
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_listwise_judge_is_measured_in_an_arena_on_its_lists_or_without_votes() -> None:
+    arena = make_arena(3, 4)
+    for number in range(4):
+        rater = make_person()
+        vote_on(issue_pair(arena, rater, number), rater, "left")
+    with pytest.raises(CommandError, match=r"Measure it on these pairs without votes \(--no-votes"):
+        calibrate("--arena", arena.slug, judge="scripted@listwise")
+    assert "Agreement" in calibrate("--arena", arena.slug, "--no-votes", judge="scripted@listwise")
+    run_command("judge", arena.slug, "--judges=scripted@listwise", "--per-pair=4")
+    n_calls = Call.objects.count()
+    said = calibrate("--arena", arena.slug, judge="scripted@listwise")
+    assert "It has already judged" in said
+    assert Calibration.objects.filter(arena=arena).exists()
+    assert Call.objects.count() == n_calls
 
 
 def test_a_hidden_arena_is_not_there() -> None:

@@ -79,8 +79,8 @@ def test_the_rule(report, trusted):
 
 def test_the_reasons_are_sentences_with_the_numbers():
     assert assess_trust(of_pairs(known(0.812, 0.779, 734), flips=0.35)).reasons == (
-        "Agreement with people, no verdict counting half, is 81.2 % over 734 labels, at least "
-        "77.9 %: no less than the 75.0 % required.",
+        "Agreement with people, a tie or no verdict counting half, is 81.2 % over 734 labels, "
+        "at least 77.9 %: no less than the 75.0 % required.",
         "It has a result on 90.0 % of 200 items: no less than the 70 % required.",
         "The order of the answers changes its verdict on 35.0 % of 200 items: more than the "
         "30 % allowed.",
@@ -91,16 +91,20 @@ def test_the_reasons_are_sentences_with_the_numbers():
         of_pairs(known(0.7, 0.6), known(0.8, 0.7), known(-0.1, -0.2))
     ).reasons
     assert low == (
-        "Agreement with people, no verdict counting half, is 70.0 % over 200 labels, at least "
-        "60.0 %: less than the 75.0 % required, and less than 76.0 %, which is 95 % of the 80.0 % "
-        "among people."
+        "Agreement with people, a tie or no verdict counting half, is 70.0 % over 200 labels, "
+        "at least 60.0 %: less than the 75.0 % required, and less than 76.0 %, which is 95 % of "
+        "the 80.0 % among people."
     )
+    undecided = of_pairs(known(0.7, 0.6))
+    confusion = {"left": {"left": 100, "tie": 60, "none": 3}, "tie": {"tie": 9}}
+    told = assess_trust(replace(undecided, confusion=confusion)).reasons[0]
+    assert "over 200 labels (on 63 of them the judge chose no side), at least" in told
     assert beaten == "Its lift over length alone is -10.0 points: no better than length."
     alone = assess_trust(of_pairs(known(0.7, 0.6))).reasons[0]
     assert alone.endswith("required, and the figure among people is not known (nobody looked).")
     unknown = assess_trust(of_pairs(UNKNOWN)).reasons[0]
     assert unknown == (
-        "Agreement with people, no verdict counting half, is not known: Nobody looked."
+        "Agreement with people, a tie or no verdict counting half, is not known: Nobody looked."
     )
 
 

@@ -1,11 +1,11 @@
 """Trust: whether a judge's votes may support people's. The rule is the same for every judge.
 
-Pairs: the lower bound of the agreement on all items, where no verdict counts half, is at least
-75 %, or at least 95 % of people's agreement with one another; the judge has a verdict on enough of
-the items, and seldom changes it with the order of the answers (`TrustLimits`); and the lower bound
-of its lift over "the longer answer wins" is above 0. A judge that is right when it decides, but
-seldom decides, is not trusted. People's agreement is a yardstick only where it is significantly
-better than chance: otherwise any judge would reach it.
+Pairs: the lower bound of the agreement on all items, where a tie or no verdict counts half, is at
+least 75 %, or at least 95 % of people's agreement with one another; the judge has a verdict on
+enough of the items, and seldom changes it with the order of the answers (`TrustLimits`); and the
+lower bound of its lift over "the longer answer wins" is above 0. A judge that is right when it
+decides, but seldom decides, is not trusted. People's agreement is a yardstick only where it is
+significantly better than chance: otherwise any judge would reach it.
 
 Scores: a single response shows no preference, and a judge that is consistently stricter than people
 still ranks as they do. So the rule asks for correlation, not for equal scores: the lower bound of
@@ -85,7 +85,7 @@ class _Unit:
         return f"{100 * value:+.1f} points" if self.percent else f"{value:+.3f}"
 
 
-_AGREEMENT = _Unit("Agreement with people, no verdict counting half,", True, COIN_TOSS)
+_AGREEMENT = _Unit("Agreement with people, a tie or no verdict counting half,", True, COIN_TOSS)
 _CORRELATION = _Unit("Correlation with people (Pearson)", False, 0.0)
 
 
@@ -95,7 +95,8 @@ def assess_trust(report: PairReport | ScoreReport, limits: TrustLimits | None = 
     checks = []
     if isinstance(report, PairReport):
         people = report.people_everywhere.decisive
-        checks.append(_check_agreement(report.on_all, people, _AGREEMENT))
+        undecided = _undecided(report.confusion)
+        checks.append(_check_agreement(report.on_all, people, _AGREEMENT, undecided))
         checks.append(_check_coverage(report.coverage.value, report.n_items, limits.coverage))
         if report.flips.value is not None:  # it has been asked in both orders
             checks.append(_check_flips(report.flips.value, report.flips.n, limits.flips))
@@ -146,10 +147,20 @@ def _check_flips(share: float, n: int, most: float) -> tuple[bool, str]:
     return False, f"{figure}: more than the {100 * most:.0f} % allowed."
 
 
-def _check_agreement(judge: Estimate, people: Estimate, unit: _Unit) -> tuple[bool, str]:
+def _undecided(confusion: Mapping[str, Mapping[str, int]]) -> int:
+    """The labels for one side on whose items the judge has a tie or no verdict."""
+    rows = [confusion.get(side, {}) for side in ("left", "right")]
+    return sum(row.get(verdict, 0) for row in rows for verdict in ("tie", "none"))
+
+
+def _check_agreement(
+    judge: Estimate, people: Estimate, unit: _Unit, undecided: int = 0
+) -> tuple[bool, str]:
     if judge.value is None:
         return False, f"{unit.name} is not known: {judge.reason}"
     figure = f"{unit.name} is {unit.format(judge.value)} over {judge.n} labels"
+    if undecided:
+        figure = f"{figure} (on {undecided} of them the judge chose no side)"
     if judge.low is None:
         return False, f"{figure}, without a lower bound: {judge.reason}"
     figure = f"{figure}, at least {unit.format(judge.low)}"

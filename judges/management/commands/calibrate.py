@@ -252,7 +252,8 @@ class Command(BaseCommand):
         for category in calibration.report["trust"].get("categories", []):
             trusted = "trusted" if category["trusted"] else "not trusted"
             name = category["category"] or "(none)"
-            self.stdout.write(f"  Category {name}, {category['n_items']} items: {trusted}.")
+            sentences = [f"{category['n_items']} items alone: {trusted}.", *category["failed"]]
+            self.stdout.write(f"  Category {name}, {' '.join(sentences)}")
         for place in trust_places(calibration.epoch):
             self.stdout.write(_describe_place(calibration.epoch, place))
         if calibration.epoch.judge.is_scripted:
