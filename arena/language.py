@@ -47,7 +47,8 @@ def set_language(request: HttpRequest, code: str) -> HttpResponse:
         raise Http404("There is no such language.")
     address = request.GET.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(address, {request.get_host()}, request.is_secure())
-    response = redirect(address if is_ours else "index")
+    # An address begins with "/"; a word without it would be taken for the name of a page.
+    response = redirect(address if is_ours and address.startswith("/") else "index")
     response.set_cookie(
         settings.LANGUAGE_COOKIE_NAME,
         code,

@@ -83,7 +83,7 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
         rater = raters.find_or_create_rater(request)
         check_admission(arena, rater)
     except raters.TooManyRatersError:
-        return _slow_down(request, arena)
+        return _slow_down(request, arena, crowded=True)
     except MembersOnlyError as error:
         return _slow_down(request, arena, not_admitted=str(error))
     if not _can_have_another(rater):
@@ -353,8 +353,13 @@ def _to_vote_page(request: HtmxRequest, arena: Arena, **query: Any) -> HttpRespo
 
 
 def _slow_down(
-    request: HttpRequest, arena: Arena, *, blocked: bool = False, not_admitted: str = ""
+    request: HttpRequest,
+    arena: Arena,
+    *,
+    blocked: bool = False,
+    not_admitted: str = "",
+    crowded: bool = False,
 ) -> HttpResponse:
-    context = {"arena": arena, "blocked": blocked, "not_admitted": not_admitted}
+    context = {"arena": arena, "blocked": blocked, "not_admitted": not_admitted, "crowded": crowded}
     status = 403 if blocked or not_admitted else 429
     return render(request, "arena/slow_down.html", context, status=status)

@@ -103,8 +103,9 @@ def test_the_switch_outlives_the_browsers_wish_and_returns_to_the_page(reader: C
     address = f"{reverse('set_language', args=['en'])}?next=/a/x/vote/"
     assert reader.get(address)["Location"] == "/a/x/vote/"
     assert "Which AI answer is better?" in reader.get("/").text
-    elsewhere = reader.get(f"{reverse('set_language', args=['fr'])}?next=https://example.org/")
-    assert elsewhere["Location"] == "/"
+    for next_page in ("https://example.org/", "é", "sign_out"):
+        elsewhere = reader.get(reverse("set_language", args=["fr"]), {"next": next_page})
+        assert elsewhere["Location"] == "/"
     assert "Quelle réponse" in reader.get("/").text
     assert reader.get(reverse("set_language", args=["xx"])).status_code == 404
 

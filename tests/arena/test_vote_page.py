@@ -197,8 +197,10 @@ def test_one_address_cannot_become_any_number_of_raters(arena, settings):
     settings.NEW_RATERS_PER_HOUR = 2
     forged = {"X-Forwarded-For": "203.0.113.9"}
     codes = [Client(headers=forged).get(url(arena)).status_code for _ in range(2)]
-    codes.append(Client().get(url(arena)).status_code)
-    assert codes == [200, 200, 429]
+    refused = Client().get(url(arena))
+    assert [*codes, refused.status_code] == [200, 200, 429]
+    assert "Many people on your network have started to vote" in refused.text
+    assert "Your votes so far" not in refused.text
 
 
 def test_an_arena_without_texts_has_nothing_to_vote_on(client):
