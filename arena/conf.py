@@ -288,8 +288,8 @@ def read_notices(
     loopback = env.int("WEBHOOKS_LOOPBACK_PORT", 0, validate=Range(min=0, max=65535))
     if production and loopback:
         raise ImproperlyConfigured(
-            "WEBHOOKS_LOOPBACK_PORT lets webhooks reach this very machine: it is for trying them "
-            "out, and not for production."
+            "WEBHOOKS_LOOPBACK_PORT lets webhooks reach this machine, for testing: it cannot be "
+            "set in production."
         )
     given = env.str("SITE_URL", "") or _usual(production, hosts, host, port)
     return {"SITE_URL": _checked(given.rstrip("/")), "WEBHOOKS_LOOPBACK_PORT": loopback}

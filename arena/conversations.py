@@ -33,7 +33,7 @@ def clean_messages(value: Any) -> list[Message] | None:
         raise InputError("has no message")
     if len(value) > MOST_MESSAGES:
         raise InputError(f"has {len(value):,} messages; at most {MOST_MESSAGES:,} are allowed")
-    messages = [_message(number, one) for number, one in enumerate(value, start=1)]
+    messages = [_message(number, message) for number, message in enumerate(value, start=1)]
     if (size := len(json.dumps(messages, ensure_ascii=False).encode())) > TEXT_LIMIT:
         raise InputError(f"is {size:,} bytes long; the limit is {TEXT_LIMIT:,}")
     return messages

@@ -94,9 +94,9 @@ def believe_trusted_proxies(
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        said = request.META.get("HTTP_X_FORWARDED_PROTO", "").split(",")
-        if settings.TRUSTED_PROXIES and len(said) > 1:
-            outermost = said[-min(settings.TRUSTED_PROXIES, len(said))]
+        protocols = request.META.get("HTTP_X_FORWARDED_PROTO", "").split(",")
+        if settings.TRUSTED_PROXIES and len(protocols) > 1:
+            outermost = protocols[-min(settings.TRUSTED_PROXIES, len(protocols))]
             request.META["HTTP_X_FORWARDED_PROTO"] = outermost.strip()
         return get_response(request)
 

@@ -196,7 +196,7 @@ class Supervisor:
 
     def _greet(self, greeting: str) -> None:
         """Wait until /readyz answers 200; print any other status."""
-        pause, told = LOOK_EVERY, 0
+        pause, reported = LOOK_EVERY, 0
         address = self.children[0].address
         while not self._stopping.wait(pause):
             status = status_of(address, "/readyz", site=self.site, patience=ANSWER_WITHIN)
@@ -204,9 +204,9 @@ class Supervisor:
                 sys.stdout.write(greeting)
                 sys.stdout.flush()
                 return
-            if status and status != told:
+            if status and status != reported:
                 _say(f"Ringside is not ready: /readyz answers {status}. Waiting")
-            told = status or told
+            reported = status or reported
             pause = min(2 * pause, LONGEST_READY_PAUSE) if status else LOOK_EVERY
 
     def _check(self, child: Child) -> None:

@@ -68,7 +68,7 @@ def quoted(value: Any) -> str:
 def json_type(value: Any) -> str:
     """Return the type of a JSON value in words."""
     words = {dict: "an object", list: "a list", bool: "true or false", type(None): "null"}
-    return words.get(type(value), "a number" if isinstance(value, int | float) else "a text")
+    return words.get(type(value), "a number" if isinstance(value, int | float) else "text")
 
 
 def numbered(count: int, noun: str) -> str:

@@ -169,7 +169,7 @@ def bare(calls: int, workers: Workers) -> Took:
 
 
 def judge_beside(name: str, comparisons: int, workers: Workers) -> Took:
-    """Judge while a model that hardly answers is asked as much as it may be."""
+    """Judge while a model that hardly answers gets as many requests as allowed."""
     slow = order(f"{name}-slow", PAIRS, "slow")
     wake_workers()
     wait_for(lambda: slow.calls.filter(state="running").count() == WAITING)

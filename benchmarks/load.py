@@ -1,7 +1,7 @@
 """A load generator that leaves the processor to the server: raw sockets, one thread, epoll.
 
 Each connection is driven by a script: a generator that yields the bytes of a request and is sent
-the response. So a script follows what a rater does: ask, read, ask again.
+the response. So a script behaves like a rater: ask, read, ask again.
 """
 
 import selectors
@@ -105,7 +105,7 @@ class _Client:
                 return
 
     def hear(self) -> None:
-        """Read what has arrived; go on once the response is complete."""
+        """Read what has arrived; continue once the response is complete."""
         assert self.socket is not None
         try:
             chunk = self.socket.recv(CHUNK)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.model_server SECONDS`: a judge on loopback that takes so long to answer.
+"""`python -m benchmarks.model_server SECONDS`: a judge on loopback that takes SECONDS to answer.
 
 It prints the base URL for OpenAI-compatible clients, and answers until its input is closed.
 """

@@ -1,4 +1,4 @@
-"""The cost of a page besides time: queries, and bytes on first load."""
+"""The cost of a page apart from time: queries, and bytes on first load."""
 
 import gzip
 import http.client

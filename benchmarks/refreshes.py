@@ -70,7 +70,7 @@ def _rebuild(arena: Arena) -> None:
     token = _claim(arena)
     fold.rebuild(arena_id=arena.pk, token=token)
     cluster_tallies.merge_deltas(arena_id=arena.pk, raters="people", token=token)
-    refresh.release(token, look_again=True)
+    refresh.release(token, is_stale=True)
     ArenaRefresh.objects.filter(arena=arena).update(not_before=None)
 
 

@@ -14,7 +14,7 @@ LOGIN = b"POST /accounts/login/ HTTP/1.1\r\nHost: localhost\r\n"
 
 
 def idle(client: socket.socket) -> None:
-    """Connect, and say nothing."""
+    """Connect, and send nothing."""
 
 
 def half_sent_head(client: socket.socket) -> None:
@@ -56,7 +56,7 @@ def status(address: Address) -> tuple[int, float, str | None]:
 def answers_beside(
     address: Address, begin: Callable[[socket.socket], None]
 ) -> list[tuple[int, float, str | None]]:
-    """Hold so many such connections open for a while, and ask for /healthz meanwhile."""
+    """Hold this many such connections open for a while, and request /healthz meanwhile."""
     with ExitStack() as stack:
         for _ in range(CLIENTS):
             client = stack.enter_context(socket.create_connection(address, timeout=10))

@@ -45,7 +45,7 @@ from ranking.board_data import (
     BoardQuery,
     Link,
     demo_notice,
-    is_people_alone,
+    is_fallback,
 )
 from ranking.comparison import (
     CandidateDifference,
@@ -71,7 +71,7 @@ TwoCandidates = tuple[Candidate, Candidate]
 class JudgePrice:
     """The judges of the newest run, and what one of their votes costs in nano-dollars.
 
-    `per_vote` is what votes have cost so far, else what the quote says; None without a price.
+    `per_vote` is the mean cost of votes so far, or else the quoted one; None without a price.
     `epoch` is the one that votes: the jury's where there are several judges.
     """
 
@@ -156,7 +156,7 @@ def count_supply(
 
 
 def _is_judged(pair: TwoCandidates, price: JudgePrice | None) -> Combinable:
-    """Whether this judge, or this very jury, has been asked about the pair on a prompt."""
+    """Whether this judge or jury has been asked about the pair on a prompt."""
     if price is None:
         return Value(False)
     of_pair = Q(comparison__left__in=pair, comparison__right__in=pair, epoch=price.epoch)
@@ -183,7 +183,7 @@ def order_url(pair: TwoCandidates, arena: Arena, needed: Needed | None) -> str:
 
 @dataclass(frozen=True)
 class DecisionQuery:
-    """What the address asks for; None and '' stand for the defaults."""
+    """The parameters of the address; None and '' are the defaults."""
 
     raters: str = ""
     category: str = ""
@@ -308,7 +308,7 @@ def _why_nothing_to_compare(team: Team, candidates: DecisionCandidates) -> str:
 
 @dataclass(frozen=True)
 class DecisionRow:
-    """One candidate, or the one in focus in one category, compared with the baseline."""
+    """A candidate, or the one in focus in one category, compared with the baseline."""
 
     title: str
     url: str
@@ -390,8 +390,8 @@ def decision_context(
     family = candidates.family(alone)
     archived = [entry.pk for entry in candidates.others if entry.is_retired and not alone]
     active = [pk for pk in family if pk not in archived]
-    found = compare_family(board, active, baseline.pk, besides=archived) if board else {}
-    difference = found.get(focus.pk, NO_BOARD)
+    differences = compare_family(board, active, baseline.pk, besides=archived) if board else {}
+    difference = differences.get(focus.pk, NO_BOARD)
     sentence = _sentence(focus, baseline, difference, query, board)
     demo = demo_notice(arena, board.snapshot if board else None)
     price, pair = find_last_price(arena), (focus.candidate, baseline.candidate)
@@ -413,7 +413,7 @@ def decision_context(
         "counts_judges": query.raters in (Raters.JUDGES, Raters.JURIES),
         "order_url": "" if is_closed else order_url(pair, arena, needed),
         "rows": [
-            _candidate_row(entry, baseline, found, board, query, entry.pk == focus.pk)
+            _candidate_row(entry, baseline, differences, board, query, entry.pk == focus.pk)
             for entry in candidates.others
         ],
         "categories": [
@@ -437,7 +437,7 @@ class NextStep:
 def choose_next_step(
     context: Mapping[str, Any], can_submit: bool, can_order: bool
 ) -> NextStep | None:
-    """The one thing to do next; None where nothing is left to do."""
+    """The next thing to do; None if nothing is left to do."""
     slug, focus, difference = context["arena"].slug, context["focus"], context["difference"]
     if difference.is_decided and difference.lead is Lead.BEHIND:
         return NextStep("View lost votes", "#lost")
@@ -476,7 +476,7 @@ def _sentence(
         difference,
         raters=query.raters,
         category=query.category,
-        people_alone=is_people_alone(board.snapshot if board else None),
+        is_fallback=is_fallback(board.snapshot if board else None),
         retired=next((entry.name for entry in (focus, baseline) if entry.is_retired), ""),
     )
 
@@ -568,7 +568,7 @@ def _lost_votes(focus: NamedCandidate, baseline: NamedCandidate, query: Decision
 
 
 def _raters_links(query: DecisionQuery, boards: DifferenceBoards) -> list[Link]:
-    """People, judges, juries and combined, where they have boards of all prompts here."""
+    """Links to the kinds of voters that have boards of all prompts here."""
     raters_here = {
         snapshot.board.raters for snapshot in boards.snapshots if not snapshot.board.category
     }

@@ -175,18 +175,18 @@ def _reading(
     prompts: Mapping[int, Prompt],
     people: Votes,
 ) -> _Reading | None:
-    shown = read_subject(call.subject).shown
-    if call.state != Call.State.DONE or call.copied or not all(pk in texts for pk in shown):
+    answers = read_subject(call.subject).shown
+    if call.state != Call.State.DONE or call.copied or not all(pk in texts for pk in answers):
         return None
     judge, rubric = judgement.epoch.judge, _rubric(judgement.epoch.judge.rubric)
-    votes = (people[shown], people[shown[::-1]]) if len(shown) == 2 else (0, 0)
+    votes = (people[answers], people[answers[::-1]]) if len(answers) == 2 else (0, 0)
     preferred = None if votes[0] == votes[1] else "A" if votes[0] > votes[1] else "B"
     return _Reading(
         judge=judge,
         call=call,
-        prompt=prompts[texts[shown[0]].prompt_id],
-        shown=shown,
-        texts=tuple(texts[pk].text for pk in shown),
+        prompt=prompts[texts[answers[0]].prompt_id],
+        shown=answers,
+        texts=tuple(texts[pk].text for pk in answers),
         criteria=judgement.run.criteria or (rubric.criteria if rubric else ""),
         consistent=not judgement.flipped,
         people=preferred,

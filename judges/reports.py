@@ -47,8 +47,8 @@ NO_CALLS: dict[str, Any] = {
 class JudgeReport:
     """One judge's part of a run. Money in nano-dollars, seconds per call.
 
-    `flipped` of `both`: verdicts that changed with the order, of those with two verdicts.
-    `first_picked` of `decisive`: calls that preferred the answer shown first.
+    `flipped` of `both`: judgements whose verdict changed with the order, of those with two
+    verdicts. `first_picked` of `decisive`: calls that preferred the answer shown first.
     """
 
     epoch: Epoch
@@ -175,7 +175,7 @@ class RunReport:
 
     @property
     def goes_on(self) -> bool:
-        """Whether more verdicts may come by themselves."""
+        """Whether more verdicts may arrive without further action."""
         return self.run.state in (Run.State.ORDERED, Run.State.OPEN)
 
     @property
@@ -184,7 +184,7 @@ class RunReport:
 
     @property
     def undecided(self) -> int:
-        """Comparisons on which a run came to no verdict."""
+        """Comparisons without a verdict in this run."""
         return sum(self.states[state] for state in Judgement.UNDECIDED)
 
     @property
@@ -332,8 +332,8 @@ class JudgeStanding:
 
     `trusted_arenas`: how many of the arenas that the reader may see trust it as measured there.
     `calibration` is the newest against people, `honeypots` the newest on honeypots; None where
-    there is none. `n_flipped` of `both`: verdicts that changed with the order, of all those with
-    two. `first` of `decisive`: calls that preferred the answer shown first.
+    there is none. `n_flipped` of `both`: judgements whose verdict changed with the order, of all
+    with two verdicts. `first` of `decisive`: calls that preferred the answer shown first.
     """
 
     epoch: Epoch

@@ -47,12 +47,12 @@ def headline(
     *,
     raters: str = "",
     category: str = "",
-    people_alone: bool = False,
+    is_fallback: bool = False,
     retired: str = "",
 ) -> str:
     """Say in one or two sentences whether the candidate is better than the baseline.
 
-    The votes are people's, on all prompts, unless the sentence says otherwise. `people_alone`: a
+    The votes are people's, on all prompts, unless the sentence says otherwise. `is_fallback`: a
     combined board for which no judge is trusted. `retired`: the name of the archived one of the
     two, if any, so that no more votes will come.
     """
@@ -61,7 +61,7 @@ def headline(
     if difference.these_raters and difference.wins is not None:
         n = difference.these_raters  # too few to say what others would prefer
         rest += f" This holds for {'this one rater' if n == 1 else f'these {n:,} raters'} only."
-    voters = HUMAN_VOTES_ONLY if people_alone else VOTES_BY.get(raters, "")
+    voters = HUMAN_VOTES_ONLY if is_fallback else VOTES_BY.get(raters, "")
     scope = f"{voters} on “{category}” prompts".strip() if category else voters
     if not scope:
         return opening + rest

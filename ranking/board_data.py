@@ -88,7 +88,7 @@ def arenas_with_scripts(snapshots: Iterable[Snapshot]) -> set[int]:
     """The arenas of the snapshots that count scripted votes; no query for human-votes boards."""
     by_raters: dict[str, set[int]] = {}
     for snapshot in snapshots:
-        if snapshot.board.raters in KINDS_OF_MODELS and not is_people_alone(snapshot):
+        if snapshot.board.raters in KINDS_OF_MODELS and not is_fallback(snapshot):
             by_raters.setdefault(snapshot.board.raters, set()).add(snapshot.board.arena_id)
     arenas: set[int] = set()
     for raters, candidates in by_raters.items():
@@ -106,7 +106,7 @@ def _find_scripts(kinds: list[Rater.Kind]) -> QuerySet[Any]:
     return Rater.objects.filter(scripts, kind__in=kinds).values("pk")
 
 
-def is_people_alone(snapshot: Snapshot | None) -> bool:
+def is_fallback(snapshot: Snapshot | None) -> bool:
     """Whether this is a combined board for which no judge is trusted."""
     if snapshot is None or snapshot.board.raters != Counted.COMBINED:
         return False
@@ -183,7 +183,7 @@ class Findings:
 
     leader: int | None = None
     neighbours: Mapping[int, AdjacentCandidates] = field(default_factory=dict)
-    fragility: Mapping[str, Any] = field(default_factory=dict)
+    robustness: Mapping[str, Any] = field(default_factory=dict)
     agreement: Mapping[str, Any] = field(default_factory=dict)
     transitivity: Mapping[str, Any] = field(default_factory=dict)
     ties: Mapping[str, Any] = field(default_factory=dict)
@@ -196,7 +196,7 @@ class Findings:
     @classmethod
     def of(cls, snapshot: Snapshot | None) -> "Findings":
         stored = snapshot.findings if snapshot else {}
-        names = ("fragility", "agreement", "transitivity", "ties", "style", "combined")
+        names = ("agreement", "transitivity", "ties", "style", "combined")
         parts = {name: stored.get(name) or {} for name in names}
         # JSON has no integer keys, so ids were stored as text.
         scores = (parts["style"].get("scores") or {}).items()
@@ -204,6 +204,7 @@ class Findings:
             leader=stored.get("leader"),
             tiers=stored.get("tiers") or (),
             groups=stored.get("groups") or (),
+            robustness=stored.get("fragility") or {},
             neighbours={
                 pair["upper"]: AdjacentCandidates(
                     pair["upper"],
@@ -508,8 +509,8 @@ def _with_standings(arena: Any, snapshot: Snapshot | None) -> QuerySet[Any]:
     """The arena's candidates, each with its team and its standing in `snapshot` as `shown`."""
     in_snapshot = Q(standings__snapshot=snapshot.pk if snapshot else None)
     candidates = Candidate.objects.revealed().filter(arena=arena).defer(*LONG_TEXTS)
-    shown = FilteredRelation("standings", condition=in_snapshot)
-    return candidates.annotate(shown=shown).select_related("team", "shown__elo_interval")
+    relation = FilteredRelation("standings", condition=in_snapshot)
+    return candidates.annotate(shown=relation).select_related("team", "shown__elo_interval")
 
 
 def _list_standings(candidates: Iterable[Any]) -> list[Standing]:

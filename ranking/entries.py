@@ -154,7 +154,7 @@ def _count_votes(counts: VoteCounts) -> Mapping[int, int]:
 
 
 def disclosure_rule(candidate: Candidate) -> str:
-    """When a candidate is disclosed: after so many votes, at a date, or whichever is first."""
+    """When a candidate is disclosed: after a number of votes, at a date, or whichever is first."""
     parts = []
     if candidate.private_until_votes is not None:
         so_far = getattr(candidate, "so_far", None)

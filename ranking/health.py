@@ -316,7 +316,7 @@ class DatabaseCollector(Collector):
         yield GaugeMetricFamily("ringside_votes", "Votes that are not voided.", votes["live"])
         yield GaugeMetricFamily(
             "ringside_votes_unfolded",
-            "Votes, and voided ones, that no leaderboard has taken into account yet.",
+            "Cast and voided votes that no leaderboard includes yet.",
             votes["unfolded"] + of_files.count(),
         )
 
@@ -354,7 +354,7 @@ class DatabaseCollector(Collector):
 
 
 def registry(now: datetime) -> CollectorRegistry:
-    """Return a registry of only these metrics, made for one reading."""
+    """Return a registry with only these metrics, for a single scrape."""
     metrics = CollectorRegistry()
     metrics.register(DatabaseCollector(now))
     return metrics

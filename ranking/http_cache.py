@@ -78,7 +78,7 @@ def find_for_members(*, arena: Arena, key: str) -> Page | None:
 
 
 def pack(content: str | bytes) -> Page:
-    """Compress a page. The ETag is weak, as it stands for the content in any encoding."""
+    """Compress a page. The ETag is weak, because it identifies the content in any encoding."""
     data = content.encode() if isinstance(content, str) else content
     # Without a time in the gzip header, equal pages are equal bytes.
     return Page(f'W/"{hashlib.sha256(data).hexdigest()[:32]}"', gzip.compress(data, LEVEL, mtime=0))

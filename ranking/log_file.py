@@ -539,7 +539,7 @@ def _same(published: Any, made: Any) -> bool:
         )
     if isinstance(published, list) and isinstance(made, list):
         pairs = zip(published, made, strict=False)
-        return len(published) == len(made) and all(_same(one, other) for one, other in pairs)
+        return len(published) == len(made) and all(_same(first, second) for first, second in pairs)
     if isinstance(published, float) or isinstance(made, float):
         return None not in (published, made) and abs(published - made) <= TOLERANCE
     return bool(published == made)

@@ -178,7 +178,7 @@ def shorten(text: str, width: float, size: float, *, bold: bool = False) -> str:
 
 
 def wrap(text: str, width: float, size: float, *, lines: int) -> Iterator[str]:
-    """Up to so many lines; the last one is cut."""
+    """At most this many lines; the last one is cut."""
     words = re.findall(r"[^ \t\r\n]+", NOT_IN_XML.sub("", text))  # no-break spaces stay
     for _ in range(lines - 1):
         n = len(words)

@@ -80,7 +80,7 @@ class FileBoard:
     sure_high: Floats
     places: Places
     leader: int | None
-    fragility: Robustness
+    robustness: Robustness
     choix_difference: float
     counts: Ints
     measured: Bools
@@ -149,7 +149,7 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
         sure_high=sure_high,
         places=places,
         leader=None if groups.n_raters else clear_number_one(places, scored, battles, confidence),
-        fragility=Robustness(Stability.NOTHING_RANKED, of=0)
+        robustness=Robustness(Stability.NOTHING_RANKED, of=0)
         if places.n_above
         else measure_robustness(battles, model),
         choix_difference=largest_difference(battles, model),
@@ -195,9 +195,9 @@ def _chosen(votes: FileVotes, cluster: str) -> Ints | None:
     return _units(prompt, votes.left, votes.right, len(votes.names))
 
 
-def _units(prompt: Ints, one: Ints, other: Ints, n_candidates: int) -> Ints:
+def _units(prompt: Ints, first: Ints, second: Ints, n_candidates: int) -> Ints:
     """The same number for votes on the same prompt and the same two candidates."""
-    low, high = np.minimum(one, other), np.maximum(one, other)
+    low, high = np.minimum(first, second), np.maximum(first, second)
     return (prompt * n_candidates + low) * n_candidates + high
 
 
@@ -214,7 +214,7 @@ DIGITS = 6
 
 def find(board: FileBoard) -> dict[str, Any]:
     """Everything besides the standings, as JSON; null is unknown."""
-    triads, robustness = transitivity(board.battles.wins()), board.fragility
+    triads, robustness = transitivity(board.battles.wins()), board.robustness
     return {
         "clear_leader": board.name(board.leader),
         "neighbours": _neighbours(board),
@@ -254,7 +254,7 @@ def _neighbours(board: FileBoard) -> list[dict[str, Any]]:
 
 
 def _agreement(votes: FileVotes) -> dict[str, Any] | None:
-    """How much votes on the same prompt and pair agree; None without two such votes."""
+    """The agreement of votes on the same prompt and pair; None without two such votes."""
     is_known = votes.prompt >= 0
     prompt, left, right = (column[is_known] for column in (votes.prompt, votes.left, votes.right))
     score = votes.score[is_known]
@@ -433,7 +433,7 @@ def _sentences(board: FileBoard) -> Iterator[str]:
         yield f"{NONE}: no interval, fewer than {MIN_CLUSTERS} groups of its own votes."
     yield f"Clear number one: {board.name(board.leader) or 'none'}."
     if not board.places.n_above and board.bootstrap.model_.ranked_.any():
-        words = board.fragility.words
+        words = board.robustness.words
         yield words if words.endswith(".") else f"{words}."
     for i in _order(board):
         if reason := board.bootstrap.model_.status_[i].reason:

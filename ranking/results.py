@@ -109,7 +109,7 @@ def _findings(board: BoardView, findings: Findings) -> dict[str, Any]:
         ],
         "fragility": {
             name: named.get(value) if name in ("top", "rival") else value
-            for name, value in findings.fragility.items()
+            for name, value in findings.robustness.items()
         },
         "agreement": findings.agreement or None,
         "transitivity": findings.transitivity or None,

@@ -124,7 +124,7 @@ def drop_pages_of_answers(arena_id: int, **_: Any) -> None:
 def drop_pages_of_arena(instance: Arena, created: bool, **_: Any) -> None:
     """Drop pages that show the arena's settings; scores depend on some of them."""
     if not created:
-        leases.drop_pages(arena_id=instance.pk, look_again=True)
+        leases.drop_pages(arena_id=instance.pk, is_stale=True)
 
 
 @receiver(post_save, sender=Team)
@@ -141,13 +141,13 @@ def drop_pages_of_team(
 
 @receiver([post_save, post_delete], sender=Candidate)
 def drop_pages_of_candidate(instance: Candidate, **_: Any) -> None:
-    leases.drop_pages(arena_id=instance.arena_id, look_again=True)
+    leases.drop_pages(arena_id=instance.arena_id, is_stale=True)
 
 
 @receiver([post_save, post_delete], sender=Board)
 def drop_pages_of_board(instance: Board, **_: Any) -> None:
     """Drop pages with numbers computed with the board's old settings, and refresh."""
-    leases.drop_pages(arena_id=instance.arena_id, look_again=True)
+    leases.drop_pages(arena_id=instance.arena_id, is_stale=True)
 
 
 @task_success.connect

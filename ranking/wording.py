@@ -228,9 +228,9 @@ def _could_be_first(standing: Standing) -> bool:
     return standing.rank is not None and standing.sure_rank_low in (1, None)
 
 
-def fragility(findings: Findings, names: Mapping[int, str]) -> str:
+def robustness(findings: Findings, names: Mapping[int, str]) -> str:
     """How few votes would change number one, and who would be first; '' without a number one."""
-    stored = findings.fragility
+    stored = findings.robustness
     if stored.get("top") is None:
         return ""
     if stored["votes"] is None:
@@ -421,7 +421,7 @@ def _raters(stored: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Trait:
-    """One feature of style, its effect in words, and in Elo."""
+    """One feature of style, with its effect in words and in Elo."""
 
     label: str
     says: str
@@ -441,8 +441,8 @@ def traits(findings: Findings) -> list[Trait]:
 
 
 def _trait(feature: Mapping[str, Any]) -> Trait:
-    """Convert a coefficient, which is per standard deviation of the differences, to the effect in
-    Elo between two answers that a reader can picture."""
+    """Convert a coefficient (per standard deviation of the differences) to the effect in Elo
+    between two answers that are easy to imagine."""
     label, deviation = feature["label"], feature.get("deviation")
     answer, other, gap = TRAIT_EXAMPLES.get(feature["name"], (label, "half as much", TWICE))
 
@@ -542,7 +542,7 @@ def disagreement(
 
 
 def _separate_ranks(reference: str, own: Standing, raters: str, other: Standing) -> str:
-    """Both rank intervals in words, if they do not overlap either."""
+    """A sentence with both rank intervals, if these do not overlap either."""
     if own.sure_rank_low is None or own.sure_rank_high is None:
         return ""
     if other.sure_rank_low is None or other.sure_rank_high is None:
@@ -558,7 +558,7 @@ def _rank_range(standing: Standing) -> str:
 
 
 def left_out(settings: Mapping[str, Any]) -> str:
-    """How many votes do not count, and why; empty if all do."""
+    """How many votes do not count, and why; empty if all count."""
     counts = settings.get("left_out") or {}
     if not (total := sum(counts.values())):
         return ""

@@ -1,4 +1,4 @@
-"""The actions that the audit trail may name, read from whatever writes one."""
+"""The actions in audit logs, read from the code that writes them."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""A team's stage for tests of its trail: whatever may be done something with."""
+"""A team with rows of every kind, for tests of its audit log."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -53,7 +53,7 @@ class Stage:
         return self.arena.candidates.order_by("pk")[0]
 
     def variant(self, **fields: Any) -> Candidate:
-        """A candidate that nothing was made with yet."""
+        """A candidate that is not in use yet."""
         made_of = {"endpoint": "scripted", "model": "scripted-1"} | fields
         return make_variant(team=self.team, arena=self.arena, **made_of)
 
@@ -102,7 +102,7 @@ class Stage:
         assert answer.status_code == 302, answer.content.decode()
 
     def choose(self, model: str, action: str, row: Any) -> None:
-        """Have the operator do something with a row that was chosen in the admin."""
+        """Have the operator run an action on a row in the admin."""
         self.desk(f"{model}_changelist", {"action": action, "_selected_action": [row.pk]})
 
 

@@ -1,4 +1,5 @@
-"""How the tests run: their own folder, their own database, loopback only, and what they need.
+"""How the tests run: in their own folder and database, on loopback only, with the services they
+need.
 
 `--database=postgres` runs the tests that are about the database again on PostgreSQL. What this
 machine lacks (PostgreSQL, Redis, Chromium, the real data) skips the tests that need it, and the run
@@ -99,7 +100,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now stays: the garbage collector need not look through it ever again."""
+    """What is loaded by now stays, so the garbage collector need not examine it again."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
@@ -113,7 +114,7 @@ def _touches_database(item: pytest.Item) -> bool:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """A green run that left something out is red where everything is required."""
+    """A run that skipped something fails where everything is required."""
     nothing_to_do = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
     if nothing_to_do and session.config.getoption("database") == "postgres":
         session.exitstatus = pytest.ExitCode.OK

@@ -1,4 +1,4 @@
-"""Databases that end a deadlock, without one; and others at work in the same moment."""
+"""Simulated deadlocks, and concurrent writers."""
 
 import threading
 from collections.abc import Callable
@@ -15,14 +15,14 @@ class Deadlock(Exception):
 
 
 def deadlock() -> OperationalError:
-    """What Django makes of it."""
+    """Django's version of the error."""
     error = OperationalError("deadlock detected")
     error.__cause__ = Deadlock()
     return error
 
 
 def failing(work: Callable[..., Any], *, times: int = 1, before: int = 0) -> Callable[..., Any]:
-    """Do `work`, which ends in a deadlock for some times, once it has been done `before` times."""
+    """Do `work`, which ends in a deadlock a few times after it was done `before` times."""
     calls = iter(range(10_000))
 
     def failing_work(*args: Any, **kwargs: Any) -> Any:
@@ -35,9 +35,9 @@ def failing(work: Callable[..., Any], *, times: int = 1, before: int = 0) -> Cal
 
 
 def at_once(*works: Callable[[], Any], expecting: tuple[type[Exception], ...] = ()) -> list[Any]:
-    """Start each in a thread and a connection of its own at one moment.
+    """Start all at the same moment, each with its own thread and connection.
 
-    Returns what each returned, or the error that it ended in where that is among `expecting`.
+    Returns each result, or the error if it is one of `expecting`.
     """
     together = threading.Barrier(len(works))
 
@@ -55,7 +55,7 @@ def at_once(*works: Callable[[], Any], expecting: tuple[type[Exception], ...] = 
 
 
 class Other(threading.Thread):
-    """Somebody else at work; `check` says what became of it."""
+    """A concurrent writer; `check` raises its error."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         super().__init__(daemon=True)
@@ -71,7 +71,7 @@ class Other(threading.Thread):
             connection.close()
 
     def ends_within(self, seconds: float) -> bool:
-        """Wait for it; say whether it has ended."""
+        """Wait for it; return whether it has ended."""
         self.join(seconds)
         return not self.is_alive()
 

@@ -1,9 +1,9 @@
-"""What the fields of a page say that they are described by."""
+"""The descriptions that a page's fields refer to."""
 
 import re
 
 
 def undescribed(page: str) -> set[str]:
-    """The ids that something is described by, and that nothing on the page has."""
+    """The ids in `aria-describedby` that no element of the page has."""
     named = " ".join(re.findall(r'aria-describedby="([^"]*)"', page)).split()
     return set(named) - set(re.findall(r'\sid="([^"]*)"', page))

@@ -1,4 +1,4 @@
-"""The world the tests run in: settings, addresses of services, and whether they answer."""
+"""The tests' environment: settings, addresses of services, and whether they respond."""
 
 import os
 import shutil
@@ -79,7 +79,7 @@ def enter(home: Path, database: str) -> None:
 
 
 def everything_required() -> bool:
-    """Must a missing service fail the run? (It must in CI.)"""
+    """Whether a missing service must fail the run. (It must in CI.)"""
     return os.environ.get("RINGSIDE_REQUIRE_SERVICES") == "1"
 
 
@@ -119,7 +119,7 @@ def chromium_trouble() -> str:
 
 
 def data_folder() -> Path:
-    """Where the real data lies: RINGSIDE_DATA, else beside the checkout."""
+    """The folder of the real data: RINGSIDE_DATA, or next to the checkout."""
     return Path(os.environ.get("RINGSIDE_DATA", REPOSITORY.parent / "shared" / "data"))
 
 

@@ -1,4 +1,4 @@
-"""The rows that tests begin with, made through the services where there is one."""
+"""The rows that tests begin with, created by services where there are any."""
 
 from collections.abc import Iterable
 from itertools import count
@@ -35,13 +35,13 @@ _numbers = count(1)
 
 
 def make_user(name: str = "", **fields: Any) -> Any:
-    """Somebody with an account, an address and a password."""
+    """A person with an account, an address and a password."""
     name = name or f"person{next(_numbers)}"
     return get_user_model().objects.create_user(name, f"{name}@example.org", PASSWORD, **fields)
 
 
 def make_team(owner: Any = None, name: str = "", **fields: Any) -> Team:
-    """A team whose owner is `owner`, or somebody new."""
+    """A team whose owner is `owner`, or a new person."""
     by = Actor(user=owner or make_user())
     team = teams.create_team(name=name or f"Team {next(_numbers)}", by=by)
     for field, value in fields.items():
@@ -57,12 +57,12 @@ def make_empty_team(**fields: Any) -> Team:
 
 
 def make_paying_team(budget: int = 100 * DOLLAR, **fields: Any) -> Team:
-    """A team that nobody is in yet, with money to spend."""
+    """A team without members, with money to spend."""
     return make_empty_team(budget=budget, **fields)
 
 
 def make_member(team: Team, role: str = Role.MEMBER, user: Any = None, **fields: Any) -> Membership:
-    """The membership of `user`, or of somebody new."""
+    """The membership of `user`, or of a new person."""
     return Membership.objects.create(team=team, user=user or make_user(), role=role, **fields)
 
 
@@ -95,13 +95,13 @@ def make_arena(n_candidates: int = 3, n_prompts: int = 4, **fields: Any) -> Aren
 
 
 def make_candidate(arena: Arena, name: str = "", **fields: Any) -> Candidate:
-    """A candidate without answers, of the operator's unless a team is named."""
+    """A candidate without answers, the operator's unless a team is given."""
     name = name or f"candidate-{next(_numbers)}"
     return Candidate.objects.create(arena=arena, name=name, **fields)
 
 
 def make_variant(n_prompts: int = 3, team: Team | None = None, **fields: Any) -> Candidate:
-    """A prompt variant that has answered nothing, in an arena of its own with so many prompts."""
+    """A prompt variant without answers, in its own arena with `n_prompts` prompts."""
     arena = fields.pop("arena", None) or make_arena(0, n_prompts, team=team)
     values = {
         "name": f"variant-{Candidate.objects.count()}",
@@ -128,7 +128,7 @@ def make_vote(
     rater: Rater | None = None,
     **fields: Any,
 ) -> Vote:
-    """A vote with a comparison of its own, as an import would bring it."""
+    """A vote with its own comparison, as an import would create it."""
     (vote,) = make_votes(arena, [(left, right, outcome, prompt)], rater, **fields)
     return vote
 
@@ -153,13 +153,13 @@ def make_votes(
 
 
 def make_run(state: str = "open", slug: str = "", **fields: Any) -> Run:
-    """A judge run in an arena of its own, without calls."""
+    """A judge run in its own arena, without calls."""
     arena = Arena.objects.create(slug=slug or f"a-{Run.objects.count()}", name="A")
     return Run.objects.create(arena=arena, kind="judge", per_pair=1, state=state, **fields)
 
 
 def make_call(run: Run | None = None, **fields: Any) -> Call:
-    """A call as it is written down before any request."""
+    """A call as it is stored before any request."""
     values = {
         "run": run or make_run(),
         "requester": "judge",

@@ -1,4 +1,4 @@
-"""The operator's desk: every table is there, and votes are voided, not edited."""
+"""The admin: every table is there, and votes are voided, not edited."""
 
 import pytest
 from django.contrib import admin
@@ -212,7 +212,7 @@ def test_an_order_of_votes_and_its_cancelling(admin_client, voted):
     assert run.state == Run.State.CANCELLED
 
 
-def test_an_order_that_cannot_be_is_said_in_words(admin_client):
+def test_an_impossible_order_is_reported(admin_client):
     arena = make_arena(1)
     chosen = {"action": "order_votes", "_selected_action": [arena.pk]}
     page = admin_client.post(reverse("admin:arena_arena_changelist"), chosen, follow=True)
@@ -220,7 +220,7 @@ def test_an_order_that_cannot_be_is_said_in_words(admin_client):
 
 
 def test_votes_are_voided_in_one_audit_entry(admin_client, monkeypatch):
-    """Also where they are voided in several steps; an arena of nobody has no trail."""
+    """Also if they are voided in several steps; an arena without a team has no audit log."""
     monkeypatch.setattr(voting, "VOIDED_AT_ONCE", 2)
     rater, arena, nobodys = make_person(), make_arena(2, team=make_team()), make_arena(2)
     for one in (arena, arena, nobodys, arena):
@@ -237,7 +237,7 @@ def test_votes_are_voided_in_one_audit_entry(admin_client, monkeypatch):
     }
 
 
-def test_whoever_undoes_a_vote_is_in_no_trail():
+def test_anyone_who_undoes_a_vote_is_in_no_audit_log():
     arena, rater = make_arena(2, team=make_team()), make_person()
     vote = make_vote(arena, *arena.candidates.order_by("pk"), "left", rater=rater)
     before = arena.team.audit_entries.count()
@@ -247,7 +247,7 @@ def test_whoever_undoes_a_vote_is_in_no_trail():
     assert arena.team.audit_entries.count() == before
 
 
-def test_a_run_that_is_over_is_not_cancelled_and_that_is_said(admin_client, voted):
+def test_a_run_that_is_over_is_not_cancelled_and_that_is_reported(admin_client, voted):
     run = order_people_run(arena=voted.arena, per_pair=1, by=CLI)
     Run.objects.update(state=Run.State.DONE)
     chosen = {"action": "cancel", "_selected_action": [run.pk]}
@@ -257,7 +257,7 @@ def test_a_run_that_is_over_is_not_cancelled_and_that_is_said(admin_client, vote
 
 @pytest.fixture
 def fresh():
-    """A team's candidate that nothing was made with yet."""
+    """A team's candidate that is not in use yet."""
     team = make_team()
     arena = make_arena(0, 1, team=team)
     return make_candidate(arena, "fresh", team=team, notes="Old.")
@@ -284,7 +284,7 @@ def test_a_changed_candidate_is_checked_and_audited(admin_client, fresh):
         ({"endpoint": "elsewhere", "model": "m"}, "no endpoint with this name"),
     ],
 )
-def test_an_invalid_candidate_is_refused_beside_its_field(admin_client, fresh, changes, words):
+def test_an_invalid_candidate_is_refused_at_its_field(admin_client, fresh, changes, words):
     answer = candidate_page(admin_client, fresh, **changes)
     assert answer.status_code == 200
     assert words in str(answer.context["errors"])
@@ -318,7 +318,7 @@ def test_a_changed_prompt_is_checked_and_audited(admin_client, fresh):
     assert (entry.by, entry.action) == ("admin", "changed a prompt")
 
 
-def test_a_lost_race_is_said_above_the_form(admin_client, monkeypatch):
+def test_a_lost_race_is_reported_above_the_form(admin_client, monkeypatch):
     def refuse(**_):
         raise PromptError("Somebody was quicker.")
 
@@ -329,7 +329,7 @@ def test_a_lost_race_is_said_above_the_form(admin_client, monkeypatch):
     assert "Somebody was quicker." in admin_client.post(page, sent, follow=True).text
 
 
-def test_prompts_are_retired_and_brought_back_by_actions(admin_client):
+def test_prompts_are_retired_and_restored_by_actions(admin_client):
     prompt = make_arena(0, 1).prompts.get()
     for action, retired in (("retire", True), ("bring_back", False)):
         chosen = {"action": action, "_selected_action": [prompt.pk]}

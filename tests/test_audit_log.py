@@ -1,6 +1,6 @@
-"""Whatever is done for a team stands in its trail: each action is done here, and found there.
+"""Everything done for a team is in its audit log: each action is done here, and found there.
 
-Those that an operator does are done in the admin or by a command, all others by their services.
+Operators' actions use the admin or a command, all others their services.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ ACTS: dict[str, Act] = {}
 
 
 def act(action: str) -> Callable[[Act], Act]:
-    """Note that a function does what the trail calls `action`."""
+    """Register a function that performs the `action` of audit logs."""
 
     def noted(function: Act) -> Act:
         ACTS[action] = function
@@ -327,7 +327,9 @@ def who_did(action: str) -> str:
 
 
 @pytest.mark.parametrize("action", sorted(ACTS))
-def test_whoever_does_something_for_a_team_is_in_its_trail(stage: Stage, action: str) -> None:
+def test_anyone_who_does_something_for_a_team_is_in_its_audit_log(
+    stage: Stage, action: str
+) -> None:
     ACTS[action](stage)
     entry = AuditEntry.objects.get(action=action, by=who_did(action))
     assert (entry.team == stage.team) is (action != "made the team")
@@ -350,7 +352,7 @@ def test_the_actions_are_found_however_they_are_written() -> None:
     assert len(found) > 35
 
 
-def test_what_a_receiver_removes_is_in_the_trail(stage: Stage) -> None:
+def test_what_a_receiver_removes_is_in_the_audit_log(stage: Stage) -> None:
     notice = notices.send_test(webhook=stage.webhook(), by=stage.by, now=stage.now)
     notices._remove_webhook(notice.deliveries.get(), "It is gone.", stage.now)
     assert AuditEntry.objects.get(by="its receiver").action == "removed a webhook"

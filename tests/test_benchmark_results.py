@@ -1,4 +1,4 @@
-"""Each part of the benchmarks writes its own section and leaves those of the others alone."""
+"""Each part of the benchmarks writes its own section and leaves the others unchanged."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The whole way, as a new user goes it: start, vote by keyboard, watch the board, judge."""
+"""The whole way of a new user: start, vote by keyboard, watch the board, judge."""
 
 import json
 import time
@@ -53,7 +53,7 @@ def results(url: str, raters: str = "people") -> dict[str, Any]:
 
 
 def cast(found: dict[str, Any]) -> int:
-    """All votes that a board has seen."""
+    """All votes on a board."""
     return int(found["n_votes"] or 0) + int(found["n_both_bad"] or 0)
 
 

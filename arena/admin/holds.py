@@ -58,8 +58,8 @@ class HoldAdmin(ThroughServices):
 
     def get_fields(self, request: HttpRequest, obj: Hold | None = None) -> Any:
         is_open = obj is not None and obj.state == Hold.State.HELD
-        shown = [name for name in self.readonly_fields if is_open is False or "deci" not in name]
-        return [*shown, "decision", "reason"] if is_open else shown
+        names = [name for name in self.readonly_fields if is_open is False or "deci" not in name]
+        return [*names, "decision", "reason"] if is_open else names
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -79,14 +79,14 @@ class HoldAdmin(ThroughServices):
 
     @admin.display(description="evidence")
     def explanation(self, hold: Hold) -> str:
-        found = hold.evidence
-        candidate = Candidate.objects.filter(pk=found["candidate"]).first()
+        evidence = hold.evidence
+        candidate = Candidate.objects.filter(pk=evidence["candidate"]).first()
         sentence = SENTENCES[hold.test].format(
-            candidate=candidate, k=found["k"], n=found["n"], raters=found["raters"]
+            candidate=candidate, k=evidence["k"], n=evidence["n"], raters=evidence["raters"]
         )
         return (
             f"{sentence} If the votes were honest, evidence this strong would turn up at most once"
-            f" in {found['e_value']:,.0f} cases."
+            f" in {evidence['e_value']:,.0f} cases."
         )
 
     @admin.display(description="wins by candidate: these votes, and all others")

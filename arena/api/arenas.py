@@ -190,9 +190,9 @@ class Arenas(ListEndpoint):
         data = self.validated(ArenaGiven)
         team = find_submitting_team(self.actor, data.pop("team", ""))
         arena = create_team_arena(team=team, by=self.actor, **data)
-        shown = ArenaShown(arena, context=self.get_serializer_context())
+        answer = ArenaShown(arena, context=self.get_serializer_context())
         location = reverse("api_arena", args=[arena.slug])
-        return Response(shown.data, status=201, headers={"Location": location})
+        return Response(answer.data, status=201, headers={"Location": location})
 
 
 class OneArena(ArenaEndpoint):

@@ -528,5 +528,5 @@ class Imports(OfPrompts):
         except uploads.BadUploadError as error:
             errors = [{"pointer": "#/content", "detail": line} for line in error.rejected.first]
             raise Unprocessable(error.message, errors) from None
-        shown = uploads.preview_summary(preview) | {"written": not data["preview"]}
-        return Answer(ImportShown(shown).data)
+        summary = uploads.preview_summary(preview) | {"written": not data["preview"]}
+        return Answer(ImportShown(summary).data)

@@ -238,7 +238,7 @@ class Price(models.Model):
     cached_per_million = models.PositiveBigIntegerField(
         null=True,
         blank=True,
-        help_text="Nano-dollars (10^-9 USD), of input that the server has in its cache.",
+        help_text="Nano-dollars (10^-9 USD), for input from the server's cache.",
     )
     entered_at = models.DateTimeField(db_default=Now())
 

@@ -117,7 +117,7 @@ def all_prices() -> list[tuple[str, str, Rate, str]]:
         for model, price in endpoint.prices.items()
     }
     entered = {(row.endpoint, row.model): (_rate(row), "entered") for row in Price.objects.all()}
-    return [(*names, *said) for names, said in sorted((known | entered).items())]
+    return [(*names, *details) for names, details in sorted((known | entered).items())]
 
 
 def known_models() -> list[tuple[str, str]]:
@@ -128,8 +128,8 @@ def known_models() -> list[tuple[str, str]]:
         if endpoint.provider == "scripted"
     ]
     priced = [(endpoint, model) for endpoint, model, *_ in all_prices()]
-    priced = [one for one in priced if one[0] in settings.MODEL_ENDPOINTS]
-    return [*scripted, *(one for one in priced if one not in scripted)]
+    priced = [pair for pair in priced if pair[0] in settings.MODEL_ENDPOINTS]
+    return [*scripted, *(pair for pair in priced if pair not in scripted)]
 
 
 def _find_price(key: tuple[str, str]) -> Rate | None:

@@ -110,15 +110,15 @@ def _sides(record: SourceRecord) -> tuple[list[Message], list[list[Message]]]:
             read_messages(record.decoded(name), name)
             for name in ("conversation_a", "conversation_b")
         ]
-        first = next((n for n, one in enumerate(whole[0]) if one["role"] == "assistant"), 0)
+        first = next((n for n, answer in enumerate(whole[0]) if answer["role"] == "assistant"), 0)
         if not first:
             raise InputError("must begin with the user's message", "conversation_a")
-        return [one for one in whole[0] if one["role"] in ("system", "user")], [
-            one[first:] for one in whole
+        return [answer for answer in whole[0] if answer["role"] in ("system", "user")], [
+            answer[first:] for answer in whole
         ]
     questions = read_turns(record.need("prompt"), "prompt")
     answers = [read_turns(record.need(name), name) for name in ("response_a", "response_b")]
-    return user_messages(questions), [messages_between(questions, one) for one in answers]
+    return user_messages(questions), [messages_between(questions, answer) for answer in answers]
 
 
 # -- AlpacaEval: github.com/tatsu-lab/alpaca_eval, README, "Data Release" and "Annotations" --------
@@ -244,9 +244,9 @@ def _preferred(record: SourceRecord) -> Iterator[Made]:
     yield Made("votes", vote, labels if is_left else {"a": "rejected_model", "b": "chosen_model"})
 
 
-def _shared(one: list[Message], other: list[Message]) -> int:
+def _shared(first: list[Message], second: list[Message]) -> int:
     """The number of messages with which both conversations begin."""
-    pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+    pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))
     return len(list(pairs))
 
 

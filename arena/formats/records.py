@@ -100,11 +100,11 @@ class Layout:
         written: dict[str, str] = {}
         for name in names:
             written.setdefault(folded(name), name)
-        found = {
+        columns = {
             field: next((written[name] for name in known if name in written), "")
             for field, known in self.columns.items()
         }
-        return {field: name for field, name in found.items() if name}
+        return {field: name for field, name in columns.items() if name}
 
     def fits(self, fields: Mapping[str, str]) -> bool:
         return all(any(name in fields for name in group) for group in self.needed) and not any(
@@ -191,8 +191,14 @@ class Records:
         if self.document is not None:
             elements = _inside(self.document, layout.inside)
             return (
-                Row(number, number, 0, 0, one if isinstance(one, dict) else _no_object(one))
-                for number, one in enumerate(elements, start=1)
+                Row(
+                    number,
+                    number,
+                    0,
+                    0,
+                    element if isinstance(element, dict) else _no_object(element),
+                )
+                for number, element in enumerate(elements, start=1)
             )
         if self.is_json:
             return json_rows(self.source)
@@ -215,11 +221,11 @@ def _inside(document: Any, places: tuple[tuple[str, ...], ...]) -> list[Any]:
     """The records of a document: the list at the first of these paths that exists, or the document
     itself."""
     for place in places:
-        found = document
+        records = document
         for name in place:
-            found = found.get(name) if isinstance(found, dict) else None
-        if isinstance(found, list):
-            return found
+            records = records.get(name) if isinstance(records, dict) else None
+        if isinstance(records, list):
+            return records
     return document if isinstance(document, list) else [document]
 
 
@@ -359,8 +365,8 @@ class Foreign:
         taken = set(fields.values())
         others = {name: value for name, value in row.content.items() if name not in taken}
         made = [
-            (one.kind, self._parsed(one, row))
-            for one in self.layout.convert(SourceRecord(cells, others, stem, document))
+            (converted.kind, self._parsed(converted, row))
+            for converted in self.layout.convert(SourceRecord(cells, others, stem, document))
         ]
         return [content for made_kind, content in made if made_kind == kind]
 
@@ -533,8 +539,8 @@ def read_conversation(value: Any, role: str, names: tuple[str, ...], field: str)
         return [{"role": role, "content": value}]
     if isinstance(value, list) and len(value) == 1 and not _is_message(value[0]):
         return read_conversation(value[0], role, names, field)
-    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
-        return read_messages([_langchain(one) for one in value], field)
+    if isinstance(value, list) and value and all(isinstance(element, dict) for element in value):
+        return read_messages([_langchain(element) for element in value], field)
     if _is_message(value):
         return read_messages([_langchain(value)], field)
     if isinstance(value, dict):

@@ -91,11 +91,11 @@ def _variant(provider: Mapping[str, Any], template: str, label: str) -> Made:
     name = f"{read_name(provider.get('label') or identity)} · {label}" if label else identity
     texts: dict[str, Any] = {"user_template": template}
     messages = decoded(template)
-    if isinstance(messages, list) and all(isinstance(one, dict) for one in messages):
+    if isinstance(messages, list) and all(isinstance(message, dict) for message in messages):
         turns = read_messages(messages, "template")
         texts = {"messages": turns}
-        if len(turns) == 1 or any(one["role"] == "tool" for one in turns):
-            texts = {"user_template": "\n\n".join(one["content"] for one in turns)}
+        if len(turns) == 1 or any(message["role"] == "tool" for message in turns):
+            texts = {"user_template": "\n\n".join(message["content"] for message in turns)}
     model = identity.split(":")[-1]
     config = provider.get("config") if isinstance(provider.get("config"), dict) else None
     return candidate_row(
@@ -121,18 +121,19 @@ def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, A
     lines = "\n".join(f"{name}: {value}" for name, value in values.items())
     text = values[name] if name else lines or str(case.get("description") or "No variables")
     asserts = case.get("assert") if isinstance(case.get("assert"), list) else []
-    checks = [one for one in asserts or [] if isinstance(one, dict)]
+    checks = [check for check in asserts or [] if isinstance(check, dict)]
     expected = [
-        written(one["value"])
-        for one in checks
-        if one.get("type") in ("equals", "factuality", "similar") and one.get("value") is not None
+        written(check["value"])
+        for check in checks
+        if check.get("type") in ("equals", "factuality", "similar")
+        and check.get("value") is not None
     ]
     rubric = [
-        written(one["value"])
-        if one.get("type") == "llm-rubric" and one.get("value") is not None
-        else f"{one.get('type', 'assertion')}: {written(one.get('value', ''))}"
-        for one in checks
-        if one.get("type") not in ("equals", "factuality", "similar")
+        written(check["value"])
+        if check.get("type") == "llm-rubric" and check.get("value") is not None
+        else f"{check.get('type', 'assertion')}: {written(check.get('value', ''))}"
+        for check in checks
+        if check.get("type") not in ("equals", "factuality", "similar")
     ]
     fields = {"id": prompt, "text": text} | filled(
         {"reference": "\n\n".join(expected), "rubric": "\n".join(rubric)}
@@ -148,7 +149,7 @@ def _config(record: SourceRecord) -> Iterator[Made]:
     default = record.get("default") if isinstance(record.get("default"), dict) else {}
     for name, value in (("tests", tests), ("prompts", prompts), ("providers", providers)):
         if _is_reference(value) or any(
-            _is_reference(one) for one in value if isinstance(value, list)
+            _is_reference(entry) for entry in value if isinstance(value, list)
         ):
             raise InputError(
                 "refers to another file; write its content into the configuration, or import the "

@@ -241,7 +241,7 @@ class Arena(models.Model):
         blank=True,
         validators=[Check(clean_paragraphs, limit=CRITERIA_LIMIT)],
         help_text="What makes an answer better, in the words that LLM judges are given."
-        " Empty: each rubric's own words.",
+        " If empty, each rubric's own words.",
     )
     guide = models.TextField(
         blank=True,

@@ -302,7 +302,7 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
 
 
 class Delivery(models.Model):
-    """A notice on its way to one webhook or one member's e-mail address.
+    """A notice on its way to one webhook or one member's email address.
 
     `attempts` fences late writers: a worker that has lost its lease finds another number there.
     While the delivery waits, `lease_expires_at` is when it is enqueued again unless a worker claims

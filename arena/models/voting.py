@@ -241,7 +241,9 @@ class Vote(Sourced):
         help_text="Whether the rater had proven an address, signed in elsewhere or was invited.",
     )
     seconds = models.FloatField(
-        null=True, blank=True, help_text="How long the pair was open, at most since it was issued."
+        null=True,
+        blank=True,
+        help_text="How long the pair was open, at most the time since it was issued.",
     )
     rushed = models.BooleanField(default=False, db_default=False)
     network = models.CharField(
@@ -421,7 +423,9 @@ class Hold(models.Model):
 class NetworkKey(models.Model):
     """The key of the hashes of networks, for 30 days; then it is replaced and deleted."""
 
-    period = models.PositiveIntegerField(primary_key=True, help_text="Days since 1970, by 30.")
+    period = models.PositiveIntegerField(
+        primary_key=True, help_text="Number of the 30-day period since 1970."
+    )
     key = models.CharField(max_length=64)
 
     def __str__(self) -> str:

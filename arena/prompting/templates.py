@@ -133,17 +133,17 @@ def _names(template: str, part: str) -> list[str]:
 def _pieces(template: str, part: str) -> Iterator[str | _Variable]:
     """Yield the texts and the variables of `template` in order; raises TemplateError."""
     end, line = 0, 1
-    for found in _OPENED.finditer(template):
-        yield template[end : found.start()]
-        line += template.count("\n", end, found.start())
-        yield _opened(found, part, line)
-        line += found.group().count("\n")
-        end = found.end()
+    for match in _OPENED.finditer(template):
+        yield template[end : match.start()]
+        line += template.count("\n", end, match.start())
+        yield _opened(match, part, line)
+        line += match.group().count("\n")
+        end = match.end()
     yield template[end:]
 
 
-def _opened(found: re.Match[str], part: str, line: int) -> str | _Variable:
-    _, inside, closed = found.groups()
+def _opened(match: re.Match[str], part: str, line: int) -> str | _Variable:
+    _, inside, closed = match.groups()
     if inside is None:
         return "{{"
     where = f"The {part}, line {line}:"
@@ -151,7 +151,7 @@ def _opened(found: re.Match[str], part: str, line: int) -> str | _Variable:
     if not closed:
         raise TemplateError(
             f"{where} {quoted('{{' + inside)} opens a variable that is not closed with two braces. "
-            f"Two braces that are meant as text are written {LITERAL}."
+            f"Write two literal braces as {LITERAL}."
         )
     if not name:
         raise TemplateError(f"{where} {{{{ }}}} names no variable; write {{{{ prompt }}}}.")
@@ -192,7 +192,7 @@ def _nearest(name: str, known: Collection[str]) -> str:
     """Return the most similar known name, ignoring case; '' if none is, or with too many."""
     if len(known) > NAMES_COMPARED:
         return ""
-    folded = {one.casefold(): one for one in sorted(known)}
+    folded = {known_name.casefold(): known_name for known_name in sorted(known)}
     close = difflib.get_close_matches(name.casefold()[:200], folded, n=1)
     return folded[close[0]] if close else ""
 
@@ -371,16 +371,16 @@ def _matches(
     places = _places(new, is_junk)
     costs = [0, *accumulate(1 + places.get(item, 0) for item in old)]
     waiting = deque([(0, len(old), 0, len(new))])
-    found = []
+    matches = []
     while waiting:
         i, j, m, n = waiting.popleft()
         if i == j or m == n or not work.allows(costs[j] - costs[i]):
             continue
         at, other, size = matcher.find_longest_match(i, j, m, n)
         if size:
-            found.append((at, other, size))
+            matches.append((at, other, size))
             waiting += [(i, at, m, other), (at + size, j, other + size, n)]
-    return sorted(found)
+    return sorted(matches)
 
 
 def _places(new: Sequence[str], is_junk: Callable[[str], bool] | None) -> dict[str, int]:

@@ -226,13 +226,13 @@ def reasons(slot: Slot, sides: Mapping[str, str], outcome: str) -> Row:
     if outcome == "tie" or draw(slot.key, "explained") >= SHARE_EXPLAINED:
         return {}
     better = {"left": "a", "right": "b"}.get(outcome)
-    said = {}
+    fields = {}
     for side, candidate in sides.items():
         tags = (STRENGTHS if side == better else FAULTS)[candidate]
         chance = draw(slot.key, side, "reason")
         if chance < 0.75:
-            said[f"reasons_{side}"] = [tags[0] if chance < 0.5 else tags[1]]
-    return said
+            fields[f"reasons_{side}"] = [tags[0] if chance < 0.5 else tags[1]]
+    return fields
 
 
 def make_jury_votes() -> list[Row]:

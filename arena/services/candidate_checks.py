@@ -122,7 +122,7 @@ def _check_texts(value: Any) -> str:
     is_list = isinstance(texts, list) and len(texts) <= 16
     if is_list and all(isinstance(text, str) for text in texts):
         return ""
-    return "is not a text or a list of at most 16 texts"
+    return "is not text or a list of at most 16 texts"
 
 
 def _check_object(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Exporting an arena to files of the native format; importing them gives the same boards.
 
 An export contains the arena's settings, prompts, candidates, answers, and all votes with their
-origin, including those that do not count. No e-mail address and no account is exported: judges and
+origin, including those that do not count. No email address and no account is exported: judges and
 raters from an imported file keep their names, everybody else becomes "rater-<n>". An undisclosed
 candidate is exported under its public name, with its votes only.
 """
@@ -228,7 +228,7 @@ def _reasons(vote: Vote) -> Line:
 
 
 def _without_addresses(value: Any) -> Any:
-    """Return `value` without any text or key, at any depth, that contains an e-mail address."""
+    """Return `value` without any text or key, at any depth, that contains an email address."""
     if isinstance(value, dict):
         return {
             key: _without_addresses(inner)

@@ -47,7 +47,7 @@ def hold(
     live = Vote.objects.filter(pk__in=votes, arena=arena, voided_at=None, uncounted=None)
     if not live.exists():
         return None
-    found, is_new = (
+    open_hold, is_new = (
         Hold.objects.open()
         .select_for_update()
         .get_or_create(
@@ -62,14 +62,14 @@ def hold(
             },
         )
     )
-    held = live.update(hold=found, uncounted=Uncounted.HELD)
-    newest = max(found.last_vote_id, *votes)
-    Hold.objects.filter(pk=found.pk).update(n_votes=F("n_votes") + held, last_vote_id=newest)
-    found.refresh_from_db()
+    held = live.update(hold=open_hold, uncounted=Uncounted.HELD)
+    newest = max(open_hold.last_vote_id, *votes)
+    Hold.objects.filter(pk=open_hold.pk).update(n_votes=F("n_votes") + held, last_vote_id=newest)
+    open_hold.refresh_from_db()
     announce(votes_changed, arena_id=arena.pk, reason="hold")
     if is_new:
-        _record(found, SYSTEM, "held votes", test=test)
-    return found
+        _record(open_hold, SYSTEM, "held votes", test=test)
+    return open_hold
 
 
 def release(*, hold: Hold, by: Actor, reason: str, now: datetime) -> Hold:
@@ -111,19 +111,19 @@ def object_to(*, rater: Rater, arena: Arena, text: str, now: datetime) -> Hold:
 
     A network may have several raters: what one of them says is added to what others have said.
     """
-    found = open_of(rater=rater, arena=arena)
-    if found is None:
+    hold = open_of(rater=rater, arena=arena)
+    if hold is None:
         raise HoldError("None of your votes in this arena is on hold.")
     try:
         words = clean_paragraphs(text, limit=OBJECTION_LIMIT)
     except InputError as error:
         raise HoldError(f"The objection {error.reason}.", field="objection") from None
-    if found.network and found.objection:
-        words = f"{found.objection}\n\n{words}"
+    if hold.network and hold.objection:
+        words = f"{hold.objection}\n\n{words}"
     if len(words) > LONGEST_OBJECTIONS:
         raise HoldError("There are many objections to this hold already.", field="objection")
-    Hold.objects.filter(pk=found.pk).update(objection=words, objected_at=now)
-    return found
+    Hold.objects.filter(pk=hold.pk).update(objection=words, objected_at=now)
+    return hold
 
 
 def _decide(hold: Hold, state: str, by: Actor, reason: str, now: datetime) -> Hold:

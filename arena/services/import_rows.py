@@ -76,11 +76,11 @@ class Ids(Generic[Key]):
     def made(self, names: Iterable[Key], make: Callable[[list[Key]], object]) -> dict[Key, int]:
         """Return the ids of `names`, after `make` has created the missing ones."""
         wanted = list(dict.fromkeys(names))
-        found = self.of(wanted)
-        if missing := [name for name in wanted if name not in found]:
+        ids = self.of(wanted)
+        if missing := [name for name in wanted if name not in ids]:
             make(missing)
-            found |= self.of(missing)
-        return found
+            ids |= self.of(missing)
+        return ids
 
 
 class Writer:
@@ -315,7 +315,7 @@ def discard(arena: Arena, imports: Collection[Import]) -> None:
         while ids := list(rows.values_list("pk", flat=True)[:DELETED_AT_ONCE]):
             model.objects.filter(pk__in=ids).delete()
     Rater.objects.filter(arena=arena, votes=None, comparisons=None).delete()
-    Import.objects.filter(pk__in=[one.pk for one in imports]).delete()
+    Import.objects.filter(pk__in=[source.pk for source in imports]).delete()
 
 
 def insert(model: type[Model], columns: Sequence[str], rows: Iterable[Values]) -> None:

@@ -1,4 +1,4 @@
-"""Notices to teams, their webhooks, and the delivery of notices to webhooks and by e-mail.
+"""Notices to teams, their webhooks, and the delivery of notices to webhooks and by email.
 
 A delivery is claimed and sent without an open transaction; after a failure it is tried again later,
 and finally given up. A receiver may get a notice twice, with the same id, if a worker was killed
@@ -44,11 +44,11 @@ def notify(
     by_email: bool = True,
     now: datetime,
 ) -> Notice | None:
-    """Write a notice to `team` and queue it for its webhooks and for members who want e-mail.
+    """Write a notice to `team` and queue it for its webhooks and for members who want email.
 
     `key` names the cause: if the team already has a notice with it, nothing is written and None is
     returned. `path` is the page with more; `details` are sent to webhooks.
-    Without `by_email`, nobody is sent an e-mail.
+    Without `by_email`, nobody is sent an email.
     """
     fields = {
         "kind": kind,
@@ -81,7 +81,7 @@ def clip_sentence(sentence: str) -> str:
 
 @transaction.atomic
 def set_notices_by_email(*, membership: Membership, wanted: bool, by: Actor) -> Membership:
-    """Turn e-mail for the team's notices on or off for this member."""
+    """Turn email for the team's notices on or off for this member."""
     changed = Membership.objects.filter(pk=membership.pk).exclude(notices_by_email=wanted)
     if changed.update(notices_by_email=wanted):
         action = "switched notices by e-mail on" if wanted else "switched notices by e-mail off"
@@ -290,7 +290,7 @@ def _unwanted_reason(delivery: Delivery) -> str:
     member = delivery.membership
     assert member is not None, "a delivery has a webhook or a member"
     wanted = member.notices_by_email and member.user.is_active and member.user.email
-    return "" if wanted else "E-mail was switched off before it was sent."
+    return "" if wanted else "Email was switched off before it was sent."
 
 
 def _send(delivery: Delivery, now: datetime) -> None:

@@ -71,14 +71,14 @@ def client_address(request: HttpRequest) -> str:
 def _counted_as(address: str) -> str:
     """Unwrap an IPv4-mapped address; reduce IPv6 to its /64, all of which belongs to one client."""
     try:
-        found = ip_address(address)
+        ip = ip_address(address)
     except ValueError:
         return address
-    if isinstance(found, IPv4Address):
-        return str(found)
-    if found.ipv4_mapped:
-        return str(found.ipv4_mapped)
-    return f"{IPv6Address(int(found) >> 64 << 64)}/64"
+    if isinstance(ip, IPv4Address):
+        return str(ip)
+    if ip.ipv4_mapped:
+        return str(ip.ipv4_mapped)
+    return f"{IPv6Address(int(ip) >> 64 << 64)}/64"
 
 
 # -- Networks --------------------------------------------------------------------------------------

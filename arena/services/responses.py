@@ -69,10 +69,12 @@ def upsert_responses(
     answers.
     """
     # Checking long answers takes a while, so not while voters wait for the write lock.
-    told = {id(row): _tells_who(candidate, row.text) for row in rows}
+    self_identifying = {id(row): _tells_who(candidate, row.text) for row in rows}
     while True:  # each round refuses at least one answer more
         with suppress(_ShownMeanwhileError):
-            return _upsert(candidate, rows, unread, lambda row: told[id(row)], by, atomic)
+            return _upsert(
+                candidate, rows, unread, lambda row: self_identifying[id(row)], by, atomic
+            )
 
 
 class _ShownMeanwhileError(Exception):
@@ -91,9 +93,9 @@ def _upsert(
 ) -> UploadReport:
     check_is_open(candidate, by=by)
     # NO KEY: a comparison being issued refers to the candidate's row.
-    found = Candidate.objects.select_for_update(no_key=True).get(pk=candidate.pk)
-    _check_takes_answers(found)
-    plan = _Plan(found, tells_who, UploadReport(refused=list(unread)))
+    locked = Candidate.objects.select_for_update(no_key=True).get(pk=candidate.pk)
+    _check_takes_answers(locked)
+    plan = _Plan(locked, tells_who, UploadReport(refused=list(unread)))
     for row in plan.own(rows):
         plan.take(row)
     plan.refuse_compared()
@@ -109,8 +111,8 @@ def _check_takes_answers(candidate: Candidate) -> None:
         raise CandidateError(f"{candidate.own_name} is archived, so it accepts no more answers.")
     if candidate.endpoint:
         raise CandidateError(
-            f"The answers of {candidate.own_name} are generated at {candidate.endpoint}. Register "
-            "a candidate without an endpoint to bring answers of your own."
+            f"The answers of {candidate.own_name} are generated at {candidate.endpoint}. To "
+            f"upload answers, register a candidate without an endpoint."
         )
 
 
@@ -217,12 +219,12 @@ class _Plan:
             return row.prompt_id
         if row.prompt_id or row.prompt.strip() in self.prompts:
             return self._known(row, row.prompt_id or row.prompt.strip())
-        found = self.by_text.get(_plain(row.prompt), [])
-        if len(found) == 1:
-            return found[0]
-        if found:
+        ids = self.by_text.get(_plain(row.prompt), [])
+        if len(ids) == 1:
+            return ids[0]
+        if ids:
             self._refuse(
-                row, f"names a text that several prompts have: {join_names(found, 5)}", "prompt"
+                row, f"names a text that several prompts have: {join_names(ids, 5)}", "prompt"
             )
             return None
         return self._known(row, row.prompt)
@@ -280,13 +282,13 @@ class _Plan:
 
 def compared(ids: Sequence[int]) -> set[int]:
     """Return the ids of the answers that are in a comparison."""
-    found: set[int] = set()
+    in_comparisons: set[int] = set()
     for start in range(0, len(ids), BATCH):
         some = ids[start : start + BATCH]
         for side in ("left_response", "right_response"):
             comparisons = Comparison.objects.filter(**{f"{side}__in": some})
-            found.update(comparisons.values_list(side, flat=True).distinct())
-    return found
+            in_comparisons.update(comparisons.values_list(side, flat=True).distinct())
+    return in_comparisons
 
 
 def _differs(answer: Response, row: ResponseRow) -> bool:

@@ -70,8 +70,8 @@ def kept_for_days(now: datetime) -> Iterator[QuerySet[Any]]:
 
 
 def unanswered_comparisons(now: datetime) -> QuerySet[Comparison]:
-    """Comparisons that their rater left open or skipped long ago; a rater who returns later may be
-    shown such a pair again.
+    """Comparisons left open or skipped long ago; a rater who returns later may get such a pair
+    again.
 
     Those of a run stay, because they count in its progress; how often a pair was shown is counted
     on the pair. Judges' comparisons belong to their judgements.

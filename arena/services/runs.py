@@ -457,7 +457,9 @@ def _stuck() -> RunQuerySet:
 
 def _reasons(run_id: int) -> str:
     paused = RunRequester.objects.filter(run=run_id, paused_at__isnull=False).order_by("paused_at")
-    return "; ".join(f"{one.endpoint}:{one.model}: {one.pause_reason}" for one in paused)
+    return "; ".join(
+        f"{requester.endpoint}:{requester.model}: {requester.pause_reason}" for requester in paused
+    )
 
 
 # -- Resuming and retrying -------------------------------------------------------------------------

@@ -351,7 +351,7 @@ def record_account(*, invitation_id: int, user: User, now: datetime) -> None:
 def _has_room(invitation: Invitation) -> bool:
     """Return whether the link created no account, or an account that nobody can have used.
 
-    If e-mail addresses must be verified, nobody can sign in before that; otherwise people are
+    If email addresses must be verified, nobody can sign in before that; otherwise people are
     signed in at once.
     """
     account = invitation.made_account

@@ -265,10 +265,10 @@ def _preview_instead(
     fields = {"format": "auto", "skip_bad": False}
     try:
         file: Any = request.FILES["file"]
-        shown = _preview(context, file.name or "", data, fields)
+        preview = _preview(context, file.name or "", data, fields)
     except uploads.UploadError:
         return None
-    return render_in_context(request, context, "manage/import.html", tab="prompts", **shown)
+    return render_in_context(request, context, "manage/import.html", tab="prompts", **preview)
 
 
 def _ask_about_variables(
@@ -383,17 +383,17 @@ def _find_prompt(context: ArenaContext, pk: int) -> Prompt:
 def import_file(request: HttpRequest, context: ArenaContext) -> HttpResponse:
     """Preview a file of any format, and import it once that is confirmed."""
     form = ImportForm(request.POST or None, request.FILES or None)
-    shown: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if request.method == "POST" and form.is_valid():
         try:
-            shown = _imported_or_previewed(request, context, form)
+            result = _imported_or_previewed(request, context, form)
         except uploads.BadUploadError as error:
             form.add_error("skip_bad", error.message)
-            shown = {"problems": error.rejected.first}
+            result = {"problems": error.rejected.first}
         except uploads.UploadError as error:
             add_service_error(form, error)
     return render_in_context(
-        request, context, "manage/import.html", tab="prompts", **{"form": form} | shown
+        request, context, "manage/import.html", tab="prompts", **{"form": form} | result
     )
 
 
@@ -414,9 +414,9 @@ def _imported_or_previewed(
             arena=arena, upload=upload, by=context.actor, now=timezone.now()
         )
         added: dict[str, int] = {}
-        for one in report.files:
-            if one.added and not one.known:
-                added[one.kind] = added.get(one.kind, 0) + one.added
+        for file_report in report.files:
+            if file_report.added and not file_report.known:
+                added[file_report.kind] = added.get(file_report.kind, 0) + file_report.added
         return {"form": ImportForm(), "report": report, "added": added}
     return _preview(context, name, data, fields, columns, key)
 

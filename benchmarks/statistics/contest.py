@@ -1,4 +1,4 @@
-"""Contests between our call and its rivals: times, measured in turns, and peak memory."""
+"""Contests between Ringside's call and its rivals: times, measured in turns, and peak memory."""
 
 import subprocess
 import sys

@@ -276,7 +276,7 @@ class RingsideError(Exception):
 
 
 class StillWaiting(RingsideError):  # noqa: N818  (a public name)
-    """The time to wait was over before the work was done; `last` is its latest state."""
+    """The waiting time ended before the work was done; `last` is its latest state."""
 
     def __init__(self, detail: str, last: Any) -> None:
         super().__init__(detail)
@@ -410,7 +410,7 @@ class _Web:
         raise AssertionError("every attempt returns or raises")
 
     def _explained(self, error: RingsideError, path: str) -> RingsideError:
-        """Say what helps where the server cannot know it."""
+        """Add advice that the server cannot give."""
         arena = re.match(r"arenas/([^/?]+)/", path)
         if error.status == http.HTTPStatus.NOT_FOUND and arena:
             slug = urllib.parse.unquote(arena[1])
@@ -531,7 +531,7 @@ class Ringside:
         return f"Ringside({self._web.base!r})"
 
     def me(self) -> Any:
-        """Return who is asking: the token's `scopes` and `teams`."""
+        """Return the token's `scopes` and `teams`."""
         return self.get("me/")
 
     def get(self, path: str, **query: Any) -> Any:
@@ -739,7 +739,7 @@ class Ringside:
     def order_judging(self, arena: str, *, after: int | None = None, **order: Any) -> JudgeRun:
         """Start a judge run: `judges`, `candidates`, `per_pair` and `cap` in dollars.
 
-        The same order within a day returns the same run. To buy more of the same, name the run
+        The same order within a day returns the same run. To order more of the same, name the run
         that it comes `after`.
         """
         path = f"{_arena(arena)}judge-runs/"
@@ -1244,7 +1244,7 @@ class _Check:
         }
 
     def _rehearse(self, candidate: Candidate, baseline: Candidate) -> None:
-        """Raise what the judge run would be refused for, before anything is paid."""
+        """Raise the error that would refuse the judge run, before anything is paid."""
         if not self.asked.judge or candidate["id"] == baseline["id"]:
             return
         try:
@@ -1498,7 +1498,7 @@ def _check(client: Ringside, asked: argparse.Namespace) -> int:
 
 
 def _progress(sentence: str) -> None:
-    """Show progress in one line of a terminal, which the next line overwrites."""
+    """Show progress on one line of a terminal, which the next line overwrites."""
     sys.stderr.write(f"\r\033[K{sentence}\r")
     sys.stderr.flush()
 

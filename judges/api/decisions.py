@@ -106,7 +106,7 @@ class DecisionShown(serializers.Serializer[Any]):
     low = serializers.FloatField(
         allow_null=True,
         help_text="The 95 % interval of the difference, which holds however often it is checked:"
-        " it excludes 0 exactly when the verdict is known.",
+        " it excludes 0 exactly when the verdict is conclusive.",
     )
     high = serializers.FloatField(allow_null=True)
     wins = serializers.FloatField(allow_null=True, help_text="How often it is preferred, 0 to 1.")
@@ -189,11 +189,11 @@ class OneDecision(ArenaEndpoint):
         context = decision_context(team, self.arena, query, alone="candidate" in parameters)
         if (category := parameters.get("category", "")) != context["query"].category:
             context = self._without_votes(context, category)
-        found = self._decision(team, context, is_up_to_date)
+        decision = self._decision(team, context, is_up_to_date)
         if run is not None:
             ended = run.state == Run.State.DONE
-            found["counted"] = ended and (run.counted_at is not None or is_up_to_date)
-        return Response(DecisionShown(found).data)
+            decision["counted"] = ended and (run.counted_at is not None or is_up_to_date)
+        return Response(DecisionShown(decision).data)
 
     def _without_votes(self, context: dict[str, Any], category: str) -> dict[str, Any]:
         """The same, also for a category without a board, where the page falls back to all

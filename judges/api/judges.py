@@ -112,8 +112,8 @@ class RunShown(serializers.ModelSerializer[Run]):
         return Dollars().to_representation(run.settled + run.uncertain)
 
     def to_representation(self, run: Run) -> dict[str, Any]:
-        shown: dict[str, Any] = super().to_representation(run)
-        return shown if self.context["sees_money"] else _without_money(shown)
+        data: dict[str, Any] = super().to_representation(run)
+        return data if self.context["sees_money"] else _without_money(data)
 
 
 class JudgePartShown(serializers.Serializer[JudgeReport]):
@@ -130,8 +130,8 @@ class JudgePartShown(serializers.Serializer[JudgeReport]):
     pause_reason = serializers.CharField()
 
     def to_representation(self, judge: JudgeReport) -> dict[str, Any]:
-        shown: dict[str, Any] = super().to_representation(judge)
-        return shown if self.context["sees_money"] else _without_money(shown)
+        data: dict[str, Any] = super().to_representation(judge)
+        return data if self.context["sees_money"] else _without_money(data)
 
 
 class RunReportShown(RunShown):
@@ -158,10 +158,10 @@ class RunReportShown(RunShown):
         return JudgePartShown(self.context["report"].judges, many=True, context=self.context).data
 
 
-def _without_money(shown: dict[str, Any]) -> dict[str, Any]:
+def _without_money(data: dict[str, Any]) -> dict[str, Any]:
     """The same without amounts, and without a server's words, which may name accounts."""
-    reason = REASON_HIDDEN if shown["pause_reason"] else ""
-    return shown | {name: None for name in MONEY if name in shown} | {"pause_reason": reason}
+    reason = REASON_HIDDEN if data["pause_reason"] else ""
+    return data | {name: None for name in MONEY if name in data} | {"pause_reason": reason}
 
 
 class JudgeQuoteShown(serializers.Serializer[JudgeQuote]):

@@ -99,8 +99,8 @@ class JudgingGiven(StrictSerializer):
         min_value=1,
         max_value=MOST_READINGS,
         default=1,
-        help_text="Ask each judge so many times for one verdict: scores are averaged, else more "
-        "than half must agree.",
+        help_text="How often to ask each judge for one verdict: scores are averaged, otherwise "
+        "more than half must agree.",
     )
     unpinned = serializers.BooleanField(
         default=False, help_text="Allow a model name that may point to a different model later."

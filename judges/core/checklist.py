@@ -50,7 +50,7 @@ def read_items(raw: Sequence[Any]) -> tuple[ChecklistItem, ...]:
     """Read the `items` of a rubric.toml; raises ChecklistError with a sentence."""
     if not 1 <= len(raw) <= MOST_ITEMS:
         raise ChecklistError(f"a checklist has 1 to {MOST_ITEMS} items, not {len(raw)}.")
-    items = tuple(_item(number, one) for number, one in enumerate(raw, start=1))
+    items = tuple(_item(number, raw_item) for number, raw_item in enumerate(raw, start=1))
     if len({item.text.casefold() for item in items}) < len(items):
         raise ChecklistError("two items of the checklist are the same.")
     return items
@@ -63,7 +63,7 @@ def _item(number: int, raw: Any) -> ChecklistItem:
             if type(weight) in (int, float) and math.isfinite(weight) and weight:
                 return ChecklistItem(" ".join(text.split()), float(weight))
             raise ChecklistError(f"the weight of item {number} is not a number other than 0.")
-    raise ChecklistError(f"item {number} is not {{text, weight}}, a table.")
+    raise ChecklistError(f"item {number} is not a table with text and weight.")
 
 
 def score_of(items: Sequence[ChecklistItem], met: Sequence[bool]) -> float:
@@ -101,11 +101,13 @@ def parse_checklist(reply: str, nonce: str, n: int, *, cut_off: bool = False) ->
         return without_verdict(text, cut_off, EXPECTED)
     answers: dict[int, set[str]] = {}
     for folded in marked:
-        found = line.fullmatch(folded)
-        if found is None:
+        match = line.fullmatch(folded)
+        if match is None:
             return unreadable("A line with an item's answer says something else than YES or NO.")
-        answers.setdefault(int(found[1]), set()).add(found[2])
-    if sorted(answers) != list(range(1, n + 1)) or any(len(said) > 1 for said in answers.values()):
+        answers.setdefault(int(match[1]), set()).add(match[2])
+    if sorted(answers) != list(range(1, n + 1)) or any(
+        len(given) > 1 for given in answers.values()
+    ):
         return unreadable(f"The reply does not answer each of the {n} items once.")
     if cut_off:
         return unreadable("The reply was cut off, so its answers may not be complete.")

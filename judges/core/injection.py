@@ -503,17 +503,17 @@ def scan(text: str) -> tuple[Hit, ...]:
     """
     if text.isascii():
         folded: str = text.lower()
-        found = list(_matches(FOLDED, folded))
+        hits = list(_matches(FOLDED, folded))
     else:
         folded, places = _folded(text)
         of_folded = _matches(FOLDED, folded), _matches(FOLDED_NOT_ASCII, folded)
-        found = [(kind, places[at]) for matches in of_folded for kind, at in matches]
-        found += _matches(UNSEEN, text)
+        hits = [(kind, places[at]) for matches in of_folded for kind, at in matches]
+        hits += _matches(UNSEEN, text)
     if len(folded) <= LONGEST_KEY and KEY.fullmatch(folded.strip() or "x"):
-        found.append(("key", 0))
+        hits.append(("key", 0))
     return tuple(
         Hit(kind, _excerpt(text, start), start)
-        for start, kind in sorted({(start, kind) for kind, start in found})
+        for start, kind in sorted({(start, kind) for kind, start in hits})
     )
 
 

@@ -134,8 +134,8 @@ def fold_label(label: str) -> str:
 
 def label_of(text: str, labels: Iterable[str]) -> str | None:
     """Return the one label that `text`, folded or not, spells; None for none or several."""
-    found = [label for label in labels if fold_label(label) == fold_label(text)]
-    return found[0] if len(found) == 1 else None
+    spelled = [label for label in labels if fold_label(label) == fold_label(text)]
+    return spelled[0] if len(spelled) == 1 else None
 
 
 def any_label(labels: Iterable[str]) -> str:
@@ -222,10 +222,10 @@ class _Verdicts:
         """Return whether `words` around the verdict `value` name or prefer another one."""
         if re.search(self.contrary(value), words, re.IGNORECASE):
             return True
-        said = {fold_label(name) for name in self.named.findall(words)}
+        labels = {fold_label(name) for name in self.named.findall(words)}
         if value == "tie":  # of both
-            return said - {"tie", "tied"} not in (set(), {"a", "b"})
-        return bool(said - {value})
+            return labels - {"tie", "tied"} not in (set(), {"a", "b"})
+        return bool(labels - {value})
 
 
 def parse_pairwise(reply: str, nonce: str, *, cut_off: bool = False) -> ReadReply:
@@ -360,10 +360,10 @@ def _plain(line: str) -> str:
 
 def _read_line(line: str, verdict: re.Pattern[str]) -> _MarkedLine:
     folded = line.casefold()
-    found = list(verdict.finditer(folded))
+    matches = list(verdict.finditer(folded))
     capitals = line if len(line) == len(folded) else folded
-    values = tuple((match[1] or "").strip(EDGE) for match in found)
-    return _MarkedLine(values, folded[: found[0].start()], capitals[found[-1].end() :])
+    values = tuple((match[1] or "").strip(EDGE) for match in matches)
+    return _MarkedLine(values, folded[: matches[0].start()], capitals[matches[-1].end() :])
 
 
 def _doubt(line: _MarkedLine, closing: str, verdicts: _Verdicts) -> str:
@@ -419,10 +419,10 @@ def parse_prometheus_score(
     best = re.escape(fold_label(labels[-1])) if labels else "(?!)"
     value = rf"(?:(?:score|rating|level)\b{BETWEEN})?({any_label(labels)})"
     tail = rf"{value}(?:{EDGES}(?:/|out of){EDGES}{best}(?!\w))?"
-    found = _last_result(reply, value, tail, cut_off)
-    if isinstance(found, ReadReply):
-        return found
-    label = label_of(found, labels)
+    result = _last_result(reply, value, tail, cut_off)
+    if isinstance(result, ReadReply):
+        return result
+    label = label_of(result, labels)
     if label is None:
         return unreadable("The verdict could be more than one entry of the scale.")
     return ReadReply("done", label=label)
@@ -431,10 +431,10 @@ def parse_prometheus_score(
 def parse_prometheus_pairwise(reply: str, *, cut_off: bool = False) -> ReadReply:
     """Read `[RESULT] A` or `B`, also as `Response A`. The format knows no tie."""
     value = rf"(?:(?:response|answer)\b{BETWEEN})?([ab](?!\w))"
-    found = _last_result(reply, value, value, cut_off)
-    if isinstance(found, ReadReply):
-        return found
-    return ReadReply("done", outcome=LETTERS[found.upper()])
+    result = _last_result(reply, value, value, cut_off)
+    if isinstance(result, ReadReply):
+        return result
+    return ReadReply("done", outcome=LETTERS[result.upper()])
 
 
 def _last_result(reply: str, value: str, tail: str, cut_off: bool) -> str | ReadReply:
@@ -447,8 +447,8 @@ def _last_result(reply: str, value: str, tail: str, cut_off: bool) -> str | Read
     last = marks and whole.fullmatch(text, marks[-1].end())
     if not last:
         return without_verdict(final_text(reply), cut_off, EXPECTED_RESULT)
-    said = re.compile(rf"{BETWEEN}{value}")
-    if any((other := said.match(text, mark.end())) and other[1] != last[1] for mark in marks):
+    pattern = re.compile(rf"{BETWEEN}{value}")
+    if any((other := pattern.match(text, mark.end())) and other[1] != last[1] for mark in marks):
         return unreadable("The reply holds different results.")
     if cut_off:
         return unreadable("The reply was cut off, so its verdict may not be complete.")
@@ -489,10 +489,10 @@ def parse_structured(
     """
     if trouble := useless(reply):
         return trouble
-    found = _object(reply, KIND_OF[protocol])
-    if found is None:
+    content = _object(reply, KIND_OF[protocol])
+    if content is None:
         return without_verdict(reply, cut_off, EXPECTED_OBJECT)
-    verdict = found.get("verdict")
+    verdict = content.get("verdict")
     if protocol == "listwise":
         order = _order(verdict, n)
         return ReadReply("done", order=order) if order else unreadable(NOT_OFFERED)
@@ -515,10 +515,10 @@ def parse_ordered_models(
     """
     if isinstance(reply, str) and (trouble := useless(reply)):
         return trouble
-    found = _object(reply, "order") if isinstance(reply, str) else reply
-    if found is None:
+    content = _object(reply, "order") if isinstance(reply, str) else reply
+    if content is None:
         return without_verdict(str(reply), cut_off, EXPECTED_OBJECT)
-    order = _ranked(found.get("ordered_models"), models)
+    order = _ranked(content.get("ordered_models"), models)
     if order is None:
         return unreadable(f"The ordered models are not each of {', '.join(models)} with a rank.")
     return ReadReply("done", order=order)
@@ -530,10 +530,10 @@ def _object(reply: str, kind: Kind) -> dict[str, Any] | None:
     for whole in (reply.strip(), text.strip()):
         fenced = FENCED.match(whole)
         try:
-            found = DECODER.decode(fenced[1] if fenced else whole)
+            content = DECODER.decode(fenced[1] if fenced else whole)
         except (ValueError, RecursionError):
             continue
-        return found if isinstance(found, dict) else None
+        return content if isinstance(content, dict) else None
     return None if thinks_on(reply) else _only_object(text, kind)
 
 
@@ -542,7 +542,7 @@ def _only_object(text: str, kind: Kind) -> dict[str, Any] | None:
     end = begin = text.find("{")
     for _ in range(MOST_BRACES):
         try:
-            found, end = DECODER.raw_decode(text, begin)
+            content, end = DECODER.raw_decode(text, begin)
             break
         except (ValueError, RecursionError):
             begin = text.find("{", begin + 1)
@@ -557,7 +557,7 @@ def _only_object(text: str, kind: Kind) -> dict[str, Any] | None:
         return None
     leading = before.rstrip().rpartition("\n")[2]
     is_certain = is_lead_in(leading) and is_harmless(kind, "", closing)
-    return found if is_certain and isinstance(found, dict) else None
+    return content if is_certain and isinstance(content, dict) else None
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -55,10 +55,10 @@ class Material:
 
 def check_material(rubric: Rubric, material: Material) -> None:
     """Raise MaterialError with a sentence unless `rubric` can show `material`."""
-    shown = len(material.answers)
-    if not can_show(rubric, shown):
+    n_answers = len(material.answers)
+    if not can_show(rubric, n_answers):
         raise MaterialError(
-            f"Rubric {rubric.slug} ({rubric.protocol}) cannot be shown {shown} answers at once."
+            f"Rubric {rubric.slug} ({rubric.protocol}) cannot show {n_answers} answers at once."
         )
     check_reference(rubric, material)
     if rubric.note and not material.note.strip():
@@ -190,7 +190,7 @@ def _check_schema(spec: JudgeSpec) -> None:
 
 def _checked(spec: JudgeSpec, n_answers: int) -> int:
     if not can_show(spec.rubric, n_answers):
-        raise ValueError(f"Rubric {spec.rubric.slug} cannot be shown {n_answers} answers.")
+        raise ValueError(f"Rubric {spec.rubric.slug} cannot show {n_answers} answers.")
     return n_answers
 
 
@@ -253,10 +253,10 @@ def _prometheus(spec: JudgeSpec, material: Material) -> Messages:
     rubric = spec.rubric
     turns: Messages = []
     for example in spec.examples:
-        shown = Material(
+        neutral = Material(
             material.question, material.criteria, example.prompt, example.answers, example.reference
         )
-        turns.append(("user", fill(rubric.user, _neutral(rubric, shown))))
+        turns.append(("user", fill(rubric.user, _neutral(rubric, neutral))))
         turns.append(("assistant", _prometheus_reply(spec, example)))
     values = _neutral(rubric, material)
     system = "\n\n".join([fill(rubric.system, values), *_switched(spec)])

@@ -108,9 +108,11 @@ class Scale:
     @classmethod
     def numbers(cls, low: float, high: float, step: float) -> "Scale":
         """Return the scale of the numbers from `low` (worst) to `high` (best), `step` apart."""
-        if not all(type(one) in (int, float) and math.isfinite(one) for one in (low, high, step)):
+        if not all(
+            type(number) in (int, float) and math.isfinite(number) for number in (low, high, step)
+        ):
             raise ScaleError(f"A scale's low, high and step are numbers: {low}, {high}, {step}.")
-        bottom, top, apart = (Decimal(str(one)) for one in (low, high, step))
+        bottom, top, apart = (Decimal(str(number)) for number in (low, high, step))
         if apart <= 0 or not FEWEST - 1 <= (top - bottom) / apart < MOST or (top - bottom) % apart:
             raise ScaleError(
                 f"A scale from {low} to {high} is not cut into {FEWEST} to {MOST} entries by steps "
@@ -406,15 +408,15 @@ def _check_reply(files: Mapping[str, str]) -> None:
 
 def _check_criteria(facts: Facts, used: set[str]) -> None:
     """An arena's criteria must reach the judge, and the rubric must have some of its own."""
-    shown = used & {"criteria", "rubric"}
-    if len(shown) != 1:
+    present = used & {"criteria", "rubric"}
+    if len(present) != 1:
         raise RubricTemplateError(
             "system.md and user.md use either {criteria} or, with the levels of a scale, {rubric}; "
-            f"these use {' and '.join(sorted(shown)) or 'neither'}."
+            f"these use {' and '.join(sorted(present)) or 'neither'}."
         )
     if not facts.criteria:
         raise RubricTemplateError("rubric.toml lacks criteria, the default text for {criteria}.")
-    if ("rubric" in shown) != bool(facts.levels):
+    if ("rubric" in present) != bool(facts.levels):
         raise RubricTemplateError(
             "rubric.toml has levels if, and only if, the templates use {rubric}."
         )

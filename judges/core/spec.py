@@ -53,7 +53,8 @@ def draw_examples(
     by_key = {entry[0]: entry for entry in _shuffled(untested, seed, "key")}
     if not 0 <= n <= len(by_key):
         raise ExampleError(
-            f"{n} examples were requested; the pool has {len(by_key)} besides the items tested."
+            f"{n} examples were requested; the pool has {len(by_key)}, not counting the items "
+            f"tested."
         )
     chosen = _round_robin(list(by_key.values()), seed)[:n]
     return tuple(example for _, _, example in _shuffled(chosen, seed, "order"))
@@ -273,17 +274,17 @@ def _facts_of(rubric: Rubric) -> dict[str, Any]:
 
 
 def _check_example(example: Example, rubric: Rubric) -> None:
-    shown = len(example.answers)
-    if not can_show(rubric, shown):
-        raise SpecError(f"Rubric {rubric.slug} cannot show an example with {shown} answers.")
-    if not _can_say(rubric, shown, example.verdict):
+    n_answers = len(example.answers)
+    if not can_show(rubric, n_answers):
+        raise SpecError(f"Rubric {rubric.slug} cannot show an example with {n_answers} answers.")
+    if not _can_say(rubric, n_answers, example.verdict):
         raise SpecError(f"Rubric {rubric.slug} has no verdict {example.verdict!r} for an example.")
     if rubric.reference == "required" and not example.reference.strip():
         raise SpecError(f"An example for rubric {rubric.slug} needs a reference answer.")
 
 
-def _can_say(rubric: Rubric, shown: int, verdict: str) -> bool:
+def _can_say(rubric: Rubric, n_answers: int, verdict: str) -> bool:
     if rubric.protocol == "listwise":
-        return is_order(verdict, shown)
+        return is_order(verdict, n_answers)
     spelled = OUTCOMES.get(verdict, "") if rubric.protocol == "pairwise" else verdict
-    return spelled in verdicts_of(rubric, shown)
+    return spelled in verdicts_of(rubric, n_answers)

@@ -59,19 +59,19 @@ PROMETHEUS_REPAIR = (
 )
 
 
-def can_show(rubric: Rubric, shown: int) -> bool:
+def can_show(rubric: Rubric, n_answers: int) -> bool:
     """Whether a judge with this rubric can be shown that many answers."""
     if rubric.protocol == "listwise":
-        return FEWEST_LISTED <= shown <= len(LETTERS)
-    return shown == (1 if rubric.protocol == "direct" else 2)
+        return FEWEST_LISTED <= n_answers <= len(LETTERS)
+    return n_answers == (1 if rubric.protocol == "direct" else 2)
 
 
-def how_to_reply(rubric: Rubric, shown: int, nonce: str, *, structured: bool) -> str:
+def how_to_reply(rubric: Rubric, n_answers: int, nonce: str, *, structured: bool) -> str:
     """Return the closing instruction: reasoning first, then a verdict line or a JSON object."""
     if rubric.items:
         return HOW_TO_REPLY.format(lines=item_lines(len(rubric.items), nonce))
     form = (OBJECT, LISTED_OBJECT) if structured else (LINE, LISTED_LINE)
-    return _worded(form, rubric, shown, nonce)
+    return _worded(form, rubric, n_answers, nonce)
 
 
 def reminder(nonce: str, *, structured: bool) -> str:
@@ -79,25 +79,25 @@ def reminder(nonce: str, *, structured: bool) -> str:
     return OBJECT_REMINDER if structured else LINE_REMINDER.format(nonce=nonce)
 
 
-def how_to_repair(rubric: Rubric, shown: int, nonce: str) -> str:
+def how_to_repair(rubric: Rubric, n_answers: int, nonce: str) -> str:
     """Return the message after an unreadable reply, which asks for the verdict alone."""
     if rubric.items:
         return checklist.REPAIR.format(lines=item_lines(len(rubric.items), nonce))
     if not rubric.is_prometheus:
-        return _worded((REPAIR, LISTED_REPAIR), rubric, shown, nonce)
+        return _worded((REPAIR, LISTED_REPAIR), rubric, n_answers, nonce)
     verdicts = rubric.scale.describe() if rubric.scale else "A or B"
     return PROMETHEUS_REPAIR.format(verdicts=verdicts)
 
 
-def schema_of(rubric: Rubric, shown: int) -> dict[str, Any]:
+def schema_of(rubric: Rubric, n_answers: int) -> dict[str, Any]:
     """Return the JSON schema of a reply: `reasoning`, then `verdict`.
 
     A listwise verdict is an array of arrays of letters, best first; those of one array are equal.
     """
-    verdict: dict[str, Any] = {"type": "string", "enum": list(verdicts_of(rubric, shown))}
+    verdict: dict[str, Any] = {"type": "string", "enum": list(verdicts_of(rubric, n_answers))}
     if rubric.protocol == "listwise":
-        group = {"type": "array", "items": verdict, "minItems": 1, "maxItems": shown}
-        verdict = {"type": "array", "items": group, "minItems": 1, "maxItems": shown}
+        group = {"type": "array", "items": verdict, "minItems": 1, "maxItems": n_answers}
+        verdict = {"type": "array", "items": group, "minItems": 1, "maxItems": n_answers}
     return {
         "type": "object",
         "properties": {"reasoning": {"type": "string"}, "verdict": verdict},
@@ -106,25 +106,25 @@ def schema_of(rubric: Rubric, shown: int) -> dict[str, Any]:
     }
 
 
-def verdicts_of(rubric: Rubric, shown: int) -> tuple[str, ...]:
+def verdicts_of(rubric: Rubric, n_answers: int) -> tuple[str, ...]:
     """Return the possible verdicts, or for a list the letters of its answers."""
     if rubric.scale:
         return rubric.scale.labels
     if rubric.protocol == "listwise":
-        return tuple(LETTERS[:shown])
+        return tuple(LETTERS[:n_answers])
     return PAIRWISE[:2] if rubric.is_prometheus else PAIRWISE
 
 
-def is_order(verdict: str, shown: int) -> bool:
+def is_order(verdict: str, n_answers: int) -> bool:
     """Whether `verdict` names the letters of all answers once, with " > " or " = " between them."""
     words = verdict.split(" ")
     named, marks = words[::2], words[1::2]
-    return sorted(named) == list(LETTERS[:shown]) and set(marks) <= {">", "="}
+    return sorted(named) == list(LETTERS[:n_answers]) and set(marks) <= {">", "="}
 
 
-def _worded(forms: tuple[str, str], rubric: Rubric, shown: int, nonce: str) -> str:
+def _worded(forms: tuple[str, str], rubric: Rubric, n_answers: int, nonce: str) -> str:
     """Fill in the form for a choice (the first one), or for an order (the second)."""
-    verdicts = verdicts_of(rubric, shown)
+    verdicts = verdicts_of(rubric, n_answers)
     is_list = rubric.protocol == "listwise"
     endings = _some_orders(verdicts) if is_list else verdicts
     return forms[is_list].format(

@@ -106,7 +106,7 @@ def read_header(path: Path) -> dict[str, Tensor]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise WeightsError(f"{path} is not a safetensors file, or it is damaged.") from None
     ordered = dict(sorted(tensors.items(), key=lambda pair: pair[1].start))
-    if not ordered or path.stat().st_size != max(one.end for one in ordered.values()):
+    if not ordered or path.stat().st_size != max(tensor.end for tensor in ordered.values()):
         raise WeightsError(f"{path} is not complete. Download it again.")
     return ordered
 
@@ -227,7 +227,7 @@ def _ties(name: str, tensors: Sequence[Tensor], recipe: Recipe) -> Combine:
 def _smallest_kept(tensor: Tensor, base: Tensor, keep: float) -> float:
     """The size of the smallest difference that is kept; an empty tensor keeps all."""
     pairs = zip(tensor.numbers(), base.numbers(), strict=True)
-    sizes = [np.abs(one - other).astype(np.float32) for one, other in pairs]
+    sizes = [np.abs(tuned - other).astype(np.float32) for tuned, other in pairs]
     if not sizes:
         return 0.0
     joined = np.concatenate(sizes)

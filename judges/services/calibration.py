@@ -202,8 +202,8 @@ Duel = tuple[int, int, str]  # the candidates on the left and on the right, and 
 def _count_triads(groups: Iterable[Sequence[Duel]]) -> dict[str, Any]:
     """Add up the triads of each group of votes, and those of them that are transitive."""
     counts = [transitivity(_points(duels)) for duels in groups if duels]
-    triads = sum(one.triads for one in counts)
-    transitive = sum(one.transitive for one in counts)
+    triads = sum(count.triads for count in counts)
+    transitive = sum(count.transitive for count in counts)
     share = transitive / triads if triads else None
     return {"triads": triads, "transitive": transitive, "share": share}
 
@@ -224,10 +224,9 @@ def _ranking(epoch: Epoch, arena: Arena) -> dict[str, Any] | None:
     """Compare the order of the candidates by this judge with that by people."""
     votes = arena.votes.live()
     try:
-        found = compare_orders(votes.filter(rater=epoch.rater_id), votes.of_people())
+        return asdict(compare_orders(votes.filter(rater=epoch.rater_id), votes.of_people()))
     except NotConvergedError:
         return None
-    return asdict(found)
 
 
 # -- Panels ----------------------------------------------------------------------------------------
@@ -248,12 +247,13 @@ def _panel(epoch: Epoch, items: Sequence[PairItem], arena: Arena) -> dict[str, A
             judged.append((other, other_items))
             common = shared
     judged = judged[: panels.MOST_MEMBERS]
-    costs = [_cost_per_pair(_judgements_in(one, arena)) for one, _ in judged]
+    costs = [_cost_per_pair(_judgements_in(member, arena)) for member, _ in judged]
     report = panels.measure_panel(panels.panel_items([own for _, own in judged]), costs)
     if report is None:
         return None
-    found = {"judges": [one.pk for one, _ in judged], "names": [str(one) for one, _ in judged]}
-    return report.to_json() | found | {"fitted_until": fitted_until}
+    ids, names = zip(*((member.pk, str(member)) for member, _ in judged), strict=True)
+    stored = {"judges": list(ids), "names": list(names)}
+    return report.to_json() | stored | {"fitted_until": fitted_until}
 
 
 def _cost_per_pair(judgements: JudgementQuerySet) -> float:
@@ -394,7 +394,7 @@ def _settled_judgement(judgement: Judgement, sides: Sides) -> SettledJudgement:
     calls = [judgement.forward, judgement.reverse]
     # A list shows the two anywhere among others; a call that scores one answer shows no order.
     subject = read_subject(judgement.forward.subject)
-    if [shown for shown in subject.shown if shown in (sides.left, sides.right)] == [
+    if [answer for answer in subject.shown if answer in (sides.left, sides.right)] == [
         sides.right,
         sides.left,
     ]:
@@ -535,7 +535,7 @@ def _settled_by_judge(epoch: Epoch, arena: Arena) -> dict[str, SettledJudgement]
 
 
 def _settled_by_jury(epoch: Epoch, arena: Arena) -> dict[str, SettledJudgement]:
-    """A jury's decisions; where it came to none, it abstained."""
+    """A jury's decisions; without one, it abstained."""
     verdicts = epoch.jury_verdicts.filter(comparison__arena=arena)
     counted = verdicts.filter(Q(casts_vote=True) | Q(state=JuryVerdict.State.FAILED))
     settled = {}

@@ -137,20 +137,20 @@ def _read_note(reply: Reply) -> ReplyReading:
 
 
 def _parse(spec: JudgeSpec, subject: CallTarget, call: Call, reply: Reply) -> ReadReply:
-    text, cut_off, shown = reply.text, reply.cut_off, len(subject.shown)
+    text, cut_off, n_answers = reply.text, reply.cut_off, len(subject.shown)
     if spec.rubric.verdict != "line":
         return _parse_own_form(spec, call, reply)
     spellings = spec.rubric.scale.spellings if spec.rubric.scale else {}
     labels = tuple(spellings)
     if not call.turn and wants_schema(spec, subject) and text.lstrip().startswith(("{", "```")):
         protocol = cast(ProtocolName, spec.protocol)
-        parsed = parse_structured(text, protocol, labels=labels, n=shown, cut_off=cut_off)
+        parsed = parse_structured(text, protocol, labels=labels, n=n_answers, cut_off=cut_off)
         if parsed.state == "done":
             return parsed
     if spec.protocol == "direct":
         return parse_direct(text, call.nonce, labels, cut_off=cut_off)
     if spec.protocol == "listwise":
-        return parse_listwise(text, call.nonce, shown, cut_off=cut_off)
+        return parse_listwise(text, call.nonce, n_answers, cut_off=cut_off)
     return parse_pairwise(text, call.nonce, cut_off=cut_off)
 
 

@@ -69,8 +69,8 @@ def compare_family(
     alone |= extra
     for pk, size, burden in needed:
         if size > 1:
-            found = board.difference(pk, baseline, forecast=forecast, burden=burden)
-            alone[pk] = replace(found, family=size)
+            measured = board.difference(pk, baseline, forecast=forecast, burden=burden)
+            alone[pk] = replace(measured, family=size)
     return alone
 
 

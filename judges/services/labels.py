@@ -98,12 +98,12 @@ class LabelFile:
         """The SHA-256 of the file's content, regardless of its format and the order of its rows."""
         content = sorted(
             [
-                one.key,
-                one.category,
-                sorted(one.said.items()),
-                *(one.models if any(one.models) else []),
+                item.key,
+                item.category,
+                sorted(item.said.items()),
+                *(item.models if any(item.models) else []),
             ]
-            for one in self.items
+            for item in self.items
         )
         return hashlib.sha256(json.dumps([self.kind, content]).encode()).hexdigest()
 
@@ -152,14 +152,14 @@ def _suffice(names: Sequence[str]) -> bool:
 
 
 def _in_words(path: Path, problems: list[tuple[int, InputError]], effect: str) -> str:
-    told = [
+    sentences = [
         f"{path.name}, line {line}{f', {error.column}' if error.column else ''}: {error.reason}"
         for line, error in problems[:MOST_SHOWN]
     ]
     if len(problems) > MOST_SHOWN:
-        told.append(f"... and {len(problems) - MOST_SHOWN:,} more.")
+        sentences.append(f"... and {len(problems) - MOST_SHOWN:,} more.")
     rows = "1 bad row" if len(problems) == 1 else f"{len(problems):,} bad rows"
-    return "\n".join([*told, f"{effect}: {rows}."])
+    return "\n".join([*sentences, f"{effect}: {rows}."])
 
 
 class _Collected:
@@ -193,10 +193,10 @@ class _Collected:
 
     def notes(self) -> list[str]:
         """Return a sentence for each of the first items with two categories."""
-        told = self.recategorised[:MOST_SHOWN]
-        if more := len(self.recategorised) - len(told):
-            told.append(f"... and {more:,} more rows with another category.")
-        return told
+        listed = self.recategorised[:MOST_SHOWN]
+        if more := len(self.recategorised) - len(listed):
+            listed.append(f"... and {more:,} more rows with another category.")
+        return listed
 
     def _item(self, line: int, row: LabelRow) -> tuple[LabelledItem, bool]:
         key = (row.prompt, row.response_1, row.response_2, row.reference, row.rubric)
@@ -440,8 +440,8 @@ def rubric_in(judge: str) -> str:
 
 def outside_examples(examples: Sequence[Example], items: Iterable[LabelItem]) -> list[LabelItem]:
     """Leave out the items that a judge has seen as examples: it must not be tested on them."""
-    shown = {example.prompt for example in examples}
-    return [item for item in items if item.prompt not in shown]
+    prompts = {example.prompt for example in examples}
+    return [item for item in items if item.prompt not in prompts]
 
 
 def _example_pool(labels: LabelSet, rubric: Rubric) -> list[Drawn]:

@@ -187,8 +187,8 @@ def _conclusive_pairs(
     current = Snapshot.objects.current().filter(board__arena=arena, board__category="")
     boards = load_difference_boards(current.filter(board__raters=raters).select_related("board"))
     others = {pk for ids in family for pk in ids} - {baseline}
-    found = [compare_family(board, others, baseline, forecast=False) for board in boards.values()]
-    decided = {pk for each in found for pk, difference in each.items() if difference.is_decided}
+    leads = [compare_family(board, others, baseline, forecast=False) for board in boards.values()]
+    decided = {pk for each in leads for pk, difference in each.items() if difference.is_decided}
     return frozenset((clear - family) | {ids for ids in family if decided.intersection(ids)})
 
 
@@ -251,9 +251,9 @@ def _draw_lists(answers: ArenaAnswers, seed: str) -> dict[tuple[int, int], tuple
         # As few lists as possible, of nearly the same length.
         count = -(-len(drawn) // LONGEST_LIST)
         for start in range(count):
-            shown = tuple(drawn[start::count])
-            for response in shown:
-                lists[prompt, response] = shown
+            drawn_list = tuple(drawn[start::count])
+            for response in drawn_list:
+                lists[prompt, response] = drawn_list
     return lists
 
 
@@ -439,7 +439,7 @@ def _already_asked(
     quorum: int | None,
     weights: Mapping[str, Any] | None,
 ) -> set[str]:
-    """Return the pairs of responses that this judge, or this very jury, was asked about before."""
+    """Return the pairs of responses that this judge or jury was asked about before."""
     if len(epochs) == 1:
         if epochs[0] is None:
             return set()
@@ -581,7 +581,7 @@ def _picks_within(
 
 
 def runs_of_judges() -> "QuerySet[Run]":
-    """Runs that judges were ordered for; imported ones and those of people are not."""
+    """Runs ordered for judges, neither human nor imported ones."""
     judged = RunJudge.objects.filter(run=OuterRef("pk"))
     return Run.objects.filter(Exists(judged), kind=Run.Kind.JUDGE)
 

@@ -73,7 +73,7 @@ class Quote:
 
     @property
     def unpriced(self) -> tuple[str, str] | None:
-        return next(((one.endpoint, one.model) for one in self.without_price), None)
+        return next(((judge.endpoint, judge.model) for judge in self.without_price), None)
 
 
 def _total(amounts: Iterable[int | None]) -> int | None:

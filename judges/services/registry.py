@@ -262,12 +262,12 @@ def _weights_in(
     if not weighted["offered"]:
         raise JudgeError(NO_GAIN)
     order = [requesters[pk] for pk in panel["judges"]]
-    found = panel["weights"]
+    stored = panel["weights"]
     return {
-        "general": dict(zip(order, found["general"], strict=True)),
+        "general": dict(zip(order, stored["general"], strict=True)),
         "categories": {
             category: dict(zip(order, weights, strict=True))
-            for category, weights in found["categories"].items()
+            for category, weights in stored["categories"].items()
         },
         "arena": arena.pk,
         "fitted_until": panel["fitted_until"],

@@ -57,7 +57,7 @@ class TrustPlace:
 
     @property
     def is_under_earlier_rule(self) -> bool:
-        """Whether it is trusted by a rule that does not hold any more."""
+        """Whether it is trusted by a rule that no longer applies."""
         trust = self.calibration.report["trust"] if self.calibration else {}
         return self.is_trusted and trust.get("rule", 1) < RULE
 
@@ -73,7 +73,11 @@ def trust_profile(epoch: Epoch, calibrations: Iterable[Calibration]) -> list[Tru
     for calibration in newest_first:
         if calibration.arena_id is not None:
             by_arena.setdefault(calibration.arena_id, calibration)
-    labels = [one for one in newest_first if one.arena_id is None and one.kind != HONEYPOTS]
+    labels = [
+        measured
+        for measured in newest_first
+        if measured.arena_id is None and measured.kind != HONEYPOTS
+    ]
     everywhere = _problems_everywhere(labels, bool(by_arena))
     places = [TrustPlace(None, labels[0] if labels else None, (*everywhere, *barred))]
     for calibration in by_arena.values():
@@ -114,7 +118,7 @@ def _problems_everywhere(labels: Sequence[Calibration], in_arenas: bool) -> tupl
         return (ONLY_IN_ARENAS if in_arenas else NEVER_MEASURED,)
     if not labels[0].trusted:
         return _failed(labels[0])
-    return () if any(one.everywhere for one in labels) else (NOT_EVERYWHERE,)
+    return () if any(calibration.everywhere for calibration in labels) else (NOT_EVERYWHERE,)
 
 
 def _failed(calibration: Calibration) -> tuple[str, ...]:
@@ -129,7 +133,9 @@ def _barred(epoch: Epoch, newest_first: Sequence[Calibration]) -> tuple[str, ...
         return (f"This epoch has ended. {epoch.reason}".strip(),)
     if epoch.judge.is_jury and not _has_current_members(epoch.judge):
         return (MEMBERS_CHANGED,)
-    on_honeypots = next((one for one in newest_first if one.kind == HONEYPOTS), None)
+    on_honeypots = next(
+        (calibration for calibration in newest_first if calibration.kind == HONEYPOTS), None
+    )
     return tuple(honeypot_problems(on_honeypots.report)) if on_honeypots else ()
 
 

@@ -112,9 +112,9 @@ def decide_readings(
     results = [decide(*pair, protocol=protocol, policy=policy, sides=sides) for pair in pairs]
     if len(results) == 1:
         return results[0]
-    read = [number for number, one in enumerate(results) if one.state in READABLE]
+    read = [number for number, result in enumerate(results) if result.state in READABLE]
     if 2 * len(read) <= len(results):
-        missing = Counter(one.state for one in results if one.state not in READABLE)
+        missing = Counter(result.state for result in results if result.state not in READABLE)
         return JudgementResult(missing.most_common(1)[0][0])
     if protocol == "direct":
         scores = [_scores(*map(_verdict, pairs[number])) for number in read]
@@ -126,14 +126,14 @@ def decide_readings(
 def _combine_readings(
     read: Sequence[JudgementResult], policy: str, *, is_mean: bool
 ) -> JudgementResult:
-    flipped = 2 * sum(one.flipped is True for one in read) > len(read)
-    voted = [one for one in read if one.state == State.VOTED]
+    flipped = 2 * sum(reading.flipped is True for reading in read) > len(read)
+    voted = [reading for reading in read if reading.state == State.VOTED]
     if (is_mean or policy == "average") and 2 * len(voted) > len(read):
-        points = [(one.preference, PREFERENCES[one.outcome]) for one in voted]
+        points = [(reading.preference, PREFERENCES[reading.outcome]) for reading in voted]
         mean = fmean(usual if exact is None else exact for exact, usual in points)
         outcome = outcome_of_lead(mean - 0.5, tolerance=ROUNDING)
         return JudgementResult(State.VOTED, outcome, mean, flipped=flipped)
-    state, outcome = majority([one.outcome for one in read], 1)
+    state, outcome = majority([reading.outcome for reading in read], 1)
     if state == JuryState.VOTED and outcome:
         return JudgementResult(State.VOTED, outcome, flipped=flipped)
     if policy == "tie":
@@ -179,13 +179,13 @@ def _orient(call: FinishedCall, sides: Sides) -> OrientedVerdict:
 
 def call_outcome(verdict: Mapping[str, Any], subject: str, sides: Sides) -> str | None:
     """Return a call's outcome in terms of `sides`; None for a score of a single answer."""
-    shown = read_subject(subject).shown
+    answers = read_subject(subject).shown
     if "order" in verdict:
         order: Sequence[Sequence[int]] = verdict["order"]
         rank = {position: place for place, group in enumerate(order) for position in group}
-        return outcome_of_lead(rank[shown.index(sides.right)] - rank[shown.index(sides.left)])
+        return outcome_of_lead(rank[answers.index(sides.right)] - rank[answers.index(sides.left)])
     outcome: str | None = verdict.get("outcome")
-    if outcome is None or shown[0] == sides.left:
+    if outcome is None or answers[0] == sides.left:
         return outcome
     return mirror(outcome)
 

@@ -166,7 +166,11 @@ def leaderboard_rows(standings: Sequence[JudgeStanding]) -> list[LeaderboardRow]
 
 def _trust_problems(standing: JudgeStanding) -> list[str]:
     """Like `trust_problems`, from what was read already: no query for each judge."""
-    newest = [one for one in (standing.calibration, standing.honeypots) if one is not None]
+    newest = [
+        calibration
+        for calibration in (standing.calibration, standing.honeypots)
+        if calibration is not None
+    ]
     return problems_of(trust_profile(standing.epoch, newest))
 
 
@@ -269,7 +273,7 @@ class CalibrationTables:
 
     @property
     def honeypots(self) -> list[tuple[str, Any]]:
-        return [(HONEYPOTS[one["trap"]], one) for one in self.report["traps"]]
+        return [(HONEYPOTS[kind["trap"]], kind) for kind in self.report["traps"]]
 
 
 def newest_of_each_kind(epoch: EpochReport) -> list[CalibrationTables]:
@@ -404,13 +408,15 @@ def measured_judges(arena: Arena, actor: Actor) -> dict[str, Any]:
     places, unmeasured = [], []
     for pk, epoch in epochs.items():
         profile = trust_profile(epoch, seen[pk]) if seen[pk] else []
-        here = [one for one in profile if one.arena == arena]
+        here = [measured for measured in profile if measured.arena == arena]
         places += here
         unmeasured += [] if here or epoch.judge.is_jury else [epoch]
     places.sort(key=lambda place: (not place.is_trusted, str(place.calibration)))
-    panels = [one for own in seen.values() for one in own if one.report.get("panel")]
+    panels = [measured for own in seen.values() for measured in own if measured.report.get("panel")]
     newest = max(
-        (one for one in panels if one.arena == arena), key=lambda one: one.pk, default=None
+        (measured for measured in panels if measured.arena == arena),
+        key=lambda measured: measured.pk,
+        default=None,
     )
     panel = newest.report["panel"] if newest else None
     return {

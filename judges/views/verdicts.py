@@ -302,18 +302,20 @@ def _score_call(call: Call, sides: Mapping[int, str]) -> DisplayedCall:
 
 
 def _listwise_call(call: Call, sides: Mapping[int, str]) -> DisplayedCall:
-    shown = read_subject(call.subject).shown
+    answers = read_subject(call.subject).shown
     letters = [
-        f"the {side} answer was {chr(ord('A') + shown.index(pk))}"
+        f"the {side} answer was {chr(ord('A') + answers.index(pk))}"
         for pk, side in sides.items()
-        if pk in shown
+        if pk in answers
     ]
     result, order = str(call.get_state_display()), (call.verdict or {}).get("order")
     if order is not None:
-        rank = {shown[position]: rank for rank, group in enumerate(order, 1) for position in group}
+        rank = {
+            answers[position]: rank for rank, group in enumerate(order, 1) for position in group
+        }
         ranks = [f"{side} answer in place {rank[pk]}" for pk, side in sides.items() if pk in rank]
         result = f"{', '.join(ranks).capitalize()} of {len(order)}"
-    text = f"Of {len(shown)} answers {' and '.join(letters)}."
+    text = f"Of {len(answers)} answers {' and '.join(letters)}."
     return DisplayedCall("List as drawn", text, result, call)
 
 

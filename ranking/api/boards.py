@@ -168,7 +168,8 @@ class StandingShown(serializers.Serializer[Any]):
     standard_error = serializers.FloatField(allow_null=True)
     shrunk = serializers.FloatField(
         allow_null=True,
-        help_text="The score shrunk towards the average, for everybody with votes. No statement"
+        help_text="The score shrunk towards the average, for every candidate with votes. No "
+        "statement"
         " about ranks or leads is based on it.",
     )
     shrunk_low = serializers.FloatField(allow_null=True)

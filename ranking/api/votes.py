@@ -253,7 +253,7 @@ class ReasonShown(serializers.Serializer[Any]):
     candidate = serializers.SerializerMethodField()
     category = serializers.CharField(help_text="Empty for all prompts.")
     tag = serializers.CharField()
-    is_strength = serializers.BooleanField(help_text="Whether it speaks for the candidate.")
+    is_strength = serializers.BooleanField(help_text="Whether it is a strength of the candidate.")
     named = serializers.IntegerField(help_text="Votes that named it.")
     explained = serializers.IntegerField(
         help_text="Votes with reasons that could have named it: for a strength those that the "
@@ -287,8 +287,8 @@ class Reasons(ArenaEndpoint):
         "out, and otherwise only where you may know who wrote the answers to all its prompts.",
     )
     def get(self, request: Request, slug: str) -> Response:
-        shown = self.arena.candidates.revealed()
-        names = {candidate.pk: candidate for candidate in shown}
+        candidates = self.arena.candidates.revealed()
+        names = {candidate.pk: candidate for candidate in candidates}
         blind = {
             prompt.category
             for prompt in self.arena.prompts.only("category", "external_id", "retired_at")

@@ -289,7 +289,7 @@ class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
         """
         of_arena = {"arena": OuterRef("arena")}
         return self.filter(arena__in=Arena.objects.revealed()).filter(
-            Q(look_again=True)
+            Q(is_stale=True)
             | Q(token__isnull=False)
             | Q(recheck_at__lte=now)
             | Q(recheck_at__gt=now, finished_at__gt=now + LONGEST_PAUSE)
@@ -301,7 +301,7 @@ class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
         )
 
     def due(self, now: datetime) -> list[int]:
-        """The arenas that are `free` and `behind`.
+        """The arenas that are both `free` and `behind`.
 
         This is asked every few seconds. Composing the SQL takes 50 times as long as running it, so
         it is composed once, with times that are replaced by the real ones.
@@ -316,12 +316,12 @@ class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
     def claim(self, arena_id: int, now: datetime, lease: timedelta) -> uuid.UUID | None:
         """Lease the arena for one refresh; None if it is taken or the pause is not over.
 
-        `look_again` is cleared now and not at the end, where that would lose a request made
+        `is_stale` is cleared now and not at the end, where that would lose a request made
         during the refresh.
         """
         token = uuid.uuid4()
         free = self.free(now).filter(arena=arena_id)
-        claimed = free.update(token=token, leased_until=now + lease, look_again=False)
+        claimed = free.update(token=token, leased_until=now + lease, is_stale=False)
         return token if claimed else None
 
 
@@ -333,7 +333,7 @@ class ArenaRefresh(models.Model):
     leased_until = models.DateTimeField(null=True, blank=True)
     not_before = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
-    look_again = models.BooleanField(
+    is_stale = models.BooleanField(
         default=True, help_text="Something besides votes has changed since the last refresh began."
     )
     finished_at = models.DateTimeField(null=True, blank=True)
@@ -401,12 +401,12 @@ class BoardPage(models.Model):
 class HomePageQuerySet(models.QuerySet["HomePage"]):
     def state(self) -> dict[str, int]:
         """What changes whenever an arena, or a page of one, does."""
-        found = Arena.objects.aggregate(
+        newest = Arena.objects.aggregate(
             n_arenas=Count("pk"),
             newest=Coalesce(Max("pk"), 0),
             epochs=Coalesce(Sum("refresh__page_epoch"), 0),
         )
-        return {name: int(value) for name, value in found.items()}
+        return {name: int(value) for name, value in newest.items()}
 
     def fresh(self, language: str) -> "HomePageQuerySet":
         """The stored page in a language, unless an arena has changed since."""

@@ -52,16 +52,16 @@ def examine(*, arena_id: int, now: datetime) -> list[Hold]:
     """Test the arena's votes, and hold those that look rigged; running it twice holds no more."""
     arena = Arena.objects.get(pk=arena_id)
     examined = read(arena)
-    found = []
+    holds_by_suspicion = []
     if arena.voters != Arena.Voters.MEMBERS and len(examined.raters) >= LEAST_RATERS:
         suspicions = suspicions_of(arena, examined)
-        found = [_hold(arena, examined, suspicion, now) for suspicion in suspicions]
-    return [hold for holds_made in found for hold in holds_made]
+        holds_by_suspicion = [_hold(arena, examined, suspicion, now) for suspicion in suspicions]
+    return [hold for holds_made in holds_by_suspicion for hold in holds_made]
 
 
 def suspicions_of(arena: Arena, examined: Examined) -> list[Suspicion]:
-    found = anomalies.find(examined.cast, len(examined.candidates))
-    return found + _skips(arena, examined)
+    suspicions = anomalies.find(examined.cast, len(examined.candidates))
+    return suspicions + _skips(arena, examined)
 
 
 def read(arena: Arena) -> Examined:
@@ -116,11 +116,13 @@ def _skips(arena: Arena, examined: Examined) -> list[Suspicion]:
     skipped = Comparison.objects.filter(
         arena=arena, skipped_at__isnull=False, rater=OuterRef("rater")
     )
-    shown = Comparison.objects.filter(Exists(skipped), arena=arena, rater__in=_ids(examined.raters))
-    shown = shown.filter(Q(skipped_at__isnull=False) | Q(votes__isnull=False))
+    comparisons = Comparison.objects.filter(
+        Exists(skipped), arena=arena, rater__in=_ids(examined.raters)
+    )
+    comparisons = comparisons.filter(Q(skipped_at__isnull=False) | Q(votes__isnull=False))
     rows = [
         (rater, left, right, skipped_at is None)
-        for rater, left, right, skipped_at in shown.values_list(
+        for rater, left, right, skipped_at in comparisons.values_list(
             "rater", "left", "right", "skipped_at"
         )
         if {left, right} <= set(examined.candidates.tolist())

@@ -67,7 +67,7 @@ class BackupError(Exception):
 
 @dataclass(frozen=True)
 class Manifest:
-    """The kind of a backup, and what it must contain."""
+    """The manifest of a backup: how it was made, and what it must contain."""
 
     format: int
     made_at: str
@@ -235,7 +235,7 @@ def _check_versions(manifest: Manifest) -> None:
     known = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations or {}}
     if unknown := sorted(set(manifest.migrations) - known):
         raise BackupError(
-            f"The backup is of a newer Ringside, which has {unknown[-1]}. Install that version "
+            f"The backup is from a newer Ringside, which has {unknown[-1]}. Install that version "
             f"first."
         )
 
@@ -383,11 +383,11 @@ def _postgres() -> dict[str, Any]:
     """The parameters of the connection, with libpq's names."""
     options = connection.settings_dict.get("OPTIONS", {})
     names = {"dbname": "NAME", "user": "USER", "password": "PASSWORD", "host": "HOST"}
-    found = {
+    parameters = {
         name: connection.settings_dict[key] for name, key in (names | {"port": "PORT"}).items()
     }
-    found |= {name: value for name, value in options.items() if name.startswith("ssl")}
-    return {name: value for name, value in found.items() if value}
+    parameters |= {name: value for name, value in options.items() if name.startswith("ssl")}
+    return {name: value for name, value in parameters.items() if value}
 
 
 def _connect_postgres(name: str) -> psycopg.Connection:
@@ -395,10 +395,16 @@ def _connect_postgres(name: str) -> psycopg.Connection:
 
 
 def _postgres_url(name: str) -> str:
-    found = _postgres()
-    who = ":".join(quote(found[key], safe="") for key in ("user", "password") if key in found)
-    where = f"{found.get('host', '')}:{found['port']}" if "port" in found else found.get("host", "")
-    options = urlencode({key: value for key, value in found.items() if key.startswith("ssl")})
+    parameters = _postgres()
+    who = ":".join(
+        quote(parameters[key], safe="") for key in ("user", "password") if key in parameters
+    )
+    where = (
+        f"{parameters.get('host', '')}:{parameters['port']}"
+        if "port" in parameters
+        else parameters.get("host", "")
+    )
+    options = urlencode({key: value for key, value in parameters.items() if key.startswith("ssl")})
     return f"postgres://{who}@{where}/{name}" + (f"?{options}" if options else "")
 
 
@@ -420,9 +426,9 @@ def _scratch_postgres() -> Iterator[str]:
 
 
 def _run_postgres(program: str, *options: str, database: str = "") -> None:
-    found = _postgres()
-    password = found.pop("password", None)
-    target = make_conninfo(**found | ({"dbname": database} if database else {}))
+    parameters = _postgres()
+    password = parameters.pop("password", None)
+    target = make_conninfo(**parameters | ({"dbname": database} if database else {}))
     try:
         result = subprocess.run(  # noqa: S603  (PostgreSQL's own programs, no shell)
             [program, f"--dbname={target}", *options],

@@ -29,8 +29,8 @@ class BoardEvidence:
     `narrowing` names the tallies that narrow human intervals on a combined board: of trusted
     juries, else of trusted judges; "" if nobody is trusted, and on all other boards. `log_head`:
     the head of the log of the votes in the counts. `rater_share`: of human votes, the share that
-    one rater may weigh, `network_share`: the anonymous raters of one network; `capped`: whom that
-    affects. `keeps_named`: votes count on answers that are known to reveal their author.
+    one rater may weigh, `network_share`: the anonymous raters of one network; `capped`: the raters
+    affected. `keeps_named`: votes count on answers that are known to reveal their author.
     """
 
     board: Board

@@ -153,7 +153,7 @@ def build_findings(
     return {
         "leader": estimate.candidate(leader),
         "neighbours": neighbour_findings(order, estimate.evidence.candidates.tolist()),
-        "fragility": {} if places.n_above else _fragility(estimate, pairs),
+        "fragility": {} if places.n_above else _robustness(estimate, pairs),
         "agreement": _agreement(estimate.clustered),
         "transitivity": _transitivity(pairs),
         "ties": _ties(pairs),
@@ -164,7 +164,7 @@ def build_findings(
 
 def _other_groups(estimate: ClusteredEstimate) -> list[list[dict[str, Any]]]:
     """The rankings of groups that wins connect only among themselves, each on its own scale."""
-    found, components = [], estimate.model.components_
+    groups, components = [], estimate.model.components_
     for label in range(1, int(components.max(initial=0)) + 1):
         members = components == label
         if members.sum() < 2:  # the largest groups come first
@@ -183,8 +183,8 @@ def _other_groups(estimate: ClusteredEstimate) -> list[list[dict[str, Any]]]:
             }
             for i in np.argsort(-fit.ratings_, kind="stable").tolist()
         ]
-        found.append(rows)
-    return found
+        groups.append(rows)
+    return groups
 
 
 def neighbour_findings(
@@ -203,7 +203,7 @@ def neighbour_findings(
     ]
 
 
-def _fragility(estimate: ClusteredEstimate, pairs: Battles) -> dict[str, Any]:
+def _robustness(estimate: ClusteredEstimate, pairs: Battles) -> dict[str, Any]:
     robustness = measure_robustness(pairs)
     return {
         "words": robustness.words,

@@ -135,12 +135,16 @@ def _tiers(evidence: BoardEvidence, scores: Scores, measured: MeasuredIntervals)
     known = np.flatnonzero(~np.isnan(worst) & ~np.isnan(scores.ratings))
     order = known[np.argsort(-scores.ratings[known], kind="stable")]
     number = tiers(worst[order])
-    found: list[list[int]] = [
+    tiers_of_ids: list[list[int]] = [
         evidence.candidates[order[number == n]].tolist() for n in np.unique(number)
     ]
-    if len(found) > 1 and len(found[0]) == 1 and measured.findings.get("leader") is None:
-        found[:2] = [found[0] + found[1]]
-    return found
+    if (
+        len(tiers_of_ids) > 1
+        and len(tiers_of_ids[0]) == 1
+        and measured.findings.get("leader") is None
+    ):
+        tiers_of_ids[:2] = [tiers_of_ids[0] + tiers_of_ids[1]]
+    return tiers_of_ids
 
 
 def _shrink(evidence: BoardEvidence, measured: MeasuredIntervals) -> Shrinkage:

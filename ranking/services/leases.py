@@ -63,15 +63,15 @@ def mark_stale(*, arena_id: int) -> None:
 def _stale_mark() -> dict[str, Any]:
     """The changes that mark a row stale; `recheck_at` keeps the time, if it was not stale yet."""
     now = timezone.now()
-    is_stale = Q(look_again=True) | Q(recheck_at__lte=now)
-    since = Case(When(is_stale, then=F("recheck_at")), default=Value(now))
-    return {"look_again": True, "recheck_at": since}
+    was_stale = Q(is_stale=True) | Q(recheck_at__lte=now)
+    since = Case(When(was_stale, then=F("recheck_at")), default=Value(now))
+    return {"is_stale": True, "recheck_at": since}
 
 
-def drop_pages(*, arena_id: int, look_again: bool = False) -> None:
-    """Stop serving the arena's stored pages; with `look_again`, refresh the arena as well."""
+def drop_pages(*, arena_id: int, is_stale: bool = False) -> None:
+    """Stop serving the arena's stored pages; with `is_stale`, refresh the arena as well."""
     changes: dict[str, Any] = {"page_epoch": F("page_epoch") + 1}
-    if look_again:
+    if is_stale:
         changes |= _stale_mark()
     ArenaRefresh.objects.filter(arena=arena_id).update(**changes)
     BoardPage.objects.filter(arena=arena_id).delete()

@@ -71,7 +71,7 @@ def refresh_arena(*, arena_id: int, now: datetime) -> list[int]:
     except Exception as error:
         logger.exception("The boards of arena %s could not be refreshed", arena_id)
         problem = f"{type(error).__name__}: {error}"
-        release(token, problem=problem, pause=AFTER_A_FAILURE, look_again=True)
+        release(token, problem=problem, pause=AFTER_A_FAILURE, is_stale=True)
         return []
     seconds = time.monotonic() - started
     release(

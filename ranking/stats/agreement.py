@@ -362,8 +362,10 @@ def annotator_test(
         return AnnotatorTest(0, None, None, TOO_FEW)
     wins = (judge >= own).astype(np.float64)
     losses = (own >= judge).astype(np.float64)
-    p_values = np.array([_p_value((losses - wins)[people == one]) for one in tested])
-    advantage = np.mean([wins[people == one].mean() for one in tested])
+    p_values = np.array(
+        [_p_value((losses - wins)[people == tested_person]) for tested_person in tested]
+    )
+    advantage = np.mean([wins[people == tested_person].mean() for tested_person in tested])
     return AnnotatorTest(len(tested), float(advantage), _discoveries(p_values) / len(tested))
 
 

@@ -1,13 +1,13 @@
 """Sequential tests for votes that are cast to move one candidate, or without reading.
 
 Each test yields an e-value: a likelihood ratio of what a rigged ballot would look like against what
-an honest one may look like, averaged over what is not known beforehand. Among honest raters it
+an honest one may look like, averaged over what is unknown beforehand. Among honest raters it
 exceeds 1000 with a probability of at most 1/1000, whenever one looks (Ville's inequality; Ramdas,
 Grünwald, Vovk and Shafer 2023, "Game-theoretic statistics and safe anytime-valid inference").
 
 Honest raters differ in taste: each may like a candidate more or less than others do, by a normal
-shift with the standard deviation `TASTE`. So a rater who disagrees with everybody, now and then,
-is not suspicious; a rater with whom one candidate nearly always wins, wherever it is shown, may be.
+shift with the standard deviation `TASTE`. So a rater who now and then disagrees with everybody is
+not suspicious, but one with whom a candidate nearly always wins, wherever it is shown, may be.
 """
 
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ class Cast:
 
 @dataclass(frozen=True)
 class Suspicion:
-    """What a test found: its e-value, whom it concerns, and the votes behind it.
+    """A test's result: its e-value, the raters concerned, and the votes behind it.
 
     ``test``: favours, sides, speed, skips, network or burst. ``candidate``: the one that wins, or
     whose pairs alone are voted on. ``n``, ``k``: of n votes, k were as the test says.
@@ -88,13 +88,13 @@ def find(votes: Cast, n_candidates: int) -> list[Suspicion]:
     """Test raters, networks, bursts of newcomers and everybody; the strongest evidence first."""
     theta = honest_scores(votes, n_candidates)
     ratios, wins, met = favour_ratios(votes, theta)
-    found = [*_favours(ratios, wins, met), *_sides(votes), *_speeds(votes)]
-    found += _group("board", np.unique(votes.rater), ratios, wins, met)
+    suspicions = [*_favours(ratios, wins, met), *_sides(votes), *_speeds(votes)]
+    suspicions += _group("board", np.unique(votes.rater), ratios, wins, met)
     for number in np.unique(votes.network[votes.network >= 0]).tolist():
         members = np.unique(votes.rater[votes.network == number])
-        found += _group("network", members, ratios, wins, met, network=number)
-    found += _bursts(votes, ratios, wins, met)
-    return sorted(found, key=lambda suspicion: -suspicion.evidence)
+        suspicions += _group("network", members, ratios, wins, met, network=number)
+    suspicions += _bursts(votes, ratios, wins, met)
+    return sorted(suspicions, key=lambda suspicion: -suspicion.evidence)
 
 
 def honest_scores(votes: Cast, n_candidates: int) -> Floats:
@@ -148,14 +148,14 @@ def _favours(ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:
     if not ratios.size:
         return []
     evidence = logsumexp(ratios, axis=1) - np.log(ratios.shape[1])
-    found = []
+    suspicions = []
     for rater in np.flatnonzero(evidence >= np.log(LIMIT)).tolist():
         candidate = int(ratios[rater].argmax())
         n, k = int(met[rater, candidate]), int(wins[rater, candidate])
         if n >= LEAST_VOTES:
             suspicion = Suspicion("favours", _e(evidence[rater]), (rater,), -1, candidate, n, k)
-            found.append(suspicion)
-    return found
+            suspicions.append(suspicion)
+    return suspicions
 
 
 def _group(
@@ -257,28 +257,30 @@ def skips(rater: Ints, left: Ints, right: Ints, voted: Bools, n_candidates: int)
     """
     from scipy.stats import hypergeom  # noqa: PLC0415  (half a second; only a task needs it)
 
-    found = []
+    suspicions = []
     for number in np.unique(rater).tolist():
         own = rater == number
-        shown, taken = int(own.sum()), int((own & voted).sum())
-        if taken < LEAST_VOTES or taken == shown:
+        n_shown, taken = int(own.sum()), int((own & voted).sum())
+        if taken < LEAST_VOTES or taken == n_shown:
             continue
-        has = np.zeros((n_candidates, shown), np.bool_)
-        has[left[own], np.arange(shown)] = has[right[own], np.arange(shown)] = True
+        has = np.zeros((n_candidates, n_shown), np.bool_)
+        has[left[own], np.arange(n_shown)] = has[right[own], np.arange(n_shown)] = True
         of, hits = has.sum(axis=1), (has & voted[own]).sum(axis=1)
-        p = np.maximum(hypergeom.sf(hits - 1, shown, of, taken), 1e-300)
+        p = np.maximum(hypergeom.sf(hits - 1, n_shown, of, taken), 1e-300)
         values = 0.5 / np.sqrt(p)
         evidence = float(values.mean())
         if evidence >= LIMIT:
             best = int(values.argmax())
-            found.append(Suspicion("skips", evidence, (number,), -1, best, taken, int(hits[best])))
-    return found
+            suspicions.append(
+                Suspicion("skips", evidence, (number,), -1, best, taken, int(hits[best]))
+            )
+    return suspicions
 
 
 def _e(log_evidence: float) -> float:
     return float(np.exp(min(log_evidence, 700.0)))
 
 
-def held_raters(found: Sequence[Suspicion]) -> set[int]:
+def held_raters(suspicions: Sequence[Suspicion]) -> set[int]:
     """The raters whose votes a suspicion is about."""
-    return {rater for suspicion in found for rater in suspicion.raters}
+    return {rater for suspicion in suspicions for rater in suspicion.raters}

@@ -80,7 +80,7 @@ def connect(wins: Floats) -> Connectivity:
 
 
 def arrows_of(wins: Floats) -> Bools:
-    """(K, K) who won against whom.
+    """(K, K) whether the row won against the column.
 
     Soft verdicts that grant under half a vote in total, and under a hundredth of the pair's votes,
     do not count as a win: they would give a candidate that never lost a score without a bound.

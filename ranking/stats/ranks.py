@@ -305,8 +305,8 @@ def _order(links: Bools, scored: Bools) -> tuple[Bools, Bools]:
     higher: Bools = reaches & ~reaches.T
     placed = scored.copy()
     if scored.any():
-        one = int(np.argmax(scored))
-        placed |= higher[:, one] | higher[one]
+        first = int(np.argmax(scored))
+        placed |= higher[:, first] | higher[first]
     elif links.any():
         group = connected_components(graph, directed=False)[1]
         placed = group == np.bincount(group).argmax()
@@ -317,8 +317,8 @@ def _sides(higher: Bools, scored: Bools) -> tuple[Bools, Bools]:
     """(K,) masks of those placed above and below the scored; nobody if nobody has a score."""
     if not scored.any():
         return np.zeros_like(scored), np.zeros_like(scored)
-    one = int(np.argmax(scored))
-    return higher[:, one] & ~scored, higher[one] & ~scored
+    first = int(np.argmax(scored))
+    return higher[:, first] & ~scored, higher[first] & ~scored
 
 
 def _bounds(
@@ -375,15 +375,15 @@ def beats_directly(battles: Battles, candidate: int, confidence: float = 0.95) -
     better = np.zeros(battles.n_candidates, np.bool_)
     cluster = None if battles.cluster is None else battles.cluster[rows]
     for rival in np.unique(other):
-        mine = other == rival
+        between = other == rival
         if cluster is None:
-            points = np.repeat(lead[mine], battles.count[rows][mine])
+            points = np.repeat(lead[between], battles.count[rows][between])
             votes = np.ones(len(points))
         else:
-            code = np.unique(cluster[mine], return_inverse=True)[1].reshape(-1)
-            points = summed(code, lead[mine] * count[mine], int(code.max()) + 1)
-            votes = summed(code, count[mine], int(code.max()) + 1)
-        never_lost = not (lead[mine] < 0).any()
+            code = np.unique(cluster[between], return_inverse=True)[1].reshape(-1)
+            points = summed(code, lead[between] * count[between], int(code.max()) + 1)
+            votes = summed(code, count[between], int(code.max()) + 1)
+        never_lost = not (lead[between] < 0).any()
         better[rival] = _is_better(points, votes, never_lost, confidence)
     return better
 

@@ -122,8 +122,8 @@ def _deviation(pairs: Pairs, typical: float) -> float:
         return log_ratio**2 / 2 - marginal
 
     bounds = (-math.log(SPAN), math.log(SPAN))
-    found = minimize_scalar(surplus, bounds=bounds, method="bounded", options={"xatol": CLOSE})
-    return typical * math.exp(float(found.x))
+    minimum = minimize_scalar(surplus, bounds=bounds, method="bounded", options={"xatol": CLOSE})
+    return typical * math.exp(float(minimum.x))
 
 
 def _posterior(pairs: Pairs, tau: float, start: Floats) -> tuple[Floats, tuple[Floats, bool]]:
@@ -170,15 +170,15 @@ def ridge_logistic(
     won, n = np.asarray(successes, float), np.asarray(trials, float)
     if not np.all(penalty > 0):
         raise ValueError("Each ridge must be above 0.")
-    found = np.zeros(rows.shape[1])
+    coefficients = np.zeros(rows.shape[1])
     for _ in range(STEPS):
-        share = expit(rows @ found)
-        gradient = rows.T @ (won - n * share) - penalty * found
+        share = expit(rows @ coefficients)
+        gradient = rows.T @ (won - n * share) - penalty * coefficients
         curvature = (rows.T * (n * share * (1 - share))) @ rows + np.diag(penalty)
         step = np.linalg.solve(curvature, gradient)
         longest = float(np.abs(step).max())
         # A shorter step keeps Newton's method from overshooting where the likelihood is flat.
-        found += step * min(1.0, LONGEST / max(longest, CLOSE))
+        coefficients += step * min(1.0, LONGEST / max(longest, CLOSE))
         if longest < CLOSE:
             break
-    return [float(one) for one in found]
+    return [float(coefficient) for coefficient in coefficients]

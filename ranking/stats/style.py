@@ -307,7 +307,7 @@ def identify(information: Floats, n_strengths: int) -> Identifiability:
     """Identify from the information (K + F, K + F) at any finite parameters; no feature is all 0.
 
     A linear combination of features that adds no information to the strengths is either determined
-    by the candidates or zero throughout; its own information tells which.
+    by the candidates or zero throughout; its own information shows which.
     """
     own = information[n_strengths:, n_strengths:]
     unit = np.sqrt(own.diagonal())

@@ -95,7 +95,7 @@ def _findings_context(view: BoardView, findings: Findings, names: dict[int, str]
         "has_open": any(row.standing.score is None for row in view.ranked),
         "has_elo": view.has_elo,
         "has_neighbours": bool(findings.neighbours),
-        "fragility": wording.fragility(findings, names),
+        "robustness": wording.robustness(findings, names),
         "combined": wording.combined(findings),
         "combined_changed": wording.changed(findings, names),
         "combined_counted": wording.counted(findings),

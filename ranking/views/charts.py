@@ -341,7 +341,7 @@ MOST_VOTE_TICKS = 5
 
 @dataclass(frozen=True)
 class ShareAt:
-    """A share of preferences with its interval, from 0 to 1, after so many votes."""
+    """A share of preferences with its interval, from 0 to 1, after a number of votes."""
 
     votes: int
     share: float
@@ -579,7 +579,7 @@ def _place_labels(
                 box = _box(width * x + dx, y + dy, LETTER * len(name), anchor)
                 own = (width * x - 5, y - 6, width * x + 5, y + 6)
                 inside = box[0] >= 0 and box[2] <= width and box[1] >= 0 and box[3] <= HEIGHT
-                if inside and not any(_overlap(box, one) for one in taken if one != own):
+                if inside and not any(_overlap(box, other) for other in taken if other != own):
                     label = ScatterLabel(f"{100 * x:.2f}%", dx, y + dy, anchor)
                     taken.append(box)
                     break

@@ -79,10 +79,10 @@ def _find_side(board: PublishedBoard, pk: int) -> ComparedSide:
     if standing:
         candidate = standing.candidate
     else:
-        found = Candidate.objects.revealed().filter(arena=board.arena, pk=pk).first()
-        if found is None:
+        off_board = Candidate.objects.revealed().filter(arena=board.arena, pk=pk).first()
+        if off_board is None:
             raise Http404("There is no such candidate.")
-        candidate = found
+        candidate = off_board
     return ComparedSide(candidate, standing, comparisons_url(board, pk), why_unscored(standing))
 
 

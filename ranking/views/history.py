@@ -126,10 +126,10 @@ def _rank_chart(
         return None
     chosen = {standing.candidate_id for standing in named}
     rest = [row for row in ranked if row.candidate_id not in chosen]
-    shown = [*(row for row in named if row.rank is not None), *rest]
+    lines = [*(row for row in named if row.rank is not None), *rest]
     rows = Standing.objects.filter(
         snapshot__in=[past.pk for past in snapshots],
-        candidate__in=[standing.candidate_id for standing in shown],
+        candidate__in=[standing.candidate_id for standing in lines],
     ).values_list("candidate", "snapshot", "rank")
     ranks = {(candidate, snapshot): rank for candidate, snapshot, rank in rows}
     series = [
@@ -140,9 +140,9 @@ def _rank_chart(
                 for past in snapshots
             ],
         )
-        for standing in shown
+        for standing in lines
     ]
-    n_named = len(shown) - len(rest)
+    n_named = len(lines) - len(rest)
     return bump_chart(series[:n_named], series[n_named:])
 
 

@@ -96,7 +96,7 @@ def _numbers(view: BoardView) -> dict[str, Any]:
         "both_bad_sentence": wording.BOTH_BAD_SENTENCES[settings["both_bad"]],
         "capped": wording.capped(settings),
         "lead": wording.lead(view.ranked, findings.leader, settings.get("these_raters", 0)),
-        "fragility": wording.fragility(findings, names),
+        "robustness": wording.robustness(findings, names),
         "agreement": wording.agreement(findings, view.query.raters),
         "transitivity": wording.transitivity(findings),
         "combined": wording.combined(findings),

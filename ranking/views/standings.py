@@ -281,13 +281,13 @@ class TableQuery:
     @property
     def filters(self) -> list[str]:
         """The filters in words."""
-        said = [
+        words = [
             self.organisation,
             self.licence,
             f"at most ${self.price} per 1,000" if self.price else "",
             "your teams" if self.own else "",
         ]
-        return [text for text in said if text]
+        return [text for text in words if text]
 
     @property
     def form(self) -> str:
@@ -392,8 +392,8 @@ def table_context(
     chosen = table.columns or [name for name, column in offered.items() if column.shown]
     sorted_by = view.query.sort.removeprefix("-")
     columns = {name: of for name, of in offered.items() if name in (*chosen, sorted_by)}
-    found = [row for row in view.ranked if table.keeps(row, own_teams)]
-    shown = found if table.show_all or table.selects else found[:MOST_ROWS]
+    matching = [row for row in view.ranked if table.keeps(row, own_teams)]
+    rows = matching if table.show_all or table.selects else matching[:MOST_ROWS]
     scale = _scale(view.ranked)
     names = {row.standing.candidate_id: row.name for row in view.rows}
     tiers = () if is_styled else Findings.of(view.snapshot).tiers
@@ -403,7 +403,7 @@ def table_context(
             _row(view, row, scale, names, None if is_styled else leader, columns),
             tier=by_tier.get(row.standing.candidate_id),
         )
-        for row in shown
+        for row in rows
     ]
     return {
         "table": table,
@@ -415,8 +415,8 @@ def table_context(
         "ticks": scale.ticks() if scale else [],
         "tiers": _group(lines, view.query.sort == "rank" and not table.selects),
         "n_columns": len(FIXED) + 1 + len(columns),
-        "n_found": len(found),
-        "n_more": len(found) - len(shown),
+        "n_found": len(matching),
+        "n_more": len(matching) - len(rows),
         "all_url": _address(view, table, rows="all"),
         "clear_url": view.address("board", columns=",".join(table.columns)),
         "filters": _filter_choices(view),
@@ -444,17 +444,17 @@ def table_context(
 
 
 def _group(rows: Sequence[TableRow], in_order: bool) -> list[Tier]:
-    """The rows by tier, those without an interval where they stand. A single group without a
+    """The rows by tier; those without an interval stay in place. A single group without a
     number if there are fewer than two tiers, or if the rows are not in their order."""
     numbers = [row.tier for row in rows if row.tier]
     if not in_order or numbers != sorted(numbers) or len(set(numbers)) < 2:
         return [Tier(0, list(rows))]
-    found = [Tier(numbers[0], [])]
+    tiers = [Tier(numbers[0], [])]
     for row in rows:
-        if row.tier and row.tier != found[-1].number:
-            found.append(Tier(row.tier, []))
-        found[-1].rows.append(row)
-    return found
+        if row.tier and row.tier != tiers[-1].number:
+            tiers.append(Tier(row.tier, []))
+        tiers[-1].rows.append(row)
+    return tiers
 
 
 def _filter_choices(view: BoardView) -> dict[str, Any]:
@@ -477,12 +477,12 @@ def candidate_line(candidate: Any) -> list[str]:
     """What is shown below a candidate's name; nothing while it is undisclosed."""
     if candidate.disclosed_at is None:
         return []
-    said = (
+    facts = (
         candidate.organisation or candidate.team,
         candidate.model if candidate.model != candidate.name else "",
         candidate.licence,
     )
-    return [str(text) for text in said if text]
+    return [str(text) for text in facts if text]
 
 
 def _scale(rows: Sequence[BoardStanding]) -> ScoreScale | None:

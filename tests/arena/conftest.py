@@ -1,6 +1,6 @@
-"""Who and what most tests of this app begin with.
+"""The people and rows that most tests of this app begin with.
 
-Imports stand inside the fixtures: this file is read before Django is ready.
+Imports are inside the fixtures, because this file is read before Django is ready.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def team(db: None) -> Any:
 
 @pytest.fixture
 def empty_team(db: None) -> Any:
-    """A team that nobody is in yet."""
+    """A team without members."""
     from tests.factories import make_empty_team
 
     return make_empty_team(name="Help centre", slug="help")
@@ -96,7 +96,7 @@ def model(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def forget() -> None:
-    """What was remembered of another test's rows."""
+    """Clears what was cached about another test's rows."""
     from arena.calls import servers
 
     servers._prices.forget()

@@ -1,4 +1,4 @@
-"""Candidates whose answers are generated, and runs worked off without a queue."""
+"""Candidates whose answers are generated, and runs processed without a queue."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def order(
 
 
 def work_off(run: Run) -> Run:
-    """Ask for every answer of a run, and again where that is allowed, as if its time had come."""
+    """Request every answer of a run, and again where allowed, as if it were due."""
     for _ in range(ROUNDS):
         calls = Call.objects.filter(run=run).in_progress()
         for call_id in calls.order_by("pk").values_list("pk", flat=True):

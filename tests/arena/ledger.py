@@ -1,4 +1,4 @@
-"""Calls, and a model that says what a test wants it to say."""
+"""Calls, and a model that replies as a test wants."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -18,7 +18,7 @@ LEASE = timedelta(seconds=30)
 
 
 def paid_call(cap: int | None = DOLLAR, **fields: Any) -> Call:
-    """A call at the endpoint `paid`, in a run of its own."""
+    """A call at the endpoint `paid`, in its own run."""
     return make_call(make_run(cap=cap), endpoint="paid", **fields)
 
 
@@ -55,7 +55,7 @@ def end(call: Call, state: str, now: Any = NOW, error: str = "", **money: int) -
 
 
 class Model:
-    """A provider that gives the outcomes it was told, one after the other, then `otherwise`."""
+    """A provider that gives these outcomes, one after the other, then `otherwise`."""
 
     def __init__(self) -> None:
         self.outcomes: list[Reply | Exception] = []
@@ -107,7 +107,7 @@ class Question:
 
 
 def execute(call: Call, question: Question | None = None) -> Call:
-    """Execute a call as if its time had come; return it as the database has it."""
+    """Execute a call as if it were due; return it as stored in the database."""
     Call.objects.filter(pk=call.pk, state="waiting").update(due_at=NOW)
     made = execute_call(call_id=call.pk, handler=question or Question())
     stored = Call.objects.get(pk=call.pk)

@@ -1,4 +1,4 @@
-"""An OpenID Connect server on this machine, which says of everybody what a test wants."""
+"""An OpenID Connect server on this machine, which describes users as a test wants."""
 
 import json
 import threading
@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @contextmanager
 def serving(person):
-    """Serve discovery, tokens and who the person is; yield the server's address."""
+    """Serve discovery, tokens and the user's claims; yield the server's address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):

@@ -1,4 +1,4 @@
-"""Who calls the REST API in tests, and teams with arenas of every visibility to call about."""
+"""Callers of the REST API in tests, and teams with arenas of every visibility."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Browsers of people, and what became of them."""
+"""People's browsers, and checks of what they see."""
 
 import re
 from typing import Any

@@ -35,7 +35,7 @@ def test_a_name_or_an_address_signs_in(client, ada, login):
     assert is_signed_in(client)
 
 
-def test_one_goes_on_to_where_one_wanted_to_be(client, ada):
+def test_signing_in_leads_to_the_requested_page(client, ada):
     assert client.get("/teams/").url == "/sign-in/?next=/teams/"
     assert 'name="next" value="/teams/"' in client.get("/sign-in/?next=/teams/").text
     assert sign_in(client, next="/teams/").url == "/teams/"
@@ -72,7 +72,7 @@ def test_wrong_names_and_wrong_passwords_look_alike(client, ada):
     assert "Wrong user name or password" in shown.pop()
 
 
-def test_what_was_left_empty_is_said_beside_it(client):
+def test_an_empty_field_is_reported_at_it(client):
     page = sign_in(client, "", "").text
     assert page.count("This field is required.") == 2
     assert not undescribed(page)
@@ -104,7 +104,7 @@ def guess(client, login, host):
 
 
 @pytest.mark.parametrize("other", ["ada", "ada@example.org"])
-def test_one_address_takes_only_so_many_tries_with_one_account(client, ada, other):
+def test_one_address_takes_a_limited_number_of_tries_with_one_account(client, ada, other):
     codes = [guess(client, login, "10.0.0.1").status_code for login in ["ADA", other] * 5]
     assert codes == [200] * 10
     page = guess(client, other, "10.0.0.1")
@@ -123,7 +123,9 @@ def test_nobody_keeps_somebody_from_signing_in_elsewhere(client, ada):
 
 
 @pytest.mark.parametrize("name", ["Ada", "nobody", "Straße", "a\0b"])
-def test_one_account_takes_only_so_many_tries_from_everywhere(client, ada, name, monkeypatch):
+def test_one_account_takes_a_limited_number_of_tries_from_everywhere(
+    client, ada, name, monkeypatch
+):
     from arena.accounts import adapters
 
     monkeypatch.setitem(adapters.LIMITS, "sign-in", adapters.Limit(20, 10, 12, adapters.MINUTES))
@@ -243,7 +245,7 @@ def test_pages_of_accounts_are_kept_by_no_cache(client):
         assert "no-store" in client.get(page).headers["Cache-Control"]
 
 
-def test_whoever_signs_in_leaves_their_anonymous_rater_as_it_was(client, ada):
+def test_anyone_who_signs_in_leaves_their_anonymous_rater_as_it_was(client, ada):
     arena = make_arena()
     vote = reverse("vote", args=[arena.slug])
     client.get(vote)
@@ -292,7 +294,7 @@ def test_a_link_for_a_new_password_works_once(client, ada):
     assert "This link has expired" in page.text
 
 
-def test_a_bad_new_password_is_said_beside_the_field(client, ada):
+def test_a_bad_new_password_is_reported_at_the_field(client, ada):
     ask(client)
     page = client.post(client.get(reset_link()).url, {"password1": "12345678"})
     assert "This password is too common." in page.text
@@ -300,7 +302,7 @@ def test_a_bad_new_password_is_said_beside_the_field(client, ada):
     assert is_signed_in(client)
 
 
-def test_asking_for_a_password_does_not_tell_who_has_an_account(client, ada):
+def test_asking_for_a_password_does_not_reveal_who_has_an_account(client, ada):
     known, unknown = ask(client), ask(client, "eve@example.org")
     assert (known.status_code, known.url) == (unknown.status_code, unknown.url)
     assert [message.to for message in mail.outbox] == [["ada@example.org"], ["eve@example.org"]]
@@ -316,7 +318,7 @@ def test_mails_name_the_site_whatever_the_host_header_says(client, ada):
     assert "http://127.0.0.1:8000/password/new/" in mail.outbox[0].body
 
 
-def test_one_address_is_sent_only_so_many_links(client, ada):
+def test_one_address_is_sent_a_limited_number_of_links(client, ada):
     codes = [ask(client, REMOTE_ADDR=f"10.0.0.{host}").status_code for host in range(11)]
     assert codes == [302] * 10 + [429]
     assert len(mail.outbox) == 10

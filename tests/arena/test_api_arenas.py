@@ -1,4 +1,4 @@
-"""Arenas by the API: made by a token, listed and set up by whom they belong to."""
+"""Arenas in the API: created by a token, listed, and changed by their owners."""
 
 from typing import Any
 

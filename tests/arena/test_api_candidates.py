@@ -1,4 +1,4 @@
-"""Candidates by the API: entered, revised, retired, and hidden until they are disclosed."""
+"""Candidates in the API: registered, revised, archived, and hidden until they are disclosed."""
 
 from typing import Any
 
@@ -99,7 +99,7 @@ def test_other_teams_enter_where_the_arena_is_open(team: Any, arena_of_prompts: 
     assert taken.json()["errors"][0]["pointer"] == "#/name"
 
 
-def test_what_a_service_refuses_is_told(team: Any, arena_of_prompts: Any) -> None:
+def test_what_a_service_refuses_is_reported(team: Any, arena_of_prompts: Any) -> None:
     refused = {
         "endpoint": "http://169.254.169.254/",
         "user_template": "{{ nope",

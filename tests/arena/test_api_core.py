@@ -1,4 +1,4 @@
-"""What all endpoints of the API have in common: who asks, problems, pages, ETags."""
+"""What all endpoints of the API have in common: actors, problems, pages, ETags."""
 
 import json
 from typing import Any
@@ -143,7 +143,7 @@ BAD_BODIES = {
 
 
 @pytest.mark.parametrize("body", BAD_BODIES)
-def test_a_body_that_cannot_be_kept_is_refused_in_words(team: Any, body: bytes) -> None:
+def test_a_body_that_cannot_be_kept_is_refused_with_a_reason(team: Any, body: bytes) -> None:
     caller = token_of(team)
 
     response = caller.client.post(
@@ -187,7 +187,7 @@ def test_errors_are_pointed_at_and_unknown_members_refused(team: Any) -> None:
     assert pointers == {"#/name", "#/visibility"}
 
 
-def test_a_fault_of_ours_tells_nothing_and_is_logged(
+def test_an_internal_error_reveals_nothing_and_is_logged(
     team: Any, monkeypatch: Any, caplog: Any
 ) -> None:
     def break_down(**anything: Any) -> None:
@@ -422,7 +422,7 @@ def test_an_operator_s_own_teams_are_those_they_are_in(team: Any) -> None:
     assert said["teams"] == [{"slug": team.slug, "name": team.name, "role": "member"}]
 
 
-def test_a_team_that_is_not_yours_is_not_there() -> None:
+def test_a_team_that_is_not_yours_is_not_found() -> None:
     mine, other = make_team(), make_team()
     caller = member_of(mine, "owner")
 

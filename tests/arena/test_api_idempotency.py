@@ -1,4 +1,4 @@
-"""A POST with an Idempotency-Key is carried out once, and answered alike ever after."""
+"""A POST with an Idempotency-Key is carried out once, and every repetition gets the same answer."""
 
 from datetime import timedelta
 from typing import Any

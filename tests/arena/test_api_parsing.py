@@ -1,4 +1,4 @@
-"""Bodies of requests: whatever comes is JSON that can be kept, or a refusal in words."""
+"""Bodies of requests: each is JSON that can be stored, or refused with a sentence."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Prompts by the API: thousands at once, one by its id, and what strangers see of them."""
+"""Prompts in the API: thousands at once, one by its id, and what outsiders see."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def test_a_bad_row_is_listed_and_keeps_nobody_out(
     assert [prompt.external_id for prompt in Prompt.objects.all()] == ["good"]
 
 
-def test_one_bad_row_keeps_all_out_where_that_is_asked_for(team: Any, empty_arena: Any) -> None:
+def test_one_bad_row_keeps_all_out_if_requested(team: Any, empty_arena: Any) -> None:
     bring(token_of(team), empty_arena, {"external_id": "p1", "text": "Known?"})
     rows = [{"text": "Good?"}, {"text": ""}, {"external_id": "p2", "text": "Known?"}]
 
@@ -144,7 +144,7 @@ def test_a_list_is_filtered(team: Any, empty_arena: Any) -> None:
     assert ids("external_id=p3") == ["p3"]
 
 
-def test_a_prompt_is_changed_retired_and_brought_back(team: Any, empty_arena: Any) -> None:
+def test_a_prompt_is_changed_retired_and_restored(team: Any, empty_arena: Any) -> None:
     caller = token_of(team)
     bring(caller, empty_arena, {"external_id": "p1", "text": "Q?"})
     path = f"arenas/{empty_arena.slug}/prompts/p1/"
@@ -194,7 +194,7 @@ def test_a_prompt_that_changed_meanwhile_is_not_overwritten(team: Any, empty_are
 
 
 @pytest.mark.parametrize("external_id", ["%00", "p1%00", "%0a", "nope", "a/b/c", "%ff"])
-def test_an_id_that_nobody_has_is_not_there(empty_arena: Any, external_id: str) -> None:
+def test_an_id_that_nobody_has_is_not_found(empty_arena: Any, external_id: str) -> None:
     assert Caller().get(f"arenas/{empty_arena.slug}/prompts/{external_id}/").status_code == 404
 
 
@@ -215,7 +215,7 @@ def test_a_token_that_may_only_submit_reads_nothing_by_a_change(
     assert token_of(team).patch(path, {"retired": False}).json()["reference"] == "42"
 
 
-def test_whoever_may_enter_candidates_sees_the_variables(team: Any, empty_arena: Any) -> None:
+def test_anyone_who_may_enter_candidates_sees_the_variables(team: Any, empty_arena: Any) -> None:
     row = {"text": "Q?", "external_id": "p1", "reference": "42", "variables": {"who": "Ada"}}
     bring(token_of(team), empty_arena, row)
     guests, path = make_team(), f"arenas/{empty_arena.slug}/prompts/p1/"

@@ -1,4 +1,4 @@
-"""A candidate's answers by the API: brought in, read by its team, generated."""
+"""A candidate's answers in the API: uploaded, read by its team, generated."""
 
 from typing import Any
 
@@ -84,7 +84,7 @@ def test_a_bad_row_is_listed_and_keeps_nobody_out(
     assert uploaded.responses.count() == 1
 
 
-def test_one_bad_row_keeps_all_out_where_that_is_asked_for(team: Any, uploaded: Candidate) -> None:
+def test_one_bad_row_keeps_all_out_if_requested(team: Any, uploaded: Candidate) -> None:
     rows = [{"prompt_id": "p0", "text": "Good"}, {"prompt_id": "nope", "text": "A"}]
 
     response = bring(token_of(team), uploaded, *rows, query="?atomic=1")
@@ -125,7 +125,7 @@ def test_only_its_team_brings_and_reads(team: Any, uploaded: Candidate) -> None:
     assert member_of(team, "viewer").get(path_of(uploaded)).status_code == 200
 
 
-def test_a_candidate_of_another_arena_is_not_there(team: Any, uploaded: Candidate) -> None:
+def test_a_candidate_of_another_arena_is_not_found(team: Any, uploaded: Candidate) -> None:
     other = team_arena(team)
     path = f"arenas/{other.slug}/candidates/{uploaded.pk}/"
 
@@ -157,7 +157,7 @@ def test_answers_are_ordered_and_watched(team: Any, generated: Candidate) -> Non
     assert Response.objects.filter(candidate=generated).count() == 4
 
 
-def test_workers_are_rung_for_when_the_order_is_committed(
+def test_workers_are_woken_when_the_order_is_committed(
     team: Any, generated: Candidate, monkeypatch: Any, django_capture_on_commit_callbacks: Any
 ) -> None:
     rung = []

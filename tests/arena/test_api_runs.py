@@ -1,4 +1,4 @@
-"""A run of answers through the API: watched, paused, resumed, cancelled, asked again."""
+"""An answer run in the API: followed, paused, resumed, cancelled, retried."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def paying_team(model: Model) -> Team:
-    """A team that may spend two dollars at an endpoint that answers what a test wants."""
+    """A team that may spend two dollars at an endpoint that answers as a test wants."""
     team = make_team()
     team.budget = 2 * DOLLAR
     team.save()
@@ -120,7 +120,7 @@ def test_a_cap_is_raised_within_the_budget(caller: Caller, run: Run) -> None:
 
 
 @pytest.mark.parametrize("cap", [-1, "1", True, 10**9])
-def test_what_is_no_cap_is_refused_and_changes_nothing(caller: Caller, run: Run, cap: Any) -> None:
+def test_an_invalid_cap_is_refused_and_changes_nothing(caller: Caller, run: Run, cap: Any) -> None:
     steer(caller, run, "pause")
     answer = steer(caller, run, "resume", cap=cap)
     run.refresh_from_db()
@@ -129,9 +129,7 @@ def test_what_is_no_cap_is_refused_and_changes_nothing(caller: Caller, run: Run,
     assert (run.state, run.cap) == ("paused", DOLLAR)
 
 
-def test_failures_are_asked_again_once_a_run_is_through(
-    caller: Caller, run: Run, model: Model
-) -> None:
+def test_failures_are_retried_once_a_run_is_through(caller: Caller, run: Run, model: Model) -> None:
     model.outcomes = [RejectedError("Not like this.")]
     early = steer(caller, run, "retry")
     work_off(run)
@@ -149,7 +147,7 @@ def test_the_same_request_with_a_key_is_carried_out_once(caller: Caller, run: Ru
     assert again["Idempotency-Replayed"] == "true"
 
 
-def test_workers_are_rung_for_when_a_run_goes_on(
+def test_workers_are_woken_when_a_run_continues(
     caller: Caller, run: Run, monkeypatch: Any, django_capture_on_commit_callbacks: Any
 ) -> None:
     rung: list[int] = []
@@ -196,7 +194,7 @@ def test_the_money_of_a_guest_s_run_is_its_own_team_s(caller: Caller, run: Run) 
     assert (own["cap"], own["spent"], own["pause_reason"]) == (1, 0, "Paused by the team.")
 
 
-def test_runs_of_judges_are_not_there(run: Run) -> None:
+def test_judge_runs_are_not_found(run: Run) -> None:
     other = Run.objects.create(kind="judge", arena=run.arena)
     operator = Caller(user=make_user(is_staff=True))
     assert operator.get(f"answer-runs/{run.pk}/").status_code == 200

@@ -51,8 +51,8 @@ def test_it_is_public_cached_and_not_sent_again() -> None:
     assert (again.status_code, again.content) == (304, b"")
 
 
-def test_whoever_asks_first_at_the_same_time_gets_the_same() -> None:
-    """A process that has just started and is asked by several at once."""
+def test_first_requests_at_the_same_time_get_the_same() -> None:
+    """A process that has just started and gets several requests at once."""
     code = """
 import django
 django.setup()

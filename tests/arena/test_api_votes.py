@@ -77,7 +77,7 @@ def test_a_token_names_its_rater_in_its_own_arena(team: Any, arena: Any) -> None
 TELLING = ["candidate-", "version", "draw_probability", "run", '"id"', "external_id", '"p0"']
 
 
-def test_nothing_tells_whose_the_answers_are_before_the_vote(team: Any, arena: Any) -> None:
+def test_nothing_reveals_whose_the_answers_are_before_the_vote(team: Any, arena: Any) -> None:
     caller = token_of(team)
     issued = issue(caller, arena)
     said = issued.json()
@@ -171,7 +171,7 @@ def test_when_nothing_is_left_there_is_no_content(team: Any) -> None:
     assert issue(token_of(team), empty).status_code == 204
 
 
-def test_somebody_else_s_comparison_is_not_there(team: Any, arena: Any) -> None:
+def test_another_persons_comparison_is_not_found(team: Any, arena: Any) -> None:
     by_token = issue(token_of(team), arena).json()
     user = member_of(team)
     by_person = issue(user, arena, None).json()
@@ -207,7 +207,7 @@ def test_who_may_vote_is_the_arena_s_to_say(team: Any) -> None:
 
 @pytest.mark.parametrize("voters", ["signed_in", "members"])
 def test_a_token_brings_named_raters_whoever_else_may_vote(team: Any, voters: str) -> None:
-    """The arena's team answers for those it names."""
+    """The arena's team is responsible for the raters that it names."""
     arena, caller = team_arena(team, voters=voters), token_of(team)
 
     said = issue(caller, arena).json()
@@ -226,7 +226,9 @@ def test_a_blocked_rater_gets_nothing(team: Any, arena: Any) -> None:
     assert issue(caller, arena).status_code == 403
 
 
-def test_a_rater_is_given_only_so_many_a_minute(team: Any, arena: Any, settings: Any) -> None:
+def test_a_rater_gets_a_limited_number_of_pairs_a_minute(
+    team: Any, arena: Any, settings: Any
+) -> None:
     settings.VOTES_PER_MINUTE = 2
     caller = token_of(team)
 
@@ -236,7 +238,7 @@ def test_a_rater_is_given_only_so_many_a_minute(team: Any, arena: Any, settings:
     assert issue(caller, arena, "ben").status_code == 200
 
 
-def test_only_so_many_new_names_an_hour(team: Any, arena: Any, settings: Any) -> None:
+def test_a_limited_number_of_new_names_an_hour(team: Any, arena: Any, settings: Any) -> None:
     settings.NEW_RATERS_PER_HOUR = 2
     caller = token_of(team)
 

@@ -77,7 +77,7 @@ def test_every_deed_is_refused_to_those_it_is_not_for(
         assert statuses == wanted, name
 
 
-def test_a_private_arena_is_as_one_that_is_not_there(arena: Arena) -> None:
+def test_a_private_arena_looks_like_a_missing_one(arena: Arena) -> None:
     Arena.objects.filter(pk=arena.pk).update(visibility="private")
     for client in (Client(), signed_in(make_user())):
         answers = []
@@ -106,7 +106,7 @@ def test_a_viewer_reads_a_prompt_and_why_it_is_read_only(arena: Arena, team: Tea
     assert "You have read-only access" in refused.text
 
 
-def test_what_is_of_another_arena_is_not_there(owner: Client, arena: Arena) -> None:
+def test_what_is_of_another_arena_is_not_found(owner: Client, arena: Arena) -> None:
     other = make_arena(1, 1)
     for name, about in {**DEEDS, "edit_prompt": "prompt", "manage_candidate": "candidate"}.items():
         of_other = address(other, name, about).replace(f"/{other.slug}/", f"/{arena.slug}/")
@@ -119,7 +119,7 @@ def test_what_is_of_another_arena_is_not_there(owner: Client, arena: Arena) -> N
 
 @pytest.fixture
 def guest_browser(arena: Arena) -> Client:
-    """Somebody of another team, in an arena that is open to it."""
+    """A member of another team, in an arena that is open to it."""
     Arena.objects.filter(pk=arena.pk).update(open_to_teams=True)
     arena.prompts.update(reference="SECRET-REFERENCE", rubric="SECRET-RUBRIC")
     arena.candidates.update(
@@ -238,7 +238,7 @@ def test_an_arena_is_made_by_a_member_and_by_no_viewer(team: Team) -> None:
     assert {(arena.visibility, arena.voters) for arena in made} == {("private", "members")}
 
 
-def test_what_is_wrong_with_the_settings_stands_beside_them(owner: Client, arena: Arena) -> None:
+def test_an_error_in_the_settings_is_reported_next_to_them(owner: Client, arena: Arena) -> None:
     data = {
         "name": "Refunds",
         "question": "Which?",
@@ -426,7 +426,7 @@ def test_all_rows_or_none(owner: Client, arena: Arena) -> None:
         ({"file": b"a,b\n1,2\n"}, "a column text"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_told(
+def test_a_file_that_cannot_be_used_is_reported(
     owner: Client, arena: Arena, data: dict[str, Any], words: str
 ) -> None:
     if "file" in data:
@@ -496,7 +496,7 @@ def test_a_new_prompt_is_edited(owner: Client, arena: Arena) -> None:
 # -- Too large -------------------------------------------------------------------------------------
 
 
-def test_a_megabyte_of_system_prompt_is_told_in_words(owner: Client, arena: Arena) -> None:
+def test_a_megabyte_of_system_prompt_is_reported(owner: Client, arena: Arena) -> None:
     url = address(arena, "new_candidate")
     data = {"name": "Long", "system_prompt": "x" * 1_048_576, "do": "save"}
     response = owner.post(url, data)

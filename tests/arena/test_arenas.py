@@ -1,4 +1,4 @@
-"""Arenas of teams: made with an address of their own, and set up within what is fair."""
+"""Teams' arenas: created with their own address, and changed only as far as is fair."""
 
 import re
 from typing import Any
@@ -35,7 +35,7 @@ def update(arena: Arena, **fields: Any) -> Arena:
     return update_arena(arena=arena, by=Actor(), **fields)
 
 
-def test_no_name_of_an_arena_holds_what_is_not_seen() -> None:
+def test_no_arena_name_contains_invisible_characters() -> None:
     with pytest.raises(ArenaError, match=r"contains an invisible character \(U\+202E\)"):
         create(name="abc\u202edef")
 
@@ -80,7 +80,7 @@ def test_an_address_that_is_not_public_cannot_be_guessed(fields: dict[str, str],
 
 
 def test_the_address_of_a_private_arena_is_free_for_everybody() -> None:
-    """Else "taken" would tell a stranger that it is there."""
+    """Otherwise "taken" would reveal to outsiders that it exists."""
     wanted: dict[str, Any] = {"by": Actor(), "name": "Plan", "slug": "secret-plan"}
     create_team_arena(team=make_team(), visibility="private", **wanted)
     assert create_team_arena(team=make_team(), **wanted).slug == "secret-plan"
@@ -108,7 +108,7 @@ def test_the_address_of_a_private_arena_is_free_for_everybody() -> None:
         ({"description": "a\0b"}, "description", "NUL"),
     ],
 )
-def test_what_cannot_be_is_said_at_its_field(
+def test_what_cannot_be_is_reported_at_its_field(
     fields: dict[str, Any], field: str, words: str
 ) -> None:
     make_arena(0, 0, slug="taken")
@@ -155,7 +155,7 @@ def test_stored_pages_go_when_settings_change() -> None:
         dropped: list[int] = []
         patch.setattr(
             "ranking.services.leases.drop_pages",
-            lambda arena_id, look_again: dropped.append(arena_id) if look_again else None,
+            lambda arena_id, is_stale: dropped.append(arena_id) if is_stale else None,
         )
         update(arena, visibility="private")
     assert dropped == [arena.pk]
@@ -220,7 +220,7 @@ def test_nobody_changes_criteria_while_judges_are_at_work(state: str) -> None:
     set_criteria(arena=arena, criteria="Other words.")
 
 
-def test_criteria_change_during_runs_of_people() -> None:
+def test_criteria_change_during_runs_of_human_votes() -> None:
     arena = make_arena()
     Run.objects.create(arena=arena, kind="person", per_pair=1, state="open")
     set_criteria(arena=arena, criteria="Other words.")

@@ -1,4 +1,4 @@
-"""`manage.py budget`, and the operator's desk for teams."""
+"""`manage.py budget`, and the admin of teams."""
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -12,7 +12,7 @@ from tests.factories import make_team, make_user
 pytestmark = pytest.mark.django_db
 
 
-def test_an_operator_sets_a_budget_and_the_trail_says_so(capsys):
+def test_an_operator_sets_a_budget_and_the_audit_log_says_so(capsys):
     team = make_team(name="Help")
     call_command("budget", "help", "12.50")
     team.refresh_from_db()
@@ -31,7 +31,7 @@ def test_without_an_amount_the_budget_is_told_and_stays(capsys):
 
 
 @pytest.mark.parametrize("amount", ["much", "nan", "inf", "1000001", "-1"])
-def test_what_is_no_amount_is_refused_in_words(amount):
+def test_an_invalid_amount_is_refused_with_a_reason(amount):
     team = make_team(name="Help")
     with pytest.raises(CommandError, match="amount"):
         call_command("budget", "help", "--", amount)

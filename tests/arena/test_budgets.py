@@ -1,4 +1,4 @@
-"""A team's budget: what its runs may spend together, whoever orders and however many at once."""
+"""A team's budget: the limit for all its runs together, whoever orders and however many at once."""
 
 from functools import partial
 
@@ -112,7 +112,7 @@ def test_a_higher_cap_is_within_the_budget_too() -> None:
 
 
 @pytest.mark.django_db
-def test_failures_asked_again_take_the_cap_from_the_budget(model: Model) -> None:
+def test_retried_failures_take_the_cap_from_the_budget(model: Model) -> None:
     team = make_paying_team(3 * DOLLAR)
     model.outcomes = [RejectedError("Not like this.")]
     run = work_off(order(make_variant(2, team), cap=2 * DOLLAR))

@@ -1,4 +1,4 @@
-"""A database that picks somebody to end a deadlock, or is away: tried again, or said in words."""
+"""A database that ends a deadlock or is down: retried, or reported in a sentence."""
 
 from collections.abc import Callable
 from typing import Any
@@ -88,7 +88,7 @@ def test_what_is_no_deadlock_is_not_tried_again(error: Exception) -> None:
     assert len(tries) == 1
 
 
-def test_a_second_deadlock_is_told() -> None:
+def test_a_second_deadlock_is_reported() -> None:
     with pytest.raises(OperationalError, match="deadlock"):
         retry_on_deadlock(failing(lambda: "done", times=2))()
 

@@ -1,4 +1,4 @@
-"""Money under threads that meet: claims, cut-offs, dying workers, sweeps, shared calls."""
+"""Money under concurrent threads: claims, cut-offs, dying workers, sweeps, shared calls."""
 
 import random
 import threading
@@ -78,7 +78,7 @@ def long_question() -> Question:
 
 
 def until(end: float, work: Callable[[], Any], pause: float = 0.0) -> Callable[[], None]:
-    """`work`, done over and over until `end`."""
+    """`work`, repeated until `end`."""
 
     def going_on() -> None:
         while time.monotonic() < end:
@@ -127,7 +127,7 @@ def look(run: Run) -> None:
 
 
 def operate(run: Run) -> None:
-    """Raise the cap a little whenever it is reached, and let the run go on."""
+    """Raise the cap a little whenever it is reached, and resume the run."""
     now = Run.objects.get(pk=run.pk)
     if now.state == Run.State.PAUSED:
         raise_cap(run_id=run.pk, cap=(now.cap or 0) + STEP)
@@ -183,7 +183,7 @@ def test_two_claimers_of_one_identity_send_one_request(model: Model) -> None:
     assert len(claimed) == 30
 
 
-def test_a_pace_holds_whoever_asks() -> None:
+def test_a_pace_holds_for_every_worker() -> None:
     one = Endpoint("paced", "openai", "http://127.0.0.1:9", requests_per_minute=60)
     taken: list[int] = []
 

@@ -1,4 +1,5 @@
-"""The breaker: what fails again and again stops alone, says why, and goes on when told to."""
+"""The breaker: a requester that keeps failing is paused with a reason, and continues when
+resumed."""
 
 from datetime import timedelta
 from typing import Any
@@ -194,7 +195,7 @@ def test_a_wrong_key_costs_no_try_however_often_resumed(model: Model, run: Run) 
 
 
 @pytest.mark.parametrize("state", ["done", "cancelled", "ordered"])
-def test_only_a_run_that_was_going_on_is_resumed(run: Run, state: str) -> None:
+def test_only_a_run_that_was_running_is_resumed(run: Run, state: str) -> None:
     Run.objects.filter(pk=run.pk).update(state=state)
     call = row(run, state="failed")
     assert not resume_run(run_id=run.pk, now=NOW)

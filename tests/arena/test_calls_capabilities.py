@@ -1,4 +1,4 @@
-"""Parameters that a server does not take: dropped, remembered, and the call made again at once."""
+"""Parameters that a server rejects: dropped, remembered, and the call retried at once."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 PLAIN = (Message("user", "Hi"),)
 
 
-def test_a_parameter_that_is_turned_down_is_left_out_at_once(model: Model) -> None:
+def test_a_parameter_that_is_rejected_is_left_out_at_once(model: Model) -> None:
     model.outcomes = [UnsupportedParameterError("HTTP 400: seed", "seed")]
     call = execute(paid_call(), Question(seed=1, max_tokens=9))
     assert (call.state, call.dropped, call.requests) == ("done", ["seed"], 2)

@@ -232,7 +232,7 @@ def test_a_worker_that_lost_its_lease_moves_no_money(model: Model) -> None:
 
 
 @pytest.mark.django_db
-def test_the_run_pauses_at_its_cap_and_goes_on_with_a_higher(model: Model) -> None:
+def test_the_run_pauses_at_its_cap_and_resumes_with_a_higher(model: Model) -> None:
     call = paid_call(cap=worst() - 1)
     waiting = execute(call)
     run = waiting.run

@@ -65,7 +65,7 @@ def test_the_sweep_ends_what_was_written_after_the_failure() -> None:
     )
 
 
-def test_both_wait_again_when_the_run_goes_on(model: Model) -> None:
+def test_both_wait_again_when_the_run_continues(model: Model) -> None:
     model.outcomes = [RejectedError("HTTP 400")]
     first, second = pair()
     execute(first)

@@ -29,7 +29,7 @@ def endpoint(
 
 
 def admitted(one: Endpoint, minutes: float, step: float, tokens: int = 1) -> list[datetime]:
-    """When requests go through if somebody comes every `step` seconds."""
+    """When requests are allowed if one is made every `step` seconds."""
     times = [NOW + timedelta(seconds=step * i) for i in range(int(minutes * 60 / step))]
     return [at for at in times if take_turn(endpoint=one, tokens=tokens, now=at) is None]
 
@@ -91,7 +91,7 @@ def test_tokens_are_limited_too() -> None:
     assert most_in_a_minute(times) <= 12
 
 
-def test_a_request_above_the_limit_goes_once_all_before_is_paid() -> None:
+def test_a_request_above_the_limit_waits_for_all_before() -> None:
     one = endpoint(tokens=600)
     assert take_turn(endpoint=one, tokens=6000, now=NOW) is None
     assert take_turn(endpoint=one, tokens=1, now=NOW + 9 * MINUTE) is not None

@@ -1,4 +1,4 @@
-"""Prices: entered by an operator, else from the settings; unknown is not free."""
+"""Prices: set by an operator, or from the settings; unknown is not free."""
 
 from io import StringIO
 from typing import Any
@@ -55,7 +55,7 @@ def test_without_a_price_the_run_pauses_and_names_the_command(model: Model) -> N
 
 
 @pytest.mark.parametrize("bad", ["-1", "x", "NaN", "Infinity", "1e9", "0.0000000001", ""])
-def test_what_is_no_price_is_refused_in_words(model: Model, bad: str) -> None:
+def test_an_invalid_price_is_refused_with_a_reason(model: Model, bad: str) -> None:
     with pytest.raises(CommandError, match=r"dollars|digits|Usage"):
         run_command("price", "paid", MODEL, "--input", bad, "--output", "1")
     assert not Price.objects.exists()

@@ -1,4 +1,4 @@
-"""The second turn: a reply that cannot be read is kept, and the verdict alone is asked for."""
+"""The second turn: an unreadable reply is kept, and only the verdict is requested."""
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_a_worker_that_dies_between_the_turns_loses_nothing(
     assert call.enqueue_after is not None
 
 
-def test_a_second_turn_that_fails_is_tried_again_by_itself(model: Model) -> None:
+def test_a_second_turn_that_fails_is_tried_again_on_its_own(model: Model) -> None:
     model.outcomes = [says("Hm."), RetryableError("HTTP 500"), says("A")]
     call = execute(paid_call(), Question(repair=ASK))
     assert (call.state, call.turn) == ("waiting", 1)

@@ -1,4 +1,5 @@
-"""Calls that several runs have: one asks, the others copy, and nobody waits for a run at rest."""
+"""Calls shared by several runs: one makes the call, the others copy it, and none waits for a paused
+run."""
 
 from datetime import timedelta
 from typing import Any
@@ -110,7 +111,7 @@ def test_copies_stay_copies_when_the_run_that_asked_is_deleted(model: Model) -> 
     assert (third.reply, len(model.requests)) == ("A", 1)
 
 
-def test_a_failure_is_nobody_else_s(model: Model) -> None:
+def test_a_failure_is_not_another_runs(model: Model) -> None:
     first, second = make_shared()
     model.outcomes = [RejectedError("Not like this.")]
     assert execute(first).state == "failed"

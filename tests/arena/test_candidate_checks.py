@@ -65,7 +65,7 @@ def test_a_value_that_cannot_be_is_named(parameters: dict[str, Any], words: str)
 
 
 @given(JSON | st.dictionaries(st.sampled_from(["temperature", "stop", "logit_bias"]), JSON))
-def test_anything_else_is_refused_in_words(parameters: Any) -> None:
+def test_anything_else_is_refused_with_a_reason(parameters: Any) -> None:
     sentence = "."
     try:
         assert clean_parameters(parameters) == parameters

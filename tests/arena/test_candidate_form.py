@@ -1,4 +1,4 @@
-"""What the form of a candidate says before anything is saved: who reads it, and what to write."""
+"""What a candidate's form says before anything is saved: who will read it, and what to enter."""
 
 import html
 from datetime import UTC, datetime
@@ -78,7 +78,7 @@ def test_a_new_arena_is_unlisted_unless_somebody_says_otherwise(owner: Client, t
     assert "read the candidates’ prompts" in page
 
 
-def test_hiding_is_told_in_the_order_it_is_read(owner: Client, arena_of_one: Arena) -> None:
+def test_hiding_is_described_in_the_order_it_is_read(owner: Client, arena_of_one: Arena) -> None:
     page = " ".join(form_of(owner, arena_of_one).split())
     words = "Leave both fields empty to make everything public at once."
     assert page.index(words) < page.index("until this many votes") < page.index("until this date")
@@ -97,7 +97,7 @@ def test_the_models_of_the_endpoints_are_offered(owner: Client, arena_of_one: Ar
     assert "For the scripted endpoint, scripted-1." in page
 
 
-def test_a_missing_model_is_asked_for_by_an_example(owner: Client, arena_of_one: Arena) -> None:
+def test_a_missing_model_is_requested_with_an_example(owner: Client, arena_of_one: Arena) -> None:
     data = {"name": "Warm", "endpoint": "scripted", "do": "save"}
     page = owner.post(reverse("new_candidate", args=[arena_of_one.slug]), data).text
     assert "Enter the model to use at this endpoint, such as scripted-1." in page
@@ -132,7 +132,7 @@ def test_nothing_is_urged_for_a_retired_candidate(owner: Client, arena_of_one: A
     assert 'class="button primary"' not in page_of(owner, arena_of_one.candidates.get())
 
 
-def test_arenas_of_one_name_are_told_apart_by_their_addresses(owner: Client, team: Team) -> None:
+def test_arenas_of_one_name_are_distinguished_by_their_addresses(owner: Client, team: Team) -> None:
     slugs = [make_arena(0, 0, team=team, name="Refunds").slug for _ in range(2)]
     page = owner.get(team.get_absolute_url()).text
     assert all(f"<code>{slug}</code>" in page for slug in slugs)

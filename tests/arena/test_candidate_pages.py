@@ -1,4 +1,4 @@
-"""The pages of candidates: what is sent is shown first, what was used is never changed."""
+"""The pages of candidates: prompts are previewed, and used versions never change."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -112,7 +112,7 @@ def test_a_private_candidates_form_starts_as_private(owner: Client, used: Candid
         ({"more_parameters": '{"seed": ' + "9" * 5000 + "}"}, "Enter a JSON object"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_is_lost(
+def test_an_error_is_reported_and_nothing_is_lost(
     owner: Client, arena_of_one: Arena, used: Candidate, wrong: dict[str, str], words: str
 ) -> None:
     data = {"name": "Warm", "system_prompt": "Kept text.", "do": "save"} | wrong
@@ -136,7 +136,7 @@ def test_no_key_of_an_endpoint_is_on_the_page(
     assert "canary" not in page.lower()
 
 
-def test_whoever_has_several_teams_says_for_which(team: Team, arena_of_one: Arena) -> None:
+def test_anyone_who_has_several_teams_says_for_which(team: Team, arena_of_one: Arena) -> None:
     user = team.memberships.get().user
     other = make_team(user, name="Second team")
     Arena.objects.filter(pk=arena_of_one.pk).update(open_to_teams=True)

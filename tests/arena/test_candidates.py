@@ -1,4 +1,4 @@
-"""Candidates: entered, revised as the next version, retired, and turned down in words."""
+"""Candidates: registered, revised as the next version, archived, and refused with a sentence."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -100,7 +100,7 @@ def test_a_variant_is_entered_as_it_was_described(arena_of_prompts: Arena) -> No
         ({"private_until": NOW + timedelta(days=367)}, "private_until", "one year"),
     ],
 )
-def test_what_cannot_be_is_said_at_its_field(
+def test_what_cannot_be_is_reported_at_its_field(
     arena_of_prompts: Arena, fields: dict[str, Any], field: str, words: str
 ) -> None:
     with pytest.raises(CandidateError) as refused:
@@ -132,7 +132,7 @@ def test_accents_are_stored_in_one_spelling(arena_of_prompts: Arena) -> None:
 
 
 @pytest.mark.parametrize("name", ["Undisclosed 12\u200b", "a\u200db", "abc\u202edef", "a\u0080b"])
-def test_no_name_holds_what_is_not_seen(arena_of_prompts: Arena, name: str) -> None:
+def test_no_name_contains_invisible_characters(arena_of_prompts: Arena, name: str) -> None:
     with pytest.raises(CandidateError, match="contains an invisible character") as refused:
         register(arena_of_prompts, name)
     assert refused.value.field == "name"
@@ -255,7 +255,7 @@ def test_what_is_private_becomes_public_by_no_silence(arena_of_prompts: Arena) -
     assert revise(public, notes="Second.", says_privacy=False).disclosed_at == NOW
 
 
-def test_a_new_version_is_private_only_if_that_is_asked_for_anew(arena_of_prompts: Arena) -> None:
+def test_a_new_version_is_private_only_if_requested_again(arena_of_prompts: Arena) -> None:
     made = answer(register(arena_of_prompts, private_until_votes=50))
     second = revise(made, notes="Second.")
     assert (second.disclosed_at, second.private_until_votes) == (NOW, None)
@@ -388,7 +388,9 @@ def test_a_guest_that_the_arenas_team_retires_is_in_both_trails(arena_of_prompts
     assert (theirs.by, theirs.subject, theirs.user) == ("the arena's team", "Warm tone", None)
 
 
-def test_a_guest_that_leaves_by_itself_is_in_its_own_trail_alone(arena_of_prompts: Arena) -> None:
+def test_a_guest_that_leaves_on_its_own_is_in_its_own_audit_log_alone(
+    arena_of_prompts: Arena,
+) -> None:
     guest = entered_by_a_guest(arena_of_prompts)
     by = Actor(user=guest.team.memberships.get().user)
     retire_candidate(candidate=guest, by=by, now=NOW)

@@ -1,4 +1,4 @@
-"""Two people who enter one name, or write one version, at the same moment: one of them does."""
+"""Two people register one name, or write one version, at the same moment: one succeeds."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ PEOPLE = 6
 
 
 def all_at_once(work: Callable[[int], None]) -> list[str]:
-    """Have `PEOPLE` threads do `work` together; return what became of each."""
+    """Have `PEOPLE` threads do `work` together; return each result."""
     works = [partial(work, number) for number in range(PEOPLE)]
     return [str(error or "") for error in at_once(*works, expecting=(CandidateError,))]
 

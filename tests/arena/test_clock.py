@@ -1,4 +1,4 @@
-"""The clock was a year ahead for seconds, or was set back by an hour: work goes on at once."""
+"""The clock was a year ahead for seconds, or was set back by an hour: work continues at once."""
 
 import time
 from datetime import timedelta
@@ -125,7 +125,7 @@ def make_delivery(**fields: Any) -> Delivery:
     ("state", "field"),
     [("waiting", "due_at"), *((s, "lease_expires_at") for s in ("waiting", "running"))],
 )
-def test_a_delivery_goes_on_within_a_minute(ahead: timedelta, state: str, field: str) -> None:
+def test_a_delivery_resumes_within_a_minute(ahead: timedelta, state: str, field: str) -> None:
     fields: dict[str, Any] = {field: NOW + ahead, "state": state, "attempts": 1}
     delivery = make_delivery(**fields)
     bring_back_times(now=NOW)
@@ -191,7 +191,7 @@ def test_nothing_is_written_when_no_time_is_ahead() -> None:
 
 
 @jumped
-def test_beat_goes_on_after_the_clock_was_set_back(
+def test_beat_continues_after_the_clock_was_set_back(
     ahead: timedelta, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = []
@@ -210,6 +210,6 @@ def test_beat_goes_on_after_the_clock_was_set_back(
     assert {"a", "b"} <= set(sent)
 
 
-def test_times_are_brought_back_four_times_a_minute() -> None:
+def test_times_are_restored_four_times_a_minute() -> None:
     schedule = settings.CELERY_BEAT_SCHEDULE["arena.tasks.bring_back_times"]["schedule"]
     assert timedelta(seconds=schedule) + retention.REST_OF_LEASE < MINUTE

@@ -75,7 +75,7 @@ def test_the_two_sides_of_every_pair_differ_by_at_most_one():
 
 
 def test_the_sides_cannot_be_foretold_from_the_first_showing():
-    """Of each two showings the first is a coin's; 30 coins that agree would be a fault."""
+    """Of every two showings a coin decides the first; 30 coins that agree would be a fault."""
     arena, rater = make_arena(2, 60), make_person()
     low = Pair.objects.get().low_id
     went_left = [comparison.left_id == low for comparison in vote_through(arena, rater)]
@@ -206,7 +206,7 @@ def pairs_of(arena: Arena, user: Any) -> set[frozenset[int]]:
 SAME = {frozenset({0, 1}), frozenset({2, 3})}
 
 
-def test_nobody_gets_an_own_and_another_teams_candidate(contest: tuple[Arena, Team]) -> None:
+def test_nobody_gets_a_pair_of_own_and_foreign_candidates(contest: tuple[Arena, Team]) -> None:
     arena, guests = contest
     everything = {frozenset({i, j}) for i in range(4) for j in range(i)}
     assert pairs_of(arena, None) == pairs_of(arena, make_user()) == everything
@@ -219,7 +219,7 @@ def test_members_of_the_only_team_vote_as_ever() -> None:
     assert len(pairs_of(arena, make_member(arena.team).user)) == 3
 
 
-def test_asked_for_votes_are_not_cast_by_a_team_that_competes(
+def test_requested_votes_are_not_cast_by_a_team_that_competes(
     contest: tuple[Arena, Team],
 ) -> None:
     arena, guests = contest

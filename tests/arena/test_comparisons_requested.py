@@ -1,4 +1,4 @@
-"""A pair that somebody asks for by name: issued like any other, but never as a drawn one."""
+"""A pair that somebody requests: issued like any other, but never counted as drawn."""
 
 from datetime import timedelta
 
@@ -110,7 +110,7 @@ def open_page(client: Client, arena: Arena, **query: object) -> str:
     return client.get(reverse("vote", args=[arena.slug]), query).content.decode()
 
 
-def test_the_voting_page_shows_the_pair_that_was_asked_for(
+def test_the_voting_page_shows_the_pair_that_was_requested(
     client: Client, django_user_model
 ) -> None:
     arena, user = make_arena(3, 6), django_user_model.objects.create_user("ann")

@@ -1,4 +1,4 @@
-"""Prompts and answers of several messages: stored, shown, judged and asked for."""
+"""Prompts and answers of several messages: stored, shown, judged and generated."""
 
 import json
 from time import perf_counter, thread_time
@@ -276,4 +276,4 @@ def test_the_api_reads_and_writes_conversations(client, db):
     one = reverse("api_prompt", args=[arena.slug, "c"])
     bad = client.patch(one, {"messages": [{"role": "x"}]}, "application/json")
     assert bad.status_code in (400, 422)
-    assert "none of system" in bad.content.decode()
+    assert "not one of system" in bad.content.decode()

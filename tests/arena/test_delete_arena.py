@@ -1,4 +1,4 @@
-"""Deleting an arena takes all of it, and nothing else."""
+"""Deleting an arena deletes all of it, and nothing else."""
 
 import pytest
 from django.apps import apps
@@ -43,7 +43,7 @@ def test_an_imported_and_judged_arena_goes_too(tmp_path):
     assert not Arena.objects.exists()
 
 
-def test_it_is_hidden_first_and_a_second_call_goes_on(voted, monkeypatch):
+def test_it_is_hidden_first_and_a_second_call_continues(voted, monkeypatch):
     def killed(rows):
         raise KeyboardInterrupt
 
@@ -63,7 +63,7 @@ def test_it_asks_and_takes_no_for_an_answer(voted, monkeypatch):
     assert Arena.objects.exists()
 
 
-def test_an_unknown_arena_is_said():
+def test_an_unknown_arena_is_reported():
     with pytest.raises(CommandError, match="no arena"):
         call_command("delete_arena", "nowhere", yes=True)
 

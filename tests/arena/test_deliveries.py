@@ -1,4 +1,4 @@
-"""A notice on its way: sent once, signed, tried again, given up."""
+"""Delivering a notice: sent once, signed, retried, given up."""
 
 import json
 import smtplib
@@ -152,7 +152,7 @@ def test_a_line_break_in_a_name_forges_no_header(notice: Notice) -> None:
     assert mail.outbox[0].recipients() == ["ann@example.org"]
 
 
-def test_a_mail_server_that_is_away_is_asked_again(
+def test_a_mail_server_that_is_down_is_tried_again(
     notice: Notice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(**_: Any) -> None:
@@ -170,7 +170,7 @@ def test_stopped_mails_and_removed_webhooks_get_nothing(notice: Notice) -> None:
     by_mail, by_webhook = to_member(notice), to_webhook(notice, "https://hooks.example.com/")
     Membership.objects.update(notices_by_email=False)
     Webhook.objects.update(removed_at=NOW)
-    assert send(by_mail).error == "E-mail was switched off before it was sent."
+    assert send(by_mail).error == "Email was switched off before it was sent."
     assert send(by_webhook).error == "The webhook was removed."
     assert (by_mail.state, by_webhook.state) == ("failed", "failed")
     assert mail.outbox == []
@@ -210,7 +210,7 @@ def test_a_delivery_is_queued_again_once_it_may_be_lost(notice: Notice) -> None:
     assert send(delivery, NOW + ENQUEUE_AGAIN).state == "delivered"
 
 
-def test_what_is_to_be_tried_again_is_rung_for_when_it_is_due(
+def test_a_retry_is_enqueued_when_it_is_due(
     notice: Notice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(**_: Any) -> None:

@@ -1,4 +1,5 @@
-"""A candidate is named once its votes or its date have come, by the rule it was entered with."""
+"""A candidate is disclosed once it has enough votes or its date has come, by the rule set at
+registration."""
 
 from datetime import timedelta
 from typing import Any
@@ -91,12 +92,12 @@ def test_it_happens_once_and_is_noted_for_the_team() -> None:
 def test_pages_with_its_mask_are_dropped() -> None:
     arena = make_arena(2)
     leases.open_arena(arena_id=arena.pk)
-    ArenaRefresh.objects.update(look_again=False)
+    ArenaRefresh.objects.update(is_stale=False)
     hidden(arena, private_until=NOW)
     before = ArenaRefresh.objects.get(arena=arena).page_epoch
     disclose_candidates()
     after = ArenaRefresh.objects.get(arena=arena)
-    assert (after.page_epoch, after.look_again) == (before + 1, True)
+    assert (after.page_epoch, after.is_stale) == (before + 1, True)
 
 
 def test_votes_are_counted_for_those_alone_that_wait_for_them() -> None:

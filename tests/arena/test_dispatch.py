@@ -1,4 +1,4 @@
-"""Which call a worker's thread makes next: slots of endpoints, turns of runs, threads woken."""
+"""Which call a worker's thread makes next: endpoints' slots, runs' turns, and waking threads."""
 
 import threading
 from collections import Counter

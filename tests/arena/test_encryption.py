@@ -13,7 +13,7 @@ from arena.encryption import DecryptionError, EncryptedReader, EncryptedWriter
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small chunks, and a derivation that takes no tenth of a second."""
+    """Small chunks, and a fast key derivation."""
     monkeypatch.setattr(encryption, "CHUNK", 64)
     monkeypatch.setattr(encryption, "SCRYPT_N", 2)
 
@@ -61,7 +61,7 @@ def test_exchanged_chunks_are_noticed() -> None:
         decrypt(sealed[:start] + sealed[first:second] + sealed[start:first] + sealed[second:])
 
 
-def test_a_wrong_passphrase_is_refused_in_words() -> None:
+def test_a_wrong_passphrase_is_refused_with_a_reason() -> None:
     with pytest.raises(DecryptionError, match="The passphrase is wrong"):
         decrypt(encrypt(b"secret"), "another")
 

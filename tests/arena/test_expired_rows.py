@@ -1,4 +1,4 @@
-"""What is kept for a while only is deleted: counts, sessions, pairs nobody voted on, raters."""
+"""Rows kept for a limited time are deleted: counts, sessions, pairs nobody voted on, raters."""
 
 import os
 from datetime import UTC, datetime, timedelta

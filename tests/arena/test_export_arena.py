@@ -1,4 +1,4 @@
-"""`export_arena`: what it writes imports elsewhere to the same votes, and gives nobody away."""
+"""`export_arena`: importing it elsewhere gives the same votes, and identifies nobody."""
 
 import json
 from datetime import UTC, datetime
@@ -241,7 +241,7 @@ def test_a_votes_provenance_is_checked(tmp_path):
     make_arena(slug="mine")
     vote = {"a": "candidate-0", "b": "candidate-1", "outcome": "left"}
     for provenance, words in (
-        ("browser", "is a text, not an object"),
+        ("browser", "is text, not an object"),
         ({"channel": "radio"}, "column provenance.channel"),
         ({"seconds": -1}, "column provenance.seconds"),
         ({"rushed": True}, "column provenance.uncounted"),
@@ -356,7 +356,7 @@ def test_an_export_that_fails_leaves_nothing(voted_arena, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(("slug", "words"), [("none", "no arena none"), ("bare", "is empty")])
-def test_what_cannot_be_exported_is_said(tmp_path, slug, words):
+def test_what_cannot_be_exported_is_reported(tmp_path, slug, words):
     make_arena(n_candidates=0, n_prompts=0, slug="bare")
     with pytest.raises(CommandError, match=words):
         export(slug, tmp_path / "out")

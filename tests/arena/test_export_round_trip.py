@@ -1,4 +1,4 @@
-"""What the exporter writes, every entrance reads: imports, `rank`, uploads and the API."""
+"""Every reader accepts what the exporter writes: imports, `rank`, uploads and the API."""
 
 import json
 import shutil

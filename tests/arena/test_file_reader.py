@@ -41,7 +41,7 @@ def rows_of(source: Source) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("codec", SENTENCES)
-def test_an_encoding_is_guessed_and_the_guess_is_told(codec: str) -> None:
+def test_an_encoding_is_guessed_and_the_guess_is_reported(codec: str) -> None:
     sentence = SENTENCES[codec]
     data = f"text\tid\n{sentence}?\tp1\n{sentence}\tp2\n".encode(codec)
     source = Source.of(data)

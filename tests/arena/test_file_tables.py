@@ -322,7 +322,7 @@ def test_an_answer_that_is_missing_is_called_an_answer():
     assert said(table) == ["1, answer: The answer is empty (column 'answer')."]
 
 
-def test_every_name_that_a_column_may_have_is_told():
+def test_every_name_that_a_column_may_have_is_reported():
     assert RESPONSES.accepted.startswith("prompt_id, id or external_id; prompt, prompt_text,")
     assert "text, answer, response or output" in RESPONSES.accepted
     assert PROMPTS.accepted.endswith("; rubric")

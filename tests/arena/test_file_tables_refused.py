@@ -1,4 +1,4 @@
-"""Files that cannot be used at all, and the sentence that says why; no database."""
+"""Unusable files, and the sentence that says why; no database."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Files of other tools become arenas; `tests/files/README.md` names what each sample follows."""
+"""Files of other tools become arenas; `tests/files/README.md` names the format of each sample."""
 
 import json
 import shutil
@@ -54,7 +54,7 @@ def bring(*paths: Path, slug: str = "mine", **options: object) -> Arena:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_sample_is_told_by_its_content_and_becomes_an_arena(name):
+def test_a_sample_is_recognised_by_its_content_and_becomes_an_arena(name):
     format_name, *expected = SAMPLES[name]
     assert format_name == find_files([FILES / name])[0].format.NAME
     preview = preview_files(slug="mine", paths=[FILES / name])
@@ -193,12 +193,12 @@ def test_an_export_comes_back_as_the_same_arena(tmp_path):
 @pytest.mark.parametrize(
     ("sample", "change", "column", "words"),
     [
-        ("lmarena.jsonl", {"winner": "somebody"}, "winner", "none of model_a, model_b, tie"),
+        ("lmarena.jsonl", {"winner": "somebody"}, "winner", "not one of model_a, model_b, tie"),
         ("lmarena.jsonl", {"conversation_b": 7}, "conversation_b", "not a list of messages"),
         ("lmarena.jsonl", {"model_a": ""}, "model_a", "is empty"),
         ("lmarena.jsonl", {"tstamp": 1e30}, "tstamp", "not a time"),
         ("openai-chat.jsonl", {"messages": []}, "messages", "has no message"),
-        ("openai-chat.jsonl", {"messages": [{"role": "robot"}]}, "messages", "none of system"),
+        ("openai-chat.jsonl", {"messages": [{"role": "robot"}]}, "messages", "not one of system"),
         (
             "openai-chat.jsonl",
             {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},

@@ -62,12 +62,12 @@ def test_preference_a_is_taken_bit_for_bit(tmp_path):
         ({"note": "\ud800"}, "note", "Unicode"),
         ({"preference_b": 1.5}, "preference_b", "not a number from 0 to 1"),
         ({"preference_b": -0.01}, "preference_b", "not a number from 0 to 1"),
-        ({"preference_b": "0.5"}, "preference_b", "is a text"),
+        ({"preference_b": "0.5"}, "preference_b", "is text"),
         ({"preference_b": True}, "preference_b", "not a number"),
         ({"preference_a": 0.5, "preference_b": 0.5}, "preference_b", "one of the two"),
         ({"preference_b": 0.9}, "outcome", "leans to right"),
         ({"judge": "J", "rater": "R"}, "rater", "one rater"),
-        ({"rater": "R", "kind": "robot"}, "kind", "none of person, judge, jury"),
+        ({"rater": "R", "kind": "robot"}, "kind", "not one of person, judge, jury"),
         ({"cast_at": "yesterday"}, "cast_at", "not a time"),
         ({"cast_at": 12}, "cast_at", "not a time"),
         ({"note": "x" * 200_000}, None, "the limit for a vote is 100,000"),
@@ -159,7 +159,7 @@ def test_dialects_of_csv_are_understood(tmp_path, content):
 @pytest.mark.parametrize(
     ("line", "column", "words"),
     [
-        (b"A,B,maybe", "winner", "none of"),
+        (b"A,B,maybe", "winner", "not one of"),
         (b",B,left", "left", "is empty"),
         (b"A,B", None, "has 2 fields; the header has 3"),
         (b"A,B,left,more", None, "has 4 fields"),

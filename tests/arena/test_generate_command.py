@@ -1,4 +1,4 @@
-"""`manage.py generate`, with the queue worked off by a stand-in for the worker."""
+"""`manage.py generate`, with a stand-in for the worker."""
 
 import io
 import time
@@ -77,7 +77,7 @@ def test_a_name_means_its_newest_version_and_a_number_itself(paid_candidate: Can
 
 
 @pytest.mark.usefixtures("worker")
-def test_the_same_command_lets_a_paused_run_go_on_with_its_cap(paid_candidate: Candidate) -> None:
+def test_the_same_command_resumes_a_paused_run_with_its_cap(paid_candidate: Candidate) -> None:
     run = order(paid_candidate)
     engine.pause(run=run, by=CLI)
     said = generate(paid_candidate, "--cap=2")
@@ -111,7 +111,7 @@ def test_a_run_that_pauses_is_an_error_that_says_why(model: Model) -> None:
         (("--cap=1",), "9" * 30, "no candidate"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_is_ordered(
+def test_an_error_is_reported_and_nothing_is_ordered(
     paid_candidate: Candidate, extra: tuple[str, ...], name: str, said: str
 ) -> None:
     with pytest.raises(CommandError, match=said):
@@ -141,7 +141,7 @@ def test_a_run_whose_endpoint_is_busy_with_other_runs_waits_and_says_for_what(
     assert paid_candidate.responses.count() == 3
 
 
-def test_an_arena_that_is_not_there_is_said() -> None:
+def test_an_arena_that_is_not_there_is_reported() -> None:
     with pytest.raises(CommandError, match="no arena 'nowhere'"):
         call_command("generate", "nowhere", "Brief")
 

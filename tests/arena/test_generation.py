@@ -1,4 +1,4 @@
-"""Answers are ordered, asked for through the ledger, and kept once with what they cost."""
+"""Answers are ordered, requested through the ledger, and stored once with their cost."""
 
 from typing import Any
 
@@ -118,7 +118,7 @@ def test_an_answer_that_was_cut_off_is_none(model: Model) -> None:
     assert not candidate.responses.exists()
 
 
-def test_a_server_that_was_busy_is_asked_again(model: Model) -> None:
+def test_a_server_that_was_busy_is_retried(model: Model) -> None:
     candidate = make_variant(1)
     model.outcomes = [RetryableError("busy"), RetryableError("busy")]
     run = work_off(order(candidate))

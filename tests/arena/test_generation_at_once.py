@@ -1,4 +1,4 @@
-"""Two orders of one candidate's answers at the same moment: one of them is a run."""
+"""Two orders of one candidate's answers at the same moment: one of them becomes a run."""
 
 import threading
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an order of answers takes, what it leaves out, and why it is turned down."""
+"""What an answer order includes, what it leaves out, and why it is refused."""
 
 from contextlib import nullcontext
 from typing import Any
@@ -97,7 +97,7 @@ def test_prompts_that_cannot_be_asked_are_left_out_in_words() -> None:
         ({"user_template": "{{ tone }}{{ prompt }}"}, DOLLAR, "{{ tone }}"),
     ],
 )
-def test_an_order_that_cannot_be_is_refused_in_words(
+def test_an_impossible_order_is_refused_with_a_reason(
     fields: dict[str, Any], cap: int | None, said: str
 ) -> None:
     with pytest.raises(ServiceError) as refused:
@@ -159,7 +159,7 @@ def test_an_order_that_was_cut_short_is_made_good_by_the_next(
     assert (run.calls.count(), candidate.responses.count(), len(model.requests)) == (4, 4, 4)
 
 
-def test_what_a_cancelled_run_left_and_what_failed_is_asked_again(model: Model) -> None:
+def test_what_a_cancelled_run_left_and_what_failed_is_retried(model: Model) -> None:
     candidate = make_variant(3)
     first = order(candidate)
     one, two, _ = first.calls.order_by("pk").values_list("pk", flat=True)

@@ -1,4 +1,4 @@
-"""An order of answers that fails half-way holds no money; one that was killed is given up."""
+"""An answer order that fails halfway reserves no money; a killed one is given up."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Answers are ordered on a candidate's page; a run's page shows how it stands and what came."""
+"""Answers are ordered on a candidate's page; a run's page shows its progress and answers."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def rung(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """How often workers were rung for; no test here talks to a broker."""
+    """How often workers were woken; no test here uses a broker."""
     rings: list[str] = []
     monkeypatch.setattr("arena.tasks.wake_workers", lambda: rings.append("ring") or 0)
     return rings
@@ -92,7 +92,7 @@ def test_the_candidate_s_page_leads_to_the_run_that_is_under_way(paid_candidate:
         ("-1", "greater than or equal to 0"),
     ],
 )
-def test_what_cannot_be_ordered_is_said_where_the_page_lands(
+def test_what_cannot_be_ordered_is_reported_where_the_page_lands(
     paid_candidate: Candidate, cap: str, said: str
 ) -> None:
     answer = member_of(paid_candidate).post(order_url(paid_candidate), {"cap": cap}, follow=True)
@@ -170,7 +170,7 @@ def test_a_run_is_paused_resumed_with_another_cap_and_cancelled(paid_candidate: 
     assert "it cannot be paused" in text(client.post(steer, {"action": "pause"}, follow=True))
 
 
-def test_failures_are_asked_again_from_the_page(paid_candidate: Candidate, model: Model) -> None:
+def test_failures_are_retried_from_the_page(paid_candidate: Candidate, model: Model) -> None:
     model.outcomes = [RejectedError("Not like this.")]
     run = work_off(order(paid_candidate))
     steer = run_url(run, "steer_answers")
@@ -217,7 +217,7 @@ def test_nobody_is_led_to_the_sign_in(paid_candidate: Candidate) -> None:
     assert client.post(order_url(paid_candidate), {"cap": "1"}).status_code == 403
 
 
-def test_a_private_arena_and_another_arena_s_run_are_not_there(paid_candidate: Candidate) -> None:
+def test_a_private_arena_and_another_arena_s_run_are_not_found(paid_candidate: Candidate) -> None:
     run, stranger = order(paid_candidate), signed_in(make_member(make_paying_team()).user)
     type(paid_candidate.arena).objects.filter(pk=paid_candidate.arena_id).update(
         visibility="private"

@@ -1,4 +1,4 @@
-"""A run of answers is paused, goes on, is cancelled, and what failed in it is asked again."""
+"""An answer run is paused, resumed and cancelled, and its failures are retried."""
 
 from datetime import timedelta
 from typing import Any
@@ -26,7 +26,7 @@ def by() -> Actor:
     return Actor(user=make_member(make_paying_team()).user)
 
 
-def test_a_paused_run_asks_nothing_until_it_goes_on(model: Model, by: Actor) -> None:
+def test_a_paused_run_asks_nothing_until_it_continues(model: Model, by: Actor) -> None:
     run = order(make_variant(2, make_paying_team()))
     engine.pause(run=run, by=by)
     assert (stored(run).state, stored(run).pause_reason) == ("paused", "Paused by the team.")
@@ -49,7 +49,7 @@ def test_a_run_that_was_cancelled_meanwhile_is_not_resumed(model: Model, by: Act
     assert not AuditEntry.objects.filter(action="resumed a run of answers").exists()
 
 
-def test_a_run_that_spent_its_cap_goes_on_with_a_higher_one(model: Model, by: Actor) -> None:
+def test_a_run_that_spent_its_cap_resumes_with_a_higher_one(model: Model, by: Actor) -> None:
     run = order(make_variant(3, parameters={"max_tokens": 10}), cap=150_000)
     assert work_off(run).state == "paused"
     assert "The cap of" in run.pause_reason
@@ -86,7 +86,7 @@ def test_a_cancelled_run_keeps_early_and_late_answers(model: Model, by: Actor) -
     assert len(model.requests) == 2
 
 
-def test_only_failures_are_asked_again(model: Model, by: Actor) -> None:
+def test_only_failures_are_retried(model: Model, by: Actor) -> None:
     candidate = make_variant(4)
     model.outcomes = [RejectedError("Not like this."), ModelRefusedError("No."), says("")]
     run = work_off(order(candidate))
@@ -168,9 +168,7 @@ def test_a_cancelled_cut_short_run_is_not_resumed(by: Actor) -> None:
 
 
 @pytest.mark.parametrize("state", ["open", "paused", "cancelled"])
-def test_failures_of_a_reopened_run_are_not_asked_again(
-    model: Model, by: Actor, state: str
-) -> None:
+def test_failures_of_a_reopened_run_are_not_retried(model: Model, by: Actor, state: str) -> None:
     model.outcomes = [RejectedError("Not like this.")]
     run = work_off(order(make_variant(2)))
     Run.objects.filter(pk=run.pk).update(state=state)

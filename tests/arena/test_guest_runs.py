@@ -1,4 +1,4 @@
-"""What other teams pay for in an arena stays theirs to read and to end, whatever its team does."""
+"""Teams can always read and end the runs they pay for in another team's arena."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ def make_private(arena: Arena, by: Actor) -> Arena:
 
 
 def hide(arena: Arena) -> None:
-    """As it was possible before a guest's unfinished run kept an arena from it."""
+    """As was possible before guests' unfinished runs prevented it."""
     Arena.objects.filter(pk=arena.pk).update(visibility="private", open_to_teams=False)
 
 
@@ -116,7 +116,7 @@ def test_both_audit_logs_name_the_run_and_nobody_of_the_host(
 def test_retiring_again_ends_a_run_that_was_left_paused(
     candidate: Candidate, guest: Team, host: Team
 ) -> None:
-    """As retiring left them once; nothing else is done a second time."""
+    """As archiving once left them; nothing else is done twice."""
     run = order(candidate)
     retired = Candidate.objects.filter(pk=candidate.pk)
     retired.update(retired_at=NOW)
@@ -130,10 +130,10 @@ def test_retiring_again_ends_a_run_that_was_left_paused(
 
 
 @pytest.mark.parametrize("state", ["paused", "done"])
-def test_a_retired_candidates_run_does_not_go_on(
+def test_a_retired_candidates_run_does_not_continue(
     state: str, candidate: Candidate, guest: Team
 ) -> None:
-    """It would hold its cap again, and ask nothing."""
+    """It would reserve its cap again, and make no calls."""
     run = order(candidate)
     Call.objects.filter(run=run).update(state="failed")
     Run.objects.filter(pk=run.pk).update(state=state)

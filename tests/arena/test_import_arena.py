@@ -225,7 +225,7 @@ def small_batches(monkeypatch):
     monkeypatch.setattr("arena.services.imports.LARGEST_BATCH", 30)
 
 
-def test_a_broken_import_goes_on_where_it_stopped(pairs, small_batches):
+def test_a_broken_import_continues_where_it_stopped(pairs, small_batches):
     with pytest.raises(Killed):
         import_files(slug="b", paths=[pairs], now=timezone.now(), options=kill_after(90))
     assert Vote.objects.count() == 90

@@ -1,4 +1,5 @@
-"""Bad input: a sentence with file, line and column, never a traceback, and nothing half written."""
+"""Bad input gets a sentence with file, line and column, never a traceback, and nothing is half
+written."""
 
 import errno
 import json
@@ -76,7 +77,7 @@ def refused(*arguments: object) -> str:
         ("prompts.jsonl", GOOD_PROMPT * 2, "line 2, column id: 'p1' is already in an earlier row"),
         ("prompts.jsonl", b'{"id": "p1"}\n', "line 1, column text: is missing"),
         ("prompts.jsonl", b'{"id": null, "text": ""}\n', "line 1, column id: is missing"),
-        ("prompts.jsonl", b'"text"\n', "line 1: is a text, not a JSON object"),
+        ("prompts.jsonl", b'"text"\n', "line 1: is text, not a JSON object"),
         ("candidates.jsonl", b'{"name": "A", "parameters": []}\n', "column parameters: is a list"),
         ("responses.jsonl", ANSWER, "line 1, column candidate: there is no candidate 'A'"),
         ("votes.jsonl", b'{"a": "A", "b": "B", "outcome": "tie"}\n', "there is no candidate 'A'"),
@@ -222,7 +223,7 @@ def test_rejects_in_a_folder_are_not_taken_for_votes(tmp_path):
     assert "rejects" not in out
 
 
-def test_rejects_go_where_they_are_told(tmp_path):
+def test_rejects_go_to_the_chosen_folder(tmp_path):
     path, folder = tmp_path / "votes.csv", tmp_path / "elsewhere"
     path.write_text("left,right,winner\nA,B,tie\nA,B,no\n")
     assert "--rejects" in refused("mine", path, "--skip-bad", "--rejects", folder)

@@ -1,4 +1,4 @@
-"""SIGKILL in the middle of an import: nothing shows, and the same command finishes it."""
+"""SIGKILL in the middle of an import: nothing is visible, and the same command finishes it."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Real data, all of it: every vote and every answer arrives, and goes out and in again."""
+"""All the real data: every vote and every answer is imported, exported and imported again."""
 
 import csv
 import json

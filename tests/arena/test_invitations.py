@@ -1,4 +1,4 @@
-"""Invitations: links for one person, for a week, that can be withdrawn."""
+"""Invitations: links for one person, valid for a week, that can be revoked."""
 
 from datetime import timedelta
 from functools import partial
@@ -36,7 +36,7 @@ def accept(invitation, user=None, now=NOW):
 
 
 @pytest.mark.parametrize("role", ["owner", "member", "viewer"])
-def test_whoever_has_the_link_comes_in_as_what_they_are_invited(role):
+def test_anyone_who_has_the_link_comes_in_as_what_they_are_invited(role):
     _, secret = invite(role=role)
     found = teams.find_invitation(secret)
     eve = make_user("eve")
@@ -101,7 +101,7 @@ def no_operator(user):
 
 
 @pytest.mark.parametrize("gone", [closed_account, deleted_account])
-def test_a_link_of_whoever_has_no_account_any_more_does_not_work(gone):
+def test_a_link_of_someone_without_an_account_any_more_does_not_work(gone):
     team = make_team()
     former = make_member(team, "owner").user
     invitation, secret = invite(team, "owner", by=former)
@@ -136,7 +136,7 @@ def test_an_operators_link_works_while_they_are_one(gone):
         accept(second)
 
 
-def test_whoever_is_an_owner_elsewhere_alone_invites_nobody():
+def test_anyone_who_is_an_owner_elsewhere_alone_invites_nobody():
     team = make_team()
     invitation, _ = invite(team, by=owner_of(make_team()))
     with pytest.raises(teams.InvitationError, match="can no longer invite"):
@@ -165,13 +165,13 @@ def test_a_member_keeps_their_role_and_the_link_stays_open():
     ("fields", "says"),
     [({"role": "king"}, "owner, member or viewer"), ({"note": "x" * 201}, "at most 200")],
 )
-def test_what_cannot_be_is_refused_in_words(fields, says):
+def test_what_cannot_be_is_refused_with_a_reason(fields, says):
     with pytest.raises(teams.InvitationError, match=says):
         invite(**fields)
     assert not Invitation.objects.exists()
 
 
-def test_a_team_has_only_so_many_open_links(monkeypatch):
+def test_a_team_has_a_limited_number_of_open_links(monkeypatch):
     monkeypatch.setattr(teams, "MOST_OPEN", 1)
     team = make_team()
     first, _ = invite(team)

@@ -1,4 +1,4 @@
-"""Where sign-up is by invitation alone, each link makes one account and no more."""
+"""If sign-up is by invitation only, each link creates exactly one account."""
 
 from functools import partial
 
@@ -109,7 +109,7 @@ def test_an_account_that_was_given_something_makes_no_room(link, delivering, kep
 
 
 def test_of_two_who_sign_up_at_once_one_has_an_account(link, monkeypatch):
-    """The second had its form looked at before the first was through."""
+    """The second form was checked before the first was saved."""
     from arena.accounts.adapters import Accounts
 
     sign_up(opened(link), "ada")
@@ -147,7 +147,7 @@ def test_a_link_makes_one_account_of_the_sign_in_server_too(link, settings):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_who_sign_up_in_one_moment_one_has_an_account(link, monkeypatch):
+def test_of_many_who_sign_up_at_the_same_moment_one_has_an_account(link, monkeypatch):
     if connection.vendor == "sqlite":
         pytest.skip("SQLite has one writer at a time.")
     from arena.accounts.adapters import Accounts

@@ -1,4 +1,4 @@
-"""Leaving: accounts, data, and what owners delete; boards and the log of votes stay whole."""
+"""Closing accounts, exporting data and deleting; boards and the log of votes stay intact."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Work that is done by one at a time: the lock lasts as long as what was written is not seen."""
+"""Exclusive work: the lock lasts until what was written is visible."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,6 +1,6 @@
-"""People who write at the same moment wait for one another in one order, and voters for nobody.
+"""Concurrent writers wait for one another in one order, and voters wait for nobody.
 
-On SQLite whoever writes is alone, so these are about PostgreSQL.
+SQLite has one writer at a time, so these are about PostgreSQL.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def _on_postgresql(no_doorbell: None) -> None:
 
 
 def voter(arena: Arena) -> Other:
-    """Somebody who is given a pair."""
+    """A rater with a pair."""
     rater = make_person()
     return Other(lambda: next_comparison(arena=arena, rater=rater, now=timezone.now()))
 
@@ -42,7 +42,7 @@ def voter(arena: Arena) -> Other:
 def while_in(
     monkeypatch: pytest.MonkeyPatch, module: Any, name: str, other: Other, seconds: float
 ) -> list[bool]:
-    """Have `other` work just before `name` is called, once; says then whether it has ended."""
+    """Have `other` work once, just before `name` is called; return whether it has ended."""
     work, ended = getattr(module, name), []
 
     def let_work_first(*args: Any, **kwargs: Any) -> Any:
@@ -86,7 +86,7 @@ def test_a_prompt_being_retired_keeps_no_voter_waiting(
 def test_a_next_version_does_not_hold_up_its_boards(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who publishes holds the row of refreshes while its standings refer to the candidate."""
+    """Publishing locks the refresh row while its standings refer to the candidate."""
     first = arena.candidates.earliest("pk")
     other = Other(lambda: refer_to(first))
     ended = while_in(monkeypatch, candidates, "is_in_use", other, 3)
@@ -96,7 +96,7 @@ def test_a_next_version_does_not_hold_up_its_boards(
 
 
 def refer_to(candidate: Candidate) -> None:
-    """Lock the candidate's row as every row does that refers to it."""
+    """Lock the candidate's row like any row that refers to it."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1 FROM arena_candidate WHERE id = %s FOR KEY SHARE", [candidate.pk])
 
@@ -135,7 +135,7 @@ def test_the_arena_is_locked_before_its_candidates(
 def test_an_arena_changed_during_a_retirement_waits(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both want the row of refreshes, too: the boards show the arena's words and candidates."""
+    """Both also lock the refresh row: the boards show the arena's texts and candidates."""
     monkeypatch.setattr(locks, "ROLLED_BACK", ())
     other = Other(lambda: rename(arena))
     ended = while_in(monkeypatch, candidates, "sync_pairs", other, 0.5)

@@ -24,7 +24,7 @@ SECRET = "Tr4p-d00r-secret"
 
 
 def caused_by(cause: Exception) -> Exception:
-    """What Django makes of an error of the driver."""
+    """Django's version of a driver's error."""
     error = OperationalError("ended")
     error.__cause__ = cause
     return error
@@ -132,7 +132,7 @@ def test_a_request_is_one_line_without_address_cookies_or_query(
 
 
 def test_a_link_is_logged_without_its_secret() -> None:
-    """Whatever route takes a secret: the names of such parameters are `secret` and `key`."""
+    """All routes with a secret: such parameters are called `secret` and `key`."""
     holders = [
         "/" + spelled.lstrip("^")
         for _, spelled in patterns(get_resolver())
@@ -161,7 +161,9 @@ def test_a_link_is_logged_without_its_secret() -> None:
     ],
     ids=["away", "closed", "shut down", "lock", "deadlock", "locked"],
 )
-def test_a_database_that_is_busy_is_told_from_one_that_is_away(error: Exception, said: str) -> None:
+def test_a_database_that_is_busy_is_distinguished_from_one_that_is_down(
+    error: Exception, said: str
+) -> None:
     assert logs.outage(error) == f"the database is {said}"
 
 

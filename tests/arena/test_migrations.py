@@ -1,4 +1,4 @@
-"""What the migrations make of rows that were there before."""
+"""What the migrations do to existing rows."""
 
 from datetime import UTC, datetime
 from importlib import import_module
@@ -22,7 +22,7 @@ def test_candidates_of_before_are_as_old_as_their_arenas() -> None:
 
 
 @pytest.mark.django_db
-def test_live_tokens_of_one_name_are_told_apart() -> None:
+def test_live_tokens_of_one_name_are_distinguished() -> None:
     team, other = (make_empty_team(slug=slug, name=slug) for slug in ("a", "b"))
     long = "x" * 100
     names = ["CI", "CI 2", "CI", "CI", "Desk", long, long]

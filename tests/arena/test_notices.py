@@ -1,4 +1,4 @@
-"""A team is told each thing once, and everybody who wants to hear of it."""
+"""A team is notified of each event once, and so is each member who wants email."""
 
 from datetime import timedelta
 from typing import Any
@@ -64,7 +64,7 @@ def test_a_long_sentence_is_cut_where_it_ends_to_be_kept(empty_team: Team) -> No
     assert notice.sentence.endswith("…")
 
 
-def test_mail_can_be_stopped_and_the_trail_says_so_once(empty_team: Team) -> None:
+def test_mail_can_be_stopped_and_the_audit_log_says_so_once(empty_team: Team) -> None:
     member = join(empty_team, "ann")
     by = Actor(user=member.user)
     for wanted in (False, False, True):

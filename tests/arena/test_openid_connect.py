@@ -126,7 +126,7 @@ def test_an_answer_that_nobody_asked_for_is_refused(client, server):
     assert not User.objects.exists()
 
 
-def test_a_server_that_is_away_is_said_on_a_page(client, settings):
+def test_a_server_that_is_down_is_said_on_a_page(client, settings):
     connect(settings, "http://127.0.0.1:9")
     page = client.post("/sign-in/elsewhere/")
     assert page.status_code == 503

@@ -1,4 +1,4 @@
-"""Pairs know how many prompts they share after every change; only what differs is written."""
+"""Pairs count their shared prompts after every change; only differences are written."""
 
 from datetime import UTC, datetime
 from itertools import combinations
@@ -40,7 +40,7 @@ def stored(arena: Arena) -> dict[tuple[int, int], int]:
 
 
 def statements_on_pairs(arena: Arena, touched: Candidate | None = None) -> list[str]:
-    """What counting anew wrote."""
+    """What the recount wrote."""
     with CaptureQueriesContext(connection) as queries:
         sync_pairs(arena=arena, touched=touched)
     words = ("UPDATE", "INSERT")

@@ -1,4 +1,5 @@
-"""Two who bring answers to the same prompts at the same moment: their pair knows of all of them."""
+"""Two candidates get answers to the same prompts at the same moment: their pair counts all of
+them."""
 
 from collections.abc import Callable
 from typing import Any

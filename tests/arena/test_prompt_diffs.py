@@ -1,4 +1,4 @@
-"""What changed between two versions of a prompt: lines, words, and never too much work."""
+"""Differences between two versions of a prompt: lines and words, with bounded work."""
 
 import random
 import time

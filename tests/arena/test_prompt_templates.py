@@ -106,7 +106,7 @@ def test_variables_are_named_in_order_and_once():
         ("{{ prompt }}\ud800", "is not valid Unicode"),
     ],
 )
-def test_a_template_is_refused_with_what_is_wrong_in_it(template, words):
+def test_a_template_is_refused_with_the_error_in_it(template, words):
     assert words in refusal(template, "customer")
 
 

@@ -1,4 +1,4 @@
-"""Prompts: brought in once each, changed while nothing was made with them, retired after that."""
+"""Prompts: uploaded once each, changed until they are used, archived after that."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -150,7 +150,7 @@ def test_a_prompt_is_revised(empty_arena: Arena) -> None:
         ({"variables": MANY}, "variables", "101 variables; a prompt can have at most 100"),
     ],
 )
-def test_what_cannot_be_is_said_at_its_field(
+def test_what_cannot_be_is_reported_at_its_field(
     empty_arena: Arena, changes: dict[str, Any], field: str, words: str
 ) -> None:
     upsert(empty_arena, PromptRow(1, "A?", "one"), PromptRow(2, "B?", "two"))

@@ -1,4 +1,4 @@
-"""No way of making or changing prompts leaves two of one text, whatever the order of the rows."""
+"""No way of adding or changing prompts leaves two with one text, whatever the order of the rows."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def xz_arena() -> Arena:
 
 
 def upsert(arena: Arena, *rows: tuple[str, str], atomic: bool = False) -> UploadReport:
-    """Bring in rows of an id, or none, and a text."""
+    """Upload rows with a text, and an id or none."""
     prompts = [PromptRow(i, text, name) for i, (name, text) in enumerate(rows, start=1)]
     return upsert_prompts(arena=arena, rows=prompts, by=Actor(), atomic=atomic)
 
@@ -47,7 +47,7 @@ def double_of(name: str) -> str:
 
 
 def fix(arena: Arena, name: str) -> None:
-    """Have something made with a prompt."""
+    """Use a prompt."""
     prompt = arena.prompts.get(external_id=name)
     first, second = (arena.candidates.create(name=f"{name}-{i}") for i in range(2))
     make_vote(arena, first, second, "left", prompt)

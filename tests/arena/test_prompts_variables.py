@@ -54,7 +54,7 @@ def test_a_file_with_other_variables_names_another_prompt(tmp_path: Path) -> Non
         ({f"v{n}": "x" for n in range(101)}, "has 101 variables; a prompt can have at most 100"),
     ],
 )
-def test_variables_that_cannot_be_are_told(tmp_path: Path, variables: Any, words: str) -> None:
+def test_variables_that_cannot_be_are_reported(tmp_path: Path, variables: Any, words: str) -> None:
     line = {"id": "p0", "text": "Why?", "variables": variables}
     (tmp_path / "prompts.jsonl").write_text(json.dumps(line))
     with pytest.raises(CommandError, match=words):

@@ -129,7 +129,7 @@ def test_each_complaint_has_its_error_and_is_asked_once(
     assert len(server.requests) == 1
 
 
-def test_what_an_operator_names_as_on_the_wire_is_taken_out_too(server: FakeServer) -> None:
+def test_what_an_operator_names_as_on_the_wire_is_removed_too(server: FakeServer) -> None:
     server.otherwise = dislikes("response_format", "response_format is not supported", says("A"))
     asked = dataclasses.replace(ASKED, parameters={"response_format": {"type": "json_object"}})
     with pytest.raises(UnsupportedParameterError) as caught:

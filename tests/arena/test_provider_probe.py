@@ -1,4 +1,4 @@
-"""What a model can do is found out by a handful of requests, and never guessed."""
+"""A model's capabilities are probed with a handful of requests, and never guessed."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ def _able(server: FakeServer) -> None:
 
 
 def able(body: dict[str, Any]) -> Sent:
-    """A server that can do it all."""
+    """A server that supports everything."""
     wanted = body.get("response_format", {}).get("json_schema", {}).get("schema")
     wanted = wanted or body.get("output_config", {}).get("format", {}).get("schema")
     if wanted:

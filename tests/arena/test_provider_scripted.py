@@ -257,7 +257,7 @@ def soft(request: Request) -> tuple[str, dict[str, float]]:
 
 
 @pytest.mark.parametrize("fields", [{}, {"schema": PAIR}])
-def test_a_soft_verdict_is_sure_of_what_is_clear(fields: dict[str, Any]) -> None:
+def test_a_soft_verdict_is_certain_in_clear_cases(fields: dict[str, Any]) -> None:
     label, chances = soft(asked("You cancel.", "No.", logprobs=True, **fields))
     assert label == "A"
     assert sum(chances.values()) == pytest.approx(1)

@@ -1,4 +1,4 @@
-"""What every provider does alike. Those that speak a wire format ask a loopback server."""
+"""What all providers have in common. Those that speak a wire format ask a loopback server."""
 
 import dataclasses
 import json
@@ -65,7 +65,7 @@ def test_a_text_beyond_the_context_is_too_long(provider: Make, server: FakeServe
 
 
 @every_wire
-def test_cached_tokens_are_told(provider: Make, server: FakeServer) -> None:
+def test_cached_tokens_are_reported(provider: Make, server: FakeServer) -> None:
     server.otherwise = says("A", tokens_in=100, tokens_cached=80)
     reply = provider(server).complete(ASKED)
     assert (reply.tokens_in, reply.tokens_cached) == (100, 80)

@@ -16,7 +16,7 @@ ATTRIBUTES_THAT_RUN_OR_LOAD = {"src", "srcset", "style", "id", "name", "action",
 
 
 class Tags(HTMLParser):
-    """Collects what a page would be built of, as an HTML parser reads it."""
+    """Collects the elements of a page as an HTML parser reads it."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Answers that a team brings itself: matched, told apart, written once and all together."""
+"""Answers that a team uploads: matched, distinguished, written once and all together."""
 
 import threading
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ def test_figures_may_come_later_than_the_text(candidate: Candidate) -> None:
     assert (report.changed, answer.seconds, answer.cost) == (1, 3.0, 4)
 
 
-def test_a_row_for_no_prompt_is_told_and_the_others_go_in(candidate: Candidate) -> None:
+def test_a_row_for_no_prompt_is_reported_and_the_others_go_in(candidate: Candidate) -> None:
     report = upload(
         candidate,
         ResponseRow(2, "Fine.", prompt_id="p0"),

@@ -1,4 +1,4 @@
-"""Runs of people: opened, tended, asked again where a comparison expired, closed."""
+"""Runs of human votes: opened, updated, requested again where a comparison expired, closed."""
 
 from collections import Counter
 from datetime import timedelta
@@ -55,7 +55,7 @@ def test_an_open_run_is_served_first_and_closes_when_complete():
     assert vote(arena).run is None
 
 
-def test_an_expired_comparison_is_asked_again():
+def test_an_expired_comparison_is_retried():
     arena = make_arena(2, 2)
     run = ordered(arena, per_pair=1)
     comparisons.next_comparison(arena=arena, rater=make_person(), now=NOW)
@@ -66,7 +66,7 @@ def test_an_expired_comparison_is_asked_again():
     assert comparisons.reconcile_people_run(run=run, now=later).state == Run.State.DONE
 
 
-def test_a_skipped_or_undone_comparison_is_asked_again():
+def test_a_skipped_or_undone_comparison_is_retried():
     arena, rater = make_arena(2, 3), make_person()
     run = ordered(arena, per_pair=1)
     comparison = comparisons.next_comparison(arena=arena, rater=rater, now=NOW)
@@ -142,7 +142,7 @@ def test_the_command_orders_and_the_voting_page_shows_progress(client, capsys):
 
 
 @pytest.mark.parametrize(("slug", "per_pair"), [("nowhere", 1), ("known", 0)])
-def test_the_command_says_what_is_wrong(slug, per_pair):
+def test_the_command_reports_errors(slug, per_pair):
     make_arena(slug="known")
     with pytest.raises(CommandError, match=r"no arena|between 1 and"):
         call_command("order_votes", slug, per_pair=per_pair)

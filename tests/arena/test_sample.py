@@ -193,6 +193,6 @@ def test_loading_it_fills_every_view_in_time(no_doorbell):
 
 
 def test_readme_and_script_say_the_votes_are_nobodys_opinion():
-    sentence = "made by a seeded script and are nobody's opinion"
+    sentence = "come from a seeded script and are nobody's opinion"
     assert sentence in (FOLDER / "README.md").read_text(encoding="utf-8")
     assert sentence in make_votes.__doc__

@@ -1,4 +1,4 @@
-"""Making an account, and proving that an address is one's own."""
+"""Creating an account, and confirming its address."""
 
 import re
 
@@ -85,7 +85,7 @@ def test_nobody_becomes_admin_by_their_address(client):
         ({"email": "a\0da@example.org"}, "Null characters are not allowed."),
     ],
 )
-def test_what_cannot_be_is_said_beside_the_field(client, wrong, says):
+def test_what_cannot_be_is_reported_at_the_field(client, wrong, says):
     page = client.post("/sign-up/", ADA | wrong)
     assert says in page.text
     assert not User.objects.exists()
@@ -131,7 +131,7 @@ def test_an_account_older_than_mail_signs_in_with_any_address(client, delivering
     assert not mail.outbox
 
 
-def test_signing_up_does_not_tell_who_has_an_account(client, delivering):
+def test_signing_up_does_not_reveal_who_has_an_account(client, delivering):
     User.objects.create_user("ada", email="ada@example.org", password="s3cret-words")
     known = client.post("/sign-up/", ADA)
     new = client.post("/sign-up/", ADA | {"email": "new@example.org"})
@@ -185,7 +185,7 @@ def test_accounts_with_the_same_unproven_address_keep_their_own_passwords(client
         assert client.session["_auth_user_id"] == str(user.pk)
 
 
-def test_a_mail_server_that_is_away_is_said_on_a_page(client, delivering, settings):
+def test_a_mail_server_that_is_down_is_said_on_a_page(client, delivering, settings):
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9
     page = client.post("/sign-up/", ADA)
@@ -205,7 +205,7 @@ def test_where_sign_up_is_not_open_there_is_no_form(client, settings, rule):
     assert "/sign-up/" not in client.get("/sign-in/").text
 
 
-def test_one_address_makes_only_so_many_accounts(client, monkeypatch):
+def test_one_address_creates_a_limited_number_of_accounts(client, monkeypatch):
     from arena.accounts import adapters
 
     few = adapters.Limit(2, 5, 5, adapters.HOUR)

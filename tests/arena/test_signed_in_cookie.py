@@ -1,4 +1,4 @@
-"""Pages that are stored for everybody still speak to whoever is signed in, by a harmless cookie."""
+"""Pages stored for everybody still recognise signed-in readers, by a harmless cookie."""
 
 from typing import Any
 

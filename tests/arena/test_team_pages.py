@@ -1,4 +1,4 @@
-"""The pages of teams: who sees which, what they say, and the whole way in."""
+"""The pages of teams: who sees which, what they say, and how people join."""
 
 import re
 
@@ -92,7 +92,7 @@ def test_a_refusal_is_one_log_line_and_a_fault_has_a_traceback(caplog, monkeypat
     assert caplog.records[-1].exc_info
 
 
-def test_rows_of_another_team_are_not_there():
+def test_rows_of_another_team_are_not_found():
     mine, other = make_team(), make_team()
     client = signed_in(mine.memberships.get().user)
     member, (invitation, _), (token, _) = make_member(other), invite(other), make_token(other)
@@ -304,7 +304,7 @@ def test_a_revoked_token_leaves_the_list():
 # -- What was done, what was told, what there is --
 
 
-def test_the_trail_is_newest_first_and_fifty_to_a_page():
+def test_the_audit_log_is_newest_first_and_fifty_to_a_page():
     team = make_team()
     by = Actor(user=make_user("eve"))
     for number in range(60):
@@ -321,7 +321,7 @@ def test_the_trail_is_newest_first_and_fifty_to_a_page():
     assert "Page 2 of 2" in client.get(url, {"page": "999"}).text
 
 
-def test_names_in_the_trail_stay_when_accounts_go():
+def test_names_in_the_audit_log_stay_when_accounts_go():
     team = make_team()
     eve = make_user("eve")
     record(team=team, by=Actor(user=eve), action="left a mark")
@@ -365,7 +365,7 @@ def test_where_no_mail_arrives_nobody_is_promised_any(settings):
         assert "New notifications are also sent" not in page.text
 
 
-def test_the_trail_writes_details_in_words():
+def test_the_audit_log_writes_details_in_words():
     team = make_team()
     details = {"scopes": ["read", "submit"], "n_rows": {"added": 3}, "soft": True, "cap": None}
     record(team=team, by=Actor(), action="did", **details)

@@ -1,4 +1,4 @@
-"""Secrets of tokens and invitations stand in what was answered once, and nowhere else."""
+"""Secrets of tokens and invitations appear in one response, and nowhere else."""
 
 import io
 import logging
@@ -29,7 +29,7 @@ def secret_in(page, pattern):
     return re.search(pattern, page.text)[1]
 
 
-def test_no_secret_is_in_the_database_the_logs_or_the_trail(caplog):
+def test_no_secret_is_in_the_database_the_logs_or_the_audit_log(caplog):
     caplog.set_level(logging.DEBUG)
     team = make_team()
     owner, eve = signed_in(team.memberships.get().user), signed_in(make_user())

@@ -1,4 +1,4 @@
-"""Teams: made, renamed, who is in them, and that an owner always stays."""
+"""Teams: created, renamed, their members, and that one owner always stays."""
 
 import re
 from contextlib import suppress
@@ -36,7 +36,7 @@ def test_whoever_makes_a_team_owns_it():
     assert trail(team) == [("ada", "made the team", "Help Centre")]
 
 
-def test_a_person_makes_only_so_many_teams_within_an_hour(monkeypatch):
+def test_a_person_creates_a_limited_number_of_teams_within_an_hour(monkeypatch):
     monkeypatch.setattr(teams, "MOST_NEW_TEAMS", 2)
     ada = Actor(user=make_user())
     for name in ("Team A", "team a", "New", "Team B"):
@@ -72,7 +72,7 @@ def test_a_name_that_cannot_be_is_refused(name, says):
         teams.create_team(name=name, by=Actor(user=make_user()))
 
 
-def test_no_name_holds_what_is_not_seen():
+def test_no_name_contains_invisible_characters():
     with pytest.raises(teams.TeamError, match="contains an invisible character"):
         teams.create_team(name="abc\u202edef", by=Actor(user=make_user()))
 
@@ -156,7 +156,7 @@ def test_old_teams_of_one_name_stay_and_no_third_joins(vacated):
     assert double.name == "team a"
 
 
-def test_roles_change_and_the_trail_says_from_what_to_what():
+def test_roles_change_and_the_audit_log_says_from_what_to_what():
     team = make_team()
     member = make_member(team, Role.VIEWER)
     teams.change_role(membership=member, role="member", by=Actor(user=make_user("boss")), now=NOW)
@@ -236,7 +236,7 @@ def test_one_of_two_owners_may_go():
     assert roles(team) == ["owner", "viewer"]
 
 
-def test_whoever_is_gone_cannot_be_changed():
+def test_anyone_who_is_gone_cannot_be_changed():
     member = make_member(make_team())
     Membership.objects.filter(pk=member.pk).delete()
     with pytest.raises(teams.TeamError, match="no longer in the team"):

@@ -54,7 +54,7 @@ def test_only_the_digest_is_kept():
     assert secret[12:] not in kept
 
 
-def test_finding_takes_one_query_whoever_asks(django_assert_num_queries):
+def test_finding_takes_one_query_anyone_who_asks(django_assert_num_queries):
     token, secret = make()
     teams.find_token(secret, NOW)
     with django_assert_num_queries(1):
@@ -108,13 +108,13 @@ def test_a_revoked_token_is_found_no_more_and_stays_on_record():
         ({"scopes": ["read", "manage"]}, "Unknown scope “manage”"),
     ],
 )
-def test_what_cannot_be_is_refused_in_words(fields, says):
+def test_what_cannot_be_is_refused_with_a_reason(fields, says):
     with pytest.raises(teams.TokenError, match=says):
         make(**fields)
     assert not ApiToken.objects.exists()
 
 
-def test_a_team_has_only_so_many_live_tokens(monkeypatch):
+def test_a_team_has_a_limited_number_of_live_tokens(monkeypatch):
     monkeypatch.setattr(teams, "MOST_TOKENS", 2)
     team = make_team()
     first, _ = make(team, "1")

@@ -53,7 +53,7 @@ def test_trust_that_is_there_keeps_its_date_and_is_no_news(
     assert (rater.trusted_at, heard) == (now, [])
 
 
-def test_only_arenas_with_votes_of_the_rater_are_told(
+def test_only_arenas_with_votes_of_the_rater_are_reported(
     heard: list[Any], django_capture_on_commit_callbacks: Any
 ) -> None:
     rater = Rater.objects.create(kind="judge", name="strict")

@@ -20,7 +20,7 @@ def long_arena():
 
 @pytest.fixture
 def open_vote_page(page, live_server, long_arena):
-    """The voting page of somebody who goes on at once, when its next pair is there."""
+    """The voting page of a rater who continues at once, when its next pair is loaded."""
     page.add_init_script("localStorage.setItem('vote-at-once', 'on')")
     yield from visit(page, live_server, long_arena)
 
@@ -51,7 +51,7 @@ def key_on_screen(page):
 
 
 def press(page, key):
-    """Press a key, and wait until the vote is taken and another pair has come."""
+    """Press a key, and wait until the vote is saved and another pair is shown."""
     before = key_on_screen(page)
     page.wait_for_timeout(READ)
     page.keyboard.press(key)
@@ -107,7 +107,7 @@ def test_a_vote_in_the_moment_a_pair_appears_reloads_nothing(open_vote_page):
     assert page.evaluate("() => window.samePage")
 
 
-def test_the_pair_stays_when_the_names_appear_and_enter_goes_on(calm_vote_page):
+def test_the_pair_stays_when_the_names_appear_and_enter_continues(calm_vote_page):
     page = calm_vote_page
     comparison = Comparison.objects.get(key=key_on_screen(page))
     ahead = page.locator("#ahead .pair").get_attribute("data-key")

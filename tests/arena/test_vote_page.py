@@ -118,7 +118,7 @@ def test_an_expired_pair_gets_a_sentence_and_a_fresh_pair(client, arena):
     assert not Vote.objects.exists()
 
 
-def test_a_vote_for_somebody_elses_pair_is_refused_in_words(client, arena):
+def test_a_vote_for_another_persons_pair_is_refused_with_a_reason(client, arena):
     _, comparison = open_page(client, arena)
     stranger = Client()
     page = stranger.get(post(stranger, comparison, "left").url)
@@ -134,7 +134,7 @@ def test_a_forged_cookie_is_nobody(client, arena):
     assert not Vote.objects.exists()
 
 
-def test_an_unknown_outcome_is_refused_in_words(client, arena):
+def test_an_unknown_outcome_is_refused_with_a_reason(client, arena):
     _, comparison = open_page(client, arena)
     assert "Unknown outcome" in client.get(post(client, comparison, "x").url).text
 
@@ -303,7 +303,7 @@ def test_a_cookie_that_nobody_was_given_is_forgotten(client):
     assert client.get("/sign-in/").status_code == 200
 
 
-def test_sign_in_takes_only_so_many_tries(client):
+def test_sign_in_takes_a_limited_number_of_tries(client):
     codes = {
         client.post("/sign-in/", {"login": "a", "password": "b"}).status_code for _ in range(21)
     }

@@ -48,7 +48,7 @@ def test_another_outcome_on_a_voted_pair_is_refused(comparison, rater):
     assert Vote.objects.get().outcome == "left"
 
 
-def test_somebody_elses_comparison_is_refused(comparison):
+def test_another_persons_comparison_is_refused(comparison):
     with pytest.raises(voting.NotIssuedToYouError):
         cast(comparison, make_person())
     assert not Vote.objects.exists()
@@ -184,7 +184,7 @@ def test_votes_changed_is_sent_after_the_commit_of_a_new_vote(
 
 
 def refused_by(constraint, **fields):
-    """The database itself says no, and names the rule."""
+    """The database itself refuses, and names the constraint."""
     arena = make_arena()
     left, right, _ = arena.candidates.order_by("pk")
     vote = make_vote(arena, left, right, "left")

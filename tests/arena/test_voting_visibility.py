@@ -1,4 +1,4 @@
-"""Who may vote: in private its team alone; members-only arenas say so in words."""
+"""Who may vote: in a private arena only its team; members-only arenas say so."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Where a webhook may go: how an address is written, and what a name resolved to."""
+"""Allowed webhook targets: how an address is written, and what its name resolves to."""
 
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -207,7 +207,7 @@ def test_any_other_spelling_of_a_host_is_refused(url: str) -> None:
         ("https://example.com/" + "a" * 481, "longer than 500"),
     ],
 )
-def test_the_sentence_says_what_is_wrong(url: str, sentence: str) -> None:
+def test_the_sentence_says_an_error(url: str, sentence: str) -> None:
     with pytest.raises(TargetError, match=sentence):
         check_target(url)
 

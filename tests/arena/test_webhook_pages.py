@@ -52,8 +52,8 @@ def test_an_owner_adds_a_webhook_and_reads_its_secret(empty_team: Team) -> None:
     assert entry.action == "added a webhook"
 
 
-def test_the_trail_that_viewers_read_has_no_path_of_a_webhook(empty_team: Team) -> None:
-    """Whoever knows the whole address of a chat's webhook can write into that chat."""
+def test_the_audit_log_that_viewers_read_has_no_path_of_a_webhook(empty_team: Team) -> None:
+    """Anyone who knows the full address of a chat's webhook can write to that chat."""
     webhook = add_webhook(team=empty_team, url="https://chat.example.org/T0/s3cret", by=Actor())
     send_test(webhook=webhook, by=Actor(), now=timezone.now())
     remove_webhook(webhook=webhook, by=Actor(), now=timezone.now())
@@ -83,7 +83,9 @@ def test_each_webhooks_secret_is_derived_from_the_sites_key(
         ("javascript:alert(1)", "must begin with https://"),
     ],
 )
-def test_what_is_no_address_is_refused_in_words(empty_team: Team, url: str, sentence: str) -> None:
+def test_an_invalid_address_is_refused_with_a_reason(
+    empty_team: Team, url: str, sentence: str
+) -> None:
     html = somebody(empty_team).post(page_of(empty_team), {"url": url}).content.decode()
     assert sentence in html
     assert not Webhook.objects.exists()
@@ -106,7 +108,7 @@ def test_a_team_has_so_many_webhooks_and_no_more(empty_team: Team) -> None:
     assert f"A team can have {MAX_WEBHOOKS} webhooks." in html
 
 
-def test_a_removed_one_is_gone_from_the_page_and_on_the_trail(empty_team: Team) -> None:
+def test_a_removed_one_is_gone_from_the_page_and_on_the_audit_log(empty_team: Team) -> None:
     owner = somebody(empty_team)
     webhook = Webhook.objects.create(team=empty_team, url=URL, salt="s")
     html = act(owner, "remove_webhook", webhook).content.decode()
@@ -132,7 +134,7 @@ def test_a_test_goes_to_that_webhook_alone_and_so_often_an_hour(empty_team: Team
     assert "waiting" in html
 
 
-def test_what_became_of_deliveries_is_told_in_words(empty_team: Team) -> None:
+def test_what_became_of_deliveries_is_reported(empty_team: Team) -> None:
     owner = somebody(empty_team)
     webhook = Webhook.objects.create(team=empty_team, url=URL, salt="s")
     act(owner, "test_webhook", webhook)

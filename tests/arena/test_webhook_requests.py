@@ -1,4 +1,4 @@
-"""Sending a webhook: what arrives, what counts as taken, and how every failure is told."""
+"""Sending a webhook: what arrives, what counts as accepted, and how each failure is reported."""
 
 import logging
 import socket
@@ -44,7 +44,7 @@ def resolves_to(*addresses: str) -> "Resolver":
 
 
 class Resolver:
-    """Gives its answers one after the other, the last for ever, and counts the questions."""
+    """Gives its answers one after the other, then always the last, and counts the requests."""
 
     def __init__(self, answers: Sequence[Sequence[str]]) -> None:
         self.answers = list(answers)

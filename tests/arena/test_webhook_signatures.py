@@ -1,4 +1,4 @@
-"""Signatures after the Standard Webhooks specification."""
+"""Signatures by the Standard Webhooks specification."""
 
 import base64
 import re

@@ -1,4 +1,4 @@
-"""Webhooks over TLS: the certificate is for the name, whatever address was dialled."""
+"""Webhooks over TLS: the certificate must match the name, whatever the address."""
 
 import shutil
 import socket
@@ -19,7 +19,7 @@ NAME = "hooks.example.com"
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate for NAME that signed itself, and its key."""
+    """A self-signed certificate for NAME, and its key."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("needs the openssl command")

@@ -22,7 +22,7 @@ def says(status: int, *, text: str = "", headers: str = "") -> Answer:
 
 
 def drips(first: bytes, *, then: bytes, every: float = 0.02) -> Answer:
-    """Answer with `first`, and then with `then` for ever."""
+    """Answer with `first`, and then always with `then`."""
 
     def answer(connection: socket.socket, stopped: threading.Event) -> None:
         connection.sendall(first)
@@ -33,7 +33,7 @@ def drips(first: bytes, *, then: bytes, every: float = 0.02) -> Answer:
 
 
 class Receiver:
-    """Listens on a port of its own; `requests` holds what came, byte for byte."""
+    """Listens on its own port; `requests` holds what arrived, byte for byte."""
 
     def __init__(self, answer: Answer, tls: ssl.SSLContext | None = None) -> None:
         self.answer = answer

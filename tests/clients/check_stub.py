@@ -1,4 +1,4 @@
-"""A client that says what a test wants, for `ringside.py check` to run with."""
+"""A client that answers as a test wants, for `ringside.py check`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ JUDGED = ANSWERS | {"id": 5, "closed_at": "2026-11-22T09:00:00Z", "wanted": 50, 
 
 @dataclass
 class Stub:
-    """A client of a Ringside that says what the test wants; `done` is what it was asked for."""
+    """A client of a Ringside that answers as the test wants; `done` lists its requests."""
 
     decided: Any = field(default_factory=lambda: dict(DECIDED))
     judged: Any = field(default_factory=lambda: dict(JUDGED))

@@ -1,4 +1,4 @@
-"""A loopback server that answers as a Ringside might, well or badly, and writes down what came."""
+"""A loopback server that answers like a Ringside, well or badly, and records its requests."""
 
 import json
 import threading
@@ -13,7 +13,7 @@ PROBLEM = "urn:ringside:problem:"
 
 @dataclass
 class Said:
-    """What goes over the wire. `cut` ends the connection in the middle of the body."""
+    """A response. `cut` ends the connection in the middle of the body."""
 
     body: Any = None
     status: int = 200
@@ -23,7 +23,7 @@ class Said:
 
 @dataclass
 class Asked:
-    """What came over the wire."""
+    """A request."""
 
     method: str
     path: str

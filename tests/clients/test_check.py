@@ -132,7 +132,7 @@ def test_answers_that_paused_end_with_3(check: Any) -> None:
 def test_a_board_that_has_not_counted_the_verdicts_is_no_result(
     check: Any, verdict: str, between: int, require: str
 ) -> None:
-    """A part of the votes may say otherwise than all of them."""
+    """Some of the votes may disagree with all of them together."""
     before = decided(verdict) | {"counted": False, "between": between}
     waiting = StillWaiting("The decision: not there.", before)
     code, said = check(Stub(decided=waiting), "--judge=x", f"--require={require}")
@@ -210,7 +210,7 @@ def test_the_candidate_may_be_the_baseline_itself(check: Any, require: str, code
 
 @pytest.mark.parametrize("name", ["old", " old"])
 def test_two_of_one_name_are_refused_before_anything_is_sent(check: Any, name: str) -> None:
-    """A second run would find what the first one entered, and take it for the baseline."""
+    """A second run would take the first run's candidate for the baseline."""
     stub = Stub()
     code, said = check(stub, f"--candidate={name}", "--model=m-2")
     assert code == 2
@@ -252,7 +252,7 @@ def test_an_answer_of_another_shape_ends_with_2(
 
 
 @pytest.mark.parametrize("debug", [False, True])
-def test_where_it_broke_off_is_told_whoever_asks(
+def test_where_it_broke_off_is_told_anyone_who_asks(
     debug: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stub = Stub(decided=ZeroDivisionError("by\nzero"))

@@ -27,13 +27,13 @@ Check = Callable[..., tuple[int, str]]
 
 @pytest.fixture(autouse=True)
 def no_queue(no_doorbell: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Boards are published and calls made where the test says so, and nowhere else."""
+    """Boards are published and calls made only where the test says so."""
     monkeypatch.setattr("arena.tasks.make_calls.delay", lambda endpoint: None)
 
 
 @pytest.fixture(autouse=True)
 def judge(settings: Any) -> Iterator[FakeServer]:
-    """A model for nothing, which finds the baseline's answers better."""
+    """A free model, which prefers the baseline's answers."""
     with FakeServer() as running:
         running.otherwise = prefers(THE_BASELINES)
         price = {LOCAL.partition(":")[2]: ModelPrice(0, 0)}
@@ -62,7 +62,7 @@ def check(
     monkeypatch.setenv("RINGSIDE_TOKEN", token)
 
     def sleep(seconds: float) -> None:
-        """Time passes, and with it what workers do."""
+        """Time passes, and workers work."""
         pauses.append(seconds)
         for run in Run.objects.filter(state=Run.State.OPEN).select_related("arena"):
             work_off(run)
@@ -79,7 +79,7 @@ def check(
 
 
 def bring(arena: Arena, count: int) -> None:
-    """So many more prompts, with answers of both."""
+    """Add `count` prompts with answers by both."""
     candidates, before = list(arena.candidates.order_by("pk")), arena.prompts.count()
     for i in range(before, before + count):
         prompt = Prompt.objects.create(arena=arena, external_id=f"p{i}", text=f"Question {i}?")
@@ -94,7 +94,7 @@ def votes_by(judge: str) -> int:
 
 
 def test_votes_that_the_decision_misses_are_bought(check: Check, team: Team) -> None:
-    """The board tells the two apart already, and the decision does not know yet."""
+    """The board already has a clear lead, but the decision is not conclusive yet."""
     arena = make_arena(2, 120, team=team)
     two, other = arena.candidates.order_by("pk"), Rater.objects.create(kind="judge", name="other")
     for turn, prompt in enumerate(arena.prompts.order_by("pk")[:50]):

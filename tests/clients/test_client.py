@@ -119,7 +119,7 @@ def test_the_version_that_is_not_retired_counts() -> None:
 
 
 def test_what_was_written_and_retired_since_is_written_anew() -> None:
-    """The same key would bring back the answer of then, in which it is not retired."""
+    """The same key would repeat the old answer, in which it is not archived."""
     first = SHORT | {"system_prompt": "Be long."}
     assert keys_of(listed(first), **MADE_OF) != keys_of(listed(first, RETIRED), **MADE_OF)
 
@@ -240,7 +240,7 @@ def test_no_rows_are_no_request() -> None:
 
 
 def test_the_same_rows_may_be_brought_again() -> None:
-    """Others may have come in between: a key by content would keep these out."""
+    """There may be newer rows: a key made from content would hide them."""
     rows = [{"prompt_id": "p1", "text": "x"}]
     with FakeRingside(Said(REPORT)) as server:
         client = Ringside(server.url)

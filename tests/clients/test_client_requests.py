@@ -1,4 +1,5 @@
-"""The client's requests: tried again where that helps, answered once, and never told to others."""
+"""The client's requests: retried where that helps, carried out once, and never redirected
+elsewhere."""
 
 import traceback
 from collections.abc import Callable

@@ -34,14 +34,14 @@ def test_the_same_order_is_the_same_request(server: FakeRingside) -> None:
 
 
 def refused(*, again: bool) -> Said:
-    """A refusal of now, or the one that the server has kept under the key."""
+    """A new refusal, or the one that the server stored under the key."""
     headers = {"Idempotency-Replayed": "true"} if again else {}
     said = problem(422, "All was judged already.", "nothing-to-do")
     return Said(said.body, said.status, headers)
 
 
 def test_what_was_refused_before_is_asked_anew() -> None:
-    """There may be more prompts by now, and whoever starts again finds what was bought then."""
+    """There may be more prompts by now, and a second start finds the first one's run."""
     kept = [refused(again=True), refused(again=True)]
     sent = []
     for _ in range(2):
@@ -59,7 +59,7 @@ def test_what_is_refused_now_is_an_answer() -> None:
     assert len(server.asked) == 2
 
 
-def test_the_next_key_is_not_looked_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_key_is_not_looked_for_forever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ringside, "MOST_REFUSALS", 3)
     with FakeRingside(refused(again=True)) as server, pytest.raises(RingsideError):
         Ringside(server.url).order_judging("a", **ORDER)

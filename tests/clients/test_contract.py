@@ -1,4 +1,4 @@
-"""The client's types are those of the API's description: a member renamed there fails here."""
+"""The client's types match the API's description: renaming a member there fails here."""
 
 from typing import Any
 

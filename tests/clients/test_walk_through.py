@@ -76,7 +76,7 @@ def test_the_page_stops_at_the_first_error_and_says_why(step: str, tmp_path: Pat
     ("states", "code"),
     [("open done", 0), ("ordered open paused", 1), ("cancelled", 1), ("", 1)],
 )
-def test_the_page_waits_for_a_run_only_while_it_goes_on(
+def test_the_page_waits_for_a_run_only_while_it_continues(
     states: str, code: int, tmp_path: Path
 ) -> None:
     (tmp_path / "states").write_text(states.replace(" ", "\n") + "\n")
@@ -120,7 +120,7 @@ def the_readmes_script() -> str:
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 def test_the_commands_of_the_readme_wait_for_the_verdict(tmp_path: Path) -> None:
-    """After those of the page that bring an arena and the answers of the prompt in production."""
+    """They follow the page's commands that create the arena and the baseline's answers."""
     blocks = BLOCK.findall(PAGE.read_text())
     last = next(place for place, block in enumerate(blocks) if block.startswith("done_at"))
     before = [block for block in blocks[: last + 1] if "NEW=" not in block]

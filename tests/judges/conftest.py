@@ -12,7 +12,7 @@ from tests.judges.fake_server import FakeServer, better_is, prefers
 
 
 class Free(dict[str, ModelPrice]):
-    """The prices of a server that asks for no money, whatever the model."""
+    """The prices of a free server, whatever the model."""
 
     def get(self, key: str, default: Any = None) -> ModelPrice:
         return ModelPrice(0, 0)
@@ -26,7 +26,7 @@ def server() -> Iterator[FakeServer]:
 
 @pytest.fixture
 def local(server: FakeServer, settings: Any) -> FakeServer:
-    """The server, as an operator's settings name it."""
+    """The server, as configured in an operator's settings."""
     endpoint = Endpoint("local", "openai", server.base_url, timeout=2.0, prices=Free())
     settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": endpoint}
     return server
@@ -34,7 +34,7 @@ def local(server: FakeServer, settings: Any) -> FakeServer:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have commands look often, and find soon that no worker answers."""
+    """Make commands poll often, and notice soon that no worker answers."""
     monkeypatch.setattr("arena.management.progress.LOOK_EVERY", 0.0)
     monkeypatch.setattr("arena.management.progress.SILENCE", 0.05)
 
@@ -49,13 +49,13 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nobody hear who wakes workers."""
+    """Do not wake any workers."""
     monkeypatch.setattr("arena.tasks.make_calls.delay", lambda endpoint: None)
 
 
 @pytest.fixture
 def quiet_boards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No doorbell, and few replicates: neither matters where boards are only read."""
+    """No queued refreshes, and few replicates: neither matters where boards are only read."""
     from ranking.stats.bootstrap import Bootstrap
 
     monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
@@ -67,7 +67,7 @@ def quiet_boards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def paid(db: None, local: FakeServer, settings: Any) -> FakeServer:
-    """The server, for a dollar per million tokens; it finds every two answers equal."""
+    """The server, at a dollar per million tokens; it finds all answers equal."""
     from arena.calls.models import Capability
     from tests.judges.helpers import LOCAL, price_local
 

@@ -1,7 +1,7 @@
 """A loopback server that speaks the wire formats of OpenAI's chat completions and of Anthropic's
 messages.
 
-Each request is answered by the next item of `script`, or by `otherwise` when that is used up. An
+Each request is answered by the next item of `script`, then by `otherwise`. An
 answer is a function of the request's body, or one of the faults below; it need not mind the
 format: it is handed its messages with the system's text as the first, and what it returns is put
 into the format that was asked.
@@ -26,7 +26,7 @@ Answer = Callable[[dict[str, Any]], "Sent"]
 
 @dataclass
 class Said:
-    """What the model says, in no format yet; `logprobs`: (token, logprob, [(token, logprob)])."""
+    """What the model says, before any format; `logprobs`: (token, logprob, [(token, logprob)])."""
 
     text: str | None
     finish: str = "stop"
@@ -40,7 +40,7 @@ class Said:
 
 @dataclass
 class Sent:
-    """What goes over the wire: a status, a body, headers, how long to think, how much to send."""
+    """A response: a status, a body, headers, how long to think, how much to send."""
 
     body: Any
     status: int = 200
@@ -53,7 +53,7 @@ class FakeServer:
     """Use as a context manager.
 
     `requests` and `headers` hold what was received, in order; `billed` the tokens in and out of
-    every answer of a model, those that were cut off on the way too.
+    every answer, including those cut off on the way.
     """
 
     def __init__(self) -> None:
@@ -213,7 +213,7 @@ def answers_in(body: dict[str, Any]) -> tuple[str, ...]:
 
 
 def is_probe(body: dict[str, Any]) -> bool:
-    """Is this a look at what the model can do, which shows it nothing to judge?"""
+    """Whether this is a probe of the model's capabilities, with nothing to judge."""
     return not any("VERDICT-" in one["content"] for one in body["messages"])
 
 
@@ -231,7 +231,7 @@ def better_is(letter: str, *, seconds: float = 0.0) -> Answer:
 
 
 def prefers(sign: str, *, seconds: float = 0.0) -> Answer:
-    """A consistent judge: the answer that contains `sign` wins, else it is a tie."""
+    """A consistent judge: the answer that contains `sign` wins; otherwise it is a tie."""
 
     def answer(body: dict[str, Any]) -> Sent:
         if is_probe(body):
@@ -251,7 +251,7 @@ def says(text: str | None, **fields: Any) -> Answer:
 
 
 def replays(replies: Mapping[str, str]) -> Answer:
-    """The stored reply of the first marker that stands in the request; none is a 404."""
+    """The stored reply for the first marker in the request; 404 without one."""
 
     def answer(body: dict[str, Any]) -> Sent:
         asked = "\n".join(message["content"] for message in body["messages"])
@@ -275,7 +275,7 @@ def fails(
 
 
 def dislikes(name: str, message: str, otherwise: Answer, **fields: Any) -> Answer:
-    """A server that does not take a parameter: `message` is its complaint."""
+    """A server that rejects a parameter with this `message`."""
     complains = fails(400, message, **fields)
     return lambda body: complains(body) if name in body else otherwise(body)
 
@@ -310,7 +310,7 @@ def after(seconds: float, otherwise: Answer) -> Answer:
 
 
 def with_faults(faults: Sequence[Answer], share: float, otherwise: Answer, seed: int = 0) -> Answer:
-    """One of `faults` in `share` of the requests, by a seeded die."""
+    """One of `faults` in `share` of the requests, at random by seed."""
     die, lock = random.Random(seed), threading.Lock()
 
     def answer(body: dict[str, Any]) -> Sent:

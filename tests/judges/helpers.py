@@ -79,7 +79,7 @@ def order(
 
 
 def work_off(run: Run, rounds: int = 20) -> Run:
-    """Make every call of a run, and those that are to be tried again as if their time had come."""
+    """Make every call of a run, and retries as if they were due."""
     _epoch_of.cache_clear()  # another test's database had an epoch of the same requester
     for _ in range(rounds):
         calls = Call.objects.filter(run=run).in_progress()
@@ -94,7 +94,7 @@ def work_off(run: Run, rounds: int = 20) -> Run:
 
 
 def check_drift(now: datetime) -> DriftCheck:
-    """Begin the drift check that is due, work it off, and evaluate it with the next beat."""
+    """Begin the drift check that is due, make its calls, and evaluate it with the next beat."""
     run_drift_checks(now=now)
     check = DriftCheck.objects.order_by("pk").last()
     assert check is not None
@@ -110,20 +110,20 @@ def drift_reasons() -> list[str]:
 
 
 def add_endpoint(settings: Any, name: str, **fields: Any) -> None:
-    """Add a model server to the operator's settings; nobody answers at its address."""
+    """Add a model server to the operator's settings; nothing responds at its address."""
     endpoint = Endpoint(name, "openai", **{"base_url": "http://127.0.0.1:9/v1"} | fields)
     settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {name: endpoint}
 
 
 def price_local(settings: Any, price: int) -> None:
-    """Let a million tokens of the local judge cost so many nano-dollars."""
+    """Set the price of a million tokens of the local judge, in nano-dollars."""
     prices = {LOCAL.removeprefix("local:"): ModelPrice(price, price)}
     priced = replace(settings.MODEL_ENDPOINTS["local"], prices=prices)
     settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": priced}
 
 
 def run_command(*arguments: Any) -> str:
-    """What a management command prints."""
+    """The output of a management command."""
     out = io.StringIO()
     call_command(*map(str, arguments), stdout=out, stderr=out)
     return out.getvalue()
@@ -136,7 +136,7 @@ def expire_leases(run: Run) -> None:
 
 @contextmanager
 def order_lock_held(arena: Arena) -> Iterator[None]:
-    """Another process, as far as the lock can tell."""
+    """Like another process to the lock."""
     held, done = Event(), Event()
 
     def hold() -> None:
@@ -162,7 +162,7 @@ ANSWERS = ("Yes.", "A much longer answer than that one, with reasons.")
 
 
 def pair_row(number: int, label: str = "", **fields: Any) -> dict[str, Any]:
-    """A pair whose good answer is the first one of every second item, and which is labelled so.
+    """A labelled pair; the good answer is the first one in every second item.
 
     Either answer is the longer one as often as not, whichever side it is on.
     """
@@ -194,7 +194,7 @@ def epoch_of(judge: str = LOCAL) -> Epoch:
 def ask_about(
     epoch: Epoch, labels_in: LabelSet, samples: Sequence[int] = (0,), cap: int | None = None
 ) -> list[Run]:
-    """Ask a judge about a set and work it off."""
+    """Ask a judge about a set, and make the calls."""
     items = list(labels_in.items.order_by("pk"))
     found = find_outstanding(
         spec=spec_named(epoch.judge.name), epoch=epoch, items=items, samples=samples
@@ -205,7 +205,7 @@ def ask_about(
 
 
 def answer_verdicts(answer: Answer) -> Answer:
-    """The answer to whoever asks for a verdict, after a plain word to whoever probes the model."""
+    """Answers requests for a verdict, and probes of the model with a plain word."""
     return lambda body: answer(body) if is_verdict_request(body) else completion("Hello.")
 
 
@@ -218,7 +218,7 @@ def register_used_judge(name: str = "scripted", **switches: Any) -> Epoch:
 
 
 def with_run(epoch: Epoch) -> Epoch:
-    """Asked on labelled items, so that whoever reads the page may know of it."""
+    """Used on labelled items, so that every reader may know about it."""
     RunJudge.objects.create(run=Run.objects.create(kind=Run.Kind.JUDGE), epoch=epoch)
     return epoch
 
@@ -364,12 +364,12 @@ def make_member(team: Team, role: str = Role.MEMBER, name: str = "", **fields: A
 
 
 def join(team: Team, role: str = Role.MEMBER, name: str = "", **fields: Any) -> Client:
-    """A browser of somebody new who is in the team."""
+    """The browser of a new member of the team."""
     return browser_of(make_member(team, role, name, **fields))
 
 
 def team_arena(team: Team, strengths: tuple[float, ...] = (0.0, 0.0), **fields: Any) -> Arena:
-    """An arena of the team with so many of its candidates, and 50 prompts."""
+    """An arena of the team with some of its candidates, and 50 prompts."""
     arena = make_arena(len(strengths), 50, team=team, **fields)
     arena.candidates.update(team=team)
     vote_by_strength(arena, strengths)
@@ -431,7 +431,8 @@ def browser_of(user: Any) -> Client:
 
 
 def page_text(client: Client, url: str, **kwargs: Any) -> str:
-    """A page with each run of white space as one space: how a template is laid out is no matter."""
+    """A page with each run of white space as one space, because templates' layout does not
+    matter."""
     answer = client.get(url, **kwargs)
     assert answer.status_code == 200, answer.status_code
     return " ".join(answer.content.decode().split())

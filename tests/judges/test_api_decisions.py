@@ -211,7 +211,7 @@ def test_whose_team_it_is_nobody_else_asks_for(team: Team, clear_lead: Arena) ->
         ("run=%00", 400),
     ],
 )
-def test_what_is_asked_for_and_not_there_is_told(
+def test_what_is_asked_for_and_not_there_is_reported(
     team: Team, clear_lead: Arena, asked: str, status: int
 ) -> None:
     answer = token_of(team, "read").get(f"arenas/{clear_lead.slug}/decision/?{asked}")

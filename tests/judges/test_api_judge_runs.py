@@ -1,4 +1,4 @@
-"""Judges through the API: what an order costs and buys, and steering its run."""
+"""Judge runs in the API: what an order costs and buys, and controlling its run."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def post(caller: Caller, arena: Arena, **body: Any) -> Any:
     return caller.post(f"arenas/{arena.slug}/judge-runs/", {"judges": [SCRIPTED]} | body)
 
 
-def test_runs_on_labelled_items_are_not_there() -> None:
+def test_runs_on_labelled_items_are_not_found() -> None:
     run = Run.objects.create(kind="judge")
     assert Caller(user=person(is_staff=True)).get(f"judge-runs/{run.pk}/").status_code == 404
 
@@ -291,7 +291,7 @@ def test_a_cap_is_raised_within_the_budget(
     assert caller.post(f"judge-runs/{run}/resume/", {"cap": 2}).json()["cap"] == 2
 
 
-def test_failures_are_asked_again_once_a_run_is_through(team: Team, arena: Arena) -> None:
+def test_failures_are_retried_once_a_run_is_through(team: Team, arena: Arena) -> None:
     caller = token_of(team, "judge")
     run = work_off(Run.objects.get(pk=post(caller, arena, per_pair=1).json()["id"]))
     Judgement.objects.filter(run=run).update(state=Judgement.State.FAILED)

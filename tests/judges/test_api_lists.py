@@ -1,6 +1,6 @@
-"""Every list of the API: a parameter that it does not have is refused, and told from those it has.
+"""Every list of the API: an unknown parameter is refused, with the known ones.
 
-A filter that is misspelt would otherwise find everything.
+Otherwise a misspelt filter would find everything.
 """
 
 import json
@@ -75,7 +75,7 @@ def test_runs_of_answers_are_found_by_their_state(team: Team, arena: Arena, call
     assert caller.get(f"{path}?state=over").status_code == 400
 
 
-def test_runs_of_judges_are_found_by_their_state(arena: Arena, caller: Caller) -> None:
+def test_judge_runs_are_found_by_their_state(arena: Arena, caller: Caller) -> None:
     path = f"arenas/{arena.slug}/judge-runs/"
     ordered = caller.post(path, {"judges": ["scripted:scripted-1"], "per_pair": 1}).json()["id"]
     state = Run.objects.get(pk=ordered).state

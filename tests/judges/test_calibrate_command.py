@@ -1,4 +1,4 @@
-"""`manage.py calibrate`, with the queue worked off by a stand-in."""
+"""`manage.py calibrate`, with a stand-in for the worker."""
 
 import re
 from dataclasses import replace
@@ -111,7 +111,7 @@ def test_without_a_worker_it_says_so_and_the_run_is_kept(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_paused_run_goes_on_with_the_same_command(tmp_path: Path, local: FakeServer) -> None:
+def test_a_paused_run_resumes_with_the_same_command(tmp_path: Path, local: FakeServer) -> None:
     path = labels(tmp_path, 4)
     local.otherwise = answer_verdicts(prefers("GOOD"))
     calibrate("--labels", path, "--limit=1", judge=LOCAL)
@@ -232,7 +232,7 @@ def test_an_arena_without_votes_says_that_there_is_nothing() -> None:
         ([], "one of the arguments"),
     ],
 )
-def test_what_cannot_be_done_is_said(arguments: list[str], says: str) -> None:
+def test_what_cannot_be_done_is_reported(arguments: list[str], says: str) -> None:
     with pytest.raises(CommandError, match=says):
         calibrate(*arguments)
 
@@ -285,7 +285,7 @@ def test_a_listwise_judge_is_measured_in_an_arena_on_its_lists_or_without_votes(
     assert Call.objects.count() == n_calls
 
 
-def test_a_hidden_arena_is_not_there() -> None:
+def test_a_hidden_arena_is_not_found() -> None:
     arena: Arena = make_arena(2, 2)
     with pytest.raises(CommandError, match="no arena"):
         calibrate("--arena", f"{arena.slug}-x")

@@ -1,4 +1,4 @@
-"""A judge is measured against labels of people, against their votes, and beside itself."""
+"""A judge is measured against people's labels and votes, and against itself."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -89,7 +89,7 @@ def test_several_samples_of_one_item_are_repeats(tmp_path: Path, local: FakeServ
     assert report["money"]["calls"] == 36
 
 
-def test_what_was_asked_is_not_asked_again(tmp_path: Path, local: FakeServer) -> None:
+def test_what_was_asked_is_not_retried(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = prefers("GOOD")
     labels_in, epoch = store_labels(tmp_path, [pair_row(i) for i in range(4)]), epoch_of()
     ask_about(epoch, labels_in)

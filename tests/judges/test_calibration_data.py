@@ -1,4 +1,4 @@
-"""Which answer a verdict saw first, and whose votes say something of a judge."""
+"""Which answer a judge saw first, and whose votes measure a judge."""
 
 import re
 from typing import Any

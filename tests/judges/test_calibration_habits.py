@@ -1,4 +1,4 @@
-"""What a judge does whatever the answers say."""
+"""A judge's habits, regardless of the answers."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""The report on a judge of pairs, against figures counted one by one."""
+"""The report on a judge of pairs, compared with figures counted one by one."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ def report(items, **how):
 
 
 def assert_share(found, hits):
-    """An estimate is the mean of the hits, and says why where it has no value or no interval."""
+    """An estimate is the mean of the hits, and gives a reason for a missing value or interval."""
     assert found.n == len(hits)
     assert found.value == (pytest.approx(sum(hits) / len(hits)) if hits else None)
     assert bool(found.reason) == (found.low is None) == (found.high is None)
@@ -416,7 +416,7 @@ def test_items_of_one_set_alone_are_counted_and_left_out():
     assert (found.n_items, found.left_out) == (1, 3)
 
 
-def test_nothing_in_common_is_said_in_words():
+def test_nothing_in_common_is_reported():
     found = paired_difference([], [])
     assert found.p == 1
     assert found.decisive.reason.startswith("There is no label where both judges")

@@ -1,4 +1,4 @@
-"""The report on a judge that scores, against figures computed one by one."""
+"""The report on a judge that scores, compared with figures computed one by one."""
 
 import json
 import time

@@ -356,7 +356,7 @@ def test_removed_reference_costs_its_own_verdict_alone(local: FakeServer) -> Non
     assert len(local.requests) == 4
 
 
-def test_it_is_asked_again_once_it_can_be(local: FakeServer) -> None:
+def test_it_is_retried_once_it_can_be(local: FakeServer) -> None:
     local.otherwise = better_is("TIE")
     run = with_references(2)
     run.arena.prompts.update(reference="")

@@ -1,4 +1,4 @@
-"""`manage.py canary` waits for the first check, so that it tells what the judge said."""
+"""`manage.py canary` waits for the first check, so that it can report the result."""
 
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ def test_no_wait_leaves_it_under_way(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_paused_first_check_goes_on_with_the_same_command(
+def test_a_paused_first_check_resumes_with_the_same_command(
     tmp_path: Path, local: FakeServer, settings: Any
 ) -> None:
     local.otherwise = answer_verdicts(prefers("GOOD"))

@@ -1,4 +1,4 @@
-"""A team's decision page: who may read it, what it says, what it costs to read."""
+"""A team's decision page: who may read it, what it says, and how many queries it takes."""
 
 import re
 from typing import Any
@@ -72,7 +72,7 @@ def test_members_of_any_role_read_it_and_others_get_404(team: Team, clear_lead: 
     assert "/sign-in/" in Client().get(url).headers["Location"]
 
 
-def test_a_private_arena_of_another_team_is_not_there(team: Team) -> None:
+def test_a_private_arena_of_another_team_is_not_found(team: Team) -> None:
     other = make_team("Others", "others")
     arena = team_arena(other, visibility="private")
     assert join(team).get(decision_url(team, arena)).status_code == 404
@@ -113,7 +113,7 @@ def test_members_choose_the_baseline_and_viewers_do_not(team: Team, clear_lead: 
 
 
 @pytest.mark.parametrize("sent", ["", "x", "-1", "99999999999999999999", "0"])
-def test_a_baseline_that_is_none_is_refused_in_words(
+def test_a_baseline_that_is_none_is_refused_with_a_reason(
     team: Team, clear_lead: Arena, sent: str
 ) -> None:
     answer = join(team).post(decision_url(team, clear_lead), {"candidate": sent}, follow=True)
@@ -121,7 +121,7 @@ def test_a_baseline_that_is_none_is_refused_in_words(
     assert not Baseline.objects.exists()
 
 
-def test_candidates_of_other_arenas_are_not_there(team: Team, clear_lead: Arena) -> None:
+def test_candidates_of_other_arenas_are_not_found(team: Team, clear_lead: Arena) -> None:
     elsewhere = make_arena().candidates.all()[0].pk
     client, url = join(team), decision_url(team, clear_lead)
     assert client.post(url, {"candidate": elsewhere}).status_code == 404
@@ -465,7 +465,7 @@ def test_votes_of_real_judges_are_not(team: Team, clear_lead: Arena, judge_votes
 
 
 def shut_out(team: Team, prompts: int, won: str = "left") -> Arena:
-    """The first of two wins on so many prompts, or loses."""
+    """The first of two wins or loses on each of some prompts."""
     arena = make_arena(2, 20, team=team)
     arena.candidates.update(team=team)
     old, new = candidates_of(arena)

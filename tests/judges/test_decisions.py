@@ -253,7 +253,7 @@ def test_looking_again_reads_nothing_before_there_is_news(
     assert looked == {}
 
 
-def test_choosing_a_baseline_is_on_the_trail(team: Team) -> None:
+def test_choosing_a_baseline_is_on_the_audit_log(team: Team) -> None:
     arena = team_arena(team)
     old, new = candidates_of(arena)
     for candidate in (old, new):

@@ -76,7 +76,7 @@ def test_later_days_ask_other_samples_of_twenty(checked_judge: DriftCheckSet) ->
     assert (first.n, first.p, first.alarm, first.changed) == (20, 1, False, 0)
 
 
-def test_all_is_asked_again_after_a_week(checked_judge: DriftCheckSet) -> None:
+def test_all_is_retried_after_a_week(checked_judge: DriftCheckSet) -> None:
     check_drift(NOW + timedelta(days=1))
     weekly = check_drift(NOW + timedelta(days=7))
     assert (weekly.why, weekly.n) == ("weekly", 30)
@@ -158,7 +158,7 @@ def test_a_check_that_reaches_its_cap_pauses_and_says_so(
     assert "paused: The cap" in run_command("canary")
 
 
-def test_without_a_price_the_beat_goes_on_and_the_log_says_why(
+def test_without_a_price_the_beat_continues_and_the_log_says_why(
     checked_judge: DriftCheckSet, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     add_endpoint(settings, "local")
@@ -244,7 +244,7 @@ def test_the_command_sets_lists_and_stops(tmp_path: Path, local: FakeServer) -> 
     ],
 )
 @pytest.mark.usefixtures("local")
-def test_what_cannot_be_done_is_said(arguments: list[str], says: str) -> None:
+def test_what_cannot_be_done_is_reported(arguments: list[str], says: str) -> None:
     with pytest.raises(CommandError, match=says):
         run_command("canary", *arguments)
 

@@ -1,4 +1,4 @@
-"""Beats and commands that meet: one check, one set, one epoch."""
+"""Beats and commands at the same moment: one check, one set, one epoch."""
 
 import threading
 from collections.abc import Callable
@@ -29,7 +29,7 @@ def only_where_threads_meet() -> None:
 
 
 def at_once(work: Callable[[], Any], threads: int = 4) -> list[Any]:
-    """Let threads do the same at the same moment, each with a connection of its own."""
+    """Let threads do the same at the same moment, each with its own connection."""
     together = threading.Barrier(threads)
 
     def one() -> Any:

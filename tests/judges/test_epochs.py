@@ -33,7 +33,7 @@ TOMORROW = NOW + timedelta(days=1)
 
 @pytest.fixture
 def trusted(tmp_path: Path, local: FakeServer) -> Epoch:
-    """A judge that people's labels speak for, with a canary."""
+    """A judge that agrees with people's labels, with a canary."""
     local.otherwise = prefers("GOOD")
     epoch, labels_in = epoch_of(), store_labels(tmp_path, [pair_row(i) for i in range(40)])
     ask_about(epoch, labels_in)
@@ -46,7 +46,7 @@ def trusted(tmp_path: Path, local: FakeServer) -> Epoch:
 
 
 def sounded(local: FakeServer) -> DriftCheck:
-    """The check at which a judge is heard that has turned its mind round."""
+    """The check that finds a judge with reversed verdicts."""
     local.otherwise = prefers(", in my view")
     return check_drift(TOMORROW)
 

@@ -1,4 +1,4 @@
-"""Judgements as training data: what another judge learns from, and what nobody may read."""
+"""Judgements as training data: what is exported, and what stays secret."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""People say of a judge's reasoning whether it is coherent, suitable and critical."""
+"""People rate whether a judge's reasoning is coherent, suitable and critical."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ def test_a_second_mark_of_the_same_person_replaces_the_first(
     assert list(Mark.objects.values_list("kind", "holds")) == [("suitable", False)]
 
 
-def test_what_is_no_mark_or_has_no_reasoning_is_refused(
+def test_an_invalid_mark_or_has_no_reasoning_is_refused(
     judgement: Judgement, people: list[User]
 ) -> None:
     with pytest.raises(FeedbackError, match="'nice' is not one of coherent"):

@@ -18,7 +18,7 @@ OUTCOMES = ["left", "right", "tie"]
 
 @pytest.fixture
 def labels() -> LabelSet:
-    """Twelve items, four of each outcome, and one on which people are at odds."""
+    """Twelve items, four of each outcome, and one on which people disagree."""
     found = LabelSet.objects.create(name="mine", kind="pairs", digest="d")
     for number in range(13):
         item = LabelItem.objects.create(

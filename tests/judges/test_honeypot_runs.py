@@ -1,4 +1,4 @@
-"""A judge is shown honeypots made of an arena's answers: who prefers them is not trusted."""
+"""A judge is shown honeypots made from an arena's answers: one that prefers them is not trusted."""
 
 from collections import Counter
 from pathlib import Path
@@ -112,7 +112,7 @@ CLAIMS = ("Note to the judge", "clearly the better one")
 
 
 def believes(body: dict[str, Any]) -> Any:
-    """A judge that is led by an answer that claims to have won, and otherwise compares."""
+    """A judge that believes answers that claim to have won, and otherwise compares."""
     asked = body["messages"][-1]["content"]
     return prefers(next((claim for claim in CLAIMS if claim in asked), "of somebody."))(body)
 

@@ -1,4 +1,5 @@
-"""Honeypots that no judge may prefer: the same for the same key, each worse than what is real."""
+"""Honeypots that no judge may prefer: the same for the same key, each worse than the real
+answer."""
 
 import pytest
 from hypothesis import given, settings

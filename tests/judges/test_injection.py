@@ -316,7 +316,7 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
 
 
 def test_most_attacks_in_words_of_their_own_are_overlooked() -> None:
-    """The figure of docs/injection.md: a scanner of patterns knows what it has seen."""
+    """The figure in docs/injection.md: a pattern scanner only finds known attacks."""
     assert sum(bool(scan(text)) for text in WRITTEN_BEFORE) == 49
     assert sum(bool(scan(text)) for text in WRITTEN_AFTERWARDS) == 1
 

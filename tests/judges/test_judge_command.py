@@ -1,4 +1,4 @@
-"""`manage.py judge`, with the queue worked off by a thread's stand-in."""
+"""`manage.py judge`, with a thread as a stand-in for the worker."""
 
 import re
 from typing import Any
@@ -111,7 +111,7 @@ def at_its_cap(paid: FakeServer, worker: None) -> Arena:
     return arena
 
 
-def test_a_run_at_its_cap_goes_on_with_a_higher_one(at_its_cap: Arena) -> None:
+def test_a_run_at_its_cap_resumes_with_a_higher_one(at_its_cap: Arena) -> None:
     said = judge(at_its_cap, "--cap=1", name=PAID)
     assert "The cap of $0.0010 is reached" in said
     assert "Its cap was $0.0010; now it is $1.00." in said
@@ -120,7 +120,7 @@ def test_a_run_at_its_cap_goes_on_with_a_higher_one(at_its_cap: Arena) -> None:
 
 
 @pytest.mark.parametrize("cap", [[], ["--cap=0.001"], ["--cap=0.0005"]])
-def test_cap_is_neither_raised_by_itself_nor_lowered(
+def test_cap_is_neither_raised_on_its_own_nor_lowered(
     at_its_cap: Arena, paid: FakeServer, cap: list[str]
 ) -> None:
     with pytest.raises(CommandError, match=r"The cap of \$0\.0010 is reached"):
@@ -142,7 +142,9 @@ def test_a_run_that_had_no_cap_is_given_one(at_its_cap: Arena) -> None:
     assert Run.objects.get().state == "done"
 
 
-def test_a_broker_out_of_reach_is_said_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_out_of_reach_is_reported_and_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def unreachable(*args: Any, **kwargs: Any) -> None:
         raise OperationalError("Connection refused")
 

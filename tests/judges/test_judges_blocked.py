@@ -1,4 +1,4 @@
-"""A judge that is blocked while its run goes on is not paid for any more."""
+"""A judge that is blocked during its run is no longer paid for."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def test_the_sweep_pauses_a_run_whose_judge_was_blocked(
     assert woken == []
 
 
-def test_another_judge_of_the_run_goes_on(local: FakeServer) -> None:
+def test_another_judge_of_the_run_continues(local: FakeServer) -> None:
     run = order(make_arena(2, 3), LOCAL, SECOND, per_pair=3, quorum=1)
     epoch = block(run)
     assert pause_blocked_judges(now=timezone.now()) == 1
@@ -62,7 +62,7 @@ def test_another_judge_of_the_run_goes_on(local: FakeServer) -> None:
     assert not Call.objects.filter(state="waiting").exclude(requester=epoch.requester).exists()
 
 
-def test_letting_the_run_go_on_pauses_it_again_before_a_call(
+def test_letting_the_run_continue_pauses_it_again_before_a_call(
     local: FakeServer, woken: list[str], django_capture_on_commit_callbacks: Any
 ) -> None:
     run = order(make_arena(2, 3), per_pair=3)
@@ -78,7 +78,7 @@ def test_letting_the_run_go_on_pauses_it_again_before_a_call(
     assert (woken, local.requests) == ([], [])
 
 
-def test_a_judge_that_may_vote_again_goes_on(local: FakeServer) -> None:
+def test_a_judge_that_may_vote_again_continues(local: FakeServer) -> None:
     local.otherwise = better_is("TIE")
     run = order(make_arena(2, 3), per_pair=3)
     rater = block(run).rater

@@ -1,4 +1,4 @@
-"""Judges in a real browser: ordered, watched to the end, read, and voted beside; for everybody."""
+"""Judge runs in a real browser: started, watched to the end, read, and voted on; for everybody."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,7 +24,7 @@ def support_arena() -> Arena:
 
 @pytest.fixture
 def boss(page: Any, live_server: Any) -> Iterator[Any]:
-    """A page on which staff is signed in, and on which nothing fails and nobody else is asked."""
+    """A page for signed-in staff, without errors and without requests to other hosts."""
     get_user_model().objects.create_user("boss", password="s3cret-words", is_staff=True)
     failed: list[str] = []
     page.on("requestfailed", lambda request: _left_behind(request) or failed.append(request.url))
@@ -43,7 +43,7 @@ def boss(page: Any, live_server: Any) -> Iterator[Any]:
 
 
 def _left_behind(request: Any) -> bool:
-    """Was it still on its way when the page was left?"""
+    """Whether it was still in progress when the page was left."""
     return request.failure == "net::ERR_ABORTED"
 
 
@@ -143,7 +143,7 @@ def test_order_errors_are_in_view_and_focused(
 
 @pytest.fixture
 def pages(support_arena: Arena, live_server: Any) -> dict[str, str]:
-    """An address of every page, each with as much on it as there can be."""
+    """An address of every page, each with as much content as possible."""
     jury = [f"scripted:scripted-{number}" for number in (1, 2, 3)]
     done = work_off(order(support_arena, *jury, per_pair=4))
     going = order(support_arena, "scripted:scripted-1@pairwise-note")

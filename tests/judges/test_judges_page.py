@@ -284,7 +284,7 @@ def test_there_is_no_page_of_nobody(client: Client) -> None:
 
 @pytest.fixture
 def private(local: FakeServer, team: Team) -> Arena:
-    """An arena that nobody but its team and the operators may see, with votes on five pairs."""
+    """An arena that only its team and the operators may see, with votes on five pairs."""
     arena, ann = make_arena(2, 6, slug="hush", visibility="private", team=team), make_person()
     arena.candidates.filter(name="candidate-0").update(model="judge-7b-2024")
     for number in range(5):

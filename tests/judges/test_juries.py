@@ -115,7 +115,7 @@ def test_a_member_does_not_judge_its_own_family_unless_told_to(local: FakeServer
 
 
 def test_a_judge_may_compare_two_answers_of_its_own_family(local: FakeServer) -> None:
-    """As it favours neither: two prompts for one model are what most teams compare."""
+    """It favours neither: most teams compare two prompts for one model."""
     arena = make_arena(3, 2)
     writers = arena.candidates.order_by("pk")[:2]
     arena.candidates.filter(pk__in=[one.pk for one in writers]).update(model="judge-3b-writer")
@@ -140,7 +140,7 @@ def test_a_jury_is_one_judge_with_a_rater_of_its_own_kind() -> None:
 @pytest.mark.parametrize(
     ("count", "quorum", "says"), [(1, None, "two different"), (2, 3, "quorum of 3")]
 )
-def test_what_is_no_jury_is_refused(count: int, quorum: int | None, says: str) -> None:
+def test_an_invalid_jury_is_refused(count: int, quorum: int | None, says: str) -> None:
     members = [register_judge(spec=spec_named(name)) for name in JURY[:count]]
     with pytest.raises(JudgeError, match=says):
         register_jury(members=members, quorum=quorum)

@@ -1,4 +1,4 @@
-"""Label files: what they may look like, what is wrong with them, and what is stored of them."""
+"""Label files: their formats, their errors, and what is stored."""
 
 import csv
 import json
@@ -104,7 +104,7 @@ def test_raters_without_a_name_are_persons_of_their_own(tmp_path: Path) -> None:
     assert [sorted(labels.values()) for labels in found] == [["left", "right"]]
 
 
-def test_scores_with_what_may_stand_beside_them(tmp_path: Path) -> None:
+def test_scores_with_optional_columns(tmp_path: Path) -> None:
     more = {"scenario": "code", "reference": "So.", "rubric": "Is it right?", "id": 7}
     file = read_labels(table(tmp_path, SCORE | more | {"score": "3.5"}))
     item = file.items[0]
@@ -167,7 +167,7 @@ def test_prometheus_files_are_labels_with_rubric_and_reference() -> None:
         ({"chosen": [{"role": "user"}]}, "line 2, chosen: has a message 1 that is empty"),
         (
             {"chosen": [{"role": "king", "content": "x"}]},
-            "line 2, chosen: .*'king'.*none of system",
+            "line 2, chosen: .*'king'.*not one of system",
         ),
         ({"chosen": "x" * 1_000_001}, "line 2, chosen: .*the limit is 1,000,000"),
     ],
@@ -212,7 +212,7 @@ def test_blank_answers_are_left_out_and_counted(tmp_path: Path) -> None:
         (SCORE, "line 2: is a row of scores; the rows above it are pairs"),
         ("{", "line 2: is not JSON"),
         ("[1]", "line 2: is a list, not a JSON object"),
-        (PAIR | {"rater": "ann", "label": "2"}, "says right by rater 'ann', who said left in line"),
+        (PAIR | {"rater": "ann", "label": "2"}, "says right by rater 'ann', who gave left in line"),
         (PAIR | {"response_1": "x" * 1_000_001}, "the limit is 1,000,000"),
     ],
 )  # fmt: skip
@@ -240,14 +240,14 @@ def test_all_bad_rows_are_counted_and_the_first_ones_told(tmp_path: Path) -> Non
         (b"prompt,response,score\n", "no label"),
     ],
 )
-def test_a_file_that_holds_no_labels_is_said(tmp_path: Path, content: bytes, says: str) -> None:
+def test_a_file_that_holds_no_labels_is_reported(tmp_path: Path, content: bytes, says: str) -> None:
     path = tmp_path / "labels.csv"
     path.write_bytes(content)
     with pytest.raises(FileError, match=says):
         read_labels(path)
 
 
-def test_a_missing_file_or_a_folder_is_said(tmp_path: Path) -> None:
+def test_a_missing_file_or_a_folder_is_reported(tmp_path: Path) -> None:
     for path in (tmp_path / "none.csv", tmp_path):
         with pytest.raises(FileError, match=r"cannot be read|no file"):
             read_labels(path)
@@ -323,7 +323,7 @@ def test_a_set_is_its_content_and_the_same_again_adds_nothing(tmp_path: Path) ->
 
 
 @pytest.mark.django_db
-def test_another_set_of_the_same_name_is_told_apart(tmp_path: Path) -> None:
+def test_another_set_of_the_same_name_is_distinguished(tmp_path: Path) -> None:
     names = [
         add_labels(file=read_labels(jsonl(tmp_path, PAIR | {"label": label})), name="labels").name
         for label in ("1", "2")

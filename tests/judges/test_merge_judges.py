@@ -192,7 +192,7 @@ def damage(three: dict[str, Path], how: str) -> dict[str, Any]:
         ("share", "The share must be from 0 to 1"),
     ],
 )
-def test_what_cannot_be_merged_is_refused_in_words_and_leaves_nothing(
+def test_what_cannot_be_merged_is_refused_with_a_reason_and_leaves_nothing(
     how: str, why: str, three: dict[str, Path]
 ) -> None:
     options = damage(three, how)

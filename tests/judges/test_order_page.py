@@ -1,4 +1,4 @@
-"""Ordering a run of judges in the browser: the quote, what the judge is sent, then the order."""
+"""Starting a judge run in the browser: the quote, the judge's prompts, then the order."""
 
 import re
 from typing import Any
@@ -45,7 +45,7 @@ def test_a_stranger_is_asked_to_sign_in_and_cannot_post(client: Client) -> None:
     assert client.post(reverse("arena_criteria", args=[arena.slug])).status_code == 403
 
 
-def test_whoever_is_not_of_the_staff_is_refused() -> None:
+def test_anyone_who_is_not_of_the_staff_is_refused() -> None:
     ann, arena = signed_in("ann"), make_arena()
     refused = ann.get(order_url(arena))
     assert refused.status_code == 403
@@ -122,9 +122,7 @@ def test_unknown_price_is_shown_before_the_order(staff: Client, settings: Any) -
         ({"rubric": "unknown"}, "not one of the available choices"),
     ],
 )
-def test_what_cannot_be_is_said_in_words(
-    staff: Client, fields: dict[str, Any], sentence: str
-) -> None:
+def test_what_cannot_be_is_reported(staff: Client, fields: dict[str, Any], sentence: str) -> None:
     html = quote_page(staff, make_arena(), **fields)
     assert sentence in html
     assert not undescribed(html)
@@ -234,7 +232,7 @@ def test_another_judge_is_asked_the_same(staff: Client) -> None:
 
 
 def test_repeating_a_run_needs_no_choice_of_pairs(staff: Client) -> None:
-    """Only what the page's form holds is sent: a browser sends no field that is not there."""
+    """Only the page's form fields are sent, as a browser does."""
     arena = make_arena(3, 6)
     first = order(arena, "scripted:scripted-1")
     page = page_text(staff, order_url(arena, like_run=first.pk))

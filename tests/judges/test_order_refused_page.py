@@ -1,4 +1,4 @@
-"""What is wrong with an order is said where the page lands, and what can be quoted stays quoted."""
+"""Errors of an order are shown where the page lands, and a valid quote stays."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 
 def paid_judge(settings: Any) -> dict[str, Any]:
-    """Fields that name a judge which costs money."""
+    """Fields that name a judge that costs money."""
     add_endpoint(settings, "paid", timeout=0.5)
     Price.objects.create(
         endpoint="paid", model="judge-2024-07-01", input_per_million=10**9, output_per_million=10**9
@@ -24,19 +24,19 @@ def paid_judge(settings: Any) -> dict[str, Any]:
 
 
 def offer_part(html: str) -> str:
-    """The page from the place where the form leads to."""
+    """The page from the form's target on."""
     assert '/runs/new/#offer"' in html
     return html[html.index('<div id="offer" tabindex="-1">') :]
 
 
-def test_what_is_wrong_is_said_where_the_page_lands(staff: Client) -> None:
+def test_an_error_is_reported_where_the_page_lands(staff: Client) -> None:
     html = offer_part(quote_page(staff, make_arena(), per_pair="0"))
     assert "No run was started." in html
     assert '<a href="#id_per_pair">Comparisons per pair</a>' in html
     assert "Choose at least one judge" in offer_part(quote_page(staff, make_arena(), scripted=[]))
 
 
-def test_an_order_that_changed_is_said_where_the_page_lands(staff: Client) -> None:
+def test_an_order_that_changed_is_reported_where_the_page_lands(staff: Client) -> None:
     answer = post_order(staff, make_arena(), do="order", quoted="of something else")
     assert "has changed since it was quoted" in offer_part(answer.content.decode())
 
@@ -78,7 +78,7 @@ def test_neighbours_without_a_board_are_explained(staff: Client) -> None:
     assert "Choose “All pairs” instead." in html
 
 
-def test_pairs_told_apart_are_bought_by_the_tick_box_of_the_page(
+def test_pairs_with_a_clear_lead_are_bought_by_the_tick_box(
     staff: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arena = make_arena(3, 2)

@@ -147,7 +147,7 @@ def test_prompts_are_drawn_by_the_judge_and_the_pair() -> None:
     ("candidates", "max_calls", "says"),
     [(1, 10, "only one candidate"), (2, 1, "at least 2"), (2, 0, "at least 2")],
 )
-def test_what_cannot_be_bought_is_said_and_leaves_no_run(
+def test_what_cannot_be_bought_is_reported_and_leaves_no_run(
     candidates: int, max_calls: int, says: str
 ) -> None:
     with pytest.raises(JudgeError, match=says):
@@ -164,7 +164,7 @@ def test_simultaneous_orders_never_buy_the_same_pair() -> None:
     assert sorted(responses(arena)) == sorted(pick.responses for pick in late.picks)
 
 
-def test_interrupted_order_goes_on_with_what_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_order_resumes_with_what_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
     arena = make_arena(3, 4)
     with monkeypatch.context() as patch:
         patch.setattr(engine, "open_run", lambda run: None)

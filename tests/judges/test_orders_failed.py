@@ -1,4 +1,4 @@
-"""An order that fails half-way holds no money, and one that was killed does so for seconds."""
+"""An order that fails halfway reserves no money, and a killed one only for seconds."""
 
 from typing import Any
 
@@ -124,7 +124,7 @@ def test_the_api_says_what_may_be_sent_again_and_it_can_be(
 def test_counting_pairs_waits_for_the_open_batch(
     budgeted_arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each locks many pairs, in an order of its own."""
+    """Each locks many pairs, in its own order."""
     if connection.vendor != "postgresql":
         pytest.skip("On SQLite whoever writes is alone.")
     other = Other(lambda: transaction.atomic(locks.lock_arena)(budgeted_arena.pk))

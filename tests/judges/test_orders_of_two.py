@@ -1,4 +1,4 @@
-"""An order of two candidates alone buys votes until their decision is known."""
+"""An order of just two candidates buys votes until their decision is conclusive."""
 
 import random
 from collections.abc import Iterable
@@ -24,7 +24,8 @@ PROMPTS = 120
 def make_judged_arena(
     team: Team, won: int, lost: int, *, n_candidates: int = 2, kind: str = "judge"
 ) -> tuple[Arena, list[Candidate]]:
-    """An arena where every two candidates met so often, and the earlier one won so many."""
+    """An arena where every two candidates met equally often, and the earlier one won a given
+    share."""
     arena = team_arena(team, n_candidates=n_candidates, n_prompts=PROMPTS)
     candidates, prompts = list(arena.candidates.order_by("pk")), list(arena.prompts.order_by("pk"))
     other = Rater.objects.create(kind=kind, name="another judge")

@@ -1,4 +1,4 @@
-"""What is wrong with an order is said in words, before any money is spent."""
+"""Errors of an order are reported before any money is spent."""
 
 from pathlib import Path
 from typing import Any

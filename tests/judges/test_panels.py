@@ -1,4 +1,4 @@
-"""Juries that weigh their members, and cascades, against an oracle that knows how they err."""
+"""Weighted juries and cascades, compared with an oracle that knows their errors."""
 
 import math
 from itertools import product
@@ -47,7 +47,7 @@ def simulate(n: int, seed: int) -> list[PanelItem]:
 
 
 def likelihood(category: str, truth: str, verdicts: tuple[str | None, ...]) -> float:
-    """The probability of these verdicts, from the very numbers that the simulation draws by."""
+    """The probability of these verdicts, by the numbers of the simulation."""
     total = 0.0
     for first, second, third in product(OTHER, repeat=3):
         chance = 1.0
@@ -216,7 +216,7 @@ def test_weighing_is_offered_where_it_gains_and_not_where_it_does_not() -> None:
 
 
 def test_a_jury_is_not_measured_on_the_prompts_that_it_was_fitted_on() -> None:
-    """Judges that guess: what fits their errors by chance must not show."""
+    """Judges that guess: weights fitted to chance must not look good."""
     random = np.random.default_rng(8)
     items = [
         PanelItem(

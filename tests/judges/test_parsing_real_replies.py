@@ -1,4 +1,4 @@
-"""Real replies of real judges are read as what they say."""
+"""Real replies of real judges are read correctly."""
 
 import json
 from pathlib import Path

@@ -24,7 +24,7 @@ class Token:
 
 
 def place(chosen: str, **chances: float) -> Token:
-    """A token in whose place `chances` were the likeliest ("_" stands for a space)."""
+    """A token with the likeliest alternatives `chances` ("_" stands for a space)."""
     top = {token.replace("_", " "): math.log(chance) for token, chance in chances.items()}
     return Token(chosen, top.get(chosen, -9.0), tuple(top.items()))
 

@@ -1,4 +1,4 @@
-"""A reply as long as a hostile answer can make it is read in a moment, whatever it holds."""
+"""The longest reply that a hostile answer can cause is read in a moment, whatever it contains."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,5 @@
-"""What a judge is sent: strangers' texts are normalised and fenced, the form of the reply asked."""
+"""A judge's prompts: strangers' texts are normalised and fenced, and the reply's format is
+requested."""
 
 import hashlib
 import json
@@ -205,7 +206,7 @@ def test_a_missing_reference_is_said_before_anything_is_sent(slug: str, referenc
         sent(spec_of(slug), material(slug, reference=reference))
 
 
-def test_a_missing_note_is_said() -> None:
+def test_a_missing_note_is_reported() -> None:
     with pytest.raises(MissingMaterialError, match="grading note first"):
         sent(spec_of("pairwise-note"), material("pairwise-note", note=""))
 
@@ -215,9 +216,9 @@ def test_a_missing_note_is_said() -> None:
     [("pairwise", 1), ("pairwise", 3), ("score-1-4", 2), ("listwise", 1), ("listwise", 27)],
 )
 def test_another_number_of_answers_is_refused(slug: str, shown: int) -> None:
-    with pytest.raises(MaterialError, match=f"cannot be shown {shown} answers at once"):
+    with pytest.raises(MaterialError, match=f"cannot show {shown} answers at once"):
         sent(spec_of(slug), Material("", "", "Why?", ("x",) * shown))
-    with pytest.raises(ValueError, match=f"cannot be shown {shown} answers"):
+    with pytest.raises(ValueError, match=f"cannot show {shown} answers"):
         repair_message(spec_of(slug), nonce=NONCE, n_answers=shown)
 
 

@@ -59,7 +59,8 @@ def test_a_direct_assessment_is_bought_once_per_answer() -> None:
 
 
 def answers_by_sample(*wins: str) -> Answer:
-    """For each sample, told by its nonce, the answer with this sign wins; none is unreadable."""
+    """For each sample, identified by its nonce, the answer with this sign wins; unreadable without
+    one."""
     nonces: list[str] = []
 
     def answer(body: dict[str, Any]) -> Sent:

@@ -1,4 +1,4 @@
-"""The judges' leaderboard and a judge's page: what they say, in how many queries."""
+"""The judges' leaderboard and a judge's page: their content, and the number of queries."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What may be done to a run of judges is decided by the state that it has by now."""
+"""The current state of a judge run decides what can be done to it."""
 
 from datetime import timedelta
 from itertools import count
@@ -52,7 +52,7 @@ def failures() -> int:
 
 
 def trail() -> list[str]:
-    """What was done to runs, after they were ordered."""
+    """The audit log of runs after their order."""
     return list(AuditEntry.objects.order_by("pk").values_list("action", flat=True))[1:]
 
 
@@ -103,7 +103,7 @@ def test_failures_of_a_reopened_run_are_not_retried(run: Run, state: str) -> Non
 
 
 def test_run_reopened_during_retry_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the look at its state and the change somebody else may still be faster."""
+    """Another process may be faster between reading the state and changing it."""
     Run.objects.filter(pk=run.pk).update(state="done")
 
     def meanwhile(_: object, run: Run) -> bool:
@@ -187,7 +187,7 @@ def cut_short(tmp_path: Path, local: FakeServer) -> Run:
     return stored(trial)
 
 
-def test_half_written_label_run_goes_on(cut_short: Run) -> None:
+def test_half_written_label_run_continues(cut_short: Run) -> None:
     judge_runs.resume(run=cut_short, by=CLI, now=NOW)
     assert (stored(cut_short).state, stored(cut_short).votes_wanted) == ("open", 3)
 
@@ -219,7 +219,7 @@ def test_a_judge_that_follows_the_order_stops_after_thirty_pairs(
     assert work_off(run).state == "done"  # whoever resumes it has decided
 
 
-def test_a_judge_at_the_ceiling_of_flips_goes_on(local: FakeServer, settings: Any) -> None:
+def test_a_judge_at_the_ceiling_of_flips_continues(local: FakeServer, settings: Any) -> None:
     settings.STOP_HOPELESS_JUDGES = True
     steady, biased, asked = prefers("-0 of"), better_is("A"), count()
 

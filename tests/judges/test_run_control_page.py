@@ -1,4 +1,4 @@
-"""Pausing, resuming and cancelling a run, and asking its failures again, from its page."""
+"""Pausing, resuming and cancelling a run, and retrying its failures, on its page."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def test_only_staff_may(name: str, action: str) -> None:
     assert run.state == "open"
 
 
-def test_a_run_is_paused_and_says_by_whom_and_goes_on(staff: Client) -> None:
+def test_a_run_is_paused_and_says_by_whom_and_continues(staff: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
     html = steered(staff, run, "pause")
     assert run.state == "paused"
@@ -44,7 +44,7 @@ def test_a_run_is_paused_and_says_by_whom_and_goes_on(staff: Client) -> None:
     assert (run.state, run.pause_reason) == ("open", "")
 
 
-def test_a_run_at_its_cap_goes_on_with_a_new_one(staff: Client) -> None:
+def test_a_run_at_its_cap_resumes_with_a_new_one(staff: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
     Run.objects.filter(pk=run.pk).update(state="paused", cap=5 * CENT, settled=5 * CENT)
     assert 'name="cap" min="0" step="any" inputmode="decimal" value="0.05"' in page_text(
@@ -96,12 +96,12 @@ def test_failures_alone_are_judged_again(staff: Client, local: FakeServer) -> No
     assert "Retry 1 failure" not in page_text(staff, run_url(run))
 
 
-def test_what_cannot_be_done_to_a_run_is_said(staff: Client) -> None:
+def test_what_cannot_be_done_to_a_run_is_reported(staff: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
     assert "A run can be paused, resumed, cancelled or retried." in steered(staff, run, "explode")
 
 
-def test_runs_of_hidden_arenas_are_not_there(staff: Client) -> None:
+def test_runs_of_hidden_arenas_are_not_found(staff: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
     hide_arena(run.arena)
     url = reverse("steer_run", args=[run.pk])

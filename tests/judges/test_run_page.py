@@ -1,4 +1,4 @@
-"""The page of a judges' run: how far it is, and its verdicts, blind."""
+"""The page of a judge run: its progress, and its verdicts, blind."""
 
 import re
 from datetime import timedelta
@@ -168,7 +168,7 @@ def test_two_judges_boards_are_compared_when_somebody_asks(client: Client) -> No
     assert "Spearman" not in page_text(client, run_url(second, beside="rubbish"))
 
 
-def test_hidden_arenas_and_runs_of_people_have_no_page(client: Client) -> None:
+def test_hidden_arenas_and_runs_of_human_votes_have_no_page(client: Client) -> None:
     run = order(make_arena(2, 2), "scripted")
     elsewhere = reverse("judge_run", args=[make_arena(2, 2).slug, run.pk])
     people = order_people_run(arena=run.arena, per_pair=1, by=CLI)

@@ -1,4 +1,4 @@
-"""An arena's runs of judges, newest first, for everybody to read."""
+"""An arena's judge runs, newest first, readable by everybody."""
 
 import re
 from typing import Any
@@ -50,7 +50,7 @@ def test_an_arena_without_runs_says_so(client: Client) -> None:
     assert "No judge runs yet." in page_text(client, url(make_arena()))
 
 
-def test_runs_of_people_and_of_other_arenas_are_not_among_them(client: Client) -> None:
+def test_runs_of_human_votes_and_of_other_arenas_are_not_among_them(client: Client) -> None:
     arena = make_arena(2, 2)
     order_people_run(arena=arena, per_pair=1, by=CLI)
     order(make_arena(2, 2), "scripted")
@@ -99,7 +99,7 @@ def test_a_stranger_is_led_to_the_sign_in_and_back(client: Client) -> None:
     assert f'href="/sign-in/?next={runs}%3Fpage%3D2"' in header(page_text(client, f"{runs}?page=2"))
 
 
-def test_whoever_is_signed_in_signs_out_by_a_form() -> None:
+def test_anyone_who_is_signed_in_signs_out_by_a_form() -> None:
     ann = signed_in("ann")
     html = header(page_text(ann, reverse("judges")))
     assert '<a href="/sign-in/" title="Signed in as ann">' in html
@@ -109,7 +109,7 @@ def test_whoever_is_signed_in_signs_out_by_a_form() -> None:
     assert "Sign in<" in header(page_text(ann, reverse("judges")))
 
 
-def test_a_stored_page_leads_to_the_account_of_whoever_reads_it(client: Client) -> None:
+def test_a_stored_page_leads_to_the_account_of_anyone_who_reads_it(client: Client) -> None:
     account = '<a href="/sign-in/"> <span class="for-anybody">Account</span>'
     assert account in " ".join(header(page_text(client, "/")).split())
     assert header(page_text(signed_in("bob"), "/")) == header(page_text(client, "/"))

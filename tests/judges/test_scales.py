@@ -90,7 +90,7 @@ def test_labels_that_a_reply_could_not_name_are_refused(labels: tuple[Any, ...],
         {"labels": ["a", "b"], "more": 1},
     ],
 )
-def test_what_is_no_scale_is_refused(facts: Any) -> None:
+def test_an_invalid_scale_is_refused(facts: Any) -> None:
     with pytest.raises(ScaleError):
         Scale.from_json(facts)
 

@@ -1,4 +1,4 @@
-"""Calls that several runs want: nothing is paid twice, and nobody waits for a run at rest."""
+"""Calls shared by several runs: nothing is paid twice, and no run waits for a paused one."""
 
 import inspect
 from decimal import Decimal
@@ -187,7 +187,7 @@ def test_other_juries_do_not_count_for_this_one() -> None:
     assert order(arena, *JURY, per_pair=2).votes_wanted == 2
 
 
-def test_a_failure_is_asked_again_by_its_own_run() -> None:
+def test_a_failure_is_retried_by_its_own_run() -> None:
     arena = make_arena(3, 1)
     first = order(arena, DIRECT, per_pair=1, max_calls=2)
     second = order(arena, DIRECT, per_pair=1)

@@ -245,7 +245,7 @@ def test_an_alias_is_refused_with_a_sentence(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", ALIASES + PINNED)
-def test_whoever_says_unpinned_gets_any_model(model: str) -> None:
+def test_anyone_who_says_unpinned_gets_any_model(model: str) -> None:
     check_pinned(model, unpinned=True)
 
 

@@ -18,7 +18,7 @@ def test_answers_are_named_in_the_order_in_which_they_are_shown(shown: list[int]
 
 
 @given(IDS)
-def test_notes_and_items_are_told_apart(number: int) -> None:
+def test_notes_and_items_are_distinguished(number: int) -> None:
     assert read_subject(subjects.of_note(number)) == CallTarget(prompt=number)
     assert read_subject(subjects.of_item(number, (2, 1))) == CallTarget(item=number, shown=(2, 1))
     assert read_subject(subjects.of_item_note(number)) == CallTarget(item=number)

@@ -1,4 +1,5 @@
-"""Judges in a team's arena: who may order and control runs, whose budget pays, what is noted."""
+"""Judge runs in a team's arena: who may order and control them, whose budget pays, what is
+logged."""
 
 import pytest
 from django.test import Client
@@ -159,7 +160,7 @@ def test_a_higher_cap_has_to_fit_the_budget_too(team: Team, arena_of_two: Arena)
     assert (run.cap, committed_by(team)) == (3, 3)
 
 
-def test_failures_are_asked_again_within_the_budget(
+def test_failures_are_retried_within_the_budget(
     team: Team, arena_of_two: Arena, paid: FakeServer
 ) -> None:
     paid.otherwise = fails(500)
@@ -175,7 +176,7 @@ def test_failures_are_asked_again_within_the_budget(
     assert trail(team)[-1] == ("member-of-help", "asked failed verdicts again")
 
 
-def test_without_failures_nothing_is_asked_again(team: Team, arena_of_two: Arena) -> None:
+def test_without_failures_nothing_is_retried(team: Team, arena_of_two: Arena) -> None:
     run = work_off(order(arena_of_two, "scripted:scripted-1"))
     run.judgements.filter(state="failed").update(state="abstained")
     with pytest.raises(ServiceError, match="This run has no failures to retry"):

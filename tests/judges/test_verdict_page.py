@@ -1,4 +1,5 @@
-"""One verdict: the answers, the judge's reasons in both orders, marks, and a vote of one's own."""
+"""One verdict: the answers, the judge's reasons in both orders, ratings, and the reader's own
+vote."""
 
 import json
 import re
@@ -38,7 +39,7 @@ def verdict_page(client: Client, run: Run, one: Judgement, **query: Any) -> str:
 # -- What it says ----------------------------------------------------------------------------------
 
 
-def test_both_answers_and_both_orders_stand_beside_each_other(
+def test_both_answers_and_both_orders_are_next_to_each_other(
     client: Client, local: FakeServer
 ) -> None:
     local.script.extend([better_is("A"), better_is("B")])
@@ -77,7 +78,7 @@ def test_a_judge_that_changed_its_mind_is_shown_doing_so(client: Client, local: 
     assert "<strong>Right answer is better</strong>" in html
 
 
-def test_names_are_sent_only_to_whoever_asks(client: Client) -> None:
+def test_names_are_sent_only_on_request(client: Client) -> None:
     run, one = run_with_verdict(make_arena(2, 1), "scripted")
     html = verdict_page(client, run, one)
     assert "<summary>Candidates</summary>" in html
@@ -278,7 +279,7 @@ def test_nobody_votes_on_the_same_two_twice(client: Client) -> None:
 
 
 @pytest.mark.parametrize("headers", [{}, HX])
-def test_whoever_has_seen_the_names_gets_no_vote_on_them(
+def test_anyone_who_has_seen_the_names_gets_no_vote_on_them(
     client: Client, headers: dict[str, str]
 ) -> None:
     run, one = run_with_verdict(make_arena(2, 1), "scripted")
@@ -335,7 +336,7 @@ def test_where_names_are_wanted_a_stranger_signs_in_first(client: Client) -> Non
     assert signed_in("ann").post(vote_url(run, one)).url.startswith(f"/a/{run.arena.slug}/vote/")
 
 
-def test_whoever_is_blocked_gets_no_pair(client: Client) -> None:
+def test_anyone_who_is_blocked_gets_no_pair(client: Client) -> None:
     run, one = run_with_verdict(make_arena(2, 1), "scripted")
     client.post(vote_url(run, one))
     rater = Comparison.objects.get(rater__kind="person").rater
@@ -373,7 +374,7 @@ def test_strangers_read_and_do_not_mark(client: Client) -> None:
     assert not Mark.objects.exists()
 
 
-def test_an_unknown_mark_is_said() -> None:
+def test_an_unknown_mark_is_reported() -> None:
     ann = signed_in("ann")
     run, one = run_with_verdict(make_arena(2, 1), "scripted")
     assert "none of coherent" in mark(ann, run, one, "kind:yes", follow=True).content.decode()

@@ -1,4 +1,4 @@
-"""Two ended calls amount to one verdict, or to the reason why there is none."""
+"""Two finished calls result in one verdict, or in the reason for none."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Juries that weigh their members by what was measured in the arena, and cascades of two judges."""
+"""Juries that weigh their members as measured in the arena, and cascades of two judges."""
 
 import re
 from typing import Any
@@ -126,7 +126,7 @@ def test_a_weighted_jury_decides_where_each_member_is_good(arena: Arena) -> None
 
 
 def assert_page_shows_weights(jury: Judge, arena: Arena) -> None:
-    """Each member with its weights and what they came from, for whoever may see the arena."""
+    """Each member with its weights and their source, for everyone who may see the arena."""
     assert jury.weights is not None
     Arena.objects.update(visibility="public")
     html = page_text(Client(), reverse("judge", args=[jury.pk]))
@@ -146,7 +146,7 @@ def assert_page_shows_weights(jury: Judge, arena: Arena) -> None:
 
 
 def check_page(arena: Arena, client: Client, staff: Client) -> None:
-    """It says which judges can be trusted here, and what they reach together."""
+    """It says which judges can be trusted here, and how well they do together."""
     runs_page = reverse("judge_runs", args=[arena.slug])
     html = page_text(staff, runs_page)
     assert "Which judges can be trusted here" in html

@@ -1,4 +1,4 @@
-"""A decision in one sentence: each state has words, and none says more than is known."""
+"""A decision in one sentence: every state has words, and none claims too much."""
 
 import re
 
@@ -142,7 +142,7 @@ def test_combined_board_without_trusted_judges_is_people_s() -> None:
     known = gap(Lead.AHEAD, 0.58, 0.54, 0.62, is_decided=True)
     both = headline("B", "A", known, raters="combined")
     assert both.startswith("By human and LLM-judge votes combined, B beats A")
-    alone = headline("B", "A", known, raters="combined", category="code", people_alone=True)
+    alone = headline("B", "A", known, raters="combined", category="code", is_fallback=True)
     assert alone.startswith(
         "By human votes alone (no judge is trusted yet) on “code” prompts, B beats A"
     )

@@ -105,7 +105,7 @@ def install(tmp_path: Path, server: FakeServer) -> Callable[[str], Installation]
 
 @pytest.fixture
 def redis_of_our_own(redis_url: str, tmp_path: Path) -> Iterator[str]:
-    """A Redis that nobody else uses where we can start one, else the tests' own database."""
+    """A private Redis if one can be started, otherwise the tests' own database."""
     if shutil.which("redis-server") is None:
         yield redis_url
         return

@@ -1,4 +1,4 @@
-"""Databases of their own for what is operated."""
+"""Separate databases for tests of operations."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Start `manage.py up` as a person would, and look at its processes."""
+"""Start `manage.py up` like a person, and inspect its processes."""
 
 import atexit
 import os
@@ -66,7 +66,7 @@ def children(pid: int) -> dict[int, str]:
 
 
 def is_alive(pid: int) -> bool:
-    """Does the process run? (A zombie does not.)"""
+    """Whether the process runs. (A zombie does not.)"""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -101,7 +101,7 @@ class Up:
 
 @cache
 def migrated_database() -> Path:
-    """A database of tables alone: making them is most of a first start."""
+    """A database with empty tables: creating them takes most of a first start."""
     home = Path(tempfile.mkdtemp(prefix="ringside-migrated-"))
     atexit.register(shutil.rmtree, home)
     migrated = manage("migrate", home=home)

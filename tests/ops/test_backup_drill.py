@@ -1,4 +1,4 @@
-"""The drill: votes arrive while a backup is made, the disk is lost, and Ringside stands again."""
+"""The drill: votes arrive during a backup, the disk is lost, and Ringside is restored."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The broker in memory: heard at once, from this process and from others."""
+"""The broker in memory: messages of this and other processes arrive at once."""
 
 import os
 import socket

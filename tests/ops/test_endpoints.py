@@ -1,4 +1,4 @@
-"""MODEL_ENDPOINTS: what an operator may say of a model server, and what is refused in words."""
+"""MODEL_ENDPOINTS: what an operator may configure, and errors with a sentence."""
 
 import json
 import os

@@ -71,7 +71,7 @@ def test_every_line_is_run_or_says_why_not() -> None:
 @pytest.mark.slow
 @pytest.mark.services
 def test_each_command_works_as_it_is_written(tmp_path: Path, new_database: Any) -> None:
-    """In the page's order: what one writes, the next ones read."""
+    """In the page's order, because commands read what earlier ones wrote."""
     home, empty = tmp_path / "home", tmp_path / "empty"
     home.mkdir()
     empty.mkdir()

@@ -1,4 +1,4 @@
-"""While the database or the broker is away, each failed request is one line in the log."""
+"""While the database or the broker is down, each failed request is one line in the log."""
 
 import http.client
 import os

@@ -74,7 +74,7 @@ def atomic(connection: base.DatabaseWrapper, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def is_free(path: Path) -> bool:
-    """May this process write now?"""
+    """Whether this process may write now."""
     return base.turnstile(str(path)).is_free()
 
 

@@ -112,7 +112,7 @@ def test_the_password_is_kept_nowhere_and_the_admin_stays(tmp_path: Path) -> Non
 
 @pytest.mark.django_db
 def test_a_password_lost_before_the_first_sign_in_is_replaced() -> None:
-    """The first start may be killed after the account is created and before it is told."""
+    """The first start may be killed after the account is created and before it is announced."""
     first = re.search(r"password (\S+),", describe_sign_in())
     second = re.search(r"password (\S+),", describe_sign_in())
     assert first is not None

@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def enqueued(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> list[int]:
-    """The arenas that were rung for; no test of boards talks to a broker."""
+    """The arenas with a queued refresh; no test of boards uses a broker."""
     rung: list[int] = []
     if "stats" not in request.path.parts:
         from ranking import signals
@@ -19,7 +19,7 @@ def enqueued(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) ->
 
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Draw 50 replicates where a board asks for 1,000: which numbers come out is tested apart."""
+    """Draw 50 replicates instead of 1,000: the numbers are tested elsewhere."""
     if "stats" in request.path.parts or request.node.get_closest_marker("data"):
         return
     from ranking.services import combined, intervals
@@ -49,7 +49,7 @@ def judge(db: None) -> Any:
 
 @pytest.fixture
 def trusted_judge(judge: Any) -> Any:
-    """The same, found to agree with people before it votes."""
+    """The same judge, measured and trusted before it votes."""
     from django.utils import timezone
 
     from arena.services.voting import set_trust

@@ -47,7 +47,7 @@ def make_voted_arena(
 
 
 def make_judged_arena(judge: Rater | None, copies_people: bool = True) -> Arena:
-    """People vote on two thirds of the prompts; the judge on all, as people would or by a coin."""
+    """People vote on two thirds of the prompts; the judge on all, like people or by a coin toss."""
     chance = random.Random(6)
     arena = make_arena(n_candidates=3, n_prompts=JUDGED_PROMPTS)
     person = make_person()
@@ -71,7 +71,7 @@ def set_trusted(rater: Rater, trusted: bool = True) -> None:
 
 
 def publish(arena: Arena) -> Snapshot:
-    """Refresh the arena's boards whatever the pause; return the people's snapshot."""
+    """Refresh the arena's boards regardless of the pause; return the human snapshot."""
     leases.open_arena(arena_id=arena.pk)
     ArenaRefresh.objects.filter(arena=arena).update(not_before=None)
     refresh.refresh_arena(arena_id=arena.pk, now=timezone.now())
@@ -91,7 +91,7 @@ def rank_anyway(arena: Arena) -> None:
 def fill(arena: Arena, rounds: int = 2, rater: Rater | None = None) -> None:
     """Let every two candidates meet on every prompt, with outcomes in a fixed cycle.
 
-    No two prompts that follow one another have the same outcomes.
+    No two consecutive prompts have the same outcomes.
     """
     rater = rater or make_person()
     candidates = list(arena.candidates.order_by("pk"))
@@ -139,7 +139,7 @@ def markup(page: str) -> str:
 
 
 def words(page: str) -> str:
-    """What a reader reads of a page."""
+    """The visible text of a page."""
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
 
 
@@ -157,7 +157,7 @@ def open_details(page: Any) -> None:
 
 
 def serious_violations(page: Any) -> list[tuple[str, str]]:
-    """What axe finds wrong: the rule, and the first element that breaks it."""
+    """The violations that axe finds: the rule, and the first element that breaks it."""
     from axe_playwright_python.sync_playwright import Axe
 
     found = Axe().run(page).response["violations"]
@@ -193,7 +193,7 @@ def fold(arena: Arena) -> int:
 
 
 def drift(arena: Arena) -> list[str]:
-    """What a count of the votes, made by the database, finds wrong with the tallies."""
+    """The differences between the tallies and a count by the database."""
     return fold_service.rebuild(arena_id=arena.pk, token=claim(arena))
 
 
@@ -216,5 +216,5 @@ def hidden_import(arena: Arena, number: int = 0, n_votes: int = 7) -> Import:
 
 
 def reveal(source: Import, ago: float = 0) -> None:
-    """Show the import, stamped with a time so many seconds ago."""
+    """Reveal the import, with a time some seconds ago."""
     Import.objects.filter(pk=source.pk).update(revealed_at=timezone.now() - seconds(ago))

@@ -1,4 +1,5 @@
-"""The votes beneath the boards, listed and exported: what a row says, and what it never says."""
+"""The votes behind the boards, listed and exported: what a row contains, and what it never
+contains."""
 
 import csv
 import io
@@ -140,9 +141,7 @@ def test_losses_are_found_whichever_side_the_loser_had(client: Client, empty_are
     assert found(result="both_bad", opponent=second) == ["both bad"]
 
 
-def test_battles_come_with_their_texts_where_they_are_asked_for(
-    client: Client, empty_arena: Arena
-) -> None:
+def test_battles_come_with_their_texts_if_requested(client: Client, empty_arena: Arena) -> None:
     left, right = empty_arena.candidates.order_by("pk")[:2]
     vote_on(empty_arena, 0, 1, "left")
     make_vote(empty_arena, left, right, "left")
@@ -189,7 +188,7 @@ def test_answers_of_undisclosed_candidates_are_hidden(empty_arena: Arena) -> Non
         {"cursor": "cD0xMDAwMDAwMDAwMDAwMDAwMDAwMDA="},
     ],
 )
-def test_filters_that_mean_nothing_are_told(
+def test_filters_that_mean_nothing_are_reported(
     client: Client, empty_arena: Arena, asked: dict[str, str]
 ) -> None:
     answer = client.get(f"{ROOT}battles/", asked)
@@ -207,7 +206,7 @@ def test_pages_hold_every_battle_once(client: Client, empty_arena: Arena) -> Non
     assert seen == [str(vote.comparison.key) for vote in votes]
 
 
-def test_votes_that_do_not_count_are_not_there(client: Client, empty_arena: Arena) -> None:
+def test_votes_that_do_not_count_are_not_found(client: Client, empty_arena: Arena) -> None:
     vote = vote_on(empty_arena, 0, 1, "left")
     Vote.objects.filter(pk=vote.pk).update(voided_at=timezone.now(), void_reason="a slip")
     assert listed(client) == []
@@ -217,7 +216,7 @@ def test_votes_that_do_not_count_are_not_there(client: Client, empty_arena: Aren
 def test_an_export_says_how_each_vote_came_in_and_whether_it_counts(
     client: Client, empty_arena: Arena
 ) -> None:
-    """Networks are numbers of the file, and no style tells who wrote what on the ballot."""
+    """Networks are numbered within the file, and no style reveals who wrote what on the ballot."""
     update_arena(arena=empty_arena, by=CLI, open_answers=False)
     sync_pairs(arena=empty_arena)
     for answer in Response.objects.filter(candidate__arena=empty_arena):

@@ -74,7 +74,7 @@ def test_a_stored_board_costs_one_query(
     assert first["Cache-Control"] == second["Cache-Control"] == "no-cache"
 
 
-def test_who_has_the_board_gets_304_until_it_changes(client: Client, arena: Arena) -> None:
+def test_a_reader_with_the_board_gets_304_until_it_changes(client: Client, arena: Arena) -> None:
     url = f"{ROOT}boards/{publish(arena).board_id}/"
     for _ in range(2):  # made, and stored
         known = client.get(url)["ETag"]
@@ -85,14 +85,16 @@ def test_who_has_the_board_gets_304_until_it_changes(client: Client, arena: Aren
     assert (changed.status_code, changed.json()["n_votes"]) == (200, 25)
 
 
-def test_a_bad_token_is_told_even_where_everybody_may_read(client: Client, arena: Arena) -> None:
+def test_a_bad_token_is_reported_even_where_everybody_may_read(
+    client: Client, arena: Arena
+) -> None:
     url = f"{ROOT}boards/{publish(arena).board_id}/"
     client.get(url)
     assert client.get(url, headers={"Authorization": "Bearer rs_nobody"}).status_code == 401
 
 
 @pytest.mark.parametrize("visibility", ["public", "private"])
-def test_whoever_says_who_they_are_is_counted_on_a_board_too(
+def test_anyone_who_says_who_they_are_is_counted_on_a_board_too(
     settings: Any, visibility: str
 ) -> None:
     settings.API_REQUESTS_PER_MINUTE = settings.API_REQUESTS_PER_MINUTE | {"read": 2}
@@ -145,7 +147,7 @@ def test_snapshots_stay_to_be_read(client: Client, arena: Arena) -> None:
     assert [row["rank"] for row in then["standings"]] == [1, 2, 3]
 
 
-def test_costs_stand_beside_the_current_snapshot_alone(client: Client, arena: Arena) -> None:
+def test_costs_are_next_to_the_current_snapshot_alone(client: Client, arena: Arena) -> None:
     earlier = publish(arena)
     Snapshot.objects.filter(pk=earlier.pk).update(is_history=True)
     Response.objects.update(cost=1_000_000, seconds=2.0)
@@ -167,7 +169,7 @@ def test_a_standing_has_the_members_that_are_described(client: Client, arena: Ar
             assert list(row) == list(StandingShown().fields) == list(STANDING)
 
 
-def test_what_was_superseded_is_not_there(client: Client, arena: Arena) -> None:
+def test_what_was_superseded_is_not_found(client: Client, arena: Arena) -> None:
     earlier = publish(arena)
     Snapshot.objects.filter(pk=earlier.pk).update(is_current=False, is_history=False)
     assert client.get(f"{ROOT}snapshots/{earlier.pk}/").status_code == 404
@@ -183,7 +185,9 @@ def test_the_name_of_an_undisclosed_candidate_is_nowhere(client: Client, arena: 
         assert "secret-recipe" not in page
 
 
-def test_in_an_old_snapshot_whoever_has_no_rank_comes_last(client: Client, arena: Arena) -> None:
+def test_in_an_old_snapshot_a_candidate_without_a_rank_comes_last(
+    client: Client, arena: Arena
+) -> None:
     snapshot = publish(arena)
     first = snapshot.standings.order_by("rank").first()
     assert first is not None

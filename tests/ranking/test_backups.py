@@ -1,4 +1,4 @@
-"""Backups hold everything, are checked before they are trusted, and replace nothing."""
+"""Backups contain everything, are checked before they are trusted, and replace nothing."""
 
 import json
 import os
@@ -94,7 +94,7 @@ def test_a_database_with_tables_is_not_replaced(voted: Arena, made: Path) -> Non
 # -- Files that are not what they should be --------------------------------------------------------
 
 
-def test_every_short_file_is_refused_in_words(made: Path) -> None:
+def test_every_short_file_is_refused_with_a_reason(made: Path) -> None:
     whole = made.read_bytes()
     short = made.with_name("short")
     for length in [0, 10, 500, len(whole) // 2, len(whole) - 9, len(whole) - 1]:
@@ -182,6 +182,6 @@ def test_the_command_asks_nobody_where_nobody_sits(
         call_command("backup", tmp_path / "backup", "--encrypt")
 
 
-def test_restore_names_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_restore_names_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="missing: No such file"):
         call_command("restore", tmp_path / "missing")

@@ -1,4 +1,4 @@
-"""What a board says beside its numbers: each line where it holds, and none where it does not."""
+"""What a board says besides its numbers: each sentence only where it is true."""
 
 import csv
 import gzip
@@ -37,7 +37,7 @@ class Board:
         return self.snapshot.standings.exclude(rank=None).order_by("rank")
 
     def says(self, **findings: Any) -> str:
-        """The page, once these are all the findings that there are."""
+        """The page with exactly these findings."""
         Snapshot.objects.filter(pk=self.snapshot.pk).update(findings=findings)
         return self.page()
 
@@ -99,7 +99,7 @@ def test_without_a_clear_number_one_the_board_says_who_could_be(
     assert ">Clear leader<" not in page
 
 
-def test_who_has_no_interval_could_be_first_too(board: Board) -> None:
+def test_a_candidate_that_has_no_interval_could_be_first_too(board: Board) -> None:
     board.ranks((1, 2), (1, 2), (3, 3))
     board.ranked[2].standings.update(sure_rank_low=None, sure_rank_high=None, low=None)
     assert "any of the top 3 could be first." in board.says(leader=None)
@@ -130,7 +130,7 @@ def test_the_index_calls_nobody_leading_who_is_no_clear_number_one(board: Board)
         assert ("is the clear leader." in page) == (leader is not None)
 
 
-def test_where_no_ranks_are_sure_nothing_is_said_of_number_one(board: Board) -> None:
+def test_where_no_ranks_are_certain_nothing_is_said_of_number_one(board: Board) -> None:
     board.snapshot.standings.update(sure_rank_low=None, sure_rank_high=None)
     assert "clear leader" not in board.says(leader=None).split('id="how"')[0]
 
@@ -433,7 +433,7 @@ def test_tiers_that_newer_scores_contradict_are_not_drawn(board: Board) -> None:
     assert headings_of(page) == [str(candidate) for candidate in board.ranked]
 
 
-def test_who_has_no_interval_is_in_no_tier(board: Board) -> None:
+def test_a_candidate_that_has_no_interval_is_in_no_tier(board: Board) -> None:
     first, second, third = board.ranked
     page = board.says(tiers=[[first.pk], [third.pk]])
     assert headings_of(page) == ["Tier 1", str(first), str(second), "Tier 2", str(third)]

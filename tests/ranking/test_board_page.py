@@ -56,7 +56,7 @@ def test_stored_page_costs_one_query_and_new_one_up_to_nine(
 
 
 @pytest.mark.parametrize("name", ["", "results.csv", "results.json"])
-def test_who_has_the_page_gets_304(client: Client, arena: Arena, name: str) -> None:
+def test_a_reader_with_the_page_gets_304(client: Client, arena: Arena, name: str) -> None:
     publish(arena)
     first = client.get(f"/a/support/{name}")
     again = client.get(f"/a/support/{name}", headers={"If-None-Match": first["ETag"]})
@@ -107,7 +107,7 @@ def test_strangers_cannot_fill_the_store(client: Client, arena: Arena) -> None:
     assert BoardPage.objects.count() == 1
 
 
-def test_a_board_is_sorted_by_the_column_that_was_asked_for(client: Client, arena: Arena) -> None:
+def test_a_board_is_sorted_by_the_column_that_was_requested(client: Client, arena: Arena) -> None:
     publish(arena)
     down = client.get("/a/support/results.json?sort=votes").json()["standings"]
     by_name = client.get("/a/support/results.json?sort=-name").json()["standings"]
@@ -191,7 +191,7 @@ def test_only_the_board_lets_plotly_style_itself(client: Client, arena: Arena) -
     assert "style-src" not in client.get("/")["Content-Security-Policy"]
 
 
-def test_the_board_of_a_team_leads_its_members_to_their_desk(client: Client) -> None:
+def test_the_board_of_a_team_leads_its_members_to_their_workspace(client: Client) -> None:
     arenas = [create_arena(slug=slug, name=slug) for slug in ("ours", "nobodys")]
     team = Team.objects.create(slug="acme", name="Acme")
     Arena.objects.filter(slug="ours").update(team=team)
@@ -273,7 +273,7 @@ def test_disjoint_pools_are_not_ranked_against_each_other(client: Client) -> Non
     assert page.index("Not connected to the rest") < page.index(f"candidates/{d.pk}/")
 
 
-def test_a_board_of_a_hidden_import_is_not_there(client: Client, arena: Arena) -> None:
+def test_a_board_of_a_hidden_import_is_not_found(client: Client, arena: Arena) -> None:
     publish(arena)
     arena.founded_by = Import.objects.create(
         arena=arena, file_name="f", sha256="0" * 64, format="pairs", started_at=timezone.now()
@@ -310,7 +310,7 @@ def test_writing_to_a_board_is_refused(client: Client, arena: Arena) -> None:
     assert client.head("/a/support/").status_code == 200
 
 
-def test_the_index_names_the_leader_and_how_sure_that_is(client: Client, arena: Arena) -> None:
+def test_the_index_names_the_leader_and_how_certain_that_is(client: Client, arena: Arena) -> None:
     publish(arena)
     make_arena(name="Nobody here")
     page = client.get("/").text

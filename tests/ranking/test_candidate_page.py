@@ -1,4 +1,4 @@
-"""A candidate's page: its standings, its record, and every vote beneath its score."""
+"""A candidate's page: its standings, its record, and every vote behind its score."""
 
 from collections.abc import Callable
 from typing import Any
@@ -143,7 +143,7 @@ def test_a_result_is_told_from_the_candidates_side(arena: Arena) -> None:
     assert (item.result, item.opponent) == ("Lost", second)
 
 
-def test_the_list_goes_on_over_pages(client: Client, arena: Arena) -> None:
+def test_the_list_continues_over_pages(client: Client, arena: Arena) -> None:
     for _ in range(20):
         cast(arena)
     candidate = first_of(arena)
@@ -190,7 +190,7 @@ def test_queries_do_not_grow_with_votes(
         candidate_page(client, candidate)
 
 
-def test_who_has_the_page_gets_304(client: Client, arena: Arena) -> None:
+def test_a_reader_with_the_page_gets_304(client: Client, arena: Arena) -> None:
     address = f"/a/{arena.slug}/candidates/{first_of(arena).pk}/"
     etag = client.get(address)["ETag"]
     assert client.get(address, headers={"If-None-Match": etag}).status_code == 304

@@ -1,4 +1,4 @@
-"""Ranks by category, and what search engines and chats are told of leaderboards."""
+"""Ranks by category, and leaderboards' metadata for search engines and chats."""
 
 import re
 from collections.abc import Callable

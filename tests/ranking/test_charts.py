@@ -1,4 +1,4 @@
-"""Where the marks of the chart stand."""
+"""The positions of the chart's marks."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""The clock was a year ahead for seconds, or was set back by an hour: boards go on at once."""
+"""The clock was a year ahead for seconds, or was set back by an hour: boards continue at once."""
 
 from datetime import timedelta
 
@@ -59,7 +59,7 @@ def test_intervals_postponed_meanwhile_are_computed(arena: Arena, ahead: timedel
     while refresh.refresh_arena(arena_id=arena.pk, now=now + timedelta(minutes=2)):
         pass
     row = ArenaRefresh.objects.filter(arena=arena)
-    row.update(look_again=False, recheck_at=now + ahead + seconds(60), finished_at=now + ahead)
+    row.update(is_stale=False, recheck_at=now + ahead + seconds(60), finished_at=now + ahead)
     assert ArenaRefresh.objects.behind(now).filter(arena=arena).exists()
     row.update(recheck_at=now + seconds(60), finished_at=now)
     assert not ArenaRefresh.objects.behind(now).filter(arena=arena).exists()

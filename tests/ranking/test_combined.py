@@ -25,7 +25,7 @@ def widths(snapshot: Snapshot) -> float:
     return mean(s.high - s.low for s in snapshot.standings.all())
 
 
-def test_combined_board_needs_votes_of_people_and_judges(trusted_judge: Rater) -> None:
+def test_combined_board_needs_human_votes_and_judges(trusted_judge: Rater) -> None:
     arena = make_judged_arena(None)
     publish(arena)
     assert not Snapshot.objects.filter(board__raters="combined").exists()

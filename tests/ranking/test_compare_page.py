@@ -1,4 +1,4 @@
-"""Two candidates compared: difference, interval, probability, record, and what it comes from."""
+"""Two candidates compared: difference, interval, probability, record, and the evidence."""
 
 import re
 from collections.abc import Callable
@@ -151,7 +151,7 @@ def test_weight_of_direct_votes_is_what_is_lost_without_them(spread_arena: Arena
     assert board.evidence_share(a, b) == pytest.approx(own / (own + alone))
 
 
-def test_the_page_says_where_its_knowledge_comes_from(client: Client) -> None:
+def test_the_page_says_where_its_evidence_comes_from(client: Client) -> None:
     arena = make_arena(4, 1, slug="support")
     a, b, c, d = arena.candidates.order_by("pk")
     for left, right in ((a, b), (b, a), (b, c), (c, b), (c, a), (a, c)):
@@ -262,21 +262,21 @@ def test_a_category_has_its_own_difference_and_list(client: Client, arena: Arena
 
 
 @pytest.mark.parametrize("value", ["999999", "x", "-1", "²", "9" * 19, "9" * 400, "1.0"])
-def test_unknown_candidates_are_not_there(client: Client, arena: Arena, value: str) -> None:
+def test_unknown_candidates_are_not_found(client: Client, arena: Arena, value: str) -> None:
     publish(arena)
     known = ids(arena)[0]
     for query in (f"a={value}&b={known}", f"a={known}&b={value}", f"a={value}"):
         assert client.get(f"/a/support/compare/?{query}").status_code == 404
 
 
-def test_a_candidate_of_another_arena_is_not_there(client: Client, arena: Arena) -> None:
+def test_a_candidate_of_another_arena_is_not_found(client: Client, arena: Arena) -> None:
     publish(arena)
     other = ids(make_arena())[0]
     known = ids(arena)[0]
     assert client.get(f"/a/support/compare/?a={known}&b={other}").status_code == 404
 
 
-def test_the_same_candidate_twice_is_told(client: Client, arena: Arena) -> None:
+def test_the_same_candidate_twice_is_reported(client: Client, arena: Arena) -> None:
     publish(arena)
     a = ids(arena)[0]
     page = compare_page(client, a, a)
@@ -322,7 +322,7 @@ def test_on_the_combined_board_people_decide(client: Client, arena: Arena, judge
     assert f"?raters=people&amp;opponent={b}#" in matrix
 
 
-def test_pages_of_boards_that_are_not_there(client: Client, arena: Arena) -> None:
+def test_pages_of_missing_boards(client: Client, arena: Arena) -> None:
     assert "The first leaderboard is being computed" in compare_page(client, *ids(arena)[:2])
     publish(arena)
     assert "No LLM-judge votes here yet." in compare_page(client, "", "", "&raters=judges")

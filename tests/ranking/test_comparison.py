@@ -1,4 +1,4 @@
-"""Two candidates of a board for whoever has to decide: what is known, and why not."""
+"""Two candidates of a board, compared for a decision: what is conclusive, and why not."""
 
 from dataclasses import replace
 from typing import Any
@@ -94,7 +94,7 @@ def test_style_interval_takes_both_at_their_worst(arena: Arena) -> None:
     assert (style.elo, style.low) == (10.0, None)
 
 
-def test_who_is_not_on_the_board_is_named(arena: Arena) -> None:
+def test_a_candidate_that_is_not_on_the_board_is_named(arena: Arena) -> None:
     publish(arena)
     a, b = two(arena)
     late = Candidate.objects.create(arena=arena, name="late").pk
@@ -136,7 +136,7 @@ def test_it_is_read_in_three_queries(arena: Arena, django_assert_num_queries: An
 # -- Who wins every vote between two ---------------------------------------------------------------
 
 
-def test_who_wins_on_every_prompt_is_ahead_without_a_score() -> None:
+def test_a_candidate_that_wins_on_every_prompt_is_ahead_without_a_score() -> None:
     arena = make_arena(3, 12)
     first, second, third = arena.candidates.order_by("pk")
     person = make_person()
@@ -189,7 +189,7 @@ def test_unranked_pair_with_a_tie_is_no_shut_out() -> None:
     assert (found.lead, found.is_shut_out) == (Lead.NOT_COMPARABLE, False)
 
 
-def test_who_has_few_votes_borrows_no_certainty_from_others() -> None:
+def test_a_candidate_that_has_few_votes_borrows_no_certainty_from_others() -> None:
     """One tie with a strong third says what is expected exactly, and leaves no residual."""
     arena = make_arena(3, 50)
     baseline, strong, new = arena.candidates.order_by("pk")

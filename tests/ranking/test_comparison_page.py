@@ -1,4 +1,4 @@
-"""A comparison's page: everything beneath one vote, and nothing before it."""
+"""A comparison's page: everything behind one vote, and nothing before the vote."""
 
 import uuid
 from typing import Any
@@ -92,7 +92,7 @@ def test_it_is_found_in_its_own_arena_only(client: Client, comparison: Compariso
     assert client.get(f"/a/support/comparisons/{uuid.uuid4()}/").status_code == 404
 
 
-def test_who_has_the_page_gets_304(client: Client, comparison: Comparison) -> None:
+def test_a_reader_with_the_page_gets_304(client: Client, comparison: Comparison) -> None:
     vote(comparison)
     first = get(client, comparison)
     again = client.get(first.request["PATH_INFO"], headers={"If-None-Match": first["ETag"]})

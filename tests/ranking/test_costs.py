@@ -1,4 +1,4 @@
-"""What answers cost and how long they take, beside the scores, and what that buys."""
+"""The cost and time of answers beside the scores, and value for money."""
 
 import csv
 import io
@@ -92,7 +92,7 @@ def test_candidates_undominated_on_score_and_price_are_marked(
         max_size=8,
     )
 )
-def test_whoever_is_not_marked_is_beaten_by_one_that_is(
+def test_an_unmarked_candidate_is_beaten_by_a_marked_one(
     candidates: list[tuple[float | None, CostAndSpeed]],
 ) -> None:
     best = [candidates[i - 1] for i in marked(*candidates)]
@@ -112,7 +112,7 @@ def test_figures_are_short(value: float | None, written: str) -> None:
 
 
 def row_of(page: str, name: str) -> dict[str, str]:
-    """What the board's table says of a candidate, by column."""
+    """The cells of a candidate in the board's table, by column."""
     table = page[page.index('<table class="board">') :].partition("</table>")[0]
     head, _, body = table.partition("</thead>")
     columns = re.findall(r'<th\s+scope="col".*?</th>', head, re.DOTALL)

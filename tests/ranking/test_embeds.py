@@ -1,4 +1,4 @@
-"""What other sites show of a board: a candidate's badge, and the best of it in a frame."""
+"""A board on other sites: a candidate's badge, and the top in a frame."""
 
 import re
 import struct
@@ -263,7 +263,7 @@ def test_a_bare_rank_is_not_taken_for_the_best(client: Client, arena: Arena) -> 
 
 
 @pytest.mark.django_db
-def test_who_is_clearly_first_is_called_so(client: Client, arena: Arena) -> None:
+def test_a_candidate_that_is_clearly_first_is_called_so(client: Client, arena: Arena) -> None:
     publish(arena)
     snapshot = Snapshot.objects.current().of_arena(arena).get(board__category="")
     first = snapshot.standings.get(rank=1)

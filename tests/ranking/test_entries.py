@@ -79,7 +79,7 @@ def test_shares_are_of_people_s_votes_and_of_pair_weights(arena: Arena, judge: A
     assert shares(arena, "candidate-1") == [0.667, 0.667, 0.5]
 
 
-def test_who_came_later_is_measured_from_then_on(arena: Arena) -> None:
+def test_a_candidate_that_came_later_is_measured_from_then_on(arena: Arena) -> None:
     publish(arena)
     late = Candidate.objects.create(arena=arena, name="late")
     first = arena.candidates.order_by("pk")[0]
@@ -115,16 +115,14 @@ def test_without_votes_there_are_no_shares() -> None:
         ),
     ],
 )
-def test_the_rule_is_told_in_words(rule: dict[str, Any], says: str) -> None:
+def test_the_rule_is_stated(rule: dict[str, Any], says: str) -> None:
     assert disclosure_rule(Candidate(**rule)) == says
 
 
 # -- On its page -----------------------------------------------------------------------------------
 
 
-def test_the_board_lists_what_was_tried(
-    client: Client, arena: Arena, undisclosed: Candidate
-) -> None:
+def test_the_board_lists_every_entry(client: Client, arena: Arena, undisclosed: Candidate) -> None:
     arena.candidates.filter(name="candidate-0").update(retired_at=timezone.now())
     publish(arena)
     section = client.get("/a/support/entries/").content.decode()
@@ -139,7 +137,7 @@ def test_the_board_lists_what_was_tried(
 
 
 def cells_of(section: str, name: str) -> list[str]:
-    """What stands beside a name in one of the section's tables."""
+    """The cells beside a name in one of the section's tables."""
     section = markup(section)
     row = section[section.index(f">{name}<") :].partition("</tr>")[0]
     return re.findall(r'<td class="number">([^<]*)</td>', row)
@@ -205,7 +203,7 @@ def pages_of(arena: Arena, candidate: Candidate) -> list[str]:
     ]
 
 
-def test_no_page_tells_what_an_undisclosed_candidate_is(
+def test_no_page_reveals_what_an_undisclosed_candidate_is(
     client: Client, arena: Arena, undisclosed: Candidate, judge: Any
 ) -> None:
     fill(arena, rounds=1, rater=judge)
@@ -249,7 +247,7 @@ def test_masks_stand_in_the_order_of_what_is_shown(client: Client) -> None:
     assert middle < zebra < aardvark
 
 
-def test_a_team_is_told_by_its_new_name(client: Client, arena: Arena, team: Team) -> None:
+def test_a_team_has_its_new_name(client: Client, arena: Arena, team: Team) -> None:
     Candidate.objects.create(arena=arena, team=team, name="B")
     publish(arena)
     assert "Acme" in client.get("/a/support/entries/").text

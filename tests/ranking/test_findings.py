@@ -1,4 +1,4 @@
-"""What a snapshot says besides scores: leader, neighbours, fragility, agreement, style."""
+"""A snapshot's findings besides scores: leader, neighbours, robustness, agreement, style."""
 
 import math
 from itertools import cycle
@@ -45,7 +45,7 @@ def contest(n_rounds: int, n_prompts: int = 8) -> Arena:
     return arena
 
 
-def test_a_leader_is_named_when_it_is_sure_and_not_before() -> None:
+def test_a_leader_is_named_when_it_is_certain_and_not_before() -> None:
     many = contest(n_rounds=12)
     assert publish(many).findings["leader"] == many.candidates.order_by("pk")[0].pk
     assert publish(contest(n_rounds=1, n_prompts=4)).findings["leader"] is None
@@ -63,7 +63,7 @@ def decide(arena: Arena, *results: tuple[int, int, int, int]) -> None:
             make_vote(arena, *sides, outcome, prompts[turn], raters[turn % len(raters)])
 
 
-def test_who_never_lost_stands_above_who_lost_to_it() -> None:
+def test_a_candidate_that_never_lost_stands_above_who_lost_to_it() -> None:
     arena = make_arena(n_candidates=3, n_prompts=40)
     decide(arena, (0, 1, 40, 0), (0, 2, 40, 0), (1, 2, 38, 2))
     snapshot = publish(arena)

@@ -1,4 +1,4 @@
-"""Running tallies: each vote in them exactly once, whatever comes late, is voided or is killed."""
+"""Running tallies: each vote is in them exactly once, despite late votes, voids and kills."""
 
 import random
 from typing import Any
@@ -57,7 +57,7 @@ def test_folding_in_small_steps_comes_to_the_same(
     assert {tally.category: bytes(tally.cells) for tally in Tally.objects.all()} == at_once
 
 
-def test_a_voided_vote_is_taken_out_again_and_leaves_no_trace(arena: Arena) -> None:
+def test_a_voided_vote_is_removed_again_and_leaves_no_trace(arena: Arena) -> None:
     fold(arena)
     before = {tally.category: bytes(tally.cells) for tally in Tally.objects.all()}
     vote = cast(arena, preference=1 / 3)
@@ -125,7 +125,7 @@ def test_a_file_counts_when_it_is_revealed_and_in_steps(
     assert drift(arena) == []
 
 
-def test_vote_voided_during_its_import_is_taken_out(
+def test_vote_voided_during_its_import_is_removed(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fold_service, "BATCH", 3)

@@ -1,4 +1,4 @@
-"""Tallies under real transactions: late commits, folders at once, sessions killed half way."""
+"""Tallies under real transactions: late commits, concurrent folds, sessions killed halfway."""
 
 import random
 import threading

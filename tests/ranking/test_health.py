@@ -1,4 +1,4 @@
-"""What monitoring is told: a process lives, it can serve, and how the whole Ringside is."""
+"""Monitoring: whether a process lives, whether it can serve, and the state of all of Ringside."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -210,7 +210,7 @@ def test_beat_is_silent_if_workers_answer_without_sweeps(
     assert findings(client) == said
 
 
-def test_a_broker_that_is_away_is_a_finding(
+def test_a_broker_that_is_down_is_a_finding(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "_queues_answering", raising(BrokerError("Connection refused")))
@@ -252,7 +252,7 @@ def test_a_stale_arena_is_as_late_as_its_first_mark(
     first = timezone.now() - seconds(200)
     ArenaRefresh.objects.update(recheck_at=first)
     leases.mark_stale(arena_id=arena.pk)
-    leases.drop_pages(arena_id=arena.pk, look_again=True)
+    leases.drop_pages(arena_id=arena.pk, is_stale=True)
     assert [since for _, since in health.stale_arenas(timezone.now())] == [first]
     assert "out of date for 200 s" in findings(client)
 
@@ -260,7 +260,7 @@ def test_a_stale_arena_is_as_late_as_its_first_mark(
 def test_a_mark_made_during_a_refresh_is_as_late_as_its_end(arena: Arena) -> None:
     settle(arena)
     ended = timezone.now() - seconds(3)
-    ArenaRefresh.objects.update(look_again=True, finished_at=ended)
+    ArenaRefresh.objects.update(is_stale=True, finished_at=ended)
     leases.mark_stale(arena_id=arena.pk)
     assert health.stale_arenas(timezone.now()) == [(arena.slug, ended)]
 
@@ -320,7 +320,7 @@ def test_a_time_that_only_a_wrong_clock_wrote_is_a_finding(
 ) -> None:
     swept()
     settle(arena)
-    ArenaRefresh.objects.update(look_again=False)
+    ArenaRefresh.objects.update(is_stale=False)
     in_future(name, timezone.now() + timedelta(days=2))
     assert f"A clock was wrong: 1 of the {rows} have a time ({name})" in findings(client)
     assert full(client).json()["future_times"] == [{"rows": rows, "time": name, "count": 1}]

@@ -1,4 +1,4 @@
-"""The history of scores: a chart, its twin as a table, and which candidates are in them."""
+"""The history of scores: a chart, the same as a table, and which candidates they show."""
 
 import re
 from collections.abc import Callable
@@ -164,7 +164,9 @@ def test_many_snapshots_are_thinned_at_even_times() -> None:
     assert len(thinned(same)) <= MOST_SNAPSHOTS
 
 
-def test_thinning_is_told(client: Client, arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_thinning_is_reported(
+    client: Client, arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("ranking.views.history.MOST_SNAPSHOTS", 4)
     snapshot = publish(arena)
     for hours in range(1, 9):

@@ -46,7 +46,7 @@ def test_a_stored_page_costs_one_query_until_an_arena_changes(
     assert "Second arena" not in client.get("/").text
 
 
-def test_a_private_arena_is_on_nobody_elses_page(
+def test_a_private_arena_is_on_no_other_persons_page(
     client: Client, arena: Arena, django_user_model: Any
 ) -> None:
     publish(arena)

@@ -1,4 +1,4 @@
-"""Intervals that are made less often than scores, and findings that fail: no score waits."""
+"""Intervals computed less often than scores, and failing findings: no score waits for them."""
 
 from typing import Any
 

@@ -55,7 +55,7 @@ def test_each_step_of_folding_renews_the_lease(
     assert not ArenaRefresh.objects.free(now + seconds(15)).exists()
 
 
-def test_who_lost_the_lease_folds_nothing(arena: Arena) -> None:
+def test_a_process_without_the_lease_folds_nothing(arena: Arena) -> None:
     leases.open_arena(arena_id=arena.pk)
     now = timezone.now()
     token = ArenaRefresh.objects.claim(arena.pk, now, seconds(1))

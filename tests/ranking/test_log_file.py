@@ -57,7 +57,7 @@ def write(arena: Arena, path: Path) -> Path:
     return path
 
 
-def test_every_number_of_every_leaderboard_comes_out_again(
+def test_every_number_of_every_leaderboard_is_reproduced(
     arena: Arena, tmp_path: Path, capsys: Any, django_assert_num_queries: Any
 ) -> None:
     path = write(arena, tmp_path / "log.jsonl")
@@ -71,7 +71,7 @@ def test_every_number_of_every_leaderboard_comes_out_again(
 
 
 @pytest.mark.parametrize("n_of_their_own", [2048, 3])
-def test_the_verified_leaderboard_comes_out_again(
+def test_the_verified_leaderboard_is_reproduced(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, n_of_their_own: int
 ) -> None:
     monkeypatch.setattr(RaterTally, "RATERS", n_of_their_own)  # later raters share groups
@@ -99,7 +99,7 @@ def test_the_verified_leaderboard_comes_out_again(
 
 
 @pytest.mark.parametrize("n_of_their_own", [2048, 6])
-def test_the_cap_of_a_network_comes_out_again(
+def test_the_cap_of_a_network_is_reproduced(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, n_of_their_own: int
 ) -> None:
     monkeypatch.setattr(RaterTally, "RATERS", n_of_their_own)  # later raters share groups
@@ -240,14 +240,14 @@ def test_another_key_is_refused(arena: Arena, tmp_path: Path, capsys: Any) -> No
         ('{"type": "log", "version": 4}\n', "not a log"),
     ],
 )
-def test_what_is_no_log_is_refused(tmp_path: Path, content: str, words: str) -> None:
+def test_an_invalid_log_is_refused(tmp_path: Path, content: str, words: str) -> None:
     (tmp_path / "log.jsonl").write_text(content)
     with pytest.raises(CommandError, match=words):
         call_command("verify", tmp_path / "log.jsonl")
 
 
 def test_votes_rewritten_in_the_database_are_not_in_its_file(arena: Arena, tmp_path: Path) -> None:
-    """The file has the votes as they were signed, so leaderboards of others do not check out."""
+    """The file has the votes as they were signed, so the check of changed leaderboards fails."""
     Vote.objects.filter(arena=arena, outcome="left").update(outcome="right")
     file = log_file.read_log(io.StringIO(write(arena, tmp_path / "log.jsonl").read_text()))
     assert log_file.check_log(file) == []

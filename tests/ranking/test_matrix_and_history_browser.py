@@ -25,7 +25,7 @@ pytestmark = [
 
 @pytest.fixture
 def published() -> Arena:
-    """Twelve candidates, one of them with a name that knows no end, and four snapshots."""
+    """Twelve candidates, one of them with a very long name, and four snapshots."""
     arena = make_voted_arena(12, rounds=1)
     arena.candidates.filter(name="candidate-3").update(name="a-name-without-an-end-" * 8)
     Response.objects.update(cost=1000 * F("candidate_id"), seconds=F("candidate_id"))

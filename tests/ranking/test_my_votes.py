@@ -1,4 +1,4 @@
-"""What raters are told after a vote, and the list of their own votes."""
+"""What raters see after a vote, and the list of their own votes."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def test_nobody_learns_the_facts_of_a_pair_before_voting_on_it(arena: Arena) -> 
     assert facts(reader(waiting.rater), waiting).status_code == 404
 
 
-def test_nobody_reads_the_facts_of_somebody_elses_vote(arena: Arena) -> None:
+def test_nobody_reads_the_facts_of_another_persons_vote(arena: Arena) -> None:
     own = cast(arena, "tie")
     assert facts(reader(make_person()), own).status_code == 404
 

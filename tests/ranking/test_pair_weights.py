@@ -1,4 +1,4 @@
-"""What a board knows of its pairs, for whoever buys votes."""
+"""What a board knows about its pairs, for orders of votes."""
 
 import random
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def arena(db: None) -> Arena:
 
 
 def ladder(n_candidates: int = 5, each: int = 40) -> Arena:
-    """Everybody meets everybody; who comes earlier wins the more often the further apart."""
+    """All candidates meet; the earlier one wins, the more often the further apart they are."""
     arena = make_arena(n_candidates, 50)
     candidates = list(arena.candidates.order_by("pk"))
     prompts = list(arena.prompts.order_by("pk"))

@@ -1,4 +1,4 @@
-"""Boards of a few raters, and how far two of them rank alike."""
+"""Boards of a few raters, and the rank agreement of two of them."""
 
 import random
 

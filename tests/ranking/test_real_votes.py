@@ -90,7 +90,7 @@ def test_soft_verdicts_of_a_real_judge_make_a_judges_board(client: Client, data_
 # -- In words --------------------------------------------------------------------------------------
 
 
-def test_the_crowds_board_says_how_little_is_sure(client: Client, data_dir: Path) -> None:
+def test_the_crowds_board_says_how_little_is_certain(client: Client, data_dir: Path) -> None:
     call_command("import_arena", "llmfao", str(data_dir / "crowd-votes/llmfao.csv"), quiet=True)
     call_command("refresh_boards", "llmfao")
     board, methodology = (get_page(client, f"/a/llmfao/{name}") for name in ("", "methodology/"))

@@ -1,4 +1,4 @@
-"""Recomputing the tallies: drift is found, told and mended, and only drift."""
+"""Recomputing the tallies: only drift is found, reported and corrected."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def arena(db: None) -> Arena:
     return make_voted_arena(n_prompts=4, rounds=2)
 
 
-def test_drift_is_found_told_and_mended(arena: Arena, capsys: Any) -> None:
+def test_drift_is_found_reported_and_mended(arena: Arena, capsys: Any) -> None:
     publish(arena)
     good = bytes(Tally.objects.get(arena=arena, raters="people", category="").cells)
     Tally.objects.filter(category="").update(cells=VoteCounts.none().pack())

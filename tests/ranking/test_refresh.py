@@ -151,7 +151,7 @@ def test_one_snapshot_is_current_and_superseded_ones_go(arena: Arena) -> None:
 
 
 def statements(captured: CaptureQueriesContext) -> list[str]:
-    """What was asked of the database; the bounds of transactions are left out."""
+    """The queries, without the bounds of transactions."""
     bounds = ("BEGIN", "COMMIT", "SAVEPOINT", "RELEASE SAVEPOINT")
     return [query["sql"] for query in captured if not query["sql"].startswith(bounds)]
 
@@ -197,7 +197,7 @@ def test_a_second_refresh_of_the_same_arena_finds_it_taken(arena: Arena) -> None
     assert refresh.refresh_arena(arena_id=arena.pk, now=now + seconds(61))
 
 
-def test_who_lost_the_lease_publishes_nothing(
+def test_a_process_without_the_lease_publishes_nothing(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leases.open_arena(arena_id=arena.pk)
@@ -291,7 +291,7 @@ def test_an_arena_without_votes_has_a_board_without_scores(n_candidates: int) ->
 
 @pytest.fixture
 def queued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The arenas that the sweep rings for."""
+    """The arenas that the sweep enqueues."""
     rung: list[int] = []
     monkeypatch.setattr(tasks.refresh_arena, "delay", rung.append)
     monkeypatch.setattr(tasks.add_elo_intervals, "delay", lambda board_id: None)
@@ -299,7 +299,7 @@ def queued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def settle(arena: Arena) -> None:
-    """Refresh until the arena is at rest, and pretend that it was a while ago."""
+    """Refresh until nothing is left, and pretend that it was a while ago."""
     publish(arena)
     publish(arena)
     ArenaRefresh.objects.filter(arena=arena).update(not_before=None)
@@ -390,7 +390,7 @@ print(kept, resident_megabytes() - before)
 
 
 def test_a_leaderboard_can_be_read_as_of_verified_people(arena: Arena, client: Client) -> None:
-    """It stands on their votes alone, and there is one only beside the votes of others."""
+    """It is based on their votes alone, and exists only if others voted too."""
     assert publish(arena).n_votes == 24
     assert not Board.objects.filter(raters="verified").exists()
     for _ in range(6):

@@ -1,4 +1,4 @@
-"""All boards side by side: where they agree, where they do not, and what cannot be told."""
+"""All boards side by side: where they agree, where they do not, and what is unknown."""
 
 import re
 from collections.abc import Callable
@@ -133,7 +133,7 @@ def test_a_category_has_its_own(client: Client, judged_arena: Arena) -> None:
     assert client.get("/a/no-such/side-by-side/").status_code == 404
 
 
-def test_juries_stand_beside_the_others(client: Client, judged_arena: Arena, jury: Rater) -> None:
+def test_juries_are_next_to_the_others(client: Client, judged_arena: Arena, jury: Rater) -> None:
     fill(judged_arena, rater=jury)
     set_trust(rater_id=jury.pk, trusted=True, now=timezone.now())
     publish(judged_arena)

@@ -26,8 +26,8 @@ pytestmark = [
 
 @pytest.fixture
 def arena_of_three_raters() -> Arena:
-    """Eight candidates, one of them with a name that knows no end; a judge for those at the end,
-    and a trusted jury that votes as people do."""
+    """Eight candidates, one of them with a very long name; a judge that prefers the last ones, and
+    a trusted jury that votes like people."""
     arena = make_voted_arena(8, 12, rounds=1)
     candidates = list(arena.candidates.order_by("pk"))
     chance = random.Random(2)

@@ -1,4 +1,4 @@
-"""Debounced refreshes: many calls, one message, and no harm from a broker that is away."""
+"""Debounced refreshes: many calls, one message, and no harm if the broker is down."""
 
 import subprocess
 import sys
@@ -46,7 +46,7 @@ def test_it_sends_again_after_it_has_fallen_silent() -> None:
     wait_for(lambda: sent == [7, 7])
 
 
-def test_a_broker_that_is_away_is_logged_and_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broker_that_is_down_is_logged_and_forgotten(caplog: pytest.LogCaptureFixture) -> None:
     sent: list[int] = []
 
     def publish_or_fail(arena_id: int) -> None:
@@ -62,7 +62,7 @@ def test_a_broker_that_is_away_is_logged_and_forgotten(caplog: pytest.LogCapture
 
 
 def test_waiting_messages_are_sent_before_the_process_ends() -> None:
-    """A command is over long before the wait is: its ring must not die with it."""
+    """A command ends long before the wait does: its refresh must not be lost."""
     script = (
         "import os, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'arena.settings';"
         "django.setup();"
@@ -82,7 +82,7 @@ def test_a_broker_that_hangs_keeps_no_process_from_ending() -> None:
     assert time.monotonic() - started < 1
 
 
-def test_it_goes_on_sending_after_a_flush() -> None:
+def test_it_continues_sending_after_a_flush() -> None:
     sent: list[int] = []
     task = DebouncedTask(sent.append, wait=0.02)
     task.flush()
@@ -118,6 +118,6 @@ def test_a_new_arena_gets_its_board_and_a_refresh(
 @pytest.mark.django_db
 def test_a_new_candidate_makes_its_arena_due_again(arena: Arena) -> None:
     publish(arena)
-    assert not ArenaRefresh.objects.get(arena=arena).look_again
+    assert not ArenaRefresh.objects.get(arena=arena).is_stale
     arena.candidates.create(name="newcomer")
-    assert ArenaRefresh.objects.get(arena=arena).look_again
+    assert ArenaRefresh.objects.get(arena=arena).is_stale

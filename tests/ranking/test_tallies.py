@@ -59,7 +59,7 @@ def test_votes_added_in_two_parts_are_votes_added_at_once(columns, cut):
 
 
 @given(votes(), votes())
-def test_taking_votes_out_again_leaves_what_was_there(kept, passing):
+def test_removing_votes_leaves_what_was_there(kept, passing):
     before, extra = VoteCounts.count(*kept), VoteCounts.count(*passing)
     assert VoteCounts.joined([before, extra, -extra]).merged() == before
 

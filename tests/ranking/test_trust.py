@@ -29,8 +29,8 @@ pytestmark = pytest.mark.django_db
 
 
 def is_behind(arena: Arena) -> bool:
-    """Whether the sweep would ring for the arena."""
-    ArenaRefresh.objects.filter(arena=arena).update(look_again=False, token=None)
+    """Whether the sweep would enqueue the arena."""
+    ArenaRefresh.objects.filter(arena=arena).update(is_stale=False, token=None)
     now = timezone.now() + seconds(60)
     return ArenaRefresh.objects.behind(now).filter(arena=arena).exists()
 

@@ -1,4 +1,4 @@
-"""The log of votes: what is rewritten behind its back is found, in words, and never adopted."""
+"""The log of votes: rewritten votes are found, reported, and never adopted."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Every address of the site, and a request to it that leaves nothing behind."""
+"""Every address of the site, and a request to it without lasting effects."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ ALIASES = {"account_login": "sign_in", "account_signup": "sign_up"}
 
 
 def patterns(resolver: Any, before: str = "", space: str = "") -> Iterator[tuple[str, str]]:
-    """The name of every address, with its name space, and how it is spelled."""
+    """The name of every address, with its namespace, and its pattern."""
     for one in resolver.url_patterns:
         spelled = before + str(one.pattern)
         if isinstance(one, URLResolver):
@@ -24,7 +24,7 @@ def patterns(resolver: Any, before: str = "", space: str = "") -> Iterator[tuple
 
 
 def addresses(resolver: Any = None) -> dict[str, str]:
-    """Every address but the admin's, and but the answer to API paths that are not there."""
+    """Every address except the admin's and the one for missing API paths."""
     return {
         ALIASES.get(name, name): spelled
         for name, spelled in patterns(resolver or get_resolver())
@@ -36,7 +36,7 @@ ADDRESSES = addresses()
 
 
 def path_of(name: str, at: dict[str, Any]) -> str:
-    """The address with what is there filled in, by the word before each of its parameters."""
+    """The address with existing objects filled in, by the word before each parameter."""
     spelled = ADDRESSES[name]
     if spelled.startswith("^"):  # a new password by mail: nobody has the key
         return "/password/new/1-nobodys-key/"

@@ -1,7 +1,7 @@
-"""Who gets what status at every address of Ringside, by method: the whole rule in one place.
+"""The status for every caller, address and method: the whole rule in one place.
 
 Statuses are written as the callers of `tests.security.world` are listed: people first, then the
-tokens. A page knows no tokens: whoever sends one is nobody there, so its rules name people alone.
+tokens. Pages ignore tokens, so their rules name people only.
 What a private arena hides is not written here: see `Row.expected`. What guests of an open arena may
 do is written in `table_guests`.
 """
@@ -34,7 +34,7 @@ class Row:
     is_looked_for_first: bool = False
 
     def expected(self, caller: str, visibility: str) -> int:
-        """The status for `caller`: what is hidden is missing.
+        """The status for `caller`; hidden things look missing.
 
         A program that says nothing of who it is, or lacks the scope, hears that before anybody
         looks whether something is there: then it is no secret either.

@@ -1,4 +1,4 @@
-"""Who gets what status where a team is the guest of another one's arena, which is open to teams.
+"""The statuses for a team that is the guest of another team's open arena.
 
 A guest may enter candidates and is the only one who changes them; the arena's team reads those that
 are disclosed, and may send any of them away. What is the arena's own is no more a guest's than any

@@ -1,4 +1,4 @@
-"""What the API answers has the members that its description names: these, and no others."""
+"""The API's answers have exactly the members that its description names."""
 
 import json
 import re

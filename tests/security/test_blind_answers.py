@@ -1,4 +1,4 @@
-"""Whoever reads everything that is served still cannot tell who wrote an answer on the ballot."""
+"""Everything that is served together does not reveal who wrote an answer on the ballot."""
 
 import re
 from collections.abc import Iterator
@@ -72,7 +72,7 @@ def answers_in(pages: Iterator[str]) -> set[str]:
     return set(re.findall(r"Answer \d+-\d+ of somebody\.", "\n".join(pages)))
 
 
-def test_nothing_served_to_a_stranger_tells_who_wrote_an_answer(
+def test_nothing_served_to_a_stranger_reveals_who_wrote_an_answer(
     blind_arena: Arena, client: Client
 ) -> None:
     assert answers_in(served(client, blind_arena)) == set()
@@ -88,7 +88,7 @@ def test_nothing_served_to_a_stranger_tells_who_wrote_an_answer(
 
 
 def identified(arena: Arena, client: Client) -> float:
-    """The share of pairs whose authors everything served tells; a coin decides the rest."""
+    """The share of pairs whose authors everything served reveals; a coin decides the rest."""
     everything = "".join(served(client, arena))
     rater, shares = make_person(), []
     while pair := comparisons.next_comparison(arena=arena, rater=rater, now=timezone.now()):

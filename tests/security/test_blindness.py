@@ -1,4 +1,4 @@
-"""Before the vote nothing tells whose the answers are: no word, no id, no header, no order."""
+"""Before the vote nothing reveals the authors: no word, no id, no header, no order."""
 
 import json
 import re
@@ -115,7 +115,7 @@ def test_neither_side_nor_key_follows_the_order_of_ids(named_arena: Arena) -> No
 
 
 def test_votes_that_are_exported_have_no_answers_that_wait(named_arena: Arena) -> None:
-    """Whoever reads the exports learns nothing of a pair before its vote."""
+    """The exports reveal nothing about a pair before its vote."""
     comparisons.next_comparison(arena=named_arena, rater=make_person(), now=timezone.now())
     caller = token_of(named_arena.team)
     for name in ("battles.csv", "battles.jsonl", "dpo.jsonl"):

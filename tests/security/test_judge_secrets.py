@@ -1,6 +1,6 @@
-"""What an arena's team keeps of its judging: references, rubrics, what servers say, and money.
+"""The secrets of an arena's judging: references, rubrics, servers' messages, and money.
 
-They are planted, and everything is asked by whoever is not of the team.
+They are planted, and everything is requested by outsiders.
 """
 
 from collections.abc import Iterator
@@ -90,7 +90,7 @@ def told(world: World, caller: str, names: Any = None) -> dict[str, str]:
 
 
 def repeats(body: dict[str, Any]) -> Sent:
-    """A judge that repeats all that it may have been told, in its grading note too."""
+    """A judge that repeats everything in its prompt, in its grading note too."""
     asks = "VERDICT-" in body["messages"][0]["content"]
     return completion(f"{WORDS}\n\nVERDICT-{nonce_of(body)}: A" if asks else WORDS)
 

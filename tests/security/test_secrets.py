@@ -1,4 +1,4 @@
-"""Secrets planted in settings and made by teams: after everything was done they are nowhere.
+"""Secrets in settings and those created by teams: after every action they are nowhere.
 
 Not in the database, not in logs at their most talkative, not in what is sent to the queue, not on
 pages or in the API's answers (those that made a secret apart), not in exports or the description.
@@ -219,7 +219,7 @@ def deliver_all() -> None:
 
 
 def break_pages(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fault of ours in the midst of a page, and of the API, with secrets at hand."""
+    """An internal error in a page, and in the API, with secrets in scope."""
 
     def fail(*args: Any, **kwargs: Any) -> None:
         raise RuntimeError("A fault of ours.")

@@ -79,7 +79,7 @@ def test_a_private_arena_and_a_missing_one_are_one_and_the_same(caller: str) -> 
 
 
 def store_pages(world: World) -> None:
-    """Have the team's owner read everything, as what is stored must not be served to others."""
+    """Have the team's owner read everything, because stored pages must not be served to others."""
     for name, method in ROWS:
         if method == "get":
             world.callers["owner"].get(path_of(name, world.at))
@@ -103,7 +103,7 @@ def told(world: World, caller: str, name: str, method: str, at: dict[str, Any]) 
 
 
 def other_id(given: int) -> int:
-    """An id of as many digits at which nothing is."""
+    """An unused id with equally many digits."""
     return 10 ** len(str(given)) - 1 - (str(given).strip("9") == "")
 
 

@@ -1,4 +1,4 @@
-"""Nobody comes by an unlisted arena who counts through the numbers of what is in it."""
+"""Nobody finds an unlisted arena by trying the ids of what is in it."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ BY_LINK = tuple(f"{name}_of_arena" for name in BY_NUMBER)
 
 @pytest.fixture
 def world() -> World:
-    """An unlisted arena whose team has read everything, so that whatever is stored is stored."""
+    """An unlisted arena whose team has read everything, so that all its pages are stored."""
     world = make_world("unlisted")
     for name in (*BY_NUMBER, *BY_LINK):
         for caller in ("owner", "nobody", "all"):

@@ -1,4 +1,4 @@
-"""What is sent is bounded in size and in number, by whoever and wherever to."""
+"""Uploads are limited in size and number, for every caller and address."""
 
 from io import BytesIO
 from typing import Any
@@ -54,7 +54,7 @@ def test_nobody_fills_the_disk_through_a_form(name: str) -> None:
     assert sent["wsgi.input"].taken == 0
 
 
-def test_neither_does_whoever_votes_or_calls_the_api() -> None:
+def test_neither_does_anyone_who_votes_or_calls_the_api() -> None:
     arena = team_arena(make_team())
     member = browser()
     member.force_login(make_member(arena.team).user)

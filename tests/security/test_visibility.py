@@ -1,4 +1,4 @@
-"""What caches, lists and search engines learn of an arena that is not for everybody."""
+"""What caches, lists and search engines learn about an arena that is not public."""
 
 from typing import Any
 

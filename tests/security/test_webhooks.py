@@ -47,7 +47,7 @@ def owner(team: Team) -> Client:
 
 
 @pytest.mark.parametrize("url", PRIVATE)
-def test_a_private_address_is_refused_beside_its_field(owner: Client, team: Team, url: str) -> None:
+def test_a_private_address_is_refused_at_its_field(owner: Client, team: Team, url: str) -> None:
     page = owner.post(reverse("team_webhooks", args=[team.slug]), {"url": url})
     assert page.status_code == 200
     assert page.context["form"].errors["url"]
@@ -57,7 +57,7 @@ def test_a_private_address_is_refused_beside_its_field(owner: Client, team: Team
 def test_an_address_that_has_become_private_is_not_asked(
     owner: Client, team: Team, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
-    """Public when it was typed in, private when the notice goes out: nobody is connected to."""
+    """Public when it was entered, private when the notice is sent: no connection is made."""
     dialled: list[Any] = []
     monkeypatch.setattr(socket, "create_connection", lambda *a, **k: dialled.append(a))
     leads_to(monkeypatch, "93.184.216.34")
@@ -95,7 +95,7 @@ def leads_to(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
 
 
 def tried(owner: Client, team: Team) -> Delivery:
-    """The delivery of a test that was asked for on the page, after its worker is through."""
+    """The delivery of a test that was requested on the page, after its worker is done."""
     webhook = Webhook.objects.get()
     owner.post(reverse("test_webhook", args=[team.slug, webhook.pk]))
     delivery = Delivery.objects.get(webhook=webhook)

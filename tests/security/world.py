@@ -1,4 +1,4 @@
-"""A team's arena with something at each of its addresses, and everybody who may come by."""
+"""A team's arena with something at each of its addresses, and every kind of caller."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,7 +34,7 @@ SECRET_NAME = "secret-recipe"
 
 @dataclass
 class World:
-    """An arena of the team; `at` says what stands behind each word of an address."""
+    """An arena of the team; `at` maps each word of an address to its object."""
 
     team: Team
     arena: Arena
@@ -100,7 +100,7 @@ def make_world(visibility: str = "public") -> World:
 
 
 def trial() -> Run:
-    """A run on labelled items, by a judge of no arena; nothing came of it yet."""
+    """A run on labelled items, outside arenas, without verdicts yet."""
     run = Run.objects.create(kind=Run.Kind.JUDGE)
     epoch = register_judge(spec=spec_named("scripted:scripted-2"))
     RunJudge.objects.create(run=run, epoch=epoch)
@@ -115,7 +115,7 @@ def issued(arena: Arena, rater: Any) -> Any:
 
 
 def undisclosed(arena: Arena) -> Candidate:
-    """A candidate of the arena's team that the public knows by a number alone."""
+    """A candidate of the arena's team that the public knows only by a number."""
     return make_candidate(
         arena,
         SECRET_NAME,

@@ -87,7 +87,7 @@ def installation(
     settings: Any,
     django_db_blocker: Any,
 ) -> Iterator[Installation]:
-    """A Ringside of this test's own, at which nothing works yet; an endpoint's timeout is 1 s."""
+    """A separate Ringside for this test, without workers yet; an endpoint's timeout is 1 s."""
     redis, name = OwnRedis(str(tmp_path)), f"test_{request.node.name[:40]}"
     own_postgres.create(name)
     redis.start()

@@ -1,4 +1,4 @@
-"""Killing workers and taking from them what they stand on; money afterwards; load."""
+"""Killing workers, their broker and their database; checking the money afterwards; load."""
 
 import random
 import time
@@ -37,7 +37,7 @@ def kill_again_and_again(
     die: random.Random,
     acts: Mapping[int, Callable[[], object]] = MappingProxyType({}),
 ) -> int:
-    """Kill one worker after the other, each at a moment of its own; return how many were at work.
+    """Kill one worker after the other, each at its own moment; return how many were at work.
 
     Between two of the kills the broker forgets all it had; between two others PostgreSQL crashes.
     `acts` are done while the worker of that number works.
@@ -61,7 +61,7 @@ def kill_again_and_again(
 
 
 def check_money(server: FakeServer, runs: list[Run], n_calls: int) -> None:
-    """Settled is what was billed, but for the requests that the kills cut off."""
+    """What was billed is settled, except for the requests that the kills cut off."""
     sums = Call.objects.aggregate(cost=Sum("cost"), uncertain=Sum("uncertain"))
     cut_off = Call.objects.aggregate(n=Sum("cut_off_requests"))["n"]
     lost = len(server.billed) - n_calls

@@ -1,4 +1,4 @@
-"""A Ringside with a PostgreSQL, a Redis and a model of its own, all of which a test may break."""
+"""A Ringside with its own PostgreSQL, Redis and model, all of which a test may break."""
 
 import json
 import os
@@ -32,7 +32,7 @@ QUIET = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--logle
 
 
 class OwnPostgres:
-    """A PostgreSQL of our own, with the tables of Ringside in one database to copy from."""
+    """A separate PostgreSQL, with Ringside's tables in one database to copy from."""
 
     def __init__(self, programs: Path, folder: Path) -> None:
         self.port, self._programs, self._folder = free_port(), programs, folder
@@ -80,7 +80,7 @@ def postgres_programs() -> Path | None:
 
 @contextmanager
 def working_on(url: str) -> Iterator[None]:
-    """Let this process's models live in the PostgreSQL database at `url`."""
+    """Store this process's models in the PostgreSQL database at `url`."""
     host, _, rest = url.rpartition("@")[2].partition(":")
     port, _, name = rest.partition("/")
     before = connections.settings["default"]
@@ -143,7 +143,7 @@ class Installation:
 
 
 def endpoint_of(server: FakeServer, timeout: float) -> dict[str, Any]:
-    """The server as an operator's MODEL_ENDPOINTS name it."""
+    """The server as configured in an operator's MODEL_ENDPOINTS."""
     prices = {MODEL: PRICE}
     address = {"provider": "openai", "base_url": server.base_url, "concurrency": 16}
     return {"local": address | {"timeout": timeout, "prices": prices}}

@@ -27,7 +27,7 @@ SECONDS = 0.2
 
 
 class Log:
-    """When each answer, which its messages tell, was asked for."""
+    """When each answer, identified by its messages, was requested."""
 
     def __init__(self) -> None:
         self.times: dict[tuple[str, str], list[float]] = defaultdict(list)

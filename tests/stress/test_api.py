@@ -1,4 +1,4 @@
-"""The API under fire: limits, and keys that are sent ten times at once."""
+"""The API under load: limits, and keys that are sent ten times at once."""
 
 import json
 from collections import Counter

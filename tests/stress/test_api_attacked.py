@@ -1,4 +1,4 @@
-"""Whatever the API's description allows, and what it forbids: no answer is a fault of ours.
+"""Whatever is sent to the API, allowed by its description or not: no answer is an internal error.
 
 Schemathesis sends it to a server with something at every address: with a team's token, as the
 team's owner in a browser, and as nobody. Answers are held against the description too.
@@ -40,7 +40,7 @@ CHECKS = (
 CSRF = "c" * 32
 
 
-def test_nothing_that_can_be_sent_is_a_fault_of_ours(serve: Any, tmp_path: Path) -> None:
+def test_nothing_that_can_be_sent_is_an_internal_error(serve: Any, tmp_path: Path) -> None:
     if connection.vendor == "sqlite":
         pytest.skip("SQLite has one writer at a time.")
     world = make_world("private")
@@ -74,7 +74,7 @@ def headers_of(world: World) -> dict[str, dict[str, str]]:
 def attack(
     url: str, folder: Path, examples: int, headers: dict[str, str], names: dict[str, list[Any]]
 ) -> int:
-    """Send what Schemathesis thinks of; return how many requests that were."""
+    """Send Schemathesis' requests; return their number."""
     folder.mkdir()
     (folder / "schemathesis.toml").write_text("\n".join(configuration(names)))
     command = [str(Path(sys.executable).with_name("schemathesis")), "run", url]

@@ -1,4 +1,4 @@
-"""`ringside.py check` beside workers and refreshes that never rest: the exit code is the votes'."""
+"""`ringside.py check` during constant work and refreshes: the exit code follows from the votes."""
 
 import threading
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ PREFERRED = "-0 of somebody"  # what stands in the answers of candidate-0 alone
 
 @contextmanager
 def again_and_again(work: Any, pause: float) -> Iterator[None]:
-    """Do something all the time in another thread, and fail if it fails."""
+    """Repeat something in another thread, and fail if it fails."""
     done, failures = threading.Event(), []
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""A server of models that fails in three of ten requests: the run ends, and the cap holds."""
+"""A model server that fails in three of ten requests: the run ends, and the cap holds."""
 
 import threading
 from collections.abc import Iterator

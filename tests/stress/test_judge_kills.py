@@ -28,7 +28,7 @@ SECONDS = 0.2
 
 
 class Log:
-    """When each call, which its run's nonce and its answers tell, was asked for."""
+    """When each call, identified by its run's nonce and its answers, was made."""
 
     def __init__(self, answer: Answer) -> None:
         self.times: dict[tuple[str, ...], list[float]] = defaultdict(list)

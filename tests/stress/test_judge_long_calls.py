@@ -26,7 +26,7 @@ PROMPTS = 10
 
 
 class Dripping:
-    """The first request is answered a blank at a time, so that no timeout strikes."""
+    """The first request is answered one blank at a time, so that no timeout is reached."""
 
     def __init__(self, server: FakeServer) -> None:
         self.began_at = self.ended_at = 0.0

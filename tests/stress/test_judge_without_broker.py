@@ -1,4 +1,4 @@
-"""Redis is away for half a minute in the middle of a run; people go on voting."""
+"""Redis is down for half a minute in the middle of a run; people keep voting."""
 
 import time
 
@@ -24,7 +24,7 @@ LONGEST = 2.0  # seconds for one vote, on a machine that has other things to do
 
 
 class Votes:
-    """Votes spread over the time that the broker is away."""
+    """Votes spread over the time that the broker is down."""
 
     def __init__(self, slug: str) -> None:
         self.slug = slug

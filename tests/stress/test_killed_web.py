@@ -20,7 +20,7 @@ KILLS, VOTES_BETWEEN = 20, 25
 
 
 class Ballots:
-    """Raters who vote, and vote again where no answer came, until they are told to stop."""
+    """Raters who vote, and vote again if there was no response, until they are stopped."""
 
     def __init__(self, slug: str) -> None:
         self.slug = slug

@@ -18,7 +18,7 @@ ON_SCREEN = re.compile(rb'data-key="([0-9a-f-]{36})"')
 
 
 def tab(arena: Arena, person: Person) -> Script:
-    """Open the page; then fetch a pair ahead, vote, and take the next pair with the answer."""
+    """Open the page; then prefetch a pair, vote, and get the next pair in the response."""
     page = yield request("GET", f"/a/{arena.slug}/vote/", cookies=person.cookies)
     key = ON_SCREEN.search(page.body)[1].decode()
     for _ in range(VOTES_PER_TAB):

@@ -1,4 +1,4 @@
-"""Refreshes that meet: one of them publishes, and there is one current snapshot per board."""
+"""Concurrent refreshes: one of them publishes, and there is one current snapshot per board."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor

@@ -150,10 +150,10 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response:
 
 def _missing(reason: str, kwargs: Mapping[str, Any]) -> str:
     """Name what is missing, from the address; the sentence is the same if it is hidden."""
-    found = NO_MATCH.fullmatch(reason)
-    if not found or not kwargs:
+    match = NO_MATCH.fullmatch(reason)
+    if not match or not kwargs:
         return NOT_FOUND
-    noun = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", found[1]).lower()
+    noun = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", match[1]).lower()
     is_outer = noun in ("arena", "team") and "slug" in kwargs
     name = kwargs["slug"] if is_outer else list(kwargs.values())[-1]
     return MISSING.format(noun=noun, name=name)

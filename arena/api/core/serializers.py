@@ -68,7 +68,7 @@ class Text(serializers.CharField):
     def to_internal_value(self, data: Any) -> str:
         """Refuse numbers, which CharField would convert."""
         if not isinstance(data, str):
-            raise serializers.ValidationError(f"Must be a text, not {json_type(data)}.")
+            raise serializers.ValidationError(f"Must be text, not {json_type(data)}.")
         return super().to_internal_value(data)
 
 

@@ -106,11 +106,11 @@ def _refuse_unknown(request: Request) -> None:
 
 
 def _body(request: Request) -> dict[str, Any]:
-    system = [one.content for one in request.messages if one.role == "system"]
-    turns = [one for one in request.messages if one.role != "system"]
+    system = [message.content for message in request.messages if message.role == "system"]
+    turns = [message for message in request.messages if message.role != "system"]
     body: dict[str, Any] = {"max_tokens": MAX_TOKENS} | dict(request.parameters)
     body["model"] = request.model
-    body["messages"] = [{"role": one.role, "content": one.content} for one in turns]
+    body["messages"] = [{"role": message.role, "content": message.content} for message in turns]
     if system:
         body["system"] = "\n\n".join(system)
     if request.schema is not None:
@@ -133,8 +133,8 @@ def _read(message: Any) -> Reply:
     )
     if message.stop_reason == "refusal":
         details = getattr(message, "stop_details", None)
-        said = getattr(details, "explanation", None) or reply.text
-        raise ModelRefusedError(said or "The model declined to answer.", reply)
+        explanation = getattr(details, "explanation", None) or reply.text
+        raise ModelRefusedError(explanation or "The model declined to answer.", reply)
     return reply
 
 

@@ -246,25 +246,25 @@ class Answered:
 
 def from_answer(answer: Answered) -> ProviderError:
     """Return the error for a status and message."""
-    said = f"HTTP {answer.status}: {answer.message}"[:LONGEST_MESSAGE]
+    sentence = f"HTTP {answer.status}: {answer.message}"[:LONGEST_MESSAGE]
     hint = f"{answer.code} {answer.message}".lower()
     if answer.status in CLOSED or any(sign in hint for sign in NO_MONEY_SIGNS):
-        return EndpointStoppedError(said)
+        return EndpointStoppedError(sentence)
     if answer.status in BUSY or answer.status >= 500:
         seconds = seconds_of(answer.retry_after)
-        return RetryableError(said, seconds, in_progress=answer.status == CONFLICT)
-    return _from_invalid(answer, said, hint)
+        return RetryableError(sentence, seconds, in_progress=answer.status == CONFLICT)
+    return _from_invalid(answer, sentence, hint)
 
 
-def _from_invalid(answer: Answered, said: str, hint: str) -> ProviderError:
+def _from_invalid(answer: Answered, sentence: str, hint: str) -> ProviderError:
     if answer.status == 413 or any(sign in hint for sign in TOO_LONG_SIGNS):
-        return TooLongError(said)
+        return TooLongError(sentence)
     if any(sign in hint for sign in FILTER_SIGNS):
-        return ModelRefusedError(said)
+        return ModelRefusedError(sentence)
     parameter = _unknown_parameter(answer, hint) if answer.status in INVALID else ""
     if parameter:
-        return UnsupportedParameterError(said, parameter, _instead(parameter, hint))
-    return RejectedError(said)
+        return UnsupportedParameterError(sentence, parameter, _instead(parameter, hint))
+    return RejectedError(sentence)
 
 
 def _unknown_parameter(answer: Answered, hint: str) -> str:
@@ -281,8 +281,8 @@ def _unknown_parameter(answer: Answered, hint: str) -> str:
 
 def _place(name: str, hint: str) -> int:
     words = rf"(?<!\w){re.escape(name)}(?!\w)"
-    found = re.search(words, hint)
-    return found.start() if found else -1
+    match = re.search(words, hint)
+    return match.start() if match else -1
 
 
 def _instead(parameter: str, hint: str) -> str:
@@ -301,8 +301,8 @@ def too_slow(error: Exception) -> RetryableError:
 def broken_off(error: Exception, key: str) -> RetryableError:
     """Return the error for a connection that failed or was lost."""
     sent = _was_sent(error)
-    said = f"{'The connection broke' if sent else 'No connection'}: {error.__cause__ or error}"
-    return RetryableError(hidden(said, key)[:LONGEST_MESSAGE], maybe_billed=sent)
+    sentence = f"{'The connection broke' if sent else 'No connection'}: {error.__cause__ or error}"
+    return RetryableError(hidden(sentence, key)[:LONGEST_MESSAGE], maybe_billed=sent)
 
 
 def _was_sent(error: Exception) -> bool:
@@ -310,9 +310,9 @@ def _was_sent(error: Exception) -> bool:
     return type(error.__cause__).__name__ not in NOT_SENT
 
 
-def unreadable(said: str) -> RetryableError:
+def unreadable(sentence: str) -> RetryableError:
     """Return the error for a reply that cannot be parsed; it may have been billed."""
-    return RetryableError(said[:LONGEST_MESSAGE], maybe_billed=True)
+    return RetryableError(sentence[:LONGEST_MESSAGE], maybe_billed=True)
 
 
 def hidden(message: str, key: str) -> str:

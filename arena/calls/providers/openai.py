@@ -52,7 +52,9 @@ class OpenAIProvider:
             raise unreadable(hidden(f"The reply cannot be read: {error}", self._key)) from None
 
     def _send(self, request: Request, extra: dict[str, Any]) -> Any:
-        messages: Any = [{"role": one.role, "content": one.content} for one in request.messages]
+        messages: Any = [
+            {"role": message.role, "content": message.content} for message in request.messages
+        ]
         # In the body as they stand: servers have parameters that the SDK has no argument for.
         return self._client.chat.completions.create(
             model=request.model,
@@ -156,9 +158,9 @@ def _cached(usage: Any) -> int:
 def _logprobs(given: Any) -> tuple[TokenLogprob, ...]:
     return tuple(
         TokenLogprob(
-            str(one.token),
-            float(one.logprob),
-            tuple((str(other.token), float(other.logprob)) for other in one.top_logprobs or ()),
+            str(token.token),
+            float(token.logprob),
+            tuple((str(other.token), float(other.logprob)) for other in token.top_logprobs or ()),
         )
-        for one in getattr(given, "content", None) or ()
+        for token in getattr(given, "content", None) or ()
     )

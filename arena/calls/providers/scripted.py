@@ -54,9 +54,9 @@ def read_asked(request: Request) -> ScriptedRequest:
     system = [message.content for message in request.messages if message.role == "system"]
     turns = [message.content for message in request.messages if message.role == "user"] or [""]
     for turn in reversed(turns):
-        found = _fenced("\n".join([*system, turn]), request.schema) or _prometheus(turn)
-        if found:
-            return replace(found, is_repair=turn is not turns[-1])
+        parsed = _fenced("\n".join([*system, turn]), request.schema) or _prometheus(turn)
+        if parsed:
+            return replace(parsed, is_repair=turn is not turns[-1])
     return ScriptedRequest("text", turns[-1])
 
 
@@ -123,8 +123,8 @@ def _prometheus(text: str) -> ScriptedRequest | None:
 
 
 def _range(task: str) -> tuple[str, ...]:
-    found = BETWEEN.search(task)
-    low, high = (int(found.group(1)), int(found.group(2))) if found else (1, 5)
+    match = BETWEEN.search(task)
+    low, high = (int(match.group(1)), int(match.group(2))) if match else (1, 5)
     return tuple(map(str, range(low, high + 1))) if 0 < high - low < MOST_LABELS else FIVE
 
 
@@ -214,7 +214,7 @@ def _likeliest(merits: dict[str, float], reason: str) -> ScriptedVerdict:
     weights = {name: math.exp((merit - merits[best]) / SOFTNESS) for name, merit in merits.items()}
     total = sum(weights.values())
     return ScriptedVerdict(
-        best, reason, chances={name: one / total for name, one in weights.items()}
+        best, reason, chances={name: weight / total for name, weight in weights.items()}
     )
 
 
@@ -224,11 +224,9 @@ def _quality(seed: str, asked: ScriptedRequest, answer: str) -> float:
     The amount of noise depends on the judge: some are more careful than others.
     """
     wanted = set(WORD.findall(f"{asked.prompt}\n{asked.beside}".lower()))
-    found = wanted & set(WORD.findall(answer.lower()))
+    used = wanted & set(WORD.findall(answer.lower()))
     noise = NOISE * (1 + fraction(seed, "carelessness")) / 2
-    return len(found) / max(1, len(wanted)) + noise * fraction(
-        seed, "quality", asked.prompt, answer
-    )
+    return len(used) / max(1, len(wanted)) + noise * fraction(seed, "quality", asked.prompt, answer)
 
 
 def fraction(*parts: str) -> float:
@@ -291,8 +289,10 @@ def answer_to(prompt: str, seed: str, system: str) -> str:
     """Return an answer with as many words of `prompt` as model and system prompt allow."""
     diligence = 0.3 + 0.7 * fraction(seed, "diligence", system)
     kept = [word for word in _words(prompt) if fraction(seed, system, prompt, word) < diligence]
-    said = [_sentence(seed, system, word) for word in kept[:MOST_WORDS]]
-    return " ".join([LABEL, *said]) if said else f"{LABEL} There is nothing to add to that."
+    sentences = [_sentence(seed, system, word) for word in kept[:MOST_WORDS]]
+    return (
+        " ".join([LABEL, *sentences]) if sentences else f"{LABEL} There is nothing to add to that."
+    )
 
 
 def _words(text: str) -> list[str]:
@@ -397,5 +397,5 @@ def _text(request: Request, asked: ScriptedRequest) -> str:
         return note_for(asked.prompt)
     if request.schema is not None:
         return json.dumps(obeying(request.schema))
-    system = "\n".join(one.content for one in request.messages if one.role == "system")
+    system = "\n".join(message.content for message in request.messages if message.role == "system")
     return answer_to(asked.prompt, _seed_of(request), system)

@@ -21,7 +21,9 @@ class Command(BaseCommand):
         parser.add_argument("--input", metavar="USD", help="per million tokens sent; 0 is allowed")
         parser.add_argument("--output", metavar="USD", help="per million tokens received")
         parser.add_argument(
-            "--cached", metavar="USD", help="per million tokens sent that the server had cached"
+            "--cached",
+            metavar="USD",
+            help="per million tokens sent that came from the server's cache",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -225,20 +225,20 @@ class Sampling:
 
     def difference(self, rows: Iterable[DifferenceRow], nothing: str) -> Estimate:
         """The first share minus the second, on the same trials."""
-        clusters, one, other, trials = _columns(rows, 4)
-        difference = share_difference(one, other, trials, clusters, *self._settings)
+        clusters, first, second, trials = _columns(rows, 4)
+        difference = share_difference(first, second, trials, clusters, *self._settings)
         return _with_reason(difference, nothing)
 
     def kappa(self, rows: Iterable[OutcomeRow], nothing: str) -> Estimate:
         """Cohen's kappa between two raters who choose left, right or tie."""
         clusters, *columns = _columns(rows, 3)
-        one, other = ([OUTCOMES.index(outcome) for outcome in column] for column in columns)
-        return _with_reason(clustered_kappa(one, other, clusters, *self._settings), nothing)
+        first, second = ([OUTCOMES.index(outcome) for outcome in column] for column in columns)
+        return _with_reason(clustered_kappa(first, second, clusters, *self._settings), nothing)
 
     def correlations(self, rows: Iterable[ScoreRow], nothing: str) -> Correlations:
         """Correlations between two sets of scores."""
-        clusters, one, other = _columns(rows, 3)
-        correlations = score_correlations(one, other, clusters, *self._settings)
+        clusters, first, second = _columns(rows, 3)
+        correlations = score_correlations(first, second, clusters, *self._settings)
         return replace(correlations, pearson=_with_reason(correlations.pearson, nothing))
 
     def lift(self, rows: Iterable[LiftRow], nothing: str) -> Estimate:

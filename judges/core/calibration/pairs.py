@@ -303,37 +303,39 @@ def _matched(first: Sequence[PairItem], second: Sequence[PairItem]) -> Both:
     check_keys(item.key for item in second)
     known = {item.key: item for item in second}
     both = [(item, known[item.key]) for item in first if item.key in known]
-    for one, other in both:
-        if (sorted(one.labels), one.cluster) != (sorted(other.labels), other.cluster):
-            raise ValueError(f"Item {one.key}: its labels or its prompt differ between the sets.")
+    for before, after in both:
+        if (sorted(before.labels), before.cluster) != (sorted(after.labels), after.cluster):
+            raise ValueError(
+                f"Item {before.key}: its labels or its prompt differ between the sets."
+            )
     return both
 
 
-def _agree_with_majority(one: PairItem, other: PairItem) -> tuple[bool, bool] | None:
+def _agree_with_majority(first: PairItem, second: PairItem) -> tuple[bool, bool] | None:
     """Does each verdict agree with the majority? None unless all three choose a side."""
-    sides = decisive([one.verdict, other.verdict, *majority(one.people)])
+    sides = decisive([first.verdict, second.verdict, *majority(first.people)])
     return (sides[0] == sides[2], sides[1] == sides[2]) if len(sides) == 3 else None
 
 
 def _decisive_rows(both: Both) -> Iterable[DifferenceRow]:
-    for one, other in both:
-        if len(sides := decisive([one.verdict, other.verdict])) == 2:
-            cluster, hits, n = decided(one.cluster, sides[0], one.people)
-            yield cluster, hits, decided(cluster, sides[1], one.people)[1], n
+    for first, second in both:
+        if len(sides := decisive([first.verdict, second.verdict])) == 2:
+            cluster, hits, n = decided(first.cluster, sides[0], first.people)
+            yield cluster, hits, decided(cluster, sides[1], first.people)[1], n
 
 
 def _strict_rows(both: Both) -> Iterable[DifferenceRow]:
-    for one, other in both:
-        sides = decisive(one.people)
-        hits = [sides.count(item.verdict) if item.verdict else 0 for item in (one, other)]
-        yield one.cluster, hits[0], hits[1], len(sides)
+    for first, second in both:
+        sides = decisive(first.people)
+        hits = [sides.count(item.verdict) if item.verdict else 0 for item in (first, second)]
+        yield first.cluster, hits[0], hits[1], len(sides)
 
 
 def _three_way_rows(both: Both) -> Iterable[DifferenceRow]:
-    for one, other in both:
-        if one.verdict and other.verdict:
-            cluster, hits, n = settled(one.cluster, one.verdict, one.people)
-            yield cluster, hits, settled(cluster, other.verdict, one.people)[1], n
+    for first, second in both:
+        if first.verdict and second.verdict:
+            cluster, hits, n = settled(first.cluster, first.verdict, first.people)
+            yield cluster, hits, settled(cluster, second.verdict, first.people)[1], n
 
 
 # -- The report on a judge of pairs ----------------------------------------------------------------
@@ -477,5 +479,7 @@ def _categories(items: Sequence[PairItem], sampling: Sampling) -> tuple[Category
 
 
 def _category(name: str, items: Sequence[PairItem], sampling: Sampling) -> CategoryAgreement:
-    found = measure_agreement(items, [item.people for item in items], sampling)
-    return CategoryAgreement(name, len(items), _labels(items), found.decisive, found.three_way)
+    agreement = measure_agreement(items, [item.people for item in items], sampling)
+    return CategoryAgreement(
+        name, len(items), _labels(items), agreement.decisive, agreement.three_way
+    )

@@ -107,17 +107,17 @@ def panel_items(judges: Sequence[Sequence[PairItem]]) -> list[PanelItem]:
     """Return the items that all judges were asked about and a person decided."""
     by_key = [{item.key: item for item in items} for items in judges]
     common = set.intersection(*(set(items) for items in by_key)) if by_key else set()
-    found = []
+    panel = []
     for key in sorted(common):
         of_judges = [items[key] for items in by_key]
         sides = decisive(of_judges[0].people)
         if sides:
             first = of_judges[0]
             verdicts = tuple(item.verdict for item in of_judges)
-            found.append(
+            panel.append(
                 PanelItem(first.cluster, first.category, sides.count("left"), len(sides), verdicts)
             )
-    return found
+    return panel
 
 
 # -- Weights ---------------------------------------------------------------------------------------
@@ -267,27 +267,29 @@ def _with_gains(
 ) -> tuple[PanelOption, ...]:
     """Offer the options that agree more than any other at the same cost or less, with the gain over
     the next cheaper one."""
-    found = list(options)
+    offers = list(options)
     best: int | None = None
-    for place in sorted(range(len(found)), key=lambda one: (found[one].cost, -_value(found[one]))):
+    for place in sorted(
+        range(len(offers)), key=lambda one: (offers[one].cost, -_value(offers[one]))
+    ):
         if best is None:
-            found[place] = replace(found[place], offered=True)
-        elif _value(found[place]) > _value(found[best]):
+            offers[place] = replace(offers[place], offered=True)
+        elif _value(offers[place]) > _value(offers[best]):
             rows = (
                 (item.cluster, own, other, item.n_labels)
                 for item, own, other in zip(items, hits[place], hits[best], strict=True)
             )
             gain = sampling.difference(rows, NO_LABELS)
-            dollars = (found[place].cost - found[best].cost) / NANO
+            dollars = (offers[place].cost - offers[best].cost) / NANO
             points = 100 * (gain.value or 0.0)
             per_dollar = points / dollars if dollars > 0 else None
-            found[place] = replace(
-                found[place], offered=True, over=best, gain=gain, per_dollar=per_dollar
+            offers[place] = replace(
+                offers[place], offered=True, over=best, gain=gain, per_dollar=per_dollar
             )
         else:
             continue
         best = place
-    return tuple(found)
+    return tuple(offers)
 
 
 def _value(option: PanelOption) -> float:

@@ -250,7 +250,9 @@ def _agreed(items: Iterable[ScoreItem]) -> Iterator[ScoreRow]:
 def _people(items: Sequence[ScoreItem], sampling: Sampling) -> PeopleScores:
     scored = [item for item in items if item.score is not None]
     both_ways = (
-        (item.cluster, one, other) for item in scored for one, other in permutations(item.people, 2)
+        (item.cluster, first, second)
+        for item in scored
+        for first, second in permutations(item.people, 2)
     )
     correlations = sampling.correlations(both_ways, NO_TWO_PEOPLE)
     pearson = replace(correlations.pearson, n=correlations.n // 2)

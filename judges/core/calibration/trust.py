@@ -123,12 +123,12 @@ def assess_categories(
         by_category.setdefault(item.category, []).append(item)
     if len(by_category) < 2:
         return ()
-    found = []
+    results = []
     for category, inside in sorted(by_category.items()):
         if len(inside) >= FEWEST_OF_CATEGORY:
             trust = assess_trust(calibrate(inside), limits)
-            found.append(CategoryTrust(category, len(inside), trust.trusted, trust.failed))
-    return tuple(found)
+            results.append(CategoryTrust(category, len(inside), trust.trusted, trust.failed))
+    return tuple(results)
 
 
 def _check_coverage(share: float | None, n: int, least: float) -> tuple[bool, str]:

@@ -71,7 +71,7 @@ class Command(BaseCommand):
         add(
             "--undecided",
             action="store_true",
-            help="with --like-run: only the comparisons on which that run came to no verdict",
+            help="with --like-run: only the comparisons without a verdict in that run",
         )
         add(
             "--weigh",

@@ -104,9 +104,9 @@ def _family(parents: list[Path]) -> str:
     """The family that both parents have, by their architecture or else their names."""
     families = {_family_of(folder) for folder in parents}
     if len(families) > 1:
-        said = " and ".join(sorted(families))
+        names = " and ".join(sorted(families))
         raise WeightsError(
-            f"The parents seem to belong to the families {said}. Name one: --family."
+            f"The parents seem to belong to the families {names}. Name one: --family."
         )
     return families.pop()
 
@@ -132,7 +132,7 @@ def _write(
     """Write the folder, which appears complete or not at all."""
     out.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    total = sum(one.end - one.start for own in files.values() for one in own.values())
+    total = sum(tensor.end - tensor.start for own in files.values() for tensor in own.values())
     try:
         for source in first.iterdir():
             index = source.name.endswith(".safetensors.index.json")

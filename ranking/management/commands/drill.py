@@ -39,7 +39,7 @@ class Command(BaseCommand):
         rng = np.random.default_rng(options["seed"])
         for attack in ATTACKS:
             self._attack(attack, examined.cast, target, len(labels), rng)
-        self._fragility(examined.cast, labels)
+        self._robustness(examined.cast, labels)
 
     def _target(self, labels: list[str], name: str | None, cast: Cast) -> int:
         if name is None:
@@ -73,7 +73,7 @@ class Command(BaseCommand):
             f" raters; it then has rank {rank}."
         )
 
-    def _fragility(self, cast: Cast, labels: list[str]) -> None:
+    def _robustness(self, cast: Cast, labels: list[str]) -> None:
         ranks = [rank_of(number, cast, len(labels)) for number in range(len(labels))]
         first, second = int(np.argmin(ranks)), ranks.index(2) if 2 in ranks else None
         if second is None:

@@ -8,7 +8,7 @@ from ranking.services.backups import BackupError, move_to_postgres
 
 
 class Command(BaseCommand):
-    help = "Copy the SQLite database into an empty PostgreSQL database, which is then compared."
+    help = "Copy the SQLite database into an empty PostgreSQL database, and compare the two."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("url", metavar="URL", help="postgres://user:password@host/name")

@@ -62,7 +62,7 @@ def leased(arena: Arena, wait: float) -> Iterator[uuid.UUID]:
     try:
         yield token
     finally:
-        release(token, look_again=True, recheck_at=timezone.now())
+        release(token, is_stale=True, recheck_at=timezone.now())
 
 
 def _claim(arena: Arena, wait: float) -> uuid.UUID:
@@ -85,7 +85,7 @@ def list_faults(faults: Sequence[str]) -> list[str]:
 
 def find_arenas(slugs: list[str]) -> list[Arena]:
     arenas = Arena.objects.order_by("slug")
-    found = list(arenas.filter(slug__in=slugs) if slugs else arenas)
-    if missing := sorted(set(slugs) - {arena.slug for arena in found}):
+    chosen = list(arenas.filter(slug__in=slugs) if slugs else arenas)
+    if missing := sorted(set(slugs) - {arena.slug for arena in chosen}):
         raise CommandError(f"There is no arena {', '.join(missing)}.")
-    return found
+    return chosen

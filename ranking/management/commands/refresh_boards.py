@@ -25,10 +25,10 @@ class Command(BaseCommand):
 
 def _arenas(slugs: list[str]) -> list[Arena]:
     arenas = Arena.objects.revealed().order_by("slug")
-    found = list(arenas.filter(slug__in=slugs) if slugs else arenas)
-    if missing := sorted(set(slugs) - {arena.slug for arena in found}):
+    chosen = list(arenas.filter(slug__in=slugs) if slugs else arenas)
+    if missing := sorted(set(slugs) - {arena.slug for arena in chosen}):
         raise CommandError(f"There is no arena {', '.join(missing)}.")
-    return found
+    return chosen
 
 
 def _refresh(arena: Arena) -> str:

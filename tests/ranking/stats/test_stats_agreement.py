@@ -1,4 +1,4 @@
-"""Agreement of raters, against the published package and the definitions written out."""
+"""Agreement of raters, compared with the published package and the written-out definitions."""
 
 import json
 import math

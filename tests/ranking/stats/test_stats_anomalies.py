@@ -1,4 +1,4 @@
-"""E-values of rigged voting: found where votes are rigged, and not where raters merely differ."""
+"""E-values of rigged voting: high for rigged votes, low where raters merely differ."""
 
 import numpy as np
 import pytest

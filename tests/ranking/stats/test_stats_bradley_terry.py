@@ -230,7 +230,7 @@ def test_with_nobody_ranked_there_is_nothing_to_differ_on():
     assert largest_difference(battles, BradleyTerry().fit(battles)) == 0
 
 
-def test_a_second_opinion_that_does_not_settle_is_told(monkeypatch):
+def test_a_second_opinion_that_does_not_settle_is_reported(monkeypatch):
     def never(*args, **options):
         raise RuntimeError("Did not converge after 1000 iterations")
 

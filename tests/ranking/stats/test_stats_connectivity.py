@@ -1,4 +1,4 @@
-"""Where there is no answer, the reason is said instead of a number."""
+"""If there is no answer, the reason replaces the number."""
 
 import math
 from itertools import combinations

@@ -106,7 +106,7 @@ def test_a_far_zero_and_another_scale_change_nothing(scored):
     assert (far.value, far.low) == pytest.approx((near.value, near.low), abs=1e-6)
 
 
-def test_what_cannot_be_told_is_none_with_a_reason():
+def test_an_unknown_figure_is_none_with_a_reason():
     nothing = score_correlations([], [])
     assert (nothing.n, nothing.mean_absolute_error) == (0, None)
     assert nothing.pearson.reason == "There is nothing to count yet."

@@ -1,4 +1,4 @@
-"""Two candidates side by side, and how many more votes tell neighbours apart."""
+"""Two candidates compared, and how many more votes separate neighbours."""
 
 import numpy as np
 import pytest
@@ -139,7 +139,7 @@ def held_at(fit, battles, i, j, n):
     return c[i, i] + c[j, j] - 2 * c[i, j]
 
 
-def test_so_many_more_votes_and_no_fewer_tell_them_apart():
+def test_so_many_more_votes_and_no_fewer_separate_them():
     left, right, score, _ = votes_of_strengths()
     battles = Battles.from_arrays(left, right, score)
     fit = Sandwich().fit(battles)
@@ -193,20 +193,20 @@ def test_neighbours_follow_the_board_and_leave_the_unranked_out():
         ([0, 900], 1e8 * np.eye(2), np.eye(2)),
     ],
 )
-def test_what_cannot_be_told_is_no_number(theta, robust, naive):
+def test_an_unknown_figure_is_no_number(theta, robust, naive):
     (found,) = neighbours(theta, robust, naive)
     assert (found.separated, found.votes) == (False, None)
     assert found.words == "too close to call"
 
 
-def test_above_the_cap_it_cannot_be_told():
+def test_above_the_cap_it_is_too_close_to_call():
     arguments = ([0, 0.1], 0.5 * np.eye(2), 0.5 * np.eye(2))
     votes = neighbours(*arguments)[0].votes
     assert neighbours(*arguments, most=votes)[0].votes == votes
     assert neighbours(*arguments, most=votes - 1)[0].votes is None
 
 
-def test_few_clusters_tell_nothing_and_some_ask_for_more_votes():
+def test_few_clusters_say_nothing_and_some_ask_for_more_votes():
     arguments = ([0, 0.3], 0.5 * np.eye(2), 0.5 * np.eye(2))
     few, some, many = (neighbours(*arguments, n_clusters=n)[0].votes for n in (4, 10, None))
     assert few is None
@@ -214,7 +214,7 @@ def test_few_clusters_tell_nothing_and_some_ask_for_more_votes():
 
 
 @pytest.mark.parametrize("theta", [[], [1.0], [np.nan, 2.0]])
-def test_who_is_alone_has_no_neighbours(theta):
+def test_a_candidate_that_is_alone_has_no_neighbours(theta):
     covariance = np.eye(len(theta))
     assert neighbours(theta, covariance, covariance) == []
 

@@ -1,4 +1,4 @@
-"""Which pairs come next: what a vote tells, what is settled, and newcomers."""
+"""Which pairs come next: the value of a vote, settled candidates, and newcomers."""
 
 import numpy as np
 import pytest
@@ -161,7 +161,7 @@ def test_an_error_that_is_not_known_comes_from_prior_and_votes():
 
 
 @given(votes(scores=SOFT, connected=False), st.floats(1, 500))
-def test_whoever_is_ranked_every_pair_may_be_drawn(v, target):
+def test_every_pair_may_be_drawn_anyone_who_is_ranked(v, target):
     battles = Battles.from_arrays(v.left, v.right, v.score, n_candidates=v.n)
     model = BradleyTerry().fit(battles)
     wins = battles.wins()

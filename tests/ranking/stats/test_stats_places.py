@@ -1,4 +1,4 @@
-"""Places of candidates whom no finite score describes, and who may be called number one."""
+"""Places of candidates without a finite score, and which may be called number one."""
 
 import math
 
@@ -91,7 +91,8 @@ def test_the_bound_is_where_so_many_wins_have_a_chance_of_5_percent() -> None:
 
 
 def test_ranges_leave_open_what_the_votes_leave_open() -> None:
-    """The unbeaten has met the last alone, so the first of the scored may be better."""
+    """The unbeaten candidate has only met the last one, so the first of the scored may be
+    better."""
     wins = np.array([[0.0, 0, 8], [0, 0, 38], [0, 2, 0]])
     ratings = np.array([np.nan, 1250, 750])
     places = place(wins, ratings, np.array([8, 40, 40]), ratings - 90, ratings + 90)
@@ -164,7 +165,7 @@ BOARDS = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(BOARDS)
-def test_nobody_leads_whom_another_has_beaten(
+def test_a_candidate_beaten_by_another_does_not_lead(
     board: list[tuple[tuple[int, int], int, int]],
 ) -> None:
     battles = battles_of([(*pair, won, lost) for pair, won, lost in board], 4)

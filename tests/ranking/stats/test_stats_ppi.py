@@ -49,7 +49,7 @@ def test_ratings_are_the_root_of_the_equation_written_out(weight):
     assert model.theta_ == pytest.approx(found.x, abs=1e-8)
 
 
-def test_the_equation_is_as_steep_as_that_of_people_alone():
+def test_the_equation_is_as_steep_as_that_of_human_votes_alone():
     """By finite differences: the expected scores drop out of the rectifier, so it is concave."""
     people, judge = judged_votes()
     theta = fit_combined(people, judge, tuning=0.7).theta_
@@ -220,7 +220,7 @@ def test_weight_of_a_rarely_drawn_pair_is_capped():
 
 
 @pytest.mark.parametrize("chance", [0.0, -0.1, 1.1, np.nan, np.inf])
-def test_what_is_no_probability_of_a_draw_is_refused(chance):
+def test_an_invalid_probability_of_a_draw_is_refused(chance):
     with pytest.raises(ValueError, match="probability must be above 0 and at most 1; row 1 is"):
         draw_weights([0.5, chance])
 
@@ -257,7 +257,7 @@ def test_a_candidate_that_fares_better_on_the_judges_own_prompts_is_left_out():
 
 
 def test_samples_are_compared_within_strata():
-    """The judge says nothing but the stratum, of which it saw more on one side of the shared."""
+    """The judge's verdict depends on the stratum only, and it saw more of one stratum."""
     rng = np.random.default_rng(1)
     kind, more = rng.random(400) < 0.5, rng.random(1600) < 0.9
     zeros, ones = np.zeros(1600, int), np.ones(1600, int)

@@ -1,4 +1,4 @@
-"""The combined board and the people's: one estimand, and the way back where a judge is no help."""
+"""The combined board and the human one: one estimand, and the fallback if a judge does not help."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_weights_of_next_to_nothing_do_no_harm():
 
 
 @pytest.mark.parametrize("plain", [True, False])
-def test_a_lambda_of_0_is_the_board_of_people_alone(plain):
+def test_a_lambda_of_0_is_the_board_of_human_votes_alone(plain):
     people, judge = map(without_weights, judged_votes()) if plain else judged_votes()
     model = fit_combined(people, judge, tuning=0.0)
     battles = Labelled.from_arrays(**people, n_candidates=K).battles
@@ -34,7 +34,7 @@ def test_a_lambda_of_0_is_the_board_of_people_alone(plain):
     assert (model.lambda_, model.gain_, model.no_gain_) == (0.0, 1.0, None)
 
 
-def test_the_covariance_runs_into_that_of_people_alone():
+def test_the_covariance_runs_into_that_of_human_votes_alone():
     people, judge = judged_votes()
     model = fit_combined(people, judge, tuning=1e-9)
     assert model.lambda_ == 1e-9
@@ -76,7 +76,7 @@ def test_a_bias_of_the_judge_cancels_however_its_pairs_are_drawn():
 
 
 def test_sides_may_be_compared_like_with_like():
-    """A judge that reads one order only and prefers left, run with other sides than people had."""
+    """A judge that reads only one order and prefers left, with other sides than people had."""
     rng = np.random.default_rng(3)
     people_left, judge_left = rng.random(3000) < 0.5, rng.random(9000) < 0.9
 
@@ -94,7 +94,7 @@ def test_sides_may_be_compared_like_with_like():
     assert moved[1] < 5
 
 
-def test_a_useless_judge_leaves_the_board_of_people():
+def test_a_useless_judge_leaves_the_human_board():
     people, judge = map(without_weights, judged_votes())
     rng = np.random.default_rng(4)
     turned = people | {"predicted": 1 - np.where(rng.random(250) < 0.9, people["score"], 0.5)}

@@ -131,7 +131,7 @@ def test_threshold_is_the_studentised_range():
         assert rank_intervals(theta, 0.5 * np.eye(10), True, n_clusters=16)[1][0] == worst
 
 
-def test_who_is_far_ahead_leads():
+def test_a_candidate_that_is_far_ahead_leads():
     assert clear_leader([0, 9, 1], 0.1 * np.eye(3)) == 1
 
 

@@ -1,4 +1,4 @@
-"""How few votes decide who is first, against trying out every set of votes."""
+"""How few votes decide who is first, compared with trying every set of votes."""
 
 import itertools
 import time
@@ -48,7 +48,7 @@ def changes(battles, dropped, top):
 
 
 def by_trial(battles, top, most):
-    """The least number of votes of all, by trying every set of them."""
+    """The smallest number of votes, by trying every set of them."""
     rows = np.repeat(np.arange(len(battles.count)), battles.count)
     for n in range(1, most + 1):
         for chosen in set(itertools.combinations(rows.tolist(), n)):
@@ -64,7 +64,7 @@ def dropped(found, battles):
 
 
 def check(found, battles):
-    """Exactly these votes change number one, and they are as many as it says."""
+    """Exactly these votes change number one, and their number is as reported."""
     counts = dropped(found, battles)
     assert counts.sum() == found.votes
     assert (counts <= battles.count).all()
@@ -161,7 +161,7 @@ def test_no_vote_is_dropped_that_ties_the_rest_together():
 
 
 @pytest.mark.parametrize("seed", [311, 346, 398])
-def test_past_a_vote_that_cannot_be_spared_the_search_goes_on(seed):
+def test_past_a_vote_that_cannot_be_spared_the_search_continues(seed):
     # Here the votes of greatest effect are an opponent's only wins: they are left, others taken.
     battles = drawn(seed, 16, [1, 0.5, 0, 0])
     found = measure_robustness(battles)

@@ -249,7 +249,7 @@ def test_where_chance_cannot_be_measured_there_is_no_interval(score, few, reason
     assert np.isnan(fit.low_).all()
 
 
-def test_no_votes_rank_nobody():
+def test_without_votes_nobody_is_ranked():
     fit = crossed([], [], [], [], [], n=3)
     assert fit.reason_ is NoInterval.NOTHING_RANKED
     assert np.isnan(fit.covariance_).all()
@@ -289,7 +289,7 @@ def test_prompts_and_enough_raters_are_both_chance(prompt, rater, rule, n_raters
     assert bool(found.note) == (n_raters > 0 or rule == "vote")
 
 
-def test_who_met_few_raters_is_not_measurable():
+def test_a_candidate_that_met_few_raters_is_not_measurable():
     rater = np.arange(300) % 20
     left, right, score, prompt, _ = crossed_votes()
     rater = np.where((left == 2) | (right == 2), 3 + np.arange(300) % 2, rater)

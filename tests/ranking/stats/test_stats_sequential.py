@@ -1,4 +1,4 @@
-"""A difference that is watched: known, or how many more votes until it is."""
+"""A repeatedly checked difference: conclusive, or how many more votes until it is."""
 
 import math
 

@@ -234,7 +234,7 @@ def test_sides_and_names_are_symmetric_and_weights_repeat(v, random):
     assert counted.n_clusters_ == repeated.n_clusters_
 
 
-def test_features_without_news_are_told_and_the_rest_is_fitted():
+def test_features_without_information_are_reported_and_the_rest_is_fitted():
     v = styled_votes()
     alone = fitted(v)
     length, bold = v.features.T
