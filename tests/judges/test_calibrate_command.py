@@ -43,12 +43,12 @@ def test_labels_are_quoted_asked_measured_and_told(tmp_path: Path, local: FakeSe
     assert "20 verdicts, 40 calls" in said
     assert "Agreement with people, ties excluded: 100.0% (" in said
     assert "Baseline “the longer answer wins”: 50.0%" in said
-    assert "is not trusted wherever it is not measured" in said
+    assert "is not trusted in arenas where it is not measured" in said
     assert "let an administrator calibrate it with --everywhere" in said
     assert Calibration.objects.get().label_set == LabelSet.objects.get()
     assert Calibration.objects.get().label_set.name == "labels.jsonl"
     said = calibrate("--labels", labels(tmp_path), "--everywhere", judge=LOCAL)
-    assert "is trusted wherever it is not measured" in said
+    assert "is trusted in arenas where it is not measured" in said
 
 
 @pytest.mark.usefixtures("worker")

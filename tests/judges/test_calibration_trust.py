@@ -99,6 +99,10 @@ def test_the_reasons_are_sentences_with_the_numbers():
     confusion = {"left": {"left": 100, "tie": 60, "none": 3}, "tie": {"tie": 9}}
     told = assess_trust(replace(undecided, confusion=confusion)).reasons[0]
     assert "over 200 labels (on 63 of them the judge chose no side), at least" in told
+    nothing = replace(undecided, confusion={"left": {"none": 120, "tie": 80}})
+    assert assess_trust(nothing).reasons[0] == (
+        "The judge chose no side on any of the 200 labels that do."
+    )
     assert beaten == "Its lift over length alone is -10.0 points: no better than length."
     alone = assess_trust(of_pairs(known(0.7, 0.6))).reasons[0]
     assert alone.endswith("required, and the figure among people is not known (nobody looked).")

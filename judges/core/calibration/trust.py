@@ -94,9 +94,7 @@ def assess_trust(report: PairReport | ScoreReport, limits: TrustLimits | None = 
     limits = limits or TrustLimits()
     checks = []
     if isinstance(report, PairReport):
-        people = report.people_everywhere.decisive
-        undecided = _undecided(report.confusion)
-        checks.append(_check_agreement(report.on_all, people, _AGREEMENT, undecided))
+        checks.append(_check_sides(report))
         checks.append(_check_coverage(report.coverage.value, report.n_items, limits.coverage))
         if report.flips.value is not None:  # it has been asked in both orders
             checks.append(_check_flips(report.flips.value, report.flips.n, limits.flips))
@@ -151,6 +149,14 @@ def _undecided(confusion: Mapping[str, Mapping[str, int]]) -> int:
     """The labels for one side on whose items the judge has a tie or no verdict."""
     rows = [confusion.get(side, {}) for side in ("left", "right")]
     return sum(row.get(verdict, 0) for row in rows for verdict in ("tie", "none"))
+
+
+def _check_sides(report: PairReport) -> tuple[bool, str]:
+    n, undecided = report.on_all.n, _undecided(report.confusion)
+    if undecided and undecided == n:
+        return False, f"The judge chose no side on any of the {n} labels that do."
+    people = report.people_everywhere.decisive
+    return _check_agreement(report.on_all, people, _AGREEMENT, undecided)
 
 
 def _check_agreement(

@@ -261,7 +261,7 @@ class Command(BaseCommand):
 
 
 def _describe_place(epoch: Epoch, place: TrustPlace) -> str:
-    where = f"in {place.arena}" if place.arena else "wherever it is not measured"
+    where = f"in {place.arena}" if place.arena else "in arenas where it is not measured"
     if place.is_trusted:
         return f"{epoch} is trusted {where}: its votes count on combined leaderboards there."
     failed = place.calibration and not place.calibration.trusted  # its reasons are told already
