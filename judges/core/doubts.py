@@ -40,9 +40,10 @@ AGAINST = re.compile(
     r"|poor\w*|bad\w*|beaten|errors?|inaccura\w*|incomplete|irrelevan\w*|harmful|unsafe|less|least"
     r"|false\w*|reversed|ascending|shortest|longest|lengths?|crash\w*|flaw\w*|mislead\w*|confus\w*|buggy"
     r"|broken|verbose|threat\w*|bribe\w*|forced|must|random\w*|coin|nothing|nobody|only|fool\w*"
-    r"|the \w+ one|(?:answer|response|option|candidate|assistant|model)s? (?:\d|one|two))\b|#\d"
+    r"|the \w+ one|the (?:longer|shorter|rest)|contrast|instructions? in"
+    r"|(?:answer|response|option|candidate|assistant|model)s? (?:\d|one|two))\b|#\d"
 )
-EQUAL = re.compile(r"\b(?:equal\w*|even|same|identical\w*|draws?|tie[ds]?)\b")
+EQUAL = re.compile(r"\b(?:equal\w*|even|same|identical\w*|draws?|tie[ds]?|both(?=\W*(?:\n|\Z)))\b")
 # What would make a score more or less than it is.
 ADJUSTS = re.compile(
     r"\b(?:minus|plus|deduct\w*|subtract\w*|add(?:ed|ing|s)?|less|lower\w*|higher|rais\w+|reduc\w+"
