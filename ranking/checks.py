@@ -99,6 +99,7 @@ def fit_board(
         counts=evidence.counts,
         both_bad_is_tie=is_tie,
         scale=settings["scale"],
+        weight=evidence.mean_weight,
     )
     return DifferenceBoard(earlier, standings, pairs)
 

@@ -1,7 +1,6 @@
 """Published boards, and the comparison of two candidates on them.
 
-The compare page, the win matrix, team decisions and the planning of judge runs all take their
-numbers from here.
+Compare pages, win matrices, team decisions and the planning of judge runs take numbers from here.
 """
 
 import math
@@ -94,8 +93,7 @@ def comparisons_url(board: PublishedBoard, candidate: int) -> str:
 
 @dataclass(frozen=True)
 class DirectRecord:
-    """The votes between candidates a and b, seen from a; a soft verdict counts for the side that
-    it favours."""
+    """The votes between a and b, seen from a; a soft verdict counts for the side it favours."""
 
     wins: int
     losses: int
@@ -114,6 +112,7 @@ class PublishedPairs:
     covariance : (K, K) of theta; NaN where unknown
     counts : a row per pair with votes; `both_bad_is_tie` says whether "both bad" is a tie
     scale : Elo points for odds of 10 to 1
+    weight : of a vote, on average: below 1 where raters or networks are capped
     """
 
     candidates: Ints
@@ -122,6 +121,7 @@ class PublishedPairs:
     counts: VoteCounts
     both_bad_is_tie: bool
     scale: float
+    weight: float = 1.0
 
     @classmethod
     def of(
@@ -139,6 +139,7 @@ class PublishedPairs:
             counts=VoteCounts.of_bytes(bytes(matrices.cells)),
             both_bad_is_tie=settings["both_bad"] == BothBad.TIE,
             scale=settings["scale"],
+            weight=settings.get("mean_weight", 1.0),
         )
 
     @cached_property
@@ -154,12 +155,11 @@ class PublishedPairs:
     def independent(self) -> Floats:
         """(K, K): covariance of theta with votes taken as independent; NaN for the unranked."""
         covariance: Floats = BradleyTerry().fit(self.battles, start=self.theta).covariance_
-        return covariance
+        return covariance / self.weight
 
     def index(self, pk: int) -> int | None:
         """A candidate's index in the arrays; None if it is not on the board."""
-        places = np.flatnonzero(self.candidates == pk)
-        return int(places[0]) if len(places) else None
+        return next(iter(np.flatnonzero(self.candidates == pk).tolist()), None)
 
     def independent_variance(self, i: int, j: int) -> float | None:
         """Variance of theta_i - theta_j with votes taken as independent; None without scores."""
@@ -370,7 +370,7 @@ class DifferenceBoard:
             return None
         p = float(expected_score(self.pairs.theta[i] - self.pairs.theta[j]))
         n = int(self.pairs.observed.votes[i, j])
-        return min(1.0, n * p * (1 - p) * variance)
+        return min(1.0, n * p * (1 - p) * variance * self.pairs.weight)
 
     def _places(self, candidate: int, baseline: int) -> tuple[int, int] | None:
         if self.pairs is None:

@@ -77,6 +77,11 @@ class BoardEvidence:
         """(M,): the votes of each row that count for the scores of this board."""
         return counts.votes if self.both_bad_is_tie else counts.decided
 
+    @property
+    def mean_weight(self) -> float:
+        """Of a vote in the scores: below 1 where raters or networks are capped."""
+        return float(self.battles.pairs.weight.sum()) / max(self.n_votes, 1) or 1.0
+
     def digest(self) -> str:
         """A digest of everything that the fit depends on: equal digests mean equal numbers."""
         board = self.board

@@ -186,6 +186,7 @@ def _settings(evidence: BoardEvidence) -> dict[str, Any]:
         "capped_networks": evidence.capped.n_networks,
         "network_share": evidence.network_share,
         "capped_at": evidence.capped.share,
+        "mean_weight": evidence.mean_weight,
         "versions": _versions(),
     }
 

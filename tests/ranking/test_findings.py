@@ -11,6 +11,7 @@ from django.test import Client
 from arena.actors import CLI
 from arena.models import Arena, Rater, Response
 from arena.services.arenas import update_arena
+from ranking.comparison import load_difference_boards
 from ranking.models import ResponseStyle, Snapshot
 from ranking.services import intervals
 from ranking.services.findings import count_missing, count_style
@@ -168,6 +169,10 @@ def test_a_rater_who_casts_most_votes_is_capped(monkeypatch: pytest.MonkeyPatch)
     assert (snapshot.settings["capped_raters"], snapshot.settings["capped_at"]) == (1, 0.1)
     assert capped(snapshot.settings) == "1 rater’s votes are capped at 10 % of the weight."
     assert snapshot.standings.get(candidate=left).wins == 54  # a count stays a count
+    pairs = load_difference_boards([snapshot])[snapshot.pk].pairs
+    assert pairs
+    of_weight = 1 / (share * (1 - share) * (40 + 40 / 9))  # the variance of so many votes
+    assert pairs.independent_variance(0, 1) == pytest.approx(of_weight, rel=0.15)
     # Where intervals are borrowed, the cap of the older snapshot holds.
     monkeypatch.setattr(intervals, "QUICK_SECONDS", 0.0)
     Snapshot.objects.update(measured_seconds=60.0)
