@@ -180,10 +180,10 @@ def compare_orders(first: VoteQuerySet, second: VoteQuerySet) -> OrderAgreement:
 
     A lead is clear at 95 % for one check, with votes on the same prompt as dependent.
     """
-    one, other = _leads(first), _leads(second)
-    scores = rank_correlation(one.scores, other.scores)
-    certain = one.clear.keys() & other.clear.keys()
-    same = sum(one.clear[pair] == other.clear[pair] for pair in certain)
+    first_leads, second_leads = _leads(first), _leads(second)
+    scores = rank_correlation(first_leads.scores, second_leads.scores)
+    certain = first_leads.clear.keys() & second_leads.clear.keys()
+    same = sum(first_leads.clear[pair] == second_leads.clear[pair] for pair in certain)
     return OrderAgreement(scores.n, scores.kendall, len(certain), same)
 
 

@@ -185,8 +185,8 @@ def _renamed(sentence: str, names: Mapping[str, str]) -> str:
 
 def _found(places: Mapping[Path, Path], options: Options) -> list[ImportedFile]:
     """Return the files to import; those with the same content count once."""
-    found = find_files([*places.values()], options.format_name, options.columns)
-    files = [ImportedFile(**vars(file), **_fingerprint(file)) for file in found]
+    to_import = find_files([*places.values()], options.format_name, options.columns)
+    files = [ImportedFile(**vars(file), **_fingerprint(file)) for file in to_import]
     return list({file.sha256: file for file in reversed(files)}.values())[::-1]
 
 

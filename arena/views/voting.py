@@ -121,9 +121,11 @@ def next_pair(request: HttpRequest, slug: str) -> HttpResponse:
     if rater is None:
         return HttpResponse(status=204)
     keys = request.GET.getlist("besides")[:MAX_EXCLUDED]
-    found = [_find_comparison(key, arena) for key in keys]
+    known_comparisons = [_find_comparison(key, arena) for key in keys]
     excluded = [
-        comparison for comparison in found if comparison and comparison.rater_id == rater.pk
+        comparison
+        for comparison in known_comparisons
+        if comparison and comparison.rater_id == rater.pk
     ]
     if not excluded or not _can_have_another(rater):
         return HttpResponse(status=204)

@@ -188,8 +188,8 @@ class _Collected:
             )
         if not any(item.models):
             item.models = (row.model_2, row.model_1) if turned else (row.model_1, row.model_2)
-        said: Said = row.score if row.score is not None else row.outcome
-        _note(item, line, row.rater, mirror(row.outcome) if turned else said)
+        label: Said = row.score if row.score is not None else row.outcome
+        _note(item, line, row.rater, mirror(row.outcome) if turned else label)
 
     def notes(self) -> list[str]:
         """Return a sentence for each of the first items with two categories."""
@@ -208,13 +208,15 @@ class _Collected:
         return self.items[key], False
 
 
-def _note(item: LabelledItem, line: int, rater: str, said: Said) -> None:
+def _note(item: LabelledItem, line: int, rater: str, label: Said) -> None:
     """Store a label; each label without a rater counts as another person's."""
     name = rater or _nobody(item.said)
-    if item.said.get(name, said) != said:
+    if item.said.get(name, label) != label:
         before = f"{item.said[name]} in line {item.lines[name]}"
-        raise InputError(f"says {said} by rater {quoted(name)}, who gave {before} to the same item")
-    item.said[name] = said
+        raise InputError(
+            f"says {label} by rater {quoted(name)}, who gave {before} to the same item"
+        )
+    item.said[name] = label
     item.lines.setdefault(name, line)
 
 
@@ -312,10 +314,10 @@ def _item(labels_in: LabelSet | None, labelled: LabelledItem) -> LabelItem:
     )
 
 
-def _label(item: LabelItem, rater: str, said: str | float) -> Label:
-    if isinstance(said, str):
-        return Label(item=item, rater=rater, outcome=said)
-    return Label(item=item, rater=rater, score=said)
+def _label(item: LabelItem, rater: str, value: str | float) -> Label:
+    if isinstance(value, str):
+        return Label(item=item, rater=rater, outcome=value)
+    return Label(item=item, rater=rater, score=value)
 
 
 def labels_of_votes(arena: Arena) -> LabelFile:

@@ -114,8 +114,10 @@ def read_subject(subject: str) -> CallTarget:
     if kind == "note":
         return CallTarget(prompt=int(rest))
     if kind == "item":
-        item, _, shown = rest.partition(":")
-        return CallTarget(item=int(item), shown=() if shown == "note" else tuple(map(int, shown)))
+        item, _, answers = rest.partition(":")
+        return CallTarget(
+            item=int(item), shown=() if answers == "note" else tuple(map(int, answers))
+        )
     return CallTarget(shown=tuple(int(part) for part in kind.split(",")))
 
 

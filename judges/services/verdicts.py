@@ -172,7 +172,7 @@ def _orient(call: FinishedCall, sides: Sides) -> OrientedVerdict:
     probabilities: Mapping[str, float] | None = verdict.get("p")
     if probabilities is None:
         return OrientedVerdict(outcome, PREFERENCES[outcome], soft=False)
-    points = sum(PREFERENCES[shown] * probability for shown, probability in probabilities.items())
+    points = sum(PREFERENCES[each] * probability for each, probability in probabilities.items())
     swapped = read_subject(call.subject).shown[0] != sides.left
     return OrientedVerdict(outcome, 1 - points if swapped else points, soft=True)
 

@@ -158,7 +158,7 @@ def _hold(arena: Arena, examined: Examined, suspicion: Suspicion, now: datetime)
     for rater, network, members in groups:
         votes = examined.votes_of(members)
         if votes and (
-            found := holds.hold(
+            hold := holds.hold(
                 arena=arena,
                 rater=rater,
                 network=network,
@@ -168,7 +168,7 @@ def _hold(arena: Arena, examined: Examined, suspicion: Suspicion, now: datetime)
                 now=now,
             )
         ):
-            made.append(found)
+            made.append(hold)
     return made
 
 

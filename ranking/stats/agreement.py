@@ -115,24 +115,24 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
 
     Raises ValueError naming the argument. Reference: Cohen 1960.
     """
-    one = arrays.floats("a", a)
-    other = arrays.floats("b", b)
-    if len(one) != len(other):
-        raise ValueError(f"b has {len(other)} entries where a has {len(one)}")
-    known = ~(np.isnan(one) | np.isnan(other))
+    first = arrays.floats("a", a)
+    second = arrays.floats("b", b)
+    if len(first) != len(second):
+        raise ValueError(f"b has {len(second)} entries where a has {len(first)}")
+    known = ~(np.isnan(first) | np.isnan(second))
     if not known.any():
         return math.nan
-    table = _contingency(one[known], other[known])
+    table = _contingency(first[known], second[known])
     chance = float(table.sum(axis=1) @ table.sum(axis=0))
     return (float(np.trace(table)) - chance) / (1 - chance) if len(table) > 1 else math.nan
 
 
-def _contingency(one: Floats, other: Floats) -> Floats:
+def _contingency(first: Floats, second: Floats) -> Floats:
     """(C, C): the share of units with the row's value from rater a and the column's from b."""
-    labels, code = np.unique(np.concatenate([one, other]), return_inverse=True)
+    labels, code = np.unique(np.concatenate([first, second]), return_inverse=True)
     size = len(labels)
-    cell = (code[: len(one)] * size + code[len(one) :]).astype(np.int64)
-    return summed(cell, np.ones(len(one)), size**2).reshape(size, size) / len(one)
+    cell = (code[: len(first)] * size + code[len(first) :]).astype(np.int64)
+    return summed(cell, np.ones(len(first)), size**2).reshape(size, size) / len(first)
 
 
 def _alpha(observed: float, chance: float, n_values: int) -> float:
@@ -249,14 +249,14 @@ def clustered_kappa(
     Raises ValueError naming the argument. Reference: Cohen 1960.
     """
     sampling = Resampling(level, n_resamples, seed)
-    one = arrays.floats("a", a)
-    other = arrays.floats("b", b)
-    check_rows("b", other, len(one))
-    known = ~(np.isnan(one) | np.isnan(other))
-    cluster = cluster_codes(clusters, len(one))[known]
+    first = arrays.floats("a", a)
+    second = arrays.floats("b", b)
+    check_rows("b", second, len(first))
+    known = ~(np.isnan(first) | np.isnan(second))
+    cluster = cluster_codes(clusters, len(first))[known]
     if not known.any():
         return unknown(0, 0)
-    labels, codes = np.unique([one[known], other[known]], return_inverse=True)
+    labels, codes = np.unique([first[known], second[known]], return_inverse=True)
     codes = codes.reshape(2, -1)
     if len(labels) < 2:
         return unknown(len(cluster), len(np.unique(cluster)), ONE_ANSWER)
@@ -409,15 +409,15 @@ def score_correlations(
     Raises ValueError naming the argument. Reference: Kendall 1945 for tau-b.
     """
     sampling = Resampling(level, n_resamples, seed)
-    one, other = _scores(x=x, y=y)
-    pearson = _pearson_estimate(sampling, one, other, cluster_codes(clusters, len(one)))
-    error = float(np.abs(one - other).mean()) if len(one) else None
+    first, second = _scores(x=x, y=y)
+    pearson = _pearson_estimate(sampling, first, second, cluster_codes(clusters, len(first)))
+    error = float(np.abs(first - second).mean()) if len(first) else None
     if pearson.value is None:
-        return Correlations(len(one), pearson, None, None, error)
+        return Correlations(len(first), pearson, None, None, error)
     from scipy.stats import rankdata  # noqa: PLC0415  (takes half a second; few callers need it)
 
-    ranks = np.corrcoef(rankdata(one), rankdata(other))[0, 1]
-    return Correlations(len(one), pearson, float(ranks), _kendall(one, other), error)
+    ranks = np.corrcoef(rankdata(first), rankdata(second))[0, 1]
+    return Correlations(len(first), pearson, float(ranks), _kendall(first, second), error)
 
 
 def correlation_lift(
@@ -445,28 +445,30 @@ def correlation_lift(
     return sampling.estimate(totals, _lift, len(one), (-2, 2))
 
 
-def _kendall(one: Floats, other: Floats) -> float:
+def _kendall(first: Floats, second: Floats) -> float:
     # SciPy always computes a p-value: the asymptotic one is fast, but divides by n - 2.
-    method: Literal["asymptotic", "exact"] = "asymptotic" if len(one) > 2 else "exact"
+    method: Literal["asymptotic", "exact"] = "asymptotic" if len(first) > 2 else "exact"
     from scipy.stats import kendalltau  # noqa: PLC0415  (as above)
 
-    return float(kendalltau(one, other, method=method).statistic)
+    return float(kendalltau(first, second, method=method).statistic)
 
 
-def _pearson_estimate(sampling: Resampling, one: Floats, other: Floats, cluster: Ints) -> Estimate:
-    if not len(one):
+def _pearson_estimate(
+    sampling: Resampling, first: Floats, second: Floats, cluster: Ints
+) -> Estimate:
+    if not len(first):
         return unknown(0, 0)
-    if not np.ptp(one) or not np.ptp(other):
-        return unknown(len(one), len(np.unique(cluster)), CONSTANT)
-    return sampling.estimate(_moments(cluster, one, other), _pearson, len(one), (-1, 1))
+    if not np.ptp(first) or not np.ptp(second):
+        return unknown(len(first), len(np.unique(cluster)), CONSTANT)
+    return sampling.estimate(_moments(cluster, first, second), _pearson, len(first), (-1, 1))
 
 
-def _moments(cluster: Ints, one: Floats, other: Floats) -> Floats:
+def _moments(cluster: Ints, first: Floats, second: Floats) -> Floats:
     """(G, 6): rows, and sums of both sides, of their squares and of their product.
 
     Both sides are centred and scaled first, because squares of large scores lose precision.
     """
-    a, b = ((side - side.mean()) / np.ptp(side) for side in (one, other))
+    a, b = ((side - side.mean()) / np.ptp(side) for side in (first, second))
     return sum_per_cluster(cluster, np.ones(len(a)), a, b, a * a, b * b, a * b)
 
 
