@@ -262,7 +262,7 @@ class DecisionCandidates:
 def read_candidates(team: Team, arena: Arena, query: DecisionQuery) -> DecisionCandidates:
     """Read the arena's candidates and the team's baseline in one query.
 
-    Raises Http404 where the query names a candidate that is not there.
+    Raises Http404 if the query names a candidate that does not exist.
     """
     chosen = Baseline.objects.filter(team=team, arena=OuterRef("arena"))
     rows = Candidate.objects.revealed().filter(arena=arena).defer(*LONG_TEXTS).order_by("pk")

@@ -287,7 +287,7 @@ Chat = list[dict[str, str]]
 
 
 def _conversation(asked: Chat | None, response: Response | None, text: str | None) -> Chat | None:
-    """A prompt and an answer to it; None where its text is unknown, or hidden."""
+    """A prompt and an answer to it; None if its text is unknown, or hidden."""
     if asked is None or response is None or text is None:
         return None
     return [*asked, *answer_of(response)]

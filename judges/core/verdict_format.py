@@ -179,7 +179,7 @@ def read_soft_verdict(
 
     The probabilities are those of the verdict's first token, normalised over the labels (Liu et
     al. 2023, "G-Eval", section 2, for scores); a label that is not among the likeliest tokens has
-    0. None where that place cannot be found, where the known labels have less than half of the
+    0. None if that place cannot be found, if the known labels have less than half of the
     probability there, where tokens that could begin several labels have more than a hundredth,
     and where no token in that place begins `verdict`.
     """

@@ -11,7 +11,7 @@ A report holds the figures of `judges.core.calibration` as plain numbers, and be
     ranking       how its votes order the candidates beside people's (arenas only)
     panel         what this judge and others reach together, on the pairs that all have judged: the
                   report of `judges.core.calibration.panels`, with the ids of the `judges` and the
-                  newest vote, `fitted_until` (arenas only; None where there is too little)
+                  newest vote, `fitted_until` (arenas only; None if there is too little)
     not_asked     pairs that people voted on and the judge has not settled (arenas only)
 
 An arena's items are the pairs of responses that people voted on. There the response with the lower

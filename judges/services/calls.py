@@ -87,7 +87,7 @@ class JudgeCallHandler:
 
 
 def spec_for(call: Call) -> JudgeSpec:
-    """Return the judge of a call; raises CannotAskError where its rubric's files have changed."""
+    """Return the judge of a call; raises CannotAskError if its rubric's files have changed."""
     epoch = _epoch_of(call.requester)
     judge = epoch.judge
     try:

@@ -204,7 +204,7 @@ def _count_answers(count: int) -> str:
 
 
 def material_for(subject: CallTarget, *, note: str = "") -> Material:
-    """Load the texts of a subject in one query; raises CannotAskCallError where one is missing."""
+    """Load the texts of a subject in one query; raises CannotAskCallError if one is missing."""
     if subject.item is not None:
         item = LabelItem.objects.filter(pk=subject.item).first()
         if item is None:

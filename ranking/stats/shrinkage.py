@@ -164,7 +164,7 @@ def ridge_logistic(
     ``design``: (n, k); ``successes`` of ``trials``: (n,); ``ridge``: (k,), each above 0, the
     inverse variance of a normal prior. The maximum of the penalised likelihood (le Cessie and van
     Houwelingen, 1992, Applied Statistics 41) by Newton's method: it is strictly concave, so there
-    is one. Raises ValueError where a ridge is not above 0.
+    is one. Raises ValueError if a ridge is not above 0.
     """
     rows, penalty = np.asarray(design, float), np.asarray(ridge, float)
     won, n = np.asarray(successes, float), np.asarray(trials, float)

@@ -429,7 +429,7 @@ class ScatterLabel:
 
 @dataclass(frozen=True)
 class PlottedPoint:
-    """`x` in percent, the rest in px from the top; labels are None where there is no room."""
+    """`x` in percent, the rest in px from the top; labels are None if there is no room."""
 
     point: ScatterPoint
     short: str

@@ -162,7 +162,7 @@ def _sign(verdict: str | None) -> float:
 def weigh(weights: Sequence[float], verdicts: Sequence[str | None]) -> tuple[str | None, float]:
     """Return a weighted jury's outcome, and the probability that a person prefers left.
 
-    The outcome is a tie where the verdicts balance, and None where there is none.
+    The outcome is a tie if the verdicts balance, and None if there is none.
     """
     if all(verdict is None for verdict in verdicts):
         return None, 0.5
