@@ -74,6 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Point the settings at a temporary folder before Django reads them."""
     home = Path(tempfile.mkdtemp(prefix="ringside-tests-"))
     config.stash[HOME] = home
+    os.environ.setdefault("RINGSIDE_TESTS_SHARE", str(home))  # xdist's workers inherit the first
     config.option.allow_hosts = "127.0.0.1,::1,localhost"
     environment.enter(home, config.getoption("database"))
 

@@ -1,6 +1,6 @@
 """Start `manage.py up` like a person, and inspect its processes."""
 
-import atexit
+import fcntl
 import os
 import re
 import shutil
@@ -101,12 +101,17 @@ class Up:
 
 @cache
 def migrated_database() -> Path:
-    """A database with empty tables: creating them takes most of a first start."""
-    home = Path(tempfile.mkdtemp(prefix="ringside-migrated-"))
-    atexit.register(shutil.rmtree, home)
-    migrated = manage("migrate", home=home)
-    assert migrated.returncode == 0, migrated.stderr
-    return home / "ringside.sqlite3"
+    """A database with empty tables, shared by a test run: creating them takes most of a start."""
+    folder = Path(os.environ["RINGSIDE_TESTS_SHARE"], "migrated")
+    folder.mkdir(exist_ok=True)
+    path = folder / "ringside.sqlite3"
+    with (folder / "lock").open("w") as lock, tempfile.TemporaryDirectory() as home:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            migrated = manage("migrate", home=Path(home))
+            assert migrated.returncode == 0, migrated.stderr
+            shutil.move(Path(home) / "ringside.sqlite3", path)
+    return path
 
 
 @contextmanager
