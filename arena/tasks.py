@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 
 from arena.calls import scheduling
 from arena.models import Run
-from arena.services import candidates, comparisons, notices, retention, runs
+from arena.services import candidates, notices, orders, retention, runs
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 def reconcile_runs() -> None:
     """Open ordered runs of human votes, demand expired comparisons again, close finished runs."""
     for run in Run.objects.of_people().unfinished().order_by("pk"):
-        comparisons.reconcile_people_run(run=run, now=timezone.now())
+        orders.reconcile_people_run(run=run, now=timezone.now())
 
 
 @shared_task

@@ -37,7 +37,7 @@ VOTE_COLUMNS = (
 )
 REMOVAL_COLUMNS = ("id", "at", "reason")
 RATER_KINDS = ("person", "judge", "jury")
-REASONS = ("other", "undone by the rater", "rushed", "channel", "named", "tier", "held")
+REASONS = ("other", "undone by the rater", "rushed", "channel", "named", "tier", "held", "repeat")
 REPAIR = "repair"
 NO_PREFERENCE = int(np.array(np.nan, "<f8").view("<i8"))
 GENESIS = "0" * 64  # before the first link

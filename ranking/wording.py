@@ -55,13 +55,13 @@ GROUPS = {
     "no_votes": ("No votes yet", "Nobody has compared their answers yet."),
     "only_candidate": ("Only candidate", "There is no other candidate to compare it with."),
 }
-# Why votes are left out, by `Uncounted`.
 LEFT_OUT = {
     "held": "held for review",
     "named": "on pairs in which an answer reveals its author",
     "rushed": "cast faster than anyone can read",
     "tier": "by raters whose votes do not count here",
     "channel": "cast by programs with the team’s token",
+    "repeat": "cast on pairs asked twice, to measure raters’ agreement with themselves",
 }
 MOST_CHANGES = 5  # of ranks that one sentence names
 PLACE = ("rank", "score", "low", "high")

@@ -10,7 +10,7 @@ from arena.actors import CLI
 from arena.models import Arena, Candidate, Rater, Run, Vote
 from arena.services import voting
 from arena.services.candidate_checks import DEFAULTS
-from arena.services.comparisons import order_people_run
+from arena.services.orders import order_people_run
 from arena.services.prompts import PromptError
 from arena.services.voting import undo_vote
 from tests.factories import (

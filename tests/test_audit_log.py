@@ -18,11 +18,11 @@ from arena.models import AuditEntry, Hold, Rater, Role, Run, Vote
 from arena.services import (
     arenas,
     candidates,
-    comparisons,
     exports,
     holds,
     imports,
     notices,
+    orders,
     prompts,
     responses,
     runs,
@@ -112,7 +112,7 @@ ACTS |= {
     "deleted an arena": lambda on: call_command("delete_arena", on.arena.slug, yes=True),
     "ordered votes of people": lambda on: on.choose("arena", "order_votes", on.arena),
     "cancelled a run of people": lambda on: on.choose(
-        "run", "cancel", comparisons.order_people_run(arena=on.arena, per_pair=1, by=on.by)
+        "run", "cancel", orders.order_people_run(arena=on.arena, per_pair=1, by=on.by)
     ),
     "voided votes": lambda on: on.choose("vote", "void", on.vote()),
 }

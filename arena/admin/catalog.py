@@ -36,7 +36,7 @@ from arena.models import (
     RunRequester,
     Vote,
 )
-from arena.services import audit, comparisons, runs, voting
+from arena.services import audit, orders, runs, voting
 from arena.services.arenas import delete_arena, loss_of_arena, update_arena
 from arena.services.candidate_checks import (
     DEFAULTS,
@@ -283,7 +283,7 @@ class ArenaAdmin(DeletedInWords, ThroughServices):
     def order_votes(self, request: HttpRequest, queryset: QuerySet[Arena]) -> None:
         for arena in queryset:
             try:
-                run = comparisons.order_people_run(arena=arena, per_pair=1, by=actor_of(request))
+                run = orders.order_people_run(arena=arena, per_pair=1, by=actor_of(request))
             except ValidationError as error:
                 messages.error(request, f"{arena}: {' '.join(error.messages)}")
             else:
@@ -388,7 +388,7 @@ class RunAdmin(ReadOnly):
     def cancel(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
         by, now = actor_of(request), timezone.now()
         for run in queryset:
-            cancel = comparisons.cancel_people_run if run.kind == Run.Kind.PERSON else runs.cancel
+            cancel = orders.cancel_people_run if run.kind == Run.Kind.PERSON else runs.cancel
             try:
                 cancel(run=run, by=by, now=now)
             except ServiceError as error:

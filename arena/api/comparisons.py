@@ -86,8 +86,8 @@ class IssuedComparison:
 
     @property
     def names(self) -> dict[str, str] | None:
-        """The candidates' public names, once the rater has voted."""
-        if self.state != "voted":
+        """The candidates' public names, once the rater may see them."""
+        if self.state != "voted" or self.comparison.hides_names:
             return None
         return {"left": str(self.comparison.left), "right": str(self.comparison.right)}
 
@@ -98,7 +98,8 @@ class NamesShown(serializers.Serializer[Any]):
 
 
 class ComparisonShown(serializers.Serializer[IssuedComparison]):
-    """A comparison as its rater sees it; `candidates` holds their names after the vote."""
+    """A comparison as its rater sees it; `candidates` holds their names after the vote, or after
+    everyone's, where an order of votes hides them until then."""
 
     key = serializers.UUIDField(source="comparison.key")
     state = serializers.ChoiceField(choices=["open", "voted", "skipped", "expired", "undone"])

@@ -50,6 +50,7 @@ ISSUED = f"""
 # Why a vote does not count, by the arena's rules; NULL if it does. Held votes follow none of them.
 UNCOUNTED = """
     CASE
+        WHEN c.repeats_id IS NOT NULL THEN 'repeat'
         WHEN {0}.rushed THEN 'rushed'
         WHEN {0}.channel = 'token' AND a.visibility = 'public' AND NOT a.counts_tokens
             THEN 'channel'
@@ -106,7 +107,8 @@ CAST = f"""
     ON CONFLICT DO NOTHING
     RETURNING id, uncounted
 """  # noqa: S608  (made of constants alone)
-# The same rules, applied again to an arena's votes, except those that are voided or held.
+# The same rules, applied again to an arena's votes, except those that are voided or held, and
+# repeats, which a file brings without the comparison they repeat.
 RULING = f"""
     (SELECT {UNCOUNTED.format("arena_vote")} FROM arena_comparison c
         JOIN arena_arena a ON a.id = c.arena_id WHERE c.id = arena_vote.comparison_id)
@@ -114,6 +116,7 @@ RULING = f"""
 APPLY_RULES = f"""
     UPDATE arena_vote SET uncounted = {RULING}
     WHERE arena_id = %s AND voided_at IS NULL AND hold_id IS NULL
+        AND coalesce(uncounted, '') <> 'repeat'
         AND coalesce(uncounted, '') <> coalesce({RULING}, '')
     RETURNING id
 """  # noqa: S608  (made of constants alone)
@@ -127,8 +130,8 @@ RELEASE = f"""
 # -- Issuing ---------------------------------------------------------------------------------------
 
 LOCK_RATER = "SELECT id FROM arena_rater WHERE id = %s FOR NO KEY UPDATE"
-# The rater's open comparison, and whether any pair is demanded. Selecting a vote's id instead of
-# NOT EXISTS keeps PostgreSQL from reading all votes.
+# The rater's open comparison, and whether any pair is demanded of them. Selecting a vote's id
+# instead of NOT EXISTS keeps PostgreSQL from reading all votes.
 WAITING = """
     SELECT
         (SELECT min(c.id) FROM arena_comparison c
@@ -138,7 +141,8 @@ WAITING = """
             WHERE c.rater_id = %s AND c.arena_id = %s AND c.id NOT IN (%s, %s, %s)
             AND c.expires_at > %s AND c.skipped_at IS NULL
             AND (SELECT min(v.id) FROM arena_vote v WHERE v.comparison_id = c.id) IS NULL) AS id,
-        EXISTS (SELECT 1 FROM arena_pairdemand WHERE arena_id = %s AND remaining > 0) AS demanded
+        EXISTS (SELECT 1 FROM arena_pairdemand WHERE arena_id = %s AND remaining > 0
+            AND (rater_id IS NULL OR rater_id = %s)) AS demanded
 """
 # The candidates in an arena of the rater's own teams; those without a team are the arena's.
 OWN = """
@@ -162,6 +166,7 @@ PAIRS_LEFT = f"""
         FROM arena_comparison c
         JOIN arena_prompt q ON q.id = c.prompt_id AND q.retired_at IS NULL
         WHERE c.rater_id = %s AND c.arena_id = %s AND c.left_response_id IS NOT NULL
+            AND c.repeats_id IS NULL
         GROUP BY 1, 2
     ) seen ON seen.low_id = p.low_id AND seen.high_id = p.high_id
     WHERE p.arena_id = %s AND p.weight > 0 AND p.shared_prompts > coalesce(seen.n, 0)
@@ -241,6 +246,7 @@ ISSUE_FIELDS = [
     "rater_id",
     "prompt_id",
     "run_id",
+    "repeats_id",
     "draw_probability",
     "names_itself",
     "issued_at",

@@ -54,6 +54,14 @@ class Run(models.Model):
     candidate = models.ForeignKey(
         Candidate, models.CASCADE, null=True, blank=True, related_name="runs"
     )
+    hides_names = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Whether its raters see no names until all of them have voted.",
+    )
+    repeats = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="The pairs that each named rater is asked about twice."
+    )
     team = models.ForeignKey(Team, models.SET_NULL, null=True, blank=True, related_name="runs")
     per_pair = models.PositiveIntegerField(default=1)
     max_calls = models.PositiveIntegerField(null=True, blank=True)
@@ -101,6 +109,13 @@ class Run(models.Model):
                 | ~Q(kind="answers") & Q(candidate__isnull=True),
                 name="run_of_answers_has_a_candidate",
             ),
+            models.CheckConstraint(
+                condition=Q(kind="person") | Q(hides_names=False), name="run_hides_names_of_people"
+            ),
+            # Whoever has read the names would not judge the same pair afresh.
+            models.CheckConstraint(
+                condition=Q(hides_names=True) | Q(repeats=0), name="run_repeats_without_names"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -112,6 +127,10 @@ class Run(models.Model):
         if self.arena is None:
             raise ValueError(f"{self} has no arena.")
         return self.arena
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in (self.State.DONE, self.State.CANCELLED)
 
     @property
     def can_be_paused(self) -> bool:

@@ -103,6 +103,7 @@ class Uncounted(models.TextChoices):
     NAMED = "named", "An answer reveals its author"
     TIER = "tier", "Its rater is not among those who count"
     HELD = "held", "Held for review"
+    REPEAT = "repeat", "Asked twice"
 
 
 class Outcome(models.TextChoices):
@@ -149,6 +150,16 @@ class Comparison(Sourced):
     run = models.ForeignKey(Run, models.SET_NULL, null=True, blank=True, related_name="comparisons")
     draw_probability = models.FloatField(null=True, blank=True)
     names_itself = models.BooleanField(default=False)
+    # Rare, so the constraint's partial index serves better than one of all comparisons.
+    repeats = models.ForeignKey(
+        "self",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="+",
+        db_index=False,
+        help_text="The comparison that its rater is asked about again; this vote never counts.",
+    )
     issued_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)
     skipped_at = models.DateTimeField(null=True, blank=True)
@@ -172,6 +183,11 @@ class Comparison(Sourced):
                 | Q(draw_probability__gt=0, draw_probability__lte=1),
                 name="comparison_draw_probability_in_range",
             ),
+            models.UniqueConstraint(
+                fields=["repeats"],
+                condition=Q(repeats__isnull=False),
+                name="comparison_repeated_once",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -179,6 +195,11 @@ class Comparison(Sourced):
 
     def get_absolute_url(self) -> str:
         return reverse("comparison", args=[self.arena.slug, self.key])
+
+    @property
+    def hides_names(self) -> bool:
+        """Whether its rater may not see the names yet, because others have still to vote."""
+        return self.run is not None and self.run.hides_names and not self.run.is_over
 
 
 # Exactly the conditions of the partial indexes, so that finding such votes among millions is cheap.
@@ -463,18 +484,53 @@ class Pair(models.Model):
         return f"{self.low_id} and {self.high_id}"
 
 
+class RunRater(models.Model):
+    """A person named in a run of human votes, with their progress as of its last reconciliation.
+
+    Only the named raters get the run's pairs, each of them all. `repeats_same` counts the pairs
+    asked twice (`repeats_done`) on which both votes were the same.
+    """
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="raters")
+    rater = models.ForeignKey(Rater, models.CASCADE, related_name="+")
+    votes_wanted = models.PositiveIntegerField(default=0)
+    votes_done = models.PositiveIntegerField(default=0)
+    repeats_done = models.PositiveIntegerField(default=0)
+    repeats_same = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "rater"], name="rater_named_once_per_run"),
+            models.CheckConstraint(
+                condition=Q(repeats_same__lte=F("repeats_done")),
+                name="run_rater_agrees_on_repeats_alone",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.rater} in run {self.run_id}"
+
+
 class PairDemandQuerySet(models.QuerySet["PairDemand"]):
-    def open(self, arena: Arena) -> "PairDemandQuerySet":
-        return self.filter(arena=arena, remaining__gt=0)
+    def open(self, arena: Arena, rater: Rater) -> "PairDemandQuerySet":
+        """What is demanded of `rater`: by name, or of anybody."""
+        return self.filter(Q(rater=None) | Q(rater=rater), arena=arena, remaining__gt=0)
 
 
 class PairDemand(models.Model):
-    """A pair to show `remaining` more times: for a run, or because a vote was undone."""
+    """A pair to show `remaining` more times: for a run, or because a vote was undone.
+
+    With `rater`, only to them; with `repeats`, the answers of that comparison once more.
+    """
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="demands")
     pair = models.ForeignKey(Pair, models.CASCADE, related_name="demands")
     run = models.ForeignKey(Run, models.CASCADE, null=True, blank=True, related_name="demands")
+    rater = models.ForeignKey(Rater, models.CASCADE, null=True, blank=True, related_name="+")
     prompt = models.ForeignKey(Prompt, models.CASCADE, null=True, blank=True, related_name="+")
+    repeats = models.OneToOneField(
+        Comparison, models.CASCADE, null=True, blank=True, related_name="+"
+    )
     draw_probability = models.FloatField(null=True, blank=True)
     remaining = models.PositiveIntegerField()
 
@@ -482,7 +538,16 @@ class PairDemand(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["run", "pair"], name="demand_once_per_run_and_pair"),
+            models.UniqueConstraint(
+                fields=["run", "pair"],
+                condition=Q(rater__isnull=True),
+                name="demand_once_per_run_and_pair",
+            ),
+            models.UniqueConstraint(
+                fields=["run", "pair", "rater"],
+                condition=Q(rater__isnull=False, repeats__isnull=True),
+                name="demand_once_per_run_pair_and_rater",
+            ),
         ]
         indexes = [
             models.Index(fields=["arena"], condition=Q(remaining__gt=0), name="demand_still_open"),

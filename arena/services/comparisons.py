@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.core.exceptions import ValidationError
 from django.db import DEFAULT_DB_ALIAS, connection, transaction
-from django.db.models import Count, F, Q
+from django.db.models import F
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy
 
@@ -25,18 +24,16 @@ from arena.models import (
     Prompt,
     Rater,
     Response,
-    Run,
 )
 from arena.rendering import RENDERER_VERSION, render_conversation, render_markdown
 from arena.self_identification import mask_names, masked
-from arena.services import audit, runs
 from arena.services.locks import retry_on_deadlock
 from arena.services.pairs import flip_coin, take_side
 
 TIME_TO_VOTE = timedelta(minutes=30)
-MAX_PER_PAIR = 10_000
 # After trying this many demanded pairs that the rater has seen, draw a pair by weight instead.
 MAX_DEMANDS_TRIED = 5
+NOBODY = 0  # no rater has this id
 MAX_EXCLUDED = 3  # as many as sql.WAITING names
 PROMPT_FIELDS = ("id", "html", "html_version")
 RESPONSE_FIELDS = ("id", "candidate_id", "prompt_id", "names_itself", "html", "html_version")
@@ -239,7 +236,7 @@ def next_comparison(
             sql.one(sql.LOCK_RATER, rater.pk)
         excluded = [*(comparison.pk for comparison in exclude), *[0] * MAX_EXCLUDED]
         own = arena.pk, rater.pk
-        waits_for = rater.pk, arena.pk, *excluded[:MAX_EXCLUDED], now, arena.pk
+        waits_for = rater.pk, arena.pk, *excluded[:MAX_EXCLUDED], now, arena.pk, rater.pk
         drawn_for = rater.pk, arena.pk, arena.pk, draw.random(), rater.pk
         ((waiting, demanded, *drawn),) = sql.rows(sql.NEXT, *own, *waits_for, *drawn_for)
         if waiting:
@@ -249,18 +246,31 @@ def next_comparison(
 
 
 def _issue_demanded(arena: Arena, rater: Rater, now: datetime) -> Comparison | None:
-    """Issue a pair that a run or an undone vote demands and this rater has not seen."""
-    demands = list(PairDemand.objects.open(arena).select_related("pair"))
+    """Issue a pair that a run or an undone vote demands of this rater: one that they have not seen,
+    or one that they are to repeat."""
+    demands = list(PairDemand.objects.open(arena, rater).select_related("pair"))
     for _ in range(min(len(demands), MAX_DEMANDS_TRIED)):
         remaining = [demand.remaining for demand in demands]
-        demand = draw.choices(demands, remaining)[0]
+        # A repeat is demanded when its time has come, so it does not wait for the draw.
+        due = next((demand for demand in demands if demand.repeats_id), None)
+        demand = due or draw.choices(demands, remaining)[0]
         probability = demand.draw_probability or demand.remaining / sum(remaining)
         ids = demand.pair.low_id, demand.pair.high_id
         own = arena.pk, rater.pk
-        row = sql.one(sql.DEMANDED, *own, *ids, demand.prompt_id, rater.pk)
+        unseen_by = NOBODY if due else rater.pk
+        row = sql.one(sql.DEMANDED, *own, *ids, demand.prompt_id, unseen_by)
         if row is not None and _claim(demand):
             matchup = _matchup(*ids, row)
-            return _issue(arena, rater, now, demand.pair_id, matchup, probability, demand.run_id)
+            return _issue(
+                arena,
+                rater,
+                now,
+                demand.pair_id,
+                matchup,
+                None if due else probability,
+                run_id=demand.run_id,
+                repeats_id=demand.repeats_id,
+            )
         demands.remove(demand)
     return None
 
@@ -303,6 +313,7 @@ def _issue(
     matchup: Matchup,
     probability: float | None,
     run_id: int | None = None,
+    repeats_id: int | None = None,
 ) -> Comparison:
     """Write the comparison. Sides are decided last: that locks the pair until the commit."""
     comparison = Comparison(
@@ -311,6 +322,7 @@ def _issue(
         rater=rater,
         prompt=matchup.prompt,
         run_id=run_id,
+        repeats_id=repeats_id,
         draw_probability=probability,
         names_itself=matchup.low.names_itself or matchup.high.names_itself,
         issued_at=now,
@@ -390,115 +402,3 @@ def _find_matchup(arena: Arena, responses: tuple[int, int]) -> Matchup:
     if len(answers) != 2 or answers[0].prompt_id != answers[1].prompt_id:
         raise RetiredError
     return Matchup(answers[0].prompt, *answers)
-
-
-# -- Runs of human votes ---------------------------------------------------------------------------
-
-# The comparisons of each pair, by candidate ids: how many have a live vote, how many are open.
-PairCounts = dict[tuple[int, int], tuple[int, int]]
-
-
-@transaction.atomic
-def order_people_run(*, arena: Arena, per_pair: int, by: Actor) -> Run:
-    """Order `per_pair` human votes for every pair of the arena; a task opens the run."""
-    pairs = arena.pairs.filter(shared_prompts__gt=0).count()
-    if not pairs:
-        raise ValidationError("No two candidates in this arena have answered the same prompt.")
-    if not 1 <= per_pair <= MAX_PER_PAIR:
-        raise ValidationError(f"Votes per pair must be between 1 and {MAX_PER_PAIR:,}.")
-    run = Run.objects.create(
-        arena=arena,
-        kind=Run.Kind.PERSON,
-        per_pair=per_pair,
-        votes_wanted=pairs * per_pair,
-        created_by=by.user,
-    )
-    audit.record(
-        team=arena.team,
-        by=by,
-        action="ordered votes of people",
-        subject=arena,
-        run=run.pk,
-        votes=run.votes_wanted,
-    )
-    return run
-
-
-@transaction.atomic
-def reconcile_people_run(*, run: Run, now: datetime) -> Run:
-    """Update a run's demands and progress from its votes; open or close it. Idempotent.
-
-    A pair's demand is the votes ordered less those cast and those still open with a rater, so
-    expired, skipped and undone comparisons are demanded again.
-    """
-    # NO KEY: a comparison of this run that is just being written refers to its row.
-    run = Run.objects.select_for_update(of=("self",), no_key=True).get(pk=run.pk)
-    if run.state not in (Run.State.ORDERED, Run.State.OPEN):
-        return run
-    demands = _lock_demands(run)
-    counts = _count_by_pair(run, now)
-    _update_demands(run, demands, counts)
-    run.votes_done = sum(min(done, run.per_pair) for done, _ in counts.values())
-    run.votes_wanted = sum(_votes_wanted(run, demand.pair, counts) for demand in demands)
-    done = run.votes_done >= run.votes_wanted
-    run.state = Run.State.DONE if done else Run.State.OPEN
-    run.closed_at = now if done else None
-    run.save(update_fields=["votes_done", "votes_wanted", "state", "closed_at"])
-    return run
-
-
-def _lock_demands(run: Run) -> list[PairDemand]:
-    """Create the run's demands if there are none, and lock them.
-
-    Issuing a comparison locks its demand until it commits, so counts made under this lock are
-    complete.
-    """
-    if not run.demands.exists():
-        arena = run.in_arena
-        pairs = arena.pairs.filter(shared_prompts__gt=0)
-        PairDemand.objects.bulk_create(
-            PairDemand(arena=arena, run=run, pair=pair, remaining=0) for pair in pairs
-        )
-    locked = run.demands.select_for_update(of=("self",), no_key=True).select_related("pair")
-    return list(locked.order_by("pk"))
-
-
-def _count_by_pair(run: Run, now: datetime) -> PairCounts:
-    """Count each pair's comparisons of the run: those with a live vote, and those still open."""
-    live = Q(votes__isnull=False, votes__voided_at=None)
-    # Issued while the clock was ahead, a comparison would expire only when that time comes.
-    in_time = Q(expires_at__gt=now, expires_at__lte=now + TIME_TO_VOTE + timedelta(minutes=1))
-    still_open = Q(in_time, votes__isnull=True, skipped_at=None)
-    by_sides = run.comparisons.order_by().values_list("left", "right")
-    counts: PairCounts = {}
-    for left, right, done, waiting in by_sides.annotate(
-        done=Count("pk", filter=live), waiting=Count("pk", filter=still_open)
-    ):
-        ids = (min(left, right), max(left, right))
-        mirrored = counts.get(ids, (0, 0))
-        counts[ids] = (mirrored[0] + done, mirrored[1] + waiting)
-    return counts
-
-
-def _votes_wanted(run: Run, pair: Pair, counts: PairCounts) -> int:
-    """Return the votes wanted for a pair; if it can no longer be shown, the votes it has."""
-    done, _ = counts.get((pair.low_id, pair.high_id), (0, 0))
-    return run.per_pair if pair.shared_prompts else min(done, run.per_pair)
-
-
-def _update_demands(run: Run, demands: list[PairDemand], counts: PairCounts) -> None:
-    changed = []
-    for demand in demands:
-        issued = sum(counts.get((demand.pair.low_id, demand.pair.high_id), (0, 0)))
-        missing = max(_votes_wanted(run, demand.pair, counts) - issued, 0)
-        if demand.remaining != missing:
-            demand.remaining = missing
-            changed.append(demand)
-    PairDemand.objects.bulk_update(changed, ["remaining"], batch_size=1000)
-
-
-@transaction.atomic
-def cancel_people_run(*, run: Run, by: Actor, now: datetime) -> None:
-    """Cancel a run of human votes; the votes cast so far stay. Raises RunError."""
-    runs.cancel(run=run, by=by, now=now)
-    PairDemand.objects.filter(run=run).update(remaining=0)

@@ -26,7 +26,7 @@ from arena.forms.arenas import ArenaForm
 from arena.models import Arena, Candidate, Team
 
 View = Callable[..., HttpResponse]
-Permission = Literal["can_visit", "can_read", "can_enter", "can_submit", "can_manage"]
+Permission = Literal["can_visit", "can_read", "can_enter", "can_submit", "can_judge", "can_manage"]
 NO_ACCESS = gettext_lazy(
     "Only the arena’s team, and teams with candidates in it, have access to this page."
 )

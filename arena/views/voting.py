@@ -24,7 +24,7 @@ from arena.actors import actor_of
 from arena.language import translated
 from arena.models import Arena, Comparison, Rater, Vote
 from arena.outcomes import LEFT, RIGHT
-from arena.services import comparisons, holds, voting
+from arena.services import comparisons, holds, orders, voting
 from arena.services.candidates import with_ballots
 from arena.services.comparisons import (
     MAX_EXCLUDED,
@@ -99,7 +99,7 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
         "done": done,
         "hold": holds.newest_of(rater=rater, arena=arena, now=now),
         "guide": guide_html(arena),
-        "run": arena.runs.of_people().unfinished().order_by("pk").first(),
+        "progress": orders.progress_for(arena=arena, rater=rater),
         "notice": NOTICES.get(request.GET.get("notice", "")),
         **_last_vote(rater, arena, request.GET.get("after", "")),
     }

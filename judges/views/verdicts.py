@@ -221,7 +221,9 @@ def can_read_answers(request: HttpRequest, judgement: Judgement) -> bool:
     own = Vote.objects.live().filter(
         rater=rater, comparison__left_response__in=pair, comparison__right_response__in=pair
     )
-    voted = rater is not None and own.exists()
+    voted = rater is not None and any(
+        not vote.comparison.hides_names for vote in own.select_related("comparison__run")
+    )
     actor = actor_of(request)
     return can_read_authors(actor, comparison.arena, comparison.prompt, voted=voted)
 

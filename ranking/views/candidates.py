@@ -133,6 +133,8 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
     )
     to_all = can_read_authors(ANONYMOUS, arena, shown.prompt)
     voted_here = shown.rater_id is not None and shown.rater_id == _reader_id(request)
+    if voted_here and shown.hides_names:
+        raise Http404("The names are hidden until everyone has voted.")
     named = to_all or can_read_authors(actor, arena, shown.prompt, voted=voted_here)
     context = {
         "arena": arena,

@@ -7,6 +7,7 @@ from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -35,22 +36,27 @@ def vote_facts(request: HttpRequest, slug: str, key: UUID) -> HttpResponse:
     arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
     rater = find_rater(request)
     votes = Vote.objects.filter(arena=arena, rater=rater, voided_at=None, comparison__key=key)
-    vote = votes.select_related("comparison__left", "comparison__right").first() if rater else None
+    votes = votes.select_related("comparison__left", "comparison__right", "comparison__run")
+    vote = votes.first() if rater else None
     if vote is None:
         raise Http404("You have not voted on this pair.")
     comparison = vote.comparison
     given = {(reason.side, reason.tag): reason.comment for reason in vote.reasons.all()}
+    names: tuple[Any, Any] = (gettext("Answer A"), gettext("Answer B"))
+    facts: dict[str, Any] = {}
+    if not comparison.hides_names:
+        names = (comparison.left, comparison.right)
+        facts = _between(arena, *names) | {"agreement": count_agreement(vote)}
     context = {
         "arena": arena,
         "comparison": comparison,
         "sides": [
             (side, candidate, [(tag, (side, tag) in given) for tag in tags])
-            for side, candidate in ((LEFT, comparison.left), (RIGHT, comparison.right))
+            for side, candidate in zip((LEFT, RIGHT), names, strict=True)
             if (tags := arena.reasons_for(side, vote.outcome))
         ],
         "comment": given.get((Reason.BOTH, ""), ""),
-        "agreement": count_agreement(vote),
-        **_between(arena, comparison.left, comparison.right),
+        **facts,
     }
     return render(request, "ranking/_vote_facts.html", context)
 
@@ -94,4 +100,6 @@ def _votes_of(rater: Rater | None, arena: Arena) -> QuerySet[Vote]:
     if rater is None:
         return Vote.objects.none()
     votes = Vote.objects.revealed().filter(arena=arena, rater=rater).order_by("-pk")
-    return votes.select_related("comparison__prompt", "comparison__left", "comparison__right")
+    return votes.select_related(
+        "comparison__prompt", "comparison__left", "comparison__right", "comparison__run"
+    )

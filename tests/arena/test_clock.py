@@ -24,9 +24,8 @@ from arena.services import notices, retention
 from arena.services.comparisons import (
     TIME_TO_VOTE,
     next_comparison,
-    order_people_run,
-    reconcile_people_run,
 )
+from arena.services.orders import order_people_run, reconcile_people_run
 from arena.services.rate_limits import allow
 from arena.services.retention import bring_back_times
 from tests.arena.ledger import hand_out

@@ -16,7 +16,8 @@ from arena.accounts.adapters import LIMITS
 from arena.actors import CLI
 from arena.models import Comparison, Delivery, Notice, Pair, RateLimit, Rater, Vote
 from arena.services import retention, voting
-from arena.services.comparisons import next_comparison, order_people_run, reconcile_people_run
+from arena.services.comparisons import next_comparison
+from arena.services.orders import order_people_run, reconcile_people_run
 from arena.services.rate_limits import KEPT_FOR, allow
 from arena.services.retention import (
     delete_old_rows,

@@ -10,20 +10,20 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.actors import CLI
-from arena.models import Candidate, Run
-from arena.services import comparisons, voting
+from arena.models import Candidate, Comparison, Run, Uncounted
+from arena.services import comparisons, orders, voting
 from arena.services.comparisons import TIME_TO_VOTE
 from arena.services.pairs import sync_pairs
 from arena.tasks import reconcile_runs
-from tests.factories import make_arena, make_person
+from tests.factories import make_arena, make_member, make_person, make_team
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
 
 
 def ordered(arena, per_pair):
-    run = comparisons.order_people_run(arena=arena, per_pair=per_pair, by=CLI)
-    return comparisons.reconcile_people_run(run=run, now=NOW)
+    run = orders.order_people_run(arena=arena, per_pair=per_pair, by=CLI)
+    return orders.reconcile_people_run(run=run, now=NOW)
 
 
 def vote(arena, rater=None, now=NOW):
@@ -34,7 +34,7 @@ def vote(arena, rater=None, now=NOW):
 
 
 def test_the_task_opens_an_ordered_run():
-    run = comparisons.order_people_run(arena=make_arena(), per_pair=2, by=CLI)
+    run = orders.order_people_run(arena=make_arena(), per_pair=2, by=CLI)
     assert run.state == Run.State.ORDERED
     reconcile_runs()
     run.refresh_from_db()
@@ -49,7 +49,7 @@ def test_an_open_run_is_served_first_and_closes_when_complete():
     assert all(comparison.run == run for comparison in issued)
     pairs = Counter(frozenset([c.left_id, c.right_id]) for c in issued)
     assert set(pairs.values()) == {3}
-    run = comparisons.reconcile_people_run(run=run, now=NOW)
+    run = orders.reconcile_people_run(run=run, now=NOW)
     assert (run.state, run.votes_done) == (Run.State.DONE, 9)
     assert run.closed_at == NOW
     assert vote(arena).run is None
@@ -59,11 +59,11 @@ def test_an_expired_comparison_is_retried():
     arena = make_arena(2, 2)
     run = ordered(arena, per_pair=1)
     comparisons.next_comparison(arena=arena, rater=make_person(), now=NOW)
-    assert comparisons.reconcile_people_run(run=run, now=NOW).demands.get().remaining == 0
+    assert orders.reconcile_people_run(run=run, now=NOW).demands.get().remaining == 0
     later = NOW + TIME_TO_VOTE + timedelta(seconds=1)
-    assert comparisons.reconcile_people_run(run=run, now=later).demands.get().remaining == 1
+    assert orders.reconcile_people_run(run=run, now=later).demands.get().remaining == 1
     assert vote(arena, now=later).run == run
-    assert comparisons.reconcile_people_run(run=run, now=later).state == Run.State.DONE
+    assert orders.reconcile_people_run(run=run, now=later).state == Run.State.DONE
 
 
 def test_a_skipped_or_undone_comparison_is_retried():
@@ -71,19 +71,19 @@ def test_a_skipped_or_undone_comparison_is_retried():
     run = ordered(arena, per_pair=1)
     comparison = comparisons.next_comparison(arena=arena, rater=rater, now=NOW)
     voting.skip_comparison(comparison=comparison, rater=rater, now=NOW)
-    assert comparisons.reconcile_people_run(run=run, now=NOW).demands.get().remaining == 1
+    assert orders.reconcile_people_run(run=run, now=NOW).demands.get().remaining == 1
     undone = vote(arena, rater)
     voting.undo_vote(comparison=undone, rater=rater, now=NOW)
-    assert comparisons.reconcile_people_run(run=run, now=NOW).demands.get().remaining == 1
+    assert orders.reconcile_people_run(run=run, now=NOW).demands.get().remaining == 1
 
 
 def test_an_undo_after_the_last_vote_opens_the_run_again():
     arena, rater = make_arena(2, 3), make_person()
     run = ordered(arena, per_pair=1)
     comparison = vote(arena, rater)
-    assert comparisons.reconcile_people_run(run=run, now=NOW).state == Run.State.DONE
+    assert orders.reconcile_people_run(run=run, now=NOW).state == Run.State.DONE
     voting.undo_vote(comparison=comparison, rater=rater, now=NOW)
-    run = comparisons.reconcile_people_run(run=run, now=NOW)
+    run = orders.reconcile_people_run(run=run, now=NOW)
     assert (run.state, run.votes_done, run.closed_at) == (Run.State.OPEN, 0, None)
     assert run.demands.get().remaining == 1
 
@@ -94,11 +94,11 @@ def test_a_run_wants_nothing_more_of_what_was_retired():
     gone = arena.candidates.first()
     Candidate.objects.filter(pk=gone.pk).update(retired_at=NOW)
     sync_pairs(arena=arena)
-    comparisons.reconcile_people_run(run=run, now=NOW)
+    orders.reconcile_people_run(run=run, now=NOW)
     for _ in range(2):
         comparison = vote(arena)
         assert gone.pk not in (comparison.left_id, comparison.right_id)
-    run = comparisons.reconcile_people_run(run=run, now=NOW)
+    run = orders.reconcile_people_run(run=run, now=NOW)
     assert (run.state, run.votes_wanted) == (Run.State.DONE, 2)
 
 
@@ -106,27 +106,27 @@ def test_tending_twice_changes_nothing():
     arena = make_arena()
     run = ordered(arena, per_pair=2)
     vote(arena)
-    first, second = (comparisons.reconcile_people_run(run=run, now=NOW) for _ in range(2))
+    first, second = (orders.reconcile_people_run(run=run, now=NOW) for _ in range(2))
     assert (first.votes_done, first.state) == (second.votes_done, second.state) == (1, "open")
 
 
 def test_a_cancelled_run_asks_for_nothing_more():
     arena = make_arena()
     run = ordered(arena, per_pair=2)
-    comparisons.cancel_people_run(run=run, by=CLI, now=NOW)
+    orders.cancel_people_run(run=run, by=CLI, now=NOW)
     assert vote(arena).run is None
-    assert comparisons.reconcile_people_run(run=run, now=NOW).state == Run.State.CANCELLED
+    assert orders.reconcile_people_run(run=run, now=NOW).state == Run.State.CANCELLED
 
 
-@pytest.mark.parametrize("per_pair", [0, -1, comparisons.MAX_PER_PAIR + 1])
+@pytest.mark.parametrize("per_pair", [0, -1, orders.MAX_PER_PAIR + 1])
 def test_an_impossible_number_of_votes_is_refused(per_pair):
     with pytest.raises(ValidationError, match="between 1 and"):
-        comparisons.order_people_run(arena=make_arena(), per_pair=per_pair, by=CLI)
+        orders.order_people_run(arena=make_arena(), per_pair=per_pair, by=CLI)
 
 
 def test_an_arena_without_pairs_takes_no_run():
     with pytest.raises(ValidationError, match="No two candidates"):
-        comparisons.order_people_run(arena=make_arena(1), per_pair=1, by=CLI)
+        orders.order_people_run(arena=make_arena(1), per_pair=1, by=CLI)
 
 
 def test_the_command_orders_and_the_voting_page_shows_progress(client, capsys):
@@ -141,8 +141,129 @@ def test_the_command_orders_and_the_voting_page_shows_progress(client, capsys):
     assert "2 of 6 requested votes collected" in page.text
 
 
-@pytest.mark.parametrize(("slug", "per_pair"), [("nowhere", 1), ("known", 0)])
-def test_the_command_reports_errors(slug, per_pair):
+@pytest.mark.parametrize(
+    ("slug", "per_pair", "rater"),
+    [("nowhere", 1, []), ("known", 0, []), ("known", 1, ["a stranger"])],
+)
+def test_the_command_reports_errors(slug, per_pair, rater):
     make_arena(slug="known")
-    with pytest.raises(CommandError, match=r"no arena|between 1 and"):
-        call_command("order_votes", slug, per_pair=per_pair)
+    with pytest.raises(CommandError, match=r"no arena|between 1 and|Nobody here"):
+        call_command("order_votes", slug, per_pair=per_pair, rater=rater)
+
+
+# -- Named raters ----------------------------------------------------------------------------------
+
+
+def ordered_of(raters, arena, per_pair=1, **options):
+    run = orders.order_people_run(
+        arena=arena, per_pair=per_pair, by=CLI, raters=raters, hides_names=True, **options
+    )
+    return orders.reconcile_people_run(run=run, now=NOW)
+
+
+def vote_again(arena, rater, run, outcome="left"):
+    """The rater's next vote for the run, with its demands brought up to date before and after."""
+    comparison = comparisons.next_comparison(arena=arena, rater=rater, now=NOW)
+    voting.cast_vote(comparison=comparison, rater=rater, outcome=outcome, now=NOW)
+    orders.reconcile_people_run(run=run, now=NOW)
+    return comparison
+
+
+def test_only_named_raters_get_an_order_and_each_has_their_own_progress():
+    arena, (ada, bob) = make_arena(3, 4), (make_person(), make_person())
+    run = ordered_of([ada, bob], arena, per_pair=2)
+    assert run.votes_wanted == 12
+    assert vote(arena).run is None
+    issued = [vote_again(arena, ada, run) for _ in range(6)]
+    assert {comparison.run for comparison in issued} == {run}
+    pairs = Counter(frozenset([c.left_id, c.right_id]) for c in issued)
+    assert set(pairs.values()) == {2}
+    assert vote(arena, ada).run is None
+    progress = orders.progress_for(arena=arena, rater=bob)
+    assert (progress.done, progress.wanted) == (0, 6)
+    named = run.raters.get(rater=ada)
+    assert (named.votes_done, named.votes_wanted) == (6, 6)
+    assert orders.progress_for(arena=arena, rater=make_person()) is None
+    assert all(comparison.hides_names for comparison in issued)
+    for _ in range(6):
+        vote_again(arena, bob, run)
+    run.refresh_from_db()
+    assert run.state == Run.State.DONE
+    assert not Comparison.objects.get(pk=issued[0].pk).hides_names
+
+
+def test_an_order_asks_a_rater_no_more_than_they_have_not_seen():
+    arena, ada = make_arena(2, 3), make_person()
+    vote(arena, ada)
+    run = ordered_of([ada], arena, per_pair=3)
+    assert run.votes_wanted == 2
+    comparison = comparisons.next_comparison(arena=arena, rater=ada, now=NOW)
+    voting.skip_comparison(comparison=comparison, rater=ada, now=NOW)
+    vote_again(arena, ada, run)
+    run.refresh_from_db()
+    assert (run.state, run.votes_wanted) == (Run.State.DONE, 1)
+
+
+def test_pairs_asked_twice_measure_self_agreement_and_never_count():
+    arena, ada = make_arena(3, 6), make_person()
+    run = ordered_of([ada], arena, per_pair=4, repeats=3)
+    issued = []
+    while Run.objects.get(pk=run.pk).state == Run.State.OPEN:
+        issued.append(vote_again(arena, ada, run))
+    again = [comparison for comparison in issued if comparison.repeats_id]
+    firsts = {comparison.pk: comparison for comparison in issued}
+    assert (len(issued), len(again)) == (15, 3)
+    for comparison in again:
+        first = firsts[comparison.repeats_id]
+        assert comparison.prompt == first.prompt
+        assert issued.index(comparison) - issued.index(first) > 1
+        vote_on_it = comparison.votes.get()
+        assert vote_on_it.uncounted == Uncounted.REPEAT
+        voting.apply_rules(arena=arena)
+    assert arena.votes.live().count() == 12
+    named = run.raters.get()
+    same = sum(c.left_id == firsts[c.repeats_id].left_id for c in again)  # "left" every time
+    assert (named.votes_done, named.repeats_done, named.repeats_same) == (12, 3, same)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"hides_names": True}, "choose who votes"),
+        ({"repeats": 2}, "hide the names"),
+        ({"repeats": 101}, "at most 100"),
+    ],
+)
+def test_an_order_that_cannot_be_is_refused(options, words):
+    with pytest.raises(ValidationError, match=words):
+        orders.order_people_run(arena=make_arena(2, 2), per_pair=1, by=CLI, **options)
+
+
+def test_names_stay_hidden_on_pages_until_everyone_has_voted(client):
+    arena = make_arena(2, 2, team=make_team())
+    users = [make_member(arena.team).user for _ in range(2)]
+    client.force_login(users[0])
+    url = reverse("vote_orders", args=[arena.slug])
+    data = {"per_pair": 1, "raters": [user.pk for user in users], "hides_names": "on"}
+    assert "2 votes requested" in client.post(url, data, follow=True).text
+    reconcile_runs()
+    run = Run.objects.get()
+    rater = voting.rater_of_person(user_id=users[0].pk)
+    comparison = comparisons.next_comparison(arena=arena, rater=rater, now=timezone.now())
+    cast = reverse("cast_vote", args=[arena.slug, comparison.key])
+    pages = {
+        "vote": client.post(cast, {"outcome": "left"}, follow=True).text,
+        "facts": client.get(reverse("vote_facts", args=[arena.slug, comparison.key])).text,
+        "votes": client.get(reverse("my_votes", args=[arena.slug])).text,
+    }
+    assert [name for name, page in pages.items() if "candidate-" in page] == []
+    assert "Vote saved. You will see the names once everyone has voted." in pages["vote"]
+    shown = reverse("comparison", args=[arena.slug, comparison.key])
+    assert client.get(shown).status_code == 404
+    reconcile_runs()
+    page = client.get(url).text
+    assert "1 of 2 votes" in page
+    assert users[1].get_username() in page
+    client.post(reverse("cancel_order", args=[arena.slug, run.pk]), follow=True)
+    assert client.get(shown).status_code == 200
+    assert "candidate-" in client.get(reverse("my_votes", args=[arena.slug])).text

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from arena.actors import CLI
 from arena.models import Arena, Reason, Role, Run, Team
-from arena.services.comparisons import cancel_people_run
+from arena.services.orders import cancel_people_run
 from judges.models import Baseline
 from judges.services.decisions import write_decisions
 from ranking.board_data import BoardQuery

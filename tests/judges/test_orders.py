@@ -12,7 +12,7 @@ from arena.calls.models import Call
 from arena.models import Arena, Candidate, Pair, Prompt, Rater, Response, Run, Team
 from arena.services import runs as engine
 from arena.services.arenas import delete_arena
-from arena.services.comparisons import cancel_people_run
+from arena.services.orders import cancel_people_run
 from arena.services.pairs import publish_pair_weights
 from arena.services.runs import cancel_run, order_run, resume_unfinished
 from judges.models import Judgement

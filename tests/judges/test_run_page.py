@@ -12,7 +12,7 @@ from django.utils import timezone
 from arena.actors import CLI
 from arena.models import Response, Run
 from arena.services.arenas import set_criteria
-from arena.services.comparisons import order_people_run
+from arena.services.orders import order_people_run
 from judges.models import Judgement
 from judges.reports import report_on
 from tests.factories import make_arena, make_call

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from arena.actors import CLI
 from arena.models import Arena, Response, Run
-from arena.services.comparisons import order_people_run
+from arena.services.orders import order_people_run
 from judges.services.calibration import measure_arena
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, Sent, completion, is_probe, nonce_of

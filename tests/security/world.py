@@ -75,6 +75,7 @@ def make_world(visibility: str = "public") -> World:
         "boards": snapshot.board_id,
         "snapshots": snapshot.pk,
         "runs": run.pk,
+        "cancel_order votes": Run.objects.create(kind="person", arena=arena, state="done").pk,
         "trial_run runs": trial().pk,
         "trial_verdict runs": trial().pk,
         "mark_trial runs": trial().pk,

@@ -1,13 +1,15 @@
-"""`manage.py order_votes SLUG --per-pair N`: request N human votes for every pair."""
+"""`manage.py order_votes SLUG --per-pair N [--rater USER]`: request human votes for every pair."""
 
 from typing import Any
 
+from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from arena.actors import CLI
-from arena.models import Arena
-from arena.services.comparisons import order_people_run
+from arena.models import Arena, Rater
+from arena.services.orders import order_people_run
+from arena.services.voting import rater_of_person
 
 
 class Command(BaseCommand):
@@ -16,16 +18,48 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="the arena's slug")
         parser.add_argument("--per-pair", type=int, required=True, help="votes for each pair")
+        parser.add_argument(
+            "--rater",
+            action="append",
+            default=[],
+            metavar="USER",
+            help="ask this person alone; repeat it for each, who then all vote on every pair",
+        )
+        parser.add_argument(
+            "--hide-names",
+            action="store_true",
+            help="show these raters no names until all of them have voted",
+        )
+        parser.add_argument(
+            "--repeats",
+            type=int,
+            default=0,
+            help="ask each rater about so many pairs twice; needs --hide-names",
+        )
 
     def handle(self, *args: Any, slug: str, per_pair: int, **options: Any) -> None:
         arena = Arena.objects.revealed().filter(slug=slug).first()
         if arena is None:
             raise CommandError(f"There is no arena {slug!r}.")
         try:
-            run = order_people_run(arena=arena, per_pair=per_pair, by=CLI)
+            run = order_people_run(
+                arena=arena,
+                per_pair=per_pair,
+                by=CLI,
+                raters=[_rater_named(name) for name in options.get("rater") or []],
+                hides_names=options.get("hide_names", False),
+                repeats=options.get("repeats", 0),
+            )
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
         self.stdout.write(
             f"Run {run.pk}: {run.votes_wanted} votes requested. Raters at /a/{slug}/vote/ get these"
             " pairs first; the page shows the progress."
         )
+
+
+def _rater_named(name: str) -> Rater:
+    user = get_user_model().objects.filter(username=name).first()
+    if user is None:
+        raise CommandError(f"Nobody here is called {name!r}.")
+    return rater_of_person(user_id=user.pk)

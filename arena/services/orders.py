@@ -1,0 +1,334 @@
+"""Runs of human votes: what they demand of whom, their progress, and what raters repeat."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Count, Q
+
+from arena.actors import Actor
+from arena.db import sql
+from arena.models import Arena, Comparison, Pair, PairDemand, Rater, Run, RunRater, Vote
+from arena.outcomes import LEFT, RIGHT
+from arena.services import audit, runs
+from arena.services.comparisons import TIME_TO_VOTE
+
+MAX_PER_PAIR = 10_000
+MAX_REPEATS = 100
+# So many other votes of a rater lie between a pair and its repeat, until they run out of others.
+VOTES_BETWEEN = 5
+MIRRORED = {LEFT: RIGHT, RIGHT: LEFT}
+
+# Whose comparisons (None: anybody's) of which two candidates, the lower id first.
+PairKey = tuple[int | None, int, int]
+# How many comparisons have a live vote, and how many are open.
+PairCounts = dict[PairKey, tuple[int, int]]
+
+draw = random.SystemRandom()
+
+
+# -- Ordering --------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def order_people_run(
+    *,
+    arena: Arena,
+    per_pair: int,
+    by: Actor,
+    raters: Sequence[Rater] = (),
+    hides_names: bool = False,
+    repeats: int = 0,
+) -> Run:
+    """Order `per_pair` human votes for every pair of the arena, from each of `raters` or in all
+    from anybody; a task opens the run.
+
+    `hides_names`: the raters see no names until all of them have voted. Then each can be asked
+    about `repeats` of their pairs twice. Raises ValidationError.
+    """
+    pairs = arena.pairs.filter(shared_prompts__gt=0).count()
+    if not pairs:
+        raise ValidationError("No two candidates in this arena have answered the same prompt.")
+    if not 1 <= per_pair <= MAX_PER_PAIR:
+        raise ValidationError(f"Votes per pair must be between 1 and {MAX_PER_PAIR:,}.")
+    if hides_names and not raters:
+        raise ValidationError("Names can be hidden from named raters only: choose who votes.")
+    if not 0 <= repeats <= MAX_REPEATS:
+        raise ValidationError(f"A rater can be asked about at most {MAX_REPEATS} pairs twice.")
+    if repeats and not hides_names:
+        raise ValidationError("To ask about pairs twice, hide the names until all have voted.")
+    run = Run.objects.create(
+        arena=arena,
+        kind=Run.Kind.PERSON,
+        per_pair=per_pair,
+        votes_wanted=pairs * per_pair * max(len(raters), 1),
+        hides_names=hides_names,
+        repeats=repeats,
+        created_by=by.user,
+    )
+    RunRater.objects.bulk_create(
+        RunRater(run=run, rater=rater, votes_wanted=pairs * per_pair) for rater in raters
+    )
+    audit.record(
+        team=arena.team,
+        by=by,
+        action="ordered votes of people",
+        subject=arena,
+        run=run.pk,
+        votes=run.votes_wanted,
+        raters=[rater.pk for rater in raters],
+    )
+    return run
+
+
+@transaction.atomic
+def cancel_people_run(*, run: Run, by: Actor, now: datetime) -> None:
+    """Cancel a run of human votes; the votes cast so far stay. Raises RunError."""
+    runs.cancel(run=run, by=by, now=now)
+    PairDemand.objects.filter(run=run).update(remaining=0)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How many of the votes wanted have been cast."""
+
+    done: int
+    wanted: int
+
+
+def progress_for(*, arena: Arena, rater: Rater) -> Progress | None:
+    """Return the progress of the unfinished run that `rater` can vote for: their own in a run that
+    names them, else that of a run for anybody; None if there is neither."""
+    unfinished = arena.runs.of_people().unfinished().order_by("pk")
+    named = RunRater.objects.filter(rater=rater, run__in=unfinished).select_related("run")
+    if own := named.order_by("run").first():
+        # Repeats are counted like other votes, so that nobody can tell them apart.
+        wanted = own.votes_wanted + own.run.repeats
+        return Progress(min(own.votes_done + own.repeats_done, wanted), wanted)
+    run = unfinished.filter(raters=None).first()
+    return Progress(run.votes_done, run.votes_wanted) if run else None
+
+
+# -- Reconciling -----------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def reconcile_people_run(*, run: Run, now: datetime) -> Run:
+    """Update a run's demands and progress from its votes; open or close it. Idempotent.
+
+    A pair's demand is the votes ordered less those cast and those still open with a rater, so
+    expired, skipped and undone comparisons are demanded again.
+    """
+    # NO KEY: a comparison of this run that is just being written refers to its row.
+    run = Run.objects.select_for_update(of=("self",), no_key=True).get(pk=run.pk)
+    if run.state not in (Run.State.ORDERED, Run.State.OPEN):
+        return run
+    raters = list(run.raters.order_by("pk"))
+    demands = _lock_demands(run, raters)
+    counts = _count_by_pair(run, now, by_rater=bool(raters))
+    seen = _count_seen(run, raters)
+    wanted = {
+        demand: _votes_wanted(run, demand, counts, seen)
+        for demand in demands
+        if demand.repeats_id is None
+    }
+    _update_demands(wanted, counts)
+    _add_up(run, raters, wanted, counts)
+    repeats_left = _demand_repeats(run, raters, demands, now) if run.repeats else 0
+    done = run.votes_done >= run.votes_wanted and not repeats_left
+    run.state = Run.State.DONE if done else Run.State.OPEN
+    run.closed_at = now if done else None
+    run.save(update_fields=["votes_done", "votes_wanted", "state", "closed_at"])
+    progress = ["votes_wanted", "votes_done", "repeats_done", "repeats_same"]
+    RunRater.objects.bulk_update(raters, progress)
+    return run
+
+
+def _key(demand: PairDemand) -> PairKey:
+    return demand.rater_id, demand.pair.low_id, demand.pair.high_id
+
+
+def _lock_demands(run: Run, raters: Sequence[RunRater]) -> list[PairDemand]:
+    """Create the run's demands if there are none, and lock them.
+
+    Issuing a comparison locks its demand until it commits, so counts made under this lock are
+    complete.
+    """
+    if not run.demands.exists():
+        arena = run.in_arena
+        pairs = list(arena.pairs.filter(shared_prompts__gt=0))
+        named: list[int | None] = [named.rater_id for named in raters]
+        PairDemand.objects.bulk_create(
+            PairDemand(arena=arena, run=run, pair=pair, rater_id=rater_id, remaining=0)
+            for rater_id in named or [None]
+            for pair in _impartial(arena, rater_id, pairs)
+        )
+    locked = run.demands.select_for_update(of=("self",), no_key=True).select_related("pair")
+    return list(locked.order_by("pk"))
+
+
+def _impartial(arena: Arena, rater_id: int | None, pairs: list[Pair]) -> list[Pair]:
+    """Return the pairs that may be shown to a rater: `sql.IMPARTIAL` says which."""
+    own = {pk for (pk,) in sql.rows(sql.OWN, arena.pk, rater_id)} if rater_id else set()
+    return [pair for pair in pairs if (pair.low_id in own) == (pair.high_id in own)]
+
+
+def _count_by_pair(run: Run, now: datetime, *, by_rater: bool) -> PairCounts:
+    """Count each pair's comparisons of the run: those with a live vote, and those still open."""
+    live = Q(votes__isnull=False, votes__voided_at=None)
+    still_open = _is_open(now)
+    rows = run.comparisons.filter(repeats=None).order_by().values_list("rater", "left", "right")
+    counts: PairCounts = {}
+    for rater, left, right, done, waiting in rows.annotate(
+        done=Count("pk", filter=live), waiting=Count("pk", filter=still_open)
+    ):
+        key = (rater if by_rater else None, min(left, right), max(left, right))
+        others = counts.get(key, (0, 0))
+        counts[key] = (others[0] + done, others[1] + waiting)
+    return counts
+
+
+def _is_open(now: datetime) -> Q:
+    # Issued while the clock was ahead, a comparison would expire only when that time comes.
+    in_time = Q(expires_at__gt=now, expires_at__lte=now + TIME_TO_VOTE + timedelta(minutes=1))
+    return Q(in_time, votes__isnull=True, skipped_at=None)
+
+
+def _count_seen(run: Run, raters: Sequence[RunRater]) -> Counter[PairKey]:
+    """Count the prompts that each named rater has seen with each pair, in this run or not."""
+    seen: Counter[PairKey] = Counter()
+    if raters:
+        rows = Comparison.objects.filter(
+            arena=run.arena,
+            rater__in=[named.rater_id for named in raters],
+            left_response__isnull=False,
+            prompt__retired_at=None,
+            repeats=None,
+        )
+        by_sides = rows.order_by().values_list("rater", "left", "right")
+        for rater, left, right, n in by_sides.annotate(n=Count("pk")):
+            seen[rater, min(left, right), max(left, right)] += n
+    return seen
+
+
+def _votes_wanted(run: Run, demand: PairDemand, counts: PairCounts, seen: Counter[PairKey]) -> int:
+    """Return the votes wanted for a pair; if it can no longer be shown, the votes it has."""
+    key, shared = _key(demand), demand.pair.shared_prompts
+    done, waiting = counts.get(key, (0, 0))
+    if not shared:
+        return min(done, run.per_pair)
+    if demand.rater_id is None:
+        return run.per_pair
+    unseen = max(shared - seen[key], 0)  # nobody else can take what this rater has seen
+    return min(done + waiting + unseen, run.per_pair)
+
+
+def _update_demands(wanted: dict[PairDemand, int], counts: PairCounts) -> None:
+    changed = []
+    for demand, votes in wanted.items():
+        missing = max(votes - sum(counts.get(_key(demand), (0, 0))), 0)
+        if demand.remaining != missing:
+            demand.remaining = missing
+            changed.append(demand)
+    PairDemand.objects.bulk_update(changed, ["remaining"], batch_size=1000)
+
+
+def _add_up(
+    run: Run, raters: Sequence[RunRater], wanted: dict[PairDemand, int], counts: PairCounts
+) -> None:
+    """Set the progress of the run and of each named rater."""
+    run.votes_done = sum(min(done, run.per_pair) for done, _ in counts.values())
+    run.votes_wanted = sum(wanted.values())
+    done_by, wanted_of = Counter[int | None](), Counter[int | None]()
+    for (rater, *_), (done, _) in counts.items():
+        done_by[rater] += min(done, run.per_pair)
+    for demand, votes in wanted.items():
+        wanted_of[demand.rater_id] += votes
+    for named in raters:
+        named.votes_done, named.votes_wanted = done_by[named.rater_id], wanted_of[named.rater_id]
+
+
+# -- Repeats ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OwnVote:
+    """A rater's vote for a run."""
+
+    comparison: int
+    repeats: int | None
+    left: int
+    right: int
+    prompt: int
+    outcome: str
+
+    def is_same_as(self, earlier: "OwnVote") -> bool:
+        """Whether both votes on the same answers prefer the same one, on whichever side."""
+        outcome = self.outcome
+        if self.left != earlier.left:
+            outcome = MIRRORED.get(outcome, outcome)
+        return outcome == earlier.outcome
+
+
+def _demand_repeats(
+    run: Run, raters: Sequence[RunRater], demands: Sequence[PairDemand], now: datetime
+) -> int:
+    """Have each rater's next repeat asked when its time has come; return how many are still to
+    come.
+
+    Repeats are spread over a rater's votes. One that is skipped or expires is replaced by another
+    pair's, as long as there is one.
+    """
+    asked = {demand.repeats_id for demand in demands if demand.repeats_id}
+    waiting = Counter(
+        demand.rater_id for demand in demands if demand.repeats_id and demand.remaining
+    )
+    still_open = run.comparisons.exclude(repeats=None).filter(_is_open(now))
+    waiting.update(still_open.values_list("rater", flat=True))
+    left = 0
+    for named in raters:
+        votes = _votes_of(run, named)
+        earlier: dict[int | None, OwnVote] = {vote.comparison: vote for vote in votes}
+        repeated = [(vote, earlier[vote.repeats]) for vote in votes if vote.repeats in earlier]
+        named.repeats_done = len(repeated)
+        named.repeats_same = sum(vote.is_same_as(first) for vote, first in repeated)
+        to_come = run.repeats - named.repeats_done
+        if to_come > 0 and not waiting[named.rater_id]:
+            to_come = _demand_repeat(run, named, votes, asked)
+        left += max(to_come, 0)
+    return left
+
+
+def _votes_of(run: Run, named: RunRater) -> list[OwnVote]:
+    """Return a rater's live votes for the run, oldest first."""
+    votes = Vote.objects.filter(comparison__run=run, rater=named.rater_id, voided_at=None)
+    names = ("pk", "repeats", "left", "right", "prompt")
+    values = votes.order_by("pk").values_list(*(f"comparison__{name}" for name in names), "outcome")
+    return [OwnVote(*row) for row in values]
+
+
+def _demand_repeat(run: Run, named: RunRater, votes: list[OwnVote], asked: set[int | None]) -> int:
+    """Demand one repeat of a rater if its time has come; return 0 if no pair is left to repeat."""
+    is_last = named.votes_done >= named.votes_wanted
+    due_at = (named.repeats_done + 1) * named.votes_wanted / (run.repeats + 1)
+    recent = 1 if is_last else VOTES_BETWEEN
+    firsts = [vote for vote in votes[:-recent] if not vote.repeats and vote.comparison not in asked]
+    if not firsts and is_last:
+        return 0
+    if firsts and (is_last or named.votes_done >= due_at):
+        vote = draw.choice(firsts)
+        low, high = sorted([vote.left, vote.right])
+        PairDemand.objects.create(
+            arena=run.in_arena,
+            run=run,
+            pair=Pair.objects.get(low=low, high=high),
+            rater_id=named.rater_id,
+            prompt_id=vote.prompt,
+            repeats_id=vote.comparison,
+            remaining=1,
+        )
+    return run.repeats - named.repeats_done
