@@ -1,23 +1,35 @@
 """The forms of judge runs, an arena's judging criteria and a team's baseline."""
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.db.models import QuerySet
+from django.utils.html import format_html
 
 from arena.actors import ANONYMOUS, Actor
+from arena.calls.money import dollars
+from arena.calls.servers import known_models
 from arena.forms.base import cap_field, in_nano
 from arena.models import Arena, Candidate, Run
 from arena.models.arenas import length_limit
 from judges.core.rubric import load_rubric, rubric_slugs
-from judges.core.spec import MOST_READINGS
+from judges.core.spec import MOST_READINGS, JudgeSpec
 from judges.models import Judge
 from judges.models.judges import SCRIPTED
 from judges.services.decisions import name_for
 from judges.services.planning import MOST_JUDGES, OrderOptions
-from judges.services.registry import DEFAULT_RUBRIC, DEFAULT_SWITCHES, SCRIPTED_MODELS, Switches
+from judges.services.quotes import expected_costs
+from judges.services.registry import (
+    DEFAULT_RUBRIC,
+    DEFAULT_SWITCHES,
+    SCRIPTED_MODELS,
+    JudgeError,
+    Switches,
+    spec_named,
+)
 from judges.wording import QUORUM_TOO_HIGH
 from ranking.board_data import LARGEST_ID, LONG_TEXTS
 
@@ -53,6 +65,12 @@ class OrderForm(forms.Form):
         help_text="These keep the rubric and options they were registered with.",
         widget=forms.CheckboxSelectMultiple,
     )
+    models = forms.MultipleChoiceField(
+        required=False,
+        label="Models",
+        help_text="Estimated from this arena’s texts and the rubric’s usual replies.",
+        widget=forms.CheckboxSelectMultiple,
+    )
     scripted = forms.MultipleChoiceField(
         required=False,
         label="Scripted judges",
@@ -62,7 +80,7 @@ class OrderForm(forms.Form):
     )
     typed = forms.CharField(
         required=False,
-        label="Models by name",
+        label="Other models, by name",
         help_text="One endpoint:model per line, such as openai:gpt-4.1-2025-04-14. You can add "
         "@rubric. The site’s administrators set up endpoints.",
         max_length=2000,
@@ -152,8 +170,8 @@ class OrderForm(forms.Form):
     def __init__(self, *args: Any, arena: Arena, actor: Actor = ANONYMOUS, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.arena = arena
-        registered = judges_that_can_vote(arena, actor)
-        self._set_choices("registered", [(judge.name, judge.name) for judge in registered])
+        self._set_choices("registered", priced_judges(arena, judges_that_can_vote(arena, actor)))
+        self._set_choices("models", priced_models(arena))
         self._set_choices("candidates", candidate_choices(arena))
         titles = {slug: load_rubric(slug).title for slug in rubric_slugs()}
         self._set_choices("rubric", [(slug, f"{titles[slug]} ({slug})") for slug in titles])
@@ -199,7 +217,8 @@ class OrderForm(forms.Form):
         """The names of the chosen judges. A registered one keeps its rubric and options."""
         registered = [(name, DEFAULT_SWITCHES) for name in self.cleaned_data["registered"]]
         typed = self.cleaned_data["typed"].replace(",", "\n").split("\n")
-        names = [*self.cleaned_data["scripted"], *filter(None, (name.strip() for name in typed))]
+        chosen = [*self.cleaned_data["models"], *self.cleaned_data["scripted"]]
+        names = [*chosen, *filter(None, (name.strip() for name in typed))]
         rubric, switches = self.cleaned_data["rubric"], self._switches()
         return registered + [
             (name if "@" in name else f"{name}@{rubric}", switches) for name in names
@@ -240,6 +259,41 @@ def judges_that_can_vote(arena: Arena, actor: Actor) -> QuerySet[Judge]:
         epochs__rater__blocked_at=None,
     )
     return judges.order_by("endpoint", "name")
+
+
+def priced_judges(arena: Arena, judges: Iterable[Judge]) -> list[tuple[str, str]]:
+    """Registered judges as choices, each with what it is expected to cost."""
+    specs: dict[str, JudgeSpec | None] = {judge.name: _spec_or_none(judge.name) for judge in judges}
+    return _priced(arena, specs)
+
+
+def priced_models(arena: Arena) -> list[tuple[str, str]]:
+    """The models that have a price as choices, each with what it is expected to cost with the
+    default rubric."""
+    names = [f"{where}:{model}" for where, model in known_models() if where != SCRIPTED]
+    any_name = Switches(unpinned=True)
+    return _priced(arena, {name: _spec_or_none(name, any_name) for name in names})
+
+
+def _spec_or_none(name: str, switches: Switches = DEFAULT_SWITCHES) -> JudgeSpec | None:
+    try:
+        return spec_named(name, switches)
+    except JudgeError:
+        return None  # a quote says why
+
+
+def _priced(arena: Arena, specs: Mapping[str, JudgeSpec | None]) -> list[tuple[str, str]]:
+    known = {name: spec for name, spec in specs.items() if spec is not None}
+    costs = dict(zip(known, expected_costs(arena=arena, specs=known.values()), strict=True))
+    label = '{} <span class="muted small">{}</span>'
+    return [(name, format_html(label, name, _cost_text(costs.get(name)))) for name in specs]
+
+
+def _cost_text(nano: int | None) -> str:
+    """Say what a judge costs, given the expected cost of one comparison."""
+    if nano is None:
+        return "no price set"
+    return f"about {dollars(1000 * nano)} per 1,000 comparisons" if nano else "free"
 
 
 def candidate_choices(arena: Arena) -> list[tuple[str, str]]:

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Avg
+from django.db.models import Avg, QuerySet
+from django.db.models.functions import Length
 
 from arena.calls.models import Call
 from arena.calls.money import DEFAULT_MAX_TOKENS, cost
 from arena.calls.providers.base import EndpointStoppedError
 from arena.calls.servers import Rate, capability_of, price_of, probe_endpoint
-from arena.models import Prompt, Response
+from arena.models import Arena, Prompt, Response
 from judges.core.prompts import Material, render_prompt
 from judges.core.spec import JudgeSpec
 from judges.models import Epoch
@@ -29,6 +30,7 @@ ITEM_TOKENS = 30
 NOTE_TOKENS = 200
 REPAIR = 400  # bytes of the message that asks for the verdict alone
 BATCH = 500
+SAMPLED = 200  # texts whose mean length stands for all
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,26 @@ def quote_calls(spec: JudgeSpec, comparisons: int, sizes: Sequence[int]) -> Judg
         expected=expected_cost(rate, request_bytes, reply_tokens),
         worst=worst_cost(rate, longest, most),
     )
+
+
+def expected_costs(*, arena: Arena, specs: Iterable[JudgeSpec]) -> list[int | None]:
+    """Return what each judge is expected to cost per comparison of the arena, in nano-dollars: two
+    calls on a prompt and answers of average length. None without a price."""
+    prompts = Prompt.objects.filter(arena=arena, retired_at=None)
+    answers = Response.objects.filter(prompt__arena=arena, candidate__retired_at=None)
+    prompt, answer = _typical_length(prompts), _typical_length(answers)
+    costs = []
+    for spec in specs:
+        shown = {"direct": 1, "listwise": 3}.get(spec.protocol, 2)
+        size = prompt_overhead(spec) + prompt + shown * answer
+        costs.append(quote_calls(spec, 1, [size, size] * spec.readings).expected)
+    return costs
+
+
+def _typical_length(texts: QuerySet[Any]) -> int:
+    newest = texts.order_by("-pk")[:SAMPLED].values_list(Length("text"), flat=True)
+    lengths = list(newest)
+    return round(sum(lengths) / len(lengths)) if lengths else 0
 
 
 def expected_cost(rate: Rate | None, sizes: Iterable[int], reply_tokens: int) -> int | None:

@@ -12,7 +12,7 @@ from arena.models import Call, Response, Run
 from judges.models import Judge
 from judges.services.registry import register_judge, spec_named
 from tests.described import undescribed
-from tests.factories import make_arena
+from tests.factories import NOW, make_arena
 from tests.judges.fake_server import FakeServer, says
 from tests.judges.helpers import (
     QUOTE,
@@ -211,6 +211,28 @@ def test_the_options_and_the_cap_arrive(staff: Client, local: FakeServer) -> Non
     assert (judge.order_policy, judge.soft, judge.length_neutral) == ("tie", True, False)
     assert run.cap == 1_500_000_000
     assert run.run_judges.get().own_family
+
+
+def test_judges_are_chosen_from_a_list_with_their_prices(staff: Client, settings: Any) -> None:
+    add_endpoint(settings, "paid")
+    Price.objects.create(
+        endpoint="paid",
+        model="judge-2024-07-01",
+        input_per_million=10**9,
+        output_per_million=2 * 10**9,
+        entered_at=NOW,
+    )
+    register_judge(spec=spec_named("scripted:scripted-2@pairwise-note"))
+    arena = make_arena()
+    html = page_text(staff, order_url(arena))
+    listed = re.search(r'value="paid:judge-2024-07-01".*?about \$([\d.]+) per 1,000', html, re.S)
+    assert listed
+    assert re.search(r"scripted-2@pairwise-note.*?free", html, re.S)
+    quote = quote_page(staff, arena, scripted=[], models=["paid:judge-2024-07-01"], per_pair="4")
+    expected = re.search(r"<strong>\$([\d.]+)</strong> expected", quote)
+    assert expected
+    # Three pairs of four comparisons each, all with texts of the usual length.
+    assert float(expected[1]) * 1000 / 12 == pytest.approx(float(listed[1]), rel=0.1)
 
 
 def test_a_registered_judge_comes_as_it_was_registered(staff: Client) -> None:
