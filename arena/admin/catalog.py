@@ -33,6 +33,7 @@ from arena.models import (
     Reason,
     Response,
     Run,
+    RunRater,
     RunRequester,
     Vote,
 )
@@ -481,6 +482,12 @@ class PairDemandAdmin(ReadOnly):
 @admin.register(NetworkKey)
 class NetworkKeyAdmin(ReadOnly):
     fields = ["period"]  # the key itself is shown nowhere
+
+
+@admin.register(RunRater)
+class RunRaterAdmin(ReadOnly):
+    list_display = ["run", "rater", "votes_done", "votes_wanted", "repeats_same", "repeats_done"]
+    list_select_related = ["run", "rater"]
 
 
 @admin.register(RateLimit)

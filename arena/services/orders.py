@@ -13,7 +13,7 @@ from django.db.models import Count, Q
 from arena.actors import Actor
 from arena.db import sql
 from arena.models import Arena, Comparison, Pair, PairDemand, Rater, Run, RunRater, Vote
-from arena.outcomes import LEFT, RIGHT
+from arena.outcomes import mirror
 from arena.services import audit, runs
 from arena.services.comparisons import TIME_TO_VOTE
 
@@ -21,7 +21,6 @@ MAX_PER_PAIR = 10_000
 MAX_REPEATS = 100
 # So many other votes of a rater lie between a pair and its repeat, until they run out of others.
 VOTES_BETWEEN = 5
-MIRRORED = {LEFT: RIGHT, RIGHT: LEFT}
 
 # Whose comparisons (None: anybody's) of which two candidates, the lower id first.
 PairKey = tuple[int | None, int, int]
@@ -268,9 +267,7 @@ class OwnVote:
 
     def is_same_as(self, earlier: "OwnVote") -> bool:
         """Whether both votes on the same answers prefer the same one, on whichever side."""
-        outcome = self.outcome
-        if self.left != earlier.left:
-            outcome = MIRRORED.get(outcome, outcome)
+        outcome = self.outcome if self.left == earlier.left else mirror(self.outcome)
         return outcome == earlier.outcome
 
 

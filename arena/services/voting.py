@@ -35,6 +35,7 @@ from arena.validation import COMMENT_LIMIT, TAG_LIMIT, InputError, clean_name, c
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 TIME_TO_UNDO = timedelta(seconds=30)
+VOTES_PER_CANDIDATE = 10  # on average; fewer make no ranking
 UNDONE = "undone by the rater"
 VOIDED_AT_ONCE = 1000
 REASONS_IN_FILES = {"reasons_a": LEFT, "reasons_b": RIGHT}

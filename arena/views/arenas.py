@@ -18,15 +18,27 @@ from arena.actors import TeamPermission, actor_of, can_change, is_open_to
 from arena.files.reader import FileError
 from arena.forms.arenas import ArchiveForm, ArenaForm
 from arena.forms.base import add_service_error
-from arena.models import Arena, Candidate, Rater, Response, Team
+from arena.models import Arena, Candidate, Rater, Response, Run, Team
+from arena.outcomes import BOTH_BAD
 from arena.services.arenas import ArenaError, create_team_arena, delete_arena, update_arena
 from arena.services.exports import ExportError, export_arena
 from arena.services.imports import ArenaImportError, import_archive
+from arena.services.voting import VOTES_PER_CANDIDATE
 from arena.views.arena_context import ArenaContext, render_in_context, require_permission
 from arena.views.prompts import limit_upload
 from arena.views.teams import for_team
 
+VOTERS = {Rater.Kind.PERSON: "human", Rater.Kind.JUDGE: "LLM-judge", Rater.Kind.JURY: "jury"}
 MIN_CANDIDATES = 2  # with answers, before anything can be compared
+
+
+@dataclass(frozen=True)
+class Voters:
+    """One kind of raters, with their votes as leaderboards count them: “both bad” apart."""
+
+    kind: str
+    votes: int
+    both_bad: int
 
 
 @dataclass(frozen=True)
@@ -38,8 +50,8 @@ class Overview:
     candidates: Sequence[Candidate]
     others: int
     others_with_answers: int
-    people_votes: int
-    judge_votes: int
+    voters: Sequence[Voters]
+    runs: Sequence[Run]
 
     @property
     def active(self) -> list[Candidate]:
@@ -59,19 +71,48 @@ class Overview:
         return sorted(lacking, key=lambda row: -row[1])
 
     @property
-    def votes(self) -> int:
-        return self.people_votes + self.judge_votes
+    def votes_needed(self) -> int:
+        """The votes of one kind of rater without which no leaderboard ranks the candidates."""
+        with_answers = sum(1 for candidate in self.active if answer_count(candidate))
+        candidates = with_answers + self.others_with_answers
+        return -(-VOTES_PER_CANDIDATE * max(candidates, MIN_CANDIDATES) // 2)
+
+    @property
+    def most_votes(self) -> int:
+        return max((voters.votes for voters in self.voters), default=0)
+
+    @property
+    def to_answer(self) -> list[Candidate]:
+        """Candidates with unanswered prompts that no run is generating answers to."""
+        generating = {run.candidate_id for run in self.runs}
+        return [candidate for candidate, _ in self.unanswered if candidate.pk not in generating]
+
+    @property
+    def paused(self) -> Run | None:
+        """The oldest run that waits for somebody to resume or cancel it."""
+        return next((run for run in self.runs if run.state == Run.State.PAUSED), None)
+
+    @property
+    def collecting(self) -> Run | None:
+        """The oldest unfinished run that brings votes."""
+        voting = (run for run in self.runs if run.kind != Run.Kind.ANSWERS)
+        return next((run for run in voting if run.state != Run.State.PAUSED), None)
 
     @property
     def step(self) -> str:
-        """The next thing to do: prompts, candidates, answers, votes or decide."""
-        if not self.prompts:
-            return "prompts"
-        if len(self.active) + self.others < MIN_CANDIDATES or not self.active:
-            return "candidates"
-        if not self.comparable or self.unanswered:
-            return "answers"
-        return "votes" if not self.votes else "decide"
+        """The next thing to do, or to wait for: prompts, candidates, paused, answers, generating,
+        votes, collecting or decide."""
+        few_candidates = len(self.active) + self.others < MIN_CANDIDATES or not self.active
+        steps = {
+            "prompts": not self.prompts,
+            "candidates": few_candidates,
+            "paused": self.paused is not None,
+            "answers": bool(self.to_answer) or not (self.comparable or self.unanswered),
+            "generating": bool(self.unanswered),
+            "decide": self.most_votes >= self.votes_needed,
+            "collecting": self.collecting is not None,
+        }
+        return next((step for step, is_next in steps.items() if is_next), "votes")
 
 
 def overview_of(arena: Arena, own_candidates: QuerySet[Candidate]) -> Overview:
@@ -82,18 +123,28 @@ def overview_of(arena: Arena, own_candidates: QuerySet[Candidate]) -> Overview:
     candidates = list(with_answer_counts(own_candidates))
     others = arena.candidates.active().exclude(pk__in=[candidate.pk for candidate in candidates])
     answers = Response.objects.filter(candidate=OuterRef("pk"))
-    votes = arena.votes.live().aggregate(
-        people=Count("pk", filter=Q(rater__kind=Rater.Kind.PERSON)),
-        judges=Count("pk", filter=~Q(rater__kind=Rater.Kind.PERSON)),
-    )
+    kinds = arena.votes.live().order_by().values("rater__kind")
+    both_bad = Q(outcome=BOTH_BAD)
+    votes = {
+        row["rater__kind"]: row
+        for row in kinds.annotate(
+            votes=Count("pk", filter=~both_bad), both_bad=Count("pk", filter=both_bad)
+        )
+    }
+    own_answers = Q(candidate=None) | Q(candidate__in=[candidate.pk for candidate in candidates])
+    runs = arena.runs.not_over().filter(own_answers).select_related("candidate").order_by("pk")
     return Overview(
         prompts=prompts["active"],
         retired_prompts=prompts["retired"],
         candidates=candidates,
         others=others.count(),
         others_with_answers=others.filter(Exists(answers)).count(),
-        people_votes=votes["people"],
-        judge_votes=votes["judges"],
+        voters=[
+            Voters(name, votes[kind]["votes"], votes[kind]["both_bad"])
+            for kind, name in VOTERS.items()
+            if kind in votes
+        ],
+        runs=list(runs),
     )
 
 
@@ -139,7 +190,7 @@ def manage_arena(request: HttpRequest, context: ArenaContext) -> HttpResponse:
     overview = overview_of(arena, context.own_candidates())
     to_answer = [
         candidate
-        for candidate, _ in overview.unanswered
+        for candidate in overview.to_answer
         if is_open_to(actor, arena, candidate.team_id) and can_change(actor, candidate)
     ]
     return render_in_context(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from arena.services.voting import VOTES_PER_CANDIDATE
 from ranking.models import SnapshotMatrices, Standing
 from ranking.services.evidence import CONFIDENCE, BoardEvidence
 from ranking.services.intervals import MeasuredIntervals, Spread
@@ -21,7 +22,6 @@ from ranking.stats.shrinkage import Shrinkage
 from ranking.tallies import UNIT
 from ranking.votes import Floats, Ints, pack_covariance
 
-VOTES_PER_CANDIDATE = 10  # on average; fewer make no ranking
 MAX_DIFFERENCE = 0.01  # Elo; two packages that differ by more are not both right
 LIBRARIES = ("numpy", "scipy", "choix")
 

@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from arena.models import Arena, Candidate, Prompt, Response, Team
+from arena.models import Arena, Candidate, Prompt, Response, Run, Team
 from tests.arena.teams import everybody, signed_in
 from tests.described import undescribed
 from tests.factories import make_arena, make_candidate, make_member, make_team, make_user, make_vote
@@ -264,7 +264,7 @@ def test_the_overview_says_what_comes_next(owner: Client, team: Team) -> None:
 
     def heading() -> str:
         page = owner.get(address(arena, "manage_arena")).content.decode()
-        return page.split("<h1>")[1].split("</h1>")[0]
+        return page.split('<h1 id="next">')[1].split("</h1>")[0].strip()
 
     assert heading() == "Start by adding prompts"
     prompt = Prompt.objects.create(arena=arena, external_id="p1", text="Why?")
@@ -282,8 +282,24 @@ def test_the_overview_says_what_comes_next(owner: Client, team: Team) -> None:
     assert "1 prompt has no answer from third." in " ".join(page.split())
     assert ">Vote</a>" in page
     arena.candidates.filter(name="third").delete()
+    for _ in range(9):
+        make_vote(arena, first, second, "left", prompt)
+    assert heading() == "Collect votes"  # as the leaderboard says: 9 of 10
+    run = Run.objects.create(arena=arena, kind="judge", state="open", votes_wanted=4, votes_done=1)
+    assert heading() == "Votes are being collected"
+    words = " ".join(owner.get(address(arena, "manage_arena")).text.split())
+    assert "9 of the 10 votes that a first ranking takes" in words
+    assert f"Judge run {run.pk}</a>: 1 vote from 4 comparisons" in words
+    Run.objects.update(state="paused")
+    assert heading() == f"Resume or cancel run {run.pk}"
+    Run.objects.update(state="done")
     make_vote(arena, first, second, "left", prompt)
     assert heading() == "Read the results"
+    make_candidate(arena, "fourth", team=team)
+    fourth = arena.candidates.get(name="fourth")
+    assert heading() == "Add the missing answers"
+    Run.objects.create(arena=arena, kind="answers", candidate=fourth, state="open", votes_wanted=1)
+    assert heading() == "Answers are being generated"
 
 
 def test_the_overview_is_not_done_while_prompts_are_unanswered(
@@ -301,13 +317,13 @@ def test_the_overview_is_not_done_while_prompts_are_unanswered(
     )
     page = owner.get(address(arena, "manage_arena")).text
     words = " ".join(page.split())
-    assert "<h1>Add the missing answers</h1>" in page
+    assert ">Add the missing answers</h1>" in page
     assert f"6 prompts have no answer from {second}. 5 prompts have" in words
     assert f"have no answer from {first}." in words
     assert f"{reverse('manage_candidate', args=[arena.slug, second.pk])}#generate" in page
     assert reverse("upload_answers", args=[arena.slug, first.pk]) in page
     assert ">Vote</a>" in page
-    assert "> See the leaderboard </a>" in words
+    assert page.count("button primary") == 1
 
 
 def test_the_overview_counts_a_guests_candidates(owner: Client, arena: Arena) -> None:
