@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('arena', '0032_help_texts'),
+        ('arena', '0033_vote_help_texts'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
