@@ -1,5 +1,6 @@
 """The Celery application; its settings are the `CELERY_` names of `arena.settings`."""
 
+import logging
 import os
 from typing import Any
 
@@ -7,13 +8,19 @@ from celery import Celery, beat
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "arena.settings")
 
+log = logging.getLogger(__name__)
 app = Celery("ringside")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 
 class Scheduler(beat.Scheduler):
-    """Beat, which continues at once when the clock is set back."""
+    """Beat, which continues at once when the clock is set back.
+
+    While the broker is away, it says so once, not with a traceback for each sweep.
+    """
+
+    _is_broker_away = False
 
     def tick(self, *args: Any, **kwargs: Any) -> Any:
         now = self.app.now()
@@ -24,3 +31,16 @@ class Scheduler(beat.Scheduler):
         if ahead:
             self._heap = None  # planned anew
         return super().tick(*args, **kwargs)
+
+    def apply_entry(self, entry: Any, producer: Any = None) -> None:
+        try:
+            self.apply_async(entry, producer=producer, advance=False)
+        except beat.SchedulingError as error:
+            if not self._is_broker_away:
+                reason = error.__cause__ or error
+                log.error("No sweep can be queued: the broker is not reachable (%s).", reason)
+            self._is_broker_away = True
+        else:
+            if self._is_broker_away:
+                log.warning("Sweeps are queued again.")
+            self._is_broker_away = False

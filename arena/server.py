@@ -4,14 +4,17 @@ The role `web` serves pages on the open sockets; `all` also works on the queue a
 schedule.
 """
 
+import atexit
 import logging
 import os
 import signal
 import socket
+import sqlite3
 import sys
 import threading
 import time
 import warnings
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -65,6 +68,20 @@ def make_server(sockets: list[int]) -> Any:
     )
 
 
+def keep_sqlite_open() -> None:
+    """Hold a connection to SQLite's file until this process ends; does nothing on PostgreSQL.
+
+    Whoever closes the last connection removes the files beside the database, and the next one makes
+    them again: that costs every request of a quiet site time, and fails while the disk is full.
+    """
+    if connections["default"].vendor == "sqlite":
+        name = connections["default"].settings_dict["NAME"]
+        with suppress(sqlite3.Error):  # requests say what is wrong with it
+            kept = sqlite3.connect(name, check_same_thread=False)
+            atexit.register(kept.close)
+            kept.execute("SELECT 1 FROM django_migrations LIMIT 1").fetchall()
+
+
 def serve(sockets: list[int]) -> None:
     """Serve pages until SIGTERM; requests under way are answered."""
 
@@ -73,6 +90,7 @@ def serve(sockets: list[int]) -> None:
 
     if pool := connections["default"].settings_dict["OPTIONS"].get("pool"):
         pool["timeout"] = LONGEST_CONNECT
+    keep_sqlite_open()
     server = make_server(sockets)
     signal.signal(signal.SIGTERM, stop)
     server.run()
@@ -113,6 +131,7 @@ def do_everything(sockets: list[int]) -> None:
         for target in (beat, watch):
             threading.Thread(target=target, name=target.__name__, daemon=True).start()
 
+    keep_sqlite_open()
     server = make_server(sockets)
     threading.Thread(target=server.run, name="web", daemon=True).start()
     # Celery warns when it runs as root, which is usual when somebody tries this in a container.

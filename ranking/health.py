@@ -128,7 +128,10 @@ def _queues_answering() -> set[str]:
     """
     if not current_app.conf.worker_enable_remote_control:
         return set()
-    served = current_app.control.inspect(timeout=PING_SECONDS).active_queues() or {}
+    try:
+        served = current_app.control.inspect(timeout=PING_SECONDS).active_queues() or {}
+    except current_app.connection_for_read().connection_errors as error:  # the driver's own
+        raise OperationalError(str(error)) from error
     return {queue["name"] for of_worker in served.values() for queue in of_worker}
 
 

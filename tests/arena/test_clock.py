@@ -195,7 +195,7 @@ def test_beat_continues_after_the_clock_was_set_back(
 ) -> None:
     sent = []
     monkeypatch.setattr(
-        beat.Scheduler, "apply_entry", lambda _, entry, **__: sent.append(entry.name)
+        beat.Scheduler, "apply_async", lambda _, entry, **__: sent.append(entry.name)
     )
     app = celery.Celery("clock", broker="memory://", set_as_current=False)
     app.conf.beat_schedule = {name: {"task": name, "schedule": 0.05} for name in ("a", "b")}
@@ -207,6 +207,25 @@ def test_beat_continues_after_the_clock_was_set_back(
     while {"a", "b"} - set(sent) and time.monotonic() < until:
         time.sleep(max(0.001, min(scheduler.tick(), 0.1)))
     assert {"a", "b"} <= set(sent)
+
+
+def test_beat_says_once_that_the_broker_is_away(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    scheduler = celery.Scheduler(app=celery.Celery("away", set_as_current=False), lazy=True)
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise beat.SchedulingError("Couldn't apply") from OSError("refused")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(beat.Scheduler, "apply_async", fail)
+        for _ in range(3):
+            scheduler.apply_entry(None)
+    monkeypatch.setattr(beat.Scheduler, "apply_async", lambda *_, **__: None)
+    scheduler.apply_entry(None)
+    away = "No sweep can be queued: the broker is not reachable (refused)."
+    assert caplog.messages == [away, "Sweeps are queued again."]
+    assert not any(record.exc_info for record in caplog.records)
 
 
 def test_times_are_restored_four_times_a_minute() -> None:

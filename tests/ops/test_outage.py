@@ -3,6 +3,8 @@
 import http.client
 import os
 import re
+import resource
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.environment import REPOSITORY
-from tests.ops.running import eventually, manage, settings_for
+from tests.ops.running import children, eventually, manage, migrated_database, settings_for
 
 PASSWORD, SECRET = "sesame-of-the-database", "secret-of-an-invitation"
 SIGNED_IN = {"Cookie": "sessionid=0123456789abcdefghijklmnopqrstuv; signed_in=1"}
@@ -99,6 +101,19 @@ def test_without_a_database_each_failed_request_is_one_line(
     assert all(re.search(r" ERROR django\.request \[[0-9a-f]{32}\]: ", line) for line in lines)
     assert PASSWORD not in log.read_text()
     assert SECRET not in log.read_text()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits another process")
+def test_pages_are_served_while_the_disk_is_full(tmp_path: Path) -> None:
+    """A limit of file sizes stands for the disk: no file can be made or grow."""
+    shutil.copy(migrated_database(), tmp_path)
+    with serving(tmp_path) as (port, _):
+        assert get(port, "/", {})[0] == get(port, "/readyz", {})[0] == 200
+        [server] = [pid for pid, of in children(os.getpid()).items() if "arena.server" in of]
+        usual = resource.prlimit(server, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        assert get(port, "/", {})[0] == get(port, "/readyz", {})[0] == 200
+        resource.prlimit(server, resource.RLIMIT_FSIZE, usual)
+    assert not (tmp_path / "ringside.sqlite3-wal").exists()
 
 
 def test_without_a_broker_a_vote_that_cannot_be_announced_is_one_line(tmp_path: Path) -> None:

@@ -2,14 +2,17 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import redis
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.db import InterfaceError, OperationalError, connection
 from django.test import Client, RequestFactory
 from django.utils import timezone
+from kombu import Connection
 from kombu.exceptions import OperationalError as BrokerError
 
 from arena.calls.models import EndpointPace
@@ -210,10 +213,17 @@ def test_beat_is_silent_if_workers_answer_without_sweeps(
     assert findings(client) == said
 
 
+@pytest.mark.parametrize("error", [BrokerError, redis.exceptions.ConnectionError])
 def test_a_broker_that_is_down_is_a_finding(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    client: Client, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "_queues_answering", raising(BrokerError("Connection refused")))
+    at_redis = Connection("redis://127.0.0.1:1//")
+    away = SimpleNamespace(
+        conf=SimpleNamespace(worker_enable_remote_control=True),
+        control=SimpleNamespace(inspect=raising(error("Connection refused"))),
+        connection_for_read=lambda: at_redis,
+    )
+    monkeypatch.setattr(health, "current_app", away)
     said = findings(client)
     assert said == "The broker is not reachable, so no sweep runs (Connection refused)."
 
