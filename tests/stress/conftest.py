@@ -1,8 +1,6 @@
 """A real web server on this test's own database, the browsers of raters, and judges' machines."""
 
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
@@ -15,10 +13,9 @@ from django.db import connection
 from arena.endpoints import Endpoint
 from benchmarks.services import OwnRedis
 from benchmarks.serving import Web, serving
-from tests.environment import POSTGRES_URL, REPOSITORY, everything_required
+from tests.environment import POSTGRES_URL, everything_required
 from tests.judges.fake_server import FakeServer
 from tests.stress.installation import (
-    MIGRATED,
     Installation,
     OwnPostgres,
     as_setting,
@@ -71,9 +68,6 @@ def own_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnPostgr
         give_up("needs PostgreSQL's own programs: no pg_ctl was found")
     with tempfile.TemporaryDirectory() as folder:
         server = OwnPostgres(programs, Path(folder))
-        migrate = [sys.executable, "manage.py", "migrate", "--verbosity=0"]
-        url = {"DATABASE_URL": server.url(MIGRATED), "DJANGO_SETTINGS_MODULE": "arena.settings"}
-        subprocess.run(migrate, cwd=REPOSITORY, env=os.environ | url, check=True)
         yield server
         server.stop()
 
