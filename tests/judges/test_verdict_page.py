@@ -377,7 +377,7 @@ def test_strangers_read_and_do_not_mark(client: Client) -> None:
 def test_an_unknown_mark_is_reported() -> None:
     ann = signed_in("ann")
     run, one = run_with_verdict(make_arena(2, 1), "scripted")
-    assert "none of coherent" in mark(ann, run, one, "kind:yes", follow=True).content.decode()
+    assert "not one of coherent" in mark(ann, run, one, "kind:yes", follow=True).content.decode()
 
 
 # -- Trials ----------------------------------------------------------------------------------------
