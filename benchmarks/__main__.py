@@ -17,20 +17,26 @@ NO_LIMIT = str(10**6)
 BENCH_PYTHON = REPOSITORY / ".venv-bench" / "bin" / "python"
 
 
+NAME = f"ringside_bench_{os.getpid()}"
+
+
 def on_fresh_database(*command: str, **settings: str) -> int:
     """Run a management command of `benchmarks` on a new PostgreSQL database; return its code.
 
     `settings` are added to its environment.
     """
-    name = f"ringside_bench_{os.getpid()}"
-    with tempfile.TemporaryDirectory(prefix=name) as home, fresh_database(SERVER, name) as url:
-        environment = {
-            key: value for key, value in os.environ.items() if key != "CELERY_BROKER_URL"
-        }
+    with fresh_database(SERVER, NAME) as url:
+        return on_sqlite(*command, DATABASE_URL=url, **settings)
+
+
+def on_sqlite(*command: str, **settings: str) -> int:
+    """Run a management command of `benchmarks` on a new SQLite database; return its code."""
+    ours = {"CELERY_BROKER_URL", "DATABASE_URL"}
+    with tempfile.TemporaryDirectory(prefix=NAME) as home:
+        environment = {key: value for key, value in os.environ.items() if key not in ours}
         environment |= {
             "DJANGO_SETTINGS_MODULE": "benchmarks.settings",
             "RINGSIDE_HOME": home,
-            "DATABASE_URL": url,
             "SECRET_KEY": "benchmarks-only-" + "k" * 50,
             "VOTES_PER_MINUTE": NO_LIMIT,
             "NEW_RATERS_PER_HOUR": NO_LIMIT,
@@ -91,7 +97,7 @@ def api() -> int:
 
 
 def imports() -> int:
-    return on_fresh_database("measure_imports")
+    return max(on_fresh_database("measure_imports"), on_sqlite("measure_imports"))
 
 
 PARTS: dict[str, Callable[[], int]] = {

@@ -1,5 +1,6 @@
 """The report on votes and pages: targets and measurements as Markdown tables."""
 
+import sqlite3
 from collections.abc import Callable, Iterable
 from statistics import median
 
@@ -77,5 +78,7 @@ def _raw(name: str, rounds: list[Measure]) -> str:
 
 
 def machine_and_database() -> str:
+    if connection.vendor == "sqlite":
+        return f"{machine()}, SQLite {sqlite3.sqlite_version}"
     version = connection.pg_version
     return f"{machine()}, PostgreSQL {version // 10000}.{version % 10000}"

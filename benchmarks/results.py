@@ -22,6 +22,7 @@ TITLES = {
     "judging": "Judging",
     "api": "The API",
     "imports": "Imports",
+    "imports_sqlite": "Imports on SQLite",
 }
 
 

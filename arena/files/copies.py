@@ -1,5 +1,6 @@
 """Copies of files in UTF-16, Parquet and zip as UTF-8, CSV and a folder. Pure."""
 
+import gzip
 import io
 import json
 import os
@@ -11,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 PARQUET = b"PAR1"  # the first bytes of a file
 ARENA_FILE = "arena.json"  # the settings of an exported arena
@@ -100,7 +101,14 @@ MOST_MEMBERS = 10_000
 # Texts and votes are packed to a fifth or a fiftieth; more is meant to fill the disk.
 MOST_RATIO = 200
 SMALL = 50_000_000  # bytes that may come of any archive
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+BROKEN = (
+    zipfile.BadZipFile,
+    gzip.BadGzipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+)
 
 
 class ArchiveError(Exception):
@@ -109,12 +117,20 @@ class ArchiveError(Exception):
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder with the files of a zip archive. Raises ArchiveError."""
+    """Yield a temporary folder with the files of a zip archive, or the one in a .gz file.
+
+    Raises ArchiveError.
+    """
     with tempfile.TemporaryDirectory(prefix="ringside-") as name:
         folder = Path(name)
+        most = max(SMALL, path.stat().st_size * MOST_RATIO)
         try:
-            with zipfile.ZipFile(path) as archive:
-                _unpack(archive, folder, max(SMALL, path.stat().st_size * MOST_RATIO))
+            if path.suffix.lower() == ".gz":
+                with gzip.open(path) as packed:
+                    _copy(packed, folder / path.stem, most)
+            else:
+                with zipfile.ZipFile(path) as archive:
+                    _unpack(archive, folder, most)
         except BROKEN as error:
             raise ArchiveError(f"cannot be unpacked: {error}; pack it again") from None
         inside = list(folder.iterdir())
@@ -136,12 +152,22 @@ def _unpack(archive: zipfile.ZipFile, folder: Path, most: int) -> None:
     for member in members:
         target = folder / member.filename
         target.parent.mkdir(parents=True, exist_ok=True)
-        with archive.open(member) as packed, target.open("xb") as copy:
-            while chunk := packed.read(1 << 20):
-                left -= len(chunk)
-                if left < 0:
-                    raise ArchiveError(f"is larger than it says: more than {most:,} bytes")
-                copy.write(chunk)
+        with archive.open(member) as packed:
+            left -= _copy(packed, target, left)
+
+
+def _copy(packed: IO[bytes] | gzip.GzipFile, target: Path, most: int) -> int:
+    """Write the content and return its size; raises ArchiveError for more than `most` bytes."""
+    size = 0
+    with target.open("xb") as copy:
+        while chunk := packed.read(1 << 20):
+            size += len(chunk)
+            if size > most:
+                raise ArchiveError(
+                    f"would become more than {most:,} bytes; unpack it yourself if you trust it"
+                )
+            copy.write(chunk)
+    return size
 
 
 def _check_member(member: zipfile.ZipInfo) -> None:

@@ -36,6 +36,7 @@ from arena.validation import (
 AT_MOST_BYTES = 20_000_000
 AT_MOST_ROWS = 10_000
 AT_MOST_COLUMNS = 200
+VARIABLE, UNUSED = "variable", ""  # roles of columns besides fields
 _BRACES = re.compile(r"\{\{\s{0,9}[^\W\d]\w{0,99}\s{0,9}\}\}")
 _RULE = re.compile(r"\s*-{3,}\s*")
 
@@ -51,11 +52,15 @@ class Problem:
 
 @dataclass(slots=True)
 class Table(Generic[UploadRow]):
-    """The rows read and their problems; `notices` are sentences for people about the file."""
+    """The rows read and their problems; `notices` are sentences for people about the file.
+
+    `roles`: what each column of the file was read as: a field, VARIABLE, or UNUSED.
+    """
 
     rows: list[UploadRow] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    roles: dict[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True)
@@ -160,7 +165,10 @@ PROMPTS: Columns[PromptRow] = Columns(
         "text": ("text", "prompt", "question", "input"),
         "external_id": ("id", "prompt_id", "external_id", "prompt"),
         "category": ("category", "tag"),
-        "reference": ("reference", "expected", "reference_answer", "expected_answer"),
+        "reference": (
+            *("reference", "expected", "reference_answer", "expected_answer"),
+            *("expected_output", "expectedoutput"),
+        ),
         "rubric": ("rubric",),
     },
     labels={
@@ -209,9 +217,11 @@ def read_table(
     columns: Columns[UploadRow],
     at_most_rows: int = AT_MOST_ROWS,
     at_most_bytes: int = AT_MOST_BYTES,
+    roles: Mapping[str, str] | None = None,
 ) -> Table[UploadRow]:
     """Read CSV, JSON Lines or a JSON array in any encoding that can be guessed.
 
+    `roles`: what columns are read as, by name, instead of what their names say.
     Raises FileError for an unusable file, and nothing else.
     """
     source = Source.of(data, most=at_most_bytes)
@@ -228,7 +238,7 @@ def read_table(
             most_columns=AT_MOST_COLUMNS,
         )
         names, rows = header.names, csv_rows(source, header)
-    table = _Sheet(names, columns).read(rows, at_most_rows)
+    table = _Sheet(names, columns, roles or {}).read(rows, at_most_rows)
     if not table.rows and not table.problems:
         raise FileError("The file has no rows.")
     if source.notice:
@@ -311,13 +321,42 @@ def refuse_repeated(
 class _Sheet(Generic[UploadRow]):
     """The columns of one file, their meaning, and the notices about them."""
 
-    def __init__(self, names: Sequence[str], columns: Columns[UploadRow]) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        columns: Columns[UploadRow],
+        chosen: Mapping[str, str] | None = None,
+    ) -> None:
+        """Raises FileError if the `chosen` roles leave out a needed field, or name one twice."""
         self.columns: Columns[UploadRow] = columns
         self.written = {folded(name): name for name in names if name}
         self.assigned = columns.assigned(names)
+        self.chosen = {folded(name): role for name, role in (chosen or {}).items()}
+        if self.chosen:
+            self.assigned = self._assigned_as_chosen()
         free = self.written.keys() - self.assigned.values()
         self.free = [key for key in self.written if key in free]
         self.members: set[str] = set()
+
+    def _assigned_as_chosen(self) -> dict[str, str]:
+        named = {key: name for name, key in self.assigned.items()}
+        assigned: dict[str, str] = {}
+        for key in self.written:
+            name = self.chosen.get(key, named.get(key, UNUSED))
+            if name not in self.columns.names:
+                continue
+            if other := assigned.get(name):
+                both = f"{quoted(self.written[other])} and {quoted(self.written[key])}"
+                raise FileError(
+                    f"The columns {both} cannot both be the {self.columns.labels[name]}. Choose "
+                    "one of them."
+                )
+            assigned[name] = key
+        for group in self.columns.needed:
+            if not any(name in assigned for name in group):
+                needed = " or ".join(self.columns.labels[name] for name in group)
+                raise FileError(f"No column is the {needed}. Choose one.")
+        return assigned
 
     def read(self, rows: Iterable[Row], at_most_rows: int) -> Table[UploadRow]:
         table: Table[UploadRow] = Table()
@@ -332,6 +371,11 @@ class _Sheet(Generic[UploadRow]):
             except InputError as error:
                 table.problems.append(self._problem(row.number, error))
         table.notices = [*self._read_as(), *self._not_used(), *_braces(table.rows)]
+        table.roles = {self.written[key]: name for name, key in self.assigned.items()} | {
+            self.written[key]: VARIABLE if self._is_variable(key) else UNUSED
+            for key in self.free
+            if key not in self.members
+        }
         return table
 
     def _parsed(self, number: int, values: Values) -> UploadRow:
@@ -347,7 +391,8 @@ class _Sheet(Generic[UploadRow]):
         return self.columns.parse(number, fields, others)
 
     def _is_variable(self, key: str) -> bool:
-        return self.columns.has_variables and is_variable(self.written[key])
+        is_meant = self.chosen.get(key, VARIABLE) == VARIABLE
+        return self.columns.has_variables and is_meant and is_variable(self.written[key])
 
     def _problem(self, row: int, error: InputError) -> Problem:
         """Describe what is wrong with a row, naming columns as the file does."""
@@ -374,7 +419,9 @@ class _Sheet(Generic[UploadRow]):
         unused = [
             quoted(self.written[key])
             for key in self.free
-            if key not in self.members and not self._is_variable(key)
+            if key not in self.members
+            and not self._is_variable(key)
+            and self.chosen.get(key) != UNUSED
         ]
         why = (
             "A variable's name is one word of letters, digits and underscores, but not prompt."

@@ -34,13 +34,13 @@ def find_files(
 
 @contextmanager
 def opened(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
-    """Yield where the content of each path is: for a zip archive, in a temporary folder."""
+    """Yield where the content of each path is: for a packed file, in a temporary folder."""
     with ExitStack() as stack:
         places = {}
         for path in paths:
             try:
-                is_zip = path.suffix.lower() == ".zip" and path.is_file()
-                places[path] = stack.enter_context(unpacked(path)) if is_zip else path
+                is_packed = path.suffix.lower() in (".zip", ".gz") and path.is_file()
+                places[path] = stack.enter_context(unpacked(path)) if is_packed else path
             except ArchiveError as error:
                 raise FileError(f"{path} {error}.") from None
             except OSError as error:
@@ -82,20 +82,36 @@ def _formats_of(path: Path, format_name: str, columns: Mapping[str, str]) -> lis
 
 
 def _files_within(folder: Path, format_name: str, columns: Mapping[str, str]) -> list[ImportFile]:
-    """Return the files of other tools in a folder; files with such names must be readable."""
-    paths = [
-        path
+    """Return the files of other tools in a folder; files with such names must be readable.
+
+    The references of MT-Bench are not answers. Of a promptfoo project only the results count, which
+    have everything that was run, or else the configuration.
+    """
+    layouts = {
+        path: recognise(path, LAYOUTS.values())
         for path in sorted(folder.rglob("*"))
         if len(path.relative_to(folder).parts) <= DEEPEST
         and path.is_file()
-        and not path.name.startswith(".")
+        and not any(part.startswith((".", "__")) for part in path.relative_to(folder).parts)
         and ".rejects" not in path.name
-        and path.suffix.lower() in SUFFIXES[:-3]
+        and path.parent.name != "reference_answer"
+        and path.suffix.lower() in SUFFIXES
         and path.suffix.lower() != ".txt"
-    ]
-    if not any(recognise(path, LAYOUTS.values()) for path in paths):
-        paths = []
-    if not paths:
+    }
+    names = {layout.name for layout in layouts.values() if layout}
+    if not names:
         known = "; ".join(f"{format_.NAME}: {format_.FILES}" for format_ in FORMATS.values())
         raise FileError(f"{folder} has no file of a known format. {known}.")
+    project = next((name for name in ("promptfoo", "promptfoo-config") if name in names), "")
+    paths = [
+        path
+        for path, layout in layouts.items()
+        if (layout and layout.name == project)
+        or (not project and (layout or path.suffix.lower() not in (".yaml", ".yml")))
+    ]
+    if {"battles", "lmarena"} <= names:
+        raise FileError(
+            f"{folder} has its votes twice, as battles and in LMArena's columns. Import one of the "
+            "two files."
+        )
     return [file for path in paths for file in _files_at(path, format_name, columns)]

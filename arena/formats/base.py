@@ -120,10 +120,14 @@ class RejectedRows:
             seems = f" and seems to be {ENCODINGS[codec]}" if codec else ""
             self.hint = f"{path} is not UTF-8 throughout{seems}. Save it as UTF-8."
 
-    def __str__(self) -> str:
+    @property
+    def lines(self) -> list[str]:
         more = self.count - len(self.first)
         lines = [*self.first, f"... and {more:,} more bad rows." if more else "", self.hint]
-        return "\n".join(filter(None, lines))
+        return [line for line in lines if line]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
 
 
 # -- Rows that contradict others -------------------------------------------------------------------

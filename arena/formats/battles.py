@@ -79,7 +79,7 @@ def _winner(record: SourceRecord) -> str:
     written = record.get("winner")
     if written is not None:
         name = str(written).strip().lower()
-        outcome = SPELLINGS.get(name, name)
+        outcome = TIE if name == "-" else SPELLINGS.get(name, name)  # AutoArena's dash
         if outcome not in OUTCOMES:
             raise InputError(
                 f"is {quoted(written)}, which is not one of model_a, model_b, tie and tie "
@@ -134,6 +134,8 @@ def _annotation(record: SourceRecord) -> Iterator[Made]:
         if record.get(field) is not None:
             answer = [{"role": "assistant", "content": read_text(record, field)}]
             yield answer_row(model, prompt, answer, field)
+    if record.get("preference") is None and "preference" in record.cells:
+        return  # the annotator failed
     names = {"a": "generator_1", "b": "generator_2", "preference_b": "preference"}
     vote = {"a": models[0], "b": models[1], "prompt": prompt, "preference_b": _preference(record)}
     judge = record.get("annotator") or "AlpacaEval annotator"
@@ -209,6 +211,9 @@ def _question_and_answers(record: SourceRecord) -> tuple[list[Message], dict[str
     """Return the messages of the question, and those of `chosen` and `rejected` that follow it."""
     sides = {}
     for name in ("chosen", "rejected"):
+        value = record.decoded(name)
+        if isinstance(value, list) and len(value) > 1 and all(isinstance(v, str) for v in value):
+            raise InputError(f"has {len(value)} texts; write a row for each of them", name)
         sides[name] = read_conversation(record.need(name), "assistant", OUTPUTS, name)
     if record.get("prompt") is not None:
         question = read_conversation(record.get("prompt"), "user", INPUTS, "prompt")
@@ -282,6 +287,15 @@ def _better(record: SourceRecord) -> str:
             f"is {quoted(record.get('preference'))}, none of A, B and tie", "preference"
         )
     return {"A": LEFT, "B": RIGHT, "TIE": TIE}[label]
+
+
+def _graded(record: SourceRecord) -> Iterator[Made]:
+    raise InputError(
+        "is a score of a single answer, not a vote; measure a judge by it with manage.py "
+        "calibrate JUDGE --labels FILE",
+        "score",
+    )
+    yield  # a generator, like the others
 
 
 # -- Ringside: exports/battles.csv, .jsonl and .parquet (ranking/exports.py) ---------------------
@@ -398,8 +412,9 @@ LAYOUTS = (
         "LMArena battles",
         "id=question_id,id,evaluation_session_id model_a model_b winner "
         "winner_a=winner_model_a winner_b=winner_model_b winner_tie "
-        "prompt response_a response_b conversation_a "
-        "conversation_b judge=judge,judge_hash,evaluator language turn time=tstamp,timestamp",
+        "prompt response_a response_b conversation_a=conversation_a,messages_a "
+        "conversation_b=conversation_b,messages_b judge=judge,judge_hash,evaluator language "
+        "turn time=tstamp,timestamp",
         "model_a model_b winner|winner_a response_a|conversation_a|judge|time|winner_a",
         _battle,
         _battle_kinds,
@@ -431,9 +446,18 @@ LAYOUTS = (
         _prometheus,
     ),
     layout(
+        "prometheus-scores",
+        "Prometheus scores",
+        "prompt=orig_instruction response=orig_response score=orig_score",
+        "prompt response score",
+        _graded,
+        ("votes",),
+    ),
+    layout(
         "preferences",
         "preference pairs",
-        "prompt=prompt,question,instruction chosen rejected chosen_model rejected_model "
+        "prompt=prompt,question,instruction,input chosen=chosen,preferred_output "
+        "rejected=rejected,non_preferred_output chosen_model rejected_model "
         "category=subset,category id",
         "chosen rejected",
         _preferred,
@@ -442,7 +466,7 @@ LAYOUTS = (
 
 # Told apart in this order; a file of Ringside's own labels fits none of them.
 LABEL_LAYOUTS = (
-    replace(LAYOUTS[-2], convert=_prometheus_label, kinds=_labels),
+    replace(LAYOUTS[-3], convert=_prometheus_label, kinds=_labels),
     layout(
         "prometheus-scores",
         "Prometheus scores",

@@ -81,7 +81,8 @@ def _header(source: Source) -> Header:
     header = csv_header(
         source,
         suffices=lambda names: set(_keys([name.lower() for name in names])).issuperset(NEEDED),
-        wanted="It needs the columns left, right and winner, or model_a, model_b and winner.",
+        wanted="It needs the columns left, right and winner, or model_a, model_b and winner, or "
+        "those of another format (docs/files.md).",
     )
     return replace(header, keys=_keys(header.keys))
 

@@ -36,6 +36,7 @@ from arena.validation import InputError, join_names, json_type, quoted
 SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".yaml", ".yml")
 SAMPLE = 20  # records that are read to tell the layout
 DOCUMENT_BYTES = 500_000_000
+CONTAINERS = ("results", "data", "items", "observations")  # keys of documents with records
 YAML_BYTES = 5_000_000
 YAML_VALUES = 200_000  # with every alias written out
 
@@ -153,10 +154,12 @@ class Records:
             self.document = self._document()
 
     def _has_lines(self) -> bool:
-        """Whether the file is JSON Lines, judging by its first line."""
-        first = next(json_rows(self.source), None)
-        is_object = first is not None and isinstance(first.content, dict)
-        return is_object and "results" not in first.content  # type: ignore[union-attr]
+        """Whether the file is JSON Lines; one line alone can be a whole document."""
+        first, second = (*islice(json_rows(self.source), 2), None, None)[:2]
+        if first is None or not isinstance(first.content, dict):
+            return False
+        is_document = any(isinstance(first.content.get(name), list | dict) for name in CONTAINERS)
+        return second is not None or not is_document
 
     def _document(self) -> Any:
         with self.source.open() as stream:
@@ -251,7 +254,11 @@ def _yaml(path: Path) -> Any:
             waiting += value.values()
         elif isinstance(value, list):
             waiting += value
-    return document
+    try:  # the same types as in JSON: names are texts, and so are dates
+        return decode_json(json.dumps(document, default=str))
+    except (InputError, TypeError, ValueError) as error:
+        reason = getattr(error, "reason", "has a key that is a list or an object")
+        raise FileError(f"{path} {reason}.") from None
 
 
 def recognise(path: Path, layouts: Iterable[Layout]) -> Layout | None:
@@ -430,9 +437,12 @@ def read_messages(value: Any, name: str) -> list[Message]:
 
 
 def read_turns(value: Any, name: str) -> list[str]:
-    """Return the turns in a cell: a list of texts, or one text."""
+    """Return the turns in a cell: a list of texts, or one text; nulls at its end are no turns."""
     value = decoded(value)
-    turns = value if isinstance(value, list) else [value]
+    turns = list(value) if isinstance(value, list) else [value]
+    while len(turns) > 1 and turns[-1] is None:
+        turns.pop()
+    turns = [""] if turns == [None] else turns
     if not turns or not all(isinstance(turn, str) for turn in turns):
         odd = next((turn for turn in turns if not isinstance(turn, str)), None)
         raise InputError(f"has a turn that is {json_type(odd)}, not text", name)
@@ -483,10 +493,8 @@ def read_time(value: Any) -> Any:
             value = float(value)
         except ValueError:
             return value
-    if value is None:
-        return None
     try:
-        return datetime.fromtimestamp(value, UTC).isoformat()
+        return None if value is None else datetime.fromtimestamp(value, UTC).isoformat()
     except (TypeError, ValueError, OverflowError, OSError):
         raise InputError(f"is {quoted(value)}, not a time", "time") from None
 
@@ -519,28 +527,19 @@ def prompt_id(record: SourceRecord, *content: Any) -> str:
 
 
 INPUTS = ("messages", "question", "prompt", "input", "query", "text", "instruction", "user_input")
-OUTPUTS = (
-    "messages",
-    "message",
-    "answer",
-    "output",
-    "response",
-    "text",
-    "content",
-    "completion",
-    "generations",
-)
+OUTPUTS = ("messages", "message", "answer", "output", "response", "text", "content", "completion")
+OUTPUTS += ("generations", "choices")
 
 
 def read_conversation(value: Any, role: str, names: tuple[str, ...], field: str) -> list[Message]:
     """Return the messages in a tool's input or output: a text, messages, or an object with one."""
-    value = decoded(value)
+    value = _unpacked(decoded(value))
     if isinstance(value, str):
         return [{"role": role, "content": value}]
     if isinstance(value, list) and len(value) == 1 and not _is_message(value[0]):
         return read_conversation(value[0], role, names, field)
-    if isinstance(value, list) and value and all(isinstance(element, dict) for element in value):
-        return read_messages([_langchain(element) for element in value], field)
+    if isinstance(value, list) and any(_is_message(_unpacked(element)) for element in value):
+        return read_messages([_langchain(_unpacked(element)) for element in value], field)
     if _is_message(value):
         return read_messages([_langchain(value)], field)
     if isinstance(value, dict):
@@ -553,13 +552,26 @@ def read_conversation(value: Any, role: str, names: tuple[str, ...], field: str)
     return [{"role": role, "content": json.dumps(value, ensure_ascii=False, indent=2)}]
 
 
+def _unpacked(value: Any) -> Any:
+    """A LangChain object without its wrapping; the arguments of a call that Langfuse traced."""
+    arguments = value.get("kwargs") if isinstance(value, dict) else None
+    if not isinstance(arguments, dict):
+        return value
+    if value.get("type") == "constructor" or (arguments and value.keys() == {"args", "kwargs"}):
+        return arguments
+    args = value.get("args")
+    texts = [text for text in args if isinstance(text, str)] if isinstance(args, list) else []
+    return {"input": texts[0]} if value.keys() == {"args", "kwargs"} and len(texts) == 1 else value
+
+
 def _is_message(value: Any) -> bool:
     return isinstance(value, dict) and ("role" in value or ("type" in value and "content" in value))
 
 
-def _langchain(message: Mapping[str, Any]) -> dict[str, Any]:
+def _langchain(message: Any) -> Any:
     """Return a message with a role; LangChain writes `type` instead."""
-    return dict(message) | {"role": message.get("role") or message.get("type")}
+    is_object = isinstance(message, dict)
+    return message | {"role": message.get("role") or message.get("type")} if is_object else message
 
 
 # -- Layouts written short -------------------------------------------------------------------------

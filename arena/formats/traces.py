@@ -81,6 +81,10 @@ def _template(record: SourceRecord) -> tuple[str, str]:
     number = record.get("index")
     if isinstance(prompts, list) and isinstance(number, int) and 0 <= number < len(prompts):
         prompt = prompts[number] if isinstance(prompts[number], dict) else prompt
+    elif not isinstance(prompts, list):
+        # A result by itself has the prompt as it was sent; its label may be the template.
+        label = str(prompt.get("label") or prompt.get("display") or "")
+        return (label if "{{" in label else ""), label
     return str(prompt.get("raw") or ""), str(prompt.get("label") or prompt.get("raw") or "")
 
 
@@ -120,8 +124,7 @@ def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, A
     name = usual or (next(iter(values)) if len(values) == 1 else "")
     lines = "\n".join(f"{name}: {value}" for name, value in values.items())
     text = values[name] if name else lines or str(case.get("description") or "No variables")
-    asserts = case.get("assert") if isinstance(case.get("assert"), list) else []
-    checks = [check for check in asserts or [] if isinstance(check, dict)]
+    checks = [check for check in _asserts(case) if isinstance(check, dict)]
     expected = [
         written(check["value"])
         for check in checks
@@ -145,29 +148,56 @@ def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, A
 
 def _config(record: SourceRecord) -> Iterator[Made]:
     """A promptfoo configuration: its tests are prompts, its prompts with providers candidates."""
-    tests, prompts, providers = (record.need(name) for name in ("tests", "prompts", "providers"))
-    default = record.get("default") if isinstance(record.get("default"), dict) else {}
-    for name, value in (("tests", tests), ("prompts", prompts), ("providers", providers)):
-        if _is_reference(value) or any(
-            _is_reference(entry) for entry in value if isinstance(value, list)
-        ):
-            raise InputError(
-                "refers to another file; write its content into the configuration, or import the "
-                "results of promptfoo eval --output results.json",
-                name,
-            )
-    for test in tests if isinstance(tests, list) else []:
+    tests, prompts, providers = (
+        _listed(record, name) for name in ("tests", "prompts", "providers")
+    )
+    default = record.get("default") or {}
+    if not isinstance(default, dict):
+        raise InputError(_REFERS if _is_reference(default) else "is not an object", "default")
+    for test in tests:
         if not isinstance(test, dict):
             raise InputError(f"has a test that is {json_type(test)}, not an object", "tests")
-        given = (default.get("vars") or {}) | (test.get("vars") or {})
-        case = test | {"assert": [*(default.get("assert") or []), *(test.get("assert") or [])]}
-        for variables in _combinations(given):
+        case = {"assert": [*_asserts(default), *_asserts(test)]} | {
+            "description": test.get("description")
+        }
+        for variables in _combinations(_vars(default) | _vars(test)):
             yield _test_prompt(content_id(variables), variables, case)
-    for prompt in prompts if isinstance(prompts, list) else [prompts]:
+    for prompt in prompts:
         template = prompt if isinstance(prompt, dict) else {"raw": prompt}
         raw = written(template.get("raw") or template.get("id") or "")
-        for provider in providers if isinstance(providers, list) else [providers]:
+        for provider in providers:
             yield _variant(_provider(provider), raw, str(template.get("label") or raw))
+
+
+_REFERS = (
+    "refers to another file; pack the whole folder as a zip, or import the results of promptfoo "
+    "eval --output results.json"
+)
+
+
+def _listed(record: SourceRecord, name: str) -> list[Any]:
+    """The elements of a field, which may be a single one."""
+    value = record.need(name)
+    values = value if isinstance(value, list) else [value]
+    if any(_is_reference(one) for one in values):
+        raise InputError(_REFERS, name)
+    return values
+
+
+def _vars(test: Mapping[str, Any]) -> dict[str, Any]:
+    variables = test.get("vars") or {}
+    if not isinstance(variables, dict):
+        refers = _is_reference(variables)
+        raise InputError(
+            _REFERS if refers else f"has vars that are {json_type(variables)}, not an object",
+            "tests",
+        )
+    return variables
+
+
+def _asserts(test: Mapping[str, Any]) -> list[Any]:
+    asserts = test.get("assert")
+    return asserts if isinstance(asserts, list) else []
 
 
 def _is_reference(value: Any) -> bool:
@@ -210,8 +240,18 @@ def _example(record: SourceRecord) -> Iterator[Made]:
     yield Made("prompts", made.fields, dict.fromkeys(("text", "messages"), "input"))
 
 
+# Kinds of traced steps that answer somebody; others are tools, searches and the like.
+ANSWERING = ("generation", "agent", "chain", "llm", "trace")
+
+
 def _trace(record: SourceRecord) -> Iterator[Made]:
-    """A traced call: its input is a prompt, its output the answer of its model."""
+    """A traced call: its input is a prompt, its output the answer of its model.
+
+    A step that answers nobody, or was traced without its input, is no prompt.
+    """
+    kind = str(record.get("kind") or "").lower()
+    if (kind and kind not in ANSWERING) or record.get("input") is None:
+        return
     messages = read_conversation(record.need("input"), "user", INPUTS, "input")
     prompt = content_id(messages)
     made = prompt_row(messages, id=prompt)
@@ -279,33 +319,54 @@ def _chat(record: SourceRecord) -> Iterator[Made]:
 
 def _batch_request(record: SourceRecord) -> Iterator[Made]:
     body = record.need("body")
-    messages = read_messages(body.get("messages") if isinstance(body, dict) else None, "body")
+    body = body if isinstance(body, dict) else {}
+    messages = read_messages(body.get("messages") or _asked(body), "body")
     if not messages:
         raise InputError("has no messages", "body")
     made = prompt_row(messages, id=read_name(record.need("id")))
     yield Made("prompts", made.fields, dict.fromkeys(("text", "messages"), "body"))
 
 
+def _asked(body: Mapping[str, Any]) -> list[Any] | None:
+    """The messages of a request to the Responses API."""
+    given, instructions = body.get("input"), body.get("instructions")
+    asked = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    if not isinstance(asked, list):
+        return None
+    return [*([{"role": "system", "content": instructions}] if instructions else []), *asked]
+
+
 def _batch_reply(record: SourceRecord) -> Iterator[Made]:
     response = record.need("response")
     body = response.get("body") if isinstance(response, dict) else None
-    choices = body.get("choices") if isinstance(body, dict) else None
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise InputError("has no choices: the request failed, so there is no answer", "response")
-    message = choices[0].get("message")
-    messages = read_messages([message] if isinstance(message, dict) else None, "response")
+    body = body if isinstance(body, dict) else {}
+    messages = read_messages(_replied(body), "response")
     if not messages:
-        raise InputError("has no message in its first choice", "response")
-    model = read_name(body.get("model") or record.stem)  # type: ignore[union-attr]
-    usage = body.get("usage") if isinstance(body, dict) else None
+        raise InputError(
+            "has neither choices nor output: the request failed, so there is no answer; leave it "
+            "out",
+            "response",
+        )
+    model = read_name(body.get("model") or record.stem)
+    usage = body.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     yield candidate_row(model)
     prompt = read_name(record.need("id"))
     figures = {
-        "tokens_in": usage.get("prompt_tokens"),
-        "tokens_out": usage.get("completion_tokens"),
+        "tokens_in": _first(usage.get("prompt_tokens"), usage.get("input_tokens")),
+        "tokens_out": _first(usage.get("completion_tokens"), usage.get("output_tokens")),
     }
     yield answer_row(model, prompt, messages, "response", **figures)
+
+
+def _replied(body: Mapping[str, Any]) -> list[Any] | None:
+    """The message of the first choice, or the messages in the output of the Responses API."""
+    choices, output = body.get("choices"), body.get("output")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        message = choices[0].get("message")
+        return [message] if isinstance(message, dict) else None
+    steps = output if isinstance(output, list) else []
+    return [one for one in steps if isinstance(one, dict) and "role" in one] or None
 
 
 # -- Answers of one model: AutoArena's README, and AlpacaEval's outputs ----------------------------
@@ -363,11 +424,13 @@ LAYOUTS = (
     layout(
         "openai-chat",
         "chat messages",
-        f"messages model id={','.join(IDS)} candidate user_template",
+        f"messages model id={','.join(IDS)} candidate user_template text reference rubric "
+        "variables",
         "messages",
         _chat,
         ANSWER_KINDS,
-        without=("candidate", "user_template"),  # our own answers and candidates
+        # our own answers, candidates and prompts
+        without=("candidate", "user_template", "text", "reference", "rubric", "variables"),
     ),
     layout(
         "langsmith-runs",
@@ -402,13 +465,13 @@ LAYOUTS = (
         "langfuse-traces",
         "Langfuse traces",
         "input output model=model,providedmodelname name seconds=latency "
-        "cost=totalcost,calculatedtotalcost,total_cost "
+        "cost=totalcost,calculatedtotalcost,total_cost kind=type "
         "usage=usage,usagedetails tokens_in=inputtokens,prompttokens "
         "tokens_out=outputtokens,completiontokens start=starttime,timestamp,traceid",
         "input output seconds|cost|start",
         _trace,
         ANSWER_KINDS,
-        inside=(("data",),),
+        inside=(("data",), ("observations",)),
     ),
     layout(
         "alpaca-outputs",

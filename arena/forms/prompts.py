@@ -1,21 +1,32 @@
 """The forms of prompts, and of pasted or uploaded rows."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
 
 from arena.conversations import clean_messages, prompt_fields
 from arena.files.reader import decode_json, json_object
-from arena.files.tables import AT_MOST_BYTES, AT_MOST_ROWS, PROMPTS, RESPONSES
+from arena.files.rows import PromptRow
+from arena.files.tables import (
+    AT_MOST_BYTES,
+    AT_MOST_ROWS,
+    PROMPTS,
+    RESPONSES,
+    UNUSED,
+    VARIABLE,
+    Table,
+)
 from arena.formats import FORMATS
 from arena.models import Arena, Prompt
 from arena.models.arenas import length_limit
 from arena.services.imports import ImportPreview
-from arena.validation import MOST_VARIABLES, InputError
+from arena.validation import MOST_VARIABLES, InputError, is_variable
 
 NOTHING = "Paste something, or choose a file."
 BOTH = "You pasted a text and chose a file. Send only one of them."
+COLUMN = "column-"  # begins the names of fields that choose a column or what it is
 FILES = ".csv,.tsv,.txt,.json,.jsonl,.ndjson,text/csv,application/json,text/plain"
 
 
@@ -95,6 +106,11 @@ class UploadForm(forms.Form):
 
 
 class AddPromptsForm(UploadForm):
+    """Prompts, pasted or in a file. `kept` is the key to a file that was previewed as `table`.
+
+    A preview adds a choice for each column of the file; at first, `unread` ones are not used.
+    """
+
     category = forms.CharField(
         label="Category for prompts without one",
         required=False,
@@ -104,17 +120,48 @@ class AddPromptsForm(UploadForm):
     kept = forms.CharField(required=False, widget=forms.HiddenInput)
     field_order = ["pasted", "file", "category", "atomic"]
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, table: Table[PromptRow] | None = None, unread: Any = (), **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
+        names = [(name, label.capitalize()) for name, label in PROMPTS.labels.items()]
+        for column, role in table.roles.items() if table else []:
+            variable = [(VARIABLE, "Variable")] if is_variable(column) else []
+            self.fields[COLUMN + column] = forms.ChoiceField(
+                label=column,
+                required=False,
+                choices=[*names, *variable, (UNUSED, "Not used")],
+                initial=UNUSED if column in unread else role,
+            )
         pasted, file = self.fields["pasted"], self.fields["file"]
         pasted.label = "Prompts"
         pasted.help_text = "One per line. Separate prompts of several lines with a line ---."
         file.label = "Or a file of prompts"
         file.help_text += (
             " The column text is required; id, category, reference (the expected answer) and"
-            " rubric are optional. Every other column is a variable of the prompt, visible to teams"
-            f" that can add candidates. Accepted column names: {PROMPTS.accepted}."
+            " rubric are optional. Other columns can be variables of the prompt, visible to teams"
+            " that can add candidates. You see how the columns are read before anything is saved."
+            f" Accepted column names: {PROMPTS.accepted}."
         )
+
+    @property
+    def is_pasted(self) -> bool:
+        """Whether prompts were pasted; a kept file is then of no interest."""
+        return bool(self.cleaned_data.get("pasted", "").strip())
+
+    def chosen_roles(self) -> dict[str, str]:
+        """Return what each column was chosen to be, by its name."""
+        return chosen_columns(self.data)
+
+    @property
+    def column_fields(self) -> list[forms.BoundField]:
+        return [field for field in self if field.name.startswith(COLUMN)]
+
+    @property
+    def other_fields(self) -> list[forms.BoundField]:
+        """The fields besides those of columns; a preview asks for no other prompts."""
+        left_out = ("pasted", "file") if self.column_fields else ()
+        return [f for f in self if not f.name.startswith(COLUMN) and f.name not in left_out]
 
 
 class UploadAnswersForm(UploadForm):
@@ -218,8 +265,6 @@ class ImportForm(forms.Form):
     `preview` adds a choice for each field whose column can be chosen.
     """
 
-    PREFIX = "column-"
-
     file = forms.FileField(
         label="File",
         required=False,
@@ -237,13 +282,14 @@ class ImportForm(forms.Form):
     )
     skip_bad = forms.BooleanField(label="Skip bad rows", required=False)
     kept = forms.CharField(required=False, widget=forms.HiddenInput)
+    of = forms.CharField(required=False, widget=forms.HiddenInput)  # the format of the columns
 
     def __init__(self, *args: Any, preview: ImportPreview | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
         for file in preview.files[:1] if preview else []:
             choices = [("", "None"), *((name, name) for name in file.names)]
             for name, column in file.columns.items():
-                self.fields[self.PREFIX + name] = forms.ChoiceField(
+                self.fields[COLUMN + name] = forms.ChoiceField(
                     label=name.replace("_", " ").capitalize(),
                     required=False,
                     choices=choices,
@@ -252,11 +298,11 @@ class ImportForm(forms.Form):
 
     @property
     def column_fields(self) -> list[forms.BoundField]:
-        return [field for field in self if field.name.startswith(self.PREFIX)]
+        return [field for field in self if field.name.startswith(COLUMN)]
 
     @property
     def file_fields(self) -> list[forms.BoundField]:
-        return [field for field in self if not field.name.startswith(self.PREFIX)]
+        return [field for field in self if not field.name.startswith(COLUMN)]
 
     def clean(self) -> dict[str, Any]:
         super().clean()
@@ -265,10 +311,16 @@ class ImportForm(forms.Form):
         return self.cleaned_data
 
     def chosen_columns(self) -> dict[str, str]:
-        """Return the columns that were chosen, by field."""
-        start = len(self.PREFIX)
-        return {
-            name[start:]: value
-            for name, value in self.data.items()
-            if name.startswith(self.PREFIX) and isinstance(value, str)
-        }
+        """Return the columns that were chosen, by field; none once another format was chosen."""
+        if self.data.get("of", self.data.get("format")) != self.data.get("format"):
+            return {}
+        return chosen_columns(self.data)
+
+
+def chosen_columns(data: Mapping[str, Any]) -> dict[str, str]:
+    """Return what was chosen in the fields of columns, by their names without the beginning."""
+    return {
+        name.removeprefix(COLUMN): value
+        for name, value in data.items()
+        if name.startswith(COLUMN) and isinstance(value, str)
+    }

@@ -173,8 +173,13 @@ def _opened(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
         except FileError as error:
             raise FileError(_renamed(str(error), names)) from None
         except BadRowsError as error:
-            error.rejected.first = [_renamed(line, names) for line in error.rejected.first]
+            _rename(error.rejected, names)
             raise BadRowsError(error.rejected) from None
+
+
+def _rename(rejected: RejectedRows, names: Mapping[str, str]) -> None:
+    rejected.first = [_renamed(line, names) for line in rejected.first]
+    rejected.hint = _renamed(rejected.hint, names)
 
 
 def _renamed(sentence: str, names: Mapping[str, str]) -> str:
@@ -244,7 +249,7 @@ def preview_files(
         if not any(file.good or file.bad for file in files):
             raise FileError(f"{files[0].path} has no rows.")
         names = {f"{place}/": f"{path.name}/" for path, place in places.items() if place != path}
-        rejected.first = [_renamed(line, names) for line in rejected.first]
+        _rename(rejected, names)
         by_path: dict[Path, list[ImportedFile]] = {}
         for file in files:
             by_path.setdefault(file.path, []).append(file)
@@ -313,11 +318,8 @@ def _arena(slug: str, options: Options, paths: Iterable[Path]) -> Arena:
         **_settings_of(paths),
         "visibility": options.visibility or (visible.PRIVATE if options.team else visible.UNLISTED),
     }
-    settings |= {
-        name: value
-        for name, value in (("name", options.name), ("description", options.description))
-        if value
-    }
+    given = {"name": options.name, "description": options.description}
+    settings |= {name: value for name, value in given.items() if value}
     if settings["visibility"] == visible.PRIVATE:
         settings["open_to_teams"] = False
     if options.team is None and settings.get("voters") == Arena.Voters.MEMBERS:

@@ -70,8 +70,7 @@ def preview_upload(*, arena: Arena, upload: Upload) -> ImportPreview:
     """Return what the file would add; nothing is written. Raises UploadError."""
     with _on_disk(upload) as (path, folder):
         preview = preview_files(slug=arena.slug, paths=[path], options=_options(upload))
-        lines = [_without(line, folder) for line in preview.rejected.first]
-        return replace(preview, rejected=replace(preview.rejected, first=lines))
+        return replace(preview, rejected=_nameless(preview.rejected, folder))
 
 
 def import_upload(*, arena: Arena, upload: Upload, by: Actor, now: datetime) -> ImportReport:
@@ -85,8 +84,7 @@ def import_upload(*, arena: Arena, upload: Upload, by: Actor, now: datetime) -> 
             options = replace(_options(upload), by=by, by_team=True, rejects_folder=folder)
             report = import_files(slug=arena.slug, paths=[path], now=now, options=options)
         except BadRowsError as error:
-            lines = [_without(line, folder) for line in error.rejected.first]
-            raise BadUploadError(replace(error.rejected, first=lines)) from None
+            raise BadUploadError(_nameless(error.rejected, folder)) from None
     added = {file.kind: 0 for file in report.files}
     for file in report.files:
         added[file.kind] += 0 if file.known else file.added
@@ -99,8 +97,7 @@ def import_upload(*, arena: Arena, upload: Upload, by: Actor, now: datetime) -> 
             arena=arena.slug,
             **added,
         )
-    lines = [_without(line, folder) for line in report.rejected.first]
-    return replace(report, rejected=replace(report.rejected, first=lines))
+    return replace(report, rejected=_nameless(report.rejected, folder))
 
 
 def _options(upload: Upload) -> Options:
@@ -124,6 +121,12 @@ def _on_disk(upload: Upload) -> Iterator[tuple[Path, Path]]:
             yield path, folder
         except (FileError, ArenaImportError) as error:
             raise UploadError(_without(str(error), folder), field="file") from None
+
+
+def _nameless(rejected: RejectedRows, folder: Path) -> RejectedRows:
+    """The rows in words that do not name the folder."""
+    lines = [_without(line, folder) for line in rejected.first]
+    return replace(rejected, first=lines, hint=_without(rejected.hint, folder))
 
 
 def _without(sentence: str, folder: Path) -> str:
@@ -177,5 +180,5 @@ def preview_summary(preview: ImportPreview) -> dict[str, Any]:
         ],
         "rows": preview.rows,
         "bad": preview.rejected.count,
-        "problems": preview.rejected.first,
+        "problems": preview.rejected.lines,
     }

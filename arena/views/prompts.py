@@ -1,6 +1,6 @@
 """The pages of an arena's prompts (list, add, edit, archive) and uploads of answers to them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import wraps
@@ -20,7 +20,15 @@ from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from arena.files.reader import FileError
-from arena.files.tables import AT_MOST_BYTES, PROMPTS, RESPONSES, parse_pasted, read_table
+from arena.files.rows import PromptRow
+from arena.files.tables import (
+    AT_MOST_BYTES,
+    PROMPTS,
+    RESPONSES,
+    Table,
+    parse_pasted,
+    read_table,
+)
 from arena.forms.base import add_service_error
 from arena.forms.prompts import (
     AddPromptsForm,
@@ -207,85 +215,75 @@ def _filtered(arena: Arena, form: FilterForm) -> QuerySet[Prompt]:
 @require_permission("can_submit")
 @require_http_methods(["GET", "HEAD", "POST"])
 def add_prompts(request: HttpRequest, context: ArenaContext) -> HttpResponse:
-    """Add pasted or uploaded prompts, and report the outcome of each row."""
-    form = AddPromptsForm()
-    report, notices, unasked = None, None, list[str]()
+    """Add pasted prompts, or those in a file once its preview is confirmed, and report each row."""
+    form, shown = AddPromptsForm(), dict[str, Any]()
     if request.method == "POST":
         form = AddPromptsForm(request.POST, request.FILES)
         if form.is_valid():
-            fields = form.cleaned_data
             try:
-                data = _file_of(context, form)
-                pasted = fields["pasted"]
-                table = read_table(data, columns=PROMPTS) if data else parse_pasted(pasted)
-                unasked = prompts.new_variables(context.arena, table.rows)
+                shown = _added_or_previewed(request, context, form)
             except FileError as error:
-                if fields["file"] and (previewed := _preview_instead(request, context, data)):
-                    return previewed
-                form.add_error("file" if fields["file"] else "pasted", str(error))
+                form.add_error("pasted" if form.is_pasted else "file", str(error))
             except uploads.UploadError as error:
                 add_service_error(form, error)
-            else:
-                category = fields["category"]
-                if len(unasked) > MOST_UNASKED and request.POST.get("do") != "confirm":
-                    return _ask_about_variables(request, context, fields, data, unasked)
-                report = prompts.upsert_prompts(
-                    arena=context.arena,
-                    rows=[replace(row, category=row.category or category) for row in table.rows],
-                    unread=table.problems,
-                    by=context.actor,
-                    atomic=fields["atomic"],
-                )
-                notices = table.notices
-                if report.written and not report.problems:
-                    form = AddPromptsForm()
-    return render_in_context(
-        request,
-        context,
-        "manage/add_prompts.html",
-        tab="prompts",
-        form=form,
-        report=report,
-        notices=notices,
+    template = "manage/import.html" if "preview" in shown else "manage/add_prompts.html"
+    return render_in_context(request, context, template, tab="prompts", **{"form": form} | shown)
+
+
+def _added_or_previewed(
+    request: HttpRequest, context: ArenaContext, form: AddPromptsForm
+) -> dict[str, Any]:
+    """Return what the page shows after this request. Raises FileError or UploadError."""
+    arena, fields, do = context.arena, form.cleaned_data, request.POST.get("do")
+    if form.is_pasted:
+        return _added(context, fields, parse_pasted(fields["pasted"]))
+    file, key, roles = fields["file"], "", form.chosen_roles()
+    if file:
+        name, data, roles = file.name, form.file_bytes(), {}
+        if shown := _of_another_tool(context, name, data):
+            return shown
+    else:
+        key = fields["kept"]
+        name, data = uploads.kept_upload(arena=arena, key=key, by=context.actor)
+    table = read_table(data, columns=PROMPTS, roles=roles)
+    if not file and do == "confirm":
+        return _added(context, fields, table)
+    unasked = [] if roles else prompts.new_variables(arena, table.rows)
+    key = key or uploads.keep_upload(arena=arena, name=name, data=data, by=context.actor)
+    initial = {"kept": key, "category": fields["category"], "atomic": fields["atomic"]}
+    unread = unasked if len(unasked) > MOST_UNASKED else []
+    return {
+        "form": AddPromptsForm(initial=initial, table=table, unread=unread),
+        "table": table,
+        "unread": unread,
+    }
+
+
+def _added(
+    context: ArenaContext, fields: dict[str, Any], table: Table[PromptRow]
+) -> dict[str, Any]:
+    category = fields["category"]
+    report = prompts.upsert_prompts(
+        arena=context.arena,
+        rows=[replace(row, category=row.category or category) for row in table.rows],
+        unread=table.problems,
+        by=context.actor,
+        atomic=fields["atomic"],
     )
+    is_done = report.written and not report.problems
+    shown = {"report": report, "notices": table.notices}
+    return shown | ({"form": AddPromptsForm()} if is_done else {})
 
 
-def _file_of(context: ArenaContext, form: AddPromptsForm) -> bytes:
-    """Return the file that was chosen now, or kept; b'' for pasted text. Raises UploadError."""
-    data, kept = form.file_bytes(), form.cleaned_data["kept"]
-    if kept and not data and not form.cleaned_data["pasted"].strip():
-        _, data = uploads.kept_upload(arena=context.arena, key=kept, by=context.actor)
-    return data
-
-
-def _preview_instead(
-    request: HttpRequest, context: ArenaContext, data: bytes
-) -> HttpResponse | None:
-    """Show what a file from another tool would add; None for any other file."""
-    fields = {"format": "auto", "skip_bad": False}
+def _of_another_tool(context: ArenaContext, name: str, data: bytes) -> dict[str, Any] | None:
+    """What the page shows of a file that is more than a table of prompts; None for such a table."""
     try:
-        file: Any = request.FILES["file"]
-        preview = _preview(context, file.name or "", data, fields)
+        shown = _preview(context, name, data, {"format": "auto", "skip_bad": False})
     except uploads.UploadError:
         return None
-    return render_in_context(request, context, "manage/import.html", tab="prompts", **preview)
-
-
-def _ask_about_variables(
-    request: HttpRequest,
-    context: ArenaContext,
-    fields: dict[str, Any],
-    data: bytes,
-    names: Sequence[str],
-) -> HttpResponse:
-    """Keep the file and ask whether its many columns are meant as variables."""
-    key = uploads.keep_upload(arena=context.arena, name="prompts", data=data, by=context.actor)
-    form = AddPromptsForm(
-        initial={"kept": key, "category": fields["category"], "atomic": fields["atomic"]}
-    )
-    return render_in_context(
-        request, context, "manage/add_prompts.html", tab="prompts", form=form, new_variables=names
-    )
+    files = shown["preview"].files
+    is_own = all(file.format_name == "native" for file in files)
+    return None if is_own and {*shown["preview"].rows} == {"prompts"} else shown
 
 
 @limit_upload
@@ -389,7 +387,7 @@ def import_file(request: HttpRequest, context: ArenaContext) -> HttpResponse:
             result = _imported_or_previewed(request, context, form)
         except uploads.BadUploadError as error:
             form.add_error("skip_bad", error.message)
-            result = {"problems": error.rejected.first}
+            result = {"problems": error.rejected.lines}
         except uploads.UploadError as error:
             add_service_error(form, error)
     return render_in_context(
@@ -434,9 +432,10 @@ def _preview(
     upload = uploads.Upload(name, data, fields["format"] or "auto", columns or {}, skip_bad)
     preview = uploads.preview_upload(arena=arena, upload=upload)
     key = key or uploads.keep_upload(arena=arena, name=name, data=data, by=context.actor)
-    initial = {"kept": key, "format": preview.files[0].format_name, "skip_bad": skip_bad}
+    format_name = preview.files[0].format_name
+    initial = {"kept": key, "format": format_name, "of": format_name, "skip_bad": skip_bad}
     return {
         "form": ImportForm(initial=initial, preview=preview),
         "preview": preview,
-        "problems": preview.rejected.first,
+        "problems": preview.rejected.lines,
     }

@@ -1642,11 +1642,16 @@ class _Tools:
         candidate: str,
         system_prompt: str | None = None,
         user_template: str | None = None,
+        messages: list[dict[str, Any]] | None = None,
         model: str | None = None,
         notes: str | None = None,
     ) -> Any:
         """Register the next version of a candidate, changing only what you give. Versions are
-        permanent; the same content twice is one version. It has no answers yet."""
+        permanent; the same content twice is one version. It has no answers yet.
+
+        messages: instead of system_prompt and user_template, a template of several messages for
+        few-shot examples, each with role (system first, then user and assistant in turn, user
+        last) and content, which may have {{ prompt }} and variables."""
         newest = self._client.newest(arena, candidate)
         if newest is None:
             raise RingsideError(_no_candidate(arena, candidate))
@@ -1656,7 +1661,14 @@ class _Tools:
             "model": model,
             "notes": notes,
         }
-        changes = {name: value for name, value in given.items() if value is not None}
+        changes: dict[str, Any] = {name: text for name, text in given.items() if text is not None}
+        texts = changes.keys() & {"system_prompt", "user_template"}
+        if messages is not None and texts:
+            raise RingsideError(f"Give messages, or {' and '.join(sorted(texts))}, not both.")
+        if messages is not None:
+            changes |= {"messages": messages, "system_prompt": "", "user_template": ""}
+        elif texts:
+            changes["messages"] = None
         return self._client.ensure_candidate(arena, candidate, **{**_content_of(newest), **changes})
 
     def list_judges(self, arena: str) -> Any:

@@ -378,10 +378,30 @@ def test_prompts_are_pasted(owner: Client, arena: Arena) -> None:
     assert "Prompt &#x27;p0&#x27; already has answers or comparisons" in page
 
 
+def previewed(owner: Client, arena: Arena, data: str | bytes, **fields: Any) -> Any:
+    """The answer to a file of prompts, of which nothing is saved yet."""
+    data = data.encode() if isinstance(data, str) else data
+    file = SimpleUploadedFile("prompts.csv", data)
+    before = arena.prompts.count()
+    shown = owner.post(address(arena, "add_prompts"), {"file": file, **fields})
+    assert "Nothing is saved yet." in shown.text
+    assert arena.prompts.count() == before
+    return shown
+
+
+def confirmed(owner: Client, arena: Arena, shown: Any, **changes: str) -> str:
+    """The page after a preview is confirmed, its fields as they were but for `changes`."""
+    data = {field.html_name: field.value() or "" for field in shown.context["form"]}
+    data = {name: value for name, value in data.items() if name not in ("file", "pasted")}
+    data |= {"do": "confirm", **changes}
+    return owner.post(address(arena, "add_prompts"), data).text
+
+
 def test_prompts_are_uploaded_as_excel_saves_them(owner: Client, arena: Arena) -> None:
     text = "ID;Text;Category;Expected;customer\r\nx1;Grüße?;hi;Hallo;Ada\r\nx2;;;;\r\n"
-    file = SimpleUploadedFile("prompts.csv", text.encode("utf-16"))
-    page = owner.post(address(arena, "add_prompts"), {"file": file}).content.decode()
+    shown = previewed(owner, arena, text.encode("utf-16"))
+    assert "1 prompt, 1 row with errors." in " ".join(shown.text.split())
+    page = confirmed(owner, arena, shown)
     made = arena.prompts.get(external_id="x1")
     assert (made.text, made.reference, made.variables) == ("Grüße?", "Hallo", {"customer": "Ada"})
     assert "1 row skipped" in page
@@ -390,24 +410,59 @@ def test_prompts_are_uploaded_as_excel_saves_them(owner: Client, arena: Arena) -
 
 def test_more_than_three_new_variables_are_asked_about(owner: Client, arena: Arena) -> None:
     text = "id,text,one,two,three,four\nx1,Fine?,1,2,3,4\n"
-    data = {"file": SimpleUploadedFile("prompts.csv", text.encode()), "category": "new"}
-    page = owner.post(address(arena, "add_prompts"), data).content.decode()
-    assert "4 columns of this file would become variables" in page
-    assert "one, two, three, four" in page
-    assert not arena.prompts.filter(external_id="x1").exists()
-    kept = re.findall(r'name="kept" value="([^"]+)"', page)[0]
-    assert 'value="new"' in page
-    confirmed = {"kept": kept, "category": "new", "do": "confirm"}
-    assert "1 added." in owner.post(address(arena, "add_prompts"), confirmed).content.decode()
-    made = arena.prompts.get(external_id="x1")
-    assert (set(made.variables), made.category) == ({"one", "two", "three", "four"}, "new")
-    # They are known now, so nobody is asked again.
-    file = SimpleUploadedFile("prompts.csv", text.replace("x1,Fine", "x2,Well").encode())
-    page = owner.post(address(arena, "add_prompts"), {"file": file}).content.decode()
+    shown = previewed(owner, arena, text, category="new")
+    assert "4 columns are not used: one, two, three, four." in shown.text
+    chosen = {"column-two": "variable", "column-four": "reference"}
+    page = confirmed(owner, arena, shown, **chosen)
     assert "1 added." in page
-    other = owner.post(address(arena, "add_prompts"), confirmed | {"kept": "forged"}).text
-    assert "no longer here" in other
-    assert arena.prompts.filter(external_id__startswith="x").count() == 2
+    made = arena.prompts.get(external_id="x1")
+    assert (made.variables, made.reference, made.category) == ({"two": "2"}, "4", "new")
+    # Three are not many, and are variables unless somebody says otherwise.
+    shown = previewed(owner, arena, text.replace("x1,Fine", "x2,Well"))
+    assert "columns are not used" not in shown.text
+    forged = confirmed(owner, arena, shown, kept="forged")
+    assert "no longer here" in forged
+    assert "1 added." in confirmed(owner, arena, shown)
+    assert set(arena.prompts.get(external_id="x2").variables) == {"one", "two", "three", "four"}
+
+
+def test_a_preview_refuses_columns_that_make_no_prompt(owner: Client, arena: Arena) -> None:
+    shown = previewed(owner, arena, "id,text,more\nx1,Fine?,Really?\n")
+    page = confirmed(owner, arena, shown, **{"column-text": ""})
+    assert "No column is the prompt or conversation. Choose one." in page
+    page = confirmed(owner, arena, shown, **{"column-more": "text"})
+    assert "cannot both be the prompt" in page
+    assert not arena.prompts.filter(external_id="x1").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "brings"),
+    [
+        ("prompt,response\nWhy?,So.\n", "1 prompts, 1 candidates, 1 responses."),
+        (
+            "prompt,chosen,rejected\nWhy?,So.,No.\n",
+            "1 prompts, 2 candidates, 2 responses, 1 votes.",
+        ),
+        ("prompt,left,right,winner\nq1,x,y,left\n", "1 votes."),
+        ("input,expected_output,metadata\nWhy?,So.,{}\n", "1 prompts."),
+        ('{"candidate": "x", "prompt": "p0", "text": "So."}', "1 bad rows."),
+    ],
+)
+def test_no_column_of_another_tool_becomes_a_variable(
+    owner: Client, arena: Arena, text: str, brings: str
+) -> None:
+    name = "responses.jsonl" if text.startswith("{") else "some.csv"
+    file = SimpleUploadedFile(name, text.encode())
+    shown = owner.post(address(arena, "add_prompts"), {"file": file})
+    assert "What this file would bring" in shown.text
+    assert brings in " ".join(shown.text.split())
+    if text.startswith("prompt,response"):  # a person may know better
+        shown = owner.post(
+            address(arena, "add_prompts"),
+            {"kept": shown.context["form"]["kept"].value(), "do": "table"},
+        )
+        assert "1 added." in confirmed(owner, arena, shown)
+        assert arena.prompts.get(text="Why?").variables == {"response": "So."}
 
 
 def test_a_file_of_another_tool_is_previewed_where_prompts_are_added(
@@ -425,9 +480,8 @@ def test_a_file_of_another_tool_is_previewed_where_prompts_are_added(
 
 
 def test_all_rows_or_none(owner: Client, arena: Arena) -> None:
-    file = SimpleUploadedFile("prompts.csv", b"id,text\nx1,Fine?\nx2,\n")
-    data = {"file": file, "atomic": "on"}
-    page = owner.post(address(arena, "add_prompts"), data).content.decode()
+    shown = previewed(owner, arena, "id,text\nx1,Fine?\nx2,\n", atomic="on")
+    page = confirmed(owner, arena, shown)
     assert "Nothing was saved" in page
     assert not arena.prompts.filter(external_id="x1").exists()
 

@@ -1,5 +1,6 @@
 """Files of other tools become arenas; `tests/files/README.md` names the format of each sample."""
 
+import gzip
 import json
 import shutil
 import stat
@@ -13,6 +14,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pyarrow import parquet
 
+from arena.files.reader import FileError
 from arena.formats import find_files
 from arena.models import Arena, Candidate, Import, Prompt, Response, Vote
 from arena.services.imports import BadRowsError, Options, import_files, preview_files
@@ -324,3 +326,208 @@ def test_a_symbolic_link_is_refused(tmp_path):
 def test_a_broken_archive_is_refused(tmp_path, data):
     (tmp_path / "x.zip").write_bytes(data)
     assert "cannot be unpacked" in refused(tmp_path / "x.zip")
+
+
+# -- Variations that tools write -------------------------------------------------------------------
+
+TRACE = {"id": "t", "timestamp": "2026-01-02T03:04:05Z", "name": "chat", "latency": 1.2}
+STEP = {"traceId": "t", "startTime": "2026-01-02T03:04:05Z", "model": "amber", "latency": 1.5}
+STEPS = [
+    STEP | {"type": "SPAN", "input": {"x": 1}, "output": {"y": 2}},
+    STEP | {"type": "EVENT", "input": None, "output": None},
+    STEP | {"type": "GENERATION", "input": [{"role": "user", "content": "Why?"}], "output": "So."},
+]
+CALLED = TRACE | {"input": {"args": ["Why?"], "kwargs": {}}, "output": "So."}
+NAMED = TRACE | {"input": {"args": [], "kwargs": {"question": "Why?"}}, "output": ["So."]}
+ITEMS = [{"id": "i", "datasetName": "d", "input": {"question": "Why?"}, "expectedOutput": "So."}]
+RUN = {"run_type": "llm", "start_time": "2026-01-02T03:04:05", "extra": {}, "name": "amber"}
+
+
+def langchain(name: str, content: str) -> dict[str, object]:
+    kind = {"HumanMessage": "human", "AIMessage": "ai"}[name]
+    kwargs = {"content": content, "type": kind}
+    return {"lc": 1, "type": "constructor", "id": ["langchain", name], "kwargs": kwargs}
+
+
+LANGCHAIN = RUN | {
+    "inputs": {"messages": [[langchain("HumanMessage", "Why?")]]},
+    "outputs": {"generations": [[{"text": "So.", "message": langchain("AIMessage", "So.")}]]},
+}
+CHOICES = RUN | {
+    "inputs": {"messages": [{"role": "user", "content": "Why?"}]},
+    "outputs": {"choices": [{"message": {"role": "assistant", "content": "So."}}]},
+}
+TOOL = RUN | {"run_type": "tool", "inputs": {"input": "x"}, "outputs": {"output": "y"}}
+BATTLE = {"id": "q1", "model_a": "amber", "model_b": "basalt", "winner": "both_bad"}
+SEARCH = BATTLE | {
+    f"messages_{side}": [
+        {"role": "user", "content": "Why?"},
+        {"role": "assistant", "content": "So."},
+    ]
+    for side in "ab"
+}
+PARTS = BATTLE | {
+    f"conversation_{side}": [
+        {"role": role, "content": [{"type": "text", "text": text, "image": None}]}
+        for role, text in (("user", "Why?"), ("assistant", "So."))
+    ]
+    for side in "ab"
+}
+NULLS = (
+    "id,model_a,model_b,prompt,response_a,response_b,winner_model_a,winner_model_b,winner_tie\n"
+    + ('q1,amber,basalt,"[""Why?""]","[null]","[""So.""]",0,1,0\n')
+)
+ANNOTATION = {"instruction": "Why?", "output_1": "a", "output_2": "b", "annotator": "judge"}
+FAILED = [ANNOTATION | {"generator_1": "x", "generator_2": "y", "preference": None}]
+RESPONSES_API = {
+    "custom_id": "r1",
+    "response": {
+        "status_code": 200,
+        "body": {
+            "model": "amber",
+            "output": [
+                {"type": "reasoning", "summary": []},
+                {
+                    "type": "message",
+                    "role": "assistant",
+                    "content": [{"type": "output_text", "text": "So."}],
+                },
+            ],
+        },
+    },
+}
+PREFERRED = {
+    "input": {"messages": [{"role": "user", "content": "Why?"}], "tools": []},
+    "preferred_output": [{"role": "assistant", "content": "So."}],
+    "non_preferred_output": [{"role": "assistant", "content": "No."}],
+}
+TRIED = {
+    "vars": {"q": "Why?"},
+    "provider": "amber",
+    "response": {"output": "So."},
+    "prompt": {"raw": "Answer: Why?", "label": "Answer: {{q}}"},
+}
+CONFIG = 'prompts: ["Say {{x}}"]\nproviders: [openai:amber]\ntests:\n'
+VARIATIONS = {
+    "minified.json": (json.dumps({"data": [CALLED], "meta": {}}), "langfuse-traces", (1, 1, 1, 0)),
+    "kwargs.json": (json.dumps([NAMED]), "langfuse-traces", (1, 1, 1, 0)),
+    "steps.json": (json.dumps(STEPS), "langfuse-traces", (1, 1, 1, 0)),
+    "trace.json": (
+        json.dumps({"trace": TRACE, "observations": STEPS}, indent=1),
+        "langfuse-traces",
+        (1, 1, 1, 0),
+    ),
+    "dataset.json": (json.dumps({"name": "d", "items": ITEMS}), "langfuse", (1, 0, 0, 0)),
+    "utf16.json": (json.dumps(ITEMS, indent=1).encode("utf-16"), "langfuse", (1, 0, 0, 0)),
+    "runs.json": (json.dumps([LANGCHAIN, TOOL]), "langsmith-runs", (1, 1, 1, 0)),
+    "choices.jsonl": (json.dumps(CHOICES), "langsmith-runs", (1, 1, 1, 0)),
+    "search.jsonl": (json.dumps(SEARCH), "lmarena", (1, 2, 2, 1)),
+    "parts.jsonl": (json.dumps(PARTS), "lmarena", (1, 2, 2, 1)),
+    "nulls.csv": (NULLS, "lmarena", (1, 2, 2, 1)),
+    "bom.csv": (NULLS.replace("\n", "\r\n").encode("utf-8-sig"), "lmarena", (1, 2, 2, 1)),
+    "packed.csv.gz": (gzip.compress(NULLS.encode()), "lmarena", (1, 2, 2, 1)),
+    "failed.json": (json.dumps(FAILED), "alpaca-annotations", (1, 2, 2, 0)),
+    "preferred.jsonl": (json.dumps(PREFERRED), "preferences", (1, 2, 2, 1)),
+    "results.jsonl": (
+        "".join(
+            json.dumps(TRIED | {"vars": {"q": q}, "prompt": TRIED["prompt"] | {"raw": q}}) + "\n"
+            for q in ("One?", "Two?")
+        ),
+        "promptfoo",
+        (2, 1, 2, 0),
+    ),
+    "dates.yaml": (
+        f"{CONFIG}  - vars: {{x: 2026-01-02, seven: 7}}\n",
+        "promptfoo-config",
+        (1, 1, 0, 0),
+    ),
+    "dash.csv": (
+        "prompt,response_a,response_b,model_a,model_b,winner\nWhy?,a,b,amber,basalt,-\n",
+        "lmarena",
+        (1, 2, 2, 1),
+    ),
+}
+
+
+def previewed(path: Path) -> tuple[set[str], tuple[int, ...], list[str]]:
+    """The formats of a file, its rows by kind, and its bad rows."""
+    shown = preview_files(slug="mine", paths=[path])
+    kinds = ("prompts", "candidates", "responses", "votes")
+    numbers = tuple(shown.rows.get(kind, 0) for kind in kinds)
+    return {file.format_name for file in shown.files}, numbers, shown.rejected.first
+
+
+@pytest.mark.parametrize("name", VARIATIONS)
+def test_a_variation_of_a_layout_is_read(tmp_path, name):
+    content, format_name, expected = VARIATIONS[name]
+    data = content if isinstance(content, bytes) else content.encode()
+    (tmp_path / name).write_bytes(data)
+    assert previewed(tmp_path / name) == ({format_name}, expected, [])
+
+
+def test_what_is_wrapped_is_read_and_not_its_wrapping(tmp_path):
+    path = tmp_path / "runs.json"
+    for record in (CALLED, NAMED, LANGCHAIN, CHOICES):
+        path.write_text(json.dumps([record]))
+        made = {file.kind: next(file.rows()).content for file in find_files([path])}
+        assert (made["prompts"].text, made["responses"].text) == ("Why?", "So.")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("vars.yaml", f"{CONFIG}  - vars: file://x.yaml\n", "column tests: refers to another file"),
+        ("list.yaml", f"{CONFIG}  - vars: [1, 2]\n", "column tests: has vars that are a list"),
+        ("default.yaml", f"defaultTest: file://x.yaml\n{CONFIG}  - {{}}\n", "column defaultTest"),
+        (
+            "score.jsonl",
+            '{"orig_instruction": "i", "orig_response": "r", "orig_score": "4", "instruction": "t",'
+            ' "output": "o", "messages": []}',
+            "calibrate JUDGE --labels",
+        ),
+        (
+            "many.jsonl",
+            '{"prompt": "q", "chosen": ["a"], "rejected": ["b", "c"]}',
+            "column rejected: has 2 texts; write a row for each",
+        ),
+    ],
+)
+def test_a_variation_that_is_no_vote_or_prompt_is_refused(tmp_path, name, content, words):
+    (tmp_path / name).write_text(content)
+    _, _, bad = previewed(tmp_path / name)
+    assert words in bad[0]
+
+
+def test_a_project_of_promptfoo_counts_its_results_alone(tmp_path):
+    shutil.copy(FILES / "promptfoo.json", tmp_path / "results.json")
+    shutil.copy(FILES / "promptfooconfig.yaml", tmp_path)
+    (tmp_path / "package.json").write_text('{"name": "x"}')
+    assert previewed(tmp_path) == ({"promptfoo"}, SAMPLES["promptfoo.json"][1:], [])
+    (tmp_path / "results.json").unlink()
+    assert previewed(tmp_path) == ({"promptfoo-config"}, SAMPLES["promptfooconfig.yaml"][1:], [])
+
+
+def test_a_folder_of_parquet_is_read_but_not_the_same_votes_twice(tmp_path):
+    table = pyarrow.Table.from_pylist([SEARCH])
+    (tmp_path / "data").mkdir()
+    parquet.write_table(table, tmp_path / "data" / "train-0.parquet")
+    assert previewed(tmp_path) == ({"lmarena"}, (1, 2, 2, 1), [])
+    exported = ["left", "right", "outcome", "rater_kind", "rater", "cast_at"]
+    parquet.write_table(
+        pyarrow.table({name: ["x"] for name in exported}), tmp_path / "data" / "battles.parquet"
+    )
+    with pytest.raises(FileError, match="has its votes twice"):
+        previewed(tmp_path)
+
+
+def test_references_of_mt_bench_are_no_answers(tmp_path):
+    shutil.copytree(FILES / "mt-bench", tmp_path / "all")
+    answers = next(path for path in (tmp_path / "all").rglob("*") if "choices" in text_of(path))
+    (tmp_path / "all" / "reference_answer").mkdir()
+    changed = answers.read_text().replace('"turns": ["', '"turns": ["Other ')
+    (tmp_path / "all" / "reference_answer" / answers.name).write_text(changed)
+    assert previewed(tmp_path / "all")[1:] == (SAMPLES["mt-bench"][1:], [])
+
+
+def text_of(path: Path) -> str:
+    return path.read_text() if path.is_file() else ""

@@ -136,6 +136,32 @@ def test_a_version_is_proposed_once(live_server: Any, team: Team, arena: Arena) 
     assert arena.candidates.filter(name="candidate-0").count() == 2
 
 
+def test_a_version_of_several_messages_is_proposed(
+    live_server: Any, team: Team, arena: Arena
+) -> None:
+    turns = [
+        ("system", "Be brief."),
+        ("user", "One?"),
+        ("assistant", "1."),
+        ("user", "{{ prompt }}"),
+    ]
+    messages = [{"role": role, "content": content} for role, content in turns]
+    change = {"arena": "support", "candidate": "candidate-0"}
+    calls = [("propose_version", change | {"messages": messages})] * 2
+    calls.append(("propose_version", change | {"messages": messages, "system_prompt": "No."}))
+    calls.append(("propose_version", change | {"messages": messages[1:3]}))
+    calls.append(("propose_version", change | {"system_prompt": "Be kind."}))
+    _, [first, again, both, wrong, texts] = ask(
+        live_server.url, token(team, "read", "submit"), *calls
+    )
+    assert not isinstance(first, str), first
+    assert (first["version"], first["messages"], first["system_prompt"]) == (2, messages, "")
+    assert again["id"] == first["id"]
+    assert "Give messages, or system_prompt, not both." in both
+    assert "must begin and end with a user message" in wrong
+    assert (texts["version"], texts["messages"], texts["system_prompt"]) == (2, None, "Be kind.")
+
+
 def test_a_judge_run_stays_within_the_cap(live_server: Any, team: Team, arena: Arena) -> None:
     order = {
         "arena": "support",

@@ -1,4 +1,4 @@
-"""Measure an import of 1,000,000 votes beside bare inserts. `make bench` gives it a database."""
+"""Measure an import of 1,000,000 votes beside bare inserts. `make bench` gives it databases."""
 
 import csv
 import random
@@ -13,6 +13,7 @@ from typing import Any
 
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Comparison, Prompt, Rater, Vote
@@ -26,7 +27,7 @@ VOTES = 1_000_000
 CANDIDATES, PROMPTS, RATERS = 12, 1_000, 5_000
 SEED = 7
 CHUNK = 10_000  # rows that are prepared at a time, so that the bare inserts need little memory too
-LEAST_RATIO = 1.5
+LEAST_RATIO = {"postgresql": 1.5, "sqlite": 1.0}  # by COPY, and by executemany
 MOST_GROWTH = 32  # MB more for ten times as many votes
 CAST_AT = datetime(2026, 11, 2, 9, tzinfo=UTC)
 
@@ -48,11 +49,10 @@ class Command(BaseCommand):
             ours = import_seconds(large)
             grown = megabytes() - before
         bare = bare_seconds(votes)
+        least = LEAST_RATIO[connection.vendor]
         ratio = f"Import of {votes:,} votes: times as fast as bulk_create of the same rows"
         lines = [
-            Line(
-                ratio, f"at least {LEAST_RATIO}", f"{bare / ours:.2f}", bare / ours >= LEAST_RATIO
-            ),
+            Line(ratio, f"at least {least}", f"{bare / ours:.2f}", bare / ours >= least),
             Line(
                 "Memory of an import: more for ten times as many votes",
                 f"at most {MOST_GROWTH} MB",
@@ -72,7 +72,8 @@ class Command(BaseCommand):
             ]
         )
         if votes == VOTES:
-            results.keep("imports", text)
+            is_sqlite = connection.vendor == "sqlite"
+            results.keep("imports_sqlite" if is_sqlite else "imports", text)
         self.stdout.write(text)
         if missed := results.missed(lines):
             raise CommandError(missed)
