@@ -527,8 +527,8 @@ def prompt_id(record: SourceRecord, *content: Any) -> str:
 
 
 INPUTS = ("messages", "question", "prompt", "input", "query", "text", "instruction", "user_input")
-OUTPUTS = ("messages", "message", "answer", "output", "response", "text", "content", "completion")
-OUTPUTS += ("generations", "choices")
+ANSWERS = ("messages", "message", "answer", "output", "response", "text", "content", "completion")
+OUTPUTS = (*ANSWERS, "generations", "choices")
 
 
 def read_conversation(value: Any, role: str, names: tuple[str, ...], field: str) -> list[Message]:

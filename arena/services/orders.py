@@ -280,7 +280,7 @@ def _demand_repeats(
     Repeats are spread over a rater's votes. One that is skipped or expires is replaced by another
     pair's, as long as there is one.
     """
-    asked = {demand.repeats_id for demand in demands if demand.repeats_id}
+    asked: set[int | None] = {demand.repeats_id for demand in demands if demand.repeats_id}
     waiting = Counter(
         demand.rater_id for demand in demands if demand.repeats_id and demand.remaining
     )

@@ -13,6 +13,7 @@ from django.core.paginator import Paginator
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse, UnreadablePostError
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -55,7 +56,7 @@ MAX_FORM_BYTES = AT_MOST_BYTES + 2_000_000  # a file and the fields around it
 MOST_UNASKED = 3  # new variables; more are hardly meant, but the columns of another tool's file
 MAX_DRAINED_BYTES = 64_000_000
 CHUNK = 1 << 16
-View = Callable[..., HttpResponse]
+View = Callable[..., HttpResponseBase]
 
 
 # -- Size limits -----------------------------------------------------------------------------------
@@ -94,7 +95,7 @@ def limit_upload(view: View) -> View:
 
     @csrf_exempt
     @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if _content_length(request) > MAX_FORM_BYTES:
             return _too_large(request, is_file=True)
         try:
