@@ -454,7 +454,7 @@ def test_no_column_of_another_tool_becomes_a_variable(
     name = "responses.jsonl" if text.startswith("{") else "some.csv"
     file = SimpleUploadedFile(name, text.encode())
     shown = owner.post(address(arena, "add_prompts"), {"file": file})
-    assert "What this file would bring" in shown.text
+    assert "What this file would add" in shown.text
     assert brings in " ".join(shown.text.split())
     if text.startswith("prompt,response"):  # a person may know better
         shown = owner.post(

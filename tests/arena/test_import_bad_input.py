@@ -62,7 +62,7 @@ def refused(*arguments: object) -> str:
             '{"name": "A\u200b"}'.encode(),
             "line 1, column name: contains an invisible character (U+200B)",
         ),
-        ("votes.csv.gz", b"\x1f\x8b\x08\x00rest", "gzip archive"),
+        ("votes.csv.gz", b"\x1f\x8b\x08\x00rest", "cannot be unpacked"),
         ("votes.csv", "left,right,winner\n".encode("utf-16") + b"A", "not valid UTF-16"),
         ("votes.csv", bytes(range(32)) * 9, "binary file"),
         ("votes.xlsx", b"some words", "is not a file of a known format"),
