@@ -28,6 +28,7 @@ DRAWS = 10_000  # the simultaneous level is exact to 0.2 percentage points (one 
 MOST_DRAWN = 400  # candidates; with more, the draws of all pairs would take seconds
 FARTHEST = 10_000.0  # Elo beyond the scores, where a bound is looked for
 LEVEL = 1e-6  # Elo; scores that differ by less are equal but for rounding
+ROUNDING = 1e-9  # of a vote; shares that differ by less agree
 BLOCK = 500  # draws whose differences are in memory at once, to fit the processor's cache
 
 
@@ -394,7 +395,7 @@ def _is_better(points: Floats, votes: Floats, never_lost: bool, confidence: floa
         return False
     if never_lost and CompleteSeparation(int((points > 0).sum()), confidence).is_decided:
         return True
-    if n_clusters < MIN_CLUSTERS or np.ptp(points / votes) == 0:
+    if n_clusters < MIN_CLUSTERS or np.ptp(points / votes) < ROUNDING:
         return False
     spread = ((points - votes * mean) ** 2).sum() * n_clusters / (n_clusters - 1)
     error = math.sqrt(spread) / votes.sum()

@@ -133,6 +133,13 @@ def test_a_direct_win_is_a_t_test_over_prompts() -> None:
         assert beats_directly(battles, 1).tolist() == [expected, False]
 
 
+def test_verdicts_that_agree_but_for_rounding_say_nothing_about_chance() -> None:
+    prompt = np.repeat(np.arange(6), [1, 3, 3, 1, 3, 3])
+    same = np.zeros(len(prompt), int)
+    battles = Battles.from_arrays(same, same + 1, same + 0.9, None, prompt)
+    assert not beats_directly(battles, 1).any()  # six prompts are not eight
+
+
 def test_nobody_is_number_one_who_lost_to_another_directly() -> None:
     """Stronger against the field, but beaten by the second in 19 of 20."""
     rows = [(0, 2, 38, 2), (0, 3, 38, 2), (1, 2, 20, 20), (1, 3, 20, 20), (1, 0, 19, 1)]
