@@ -2,11 +2,14 @@
 
 import math
 import re
+import struct
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
-from unicodedata import east_asian_width
 
 from django.template.loader import render_to_string
 from resvg_py import svg_to_bytes
@@ -83,7 +86,10 @@ def draw_board(board: PublishedBoard) -> str:
     """The SVG of the first candidates."""
     ranked = _ranked(board)
     lines = _lines(ranked[:MOST_LINES], None)
-    heading = {"title": board.arena.name, "subtitle": board.arena.question}
+    heading = {
+        "title": drawable(board.arena.name, board.arena.slug),
+        "subtitle": drawable(board.arena.question, ""),
+    }
     return _draw(board, heading, ranked[:MOST_LINES], lines)
 
 
@@ -94,9 +100,10 @@ def draw_candidate(board: PublishedBoard, candidate: Candidate, says: str) -> st
     at = ids.index(candidate.pk) if candidate.pk in ids else 0
     start = max(min(at - MOST_LINES // 2, len(ranked) - MOST_LINES), 0)
     near = ranked[start : start + MOST_LINES] if candidate.pk in ids else []
+    arena = drawable(board.arena.name, board.arena.slug)
     heading = {
-        "title": str(candidate),
-        "subtitle": f"{board.arena.name}: {says.replace(' %', NO_BREAK)}",
+        "title": drawable(str(candidate), f"Candidate {candidate.pk}"),
+        "subtitle": f"{arena}: {says.replace(' %', NO_BREAK)}",
     }
     return _draw(board, heading, near, _lines(near, candidate.pk))
 
@@ -123,7 +130,7 @@ def _draw(
         "subtitle": list(wrap(heading["subtitle"], TEXT_WIDTH, 30, lines=2)),
         "snapshot": board.snapshot,
         "raters": board.query.raters,
-        "category": shorten(board.query.category, 300, 26),
+        "category": shorten(drawable(board.query.category, ""), 300, 26),
         "demo": demo_notice(board.arena, board.snapshot),
         "headline": collecting.headline if collecting else "" if lines else "No scores yet.",
         "lines": lines,
@@ -146,7 +153,12 @@ def _lines(standings: Sequence[Standing], chosen: int | None) -> list[Line]:
         Line(
             y=FIRST_LINE + LINE_HEIGHT * number,
             rank=_ranks(row),
-            name=shorten(str(row.candidate), NAME_WIDTH, 28, bold=True),
+            name=shorten(
+                drawable(str(row.candidate), f"Candidate {row.candidate_id}"),
+                NAME_WIDTH,
+                28,
+                bold=True,
+            ),
             score="" if row.score is None else f"{row.score:.0f}",
             x=None if row.score is None else axis.place(row.score),
             low=None if row.low is None else axis.place(row.low),
@@ -162,7 +174,48 @@ def _ranks(row: Standing) -> str:
     return str(row.rank) if low is None or low == high else f"{low}–{high}"
 
 
-# -- Texts of a limited width ----------------------------------------------------------------------
+# -- Texts of a limited width, of characters that the font has -------------------------------------
+
+
+@cache
+def _glyphs() -> frozenset[int]:
+    """The code points that both fonts draw: their `cmap`, format 12 (OpenType 1.9, cmap)."""
+    return frozenset.intersection(
+        *(frozenset(_read_cmap(Path(font).read_bytes())) for font in FONTS)
+    )
+
+
+def _read_cmap(font: bytes) -> Iterator[int]:
+    def numbers(layout: str, at: int) -> tuple[int, ...]:
+        return struct.unpack_from(f">{layout}", font, at)
+
+    tables = [struct.unpack_from(">4s4xL", font, 12 + 16 * i) for i in range(numbers("H", 4)[0])]
+    start = dict(tables)[b"cmap"]
+    for i in range(numbers("H", start + 2)[0]):
+        table = start + numbers("L", start + 8 + 8 * i)[0]
+        if numbers("H", table)[0] == 12:
+            for group in range(numbers("L", table + 12)[0]):
+                first, last = numbers("LL", table + 16 + 12 * group)
+                yield from range(first, last + 1)
+
+
+def drawable(text: str, otherwise: str) -> str:
+    """A text without what the font lacks, such as Chinese or Arabic, which would be drawn as boxes.
+    Letters left out are marked with an ellipsis; `otherwise` if no letter or digit is left."""
+    glyphs = _glyphs()
+
+    def draw(character: str) -> str:
+        if ord(character) in glyphs:
+            return character
+        if character.isalnum():
+            return "…"
+        if character.isspace():
+            return " "
+        return "-" if unicodedata.category(character) == "Pd" else ""
+
+    kept = "".join(map(draw, unicodedata.normalize("NFC", text)))
+    kept = " ".join(re.sub("…[… ]*", "… ", kept).split())
+    return kept if any(map(str.isalnum, kept)) else otherwise
 
 
 def shorten(text: str, width: float, size: float, *, bold: bool = False) -> str:
@@ -197,7 +250,7 @@ def measure(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def _character_width(character: str) -> float:
-    if east_asian_width(character) in "WF":
+    if unicodedata.east_asian_width(character) in "WF":
         return 1.0
     if character in " !'(),-./:;I[]`fijlrt|·":
         return 0.32

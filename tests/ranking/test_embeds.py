@@ -381,6 +381,19 @@ def test_a_picture_ranks_nobody_before_there_are_enough_votes() -> None:
     assert "<circle" not in svg
 
 
+@pytest.mark.django_db
+def test_a_picture_has_no_boxes_for_scripts_that_its_font_lacks(arena: Arena) -> None:
+    publish(arena)
+    rank_anyway(arena)
+    Arena.objects.update(name="模型竞技场", question="哪个答案更好?")
+    names = ["通义千问 Qwen-Max", "جيس", "Ωμέγα"]
+    for candidate, name in zip(arena.candidates.order_by("pk"), names, strict=False):
+        Candidate.objects.filter(pk=candidate.pk).update(name=name, version=1)
+    shown = texts(draw_board(published_board(arena)).encode())
+    nameless = arena.candidates.order_by("pk")[1].pk
+    assert {arena.slug, "… Qwen-Max", f"Candidate {nameless}", "Ωμέγα"} <= set(shown)
+
+
 @given(st.text(max_size=300))
 def test_texts_of_a_picture_fit(text: str) -> None:
     lines = list(wrap(text, TEXT_WIDTH, 30, lines=2))
