@@ -200,7 +200,7 @@ def _read_cmap(font: bytes) -> Iterator[int]:
 
 
 def drawable(text: str, otherwise: str) -> str:
-    """A text without what the font lacks, such as Chinese or Arabic, which would be drawn as boxes.
+    """Text without what the font lacks, such as Chinese or Arabic, which would be drawn as boxes.
     Letters left out are marked with an ellipsis; `otherwise` if no letter or digit is left."""
     glyphs = _glyphs()
 
