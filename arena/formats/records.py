@@ -244,19 +244,19 @@ def _yaml(path: Path) -> Any:
         line = f", line {mark.line + 1}" if mark else ""
         reason = getattr(error, "problem", None) or "it cannot be read"
         raise FileError(f"{path}{line} is not YAML: {reason}.") from None
+    if document is None:
+        raise FileError(f"{path} is empty.")
     waiting, count = [document], 0
     while waiting:
         value = waiting.pop()
         count += 1
         if count > YAML_VALUES:
             raise FileError(f"{path} has more than {YAML_VALUES:,} values with its aliases.")
-        if isinstance(value, dict):
-            waiting += value.values()
-        elif isinstance(value, list):
-            waiting += value
+        if isinstance(value, dict | list):
+            waiting += value.values() if isinstance(value, dict) else value
     try:  # the same types as in JSON: names are texts, and so are dates
         return decode_json(json.dumps(document, default=str))
-    except (InputError, TypeError, ValueError) as error:
+    except (InputError, TypeError, ValueError, RecursionError) as error:
         reason = getattr(error, "reason", "has a key that is a list or an object")
         raise FileError(f"{path} {reason}.") from None
 

@@ -276,6 +276,14 @@ def test_yaml_cannot_grow_by_its_aliases(tmp_path):
         call_command("import_arena", "mine", path, stdout=StringIO())
 
 
+def test_yaml_without_content_is_refused(tmp_path):
+    path = tmp_path / "promptfooconfig.yaml"
+    for text in ("null\n", "# nothing\n"):
+        path.write_text(text)
+        with pytest.raises(CommandError, match=r"promptfooconfig.yaml is empty\."):
+            call_command("import_arena", "mine", path, stdout=StringIO())
+
+
 # -- Archives --------------------------------------------------------------------------------------
 
 
