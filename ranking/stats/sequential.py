@@ -133,12 +133,16 @@ class SequentialTest:
 
     @property
     def radius(self) -> float:
-        """Half the width of the confidence sequence, in natural log-odds; infinite if unbounded.
+        """Half the width of the confidence sequence, in natural log-odds.
+
+        Infinite if nothing can be decided yet.
 
         The differences d for which the likelihood ratio of ``gap - d`` stays under
         1 / (1 - confidence): with this confidence all intervals, of all checks, hold the true
         difference (Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021).
         """
+        if self.clusters_to_go:
+            return math.inf
         spread = TYPICAL**2 / self.error**2
         enough = math.log1p(spread) + 2 * _enough(self)
         z = math.sqrt(enough * (1 + spread) / spread)
