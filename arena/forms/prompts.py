@@ -286,7 +286,9 @@ class ImportForm(forms.Form):
 
     def __init__(self, *args: Any, preview: ImportPreview | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
-        for file in preview.files[:1] if preview else []:
+        files = preview.files if preview else []
+        # The columns of files of several formats have no fields in common.
+        for file in files[:1] if len({file.format_name for file in files}) == 1 else []:
             choices = [("", "None"), *((name, name) for name in file.names)]
             for name, column in file.columns.items():
                 self.fields[COLUMN + name] = forms.ChoiceField(

@@ -433,7 +433,8 @@ def _preview(
     upload = uploads.Upload(name, data, fields["format"] or "auto", columns or {}, skip_bad)
     preview = uploads.preview_upload(arena=arena, upload=upload)
     key = key or uploads.keep_upload(arena=arena, name=name, data=data, by=context.actor)
-    format_name = preview.files[0].format_name
+    formats = {file.format_name for file in preview.files}
+    format_name = preview.files[0].format_name if len(formats) == 1 else "auto"
     initial = {"kept": key, "format": format_name, "of": format_name, "skip_bad": skip_bad}
     return {
         "form": ImportForm(initial=initial, preview=preview),

@@ -83,6 +83,15 @@ def test_a_zip_of_one_csv_per_model_is_taken(member, arena, tmp_path):
     assert counts() == (2, 2, 4, 0)
 
 
+def test_a_zip_of_several_formats_is_imported_as_it_was_previewed(member, arena, tmp_path):
+    path = Path(shutil.make_archive(str(tmp_path / "all"), "zip", FILES / "mt-bench"))
+    shown = send(member, arena, "all.zip", path.read_bytes())
+    assert not shown["form"].column_fields  # they would be those of one of its formats
+    fields = {field.html_name: field.value() or "" for field in shown["form"]}
+    confirm(member, arena, shown, **{name: fields[name] for name in fields if name != "file"})
+    assert counts() == (2, 2, 4, 3)
+
+
 def test_columns_can_be_chosen_on_the_page(member, arena):
     data = b"prompt,response,other\nOld?,Yes.,New?\n"
     shown = send(member, arena, "amber.csv", data)
