@@ -26,6 +26,7 @@ from arena.validation import MOST_VARIABLES, InputError, is_variable
 
 NOTHING = "Paste something, or choose a file."
 BOTH = "You pasted a text and chose a file. Send only one of them."
+OTHER_FILES = ".parquet,.yaml,.yml,.zip,.gz"  # of other tools
 COLUMN = "column-"  # begins the names of fields that choose a column or what it is
 FILES = ".csv,.tsv,.txt,.json,.jsonl,.ndjson,text/csv,application/json,text/plain"
 
@@ -137,6 +138,7 @@ class AddPromptsForm(UploadForm):
         pasted.label = "Prompts"
         pasted.help_text = "One per line. Separate prompts of several lines with a line ---."
         file.label = "Or a file of prompts"
+        file.widget.attrs["accept"] = f"{FILES},{OTHER_FILES}"
         file.help_text += (
             " The column text is required; id, category, reference (the expected answer) and"
             " rubric are optional. Other columns can be variables of the prompt, visible to teams"

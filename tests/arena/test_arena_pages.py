@@ -469,6 +469,9 @@ def test_a_file_of_another_tool_is_previewed_where_prompts_are_added(
     owner: Client, arena: Arena
 ) -> None:
     text = "question_id,model_a,model_b,winner,judge,tstamp\nq1,x,y,model_a,ann,1700000000\n"
+    # A browser offers the files of other tools too.
+    accepted = owner.get(address(arena, "add_prompts")).context["form"]["file"].field.widget.attrs
+    assert {".parquet", ".yaml", ".zip", ".gz"} <= set(accepted["accept"].split(","))
     data = {"file": SimpleUploadedFile("anything.csv", text.encode())}
     page = owner.post(address(arena, "add_prompts"), data).content.decode()
     assert "What this file would add" in page
