@@ -43,7 +43,8 @@ def render_markdown(text: str) -> str:
 
 
 def render_conversation(messages: Sequence[Message]) -> str:
-    """Return the turns of a conversation as safe HTML; tool calls and their results are folded.
+    """Return the turns of a conversation as safe HTML; system messages, tool calls and their
+    results are folded.
 
     What people and the assistant say is formatted, up to `MAX_TURNS_BYTES` in all; the rest, and
     what tools are sent and return, is plain text.
@@ -61,11 +62,12 @@ def render_conversation(messages: Sequence[Message]) -> str:
 
 
 def _turn(message: Message, html: str) -> str:
-    """One message as a section, or folded if a tool wrote it; nothing for a message of calls."""
+    """One message as a section, or folded for the system or a tool; nothing for one of calls."""
     role, title = message["role"], escape(_clean(title_of(message)))
-    if role == "tool":
+    if role == "tool" or (role == "system" and html):
         return (
-            f'<details class="turn turn-tool" data-step><summary>{title}</summary>{html}</details>'
+            f'<details class="turn turn-{role}" data-step><summary>{title}</summary>{html}'
+            "</details>"
         )
     if not html:
         return ""
