@@ -65,6 +65,11 @@ def quoted(value: Any) -> str:
     return text if len(text) <= 42 else f"{text[:38]}...{text[0]}"
 
 
+def is_unicode(text: str) -> bool:
+    """Return whether `text` can be written as UTF-8: it has no lone surrogates."""
+    return text.encode("utf-8", "ignore").decode() == text
+
+
 def json_type(value: Any) -> str:
     """Return the type of a JSON value in words."""
     words = {dict: "an object", list: "a list", bool: "true or false", type(None): "null"}

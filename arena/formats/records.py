@@ -31,7 +31,7 @@ from arena.files.reader import (
 from arena.files.rows import Values, VoteRow, parse_label
 from arena.formats.base import KINDS
 from arena.formats.native import PARSERS
-from arena.validation import InputError, join_names, json_type, quoted
+from arena.validation import InputError, is_unicode, join_names, json_type, quoted
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".yaml", ".yml")
 SAMPLE = 20  # records that are read to tell the layout
@@ -321,7 +321,7 @@ class Foreign:
             return {}, []
         fields = self.fields(records)
         columns = {name: fields.get(name, "") for name in self.layout.columns}
-        return columns, records.names(self._chosen_layout())
+        return columns, list(filter(is_unicode, records.names(self._chosen_layout())))
 
     def _chosen_layout(self) -> Layout:
         """The layout with the chosen columns as further names of their fields."""

@@ -22,7 +22,7 @@ from arena.formats import FORMATS
 from arena.models import Arena, Prompt
 from arena.models.arenas import length_limit
 from arena.services.imports import ImportPreview
-from arena.validation import MOST_VARIABLES, InputError, is_variable
+from arena.validation import MOST_VARIABLES, InputError, is_unicode, is_variable
 
 NOTHING = "Paste something, or choose a file."
 BOTH = "You pasted a text and chose a file. Send only one of them."
@@ -126,7 +126,8 @@ class AddPromptsForm(UploadForm):
     ) -> None:
         super().__init__(*args, **kwargs)
         names = [(name, label.capitalize()) for name, label in PROMPTS.labels.items()]
-        for column, role in table.roles.items() if table else []:
+        roles = table.roles.items() if table else ()
+        for column, role in ((name, role) for name, role in roles if is_unicode(name)):
             variable = [(VARIABLE, "Variable")] if is_variable(column) else []
             self.fields[COLUMN + column] = forms.ChoiceField(
                 label=column,

@@ -122,6 +122,25 @@ def test_a_file_of_no_known_format_is_explained_without_a_path_of_the_server(mem
     assert "/tmp" not in error
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("old.csv", "prompt,response,état\nWhy?,So.,x\n".encode("cp1252")),
+        ("broken.json", b'[{"prompt": "Why?", "response": "So.", "\\ud800": 1}]'),
+        ("unknown.json", b'[{"\\ud800": 1}]'),
+        ("table.json", b'[{"text": "Why?", "\\ud800": "x"}]'),
+    ],
+)
+def test_a_column_whose_name_is_no_text_is_not_offered(member, arena, name, data):
+    for page in ("import_file", "add_prompts"):
+        file = SimpleUploadedFile(name, data)
+        shown = member.post(reverse(page, args=[arena.slug]), {"file": file})
+        assert shown.status_code == 200
+    body = {"file_name": name, "content_base64": base64.b64encode(data).decode()}
+    answer = member.post(reverse("api_imports", args=[arena.slug]), body, "application/json")
+    assert answer.status_code in (200, 422)
+
+
 def test_somebody_else_and_another_arena_cannot_use_a_kept_file(member, arena):
     shown = send(member, arena, "a.jsonl", (FILES / "lmarena.jsonl").read_bytes())
     other = make_arena(0, 0, team=arena.team)
