@@ -70,7 +70,7 @@ def clean_turns(value: Any) -> list[Message] | None:
         if message["role"] == "tool" or message.keys() != {"role", "content"}:
             raise InputError(
                 f"has a message {number:,} with more than text; the messages of a template have "
-                f"a role (system, user or assistant) and content"
+                "a role (system, user or assistant) and content"
             )
         if message["role"] == "system" and number > 1:
             raise InputError(f"has a message {number:,} that is a system message; it comes first")

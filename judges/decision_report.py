@@ -390,7 +390,7 @@ def decision_context(
     family = candidates.family(alone)
     archived = [entry.pk for entry in candidates.others if entry.is_retired and not alone]
     active = [pk for pk in family if pk not in archived]
-    differences = compare_family(board, active, baseline.pk, besides=archived) if board else {}
+    differences = compare_family(board, active, baseline.pk, archived=archived) if board else {}
     difference = differences.get(focus.pk, NO_BOARD)
     sentence = _sentence(focus, baseline, difference, query, board)
     demo = demo_notice(arena, board.snapshot if board else None)

@@ -140,8 +140,7 @@ class OrderForm(forms.Form):
         required=False,
         label="Samples per verdict",
         help_text="How often to ask each judge for one vote: scores are averaged, otherwise more "
-        "than half"
-        " must agree. The cost rises in proportion.",
+        "than half must agree. The cost rises in proportion.",
         min_value=1,
         max_value=MOST_READINGS,
     )

@@ -173,7 +173,7 @@ def _check_boards(health: Health, now: datetime) -> None:
 
 
 def _longest_legal() -> Iterable[tuple[str, QuerySet[Any], tuple[str, ...], timedelta]]:
-    """A kind of rows, its name, the rows, their times, and how far ahead of now these may be."""
+    """Kinds of rows: the name, the rows, their times, and how far ahead of now these may be."""
     leases = [lease_of(endpoint) for endpoint in settings.MODEL_ENDPOINTS.values()]
     of_calls = max(LONGEST_PAUSE, *leases)
     calls = Call.objects.filter(state__in=Call.GOING_ON)
@@ -273,7 +273,7 @@ def setup_steps(now: datetime) -> list[SetupStep]:
         SetupStep(
             "Backup",
             bool(backup and now - backup <= BACKUP_LATE_AFTER),
-            f"The last one is from  {backup:%Y-%m-%d %H:%M}."
+            f"The last one is from {backup:%Y-%m-%d %H:%M}."
             if backup
             else "None was made here yet.",
             "manage.py backup /backups/monday, then restore --check, then schedule it.",

@@ -5,7 +5,7 @@ Each names the documentation it follows.
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from arena.conversations import Message, answer_fields, prompt_fields
@@ -14,6 +14,7 @@ from arena.formats.pairs import SPELLINGS
 from arena.formats.records import (
     INPUTS,
     OUTPUTS,
+    Layout,
     Made,
     SourceRecord,
     answer_row,
@@ -83,7 +84,7 @@ def _winner(record: SourceRecord) -> str:
         if outcome not in OUTCOMES:
             raise InputError(
                 f"is {quoted(written)}, which is not one of model_a, model_b, tie and tie "
-                f"(bothbad)",
+                "(bothbad)",
                 "winner",
             )
         return outcome
@@ -464,9 +465,16 @@ LAYOUTS = (
     ),
 )
 
-# Told apart in this order; a file of Ringside's own labels fits none of them.
+
+def _for_labels(name: str, convert: Callable[[SourceRecord], Iterator[Made]]) -> Layout:
+    """The layout of votes with this name, whose records are converted to labels."""
+    of_votes = next(layout for layout in LAYOUTS if layout.name == name)
+    return replace(of_votes, convert=convert, kinds=_labels)
+
+
+# Tried in this order; a file of Ringside's own labels fits none of them.
 LABEL_LAYOUTS = (
-    replace(LAYOUTS[-3], convert=_prometheus_label, kinds=_labels),
+    _for_labels("prometheus", _prometheus_label),
     layout(
         "prometheus-scores",
         "Prometheus scores",
@@ -479,5 +487,5 @@ LABEL_LAYOUTS = (
         _prometheus_score,
         ("labels",),
     ),
-    replace(LAYOUTS[-1], convert=_preferred_label, kinds=_labels),
+    _for_labels("preferences", _preferred_label),
 )

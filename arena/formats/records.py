@@ -176,7 +176,7 @@ class Records:
         except InputError as error:
             raise FileError(
                 f"{self.path} {error.reason}. It must be one JSON document, or one JSON object "
-                f"per line."
+                "per line."
             ) from None
 
     def names(self, layout: Layout) -> list[str]:

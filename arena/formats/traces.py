@@ -179,7 +179,7 @@ def _listed(record: SourceRecord, name: str) -> list[Any]:
     """The elements of a field, which may be a single one."""
     value = record.need(name)
     values = value if isinstance(value, list) else [value]
-    if any(_is_reference(one) for one in values):
+    if any(map(_is_reference, values)):
         raise InputError(_REFERS, name)
     return values
 
@@ -366,7 +366,7 @@ def _replied(body: Mapping[str, Any]) -> list[Any] | None:
         message = choices[0].get("message")
         return [message] if isinstance(message, dict) else None
     steps = output if isinstance(output, list) else []
-    return [one for one in steps if isinstance(one, dict) and "role" in one] or None
+    return [step for step in steps if isinstance(step, dict) and "role" in step] or None
 
 
 # -- Answers of one model: AutoArena's README, and AlpacaEval's outputs ----------------------------

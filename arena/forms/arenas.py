@@ -1,11 +1,12 @@
-"""The form of an arena's settings."""
+"""The forms of an arena's settings, its import, and requests for human votes."""
 
 from typing import Any
 
 from django import forms
 
-from arena.models import Arena
+from arena.models import Arena, Team
 from arena.models.arenas import FAULTS, STRENGTHS, length_limit
+from arena.services.orders import MAX_PER_PAIR, MAX_REPEATS
 
 # Settings that stay as they are, or get their default, if a form leaves them out.
 ARCHIVE_BYTES = 20_000_000
@@ -153,3 +154,46 @@ class ArenaForm(forms.Form):
     @classmethod
     def of(cls, arena: Arena) -> "ArenaForm":
         return cls(initial={name: getattr(arena, name) for name in cls.base_fields})
+
+
+class VoteOrderForm(forms.Form):
+    """A request for human votes, from members of the team by name or from anybody."""
+
+    per_pair = forms.IntegerField(
+        label="Votes per pair",
+        min_value=1,
+        max_value=MAX_PER_PAIR,
+        initial=3,
+        help_text="From each rater chosen below, or in total if you choose none.",
+    )
+    raters = forms.MultipleChoiceField(
+        label="Raters",
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="Choose members of the team to ask them by name. Choose none to ask everyone "
+        "who votes here.",
+    )
+    hides_names = forms.BooleanField(
+        label="Hide names until everyone has voted",
+        required=False,
+        help_text="The chosen raters learn who wrote the answers only when all of them are done.",
+    )
+    repeats = forms.IntegerField(
+        label="Pairs asked twice",
+        required=False,
+        min_value=0,
+        max_value=MAX_REPEATS,
+        initial=0,
+        help_text="For each rater, to measure how often they agree with themselves. The second "
+        "vote never counts. Needs hidden names.",
+    )
+
+    def __init__(self, *args: Any, team: Team | None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        members = team.memberships.select_related("user").order_by("user__username") if team else []
+        raters = self.fields["raters"]
+        assert isinstance(raters, forms.MultipleChoiceField)
+        raters.choices = [(member.user_id, member.user.get_username()) for member in members]
+
+    def clean_repeats(self) -> int:
+        return self.cleaned_data["repeats"] or 0

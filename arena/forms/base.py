@@ -7,8 +7,7 @@ from typing import Any
 from django import forms
 
 from arena.errors import ServiceError
-from arena.models import Arena, Team
-from arena.services.orders import MAX_PER_PAIR, MAX_REPEATS
+from arena.models import Arena
 from arena.validation import MOST, nano_dollars
 
 READERS = {
@@ -79,46 +78,3 @@ class SteerForm(CapForm):
         error_messages={"invalid_choice": "A run can be paused, resumed, cancelled or retried."},
     )
     field_order = ["action", "cap"]
-
-
-class VoteOrderForm(forms.Form):
-    """A request for human votes, from members of the team by name or from anybody."""
-
-    per_pair = forms.IntegerField(
-        label="Votes per pair",
-        min_value=1,
-        max_value=MAX_PER_PAIR,
-        initial=3,
-        help_text="From each rater chosen below, or in total if you choose none.",
-    )
-    raters = forms.MultipleChoiceField(
-        label="Raters",
-        required=False,
-        widget=forms.CheckboxSelectMultiple,
-        help_text="Choose members of the team to ask them by name. Choose none to ask everyone "
-        "who votes here.",
-    )
-    hides_names = forms.BooleanField(
-        label="Hide names until everyone has voted",
-        required=False,
-        help_text="The chosen raters learn who wrote the answers only when all of them are done.",
-    )
-    repeats = forms.IntegerField(
-        label="Pairs asked twice",
-        required=False,
-        min_value=0,
-        max_value=MAX_REPEATS,
-        initial=0,
-        help_text="For each rater, to measure how often they agree with themselves. The second "
-        "vote never counts. Needs hidden names.",
-    )
-
-    def __init__(self, *args: Any, team: Team | None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        members = team.memberships.select_related("user").order_by("user__username") if team else []
-        raters = self.fields["raters"]
-        assert isinstance(raters, forms.MultipleChoiceField)
-        raters.choices = [(member.user_id, member.user.get_username()) for member in members]
-
-    def clean_repeats(self) -> int:
-        return self.cleaned_data["repeats"] or 0

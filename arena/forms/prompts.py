@@ -164,7 +164,11 @@ class AddPromptsForm(UploadForm):
     def other_fields(self) -> list[forms.BoundField]:
         """The fields besides those of columns; a preview asks for no other prompts."""
         left_out = ("pasted", "file") if self.column_fields else ()
-        return [f for f in self if not f.name.startswith(COLUMN) and f.name not in left_out]
+        return [
+            field
+            for field in self
+            if not field.name.startswith(COLUMN) and field.name not in left_out
+        ]
 
 
 class UploadAnswersForm(UploadForm):

@@ -1,4 +1,4 @@
-"""Comparisons: their texts, who may vote on them, the next one for a rater, and orders."""
+"""Comparisons: their texts, who may vote on them, and the next one for a rater."""
 
 import random
 from collections.abc import Sequence

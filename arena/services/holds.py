@@ -92,12 +92,12 @@ def void(*, hold: Hold, by: Actor, reason: str, now: datetime) -> Hold:
     return decided
 
 
-def open_of(*, rater: Rater, arena: Arena) -> Hold | None:
+def find_open(*, rater: Rater, arena: Arena) -> Hold | None:
     """Return the open hold of this rater's votes in the arena, by rater or by network."""
     return Hold.objects.open().filter(arena=arena, votes__rater=rater).order_by("pk").first()
 
 
-def newest_of(*, rater: Rater, arena: Arena, now: datetime) -> Hold | None:
+def find_newest(*, rater: Rater, arena: Arena, now: datetime) -> Hold | None:
     """Return the open hold of this rater's votes, or the last one that was decided lately."""
     of_rater = Q(rater=rater) | Q(votes__rater=rater)
     shown = Q(state=Hold.State.HELD, votes__rater=rater) | Q(decided_at__gte=now - SHOWN_FOR)
@@ -111,7 +111,7 @@ def object_to(*, rater: Rater, arena: Arena, text: str, now: datetime) -> Hold:
 
     A network may have several raters: what one of them says is added to what others have said.
     """
-    hold = open_of(rater=rater, arena=arena)
+    hold = find_open(rater=rater, arena=arena)
     if hold is None:
         raise HoldError("None of your votes in this arena is on hold.")
     try:

@@ -1,7 +1,7 @@
-"""Runs of human votes: what they demand of whom, their progress, and what raters repeat."""
+"""Runs of human votes: ordering them, their demands and progress, and pairs asked twice."""
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -102,14 +102,15 @@ class Progress:
 def progress_for(*, arena: Arena, rater: Rater) -> Progress | None:
     """Return the progress of the unfinished run that `rater` can vote for: their own in a run that
     names them, else that of a run for anybody; None if there is neither."""
-    unfinished = arena.runs.of_people().unfinished().order_by("pk")
-    named = RunRater.objects.filter(rater=rater, run__in=unfinished).select_related("run")
-    if own := named.order_by("run").first():
-        # Repeats are counted like other votes, so that nobody can tell them apart.
-        wanted = own.votes_wanted + own.run.repeats
-        return Progress(min(own.votes_done + own.repeats_done, wanted), wanted)
-    run = unfinished.filter(raters=None).first()
-    return Progress(run.votes_done, run.votes_wanted) if run else None
+    unfinished = arena.runs.of_people().unfinished().order_by("pk").prefetch_related("raters")
+    runs_here = [(run, list(run.raters.all())) for run in unfinished]
+    for run, named in runs_here:
+        if own := next((entry for entry in named if entry.rater_id == rater.pk), None):
+            # Repeats are counted like other votes, so that nobody can tell them apart.
+            wanted = own.votes_wanted + run.repeats
+            return Progress(min(own.votes_done + own.repeats_done, wanted), wanted)
+    for_anybody = next((run for run, named in runs_here if not named), None)
+    return Progress(for_anybody.votes_done, for_anybody.votes_wanted) if for_anybody else None
 
 
 # -- Reconciling -----------------------------------------------------------------------------------
@@ -274,8 +275,7 @@ class OwnVote:
 def _demand_repeats(
     run: Run, raters: Sequence[RunRater], demands: Sequence[PairDemand], now: datetime
 ) -> int:
-    """Have each rater's next repeat asked when its time has come; return how many are still to
-    come.
+    """Demand each rater's next repeat when it is due; return how many are still to come.
 
     Repeats are spread over a rater's votes. One that is skipped or expires is replaced by another
     pair's, as long as there is one.
@@ -286,9 +286,9 @@ def _demand_repeats(
     )
     still_open = run.comparisons.exclude(repeats=None).filter(_is_open(now))
     waiting.update(still_open.values_list("rater", flat=True))
-    left = 0
+    votes_by_rater, left = _votes_of(run), 0
     for named in raters:
-        votes = _votes_of(run, named)
+        votes = votes_by_rater[named.rater_id]
         earlier: dict[int | None, OwnVote] = {vote.comparison: vote for vote in votes}
         repeated = [(vote, earlier[vote.repeats]) for vote in votes if vote.repeats in earlier]
         named.repeats_done = len(repeated)
@@ -300,12 +300,14 @@ def _demand_repeats(
     return left
 
 
-def _votes_of(run: Run, named: RunRater) -> list[OwnVote]:
-    """Return a rater's live votes for the run, oldest first."""
-    votes = Vote.objects.filter(comparison__run=run, rater=named.rater_id, voided_at=None)
-    names = ("pk", "repeats", "left", "right", "prompt")
-    values = votes.order_by("pk").values_list(*(f"comparison__{name}" for name in names), "outcome")
-    return [OwnVote(*row) for row in values]
+def _votes_of(run: Run) -> dict[int, list[OwnVote]]:
+    """Return the live votes for the run by rater, oldest first."""
+    votes = Vote.objects.filter(comparison__run=run, voided_at=None).order_by("pk")
+    names = (f"comparison__{name}" for name in ("pk", "repeats", "left", "right", "prompt"))
+    by_rater: dict[int, list[OwnVote]] = defaultdict(list)
+    for rater, *vote in votes.values_list("rater", *names, "outcome"):
+        by_rater[rater].append(OwnVote(*vote))
+    return by_rater
 
 
 def _demand_repeat(run: Run, named: RunRater, votes: list[OwnVote], asked: set[int | None]) -> int:

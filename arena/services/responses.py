@@ -112,7 +112,7 @@ def _check_takes_answers(candidate: Candidate) -> None:
     if candidate.endpoint:
         raise CandidateError(
             f"The answers of {candidate.own_name} are generated at {candidate.endpoint}. To "
-            f"upload answers, register a candidate without an endpoint."
+            "upload answers, register a candidate without an endpoint."
         )
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from arena.errors import ServiceError
-from arena.forms.base import VoteOrderForm
+from arena.forms.arenas import VoteOrderForm
 from arena.models import Run, RunRater
 from arena.services import orders, voting
 from arena.validation import numbered

@@ -97,7 +97,7 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
         "arena": arena,
         "ballot": _ballot(comparison),
         "done": done,
-        "hold": holds.newest_of(rater=rater, arena=arena, now=now),
+        "hold": holds.find_newest(rater=rater, arena=arena, now=now),
         "guide": guide_html(arena),
         "progress": orders.progress_for(arena=arena, rater=rater),
         "notice": NOTICES.get(request.GET.get("notice", "")),

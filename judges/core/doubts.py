@@ -1,8 +1,8 @@
-"""Words around a verdict: which of them leave it certain.
+"""Words around a verdict: which of them leave it certain, and which refuse one.
 
-Whatever is not known to be harmless makes a verdict doubtful, and a doubtful one is unreadable: the
-judge is asked for it once more. A list of the ways to take a verdict back would never be complete.
-All texts here are in lower case, in one line, without invisible characters.
+No list of the ways to take a verdict back could be complete. So words are harmless only if they
+begin in a known way and contain none of the known doubts. Any others make the verdict unreadable,
+and the judge is asked for it once more. Texts are in lower case, without invisible characters.
 """
 
 import re
@@ -38,7 +38,8 @@ AGAINST = re.compile(
     r"\b(?:wors[et]\w*|weak\w*|inferior|los(?:es|t|er|ing|e)|fail\w*|lacks?|lacking|miss(?:es|ing)"
     r"|hallucinat\w*|trail\w*|disqualif\w*|reject\w*|ruled?|eliminat\w*|last|behind|lower|lowest"
     r"|poor\w*|bad\w*|beaten|errors?|inaccura\w*|incomplete|irrelevan\w*|harmful|unsafe|less|least"
-    r"|false\w*|reversed|ascending|shortest|longest|lengths?|crash\w*|flaw\w*|mislead\w*|confus\w*|buggy"
+    r"|false\w*|reversed|ascending|shortest|longest|lengths?|crash\w*|flaw\w*|mislead\w*"
+    r"|confus\w*|buggy"
     r"|broken|verbose|threat\w*|bribe\w*|forced|must|random\w*|coin|nothing|nobody|only|fool\w*"
     r"|the \w+ one|the (?:longer|shorter|rest)|contrast|instructions? in"
     r"|(?:answer|response|option|candidate|assistant|model)s? (?:\d|one|two))\b|#\d"
@@ -68,7 +69,8 @@ LEAD_IN = re.compile(
     r" (?:both|the two|all|them|everything)(?: answers)?|(?:i|we) (?:(?:therefore|thus|will) )?"
     r"(?:conclude|decide|end|judge|finish|give|choose)(?: with)?|here (?:is|are)|(?:a|the) tie|"
     r"\b(?:(?:my |the )?final answer|(?:my|the) answer|my|our|the|this|is|so|and|then|sure|ok|okay"
-    r"|thus|therefore|hence|overall|finally|final|last|accordingly|consequently|verdict|decision|judge?ment|conclusion|evaluation"
+    r"|thus|therefore|hence|overall|finally|final|last|accordingly|consequently|verdict|decision"
+    r"|judge?ment|conclusion|evaluation"
     r"|assessment|result|choice|preference|score|rating|grade|level|ranking|order"
     r"|(?:my|the|last) line|(?:json )?(?:object|output)|json|vote|boxed)\b|->|=>"
 )
@@ -113,7 +115,8 @@ BEGINS = re.compile(
     r"|answers?|responses?|option|assistants?|candidate|overall|both|all|as (?:it|both|the)"
     r"|(?:very )?(?:high|moderate|medium|low|full)|confiden\w+|certainty|clear\w*|strong\w*"
     r"|slight\w*|narrow\w*|easi\w+|much|more|mostly|most|far|by|better|best|good|very|excellent"
-    r"|great|fair|correct|accurate|complete|concise|helpful|thorough|detailed|relevant|well|equal\w*|reason\w*"
+    r"|great|fair|correct|accurate|complete|concise|helpful|thorough|detailed|relevant"
+    r"|well|equal\w*|reason\w*"
     r"|in (?:short|summary|sum|particular)|why|strengths?|higher|greater|clearer|richer|simpler"
     r"|explanation|justification|rationale|done|json"
     r"|end(?! of)|end of (?:my |the )?(?:evaluation|verdict|judge?ment|reply|message)|wins?|winner"

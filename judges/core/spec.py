@@ -54,7 +54,7 @@ def draw_examples(
     if not 0 <= n <= len(by_key):
         raise ExampleError(
             f"{n} examples were requested; the pool has {len(by_key)}, not counting the items "
-            f"tested."
+            "tested."
         )
     chosen = _round_robin(list(by_key.values()), seed)[:n]
     return tuple(example for _, _, example in _shuffled(chosen, seed, "order"))

@@ -47,17 +47,17 @@ def compare_family(
     candidates: Iterable[int],
     baseline: int,
     *,
-    besides: Iterable[int] = (),
+    archived: Iterable[int] = (),
     forecast: bool = True,
 ) -> dict[int, CandidateDifference]:
     """Compare several candidates with a baseline, so that few conclusive results are false.
 
-    The family are those of them with votes. Each of those `besides`, such as archived ones, is
-    compared as if it alone was one more of them.
+    The family are those of them with votes. Each of the
+    `archived` ones is compared as if it alone were one more of them.
     """
     alone = {pk: board.difference(pk, baseline, forecast=forecast) for pk in candidates}
     voted = [pk for pk, difference in alone.items() if difference.votes]
-    extra = {pk: board.difference(pk, baseline, forecast=forecast) for pk in besides}
+    extra = {pk: board.difference(pk, baseline, forecast=forecast) for pk in archived}
     confidence = board.snapshot.settings["confidence"]
     evidence = [alone[pk].log_evidence for pk in voted]
     family = zip(voted, burdens(evidence, confidence), strict=True)

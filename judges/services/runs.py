@@ -333,7 +333,7 @@ def one_order_at_a_time(*, arena: Arena) -> AbstractContextManager[None]:
 def add_judge(
     *, run: Run, epoch: Epoch, own_family: bool = False, labels_in: LabelSet | None = None
 ) -> None:
-    """Record that a run asks this judge; `labels` are its subject outside arenas."""
+    """Record that a run asks this judge, outside an arena about these labels."""
     judge = epoch.judge
     RunJudge.objects.create(run=run, epoch=epoch, own_family=own_family, labels_in=labels_in)
     RunRequester.objects.create(

@@ -542,13 +542,13 @@ def _choose_baseline(request: HttpRequest, team: Team, arena: Arena) -> HttpResp
 
 
 @lru_cache(maxsize=256)
-def _read_story(
+def _read_checks_and_faults(
     snapshot: int, published_at: datetime, family: tuple[int, ...], focus: int, baseline: int
 ) -> tuple[tuple[ShareAt, ...], tuple[NamedReason, ...]]:
     """How the difference stood at every check so far that had an interval, and the faults named.
 
     Cached, because a snapshot never changes; `published_at` distinguishes snapshots of different
-    databases. None once the snapshot has been replaced.
+    databases. Both are empty once the snapshot has been replaced.
     """
     snapshots = Snapshot.objects.select_related("board__arena").filter(pk=snapshot)
     board = next(iter(load_difference_boards(snapshots).values()), None)
@@ -580,5 +580,7 @@ def _page_context(context: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     family = tuple(context["candidates"].family())
     snapshot = board.snapshot
-    checks, faults = _read_story(snapshot.pk, snapshot.published_at, family, focus.pk, baseline.pk)
+    checks, faults = _read_checks_and_faults(
+        snapshot.pk, snapshot.published_at, family, focus.pk, baseline.pk
+    )
     return {"sequence": sequence_chart(checks), "faults": faults}

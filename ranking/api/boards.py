@@ -169,8 +169,7 @@ class StandingShown(serializers.Serializer[Any]):
     shrunk = serializers.FloatField(
         allow_null=True,
         help_text="The score shrunk towards the average, for every candidate with votes. No "
-        "statement"
-        " about ranks or leads is based on it.",
+        "statement about ranks or leads is based on it.",
     )
     shrunk_low = serializers.FloatField(allow_null=True)
     shrunk_high = serializers.FloatField(allow_null=True)

@@ -236,7 +236,7 @@ def _check_versions(manifest: Manifest) -> None:
     if unknown := sorted(set(manifest.migrations) - known):
         raise BackupError(
             f"The backup is from a newer Ringside, which has {unknown[-1]}. Install that version "
-            f"first."
+            "first."
         )
 
 
@@ -300,7 +300,7 @@ def _load_postgres(manifest: Manifest, dump: Path, name: str) -> None:
 def _compare(manifest: Manifest, execute: Execute) -> None:
     restored = describe(execute, manifest.engine, manifest.tables, manifest.made_at)
     if differences := manifest.differences(restored):
-        raise BackupError("The backup does not match its manifest:  " + " ".join(differences))
+        raise BackupError("The backup does not match its manifest: " + " ".join(differences))
 
 
 def _run_command(command: list[str], database_url: str) -> str:

@@ -110,6 +110,9 @@ def test_tool_calls_and_results_are_folded():
     assert "<summary>Tool result (weather)</summary>" in html
     assert "No <em>rain</em>." in html
     assert "**clear** sky" in html
+    system = render_conversation(ASKED).partition("</details>")[0]
+    assert "Be brief." in system
+    assert "Rain?" not in system
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)

@@ -141,12 +141,12 @@ def test_each_rater_of_a_network_on_hold_can_object_and_hears_the_decision() -> 
     holds.object_to(rater=second, arena=arena, text="Me too.", now=NOW)
     hold.refresh_from_db()
     assert hold.objection == "An office.\n\nMe too."
-    assert holds.newest_of(rater=second, arena=arena, now=NOW) == hold
+    assert holds.find_newest(rater=second, arena=arena, now=NOW) == hold
 
 
 @pytest.mark.parametrize(
     "n_histories",
-    [40, pytest.param(500, marks=[pytest.mark.slow, pytest.mark.any_database])],
+    [40, pytest.param(2000, marks=[pytest.mark.slow, pytest.mark.any_database])],
 )
 def test_histories_of_hold_release_and_void_leave_counts_identical(n_histories: int) -> None:
     arena, _ = attacked(n_honest=2)

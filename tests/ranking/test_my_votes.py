@@ -54,6 +54,23 @@ def test_the_facts_count_the_others_who_chose_the_same(arena: Arena) -> None:
     assert "60 % of 5 other raters agree" in answer.text
 
 
+@pytest.mark.parametrize(
+    ("others", "sentence"),
+    [
+        (["candidate-0"], "The only other rater agreed."),
+        (["tie"], "The only other rater disagreed."),
+        (["candidate-0", "tie"], "1 of 2 other raters agreed."),
+    ],
+)
+def test_few_other_raters_are_counted_in_words(
+    arena: Arena, others: list[str], sentence: str
+) -> None:
+    for outcome in others:
+        cast(arena, outcome)
+    own = cast(arena, "candidate-0")
+    assert sentence in facts(reader(own.rater), own).text
+
+
 def test_a_voided_vote_agrees_with_nobody(arena: Arena) -> None:
     other, own = cast(arena, "tie"), cast(arena, "tie")
     Vote.objects.filter(pk=other.pk).update(voided_at=timezone.now(), void_reason="spam")

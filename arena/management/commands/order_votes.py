@@ -23,18 +23,18 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar="USER",
-            help="ask this person alone; repeat it for each, who then all vote on every pair",
+            help="ask only this person; with several, each of them votes on every pair",
         )
         parser.add_argument(
             "--hide-names",
             action="store_true",
-            help="show these raters no names until all of them have voted",
+            help="hide the candidates' names from these raters until all of them have voted",
         )
         parser.add_argument(
             "--repeats",
             type=int,
             default=0,
-            help="ask each rater about so many pairs twice; needs --hide-names",
+            help="the number of pairs to ask each rater about twice; needs --hide-names",
         )
 
     def handle(self, *args: Any, slug: str, per_pair: int, **options: Any) -> None:
@@ -46,9 +46,9 @@ class Command(BaseCommand):
                 arena=arena,
                 per_pair=per_pair,
                 by=CLI,
-                raters=[_rater_named(name) for name in options.get("rater") or []],
-                hides_names=options.get("hide_names", False),
-                repeats=options.get("repeats", 0),
+                raters=[_rater_named(name) for name in options["rater"]],
+                hides_names=options["hide_names"],
+                repeats=options["repeats"],
             )
         except ValidationError as error:
             raise CommandError(" ".join(error.messages)) from None
@@ -61,5 +61,5 @@ class Command(BaseCommand):
 def _rater_named(name: str) -> Rater:
     user = get_user_model().objects.filter(username=name).first()
     if user is None:
-        raise CommandError(f"Nobody here is called {name!r}.")
+        raise CommandError(f"There is no user {name!r}.")
     return rater_of_person(user_id=user.pk)

@@ -270,7 +270,7 @@ def _with_gains(
     offers = list(options)
     best: int | None = None
     for place in sorted(
-        range(len(offers)), key=lambda one: (offers[one].cost, -_value(offers[one]))
+        range(len(offers)), key=lambda number: (offers[number].cost, -_value(offers[number]))
     ):
         if best is None:
             offers[place] = replace(offers[place], offered=True)
