@@ -224,7 +224,9 @@ class _Plan:
             return ids[0]
         if ids:
             self._refuse(
-                row, f"names a text that several prompts have: {join_names(ids, 5)}", "prompt"
+                row,
+                f"names a text that several prompts have: {join_names(sorted(ids), 5)}",
+                "prompt",
             )
             return None
         return self._known(row, row.prompt)
