@@ -8,8 +8,8 @@ from django.core.management.base import CommandError, OutputWrapper
 from django.utils import timezone
 
 from arena.calls.money import dollars
-from arena.management import progress
-from arena.management.progress import NO_WORKER
+from arena.management import terminal
+from arena.management.terminal import NO_WORKER
 from arena.models import Run
 from arena.tasks import enqueue_due_calls
 from judges.core.spec import Example
@@ -26,7 +26,7 @@ Figures = dict[str, Any]
 
 def follow_run(run: Run) -> RunReport:
     """Show progress until the run ends or pauses, or until nothing has happened for a while."""
-    return progress.follow(lambda: report_on(run.pk, timezone.now()), unit="verdict")
+    return terminal.follow(lambda: report_on(run.pk, timezone.now()), unit="verdict")
 
 
 def wait_for_runs(runs: Sequence[Run], out: OutputWrapper, err: OutputWrapper) -> bool:

@@ -12,7 +12,7 @@ from arena import tasks
 from arena.actors import CLI
 from arena.calls.providers.base import RejectedError
 from arena.generation_runs import AnswerReport, report_on
-from arena.management import progress
+from arena.management import terminal
 from arena.management.commands import generate as command
 from arena.models import AuditEntry, Candidate, Run
 from arena.services import runs as engine
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arena.management.progress.LOOK_EVERY", 0.0)
-    monkeypatch.setattr("arena.management.progress.SILENCE", 0.05)
+    monkeypatch.setattr("arena.management.terminal.LOOK_EVERY", 0.0)
+    monkeypatch.setattr("arena.management.terminal.SILENCE", 0.05)
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_a_run_whose_endpoint_is_busy_with_other_runs_waits_and_says_for_what(
 
     def report_later(run_id: int, now: datetime) -> AnswerReport:
         looks.append(time.monotonic())
-        if looks[-1] - looks[0] > 4 * progress.SILENCE:
+        if looks[-1] - looks[0] > 4 * terminal.SILENCE:
             for call in others:
                 end(call, "done")
             tasks.make_calls("paid")

@@ -225,7 +225,7 @@ def test_forget_removes_what_identifies_a_rater(voter, arena_with_votes):
     out = io.StringIO()
     call_command("forget", named.pk, "--yes", stdout=out)
     call_command("forget", voter.rater.pk, "--yes", stdout=out)
-    assert "1 votes stay" in out.getvalue()
+    assert "One vote stays" in out.getvalue()
     assert not re.search(r"joe|mary", everything(), re.IGNORECASE)
     assert scores(arena_with_votes) == boards
     call_command("verify_log", arena_with_votes.slug)
@@ -237,6 +237,22 @@ def test_only_people_are_forgotten():
         call_command("forget", judge.pk, "--yes")
     with pytest.raises(CommandError, match="no rater 0"):
         call_command("forget", 0, "--yes")
+
+
+@pytest.mark.parametrize("command", ["delete_arena", "forget"])
+@pytest.mark.parametrize(
+    ("typed", "sentence"), [("", "Add --yes to go on"), ("something else\n", "Nothing was changed")]
+)
+def test_without_the_right_answer_nothing_is_deleted(
+    command, typed, sentence, voter, arena_with_votes, monkeypatch
+):
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    name = arena_with_votes.slug if command == "delete_arena" else str(voter.rater.pk)
+    with pytest.raises(CommandError, match=sentence):
+        call_command(command, name)
+    voter.refresh_from_db()
+    assert voter.username == "mary"
+    assert arena_with_votes.votes.exists()
 
 
 # -- Email addresses -------------------------------------------------------------------------------

@@ -35,8 +35,8 @@ def local(server: FakeServer, settings: Any) -> FakeServer:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make commands poll often, and notice soon that no worker answers."""
-    monkeypatch.setattr("arena.management.progress.LOOK_EVERY", 0.0)
-    monkeypatch.setattr("arena.management.progress.SILENCE", 0.05)
+    monkeypatch.setattr("arena.management.terminal.LOOK_EVERY", 0.0)
+    monkeypatch.setattr("arena.management.terminal.SILENCE", 0.05)
 
 
 @pytest.fixture

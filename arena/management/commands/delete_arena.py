@@ -5,6 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from arena.actors import CLI
+from arena.management.terminal import confirm
 from arena.models import Arena
 from arena.services.arenas import delete_arena
 
@@ -14,14 +15,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="the arena's slug")
-        parser.add_argument("--yes", action="store_true", help="do not ask for message")
+        parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
     def handle(self, *args: Any, slug: str, yes: bool, **options: Any) -> None:
         arena = Arena.objects.filter(slug=slug).first()
         if arena is None:
             raise CommandError(f"There is no arena {slug!r}.")
-        message = f"Delete {arena.name} with its {arena.votes.count():,} votes? Type its slug: "
-        if not yes and input(message) != slug:
-            raise CommandError("Nothing was deleted.")
+        if not yes:
+            votes = arena.votes.count()
+            confirm(f"Delete {arena.name} with its {votes:,} votes? Type its slug:", slug)
         delete_arena(arena=arena, by=CLI)
         self.stdout.write(f"{slug} deleted.")

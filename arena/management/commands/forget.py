@@ -5,6 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from arena.management.terminal import confirm
 from arena.models import Rater
 from arena.services.accounts import AccountError, forget_rater
 
@@ -24,11 +25,11 @@ class Command(BaseCommand):
         if row is None:
             raise CommandError(f"There is no rater {rater}.")
         name = row.user.get_username() if row.user else str(row)
-        question = f"Forget {name}? This cannot be undone. Type the rater's id: "
-        if not yes and input(question).strip() != str(rater):
-            raise CommandError("Nothing was changed.")
+        if not yes:
+            confirm(f"Forget {name}? This cannot be undone. Type the rater's id:", str(rater))
         try:
             votes = forget_rater(rater=row, now=timezone.now())
         except AccountError as error:
             raise CommandError(error.message) from None
-        self.stdout.write(f"Forgotten. {votes:,} votes stay under a pseudonym.")
+        stay = "One vote stays" if votes == 1 else f"{votes:,} votes stay"
+        self.stdout.write(f"Forgotten. {stay} under a pseudonym.")

@@ -18,7 +18,7 @@ from arena.generation_runs import (
     report_on,
     unfinished_run,
 )
-from arena.management.progress import NO_WORKER, follow
+from arena.management.terminal import NO_WORKER, follow
 from arena.models import Arena, Candidate, Run
 from arena.services import runs
 from arena.tasks import enqueue_due_calls

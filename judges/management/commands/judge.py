@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from arena.calls.money import dollars
 from arena.errors import ServiceError
-from arena.management.progress import NO_WORKER
+from arena.management.terminal import NO_WORKER
 from arena.models import Arena, Run
 from arena.services.runs import check_cap, order_run, resume_unfinished, set_cap
 from arena.tasks import enqueue_due_calls

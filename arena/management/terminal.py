@@ -1,4 +1,4 @@
-"""The progress bar of a run on the command line."""
+"""What commands show and ask on the terminal: a progress bar, a question before a deletion."""
 
 import sys
 import time
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from django.core.management.base import CommandError
 from django.utils import timezone
 from tqdm import tqdm
 
@@ -15,6 +16,16 @@ NO_WORKER = (
     "No worker is answering: nothing has happened for 15 seconds. The run continues as soon as a "
     "worker is running (`make run` starts one)."
 )
+
+
+def confirm(question: str, answer: str) -> None:
+    """Raise CommandError unless somebody types `answer`; without a terminal, --yes is needed."""
+    try:
+        typed = input(f"{question} ")
+    except EOFError:
+        raise CommandError("Nobody can be asked here. Add --yes to go on without asking.") from None
+    if typed.strip() != answer:
+        raise CommandError("Nothing was changed.")
 
 
 class Report(Protocol):
