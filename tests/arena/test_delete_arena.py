@@ -56,13 +56,6 @@ def test_it_is_hidden_first_and_a_second_call_continues(voted, monkeypatch):
     assert not Arena.objects.exists()
 
 
-def test_it_asks_and_takes_no_for_an_answer(voted, monkeypatch):
-    monkeypatch.setattr("builtins.input", lambda question: "no")
-    with pytest.raises(CommandError, match="Nothing was deleted"):
-        call_command("delete_arena", "gone")
-    assert Arena.objects.exists()
-
-
 def test_an_unknown_arena_is_reported():
     with pytest.raises(CommandError, match="no arena"):
         call_command("delete_arena", "nowhere", yes=True)

@@ -235,7 +235,7 @@ def test_a_team_cannot_write_into_an_archive_where_its_votes_came_from(member, a
     file = SimpleUploadedFile("all.zip", archive_of(CLAIMS, RUSHED))
     address = reverse("import_arena", args=[arena.team.slug])
     assert member.post(address, {"file": file}).status_code == 302
-    votes = Vote.objects.values_list("channel", "verified", "uncounted")
+    votes = Vote.objects.order_by("pk").values_list("channel", "verified", "uncounted")
     assert [*votes] == [("token", False, None), ("token", False, "rushed")]
 
 
