@@ -32,7 +32,7 @@ class Command(BaseCommand):
             choices=list(CLUSTERS),
             default="auto",
             help="which votes to treat as dependent; unit: by prompt and pair; auto: as on the"
-            " leaderboards, by prompt from 40 prompts on",
+            " leaderboards, people's by prompt and rater, others' by prompt",
         )
         parser.add_argument(
             "--bootstrap", type=_at_least(2), default=1000, metavar="N", help="replicates (1000)"
