@@ -6,11 +6,13 @@ from pathlib import Path
 
 from arena.files.copies import ArchiveError, unpacked
 from arena.files.reader import FileError, Source, unreadable
-from arena.formats import battles, native, pairs, traces
+from arena.formats import battles, native, pairs, promptfoo, traces
 from arena.formats.base import KINDS, Format, ImportFile
 from arena.formats.records import SUFFIXES, Foreign, recognise, unknown_layout
 
-LAYOUTS = {layout.name: layout for layout in (*battles.LAYOUTS, *traces.LAYOUTS)}
+LAYOUTS = {
+    layout.name: layout for layout in (*battles.LAYOUTS, *promptfoo.LAYOUTS, *traces.LAYOUTS)
+}
 FORMATS: dict[str, Format] = {format_.NAME: format_ for format_ in (native, pairs)} | {
     name: Foreign(layout) for name, layout in LAYOUTS.items()
 }

@@ -11,8 +11,17 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Protocol
 
+import yaml
+
 from arena.files.columns import Column
-from arena.files.reader import ENCODINGS, LINE_LIMIT, Row, guess_encoding
+from arena.files.reader import (
+    ENCODINGS,
+    LINE_LIMIT,
+    FileError,
+    Row,
+    decode_json,
+    guess_encoding,
+)
 from arena.files.rows import CandidateRow, ImportRow, PromptRow, ResponseRow, Values, VoteRow
 from arena.validation import DETAILS_LIMIT, InputError, quoted
 
@@ -95,6 +104,40 @@ def check_size(row: Row) -> None:
     """Raise InputError for a vote whose further columns would fill the database."""
     if (size := row.end - row.start) > DETAILS_LIMIT:
         raise InputError(f"is {size:,} bytes long; the limit for a vote is {DETAILS_LIMIT:,}")
+
+
+YAML_BYTES = 5_000_000
+YAML_VALUES = 200_000  # with every alias written out
+
+
+def read_yaml(path: Path) -> Any:
+    """Return the document, with the same types as in JSON. Raises FileError."""
+    if path.stat().st_size > YAML_BYTES:
+        raise FileError(f"{path} is larger than {YAML_BYTES // 10**6} MB; save it as JSON.")
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError:
+        raise FileError(f"{path} is not UTF-8. Save it as UTF-8.") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        reason = getattr(error, "problem", None) or "it cannot be read"
+        raise FileError(f"{path}{line} is not YAML: {reason}.") from None
+    if document is None:
+        raise FileError(f"{path} is empty.")
+    waiting, count = [document], 0
+    while waiting:
+        value = waiting.pop()
+        count += 1
+        if count > YAML_VALUES:
+            raise FileError(f"{path} has more than {YAML_VALUES:,} values with its aliases.")
+        if isinstance(value, dict | list):
+            waiting += value.values() if isinstance(value, dict) else value
+    try:  # the same types as in JSON: names are texts, and so are dates
+        return decode_json(json.dumps(document, default=str))
+    except (InputError, TypeError, ValueError, RecursionError) as error:
+        reason = getattr(error, "reason", "has a key that is a list or an object")
+        raise FileError(f"{path} {reason}.") from None
 
 
 # -- Bad rows in words -----------------------------------------------------------------------------

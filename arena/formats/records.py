@@ -14,8 +14,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from arena.conversations import Message, answer_fields, clean_messages, prompt_fields
 from arena.files.reader import (
     FileError,
@@ -29,7 +27,7 @@ from arena.files.reader import (
     json_rows,
 )
 from arena.files.rows import Values, VoteRow, parse_label
-from arena.formats.base import KINDS
+from arena.formats.base import KINDS, read_yaml
 from arena.formats.native import PARSERS
 from arena.validation import InputError, is_unicode, join_names, json_type, quoted
 
@@ -37,8 +35,6 @@ SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".
 SAMPLE = 20  # records that are read to tell the layout
 DOCUMENT_BYTES = 500_000_000
 CONTAINERS = ("results", "data", "items", "observations")  # keys of documents with records
-YAML_BYTES = 5_000_000
-YAML_VALUES = 200_000  # with every alias written out
 
 
 @dataclass(frozen=True)
@@ -54,13 +50,18 @@ class Made:
 class SourceRecord:
     """One record: its known cells by field, and the others as written.
 
-    `stem` is the file's name without its ending; `document` is what surrounds the records.
+    `path` is the file; `document` is what surrounds the records.
     """
 
     cells: Values
     others: Values
-    stem: str
+    path: Path
     document: Any = None
+
+    @property
+    def stem(self) -> str:
+        """The file's name without its ending."""
+        return self.path.stem
 
     def get(self, name: str) -> Any:
         """The cell of a field; an empty text is None."""
@@ -85,6 +86,7 @@ class Layout:
 
     `columns`: the names that files use for each field. `needed`: groups of fields; a file must have
     one field of each group. `inside`: where a JSON document has its records, if not at its top.
+    `parts`: other files that a file refers to.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Layout:
     convert: Callable[[SourceRecord], Iterator[Made]]
     without: tuple[str, ...] = ()
     inside: tuple[tuple[str, ...], ...] = ()
+    parts: Callable[[Path], Iterable[Path]] = lambda path: ()
 
     def assigned(self, names: Iterator[str] | list[str]) -> dict[str, str]:
         """Map each field that the file has to the column's name, as written."""
@@ -146,7 +149,7 @@ class Records:
         self.document: Any = None
         self.elements: list[Any] | None = None
         if path.suffix.lower() in (".yaml", ".yml"):
-            self.document = _yaml(path)
+            self.document = read_yaml(path)
             return
         self.source = Source.at(path)
         self.is_json = self.source.encoding != "Parquet" and is_json(self.source)
@@ -232,35 +235,6 @@ def _inside(document: Any, places: tuple[tuple[str, ...], ...]) -> list[Any]:
     return document if isinstance(document, list) else [document]
 
 
-def _yaml(path: Path) -> Any:
-    if path.stat().st_size > YAML_BYTES:
-        raise FileError(f"{path} is larger than {YAML_BYTES // 10**6} MB; save it as JSON.")
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError:
-        raise FileError(f"{path} is not UTF-8. Save it as UTF-8.") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        reason = getattr(error, "problem", None) or "it cannot be read"
-        raise FileError(f"{path}{line} is not YAML: {reason}.") from None
-    if document is None:
-        raise FileError(f"{path} is empty.")
-    waiting, count = [document], 0
-    while waiting:
-        value = waiting.pop()
-        count += 1
-        if count > YAML_VALUES:
-            raise FileError(f"{path} has more than {YAML_VALUES:,} values with its aliases.")
-        if isinstance(value, dict | list):
-            waiting += value.values() if isinstance(value, dict) else value
-    try:  # the same types as in JSON: names are texts, and so are dates
-        return decode_json(json.dumps(document, default=str))
-    except (InputError, TypeError, ValueError, RecursionError) as error:
-        reason = getattr(error, "reason", "has a key that is a list or an object")
-        raise FileError(f"{path} {reason}.") from None
-
-
 def recognise(path: Path, layouts: Iterable[Layout]) -> Layout | None:
     """Return the first layout that fits the file, by its columns or keys."""
     if path.suffix.lower() not in SUFFIXES:
@@ -331,6 +305,10 @@ class Foreign:
         }
         return replace(self.layout, columns=names)
 
+    def parts(self, path: Path) -> Iterable[Path]:
+        """The other files that the file refers to."""
+        return self.layout.parts(path)
+
     def preamble(self, path: Path) -> int:
         """Return the length of a CSV file's header in bytes."""
         records = Records(path)
@@ -352,7 +330,7 @@ class Foreign:
         for row in records.rows(self._chosen_layout()):
             made: list[Any]
             try:
-                made = self._made(row, kind, fields, path.stem, records.document)
+                made = self._made(row, kind, fields, path, records.document)
             except InputError as error:
                 column = fields.get(error.column or "", error.column)
                 made = [InputError(error.reason, column)] if is_first else []
@@ -361,7 +339,7 @@ class Foreign:
                 yield Row(number, row.line, row.start, row.end, content)
 
     def _made(
-        self, row: Row, kind: str, fields: Mapping[str, str], stem: str, document: Any
+        self, row: Row, kind: str, fields: Mapping[str, str], path: Path, document: Any
     ) -> list[Any]:
         """Return the rows of one kind in a record, all of whose rows must be good."""
         if isinstance(row.content, InputError):
@@ -373,7 +351,7 @@ class Foreign:
         others = {name: value for name, value in row.content.items() if name not in taken}
         made = [
             (converted.kind, self._parsed(converted, row))
-            for converted in self.layout.convert(SourceRecord(cells, others, stem, document))
+            for converted in self.layout.convert(SourceRecord(cells, others, path, document))
         ]
         return [content for made_kind, content in made if made_kind == kind]
 

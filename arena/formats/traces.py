@@ -3,8 +3,6 @@
 Each names the documentation it follows. Special layouts come before general ones.
 """
 
-import itertools
-import math
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -21,7 +19,6 @@ from arena.formats.records import (
     candidate_row,
     content_id,
     decoded,
-    filled,
     layout,
     prompt_id,
     prompt_row,
@@ -30,198 +27,10 @@ from arena.formats.records import (
     read_name,
     read_text,
     user_messages,
-    written,
 )
-from arena.validation import InputError, is_variable, json_type, quoted
+from arena.validation import InputError
 
 MOST_COMBINATIONS = 1_000
-
-# -- promptfoo: promptfoo.dev/docs/configuration/outputs and .../reference -------------------------
-
-_TEXT_VARIABLES = ("prompt", "question", "query", "input", "message", "text", "instruction")
-
-
-def _tried(record: SourceRecord) -> Iterator[Made]:
-    """One test with one prompt and one provider."""
-    case = record.get("test") if isinstance(record.get("test"), dict) else {}
-    variables = record.get("vars")
-    if not isinstance(variables, dict):
-        variables = case.get("vars") if isinstance(case.get("vars"), dict) else {}
-    prompt = content_id(variables)
-    yield _test_prompt(prompt, variables, case)
-    template, label = _template(record)
-    provider = record.need("provider")
-    provider = provider if isinstance(provider, dict) else {"id": provider}
-    variant = _variant(provider, template, label)
-    yield variant
-    answer = record.get("response") or {}
-    output = answer.get("output") if isinstance(answer, dict) else None
-    if output in (None, ""):
-        return  # a provider's error is not an answer
-    usage = answer.get("tokenUsage") or {}
-    milliseconds = record.get("latency")
-    yield answer_row(
-        variant.fields["name"],
-        prompt,
-        [{"role": "assistant", "content": written(output)}],
-        "response",
-        tokens_in=usage.get("prompt") if isinstance(usage, dict) else None,
-        tokens_out=usage.get("completion") if isinstance(usage, dict) else None,
-        cost=record.get("cost") if record.get("cost") is not None else answer.get("cost"),
-        seconds=milliseconds / 1000 if isinstance(milliseconds, int | float) else None,
-    )
-
-
-def _template(record: SourceRecord) -> tuple[str, str]:
-    """Return the template behind an answer, and its label."""
-    prompt = record.get("template")
-    prompt = prompt if isinstance(prompt, dict) else {"raw": prompt or ""}
-    results = record.document.get("results") if isinstance(record.document, dict) else None
-    prompts = results.get("prompts") if isinstance(results, dict) else None
-    number = record.get("index")
-    if isinstance(prompts, list) and isinstance(number, int) and 0 <= number < len(prompts):
-        prompt = prompts[number] if isinstance(prompts[number], dict) else prompt
-    elif not isinstance(prompts, list):
-        # A result by itself has the prompt as it was sent; its label may be the template.
-        label = str(prompt.get("label") or prompt.get("display") or "")
-        return (label if "{{" in label else ""), label
-    return str(prompt.get("raw") or ""), str(prompt.get("label") or prompt.get("raw") or "")
-
-
-def _variant(provider: Mapping[str, Any], template: str, label: str) -> Made:
-    """The candidate made up of a provider and one prompt template."""
-    identity = read_name(provider.get("id") or "model")
-    label = " ".join(label.split())[:80]
-    name = f"{read_name(provider.get('label') or identity)} · {label}" if label else identity
-    texts: dict[str, Any] = {"user_template": template}
-    messages = decoded(template)
-    if isinstance(messages, list) and all(isinstance(message, dict) for message in messages):
-        turns = read_messages(messages, "template")
-        texts = {"messages": turns}
-        if len(turns) == 1 or any(message["role"] == "tool" for message in turns):
-            texts = {"user_template": "\n\n".join(message["content"] for message in turns)}
-    model = identity.split(":")[-1]
-    config = provider.get("config") if isinstance(provider.get("config"), dict) else None
-    return candidate_row(
-        name[:200],
-        model=model,
-        variant=label,
-        **texts,
-        parameters={k: v for k, v in (config or {}).items() if isinstance(v, int | float)},
-    )
-
-
-def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, Any]) -> Made:
-    """The prompt of one test: its variables, and its assertions as reference and rubric."""
-    values = {name: written(value) for name, value in variables.items() if value is not None}
-    if odd := next((name for name in values if name != "prompt" and not is_variable(name)), ""):
-        raise InputError(
-            f"has the variable {quoted(odd)}; rename it to one word of letters, digits and "
-            "underscores",
-            "vars",
-        )
-    usual = next((name for name in _TEXT_VARIABLES if name in values), "")
-    name = usual or (next(iter(values)) if len(values) == 1 else "")
-    lines = "\n".join(f"{name}: {value}" for name, value in values.items())
-    text = values[name] if name else lines or str(case.get("description") or "No variables")
-    checks = [check for check in _asserts(case) if isinstance(check, dict)]
-    expected = [
-        written(check["value"])
-        for check in checks
-        if check.get("type") in ("equals", "factuality", "similar")
-        and check.get("value") is not None
-    ]
-    rubric = [
-        written(check["value"])
-        if check.get("type") == "llm-rubric" and check.get("value") is not None
-        else f"{check.get('type', 'assertion')}: {written(check.get('value', ''))}"
-        for check in checks
-        if check.get("type") not in ("equals", "factuality", "similar")
-    ]
-    fields = {"id": prompt, "text": text} | filled(
-        {"reference": "\n\n".join(expected), "rubric": "\n".join(rubric)}
-    )
-    variables = {name: value for name, value in values.items() if name != "prompt"}
-    names = dict.fromkeys(("text", "variables"), "vars")
-    return Made("prompts", fields | ({"variables": variables} if variables else {}), names)
-
-
-def _config(record: SourceRecord) -> Iterator[Made]:
-    """A promptfoo configuration: its tests are prompts, its prompts with providers candidates."""
-    tests, prompts, providers = (
-        _listed(record, name) for name in ("tests", "prompts", "providers")
-    )
-    default = record.get("default") or {}
-    if not isinstance(default, dict):
-        raise InputError(_REFERS if _is_reference(default) else "is not an object", "default")
-    for test in tests:
-        if not isinstance(test, dict):
-            raise InputError(f"has a test that is {json_type(test)}, not an object", "tests")
-        case = {"assert": [*_asserts(default), *_asserts(test)]} | {
-            "description": test.get("description")
-        }
-        for variables in _combinations(_vars(default) | _vars(test)):
-            yield _test_prompt(content_id(variables), variables, case)
-    for prompt in prompts:
-        template = prompt if isinstance(prompt, dict) else {"raw": prompt}
-        raw = written(template.get("raw") or template.get("id") or "")
-        for provider in providers:
-            yield _variant(_provider(provider), raw, str(template.get("label") or raw))
-
-
-_REFERS = (
-    "refers to another file; pack the whole folder as a zip, or import the results of promptfoo "
-    "eval --output results.json"
-)
-
-
-def _listed(record: SourceRecord, name: str) -> list[Any]:
-    """The elements of a field, which may be a single one."""
-    value = record.need(name)
-    values = value if isinstance(value, list) else [value]
-    if any(map(_is_reference, values)):
-        raise InputError(_REFERS, name)
-    return values
-
-
-def _vars(test: Mapping[str, Any]) -> dict[str, Any]:
-    variables = test.get("vars") or {}
-    if not isinstance(variables, dict):
-        refers = _is_reference(variables)
-        raise InputError(
-            _REFERS if refers else f"has vars that are {json_type(variables)}, not an object",
-            "tests",
-        )
-    return variables
-
-
-def _asserts(test: Mapping[str, Any]) -> list[Any]:
-    asserts = test.get("assert")
-    return asserts if isinstance(asserts, list) else []
-
-
-def _is_reference(value: Any) -> bool:
-    return isinstance(value, str) and (value.startswith(("file://", "huggingface:")))
-
-
-def _provider(value: Any) -> dict[str, Any]:
-    if isinstance(value, dict) and "id" not in value and len(value) == 1:
-        [(identity, options)] = value.items()
-        return {"id": identity} | (options if isinstance(options, dict) else {})
-    return value if isinstance(value, dict) else {"id": written(value)}
-
-
-def _combinations(variables: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the values of each test: a list of values stands for one test each, in all
-    combinations."""
-    lists = [value if isinstance(value, list) else [value] for value in variables.values()]
-    if math.prod(map(len, lists)) > MOST_COMBINATIONS:
-        raise InputError(
-            f"has variables with more than {MOST_COMBINATIONS:,} combinations", "tests"
-        )
-    for values in itertools.product(*lists):
-        yield dict(zip(variables, values, strict=True))
-
 
 # -- Langfuse (langfuse.com/docs) and LangSmith (docs.langchain.com): datasets and traces ----------
 
@@ -387,24 +196,6 @@ def _outputs(record: SourceRecord) -> Iterator[Made]:
 # -- The list ------------------------------------------------------------------------------------
 
 LAYOUTS = (
-    layout(
-        "promptfoo",
-        "promptfoo results",
-        "vars template=prompt index=promptidx provider response latency=latencyms cost "
-        "test=testcase",
-        "provider response vars|test template|index",
-        _tried,
-        ANSWER_KINDS,
-        inside=(("results", "results"), ("results",)),
-    ),
-    layout(
-        "promptfoo-config",
-        "promptfoo configuration",
-        "prompts providers=providers,targets tests default=defaulttest",
-        "prompts providers tests",
-        _config,
-        ("prompts", "candidates"),
-    ),
     layout(
         "openai-batch",
         "OpenAI batch output",

@@ -354,12 +354,13 @@ def _settings_of(paths: Iterable[Path]) -> dict[str, Any]:
 
 
 def _fingerprint(file: ImportFile) -> dict[str, Any]:
-    """Return `sha256` and `lines` (their number) of a file.
+    """Return `sha256` and `lines` (their number) of a file, one for each kind of its rows.
 
-    A file that is read once for each kind of row counts as one file for each.
-    """
+    Files that it refers to are part of it."""
     sha, lines = hashlib.sha256(file.kind.encode() if file.format.repeats else b""), 0
     try:
+        if isinstance(file.format, Foreign):
+            sha.update(b"".join(part.read_bytes() for part in file.format.parts(file.path)))
         with file.path.open("rb") as stream:
             while chunk := stream.read(CHUNK):
                 sha.update(chunk)

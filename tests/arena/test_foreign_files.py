@@ -484,7 +484,7 @@ def test_what_is_wrapped_is_read_and_not_its_wrapping(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("vars.yaml", f"{CONFIG}  - vars: file://x.yaml\n", "column tests: refers to another file"),
+        ("vars.yaml", f"{CONFIG}  - vars: file://x.yaml\n", "x.yaml', which is not here"),
         ("list.yaml", f"{CONFIG}  - vars: [1, 2]\n", "column tests: has vars that are a list"),
         ("default.yaml", f"defaultTest: file://x.yaml\n{CONFIG}  - {{}}\n", "column defaultTest"),
         (

@@ -1,0 +1,396 @@
+"""promptfoo: results of an evaluation, and a project's configuration with the files it names.
+
+Follows promptfoo.dev/docs/configuration: "Output formats", "Reference", "Prompts", "Test cases".
+"""
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from arena.files.reader import FileError, Source, csv_header, csv_rows, decode_json, json_lines
+from arena.formats.base import YAML_BYTES, read_yaml
+from arena.formats.records import (
+    ANSWER_KINDS,
+    Made,
+    SourceRecord,
+    answer_row,
+    candidate_row,
+    content_id,
+    decoded,
+    filled,
+    layout,
+    read_messages,
+    read_name,
+    written,
+)
+from arena.validation import InputError, is_variable, json_type, quoted
+
+MOST_COMBINATIONS = 1_000
+LABEL_LENGTH = 80
+_TEXT_VARIABLES = ("prompt", "question", "query", "input", "message", "text", "instruction")
+# Prompts, tests and providers that a program makes: they cannot be read without running it.
+_PROGRAM = re.compile(r"\.(?:[cm]?[jt]s|py|rb|go|sh)(?::\w+)?$", re.IGNORECASE)
+_PROMPT_FILE = re.compile(r"[\w./*-]+\.(?:txt|md|j2|jsonl?|ya?ml)", re.IGNORECASE)
+_REFERENCE = re.compile(r"file://([^\s'\"#,\]]+)")
+_RULE = re.compile(r"^---[ \t]*$", re.MULTILINE)
+_EXPECTED = re.compile(r"((?:not-)?[a-z][a-z-]*)(?:\([\d.]+\))?:(?!//)\s*(.*)", re.DOTALL)
+_RESULTS = "import the results of promptfoo eval --output results.json"
+
+# -- Results -------------------------------------------------------------------------------------
+
+
+def _tried(record: SourceRecord) -> Iterator[Made]:
+    """One test with one prompt and one provider."""
+    case = record.get("test") if isinstance(record.get("test"), dict) else {}
+    variables = record.get("vars")
+    if not isinstance(variables, dict):
+        variables = case.get("vars") if isinstance(case.get("vars"), dict) else {}
+    prompt = content_id(variables)
+    yield _test_prompt(prompt, variables, case)
+    template, label = _template(record)
+    provider = record.need("provider")
+    provider = provider if isinstance(provider, dict) else {"id": provider}
+    variant = _variant(provider, template, label)
+    yield variant
+    answer = record.get("response") or {}
+    output = answer.get("output") if isinstance(answer, dict) else None
+    if output in (None, ""):
+        return  # a provider's error is not an answer
+    usage = answer.get("tokenUsage") or {}
+    milliseconds = record.get("latency")
+    yield answer_row(
+        variant.fields["name"],
+        prompt,
+        [{"role": "assistant", "content": written(output)}],
+        "response",
+        tokens_in=usage.get("prompt") if isinstance(usage, dict) else None,
+        tokens_out=usage.get("completion") if isinstance(usage, dict) else None,
+        cost=record.get("cost") if record.get("cost") is not None else answer.get("cost"),
+        seconds=milliseconds / 1000 if isinstance(milliseconds, int | float) else None,
+    )
+
+
+def _template(record: SourceRecord) -> tuple[str, str]:
+    """Return the template behind an answer, and its label; '' if a program made the prompt."""
+    sent = record.get("template")
+    sent = sent if isinstance(sent, dict) else {"raw": sent or ""}
+    prompt = _prompt_of(record, sent)
+    if prompt is None:
+        # A result by itself has the prompt as it was sent; its label may be the template.
+        label = str(sent.get("label") or sent.get("display") or "")
+        return (label if "{{" in label else ""), label
+    raw, label = str(prompt.get("raw") or ""), str(prompt.get("label") or prompt.get("raw") or "")
+    is_made = "{{" not in raw and decoded(raw) != decoded(sent.get("raw"))
+    return ("" if is_made or _PROGRAM.search(label) else raw), label
+
+
+def _prompt_of(record: SourceRecord, sent: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The prompt of a result among those of the document; None if it has no list of them."""
+    results = record.document.get("results") if isinstance(record.document, dict) else None
+    results = results if isinstance(results, dict) else {}
+    prompts, number = results.get("prompts"), record.get("index")
+    if isinstance(prompts, list):
+        is_listed = isinstance(number, int) and 0 <= number < len(prompts)
+        return prompts[number] if is_listed and isinstance(prompts[number], dict) else sent
+    table = results.get("table")  # of version 2
+    head = table.get("head") if isinstance(table, dict) else None
+    listed = head.get("prompts") if isinstance(head, dict) else None
+    labelled = (prompt for prompt in listed or () if isinstance(prompt, dict))
+    return next((prompt for prompt in labelled if prompt.get("label") == sent.get("label")), None)
+
+
+def _variant(provider: Mapping[str, Any], template: str, label: str) -> Made:
+    """The candidate made up of a provider and one prompt template."""
+    identity = read_name(provider.get("id") or "model")
+    label = " ".join(label.split())
+    if len(label) > LABEL_LENGTH:  # variants of one prompt often begin alike
+        label = f"{label[:LABEL_LENGTH]} {content_id(label)[:4]}"
+    name = f"{read_name(provider.get('label') or identity)} · {label}" if label else identity
+    texts: dict[str, Any] = {"user_template": template}
+    messages = decoded(template)
+    if isinstance(messages, list) and all(isinstance(message, dict) for message in messages):
+        turns = read_messages(messages, "template")
+        texts = {"messages": turns}
+        if len(turns) == 1 or any(message["role"] == "tool" for message in turns):
+            texts = {"user_template": "\n\n".join(message["content"] for message in turns)}
+    model = identity.split(":")[-1]
+    config = provider.get("config") if isinstance(provider.get("config"), dict) else None
+    return candidate_row(
+        name[:200],
+        model=model,
+        variant=label,
+        **texts,
+        parameters={k: v for k, v in (config or {}).items() if isinstance(v, int | float)},
+    )
+
+
+def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, Any]) -> Made:
+    """The prompt of one test: its variables, and its assertions as reference and rubric."""
+    values = {name: written(value) for name, value in variables.items() if value is not None}
+    if odd := next((name for name in values if name != "prompt" and not is_variable(name)), ""):
+        raise InputError(
+            f"has the variable {quoted(odd)}; rename it to one word of letters, digits and "
+            "underscores",
+            "vars",
+        )
+    usual = next((name for name in _TEXT_VARIABLES if name in values), "")
+    name = usual or (next(iter(values)) if len(values) == 1 else "")
+    lines = "\n".join(f"{name}: {value}" for name, value in values.items())
+    text = values[name] if name else lines or str(case.get("description") or "No variables")
+    checks = [check for check in _asserts(case) if isinstance(check, dict)]
+    expected = [
+        written(check["value"])
+        for check in checks
+        if check.get("type") in ("equals", "factuality", "similar")
+        and check.get("value") is not None
+    ]
+    rubric = [
+        written(check["value"])
+        if check.get("type") == "llm-rubric" and check.get("value") is not None
+        else f"{check.get('type', 'assertion')}: {written(check.get('value', ''))}"
+        for check in checks
+        if check.get("type") not in ("equals", "factuality", "similar")
+    ]
+    metadata = case.get("metadata")
+    category = metadata.get("category") if isinstance(metadata, dict) else None
+    fields = {"id": prompt, "text": text} | filled(
+        {"reference": "\n\n".join(expected), "rubric": "\n".join(rubric)}
+        | {"category": category if isinstance(category, str) else None}
+    )
+    variables = {name: value for name, value in values.items() if name != "prompt"}
+    names = dict.fromkeys(("text", "variables"), "vars")
+    return Made("prompts", fields | ({"variables": variables} if variables else {}), names)
+
+
+# -- Configuration ---------------------------------------------------------------------------------
+
+
+def _config(record: SourceRecord) -> Iterator[Made]:
+    """A project: its tests are prompts, its prompts with providers candidates."""
+    project = _Project(record.path.parent)
+    default = project.loaded(record.get("default") or {}, "default")
+    if not isinstance(default, dict):
+        raise InputError(f"is {json_type(default)}, not an object", "default")
+    for test in project.tests(record.need("tests")):
+        if not isinstance(test, dict):
+            raise InputError(f"has a test that is {json_type(test)}, not an object", "tests")
+        case = {"assert": [*_asserts(default), *_asserts(test)]} | {
+            name: test.get(name) for name in ("description", "metadata")
+        }
+        for variables in _combinations(project.variables(default) | project.variables(test)):
+            yield _test_prompt(content_id(variables), variables, case)
+    providers = list(project.providers(record.need("providers")))
+    for label, raw in project.prompts(record.need("prompts")):
+        for provider in providers:
+            only = provider.get("prompts")
+            if not isinstance(only, list) or label in only:
+                yield _variant(provider, raw, label)
+
+
+class _Project:
+    """The folder of a configuration, with the files that the configuration names."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def files(self, reference: str, field: str) -> list[Path]:
+        """The files that a reference names. Raises InputError if there are none."""
+        name = reference.removeprefix("file://")
+        if _PROGRAM.search(name) or reference.startswith("huggingface:"):
+            raise InputError(
+                f"refers to {quoted(reference)}, which only promptfoo can run; {_RESULTS}",
+                field,
+            )
+        files = _found(self.folder, name)
+        if not files:
+            raise InputError(
+                f"refers to {quoted(reference)}, which is not here; pack the whole folder as a "
+                f"zip, or {_RESULTS}",
+                field,
+            )
+        return files
+
+    def loaded(self, value: Any, field: str) -> Any:
+        """The value, or what is in the one file that it refers to."""
+        return _content(self.files(value, field)[0]) if _is_reference(value) else value
+
+    def tests(self, value: Any) -> Iterator[Any]:
+        for test in _listed(value):
+            for path in self.files(test, "tests") if isinstance(test, str) else ():
+                yield from _listed(_content(path))
+            if not isinstance(test, str):
+                yield test
+
+    def variables(self, test: Mapping[str, Any]) -> dict[str, Any]:
+        variables = self.loaded(test.get("vars") or {}, "tests")
+        if not isinstance(variables, dict):
+            raise InputError(f"has vars that are {json_type(variables)}, not an object", "tests")
+        return {name: self.loaded(value, "tests") for name, value in variables.items()}
+
+    def providers(self, value: Any) -> Iterator[dict[str, Any]]:
+        for provider in _listed(value):
+            if _is_reference(provider) and not _PROGRAM.search(provider):
+                yield from map(_provider, _listed(self.loaded(provider, "providers")))
+            else:
+                yield _provider(provider)
+
+    def prompts(self, value: Any) -> Iterator[tuple[str, str]]:
+        """Yield a label and a template for each prompt."""
+        for prompt in _listed(value):
+            given = prompt if isinstance(prompt, dict) else {"raw": prompt}
+            raw = written(given.get("raw") or given.get("id") or "")
+            label = str(given.get("label") or "")
+            is_name = _PROMPT_FILE.fullmatch(raw) and _found(self.folder, raw)
+            if not (_is_reference(raw) or is_name):
+                yield label or raw, raw
+                continue
+            for path in self.files(raw, "prompts"):
+                templates = _templates(path)
+                for number, template in enumerate(templates, start=1):
+                    name = label or path.stem
+                    yield (f"{name} {number}" if len(templates) > 1 else name), template
+
+
+def _found(folder: Path, name: str) -> list[Path]:
+    """The files in the folder with this name, in which `*` stands for anything.
+
+    None outside of it: a file that was uploaded must not read those of the server.
+    """
+    inside = folder.resolve()
+    try:
+        paths = sorted(folder.glob(name))
+        return [p for p in paths if p.is_file() and p.resolve().is_relative_to(inside)]
+    except (ValueError, NotImplementedError, OSError, RuntimeError, IndexError):
+        return []
+
+
+def _parts(path: Path) -> Iterable[Path]:
+    """The files that the configuration names; those named by these files are left out."""
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return [file for name in _REFERENCE.findall(text) for file in _found(path.parent, name)]
+
+
+def _content(path: Path) -> Any:
+    """What is in a file: the tests of a table, the document of JSON or YAML, or a text."""
+    suffix = path.suffix.lower()
+    if suffix in (".yaml", ".yml"):
+        return read_yaml(path)
+    if suffix == ".csv":
+        return list(_table(path))
+    if suffix == ".jsonl":
+        return [row.content for row in json_lines(Source.at(path))]
+    text = _text(path)
+    try:
+        return decode_json(text) if suffix == ".json" else text
+    except InputError as error:
+        raise FileError(f"{path} {error.reason}.") from None
+
+
+def _text(path: Path) -> str:
+    if path.stat().st_size > YAML_BYTES:
+        raise FileError(f"{path} is larger than {YAML_BYTES // 10**6} MB.")
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise FileError(f"{path} is not text in UTF-8; {_RESULTS}.") from None
+
+
+def _templates(path: Path) -> list[str]:
+    """The prompts of a file: a chat in JSON or YAML is one, a text has one between lines of ---."""
+    suffix = path.suffix.lower()
+    if suffix in (".yaml", ".yml", ".jsonl"):
+        content = _content(path)
+        return [*map(written, content)] if suffix == ".jsonl" else [written(content)]
+    text = _text(path)
+    parts = _RULE.split(text) if suffix == ".txt" else [text]
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _table(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the tests of a CSV file: variables, and columns that begin with two underscores."""
+    source = Source.at(path)
+    header = csv_header(source, suffices=bool, wanted="", key=str)
+    for row in csv_rows(source, header):
+        if isinstance(row.content, InputError):
+            raise InputError(
+                f"has {path.name}, whose line {row.line:,} {row.content.reason}", "tests"
+            )
+        cells = {name: cell for name, cell in row.content.items() if cell}
+        if odd := next((name for name in ("__prefix", "__suffix") if name in cells), ""):
+            raise InputError(
+                f"has {path.name} with the column {odd}; write it into the prompts instead", "tests"
+            )
+        yield {
+            "vars": {name: cell for name, cell in cells.items() if not name.startswith("__")},
+            "assert": [_expected(cells[name]) for name in cells if name.startswith("__expected")],
+            "description": cells.get("__description"),
+            "metadata": {"category": cells.get("__metadata:category")},
+        }
+
+
+def _expected(cell: str) -> dict[str, str]:
+    """The assertion in a cell: `contains: Paris`, or a text that the output must equal."""
+    match = _EXPECTED.fullmatch(cell)
+    return {"type": match[1], "value": match[2]} if match else {"type": "equals", "value": cell}
+
+
+def _listed(value: Any) -> list[Any]:
+    """The elements of a value, which may be a single one."""
+    return value if isinstance(value, list) else [value]
+
+
+def _asserts(test: Mapping[str, Any]) -> list[Any]:
+    asserts = test.get("assert")
+    return asserts if isinstance(asserts, list) else []
+
+
+def _is_reference(value: Any) -> bool:
+    return isinstance(value, str) and (value.startswith(("file://", "huggingface:")))
+
+
+def _provider(value: Any) -> dict[str, Any]:
+    if isinstance(value, dict) and "id" not in value and len(value) == 1:
+        [(identity, options)] = value.items()
+        return {"id": identity} | (options if isinstance(options, dict) else {})
+    return value if isinstance(value, dict) else {"id": written(value).removeprefix("file://")}
+
+
+def _combinations(variables: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the values of each test: a list of values stands for one test each, in all
+    combinations."""
+    lists = [value if isinstance(value, list) else [value] for value in variables.values()]
+    if math.prod(map(len, lists)) > MOST_COMBINATIONS:
+        raise InputError(
+            f"has variables with more than {MOST_COMBINATIONS:,} combinations", "tests"
+        )
+    for values in itertools.product(*lists):
+        yield dict(zip(variables, values, strict=True))
+
+
+LAYOUTS = (
+    layout(
+        "promptfoo",
+        "promptfoo results",
+        "vars template=prompt index=promptidx provider response latency=latencyms cost "
+        "test=testcase",
+        "provider response vars|test template|index",
+        _tried,
+        ANSWER_KINDS,
+        inside=(("results", "results"), ("results",)),
+    ),
+    layout(
+        "promptfoo-config",
+        "promptfoo configuration",
+        "prompts providers=providers,targets tests default=defaulttest",
+        "prompts providers tests",
+        _config,
+        ("prompts", "candidates"),
+        parts=_parts,
+    ),
+)

@@ -1,0 +1,158 @@
+"""A promptfoo project is imported with the files that it names, from a folder or a zip archive."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from arena.formats import find_files
+from arena.models import Arena
+from arena.services.imports import BadRowsError, import_files, preview_files
+
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
+
+CONFIG = """
+prompts:
+  - file://prompts/*.txt
+  - id: file://prompts/chat.json
+    label: chat
+providers:
+  - acme:amber-7b
+  - id: acme:cedar-2
+    label: cedar
+    prompts: [chat]
+defaultTest:
+  assert:
+    - type: llm-rubric
+      value: is polite
+tests: file://tests.csv
+"""
+TESTS = """question,context,__expected,__description,__metadata:category
+Where is Lima?,file://note.txt,contains: Peru,first,places
+What is red?,,A colour,second,
+"""
+FILES = {
+    "promptfooconfig.yaml": CONFIG,
+    "prompts/brief.txt": "Briefly: {{question}}\n---\nAt length: {{question}}\n",
+    "prompts/chat.json": '[{"role": "system", "content": "Be kind."},'
+    ' {"role": "user", "content": "{{question}}"}]',
+    "tests.csv": TESTS,
+    "note.txt": "A note.",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def bring(path: Path) -> Arena:
+    import_files(slug="mine", paths=[path], now=timezone.now())
+    return Arena.objects.get(slug="mine")
+
+
+def problem(path: Path) -> str:
+    [line] = preview_files(slug="mine", paths=[path]).rejected.lines
+    return line
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_prompts_and_tests_come_from_the_files_that_a_project_names(project, tmp_path, packed):
+    path = project
+    if packed:
+        path = Path(shutil.make_archive(str(tmp_path / "all"), "zip", tmp_path, "project"))
+    arena = bring(path)
+    first, second = arena.prompts.order_by("pk")
+    assert (first.text, first.category) == ("Where is Lima?", "places")
+    assert first.variables == {"question": "Where is Lima?", "context": "A note."}
+    assert first.rubric == "is polite\ncontains: Peru"
+    assert (second.reference, second.variables) == ("A colour", {"question": "What is red?"})
+    names = sorted(candidate.name for candidate in arena.candidates.all())
+    assert names == [
+        "acme:amber-7b · brief 1",
+        "acme:amber-7b · brief 2",
+        "acme:amber-7b · chat",
+        "cedar · chat",
+    ]
+    assert arena.candidates.get(variant="brief 2").user_template == "At length: {{question}}"
+    chat = arena.candidates.filter(variant="chat").first()
+    assert (chat.system_prompt, chat.user_template) == ("Be kind.", "{{question}}")
+
+
+def test_a_project_is_another_file_once_one_of_its_files_changed(project):
+    bring(project)
+    (project / "tests.csv").write_text(TESTS + "Who are you?,,,third,\n")
+    assert bring(project).prompts.count() == 3
+
+
+@pytest.mark.parametrize(
+    "reference", ["../secret.csv", "/etc/passwd", "link.csv", "absent.csv", "\0", "**"]
+)
+def test_a_project_reads_no_file_outside_of_its_folder(project, reference):
+    (project.parent / "secret.csv").write_text("question\nThe secret\n")
+    (project / "link.csv").symlink_to(project.parent / "secret.csv")
+    config = json.dumps({"prompts": "x", "providers": "y", "tests": f"file://{reference}"})
+    (project / "promptfooconfig.yaml").write_text(config)
+    assert "column tests: refers to " in problem(project)
+    assert "pack the whole folder as a zip" in problem(project)
+
+
+def test_what_a_program_makes_is_refused_with_the_remedy(project):
+    config = project / "promptfooconfig.yaml"
+    config.write_text(CONFIG.replace("file://tests.csv", "file://tests.py:make"))
+    assert (
+        "column tests: refers to 'file://tests.py:make', which only promptfoo can run"
+        in problem(project)
+    )
+    assert "--output results.json" in problem(project)
+    config.write_text(CONFIG.replace("acme:amber-7b", "file://provider.py"))
+    assert bring(project).candidates.filter(name__startswith="provider.py ").count() == 3
+
+
+def test_a_broken_row_of_a_projects_table_is_named(project):
+    (project / "tests.csv").write_text("question,__expected\nWhy?,a,b\n")
+    with pytest.raises(BadRowsError, match=r"tests\.csv, whose line 2 has 3 fields"):
+        bring(project)
+    (project / "tests.csv").write_text("question,__prefix\nWhy?,Now: \n")
+    assert "column __prefix; write it into the prompts" in problem(project)
+
+
+def results(tmp_path: Path, raw: str, label: str, *, version: int = 3) -> Path:
+    prompt = {"raw": raw, "label": label, "provider": "acme:amber-7b"}
+    result = {
+        "promptIdx": 0,
+        "vars": {"question": "Why?"},
+        "prompt": {"raw": "Sent: Why?", "label": label},
+        "provider": {"id": "acme:amber-7b"},
+        "response": {"output": "So."},
+    }
+    prompts = {"prompts": [prompt]} if version > 2 else {"table": {"head": {"prompts": [prompt]}}}
+    path = tmp_path / f"{version}.json"
+    path.write_text(json.dumps({"results": {"version": version, "results": [result]} | prompts}))
+    return path
+
+
+def test_the_source_of_a_program_is_no_template(tmp_path):
+    source = "def ask(context):\n    return 'Sent: ' + context['vars']['question']"
+    candidate = bring(results(tmp_path, source, "prompts.py:ask")).candidates.get()
+    assert (candidate.name, candidate.user_template) == ("acme:amber-7b · prompts.py:ask", "")
+
+
+def test_results_of_version_2_keep_their_templates(tmp_path):
+    path = results(tmp_path, "Sent: {{question}}", "brief", version=2)
+    assert find_files([path])[0].format.NAME == "promptfoo"
+    assert bring(path).candidates.get().user_template == "Sent: {{question}}"
+
+
+def test_templates_that_begin_alike_stay_apart(project):
+    same = "You answer questions of customers, briefly and politely, as a person would do it. "
+    prompts = [f"{same} {{{{question}}}} {end}" for end in ("Now!", "Later.")]
+    config = {"prompts": prompts, "providers": "acme:amber-7b", "tests": [{"vars": {"q": "x"}}]}
+    (project / "promptfooconfig.yaml").write_text(json.dumps(config))
+    assert bring(project).candidates.count() == 2
