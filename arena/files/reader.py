@@ -77,6 +77,10 @@ class FileError(Exception):
     """A file or folder that cannot be used; the message is a sentence for people."""
 
 
+class RepeatedColumnError(FileError):
+    """A header that names a column twice."""
+
+
 def unreadable(path: Path, error: OSError) -> FileError:
     """Return the error that explains why `path` cannot be read."""
     if isinstance(error, FileNotFoundError):
@@ -249,8 +253,7 @@ def _is_mostly_utf_8(data: bytes) -> bool:
 def guess_encoding(data: bytes) -> str:
     """Return the most likely codec of ENCODINGS for `data`; '' if none can decode it.
 
-    Windows-1252, the most common one, wins unless another gives more coherent text.
-    """
+    Windows-1252 is the most common one; another wins only if its text is more coherent."""
     sample = b"\n".join(line for line in data.splitlines() if not line.isascii())[:GUESS_FROM]
     candidates = ["cp1252"]
     if sum(byte > 0x7F for byte in sample) >= FEWEST_BYTES:
@@ -365,6 +368,7 @@ class _Lines:
 DELIMITERS = ",;\t"
 # The delimiter of a file with one column, so that its texts keep their commas.
 ONE_COLUMN = "\x1f"
+TOO_LONG = f"has a text of more than {TEXT_LIMIT:,} characters, the limit"
 # Excel names the delimiter this way, in a line above the header.
 _SEPARATOR = re.compile(r"sep=[,;\t]\r?\n", re.IGNORECASE)
 _QUOTED = re.compile(r'^"(.*)"$')
@@ -399,10 +403,9 @@ def csv_header(
     key: Callable[[str], str] = str.lower,
     most_columns: int = sys.maxsize,
 ) -> Header:
-    """Find the delimiter with which the first row names all needed columns.
+    """Find the delimiter with which the first row names all needed columns, and most others.
 
-    If there are several, the one with the most columns wins. Raises FileError, whose message ends
-    with `wanted`.
+    Raises FileError, whose message ends with `wanted`.
     """
     fitting = []
     for delimiter in DELIMITERS:
@@ -425,7 +428,7 @@ def csv_header(
         )
     header = max(fitting, key=lambda header: len(header.names))
     if twice := [name for name in header.keys if name and header.keys.count(name) > 1]:
-        raise FileError(
+        raise RepeatedColumnError(
             f"{source.subject} names the column {quoted(twice[0])} twice in its first row."
         )
     return header if len(header.names) > 1 else replace(header, delimiter=ONE_COLUMN)
@@ -459,7 +462,8 @@ def _named(keys: Sequence[str], cells: list[str]) -> Values | InputError:
     if len(cells) != len(keys):
         return InputError(f"has {len(cells)} fields; the header has {len(keys)}")
     pairs = list(zip(keys, cells, strict=True))
-    if any(cell.strip() for key, cell in pairs if not key):
+    # A first column without a name has the numbers of the rows, as pandas writes them.
+    if any(cell.strip() for key, cell in pairs[1:] if not key):
         return InputError("has a value in a column without a name")
     return {key: cell for key, cell in pairs if key}
 
@@ -476,7 +480,8 @@ def _csv_records(source: Source, delimiter: str, *, strict: bool = True) -> Iter
             try:
                 content = next(records, None)
             except csv.Error as error:
-                content = InputError(f"is not CSV: {error}")
+                is_long = "field limit" in str(error)
+                content = InputError(TOO_LONG if is_long else f"is not CSV: {error}")
             if content is None:
                 return
             number += 1
@@ -543,7 +548,6 @@ def json_object(value: Any) -> Values:
 
 
 def is_json(source: Source) -> bool:
-    """Whether the source begins like JSON Lines or a JSON array."""
     return source.first_character() in ("{", "[")
 
 
@@ -553,7 +557,6 @@ def json_rows(source: Source) -> Iterator[Row]:
 
 
 def json_lines(source: Source) -> Iterator[Row]:
-    """Yield one row for each line that is not blank."""
     with source.open() as stream:
         lines, start = _Lines(stream, source.line_limit), 0
         for line in lines:

@@ -16,6 +16,7 @@ LAYOUTS = {
 FORMATS: dict[str, Format] = {format_.NAME: format_ for format_ in (native, pairs)} | {
     name: Foreign(layout) for name, layout in LAYOUTS.items()
 }
+PROMPTS = "prompts"  # the layout of a table of prompts, whoever wrote it
 DEEPEST = 3  # folders within a folder
 
 
@@ -80,7 +81,11 @@ def _formats_of(path: Path, format_name: str, columns: Mapping[str, str]) -> lis
     if format_name != "auto":
         return [FORMATS[format_name]]
     layout = None if path.is_dir() else recognise(path, LAYOUTS.values())
-    return [*([Foreign(layout, columns)] if layout else []), native, pairs]
+    if layout is None:
+        return [native, pairs]
+    of_layout = Foreign(layout, columns)
+    # Ringside's own files of prompts are told by their names, and may say more.
+    return [native, of_layout] if layout.name == PROMPTS else [of_layout, native, pairs]
 
 
 def _files_within(folder: Path, format_name: str, columns: Mapping[str, str]) -> list[ImportFile]:
@@ -89,19 +94,24 @@ def _files_within(folder: Path, format_name: str, columns: Mapping[str, str]) ->
     The references of MT-Bench are not answers. Of a promptfoo project only the results count, which
     have everything that was run, or else the configuration.
     """
-    layouts = {
-        path: recognise(path, LAYOUTS.values())
+    inside = [
+        path
         for path in sorted(folder.rglob("*"))
         if len(path.relative_to(folder).parts) <= DEEPEST
         and path.is_file()
         and not any(part.startswith((".", "__")) for part in path.relative_to(folder).parts)
         and ".rejects" not in path.name
         and path.parent.name != "reference_answer"
-        and path.suffix.lower() in SUFFIXES
-        and path.suffix.lower() != ".txt"
+    ]
+    layouts = {
+        path: recognise(path, LAYOUTS.values())
+        for path in inside
+        if path.suffix.lower() in SUFFIXES and path.suffix.lower() != ".txt"
     }
     names = {layout.name for layout in layouts.values() if layout}
     if not names:
+        for path in inside:
+            Source.at(path)  # says why a workbook or an archive is not read
         known = "; ".join(f"{format_.NAME}: {format_.FILES}" for format_ in FORMATS.values())
         raise FileError(f"{folder} has no file of a known format. {known}.")
     project = next((name for name in ("promptfoo", "promptfoo-config") if name in names), "")

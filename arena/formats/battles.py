@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from arena.conversations import Message, answer_fields, prompt_fields
 from arena.files.rows import Values
@@ -51,7 +52,9 @@ def _battle_kinds(fields: set[str]) -> tuple[str, ...]:
 
 def _battle(record: SourceRecord) -> Iterator[Made]:
     left, right = (read_name(record.need(side)) for side in ("model_a", "model_b"))
-    vote: Values = {"a": left, "b": right, "outcome": _winner(record)}
+    # A judge that contradicts itself once the answers are swapped has not voted.
+    is_vote = str(record.get("winner")).strip().lower() != "tie (inconsistent)"
+    vote: Values = {"a": left, "b": right, "outcome": _winner(record) if is_vote else TIE}
     if any(record.get(name) is not None for name in _BATTLE_TEXTS):
         questions, answers = _sides(record)
         vote["prompt"] = prompt = prompt_id(record, questions, left, right, answers)
@@ -73,7 +76,8 @@ def _battle(record: SourceRecord) -> Iterator[Made]:
         "rater": "judge",
         "cast_at": "time",
     }
-    yield Made("votes", vote | filled({"turn": turn}), names)
+    if is_vote:
+        yield Made("votes", vote | filled({"turn": turn}), names)
 
 
 def _winner(record: SourceRecord) -> str:
@@ -212,9 +216,6 @@ def _question_and_answers(record: SourceRecord) -> tuple[list[Message], dict[str
     """Return the messages of the question, and those of `chosen` and `rejected` that follow it."""
     sides = {}
     for name in ("chosen", "rejected"):
-        value = record.decoded(name)
-        if isinstance(value, list) and len(value) > 1 and all(isinstance(v, str) for v in value):
-            raise InputError(f"has {len(value)} texts; write a row for each of them", name)
         sides[name] = read_conversation(record.need(name), "assistant", OUTPUTS, name)
     if record.get("prompt") is not None:
         question = read_conversation(record.get("prompt"), "user", INPUTS, "prompt")
@@ -233,7 +234,41 @@ def _question_and_answers(record: SourceRecord) -> tuple[list[Message], dict[str
     return question, answers
 
 
+def _pairs(record: SourceRecord) -> Iterator[SourceRecord]:
+    """Yield the record once for each chosen and each rejected text; RewardBench 2 has several."""
+    texts = {name: _texts(record, name) for name in ("chosen", "rejected")}
+    count = sum(map(len, texts.values()))
+    if count == 2:
+        yield record
+        return
+    models = decoded(record.get("models"))
+    are_names = isinstance(models, list) and len(set(map(str, models))) == len(models) == count
+    names = iter(models if are_names and models else ())
+    named = {
+        name: [(text, next(names, f"{name} {n}")) for n, text in enumerate(texts[name], start=1)]
+        for name in texts
+    }
+    for (chosen, chooser), (rejected, rejecter) in itertools.product(*named.values()):
+        cells = {"chosen": chosen, "chosen_model": chooser}
+        cells |= {"rejected": rejected, "rejected_model": rejecter}
+        if record.get("id") is None and record.get("prompt") is not None:
+            cells["id"] = content_id(record.get("prompt"), texts)
+        yield replace(record, cells=record.cells | cells)
+
+
+def _texts(record: SourceRecord, name: str) -> list[Any]:
+    """The texts of a cell; a conversation is one."""
+    value = record.decoded(name)
+    is_list = isinstance(value, list) and value and all(isinstance(v, str) for v in value)
+    return value if is_list else [value]
+
+
 def _preferred(record: SourceRecord) -> Iterator[Made]:
+    for pair in _pairs(record):
+        yield from _preferred_pair(pair)
+
+
+def _preferred_pair(record: SourceRecord) -> Iterator[Made]:
     question, answers = _question_and_answers(record)
     prompt = prompt_id(record, question, answers)
     yield prompt_row(question, id=prompt, category=record.get("category"))
@@ -331,6 +366,12 @@ def _exported(record: SourceRecord) -> Iterator[Made]:
 
 
 def _preferred_label(record: SourceRecord) -> Iterator[Made]:
+    is_blank = any(_is_blank(record.cells.get(name)) for name in ("chosen", "rejected"))
+    for pair in [record] if is_blank else _pairs(record):
+        yield _label_of_pair(pair)
+
+
+def _label_of_pair(record: SourceRecord) -> Made:
     names = ["chosen", "rejected"]
     if any(_is_blank(record.cells.get(name)) for name in ("prompt", *names)):
         texts = dict.fromkeys(names, "")
@@ -347,7 +388,7 @@ def _preferred_label(record: SourceRecord) -> Iterator[Made]:
     more = {name: record.get(column) for name, column in models.items()}
     label |= filled(more | {"category": record.get("category")})
     columns = {"response_1": left, "response_2": right, "label": "chosen"} | models
-    yield Made("labels", label | {"label": LEFT if is_left else RIGHT}, columns)
+    return Made("labels", label | {"label": LEFT if is_left else RIGHT}, columns)
 
 
 def _labels(fields: set[str]) -> tuple[str, ...]:
@@ -457,9 +498,9 @@ LAYOUTS = (
     layout(
         "preferences",
         "preference pairs",
-        "prompt=prompt,question,instruction,input chosen=chosen,preferred_output "
-        "rejected=rejected,non_preferred_output chosen_model rejected_model "
-        "category=subset,category id",
+        "prompt=prompt,question,instruction,input chosen=chosen,preferred_output,chosen_response "
+        "rejected=rejected,non_preferred_output,rejected_response chosen_model rejected_model "
+        "models category=subset,category id=id,prompt_id",
         "chosen rejected",
         _preferred,
     ),

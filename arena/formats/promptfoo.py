@@ -6,6 +6,7 @@ Follows promptfoo.dev/docs/configuration: "Output formats", "Reference", "Prompt
 import itertools
 import math
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,8 @@ def _tried(record: SourceRecord) -> Iterator[Made]:
         return  # a provider's error is not an answer
     usage = answer.get("tokenUsage") or {}
     milliseconds = record.get("latency")
+    if not isinstance(milliseconds, int | float) or abs(milliseconds) > sys.float_info.max:
+        milliseconds = None
     yield answer_row(
         variant.fields["name"],
         prompt,
@@ -69,7 +72,7 @@ def _tried(record: SourceRecord) -> Iterator[Made]:
         tokens_in=usage.get("prompt") if isinstance(usage, dict) else None,
         tokens_out=usage.get("completion") if isinstance(usage, dict) else None,
         cost=record.get("cost") if record.get("cost") is not None else answer.get("cost"),
-        seconds=milliseconds / 1000 if isinstance(milliseconds, int | float) else None,
+        seconds=None if milliseconds is None else milliseconds / 1000,
     )
 
 
@@ -321,17 +324,31 @@ def _table(path: Path) -> Iterator[dict[str, Any]]:
             raise InputError(
                 f"has {path.name}, whose line {row.line:,} {row.content.reason}", "tests"
             )
-        cells = {name: cell for name, cell in row.content.items() if cell}
-        if odd := next((name for name in ("__prefix", "__suffix") if name in cells), ""):
-            raise InputError(
-                f"has {path.name} with the column {odd}; write it into the prompts instead", "tests"
-            )
-        yield {
-            "vars": {name: cell for name, cell in cells.items() if not name.startswith("__")},
-            "assert": [_expected(cells[name]) for name in cells if name.startswith("__expected")],
-            "description": cells.get("__description"),
-            "metadata": {"category": cells.get("__metadata:category")},
-        }
+        try:
+            yield _case(row.content)
+        except InputError as error:
+            raise InputError(f"has {path.name} with {error.reason}", "tests") from None
+
+
+def _case(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The test in a row."""
+    cells = {name: str(cell) for name, cell in row.items() if cell not in (None, "")}
+    if odd := next((name for name in ("__prefix", "__suffix") if name in cells), ""):
+        raise InputError(f"the column {odd}; write it into the prompts instead", odd)
+    return {
+        "vars": {name: cell for name, cell in cells.items() if not name.startswith("__")},
+        "assert": [_expected(cells[name]) for name in cells if name.startswith("__expected")],
+        "description": cells.get("__description"),
+        "metadata": {"category": cells.get("__metadata:category")},
+    }
+
+
+def _test_case(record: SourceRecord) -> Iterator[Made]:
+    """A row of a table of tests, without the project that it belongs to."""
+    case = _case(record.others | {"__expected": record.get("expected")})
+    if not case["vars"]:
+        raise InputError("has no variables", "vars")
+    yield _test_prompt(content_id(case["vars"]), case["vars"], case)
 
 
 def _expected(cell: str) -> dict[str, str]:
@@ -392,5 +409,14 @@ LAYOUTS = (
         _config,
         ("prompts", "candidates"),
         parts=_parts,
+    ),
+    layout(
+        "promptfoo-tests",
+        "promptfoo tests",
+        "expected=__expected,__expected1",
+        "expected",
+        _test_case,
+        ("prompts",),
+        has_variables=True,
     ),
 )

@@ -17,6 +17,7 @@ from typing import Any
 from arena.conversations import Message, answer_fields, clean_messages, prompt_fields
 from arena.files.reader import (
     FileError,
+    RepeatedColumnError,
     Row,
     Source,
     csv_header,
@@ -86,7 +87,7 @@ class Layout:
 
     `columns`: the names that files use for each field. `needed`: groups of fields; a file must have
     one field of each group. `inside`: where a JSON document has its records, if not at its top.
-    `parts`: other files that a file refers to.
+    `parts`: other files that a file refers to. `has_variables`: further columns are variables.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Layout:
     without: tuple[str, ...] = ()
     inside: tuple[tuple[str, ...], ...] = ()
     parts: Callable[[Path], Iterable[Path]] = lambda path: ()
+    has_variables: bool = False
 
     def assigned(self, names: Iterator[str] | list[str]) -> dict[str, str]:
         """Map each field that the file has to the column's name, as written."""
@@ -247,6 +249,8 @@ def recognise(path: Path, layouts: Iterable[Layout]) -> Layout | None:
         try:
             if layout.fits(layout.assigned(records.names(layout))):
                 return layout
+        except RepeatedColumnError:
+            raise
         except FileError:
             continue
     return None
@@ -291,11 +295,13 @@ class Foreign:
     def mapping(self, path: Path) -> tuple[dict[str, str], list[str]]:
         """Return the column of each field, '' for none, and the names of all columns."""
         records = Records(path)
-        if isinstance(records.document, dict):
+        if isinstance(records.document, dict) or self.layout.has_variables:
             return {}, []
         fields = self.fields(records)
         columns = {name: fields.get(name, "") for name in self.layout.columns}
-        return columns, list(filter(is_unicode, records.names(self._chosen_layout())))
+        return columns, [
+            name for name in records.names(self._chosen_layout()) if is_unicode(name) and name
+        ]
 
     def _chosen_layout(self) -> Layout:
         """The layout with the chosen columns as further names of their fields."""

@@ -45,7 +45,10 @@ def _example(record: SourceRecord) -> Iterator[Made]:
     messages = read_conversation(record.need("input"), "user", INPUTS, "input")
     expected = record.get("expected")
     reference = None if expected is None else _reference(expected, "expected")
-    made = prompt_row(messages, id=prompt_id(record, messages), reference=reference)
+    retired = str(record.get("status")).upper() == "ARCHIVED" or None
+    made = prompt_row(
+        messages, id=prompt_id(record, messages), reference=reference, retired=retired
+    )
     yield Made("prompts", made.fields, dict.fromkeys(("text", "messages"), "input"))
 
 
@@ -82,7 +85,9 @@ def _trace(record: SourceRecord) -> Iterator[Made]:
             record.get("tokens_out"), usage.get("output"), usage.get("completionTokens")
         ),
         cost=record.get("cost"),
-        seconds=_first(record.get("seconds"), _duration(record)),
+        # Langfuse exports the latency of an observation in milliseconds, and that of a trace in
+        # seconds.
+        seconds=_first(_duration(record), record.get("seconds")),
     )
 
 
@@ -178,6 +183,20 @@ def _replied(body: Mapping[str, Any]) -> list[Any] | None:
     return [step for step in steps if isinstance(step, dict) and "role" in step] or None
 
 
+# -- Prompts alone ---------------------------------------------------------------------------------
+
+
+def _prompt(record: SourceRecord) -> Iterator[Made]:
+    """A row of a table of prompts. A further column is no variable: nobody has said so."""
+    given = {name: record.get(name) for name in ("category", "reference", "rubric", "variables")}
+    given["variables"] = decoded(given["variables"])
+    if record.get("messages") is None:
+        messages = user_messages([read_text(record, "text")])
+    else:
+        messages = read_messages(record.decoded("messages"), "messages")
+    yield prompt_row(messages, id=prompt_id(record, messages, given["variables"]), **given)
+
+
 # -- Answers of one model: AutoArena's README, and AlpacaEval's outputs ----------------------------
 
 
@@ -187,7 +206,8 @@ def _outputs(record: SourceRecord) -> Iterator[Made]:
     model = read_name(record.get("model") or record.stem)
     messages = user_messages([read_text(record, "prompt")])
     prompt = prompt_id(record, question)
-    yield prompt_row(messages, id=prompt, category=record.get("category"))
+    more = {name: record.get(name) for name in ("category", "reference")}
+    yield prompt_row(messages, id=prompt, **more)
     yield candidate_row(model)
     answer = [{"role": "assistant", "content": read_text(record, "response")}]
     yield answer_row(model, prompt, answer, "response")
@@ -242,10 +262,18 @@ LAYOUTS = (
         ("prompts",),
     ),
     layout(
+        "openai-evals",
+        "OpenAI evals",
+        "input expected=ideal id",
+        "input expected",
+        _example,
+        ("prompts",),
+    ),
+    layout(
         "langfuse",
         "Langfuse dataset",
         "id=id input expected=expectedoutput,expected_output dataset=datasetname,datasetid,"
-        "dataset_name,dataset_id",
+        "dataset_name,dataset_id status output=output,actual_output",
         "input expected|dataset",
         _example,
         ("prompts",),
@@ -255,10 +283,11 @@ LAYOUTS = (
     layout(
         "langfuse-traces",
         "Langfuse traces",
-        "input output model=model,providedmodelname name seconds=latency "
+        "input output model=model,providedmodelname,provided_model_name name seconds=latency "
         "cost=totalcost,calculatedtotalcost,total_cost kind=type "
-        "usage=usage,usagedetails tokens_in=inputtokens,prompttokens "
-        "tokens_out=outputtokens,completiontokens start=starttime,timestamp,traceid",
+        "usage=usage,usagedetails,usage_details tokens_in=inputtokens,prompttokens "
+        "tokens_out=outputtokens,completiontokens end=endtime,end_time "
+        "start=starttime,start_time,timestamp,traceid",
         "input output seconds|cost|start",
         _trace,
         ANSWER_KINDS,
@@ -275,10 +304,24 @@ LAYOUTS = (
     layout(
         "answers",
         "answers of one model (AutoArena)",
-        "prompt=prompt,question,instruction,input response=response,answer,output,completion "
-        "model=model,candidate id=id,prompt_id category",
+        "prompt=prompt,question,instruction,input,user_input "
+        "response=response,answer,output,completion,actual_output model=model,candidate "
+        "id=id,prompt_id category reference=reference,ground_truth,expected_output",
         "prompt response",
         _outputs,
         ANSWER_KINDS,
+    ),
+    layout(
+        "prompts",
+        "prompts",
+        "id=id,prompt_id,external_id text=text,prompt,question,input messages "
+        "category=category,tag reference=reference,expected,expected_output,expected_answer "
+        "rubric variables candidate=candidate,name,model answer=answer,response,output "
+        "left=left,model_a,a winner=winner,outcome,preference,label,score "
+        "template=user_template,system_prompt",
+        "text|messages",
+        _prompt,
+        ("prompts",),
+        without=("candidate", "answer", "left", "winner", "template"),
     ),
 )

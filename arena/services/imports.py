@@ -167,24 +167,23 @@ def import_files(
 def _opened(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
     """Yield the places of the paths' contents; errors name the paths as they were given."""
     with opened(paths) as places:
-        names = {f"{place}/": f"{path.name}/" for path, place in places.items() if place != path}
         try:
             yield places
         except FileError as error:
-            raise FileError(_renamed(str(error), names)) from None
+            raise FileError(_renamed(str(error), places)) from None
         except BadRowsError as error:
-            _rename(error.rejected, names)
+            _rename(error.rejected, places)
             raise BadRowsError(error.rejected) from None
 
 
-def _rename(rejected: RejectedRows, names: Mapping[str, str]) -> None:
-    rejected.first = [_renamed(line, names) for line in rejected.first]
-    rejected.hint = _renamed(rejected.hint, names)
+def _rename(rejected: RejectedRows, places: Mapping[Path, Path]) -> None:
+    rejected.first = [_renamed(line, places) for line in rejected.first]
+    rejected.hint = _renamed(rejected.hint, places)
 
 
-def _renamed(sentence: str, names: Mapping[str, str]) -> str:
-    for place, name in names.items():
-        sentence = sentence.replace(place, name)
+def _renamed(sentence: str, places: Mapping[Path, Path]) -> str:
+    for path, place in places.items():
+        sentence = sentence.replace(str(place), str(path) if path == place else path.name)
     return sentence
 
 
@@ -248,8 +247,7 @@ def preview_files(
             _check_file(file, checker, rejected, options.progress)
         if not any(file.good or file.bad for file in files):
             raise FileError(f"{files[0].path} has no rows.")
-        names = {f"{place}/": f"{path.name}/" for path, place in places.items() if place != path}
-        _rename(rejected, names)
+        _rename(rejected, places)
         by_path: dict[Path, list[ImportedFile]] = {}
         for file in files:
             by_path.setdefault(file.path, []).append(file)

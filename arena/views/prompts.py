@@ -283,8 +283,8 @@ def _of_another_tool(context: ArenaContext, name: str, data: bytes) -> dict[str,
     except uploads.UploadError:
         return None
     files = shown["preview"].files
-    is_own = all(file.format_name == "native" for file in files)
-    return None if is_own and {*shown["preview"].rows} == {"prompts"} else shown
+    is_table = all(file.format_name in ("native", "prompts") for file in files)
+    return None if is_table and {*shown["preview"].rows} == {"prompts"} else shown
 
 
 @limit_upload

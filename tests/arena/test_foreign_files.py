@@ -493,11 +493,6 @@ def test_what_is_wrapped_is_read_and_not_its_wrapping(tmp_path):
             ' "output": "o", "messages": []}',
             "calibrate JUDGE --labels",
         ),
-        (
-            "many.jsonl",
-            '{"prompt": "q", "chosen": ["a"], "rejected": ["b", "c"]}',
-            "column rejected: has 2 texts; write a row for each",
-        ),
     ],
 )
 def test_a_variation_that_is_no_vote_or_prompt_is_refused(tmp_path, name, content, words):
