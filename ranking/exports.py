@@ -453,7 +453,7 @@ def as_csv(rows: Iterable[Row], columns: Columns = COLUMNS) -> Iterator[bytes]:
 
 
 def _cell(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
 
 
 def _csv_lines(rows: Iterable[Iterable[Any]]) -> bytes:

@@ -8,6 +8,7 @@ from django.urls.converters import StringConverter
 from ranking.api import boards as api_boards
 from ranking.api import votes
 from ranking.exports import DATASET, EXPORTS, file_names
+from ranking.prompt_sets import EXPORTS as PROMPT_SETS
 from ranking.views import boards, candidates, embeds, health, home, methodology, raters
 
 page_urls = [
@@ -57,7 +58,14 @@ class ExportName(StringConverter):
     regex = any_of([*file_names(EXPORTS), DATASET])
 
 
+class PromptSetName(ExportName):
+    """The name of a file with prompts."""
+
+    regex = ExportName.any_of(file_names(PROMPT_SETS))
+
+
 register_converter(ExportName, "export_file")
+register_converter(PromptSetName, "prompt_set")
 
 ARENA = "arenas/<slug:slug>/"
 BOARD = "boards/<int:pk>/"
@@ -81,6 +89,11 @@ api_urls = [
     ),
     path(f"{ARENA}exports/dpo.jsonl", votes.Preferences.as_view(), name="api_export_dpo"),
     path(f"{ARENA}exports/<export_file:file>", votes.ExportFile.as_view(), name="api_export_file"),
+    path(
+        f"{ARENA}prompt-exports/<prompt_set:file>",
+        votes.PromptSet.as_view(),
+        name="api_export_prompts",
+    ),
     path(f"{ARENA}{BOARD}", api_boards.BoardOfArena.as_view(), name="api_board_of_arena"),
     path(
         f"{ARENA}{BOARD}snapshots/",

@@ -159,16 +159,27 @@ def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, A
     ]
     metadata = case.get("metadata")
     category = metadata.get("category") if isinstance(metadata, dict) else None
-    fields = {"id": prompt, "text": text} | filled(
-        {"reference": "\n\n".join(expected), "rubric": "\n".join(rubric)}
-        | {"category": category if isinstance(category, str) else None}
+    chat = decoded(text)
+    is_chat = isinstance(chat, list) and chat and all(map(_is_turn, chat))
+    said = {"messages": chat} if is_chat else {"text": text}
+    fields = (
+        {"id": prompt}
+        | said
+        | filled(
+            {"reference": "\n\n".join(expected), "rubric": "\n".join(rubric)}
+            | {"category": category if isinstance(category, str) else None}
+        )
     )
     variables = {name: value for name, value in values.items() if name != "prompt"}
-    names = dict.fromkeys(("text", "variables"), "vars")
+    names = dict.fromkeys(("text", "messages", "variables"), "vars")
     return Made("prompts", fields | ({"variables": variables} if variables else {}), names)
 
 
 # -- Configuration ---------------------------------------------------------------------------------
+
+
+def _is_turn(value: Any) -> bool:
+    return isinstance(value, dict) and {"role", "content"} <= value.keys()
 
 
 def _config(record: SourceRecord) -> Iterator[Made]:
@@ -345,10 +356,15 @@ def _case(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _test_case(record: SourceRecord) -> Iterator[Made]:
     """A row of a table of tests, without the project that it belongs to."""
-    case = _case(record.others | {"__expected": record.get("expected")})
-    if not case["vars"]:
+    case = {name: record.get(name) for name in ("assert", "description", "metadata")}
+    variables = record.get("vars")
+    if variables is None:
+        case = _case(record.others | {"__expected": record.get("expected")})
+        variables = case["vars"]
+    if not isinstance(variables, dict) or not variables:
         raise InputError("has no variables", "vars")
-    yield _test_prompt(content_id(case["vars"]), case["vars"], case)
+    for values in _combinations(variables):
+        yield _test_prompt(content_id(values), values, case)
 
 
 def _expected(cell: str) -> dict[str, str]:
@@ -413,8 +429,8 @@ LAYOUTS = (
     layout(
         "promptfoo-tests",
         "promptfoo tests",
-        "expected=__expected,__expected1",
-        "expected",
+        "expected=__expected,__expected1 vars assert description metadata",
+        "vars|expected",
         _test_case,
         ("prompts",),
         has_variables=True,

@@ -23,7 +23,7 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import FieldVisibility, can_read_authors
+from arena.actors import FieldVisibility, TeamPermission, can_read_authors
 from arena.api.core.errors import BadParameter
 from arena.api.core.schema import operation
 from arena.api.core.serializers import check_names, yes_or_no
@@ -52,6 +52,7 @@ from ranking.exports import (
 from ranking.log_file import as_jsonl as log_as_jsonl
 from ranking.log_file import write_lines
 from ranking.models import Raters
+from ranking.prompt_sets import EXPORTS as PROMPT_SETS
 from ranking.reasons import NamedReason, count_reasons
 from ranking.record import ON_THE_LEFT, ON_THE_RIGHT, RESULTS
 from ranking.votes import KINDS
@@ -486,3 +487,28 @@ class ExportFile(ExportEndpoint):
         if file == DATASET:
             return self.send(file, ZIP, lambda: write_dataset(self.arena, self.actor))
         return self.send_file(EXPORTS, file)
+
+
+class PromptSet(ExportEndpoint):
+    is_open = False
+
+    @streamed(
+        "export_prompts",
+        "Export prompts as the test set of another tool",
+        f"{JSONL},{CSV}",
+        "`promptfoo-tests`: tests of promptfoo. `langfuse-items`: items of a dataset of Langfuse. "
+        "Only the arena's team gets them, because they have references and rubrics.",
+        '{"description": "refund-1", "vars": {"prompt": "How long?"}, "assert": []}\n',
+        [
+            OpenApiParameter(
+                "file",
+                str,
+                OpenApiParameter.PATH,
+                enum=file_names(PROMPT_SETS),
+                description="The file's name determines the content and the format.",
+            )
+        ],
+    )
+    def get(self, request: Request, slug: str, file: str) -> StreamingHttpResponse:
+        self.require(TeamPermission.READ, self.arena.team_id)
+        return self.send_file(PROMPT_SETS, file)

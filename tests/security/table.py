@@ -320,6 +320,7 @@ API: dict[tuple[str, str], Row] = {
     # Judges
     ("api_judges", "get"): Row(TEAM_JUDGES),
     ("api_export_judgements", "get"): Row(TEAM_READS),
+    ("api_export_prompts", "get"): Row(TEAM_READS),
     ("api_judge_runs", "get"): Row(ANYBODY_READS),
     ("api_judge_runs", "post"): Row(
         TEAM_JUDGES, {"judges": ["scripted:scripted-1"], "dry_run": True}

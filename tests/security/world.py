@@ -72,6 +72,7 @@ def make_world(visibility: str = "public") -> World:
         "api comparisons": issued(arena, named),
         "exports": "battles.parquet",
         "judge-exports": "judgements.jsonl",
+        "prompt-exports": "promptfoo-tests.jsonl",
         "boards": snapshot.board_id,
         "snapshots": snapshot.pk,
         "runs": run.pk,

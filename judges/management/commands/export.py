@@ -1,4 +1,4 @@
-"""`manage.py export SLUG FILE`: votes, preferences, judgements or a dataset as a file."""
+"""`manage.py export SLUG FILE`: votes, preferences, judgements, prompts or a dataset."""
 
 import sys
 import tempfile
@@ -13,12 +13,16 @@ from arena.actors import CLI
 from arena.models import Arena
 from judges.exports import EXPORTS as JUDGEMENTS
 from ranking.exports import DATASET, DECIDED_BY, EXPORTS, file_names, write_dataset, write_file
+from ranking.prompt_sets import EXPORTS as PROMPT_SETS
 
-KNOWN = [*file_names(EXPORTS), DATASET, *file_names(JUDGEMENTS)]
+OF_TEAM = {**JUDGEMENTS, **PROMPT_SETS}
+KNOWN = [*file_names(EXPORTS), DATASET, *file_names(OF_TEAM)]
 
 
 class Command(BaseCommand):
-    help = "Export votes, preferences, judgements or a dataset; the file's name says which."
+    help = (
+        "Export votes, preferences, judgements, prompts or a dataset; the file's name says which."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="the arena's slug")
@@ -48,7 +52,7 @@ def _content(name: str, arena: Arena, raters: str) -> Iterator[bytes]:
     if name == DATASET:
         return write_dataset(arena, CLI)
     stem, _, ending = name.rpartition(".")
-    return write_file({**EXPORTS, **JUDGEMENTS}[stem], ending, arena, CLI, raters)
+    return write_file({**EXPORTS, **OF_TEAM}[stem], ending, arena, CLI, raters)
 
 
 def _write(path: Path, content: Iterator[bytes]) -> int:

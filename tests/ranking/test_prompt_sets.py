@@ -1,0 +1,87 @@
+"""Prompts leave as the test sets of other tools, and come back as the same prompts."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.utils import timezone
+
+from arena.models import Arena
+from arena.services.imports import import_files
+from tests.arena.rest import token_of
+from tests.factories import make_arena, make_member, make_team
+
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
+TURNS = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Why?"}]
+FACTS = ("external_id", "text", "messages", "category", "reference", "variables")
+
+
+@pytest.fixture
+def arena() -> Arena:
+    return make_arena(0, 0, slug="mine", team=make_team())
+
+
+def bring(path: Path, slug: str) -> Arena:
+    import_files(slug=slug, paths=[path], now=timezone.now())
+    return Arena.objects.get(slug=slug)
+
+
+def facts(arena: Arena, *more: str) -> list[tuple[Any, ...]]:
+    return list(arena.prompts.order_by("pk").values_list(*FACTS, *more))
+
+
+def test_prompts_of_promptfoo_go_back_and_forth(tmp_path: Path) -> None:
+    given = [
+        {
+            "vars": {"question": "Why?", "tone": "dry"},
+            "assert": [{"type": "equals", "value": "So"}],
+        },
+        {"vars": {"prompt": "How?"}, "metadata": {"category": "x"}},
+        {"vars": {"a": "1", "b": "2"}, "assert": [{"type": "contains", "value": "3"}]},
+        {"vars": {"prompt": json.dumps(TURNS), "extra": "y"}},
+    ]
+    path = tmp_path / "given.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in given))
+    first = bring(path, "first")
+    assert first.prompts.get(variables={"extra": "y"}).messages == TURNS
+    file = tmp_path / "promptfoo-tests.jsonl"
+    call_command("export", "first", str(file), verbosity=0)
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [row["vars"] for row in rows] == [row["vars"] for row in given]
+    assert rows[0]["assert"] == [{"type": "factuality", "value": "So"}]
+    assert facts(bring(file, "second"), "rubric") == facts(first, "rubric")
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_prompts_go_back_and_forth_as_items_of_langfuse(
+    arena: Arena, tmp_path: Path, ending: str
+) -> None:
+    arena.prompts.create(external_id="1", text="Why?", reference="=So", category="")
+    arena.prompts.create(external_id="2", text="x", messages=TURNS)
+    arena.prompts.create(external_id="3", text="Old?", retired_at=timezone.now())
+    file = tmp_path / f"langfuse-items.{ending}"
+    call_command("export", "mine", str(file), verbosity=0)
+    back = bring(file, "back")
+    assert [bool(time) for *_, time in facts(back, "retired_at")] == [False, False, True]
+    texts = [(text, messages) for _, text, messages, *_ in facts(back)]
+    assert texts[0] == ("Why?", None)
+    assert texts[1][1] == TURNS
+    assert texts[2] == ("Old?", None)
+    assert [prompt.external_id for prompt in back.prompts.order_by("pk")] == ["1", "2", "3"]
+
+
+def test_only_the_team_gets_references(arena: Arena, client: Client) -> None:
+    arena.prompts.create(external_id="1", text="Why?", reference="So", rubric="Be brief.")
+    arena.visibility = "public"
+    arena.save()
+    path = f"arenas/{arena.slug}/prompt-exports/promptfoo-tests.jsonl"
+    sent = token_of(arena.team).get(path)
+    assert json.loads(sent.getvalue())["assert"][1] == {"type": "llm-rubric", "value": "Be brief."}
+    assert token_of(make_team()).get(path).status_code in (403, 404)
+    page = f"/a/{arena.slug}/exports/"
+    assert "prompt-exports" not in client.get(page).text
+    client.force_login(make_member(arena.team).user)
+    assert "prompt-exports/langfuse-items.csv" in client.get(page).text
