@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from arena.files.columns import Column
 from arena.files.reader import FileError, Row
-from arena.files.rows import CandidateRow, VoteRow
+from arena.files.rows import CandidateRow, PromptRow, VoteRow
 from arena.formats import find_files
 from arena.formats.base import Checker, ImportFile, Known, RejectedRows, VoteColumns
 from arena.outcomes import BOTH_BAD, PREFERENCES
@@ -173,6 +173,8 @@ class _Reader:
             return
         if isinstance(record, VoteRow):
             self._add(record)
+        elif isinstance(record, PromptRow):
+            _number(self.prompts, record.external_id)
         elif isinstance(record, CandidateRow) and not record.retired:
             _number(self.candidates, record.name)
 
@@ -184,6 +186,8 @@ class _Reader:
             self.known.prompts[vote.prompt] = b""
 
     def _add(self, vote: VoteRow) -> None:
+        # Numbered as an import creates them, so that both draw the same weights for the bootstrap.
+        prompt, rater = _number(self.prompts, vote.prompt), _number(self.raters, vote.rater)
         if vote.provenance and not vote.provenance.counts:
             return
         column = self.columns[KINDS[vote.rater_kind]]
@@ -197,8 +201,8 @@ class _Reader:
         column.left.append(left)
         column.right.append(right)
         column.score.append(PREFERENCES[vote.outcome] if soft is None else soft)
-        column.prompt.append(_number(self.prompts, vote.prompt))
-        column.rater.append(_number(self.raters, vote.rater))
+        column.prompt.append(prompt)
+        column.rater.append(rater)
 
     def _add_columns(self, votes: VoteColumns) -> None:
         left, right = (_numbers(self.candidates, side) for side in (votes.left, votes.right))

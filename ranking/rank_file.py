@@ -95,6 +95,16 @@ class FileBoard:
         return None if place is None else self.votes.names[place]
 
     @property
+    def as_published(self) -> bool:
+        """Whether errors are those of a leaderboard, not of clusters of the user's choice."""
+        return self.settings.cluster == "auto"
+
+    @property
+    def standard_errors(self) -> Floats:
+        model = self.bootstrap if self.as_published else self.sandwich
+        return model.standard_errors_
+
+    @property
     def n_clusters(self) -> int | None:
         """The number of clusters; None if too few, so that the covariance is unknown."""
         return self.sandwich.n_clusters_ if self.sandwich.n_clusters_ > 1 else None
@@ -333,7 +343,7 @@ def _standing(board: FileBoard, i: int) -> dict[str, Any]:
         "score": rounded(board.bootstrap.ratings_[i]),
         "low": rounded(np.fmax(own[0], board.places.low[i])),
         "high": rounded(np.fmax(own[1], board.places.high[i])),
-        "se": rounded(board.sandwich.standard_errors_[i]) if has_interval else None,
+        "se": rounded(board.standard_errors[i]) if has_interval else None,
         "rank_low": _whole(board.low[i]),
         "rank_high": _whole(board.high[i]),
         "sure_rank_low": _whole(board.sure_low[i]),
@@ -368,7 +378,7 @@ def _settings(board: FileBoard) -> dict[str, Any]:
         "n_clusters": board.bootstrap.n_clusters_,
         "effective": dict(board.groups.effective),
         "interval": "cluster bootstrap with exponential weights",
-        "standard_error": "cluster-robust sandwich",
+        "standard_error": "of the interval" if board.as_published else "cluster-robust sandwich",
         "confidence": board.settings.confidence,
         "n_resamples": board.settings.n_resamples,
         "seed": board.settings.seed,

@@ -190,9 +190,43 @@ def test_the_copy_of_the_sample_has_the_same_boards(tmp_path):
     boards = boards_of(copy)
     assert len(boards) > 3
     assert boards == boards_of(original)
+    with ZipFile(tmp_path / "out.zip") as archive:
+        archive.extractall(tmp_path / "out")
+    for raters in ("people", "juries"):
+        assert_rank_agrees(tmp_path / "out", original, raters)
     assert Reason.objects.filter(vote__arena=copy).count() == (
         Reason.objects.filter(vote__arena=original).count()
     )
+
+
+def assert_rank_agrees(folder, arena, raters):
+    """`rank` prints the numbers of the leaderboard for its exported votes."""
+    out = StringIO()
+    call_command("rank", str(folder), f"--raters={raters}", "--json", stdout=out)
+    ranked = json.loads(out.getvalue())
+    standings = {
+        row.candidate.name: row
+        for row in Standing.objects.filter(
+            snapshot__board__arena=arena,
+            snapshot__board__raters=raters,
+            snapshot__board__category="",
+            snapshot__is_current=True,
+        ).select_related("candidate", "snapshot")
+    }
+    assert len(ranked["standings"]) == len(standings) == 8
+    for row in ranked["standings"]:
+        standing = standings[row["candidate"]]
+        for name in ("rank", "votes", "rank_low", "rank_high", "sure_rank_low", "sure_rank_high"):
+            assert row[name] == getattr(standing, name), name
+        for name in ("score", "low", "high", "elo"):
+            assert row[name] == pytest.approx(getattr(standing, name), abs=2e-6), name
+        assert row["se"] == pytest.approx(standing.standard_error, abs=2e-6)
+    published = standings[ranked["standings"][0]["candidate"]].snapshot.findings
+    assert ranked["agreement"] == pytest.approx(published["agreement"], abs=1e-6)
+    assert ranked["fragility"]["words"] == published["fragility"]["words"]
+    assert [pair["votes"] for pair in ranked["neighbours"]] == [
+        pair["votes"] for pair in published["neighbours"]
+    ]
 
 
 def boards_of(arena):
