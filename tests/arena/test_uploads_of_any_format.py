@@ -92,6 +92,14 @@ def test_a_zip_of_several_formats_is_imported_as_it_was_previewed(member, arena,
     assert counts() == (2, 2, 4, 3)
 
 
+def test_the_page_counts_in_words_and_leads_to_the_ballot(member, arena):
+    shown = send(member, arena, "amber.csv", b"prompt,response\nWhy?,So.\n")
+    kept = {"kept": shown["form"].initial["kept"], "format": shown["form"].initial["format"]}
+    page = member.post(page_of(arena), kept | {"do": "import"}).text
+    assert "1 candidate added" in " ".join(page.split())
+    assert f'href="/a/{arena.slug}/vote/"' in page.partition("Imported")[2]
+
+
 def test_columns_can_be_chosen_on_the_page(member, arena):
     data = b"prompt,response,other\nOld?,Yes.,New?\n"
     shown = send(member, arena, "amber.csv", data)

@@ -22,7 +22,7 @@ from arena.services.imports import (
     import_files,
     preview_files,
 )
-from arena.validation import join_names
+from arena.validation import join_names, numbered
 
 INTERRUPTED = "Interrupted. Imported rows stay hidden; run the command again to continue."
 
@@ -111,8 +111,8 @@ def _column(written: str) -> tuple[str, str]:
 def format_preview(preview: ImportPreview) -> str:
     lines = []
     for file in preview.files:
-        rows = ", ".join(f"{n_rows:,} {kind}" for kind, n_rows in file.rows.items())
-        bad = f"; {file.bad:,} bad rows" if file.bad else ""
+        rows = ", ".join(numbered(n_rows, kind[:-1]) for kind, n_rows in file.rows.items())
+        bad = f"; {numbered(file.bad, 'bad row')}" if file.bad else ""
         lines.append(f"  {file.name}: {file.title} ({file.format_name}), {rows or 'no rows'}{bad}")
         used = {name: column for name, column in file.columns.items() if column}
         lines += [f"    {name} = {column}" for name, column in used.items()]
@@ -171,7 +171,7 @@ def format_report(report: ImportReport) -> str:
 def _format_file(file: ImportedFile) -> str:
     if file.known:
         return f"  {file.path.name}: already imported, nothing to add"
-    line = f"  {file.path.name}: {file.added:,} {file.kind} added"
+    line = f"  {file.path.name}: {numbered(file.added, file.kind[:-1])} added"
     if file.bad:
         copied = f" (copied to {file.rejects})" if file.rejects else ""
         line += f", {len(file.bad):,} rows rejected{copied}"
