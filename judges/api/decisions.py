@@ -59,8 +59,8 @@ SHOWN: dict[str, Any] = {
     "wins_low": 0.54,
     "wins_high": 0.62,
     "style_elo": 41.0,
-    "style_low": 2.3,
-    "style_high": 79.7,
+    "style_low": -32.5,
+    "style_high": 114.5,
     "chance": 0.9997,
     "votes": 640,
     "between": 320,
@@ -115,7 +115,11 @@ class DecisionShown(serializers.Serializer[Any]):
     style_elo = serializers.FloatField(
         allow_null=True, help_text="The difference with the style of both held equal."
     )
-    style_low = serializers.FloatField(allow_null=True)
+    style_low = serializers.FloatField(
+        allow_null=True,
+        help_text="Its interval, which holds however often it is checked. It is wider than"
+        " necessary.",
+    )
     style_high = serializers.FloatField(allow_null=True)
     chance = serializers.FloatField(
         allow_null=True,
