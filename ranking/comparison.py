@@ -29,8 +29,8 @@ from ranking.models import BothBad, Counted, Raters, Snapshot, SnapshotMatrices,
 from ranking.stats.battles import Battles, expected_score
 from ranking.stats.bradley_terry import BradleyTerry, WinMatrix, observed_shares
 from ranking.stats.differences import MOST_VOTES, Difference, Lead, compare, neighbours
-from ranking.stats.intervals import MIN_CLUSTERS, critical_value
-from ranking.stats.sequential import CompleteSeparation, SequentialTest
+from ranking.stats.intervals import MIN_CLUSTERS
+from ranking.stats.sequential import CompleteSeparation, SequentialTest, StyleDifference
 from ranking.tallies import VoteCounts, pair_battles
 from ranking.votes import Floats, Ints, covariance_among
 
@@ -198,16 +198,6 @@ class UnscoredSide(StrEnum):
     NOBODY = ""
     CANDIDATE = "candidate"
     BASELINE = "baseline"
-
-
-@dataclass(frozen=True)
-class StyleDifference:
-    """The difference in style-controlled scores, in Elo. The interval is conservative: its error is
-    the sum of both, because the covariance of these scores is not stored."""
-
-    elo: float
-    low: float | None
-    high: float | None
 
 
 @dataclass(frozen=True)
@@ -480,7 +470,10 @@ class DifferenceBoard:
         They contain 0, and a share of one half, unless the lead is decided. With too few groups to
         decide anything they have no bounds.
         """
-        style = self._style_at_every_check(result.style, test)
+        style = result.style
+        if style is not None:
+            n_clusters = self.snapshot.settings.get("n_clusters")
+            style = style.at_every_check(test, n_clusters, self._theta_per_elo)
         if test.clusters_to_go:
             return replace(result, low=None, high=None, wins_low=0.0, wins_high=1.0, style=style)
         ends = [test.gap - test.radius, test.gap + test.radius]
@@ -491,20 +484,6 @@ class DifferenceBoard:
         return replace(
             result, low=low, high=high, wins_low=wins_low, wins_high=wins_high, style=style
         )
-
-    def _style_at_every_check(
-        self, style: StyleDifference | None, test: SequentialTest
-    ) -> StyleDifference | None:
-        """The style-controlled difference with the confidence sequence of the same rule."""
-        if style is None or style.low is None or style.high is None:
-            return style
-        settings = self.snapshot.settings
-        once = critical_value(settings["confidence"], settings.get("n_clusters"))
-        error = (style.high - style.low) / 2 / once * self._theta_per_elo
-        if test.clusters_to_go or error <= 0:
-            return replace(style, low=None, high=None)
-        radius = replace(test, error=error).radius / self._theta_per_elo
-        return replace(style, low=style.elo - radius, high=style.elo + radius)
 
     @property
     def _theta_per_elo(self) -> float:

@@ -7,14 +7,14 @@ after every vote.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from ranking.stats.battles import expected_score
 from ranking.stats.differences import MOST_VOTES
-from ranking.stats.intervals import check_confidence
+from ranking.stats.intervals import check_confidence, critical_value
 
 TYPICAL = 60 * math.log(10) / 400  # natural log-odds; the size of difference to detect, 60 Elo
 SCATTER = 20  # with fewer clusters, the robust error alone is not trusted
@@ -162,6 +162,33 @@ class SequentialTest:
             return t
         tail = float(stdtr(self.n_clusters - 1, -t))
         return -float(ndtri(tail)) if tail > 0 else t
+
+
+@dataclass(frozen=True)
+class StyleDifference:
+    """The difference in style-controlled scores, in Elo. The interval is conservative: its error is
+    the sum of both, because the covariance of these scores is not stored."""
+
+    elo: float
+    low: float | None
+    high: float | None
+
+    def at_every_check(
+        self, test: SequentialTest, n_clusters: int | None, theta_per_elo: float
+    ) -> "StyleDifference":
+        """This with the confidence sequence of the test in place of its interval for one check.
+
+        `n_clusters`: those of the interval; None for infinitely many. Without bounds if nothing can
+        be decided yet.
+        """
+        if self.low is None or self.high is None:
+            return self
+        once = critical_value(test.confidence, n_clusters)
+        error = (self.high - self.low) / 2 / once * theta_per_elo
+        if test.clusters_to_go or error <= 0:
+            return replace(self, low=None, high=None)
+        radius = replace(test, error=error).radius / theta_per_elo
+        return replace(self, low=self.elo - radius, high=self.elo + radius)
 
 
 @dataclass(frozen=True)

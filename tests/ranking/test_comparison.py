@@ -89,7 +89,10 @@ def test_style_interval_takes_both_at_their_worst(arena: Arena) -> None:
     assert (style.elo, style.low, style.high) == (10.0, -30.0, 45.0)
     style = read(arena).difference(a, b).style  # at every check
     assert style is not None
-    assert style.low < -30.0 < 45.0 < style.high
+    assert style.low is not None
+    assert style.high is not None
+    assert style.low < -30.0
+    assert style.high > 45.0
     scores[str(b)]["low"] = None  # type: ignore[assignment]
     Snapshot.objects.filter(pk=snapshot.pk).update(findings=findings)
     style = read(arena).difference(a, b).style
