@@ -15,7 +15,7 @@ from arena.conversations import Message, title_of
 from arena.rendering.markdown import NestingError, ParseTimeoutError, to_html
 
 # Stored with the HTML: raising it makes every stored text be rendered again when it is next shown.
-RENDERER_VERSION = 1
+RENDERER_VERSION = 2
 
 MAX_TEXT_BYTES = 20 * 1024
 # A table of one row per line and 2,000 columns turns 20 KB of text into megabytes of cells.

@@ -25,6 +25,15 @@
     const answers = pair.querySelector(".answers");
     answers.scrollTo({ left: index * answers.clientWidth });
     markTab(pair, index);
+    showText(answers, index);
+  };
+
+  // Far down a long answer, a short one beside it would be an empty screen.
+  const showText = (answers, index) => {
+    const tabs = answers.previousElementSibling.getBoundingClientRect();
+    const { top } = answers.getBoundingClientRect();
+    const { bottom } = answers.children[index].querySelector(".prose").getBoundingClientRect();
+    if (tabs.height && bottom < tabs.bottom) window.scrollBy({ top: top - tabs.height });
   };
 
   // -- Folding: long answers end at the same place --------------------------------------------------
@@ -33,6 +42,7 @@
 
   const fold = (folded, texts, button) => {
     folded.classList.add("folded");
+    button.hidden = true;
     const isLong = texts.some((text) => text.scrollHeight > text.clientHeight * SPARED);
     folded.classList.toggle("folded", isLong);
     button.hidden = !isLong;
@@ -63,6 +73,10 @@
   ballot.addEventListener("scroll", ({ target }) => {
     if (target.matches?.(".answers")) markTab(target.closest(".pair"), Math.round(target.scrollLeft / target.clientWidth));
     else if (target.matches?.(".linked .answer > .prose")) scrollOther(target);
+  }, { capture: true, passive: true });
+
+  ballot.addEventListener("scrollend", ({ target }) => {
+    if (target.matches?.(".answers")) showText(target, Math.round(target.scrollLeft / target.clientWidth));
   }, { capture: true, passive: true });
 
   // -- Words that differ ----------------------------------------------------------------------------

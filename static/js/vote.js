@@ -90,11 +90,13 @@
   const markVoted = (pair, outcome) => {
     floor.dataset.state = "voted";
     after.replaceChildren();
-    for (const answer of pair.querySelectorAll(".answer")) {
+    const tabs = pair.querySelectorAll(".tabs a");
+    pair.querySelectorAll(".answer").forEach((answer, index) => {
       const isChosen = answer.dataset.side === outcome;
       answer.classList.toggle("chosen", isChosen);
       answer.querySelector(".choice").hidden = !isChosen;
-    }
+      if (isChosen) tabs[index].click(); // on a phone the other one may be on the screen
+    });
     nextButton.hidden = false;
     nextButton.focus({ preventScroll: true });
     setTimeout(() => {

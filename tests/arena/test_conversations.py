@@ -20,7 +20,7 @@ from arena.generation import messages_for
 from arena.models import Arena, Candidate, Prompt, Response
 from arena.rendering import render_conversation
 from arena.self_identification import masked
-from arena.services.comparisons import response_html
+from arena.services.comparisons import prompt_html, response_html
 from arena.services.prompts import revise_prompt, upsert_prompts
 from arena.services.responses import upsert_responses
 from arena.validation import InputError
@@ -280,3 +280,10 @@ def test_the_api_reads_and_writes_conversations(client, db):
     bad = client.patch(one, {"messages": [{"role": "x"}]}, "application/json")
     assert bad.status_code in (400, 422)
     assert "not one of system" in bad.content.decode()
+
+
+def test_a_prompt_stored_before_system_messages_were_folded_is_rendered_again(db):
+    prompt = make_arena(0, 1).prompts.get()
+    prompt.messages = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "?"}]
+    prompt.html, prompt.html_version = "<p>System</p><p>Be kind.</p>", 1
+    assert "<details" in prompt_html(prompt)

@@ -273,11 +273,17 @@ def test_without_javascript_every_button_works(browser, live_server, long_arena)
     assert Vote.objects.get().voided_at
 
 
-def test_on_a_phone_nothing_overflows_and_a_tap_votes(browser, live_server, long_arena):
+@pytest.fixture
+def phone(browser):
     context = browser.new_context(
         viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True
     )
-    page = context.new_page()
+    yield context.new_page()
+    context.close()
+
+
+def test_on_a_phone_nothing_overflows_and_a_tap_votes(phone, live_server, long_arena):
+    page = phone
     page.goto(live_server.url + reverse("vote", args=[long_arena.slug]))
     wait_for_ahead(page)
     assert page.evaluate("document.documentElement.scrollWidth") == 390
@@ -289,7 +295,6 @@ def test_on_a_phone_nothing_overflows_and_a_tap_votes(browser, live_server, long
     page.get_by_text("Saved. Thank you.").wait_for()
     page.get_by_role("button", name="Next pair").tap()
     expect(page.get_by_role("button", name="B is better")).to_be_visible()
-    context.close()
     assert Vote.objects.get().outcome == "right"
     assert Reason.objects.count() == 1
 
@@ -319,11 +324,8 @@ def test_words_that_differ_are_highlighted_on_request(open_vote_page):
     assert page.evaluate(marked) == []
 
 
-def test_on_a_phone_the_answer_on_the_screen_is_named(browser, live_server, long_arena):
-    context = browser.new_context(
-        viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True
-    )
-    page = context.new_page()
+def test_on_a_phone_the_answer_on_the_screen_is_named(phone, live_server, long_arena):
+    page = phone
     page.goto(live_server.url + reverse("vote", args=[long_arena.slug]))
     current = page.locator(f'{PAIR} .tabs [aria-current="true"]')
     expect(current).to_have_text("Answer A")
@@ -332,7 +334,48 @@ def test_on_a_phone_the_answer_on_the_screen_is_named(browser, live_server, long
     page.locator(f"{PAIR} .tabs a").first.tap()
     expect(current).to_have_text("Answer A")
     expect(page.locator(f"{PAIR} .answer h2").first).to_be_in_viewport()
-    context.close()
+
+
+def test_on_a_phone_the_chosen_answer_is_on_the_screen_after_the_vote(
+    phone, live_server, long_arena
+):
+    phone.goto(live_server.url + reverse("vote", args=[long_arena.slug]))
+    wait_for_ahead(phone)
+    phone.get_by_role("button", name="B is better").tap()
+    phone.get_by_text("You chose").wait_for()
+    expect(phone.locator(f"{PAIR} .answer.chosen h2")).to_be_in_viewport(ratio=1)
+    chosen = phone.locator(f"{PAIR} .answer.chosen h2").inner_text()
+    expect(phone.locator(f'{PAIR} .tabs [aria-current="true"]')).to_have_text(chosen)
+
+
+@pytest.mark.parametrize("way", ["tab", "swipe"])
+def test_a_short_answer_is_seen_from_far_down_a_long_one(phone, live_server, way):
+    arena = make_arena(2, 1)
+    Response.objects.filter(candidate__name="candidate-0").update(text="Long.\n\n" * 60)
+    phone.goto(live_server.url + reverse("vote", args=[arena.slug]))
+    phone.get_by_role("button", name="Show the rest of both answers").tap()
+    texts = phone.locator(f"{PAIR} .answer > .prose")
+    short, long = sorted([0, 1], key=lambda i: texts.nth(i).evaluate("text => text.clientHeight"))
+    phone.locator(f"{PAIR} .tabs a").nth(long).tap()
+    phone.evaluate("window.scrollTo({ top: 1200 })")
+    if way == "tab":
+        phone.locator(f"{PAIR} .tabs a").nth(short).tap()
+    else:
+        swipe = "(answers, left) => answers.scrollTo({ left, behavior: 'smooth' })"
+        phone.locator(f"{PAIR} .answers").evaluate(swipe, 400 * short)
+    expect(texts.nth(short)).to_be_in_viewport(ratio=1)
+
+
+def test_a_folded_conversation_shows_its_last_question(phone, live_server):
+    arena = make_arena(2, 1)
+    asked = [{"role": "user", "content": "One. " * 60}, {"role": "assistant", "content": "Which?"}]
+    arena.prompts.update(messages=[*asked, {"role": "user", "content": "The last question?"}])
+    phone.goto(live_server.url + reverse("vote", args=[arena.slug]))
+    question = phone.locator(f"{PAIR} .prompt").get_by_text("The last question?")
+    expect(question).to_be_in_viewport(ratio=1)
+    expect(phone.locator(f"{PAIR} .prompt").get_by_text("One. One.")).to_be_hidden()
+    phone.get_by_role("button", name="Show the whole prompt").tap()
+    expect(phone.locator(f"{PAIR} .prompt").get_by_text("One. One.")).to_be_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
