@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.files.reader import FileError, Source, csv_header, csv_rows, decode_json, json_lines
-from arena.formats.base import YAML_BYTES, read_yaml
+from arena.formats.base import read_yaml
 from arena.formats.records import (
     ANSWER_KINDS,
     Made,
@@ -30,6 +30,8 @@ from arena.formats.records import (
 from arena.validation import InputError, is_variable, json_type, quoted
 
 MOST_COMBINATIONS = 1_000
+MOST_ROWS = 100_000  # tests of a configuration, and candidates; a few lines could make billions
+MOST_FILES, MOST_BYTES = 1_000, 20_000_000  # that a configuration names, and in each of them
 LABEL_LENGTH = 80
 _TEXT_VARIABLES = ("prompt", "question", "query", "input", "message", "text", "instruction")
 # Prompts, tests and providers that a program makes: they cannot be read without running it.
@@ -188,6 +190,7 @@ def _config(record: SourceRecord) -> Iterator[Made]:
     default = project.loaded(record.get("default") or {}, "default")
     if not isinstance(default, dict):
         raise InputError(f"is {json_type(default)}, not an object", "default")
+    n_tests = 0
     for test in project.tests(record.need("tests")):
         if not isinstance(test, dict):
             raise InputError(f"has a test that is {json_type(test)}, not an object", "tests")
@@ -195,20 +198,30 @@ def _config(record: SourceRecord) -> Iterator[Made]:
             name: test.get(name) for name in ("description", "metadata")
         }
         for variables in _combinations(project.variables(default) | project.variables(test)):
+            n_tests += 1
+            _check_count(n_tests, "tests")
             yield _test_prompt(content_id(variables), variables, case)
     providers = list(project.providers(record.need("providers")))
-    for label, raw in project.prompts(record.need("prompts")):
+    prompts = list(project.prompts(record.need("prompts")))
+    _check_count(len(prompts) * len(providers), "prompts")
+    for label, raw in prompts:
         for provider in providers:
             only = provider.get("prompts")
             if not isinstance(only, list) or label in only:
                 yield _variant(provider, raw, label)
 
 
+def _check_count(count: int, field: str) -> None:
+    if count > MOST_ROWS:
+        what = "tests" if field == "tests" else "prompts times providers"
+        raise InputError(f"has more than {MOST_ROWS:,} {what}; split it into several", field)
+
+
 class _Project:
     """The folder of a configuration, with the files that the configuration names."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.n_files = folder, 0
 
     def files(self, reference: str, field: str) -> list[Path]:
         """The files that a reference names. Raises InputError if there are none."""
@@ -225,6 +238,12 @@ class _Project:
                 f"zip, or {_RESULTS}",
                 field,
             )
+        self.n_files += len(files)
+        if self.n_files > MOST_FILES:
+            raise InputError(f"refers to files more than {MOST_FILES:,} times", field)
+        if large := next((path for path in files if path.stat().st_size > MOST_BYTES), None):
+            most = f"{MOST_BYTES // 10**6} MB"
+            raise InputError(f"refers to {large.name}, which is larger than {most}", field)
         return files
 
     def loaded(self, value: Any, field: str) -> Any:
@@ -287,7 +306,9 @@ def _parts(path: Path) -> Iterable[Path]:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
-    return [file for name in _REFERENCE.findall(text) for file in _found(path.parent, name)]
+    names = list(dict.fromkeys(_REFERENCE.findall(text)))[:MOST_FILES]
+    files = dict.fromkeys(file for name in names for file in _found(path.parent, name))
+    return [file for file in files if file.stat().st_size <= MOST_BYTES]
 
 
 def _content(path: Path) -> Any:
@@ -307,8 +328,6 @@ def _content(path: Path) -> Any:
 
 
 def _text(path: Path) -> str:
-    if path.stat().st_size > YAML_BYTES:
-        raise FileError(f"{path} is larger than {YAML_BYTES // 10**6} MB.")
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -321,6 +340,8 @@ def _templates(path: Path) -> list[str]:
     if suffix in (".yaml", ".yml", ".jsonl"):
         content = _content(path)
         return [*map(written, content)] if suffix == ".jsonl" else [written(content)]
+    if suffix == ".csv":
+        raise FileError(f"{path} has prompts as CSV; write them into the configuration.")
     text = _text(path)
     parts = _RULE.split(text) if suffix == ".txt" else [text]
     return [part.strip() for part in parts if part.strip()]

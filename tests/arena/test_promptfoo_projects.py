@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
+from arena.files.reader import FileError
 from arena.formats import find_files
 from arena.models import Arena
 from arena.services.imports import BadRowsError, import_files, preview_files
@@ -103,6 +104,21 @@ def test_a_project_reads_no_file_outside_of_its_folder(project, reference):
     assert "pack the whole folder as a zip" in problem(project)
 
 
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"tests": [{"vars": {"a": [*range(40)], "b": [*range(25)]}}] * 101}, "100,000 tests"),
+        ({"prompts": ["x"] * 400, "providers": ["y"] * 300}, "prompts times providers"),
+        ({"tests": ["file://*.csv"] * 1_001}, "refers to files more than 1,000 times"),
+    ],
+)
+def test_a_few_lines_that_stand_for_too_much_are_refused(project, changed, words):
+    config = {"prompts": "x", "providers": "y", "tests": [{"vars": {"a": "b"}}]} | changed
+    (project / "promptfooconfig.yaml").write_text(json.dumps(config))
+    (project / "tests.csv").write_text("question\n")
+    assert words in problem(project)
+
+
 def test_what_a_program_makes_is_refused_with_the_remedy(project):
     config = project / "promptfooconfig.yaml"
     config.write_text(CONFIG.replace("file://tests.csv", "file://tests.py:make"))
@@ -113,6 +129,13 @@ def test_what_a_program_makes_is_refused_with_the_remedy(project):
     assert "--output results.json" in problem(project)
     config.write_text(CONFIG.replace("acme:amber-7b", "file://provider.py"))
     assert bring(project).candidates.filter(name__startswith="provider.py ").count() == 3
+
+
+def test_prompts_in_a_table_are_refused_with_the_remedy(project):
+    config = (project / "promptfooconfig.yaml").read_text()
+    (project / "promptfooconfig.yaml").write_text(config.replace("prompts/*.txt", "tests.csv"))
+    with pytest.raises(FileError, match="write them into the configuration"):
+        bring(project)
 
 
 def test_a_broken_row_of_a_projects_table_is_named(project):
