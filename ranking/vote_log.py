@@ -37,7 +37,17 @@ VOTE_COLUMNS = (
 )
 REMOVAL_COLUMNS = ("id", "at", "reason")
 RATER_KINDS = ("person", "judge", "jury")
-REASONS = ("other", "undone by the rater", "rushed", "channel", "named", "tier", "held", "repeat")
+REASONS = (
+    "other",
+    "undone by the rater",
+    "rushed",
+    "channel",
+    "named",
+    "tier",
+    "held",
+    "repeat",
+    "chosen",
+)
 REPAIR = "repair"
 NO_PREFERENCE = int(np.array(np.nan, "<f8").view("<i8"))
 GENESIS = "0" * 64  # before the first link

@@ -62,6 +62,7 @@ LEFT_OUT = {
     "tier": "by raters whose votes do not count here",
     "channel": "cast by programs with the team’s token",
     "repeat": "cast on pairs asked twice, to measure raters’ agreement with themselves",
+    "chosen": "on pairs that their raters chose, perhaps knowing the names",
 }
 MOST_CHANGES = 5  # of ranks that one sentence names
 PLACE = ("rank", "score", "low", "high")
@@ -98,8 +99,7 @@ def cluster_sentence(settings: Mapping[str, Any], raters: str) -> str:
 def capped(settings: Mapping[str, Any]) -> str:
     """Which raters and networks weigh less per vote; '' if none does."""
     note = capped_note(settings.get("capped_raters", 0), settings.get("capped_at", 1.0))
-    n_networks = settings.get("capped_networks", 0)
-    if not n_networks:
+    if not (n_networks := settings.get("capped_networks", 0)):
         return note
     share = _percent(settings["network_share"])
     whose = "1 network" if n_networks == 1 else f"{n_networks:,} networks each"

@@ -48,10 +48,13 @@ ISSUED = f"""
             SELECT 1 FROM arena_membership m WHERE m.team_id = a.team_id AND m.user_id = %s))
 """  # noqa: S608  (made of constants alone)
 # Why a vote does not count, by the arena's rules; NULL if it does. Held votes follow none of them.
+# A pair issued without being drawn was chosen by its rater, who may know its names.
 UNCOUNTED = """
     CASE
         WHEN c.repeats_id IS NOT NULL THEN 'repeat'
         WHEN {0}.rushed THEN 'rushed'
+        WHEN c.issued_at IS NOT NULL AND c.draw_probability IS NULL
+            AND {0}.channel IN ('browser', 'signed_in', 'invited') THEN 'chosen'
         WHEN {0}.channel = 'token' AND a.visibility = 'public' AND NOT a.counts_tokens
             THEN 'channel'
         WHEN c.names_itself AND a.self_identifying = 'drop' THEN 'named'
@@ -108,7 +111,7 @@ CAST = f"""
     RETURNING id, uncounted
 """  # noqa: S608  (made of constants alone)
 # The same rules, applied again to an arena's votes, except those that are voided or held, and
-# repeats, which a file brings without the comparison they repeat.
+# repeats and chosen pairs, which a file brings without what shows them.
 RULING = f"""
     (SELECT {UNCOUNTED.format("arena_vote")} FROM arena_comparison c
         JOIN arena_arena a ON a.id = c.arena_id WHERE c.id = arena_vote.comparison_id)
@@ -116,7 +119,7 @@ RULING = f"""
 APPLY_RULES = f"""
     UPDATE arena_vote SET uncounted = {RULING}
     WHERE arena_id = %s AND voided_at IS NULL AND hold_id IS NULL
-        AND coalesce(uncounted, '') <> 'repeat'
+        AND coalesce(uncounted, '') NOT IN ('repeat', 'chosen')
         AND coalesce(uncounted, '') <> coalesce({RULING}, '')
     RETURNING id
 """  # noqa: S608  (made of constants alone)

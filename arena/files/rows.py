@@ -294,7 +294,9 @@ class Provenance:
     rushed: Flag = False
     seconds: Annotated[float, Limits(ge=0, allow_inf_nan=False)] | None = None
     network: Annotated[NameOrNone, StringConstraints(max_length=16)] = ""
-    uncounted: Literal["rushed", "channel", "named", "tier", "held", "repeat"] | None = None
+    uncounted: Literal["rushed", "channel", "named", "tier", "held", "repeat", "chosen"] | None = (
+        None
+    )
     voided_at: Time = None
     void_reason: Annotated[NameOrNone, StringConstraints(max_length=200)] = ""
     draw_probability: Annotated[float, Limits(gt=0, le=1)] | None = None

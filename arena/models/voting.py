@@ -104,6 +104,7 @@ class Uncounted(models.TextChoices):
     TIER = "tier", "Its rater is not among those who count"
     HELD = "held", "Held for review"
     REPEAT = "repeat", "Asked twice"
+    CHOSEN = "chosen", "Its rater chose the pair"
 
 
 class Outcome(models.TextChoices):

@@ -365,9 +365,10 @@ def issue_pair(
 ) -> Comparison:
     """Issue these two responses to `rater`, or return their open comparison.
 
-    The pair was not drawn, so the comparison has no draw probability and its vote never counts as
-    drawn. Sides are decided as usual. Raises SignInFirstError, MembersOnlyError, SeenBeforeError,
-    RetiredError and OwnTeamError.
+    The pair was not drawn, so the comparison has no draw probability and its vote never counts:
+    whoever can choose a pair may have read its names in another browser. Sides are decided as
+    usual. Raises SignInFirstError, MembersOnlyError, SeenBeforeError, RetiredError and
+    OwnTeamError.
     """
     check_admission(arena, rater)
     with transaction.atomic():

@@ -218,7 +218,7 @@ def can_read_answers(request: HttpRequest, judgement: Judgement) -> bool:
         return True
     rater = raters.find_rater(request)
     pair = [comparison.left_response_id, comparison.right_response_id]
-    own = Vote.objects.live().filter(
+    own = Vote.objects.revealed().filter(
         rater=rater, comparison__left_response__in=pair, comparison__right_response__in=pair
     )
     voted = rater is not None and any(

@@ -15,8 +15,8 @@ from arena.services.comparisons import (
     issue_pair,
     next_comparison,
 )
-from arena.services.voting import cast_vote, skip_comparison
-from tests.factories import make_arena, make_person
+from arena.services.voting import apply_rules, cast_vote, skip_comparison
+from tests.factories import make_arena, make_person, make_team
 
 pytestmark = pytest.mark.django_db
 
@@ -42,11 +42,19 @@ def test_the_two_are_issued_for_half_an_hour_and_not_drawn() -> None:
     assert comparison.expires_at - comparison.issued_at == timedelta(minutes=30)
 
 
-def test_a_vote_on_it_counts_like_any_other() -> None:
-    arena, rater = make_arena(), make_person()
+@pytest.mark.parametrize("is_member", [False, True])
+def test_a_vote_on_it_is_kept_but_does_not_count(is_member: bool) -> None:
+    """Names of a pair that one chooses may be known from another browser."""
+    team = make_team()
+    arena = make_arena(team=team)
+    rater = make_person(user=team.memberships.get().user if is_member else None)
     comparison = issue(arena, rater)
-    cast_vote(comparison=comparison, rater=rater, outcome="left", now=timezone.now())
-    assert arena.votes.live().count() == 1
+    vote = cast_vote(comparison=comparison, rater=rater, outcome="left", now=timezone.now())
+    assert vote.uncounted == "chosen"
+    assert arena.votes.revealed().count() == 1
+    assert not arena.votes.live().exists()
+    apply_rules(arena=arena)
+    assert arena.votes.get().uncounted == "chosen"
 
 
 def test_the_sides_are_balanced_like_any_others() -> None:

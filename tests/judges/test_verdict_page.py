@@ -3,6 +3,7 @@ vote."""
 
 import json
 import re
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -266,6 +267,22 @@ def test_a_reader_votes_on_the_same_two_blind(client: Client) -> None:
     assert "candidate-" not in html
     client.post(reverse("cast_vote", args=[run.arena.slug, mine.key]), {"outcome": "left"})
     assert Vote.objects.of_people().count() == 1
+
+
+def test_a_chosen_vote_shows_the_answers_and_does_not_count(client: Client) -> None:
+    """Another browser may have shown its rater the names before."""
+    run, one = run_with_verdict(make_arena(2, 1, open_answers=False), "scripted")
+    page_text(Client(), verdict_url(run, one.pk, names=1))
+    assert "does not count on leaderboards" in page_text(client, verdict_url(run, one.pk))
+    client.post(vote_url(run, one))
+    mine = Comparison.objects.get(rater__kind="person")
+    arena, outcome = run.arena, {"outcome": "left", "seconds": "60"}
+    Comparison.objects.filter(pk=mine.pk).update(issued_at=timezone.now() - timedelta(minutes=1))
+    client.post(reverse("cast_vote", args=[arena.slug, mine.key]), outcome)
+    assert Vote.objects.of_people().get().uncounted == "chosen"
+    assert "Hidden: vote on this pair first" not in page_text(client, verdict_url(run, one.pk))
+    own = page_text(client, reverse("my_votes", args=[arena.slug]))
+    assert "Not counted: you chose this pair yourself" in own
 
 
 def test_nobody_votes_on_the_same_two_twice(client: Client) -> None:

@@ -19,13 +19,20 @@ from tests.factories import make_person
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
 
+def draw(arena: Arena, rater: Rater, *responses: int) -> Comparison:
+    """These two answers, as if they had been drawn for `rater`."""
+    comparison = issue_pair(
+        arena=arena, rater=rater, responses=(responses[0], responses[1]), now=timezone.now()
+    )
+    Comparison.objects.filter(pk=comparison.pk).update(draw_probability=0.5)
+    return comparison
+
+
 def cast(arena: Arena, outcome: str, rater: Rater | None = None) -> Vote:
     """A vote on the first prompt's first two answers; `outcome` names the candidate or "tie"."""
     rater, now = rater or make_person(), timezone.now()
     answers = arena.prompts.order_by("pk")[0].responses.order_by("pk")[:2]
-    comparison = issue_pair(
-        arena=arena, rater=rater, responses=(answers[0].pk, answers[1].pk), now=now
-    )
+    comparison = draw(arena, rater, answers[0].pk, answers[1].pk)
     sides = {str(comparison.left): "left", str(comparison.right): "right"}
     return cast_vote(
         comparison=comparison, rater=rater, outcome=sides.get(outcome, outcome), now=now
@@ -144,9 +151,7 @@ def test_a_raters_page_ranks_by_their_own_votes_alone(arena: Arena) -> None:
     for prompt in arena.prompts.order_by("pk"):
         first, second, third = prompt.responses.order_by("pk")
         for better, worse in ((first, second), (first, third), (second, third)):
-            comparison = issue_pair(
-                arena=arena, rater=rater, responses=(better.pk, worse.pk), now=now
-            )
+            comparison = draw(arena, rater, better.pk, worse.pk)
             is_left = comparison.left_id == better.candidate_id
             outcome = "left" if is_left else "right"
             cast_vote(comparison=comparison, rater=rater, outcome=outcome, now=now)
