@@ -4,7 +4,7 @@ import random
 import resource
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -15,6 +15,7 @@ from benchmarks.results import Line, machine, targets
 from benchmarks.stored import CANDIDATES, PROMPTS
 from ranking.models import ArenaRefresh, Board, Snapshot, Tally
 from ranking.services import cluster_tallies, fold, intervals, refresh
+from ranking.services.combined import combine
 from ranking.services.evidence import load_tallies
 from ranking.services.leases import LEASE
 
@@ -34,6 +35,7 @@ class Found:
     rebuild: float
     read: float
     intervals: float
+    combined: float
     peak_megabytes: int
 
 
@@ -45,6 +47,7 @@ def measure(small: Arena, large: Arena, rounds: int) -> Found:
     for arena in (small, large):
         refresh.refresh_arena(arena_id=arena.pk, now=timezone.now())
     read, intervals = _intervals(large)
+    combined = _timed(lambda: _combine(large))
     times: dict[int, list[float]] = {small.pk: [], large.pk: []}
     for turn in range(rounds + 1):
         for arena in (small, large):
@@ -52,7 +55,7 @@ def measure(small: Arena, large: Arena, rounds: int) -> Found:
             if turn:  # the first one warms up
                 times[arena.pk].append(seconds)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    return Found(sizes, times[small.pk], times[large.pk], rebuild, read, intervals, peak)
+    return Found(sizes, times[small.pk], times[large.pk], rebuild, read, intervals, combined, peak)
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -80,10 +83,22 @@ def _intervals(arena: Arena) -> tuple[float, float]:
     evidence = load_tallies(arena).evidence(board)
     started = time.perf_counter()
     cells = cluster_tallies.read_clusters(arena_id=arena.pk, raters="people")
-    by_rater = cluster_tallies.stored_raters(arena.pk, "")
+    by_rater = cluster_tallies.stored_raters(arena.pk, "people", "")
     read = time.perf_counter() - started
     intervals.measure(evidence.capping(by_rater), cells, by_rater, timezone.now())
     return read, time.perf_counter() - started
+
+
+def _combine(arena: Arena) -> None:
+    """Fit a combined board; votes on half of the prompts stand in for those of trusted judges."""
+    board = Board.objects.get(arena=arena, raters="people", category="")
+    evidence = replace(load_tallies(arena).evidence(board), narrowing="trusted_judges")
+    cells = cluster_tallies.read_clusters(arena_id=arena.pk, raters="people")
+    judged = cluster_tallies.read_clusters(arena_id=arena.pk, raters="people")
+    by_rater = cluster_tallies.stored_raters(arena.pk, "people", "")
+    people = cells.where(cells.key("prompt") % 4 > 0)
+    judged = judged.where(judged.key("prompt") % 2 == 0)
+    combine(evidence.capping(by_rater), people, by_rater, judged, timezone.now())
 
 
 def _refresh(arena: Arena, turn: int) -> float:
@@ -133,7 +148,7 @@ def _cast(arena: Arena, turn: int) -> None:
 def lines(found: Found) -> list[Line]:
     """The targets."""
     growth = [large / small for small, large in zip(found.small, found.large, strict=True)]
-    share = found.intervals / found.rebuild
+    share, combined = found.intervals / found.rebuild, found.combined / found.rebuild
     few, many = (f"{n:,}" for n in found.votes)
     return [
         Line(
@@ -149,6 +164,12 @@ def lines(found: Found) -> list[Line]:
             f"{share:.0%}",
             share <= INTERVALS_SHARE,
         ),
+        Line(
+            f"The combined leaderboard with its intervals at {many} votes, as a share of the same",
+            f"at most {INTERVALS_SHARE:.0%}",
+            f"{combined:.0%}",
+            combined <= INTERVALS_SHARE,
+        ),
     ]
 
 
@@ -160,6 +181,10 @@ def table(found: Found) -> str:
         (f"Refresh with scores at {many} votes, median", median(found.large)),
         (f"Reading the tallies per prompt at {many} votes", found.read),
         ("The same, plus all intervals, ranks and findings (1,000 replicates)", found.intervals),
+        (
+            "The combined leaderboard with its intervals, judges on half of the prompts",
+            found.combined,
+        ),
         (f"Rebuilding the tallies from {many} votes", found.rebuild),
     ]
     return "\n".join(
