@@ -278,7 +278,7 @@ def lmarena_battles(arena: Arena, actor: Actor) -> Iterator[Row]:
             "conversation_b": _conversation(asked, comparison.right_response, texts["right"]),
             "turn": sum(message["role"] == "user" for message in asked or []) or 1,
             "anony": True,
-            "language": "unknown",
+            "language": (comparison.prompt and comparison.prompt.category) or "unknown",
             "tstamp": vote.cast_at.timestamp(),
         }
 

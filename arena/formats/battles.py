@@ -58,7 +58,8 @@ def _battle(record: SourceRecord) -> Iterator[Made]:
     if any(record.get(name) is not None for name in _BATTLE_TEXTS):
         questions, answers = _sides(record)
         vote["prompt"] = prompt = prompt_id(record, questions, left, right, answers)
-        yield prompt_row(questions, id=prompt, category=record.get("language"))
+        language = record.get("language")
+        yield prompt_row(questions, id=prompt, category=None if language == "unknown" else language)
         for model, messages, side in zip((left, right), answers, ("a", "b"), strict=True):
             yield candidate_row(model)
             field = (

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -131,6 +132,20 @@ def test_an_arena_without_votes_gives_valid_files(client: Client, empty_arena: A
     archive = zipfile.ZipFile(io.BytesIO(content(client, "dataset.zip")))
     assert archive.namelist() == ["README.md"]
     assert "configs" not in yaml.safe_load(archive.read("README.md").decode().split("---\n")[1])
+
+
+def test_the_language_of_lmarenas_prompts_goes_back_and_forth(tmp_path: Path) -> None:
+    file = Path(__file__).parent.parent / "files" / "lmarena.jsonl"
+    text = file.read_text().replace("English", "unknown")
+    file = tmp_path / "given.jsonl"
+    file.write_text(text)
+    import_files(slug="there", paths=[file], now=timezone.now())
+    assert set(Prompt.objects.values_list("category", flat=True)) == {"", "German"}
+    call_command("export", "there", str(tmp_path / "lmarena.jsonl"), verbosity=0)
+    written = (tmp_path / "lmarena.jsonl").read_text().splitlines()
+    given = file.read_text().splitlines()
+    names = [[json.loads(line)["language"] for line in lines] for lines in (given, written)]
+    assert names[0] == names[1]
 
 
 def test_lmarena_columns_name_winners_and_conversations(client: Client, empty_arena: Arena) -> None:
