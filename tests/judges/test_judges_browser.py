@@ -188,8 +188,9 @@ def test_a_phone_shows_whether_a_judge_is_trusted(boss: Any, pages: dict[str, st
         expect(boss.locator("table .judge-badge[data-trusted]").first).to_be_visible()
 
 
-def test_a_phone_scrolls_down_only(boss: Any, pages: dict[str, str]) -> None:
-    boss.set_viewport_size({"width": 390, "height": 844})
+@pytest.mark.parametrize("width", [390, 320])
+def test_a_phone_scrolls_down_only(boss: Any, pages: dict[str, str], width: int) -> None:
+    boss.set_viewport_size({"width": width, "height": 844})
     widths = {}
     for name, url in pages.items():
         boss.goto(url)
@@ -197,4 +198,4 @@ def test_a_phone_scrolls_down_only(boss: Any, pages: dict[str, str]) -> None:
             quote(boss)
         open_details(boss)
         widths[name] = width_of(boss)
-    assert set(widths.values()) == {390}, widths
+    assert set(widths.values()) == {width}, widths
