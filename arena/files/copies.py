@@ -1,5 +1,6 @@
 """Copies of files in UTF-16, Parquet and zip as UTF-8, CSV and a folder. Pure."""
 
+import errno
 import gzip
 import io
 import json
@@ -131,8 +132,14 @@ def unpacked(path: Path) -> Iterator[Path]:
             else:
                 with zipfile.ZipFile(path) as archive:
                     _unpack(archive, folder, most)
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            raise ArchiveError("has two files of the same name; pack it again") from None
         except BROKEN as error:
             raise ArchiveError(f"cannot be unpacked: {error}; pack it again") from None
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # a place before the archive's beginning
+                raise
+            raise ArchiveError("cannot be unpacked: it is damaged; pack it again") from None
         inside = list(folder.iterdir())
         yield inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
 
@@ -173,7 +180,9 @@ def _copy(packed: IO[bytes] | gzip.GzipFile, target: Path, most: int) -> int:
 def _check_member(member: zipfile.ZipInfo) -> None:
     name, mode = PurePosixPath(member.filename.replace("\\", "/")), member.external_attr >> 16
     if name.is_absolute() or ".." in name.parts or ":" in member.filename:
-        raise ArchiveError(f"has a file with the path {member.filename[:100]!r}, outside of it")
+        raise ArchiveError(
+            f"has a file with the path {member.filename[:100]!r}, outside of it; pack it again"
+        )
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
         raise ArchiveError(f"has {member.filename[:100]!r}, a link or device; pack the file itself")
     if member.flag_bits & 1:

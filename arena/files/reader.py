@@ -170,7 +170,7 @@ class Source:
         except UnicodeDecodeError:
             raise _not_utf_16(self.subject) from None
         except ParquetError as error:
-            raise FileError(f"{self.subject} is Parquet, but {error}.") from None
+            raise FileError(f"{self.subject} is Parquet, but {error}. Export it again.") from None
 
     def first_character(self) -> str:
         """Return the first character that is not blank: "{" for JSON Lines, "[" for an array."""
@@ -195,7 +195,7 @@ def _refuse_other_formats(start: bytes, subject: str) -> None:
 
 def _refuse_binary(start: bytes, subject: str) -> None:
     if len(_CONTROL.findall(start)) * 10 > len(start):
-        raise FileError(f"{subject} is a binary file, not text.")
+        raise FileError(f"{subject} is a binary file, not text; save it as CSV or JSON Lines.")
 
 
 def _utf_16(start: bytes) -> str:

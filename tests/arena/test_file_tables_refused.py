@@ -78,7 +78,10 @@ def test_too_many_rows(data):
         (b"%PDF-1.7\ntext", "is a PDF; open it"),
         (b"{\\rtf1 text", "is formatted text (RTF)"),
         (b"\x1f\x8b\x08" + bytes(9), "is a gzip archive; unpack it first."),
-        (b"text,id\n" + bytes(range(1, 32)) * 9, "is a binary file, not text."),
+        (
+            b"text,id\n" + bytes(range(1, 32)) * 9,
+            "is a binary file, not text; save it as CSV or JSON Lines.",
+        ),
     ],
 )
 def test_another_kind_of_file(data, words):

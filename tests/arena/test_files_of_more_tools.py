@@ -188,6 +188,22 @@ def test_a_zip_without_a_usable_file_says_why_and_names_no_path_of_the_server(
     assert "ringside-" not in str(error.value)
 
 
+def damaged(path: Path, how: str) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.csv", "prompt,response\na,b\n")
+        archive.writestr("b.csv" if how == "cut" else how, "x")
+    if how == "cut":
+        path.write_bytes(path.read_bytes()[3:])  # its list of files has other offsets now
+    return path
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("how", ["cut", "a.csv", "a.csv/b.csv"])
+def test_a_damaged_archive_is_refused_with_the_remedy(tmp_path, how):
+    with pytest.raises(FileError, match="pack it again"):
+        preview(damaged(tmp_path / "all.zip", how))
+
+
 def test_a_column_named_twice_is_the_reason_that_is_given(tmp_path):
     path = tmp_path / "twice.csv"
     path.write_text("prompt,prompt,response\na,b,c\n")
