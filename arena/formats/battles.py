@@ -501,7 +501,7 @@ LAYOUTS = (
         "preference pairs",
         "prompt=prompt,question,instruction,input chosen=chosen,preferred_output,chosen_response "
         "rejected=rejected,non_preferred_output,rejected_response chosen_model rejected_model "
-        "models category=subset,category id=id,prompt_id",
+        "models category=subset,category id",
         "chosen rejected",
         _preferred,
     ),

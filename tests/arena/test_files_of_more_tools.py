@@ -90,6 +90,13 @@ def test_each_rejected_answer_of_rewardbench_2_is_a_pair(tmp_path):
     assert arena.prompts.get(external_id="0").responses.count() == 4
 
 
+def test_pairs_of_one_prompt_with_other_answers_are_read(tmp_path):
+    """UltraFeedback and our own pairs name the prompt, and repeat it with other answers."""
+    row = {"prompt": "Why?", "prompt_id": "p1", "chosen": "So.", "rejected": "No."}
+    arena = bring(write(tmp_path / "a.jsonl", [row, row | {"rejected": "Well."}]))
+    assert arena.votes.count() == 2
+
+
 def test_a_judge_that_contradicts_itself_has_not_voted(tmp_path):
     sides = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
     row = {"question_id": 81, "model_a": "a", "model_b": "b", "judge": "gpt4_pair", "turn": 1}
