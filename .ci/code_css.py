@@ -35,8 +35,8 @@ pre.plain { white-space: pre-wrap; overflow-wrap: anywhere; }
 .turn-user { border-left-color: currentcolor; }
 .turn-role, .turn > summary { margin: 0 0 0.25rem; color: var(--muted); font-size: 0.85rem; }
 .turn > summary { cursor: pointer; }
-.turn.differs > .turn-role::after, .turn.differs > summary::after { content: " · differs"; }
-:lang(fr) .turn.differs > .turn-role::after, :lang(fr) .turn.differs > summary::after { content: " · différent"; }
+.turn.differs > :is(.turn-role, summary)::after { content: " · differs"; }
+:lang(fr) .turn.differs > :is(.turn-role, summary)::after { content: " · différent"; }
 pre.highlight { margin: 0; white-space: pre; tab-size: 4; }
 code { direction: ltr; unicode-bidi: isolate; }
 """
