@@ -6,7 +6,6 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.utils.html import format_html
 
 from arena.calls.servers import SCRIPTED_MODEL, known_models
 from arena.forms.base import add_service_error, disclosure_text, visibility_text
@@ -131,11 +130,8 @@ class VersionForm(forms.Form):
         self.kept = {name: getattr(before, name) for name in DEFAULTS} if before else DEFAULTS
         self.arena = arena
         self.now = now
-        for name in ("system_prompt", "user_template", "messages"):
-            field = self.fields[name]
-            # Authors learn who will read the prompt before they enter it.
-            notice = visibility_text(arena, "it")
-            field.help_text = format_html("<strong>{}</strong> {}", notice, field.help_text)
+        # Authors learn who will read the prompt before they enter it.
+        self.notice = visibility_text(arena, "these texts")
         endpoint = self.fields["endpoint"]
         assert isinstance(endpoint, forms.ChoiceField)
         endpoint.choices = endpoint_choices()

@@ -283,7 +283,7 @@ class ImportForm(forms.Form):
         label="Format",
         required=False,
         choices=[
-            ("auto", "Tell by the content"),
+            ("auto", "Detect automatically"),
             *((name, f.TITLE) for name, f in FORMATS.items()),
         ],
     )
