@@ -91,8 +91,8 @@ def _formats_of(path: Path, format_name: str, columns: Mapping[str, str]) -> lis
 def _files_within(folder: Path, format_name: str, columns: Mapping[str, str]) -> list[ImportFile]:
     """Return the files of other tools in a folder; files with such names must be readable.
 
-    The references of MT-Bench are not answers. Of a promptfoo project only the results count, which
-    have everything that was run, or else the configuration.
+    The references of MT-Bench are not answers, and its grades no votes. Of a promptfoo project only
+    the results count, which have everything that was run, or else the configuration.
     """
     inside = [
         path
@@ -120,6 +120,7 @@ def _files_within(folder: Path, format_name: str, columns: Mapping[str, str]) ->
         for path, layout in layouts.items()
         if (layout and layout.name == project)
         or (not project and (layout or path.suffix.lower() not in (".yaml", ".yml")))
+        if not (layout and layout.name == "mt-bench-grades" and len(names) > 1)
     ]
     if {"battles", "lmarena"} <= names:
         raise FileError(

@@ -191,10 +191,6 @@ def _model_answer(record: SourceRecord) -> Iterator[Made]:
 def _judgment(record: SourceRecord) -> Iterator[Made]:
     judge = decoded(record.need("judge"))
     judge = judge[0] if isinstance(judge, list) and judge else judge
-    if record.get("score") is not None:
-        raise InputError(
-            "is a grade of a single answer, not a vote; import the pairwise judgments", "score"
-        )
     models = {name: read_name(record.need(name)) for name in ("model_1", "model_2")}
     games = (("g1_winner", "model_1", "model_2"), ("g2_winner", "model_2", "model_1"))
     for game, left, right in games:
@@ -208,6 +204,13 @@ def _judgment(record: SourceRecord) -> Iterator[Made]:
         vote |= {"prompt": read_name(record.need("id")), "judge": read_name(judge)}
         vote |= filled({"cast_at": read_time(record.get("time")), "turn": record.get("turn")})
         yield Made("votes", vote, {"a": left, "b": right, "judge": "judge", "cast_at": "time"})
+
+
+def _grade(record: SourceRecord) -> Iterator[Made]:
+    raise InputError(
+        "is a grade of a single answer, not a vote; import the pairwise judgments", "score"
+    )
+    yield  # a generator, like the others
 
 
 # -- Preference pairs: huggingface.co/docs/trl, "Dataset formats"; RewardBench: its dataset card ---
@@ -445,9 +448,17 @@ LAYOUTS = (
     layout(
         "mt-bench-judgments",
         "MT-Bench judgments",
-        "id=question_id judge model_1 model_2 model g1_winner g2_winner score turn time=tstamp",
-        "id judge g1_winner|score",
+        "id=question_id judge model_1 model_2 g1_winner g2_winner turn time=tstamp",
+        "id judge g1_winner",
         _judgment,
+        ("votes",),
+    ),
+    layout(
+        "mt-bench-grades",
+        "MT-Bench grades of single answers",
+        "id=question_id judge model score turn time=tstamp",
+        "id judge model score",
+        _grade,
         ("votes",),
     ),
     layout(

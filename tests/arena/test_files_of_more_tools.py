@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -103,6 +104,15 @@ def test_a_judge_that_contradicts_itself_has_not_voted(tmp_path):
     row |= {"conversation_a": sides, "conversation_b": sides, "winner": "tie (inconsistent)"}
     arena = bring(write(tmp_path / "human.jsonl", [row, row | {"winner": "model_a", "turn": 2}]))
     assert [vote.outcome for vote in arena.votes.all()] == ["left"]
+
+
+def test_a_folder_of_mt_bench_is_imported_without_its_grades(tmp_path):
+    folder = shutil.copytree(Path(__file__).parent.parent / "files" / "mt-bench", tmp_path / "all")
+    grade = {"question_id": 81, "model": "amber-7b", "judge": ["j", "single-v1"], "score": 9}
+    alone = write(folder / "model_judgment" / "j_single.jsonl", [grade | {"turn": 1, "tstamp": 1}])
+    assert bring(folder).votes.count() == 3
+    [problem] = preview(alone).rejected.lines
+    assert "column score: is a grade of a single answer" in problem
 
 
 @pytest.mark.parametrize(
