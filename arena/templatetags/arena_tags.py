@@ -1,4 +1,4 @@
-"""Filters for durations, amounts of money and the details of audit entries."""
+"""Filters for prompts in lists, durations, amounts of money and the details of audit entries."""
 
 from typing import Any
 
@@ -10,6 +10,15 @@ register = template.Library()
 register.filter("dollars", dollars)
 
 NONE = "–"
+
+
+@register.filter
+def last_question(text: str | None) -> str:
+    """Return what the user said last, if the text is the transcript of a conversation.
+
+    The prompts of an arena often begin with the same system message.
+    """
+    return (text or "").rpartition("\n\nUser:\n")[2]
 
 
 @register.filter

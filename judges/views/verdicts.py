@@ -14,7 +14,7 @@ from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.db.models import CharField, F, OuterRef, Q, QuerySet, Subquery
-from django.db.models.functions import Cast, Coalesce, Substr
+from django.db.models.functions import Cast, Coalesce, Right, Substr
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -90,17 +90,19 @@ class VerdictFilter:
 
 
 def with_excerpts(judgements: "QuerySet[Judgement]") -> "QuerySet[Judgement]":
-    """Add `about`, the start of the prompt, without reading any of the long texts."""
+    """Add `about`, the start of the prompt or the end of a conversation, without the long texts."""
 
-    def start(field: str) -> Cast:
-        return Cast(Substr(field, 1, EXCERPT), CharField())
+    def excerpt(part: type[Substr | Right], *arguments: Any) -> Cast:
+        return Cast(part(*arguments, EXCERPT), CharField())
 
     prompt = Prompt.objects.filter(pk=OuterRef("comparison__prompt"))
+    talk = prompt.filter(messages__isnull=False)
     item = LabelItem.objects.filter(pk=OuterRef("item"))
     return judgements.select_related("epoch__judge").annotate(
         about=Coalesce(
-            Subquery(prompt.values(start=start("text"))[:1]),
-            Subquery(item.values(start=start("prompt"))[:1]),
+            Subquery(talk.values(part=excerpt(Right, "text"))[:1]),
+            Subquery(prompt.values(part=excerpt(Substr, "text", 1))[:1]),
+            Subquery(item.values(part=excerpt(Substr, "prompt", 1))[:1]),
         )
     )
 

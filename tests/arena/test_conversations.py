@@ -23,6 +23,7 @@ from arena.self_identification import masked
 from arena.services.comparisons import prompt_html, response_html
 from arena.services.prompts import revise_prompt, upsert_prompts
 from arena.services.responses import upsert_responses
+from arena.templatetags.arena_tags import last_question
 from arena.validation import InputError
 from judges.services.subjects import CallTarget, material_for
 from tests.arena.test_rendering_hostile import Tags
@@ -287,3 +288,9 @@ def test_a_prompt_stored_before_system_messages_were_folded_is_rendered_again(db
     prompt.messages = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "?"}]
     prompt.html, prompt.html_version = "<p>System</p><p>Be kind.</p>", 1
     assert "<details" in prompt_html(prompt)
+
+
+def test_lists_name_a_conversation_by_what_the_user_said_last():
+    turns = [{"role": "system", "content": "Rules."}, {"role": "user", "content": "And now?"}]
+    assert last_question(transcript(turns)) == "And now?"
+    assert last_question("How are you?") == "How are you?"
