@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from arena.conversations import Message
 from arena.files.reader import FileError, Source, csv_header, csv_rows, decode_json, json_lines
 from arena.formats.base import read_yaml
 from arena.formats.records import (
@@ -161,9 +162,8 @@ def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, A
     ]
     metadata = case.get("metadata")
     category = metadata.get("category") if isinstance(metadata, dict) else None
-    chat = decoded(text)
-    is_chat = isinstance(chat, list) and chat and all(map(_is_turn, chat))
-    said = {"messages": chat} if is_chat else {"text": text}
+    chat = _chat(text)
+    said = {"messages": chat} if chat else {"text": text}
     fields = (
         {"id": prompt}
         | said
@@ -180,8 +180,14 @@ def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, A
 # -- Configuration ---------------------------------------------------------------------------------
 
 
-def _is_turn(value: Any) -> bool:
-    return isinstance(value, dict) and {"role", "content"} <= value.keys()
+def _chat(text: str) -> list[Message]:
+    """The messages in a text that is a chat as JSON; none if it cannot be one of ours."""
+    value = decoded(text)
+    is_list = isinstance(value, list) and all(isinstance(turn, dict) for turn in value)
+    try:
+        return read_messages(value, "vars") if is_list and value else []
+    except InputError:
+        return []
 
 
 def _config(record: SourceRecord) -> Iterator[Made]:

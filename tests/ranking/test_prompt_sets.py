@@ -42,6 +42,7 @@ def test_prompts_of_promptfoo_go_back_and_forth(tmp_path: Path) -> None:
         {"vars": {"prompt": "How?"}, "metadata": {"category": "x"}},
         {"vars": {"a": "1", "b": "2"}, "assert": [{"type": "contains", "value": "3"}]},
         {"vars": {"prompt": json.dumps(TURNS), "extra": "y"}},
+        {"vars": {"prompt": '[{"role": "owl", "content": "Hu?"}]'}},  # no chat of ours: a text
     ]
     path = tmp_path / "given.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in given))
