@@ -92,17 +92,17 @@ class VerdictFilter:
 def with_excerpts(judgements: "QuerySet[Judgement]") -> "QuerySet[Judgement]":
     """Add `about`, the start of the prompt or the end of a conversation, without the long texts."""
 
-    def excerpt(part: type[Substr | Right], *arguments: Any) -> Cast:
-        return Cast(part(*arguments, EXCERPT), CharField())
+    def start(field: str) -> Cast:
+        return Cast(Substr(field, 1, EXCERPT), CharField())
 
     prompt = Prompt.objects.filter(pk=OuterRef("comparison__prompt"))
     talk = prompt.filter(messages__isnull=False)
     item = LabelItem.objects.filter(pk=OuterRef("item"))
     return judgements.select_related("epoch__judge").annotate(
         about=Coalesce(
-            Subquery(talk.values(part=excerpt(Right, "text"))[:1]),
-            Subquery(prompt.values(part=excerpt(Substr, "text", 1))[:1]),
-            Subquery(item.values(part=excerpt(Substr, "prompt", 1))[:1]),
+            Subquery(talk.values(part=Cast(Right("text", EXCERPT), CharField()))[:1]),
+            Subquery(prompt.values(part=start("text"))[:1]),
+            Subquery(item.values(part=start("prompt"))[:1]),
         )
     )
 
