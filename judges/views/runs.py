@@ -124,8 +124,6 @@ def _link(chosen: VerdictFilter, label: str, is_chosen: bool, **changes: object)
 
 
 def _state_links(report: RunReport, chosen: VerdictFilter) -> list[FilterLink]:
-    if not report.settled:
-        return []
     label = f"All {report.settled}{' so far' if report.goes_on else ''}"
     return [_link(chosen, label, not chosen.state, state="")] + [
         _link(chosen, f"{label} {count}", chosen.state == state, state=state)
