@@ -19,8 +19,8 @@ from arena.validation import nano_dollars
 LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]", "testserver"]
 ENGINES = {
     "sqlite": "arena.db.sqlite3",
-    "postgres": "django.db.backends.postgresql",
-    "postgresql": "django.db.backends.postgresql",
+    "postgres": "arena.db.postgresql",
+    "postgresql": "arena.db.postgresql",
 }
 VOTE_LOG_KEY_BYTES = 32
 BROKERS = ("memory", "redis", "rediss")

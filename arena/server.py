@@ -24,6 +24,7 @@ from celery.exceptions import SecurityWarning
 from celery.signals import worker_ready
 from django.conf import settings
 from django.db import connections
+from waitress.task import ThreadedTaskDispatcher
 
 from arena import broker
 from arena.celery import Scheduler, app
@@ -58,14 +59,46 @@ WORKER_ARGUMENTS = [
 # and fits rather wait for their turn in the pool.
 LONGEST_CONNECT = 5.0
 SILENCE = 60.0
+STUCK = 20.0
 log = logging.getLogger(__name__)
+
+
+class Dispatcher(ThreadedTaskDispatcher):
+    """Threads that answer requests, and one more for `/healthz`.
+
+    So pages that wait for something do not delay it. Where no thread has taken a page for a while
+    although some wait, `/healthz` waits with them, and the supervisor starts this process again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._health = ThreadedTaskDispatcher()
+        self._health.set_thread_count(1)
+        self._oldest: Any = None  # of those that wait, when `/healthz` was last asked for
+        self._moved_at = monotonic()
+
+    def add_task(self, task: Any) -> None:
+        """Queue a connection whose first request is complete."""
+        first = task.requests[0]  # without a path if its first line is malformed
+        is_health = getattr(first, "path", "") == "/healthz" and not first.query
+        if is_health and not self._is_stuck():
+            self._health.add_task(task)
+        else:
+            super().add_task(task)
+
+    def _is_stuck(self) -> bool:
+        oldest = next(iter(self.queue), None)
+        if oldest is None or oldest is not self._oldest:
+            self._oldest, self._moved_at = oldest, monotonic()
+        return monotonic() - self._moved_at > STUCK
 
 
 def make_server(sockets: list[int]) -> Any:
     """Return a waitress server for open sockets."""
-    return waitress.create_server(
-        application, sockets=[socket.socket(fileno=number) for number in sockets], **WEB
-    )
+    dispatcher = Dispatcher()
+    dispatcher.set_thread_count(settings.WEB_THREADS)
+    opened = [socket.socket(fileno=number) for number in sockets]
+    return waitress.create_server(application, sockets=opened, _dispatcher=dispatcher, **WEB)
 
 
 def keep_sqlite_open() -> None:

@@ -81,7 +81,15 @@ if DATABASES["default"]["ENGINE"] == "arena.db.sqlite3":
 else:
     # Prepared statements: planning a vote's few queries took longer than running them.
     DATABASE_OPTIONS |= {
-        "pool": {"min_size": 1, "max_size": DATABASE_POOL, "timeout": 20},
+        "pool": {
+            "min_size": 1,
+            "max_size": DATABASE_POOL,
+            "timeout": 20,
+            # After an outage, whoever wants a connection has it made, instead of waiting for a try
+            # that the pool has put off for minutes.
+            "reconnect_timeout": 5,
+        },
+        "connect_timeout": 5,
         "server_side_binding": True,
         "prepare_threshold": 5,
     }
