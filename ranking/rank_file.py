@@ -146,6 +146,9 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     )
     (low, high), (sure_low, sure_high) = places.among_all(*marginal), places.among_all(*sure)
     scored = leader_among(sure[1])
+    leader = None if groups.n_raters else clear_number_one(places, scored, battles, confidence)
+    if leader is None:
+        _share_first_place(places.rank, sure_low, sure_high)
     return FileBoard(
         votes=votes,
         settings=settings,
@@ -158,14 +161,25 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
         sure_low=sure_low,
         sure_high=sure_high,
         places=places,
-        leader=None if groups.n_raters else clear_number_one(places, scored, battles, confidence),
-        robustness=Robustness(Stability.NOTHING_RANKED, of=0)
+        leader=leader,
+        robustness=Robustness(Stability.NO_SCORE, of=0)
         if places.n_above
         else measure_robustness(battles, model),
         choix_difference=largest_difference(battles, model),
         counts=battles.votes_per_candidate(),
         measured=measured,
     )
+
+
+def _share_first_place(rank: Floats, low: Floats, high: Floats) -> None:
+    """Without a clear leader, two ranges of ranks or more include the first, as on a board."""
+    order = [int(i) for i in np.argsort(rank, kind="stable") if not np.isnan(rank[i])]
+    known = [i for i in order if not np.isnan(low[i])]
+    if not known or len(order) < 2 or high[known[0]] != 1:
+        return
+    second = known[1] if len(known) > 1 else next(i for i in order if i != known[0])
+    high[known[0]] = max(rank[second], 2.0)
+    low[second] = np.fmin(low[second], 1.0) if not np.isnan(low[second]) else np.nan
 
 
 # -- Clusters --------------------------------------------------------------------------------------

@@ -67,8 +67,8 @@ LEFT_OUT = {
 MOST_CHANGES = 5  # of ranks that one sentence names
 PLACE = ("rank", "score", "low", "high")
 CLEAR = (
-    "Its lead over every other candidate is statistically significant, corrected for multiple"
-    " comparisons."
+    "Its lead over every other ranked candidate is statistically significant, corrected for"
+    " multiple comparisons."
 )
 CLEAR_WITHOUT_SCORE = "It has never lost, and on enough prompts to rule out chance."
 TRANSITIVE_BY_CHANCE = 0.75  # share of triads without a cycle if each winner is a coin toss

@@ -226,6 +226,7 @@ class Stability(StrEnum):
     LEVEL = "level"
     HOLDS = "holds"
     NOTHING_RANKED = "nothing_ranked"
+    NO_SCORE = "no_score"
 
     @property
     def reason(self) -> str:
@@ -238,6 +239,7 @@ _REASONS = {
     Stability.LEVEL: "The first place is shared.",
     Stability.HOLDS: "No set of votes within the bound changes number one.",
     Stability.NOTHING_RANKED: "No two candidates are comparable yet.",
+    Stability.NO_SCORE: "Number one has no finite score, because it has never lost.",
 }
 
 

@@ -1,6 +1,7 @@
 """The home page: what it says, and how it is stored."""
 
 from collections.abc import Callable
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from django.test import Client
 
 from arena.models import Arena, Candidate, Team
 from ranking.models import HomePage
-from tests.factories import make_arena
+from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import cast, publish, words
 
 pytestmark = pytest.mark.django_db
@@ -78,3 +79,17 @@ def test_a_new_release_drops_what_was_stored(client: Client, arena: Arena) -> No
     assert HomePage.objects.count() == 1
     call_command("migrate", verbosity=0)
     assert not HomePage.objects.exists()
+
+
+def test_only_who_never_lost_is_said_to_have_never_lost(client: Client) -> None:
+    """Where one beats all and another loses all, nobody has a score."""
+    arena = make_arena(n_candidates=3, n_prompts=12, slug="dominance")
+    best, middle, worst = arena.candidates.order_by("pk")
+    people = cycle([make_person() for _ in range(6)])
+    for prompt in arena.prompts.order_by("pk"):
+        make_vote(arena, best, middle, "left", prompt, next(people))
+        make_vote(arena, middle, worst, "left", prompt, next(people))
+    publish(arena)
+    page = words(client.get("/").text)
+    assert f"1 {best} never lost 2 {middle} – 3 {worst} – " in page
+    assert f"{best} is the clear leader." in page

@@ -49,6 +49,31 @@ def refused(path: Path, *arguments: str) -> str:
     return str(caught.value)
 
 
+def contest(path: Path, pairs: str, n_raters: int) -> Path:
+    """Each pair meets once on each of 40 prompts; the first letter wins, but for every ninth."""
+    rows = [
+        f"{a},{b},{'left' if prompt % 9 or a == 'A' else 'right'},p{prompt},w{prompt % n_raters}\n"
+        for prompt in range(40)
+        for a, b in pairs.split()
+    ]
+    path.write_text("left,right,winner,prompt,worker\n" + "".join(rows))
+    return path
+
+
+def test_a_number_one_that_never_lost_is_not_called_incomparable(tmp_path: Path) -> None:
+    found = ranked(contest(tmp_path / "votes.csv", "AB AC BC", 10))
+    assert found["clear_leader"] == "A"
+    assert found["fragility"]["words"].startswith("Number one has no finite score")
+
+
+def test_few_raters_leave_the_first_place_open(tmp_path: Path) -> None:
+    found = ranked(contest(tmp_path / "votes.csv", "BC CD BD", 2))
+    assert found["clear_leader"] is None
+    assert found["settings"]["clusters"] == "prompt"
+    assert [row["sure_rank_low"] for row in found["standings"][:2]] == [1, 1]
+    assert found["standings"][0]["sure_rank_high"] == 2
+
+
 def test_json_holds_scores_and_their_uncertainty(votes: Path) -> None:
     found = ranked(votes)
     assert found["n_votes"] == 18
