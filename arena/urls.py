@@ -18,7 +18,7 @@ from arena.api import runs as api_runs
 from arena.api import teams as api_teams
 from arena.api.core import schema
 from arena.language import translated
-from arena.views import accounts, arenas, candidates, orders, prompts, runs, teams, voting
+from arena.views import accounts, arenas, candidates, prompts, runs, teams, voting
 
 handler400 = "arena.language.bad_request"
 handler403 = "arena.language.no_access"
@@ -145,8 +145,8 @@ workspace_urls = [
     path(f"{WORKSPACE}/prompts/<int:pk>/", prompts.edit_prompt, name="edit_prompt"),
     path(f"{WORKSPACE}/prompts/<int:pk>/retire/", prompts.retire_prompt, name="retire_prompt"),
     path(f"{WORKSPACE}/prompts/<int:pk>/delete/", prompts.remove_prompt, name="delete_prompt"),
-    path(f"{WORKSPACE}/votes/", orders.vote_orders, name="vote_orders"),
-    path(f"{WORKSPACE}/votes/<int:pk>/cancel/", orders.cancel_order, name="cancel_order"),
+    path(f"{WORKSPACE}/votes/", arenas.vote_orders, name="vote_orders"),
+    path(f"{WORKSPACE}/votes/<int:pk>/cancel/", arenas.cancel_order, name="cancel_order"),
     path(f"{WORKSPACE}/candidates/", candidates.manage_candidates, name="manage_candidates"),
     path(f"{WORKSPACE}/candidates/new/", candidates.new_candidate, name="new_candidate"),
     path(f"{CANDIDATE}/", candidates.manage_candidate, name="manage_candidate"),

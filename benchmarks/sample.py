@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from arena.models import Arena, Comparison, Rater, Response
 from arena.services.comparisons import next_comparison, prompt_html, response_html
-from arena.views import raters
+from arena.views import voting
 
 SLUG = "sample"
 SEED = 2
@@ -84,9 +84,9 @@ def browser_of(rater: Rater, keys: Sequence[UUID] = ()) -> Person:
     """The browser state of a rater: its signed cookie, and the CSRF cookie and token."""
     request = HttpRequest()
     token = get_token(request)
-    signer = signing.get_cookie_signer(salt=raters.COOKIE)
+    signer = signing.get_cookie_signer(salt=voting.COOKIE)
     cookies = {
-        raters.COOKIE: signer.sign(str(rater.pk)),
+        voting.COOKIE: signer.sign(str(rater.pk)),
         "csrftoken": request.META["CSRF_COOKIE"],
     }
     return Person(cookies, token, keys)

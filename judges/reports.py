@@ -25,7 +25,7 @@ from judges.models import (
     LabelSet,
     RunJudge,
 )
-from judges.services.feedback import FeedbackShare, count_feedback, feedback_shares
+from judges.services.labels import FeedbackShare, count_feedback, feedback_shares
 from judges.services.trust import TrustPlace, problems_of, trust_profile
 from judges.services.verdicts import orient_outcome
 from ranking.stats.agreement import fleiss_kappa

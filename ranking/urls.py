@@ -9,7 +9,7 @@ from ranking.api import boards as api_boards
 from ranking.api import votes
 from ranking.exports import DATASET, EXPORTS, file_names
 from ranking.prompt_sets import EXPORTS as PROMPT_SETS
-from ranking.views import boards, candidates, embeds, health, home, methodology, raters
+from ranking.views import boards, candidates, embeds, health, home, methodology
 
 page_urls = [
     path("", home.index, name="index"),
@@ -35,8 +35,8 @@ page_urls = [
     ),
     path("a/<slug:slug>/embed/", embeds.embed_board, name="embed_board"),
     path("a/<slug:slug>/comparisons/<uuid:key>/", candidates.comparison, name="comparison"),
-    path("a/<slug:slug>/vote/<uuid:key>/facts/", raters.vote_facts, name="vote_facts"),
-    path("a/<slug:slug>/my-votes/", raters.my_votes, name="my_votes"),
+    path("a/<slug:slug>/vote/<uuid:key>/facts/", boards.vote_facts, name="vote_facts"),
+    path("a/<slug:slug>/my-votes/", boards.my_votes, name="my_votes"),
     path("sitemap.xml", health.sitemap, name="sitemap"),
     path("robots.txt", health.robots, name="robots"),
     path("operators/", health.operators, name="operators"),

@@ -37,7 +37,7 @@ from ranking.board_data import RankCorrelation, rank_correlation, scores_of_rate
 from ranking.checks import replay
 from ranking.comparison import load_difference_boards
 from ranking.models import Raters, Snapshot
-from ranking.reasons import NamedReason, count_reasons
+from ranking.raters import NamedReason, count_reasons
 from ranking.stats.bradley_terry import NotConvergedError
 from ranking.views.charts import ShareAt, sequence_chart
 

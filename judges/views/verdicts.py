@@ -31,9 +31,9 @@ from arena.outcomes import VERDICTS, mirror
 from arena.rendering import render_markdown
 from arena.services.comparisons import VoteError, issue_pair, prompt_html, response_html
 from arena.services.voting import BlockedError
-from arena.views import raters
+from arena.views import voting
 from judges.models import Epoch, Judgement, LabelItem, Mark
-from judges.services.feedback import FeedbackError, give_feedback
+from judges.services.labels import FeedbackError, give_feedback
 from judges.services.subjects import of_reading, read_subject
 from judges.services.verdicts import orient_outcome
 from judges.views.judges import (
@@ -218,7 +218,7 @@ def can_read_answers(request: HttpRequest, judgement: Judgement) -> bool:
     comparison = judgement.comparison
     if comparison is None:
         return True
-    rater = raters.find_rater(request)
+    rater = voting.find_rater(request)
     pair = [comparison.left_response_id, comparison.right_response_id]
     own = Vote.objects.revealed().filter(
         rater=rater, comparison__left_response__in=pair, comparison__right_response__in=pair
@@ -455,12 +455,12 @@ def vote_on_verdict(request: HttpRequest, slug: str, pk: int, judgement: int) ->
         return redirect_to_login(here)
     try:
         rater, comparison = _issue_comparison(request, settled)
-    except (VoteError, raters.TooManyRatersError) as error:
+    except (VoteError, voting.TooManyRatersError) as error:
         messages.warning(request, str(error) or TOO_MANY_VOTERS)
         return redirect(here)
     query = urlencode({"pair": str(comparison.key)})
     response = redirect(f"{reverse('vote', args=[slug])}?{query}")
-    raters.set_rater_cookie(response, rater)
+    voting.set_rater_cookie(response, rater)
     return response
 
 
@@ -470,7 +470,7 @@ def _issue_comparison(request: HttpRequest, judgement: Judgement) -> tuple[Rater
         raise Http404("This verdict is not about two answers of an arena.")
     if knows_names(request, judgement.responses):
         raise NamesSeenError
-    rater = raters.find_or_create_rater(request)
+    rater = voting.find_or_create_rater(request)
     if rater.blocked_at:
         raise BlockedError
     comparison = issue_pair(

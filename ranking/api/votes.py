@@ -53,7 +53,7 @@ from ranking.log_file import as_jsonl as log_as_jsonl
 from ranking.log_file import write_lines
 from ranking.models import Raters
 from ranking.prompt_sets import EXPORTS as PROMPT_SETS
-from ranking.reasons import NamedReason, count_reasons
+from ranking.raters import NamedReason, count_reasons
 from ranking.record import ON_THE_LEFT, ON_THE_RIGHT, RESULTS
 from ranking.votes import KINDS
 

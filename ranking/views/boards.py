@@ -1,19 +1,27 @@
-"""Boards as pages and files, and the pages about the same votes."""
+"""Boards as pages and files, the pages about the same votes, and what raters see after theirs."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
-from django.http import HttpRequest
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect
+from django.shortcuts import get_object_or_404, redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.translation import gettext
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from arena.actors import TeamPermission, actor_of
-from arena.models import Candidate
+from arena.language import translated
+from arena.models import Arena, Candidate, Rater, Reason, Vote
+from arena.outcomes import LEFT, RIGHT
 from arena.templatetags.arena_tags import dollars, seconds
+from arena.views.voting import HtmxRequest, find_rater
 from ranking import http_cache, results, wording
 from ranking.board_data import (
     CONTROLLED,
@@ -29,13 +37,22 @@ from ranking.board_data import (
     read_snapshots,
     sort_rows,
 )
-from ranking.comparison import ChosenPair, read_published, standings_with_candidates
+from ranking.comparison import (
+    ChosenPair,
+    load_difference_boards,
+    read_published,
+    standings_with_candidates,
+)
 from ranking.costs import CostAndSpeed
 from ranking.entries import CANDIDATE_COLUMNS, SNAPSHOT_COLUMNS, list_entrants
 from ranking.exports import DECIDED_BY
 from ranking.http_cache import CSV, HTML, JSON, allow_plotly, send, send_stored, send_template
-from ranking.models import Counted, Snapshot, Standing
+from ranking.models import Counted, Raters, Snapshot, Standing
+from ranking.raters import summarise
+from ranking.record import PER_PAGE, count_agreement
+from ranking.stats.differences import MOST_VOTES, Lead
 from ranking.templatetags.ranking_tags import elo, figures, interval
+from ranking.views.candidates import history_context, parse_candidates
 from ranking.views.charts import ScatterPoint, frontier, scatter_chart
 from ranking.views.compare import (
     clean_order,
@@ -44,7 +61,6 @@ from ranking.views.compare import (
     matrix_context,
     side_by_side_context,
 )
-from ranking.views.history import history_context, parse_candidates
 from ranking.views.standings import TableQuery, control_style, table_context
 
 
@@ -475,3 +491,86 @@ def categories(request: HttpRequest, slug: str) -> HttpResponseBase:
         return render_to_string("ranking/categories.html", context)
 
     return send_stored(request, slug, query.key("categories"), HTML, make)
+
+
+LAST = 10
+
+
+@translated
+@never_cache
+@require_safe
+def vote_facts(request: HttpRequest, slug: str, key: UUID) -> HttpResponse:
+    """Show a rater who agreed with their vote, and its effect on these two candidates.
+
+    It is a separate request, so that the vote itself is fast.
+    """
+    arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
+    rater = find_rater(request)
+    votes = Vote.objects.filter(arena=arena, rater=rater, voided_at=None, comparison__key=key)
+    votes = votes.select_related("comparison__left", "comparison__right", "comparison__run")
+    vote = votes.first() if rater else None
+    if vote is None:
+        raise Http404("You have not voted on this pair.")
+    comparison = vote.comparison
+    given = {(reason.side, reason.tag): reason.comment for reason in vote.reasons.all()}
+    names: tuple[Any, Any] = (gettext("Answer A"), gettext("Answer B"))
+    facts: dict[str, Any] = {}
+    if not comparison.hides_names:
+        names = (comparison.left, comparison.right)
+        facts = _between(arena, *names) | {"agreement": count_agreement(vote)}
+    context = {
+        "arena": arena,
+        "comparison": comparison,
+        "sides": [
+            (side, candidate, [(tag, (side, tag) in given) for tag in tags])
+            for side, candidate in zip((LEFT, RIGHT), names, strict=True)
+            if (tags := arena.reasons_for(side, vote.outcome))
+        ],
+        "comment": given.get((Reason.BOTH, ""), ""),
+        **facts,
+    }
+    return render(request, "ranking/_vote_facts.html", context)
+
+
+def _between(arena: Arena, left: Candidate, right: Candidate) -> dict[str, Any]:
+    """The result of human votes on two candidates: the better one if that is settled, or how many
+    more votes it takes."""
+    snapshot = (
+        Snapshot.objects.current()
+        .of_arena(arena)
+        .filter(board__raters=Raters.PEOPLE, board__category="")
+    )
+    for board in load_difference_boards(snapshot).values():
+        difference = board.difference(left.pk, right.pk)
+        if difference.is_decided:
+            return {"better": left if difference.lead == Lead.AHEAD else right}
+        if difference.votes_to_go and difference.votes_to_go < MOST_VOTES:
+            return {"votes_to_go": difference.votes_to_go}
+    return {}
+
+
+@translated
+@never_cache
+@require_safe
+def my_votes(request: HtmxRequest, slug: str) -> HttpResponse:
+    """The reader's own votes in an arena, newest first; htmx gets only the last ten."""
+    arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
+    rater = find_rater(request)
+    votes = _votes_of(rater, arena)
+    if request.htmx:
+        part = {"arena": arena, "votes": votes[:LAST]}
+        return render(request, "ranking/_my_votes.html", part)
+    page = Paginator(votes, PER_PAGE).get_page(request.GET.get("page", "1"))
+    context: dict[str, Any] = {"arena": arena, "page": page, "votes": page.object_list}
+    if rater is not None and page.paginator.count:
+        context["summary"] = summarise(arena, rater)
+    return render(request, "ranking/my_votes.html", context)
+
+
+def _votes_of(rater: Rater | None, arena: Arena) -> QuerySet[Vote]:
+    if rater is None:
+        return Vote.objects.none()
+    votes = Vote.objects.revealed().filter(arena=arena, rater=rater).order_by("-pk")
+    return votes.select_related(
+        "comparison__prompt", "comparison__left", "comparison__right", "comparison__run"
+    )

@@ -24,9 +24,9 @@ from judges.models import (
 )
 from judges.reports import report_on_judge
 from judges.services.calibration import measure_labels
-from judges.services.feedback import give_feedback
 from judges.services.honeypots import make_honeypots
 from judges.services.label_runs import order_label_run
+from judges.services.labels import give_feedback
 from judges.services.registry import (
     begin_next_epoch,
     register_jury,

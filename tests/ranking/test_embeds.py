@@ -16,8 +16,15 @@ from arena.models import Arena, Candidate
 from ranking.board_data import BoardQuery
 from ranking.comparison import read_published
 from ranking.models import Snapshot, Standing
-from ranking.pictures import TEXT_WIDTH, draw_board, draw_candidate, shorten, wrap
-from ranking.views.embeds import badge_message, lay_out
+from ranking.views.embeds import (
+    TEXT_WIDTH,
+    badge_message,
+    draw_board,
+    draw_candidate,
+    lay_out,
+    shorten,
+    wrap,
+)
 from tests.arena.rest import undisclosed
 from tests.factories import make_arena
 from tests.ranking.helpers import cast, fill, publish, rank_anyway

@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from arena.models import Arena, Candidate
 from ranking.models import Snapshot
+from ranking.views.candidates import MOST_SNAPSHOTS, PastSnapshot, thinned
 from ranking.views.charts import ScoreAt, Series, bump_chart
-from ranking.views.history import MOST_SNAPSHOTS, PastSnapshot, thinned
 from tests.factories import make_arena
 from tests.ranking.helpers import cast, get_page, make_past, markup, publish, rank_anyway, words
 
@@ -167,7 +167,7 @@ def test_many_snapshots_are_thinned_at_even_times() -> None:
 def test_thinning_is_reported(
     client: Client, arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ranking.views.history.MOST_SNAPSHOTS", 4)
+    monkeypatch.setattr("ranking.views.candidates.MOST_SNAPSHOTS", 4)
     snapshot = publish(arena)
     for hours in range(1, 9):
         make_past(snapshot, hours)

@@ -11,8 +11,7 @@ from django.utils import timezone
 from arena.models import Arena, Comparison, Rater, Reason, Vote
 from arena.services.comparisons import issue_pair
 from arena.services.voting import cast_vote
-from ranking.raters import shrunk_scores, summarise
-from ranking.reasons import count_reasons
+from ranking.raters import count_reasons, shrunk_scores, summarise
 from ranking.tallies import VoteCounts
 from tests.factories import make_person
 

@@ -6,9 +6,8 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from arena.encryption import MAGIC
 from ranking.management.commands.backup import read_passphrase
-from ranking.services.backups import BackupError, check_backup, restore_backup
+from ranking.services.backups import MAGIC, BackupError, check_backup, restore_backup
 
 
 class Command(BaseCommand):

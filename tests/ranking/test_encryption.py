@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena import encryption
-from arena.encryption import DecryptionError, EncryptedReader, EncryptedWriter
+from ranking.services import backups
+from ranking.services.backups import DecryptionError, EncryptedReader, EncryptedWriter
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small chunks, and a fast key derivation."""
-    monkeypatch.setattr(encryption, "CHUNK", 64)
-    monkeypatch.setattr(encryption, "SCRYPT_N", 2)
+    monkeypatch.setattr(backups, "CHUNK", 64)
+    monkeypatch.setattr(backups, "SCRYPT_N", 2)
 
 
 def encrypt(plain: bytes, passphrase: str = "a passphrase", piece: int = 50) -> bytes:
@@ -55,8 +55,8 @@ def test_every_changed_byte_is_noticed() -> None:
 
 def test_exchanged_chunks_are_noticed() -> None:
     sealed = encrypt(b"a" * 64 + b"b" * 64 + b"c" * 64)
-    start = len(encryption.MAGIC) + encryption.SALT
-    first, second = start + 64 + encryption.TAG, start + 2 * (64 + encryption.TAG)
+    start = len(backups.MAGIC) + backups.SALT
+    first, second = start + 64 + backups.TAG, start + 2 * (64 + backups.TAG)
     with pytest.raises(DecryptionError, match="wrong, or the file is damaged"):
         decrypt(sealed[:start] + sealed[first:second] + sealed[start:first] + sealed[second:])
 
