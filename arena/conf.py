@@ -192,12 +192,12 @@ def read_accounts(env: Env) -> dict[str, Any]:
         **mail,
         **_oidc(env),
         "SIGN_UP": env.str("SIGN_UP", "open", validate=OneOf(["open", "invited", "closed"])),
-        "ACCOUNT_ADAPTER": "arena.accounts.adapters.Accounts",
+        "ACCOUNT_ADAPTER": "arena.accounts.Accounts",
         "ACCOUNT_FORMS": {
-            "login": "arena.accounts.forms.SignInForm",
-            "signup": "arena.accounts.forms.SignUpForm",
-            "reset_password": "arena.accounts.forms.ForgottenPasswordForm",
-            "reset_password_from_key": "arena.accounts.forms.NewPasswordForm",
+            "login": "arena.accounts.SignInForm",
+            "signup": "arena.accounts.SignUpForm",
+            "reset_password": "arena.accounts.ForgottenPasswordForm",
+            "reset_password_from_key": "arena.accounts.NewPasswordForm",
         },
         "ACCOUNT_CHANGE_EMAIL": True,
         "ACCOUNT_LOGIN_METHODS": {"email", "username"},
@@ -212,7 +212,7 @@ def read_accounts(env: Env) -> dict[str, Any]:
         "ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION": True,
         "ACCOUNT_AUTHENTICATED_LOGIN_REDIRECTS": False,
         "ACCOUNT_SESSION_REMEMBER": True,
-        # Our own limits (arena.accounts.adapters) are atomic and stored in the database.
+        # Our own limits (arena.accounts) are atomic and stored in the database.
         "ACCOUNT_RATE_LIMITS": False,
     }
 
@@ -240,7 +240,7 @@ def _oidc(env: Env) -> dict[str, Any]:
     server = env.str("OIDC_SERVER_URL", "")
     name = env.str("OIDC_NAME", "OpenID Connect")
     shared = {
-        "SOCIALACCOUNT_ADAPTER": "arena.accounts.adapters.SignInServers",
+        "SOCIALACCOUNT_ADAPTER": "arena.accounts.SignInServers",
         # The operator chose the server, so the addresses that it reports are trusted.
         "SOCIALACCOUNT_EMAIL_VERIFICATION": "none",
         "SOCIALACCOUNT_REQUESTS_TIMEOUT": SECONDS_FOR_MAIL,

@@ -342,3 +342,14 @@ def dollars_argument(text: str) -> int:
         return nano_dollars(Decimal(text))
     except (InvalidOperation, ValueError):
         raise ArgumentTypeError(f"must be an amount of dollars, like 5.00; not {text!r}") from None
+
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def escape_cells(values: Iterable[Any]) -> list[Any]:
+    """Prefix an apostrophe to texts that spreadsheets would run as formulas."""
+    return [
+        f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+        for value in values
+    ]

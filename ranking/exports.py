@@ -20,8 +20,8 @@ from django.utils.crypto import salted_hmac
 from arena.actors import ANONYMOUS, Actor, FieldVisibility, TeamPermission, can_read_authors
 from arena.models import Arena, Outcome, Prompt, Rater, Response, Vote
 from arena.models.voting import VoteQuerySet
+from arena.validation import escape_cells
 from ranking.models import Counted, Snapshot
-from ranking.results import escape_cells
 
 PEOPLE = Rater.Kind.PERSON
 NAME_LENGTH = 16

@@ -1,14 +1,40 @@
-"""A board as JSON and as CSV: what its page shows, with more digits."""
+"""A board as a file: JSON and CSV with what its page shows, and a copy of it as one HTML file.
 
+The copy opens without a network and checks its own scores: it has the votes, by pseudonym and
+without texts, the scores as published, the head of the signed log, and a script that fits the
+Bradley-Terry scores again. It loads nothing else, and its policy allows no other script.
+"""
+
+import base64
 import csv
+import hashlib
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 
+from django.conf import settings
+from django.db.models import Count
+from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.safestring import mark_safe
 
-from ranking.board_data import BoardStanding, BoardView, Findings, StyleScore
+from arena.models import Arena, Outcome
+from arena.validation import escape_cells
+from ranking import wording
+from ranking.board_data import (
+    BoardQuery,
+    BoardStanding,
+    BoardView,
+    Findings,
+    StyleScore,
+    demo_notice,
+)
+from ranking.comparison import read_published
+from ranking.exports import one_by_one, rater_name
+from ranking.models import Counted, Snapshot
+from ranking.services import vote_log
+from ranking.votes import cast_by
 
 FIELDS = (
     "rank",
@@ -48,7 +74,6 @@ VALUES = {
     "unbeaten_for_its_price": "unbeaten",
 }
 DIGITS = 6
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def as_json(board: BoardView) -> str:
@@ -147,9 +172,73 @@ def as_csv(board: BoardView) -> str:
     return out.getvalue()
 
 
-def escape_cells(values: Iterable[Any]) -> list[Any]:
-    """Prefix an apostrophe to texts that spreadsheets would run as formulas."""
-    return [
-        f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
-        for value in values
+# -- A copy that computes its scores again ---------------------------------------------------------
+
+MOST_VOTES = 100_000  # more are counted per pair: 10 MB are enough for a file
+SHARES = {Outcome.LEFT: 1.0, Outcome.RIGHT: 0.0, Outcome.TIE: 0.5}
+
+
+def write_copy(arena: Arena) -> str:
+    """The leaderboard of all human votes as an HTML file."""
+    board = read_published(arena, BoardQuery(Counted.PEOPLE.value, ""))
+    snapshot = board.snapshot
+    collecting = wording.collecting(snapshot, {})
+    rows = [row for row in board.standings if row.rank is not None and not collecting]
+    votes = read_votes(arena, snapshot) if snapshot else []
+    data = {
+        "center": 1000,
+        "scale": 400,
+        "candidates": [[row.candidate_id, row.score] for row in rows],
+        "votes": votes,
+    }
+    head = vote_log.head(arena.pk)
+    script = render_to_string("ranking/copy.js").strip()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    context = {
+        "arena": arena,
+        "snapshot": snapshot,
+        "rows": rows,
+        "collecting": collecting,
+        "demo": demo_notice(arena, snapshot),
+        "is_counted": snapshot is not None and snapshot.n_votes > MOST_VOTES,
+        "data": data,
+        "head": json.dumps(head, indent=2) if head else "",
+        # With its tag: white space that a formatter puts around it would change the digest.
+        "script": mark_safe(f"<script>{script}</script>"),  # noqa: S308
+        "digest": digest,
+        "address": f"{settings.SITE_URL}{board.address()}",
+    }
+    return render_to_string("ranking/copy.html", context)
+
+
+def read_votes(arena: Arena, snapshot: Snapshot) -> list[list[Any]]:
+    """Rows of left id, right id, share of the left answer, weight, and rater; None for many."""
+    shares: dict[Any, float] = dict(SHARES)
+    if snapshot.settings.get("both_bad") == "tie":
+        shares[Outcome.BOTH_BAD] = 0.5
+    weights = {int(rater): weight for rater, weight in snapshot.findings.get("capped", [])}
+    votes = arena.votes.live().filter(cast_by(Counted.PEOPLE.value), outcome__in=shares)
+    if snapshot.n_votes <= MOST_VOTES:
+        return list(_single(votes, shares, weights))
+    names = ("comparison__left", "comparison__right", "outcome")
+    counted = votes.exclude(rater__in=weights).order_by().values_list(*names)
+    rows = [
+        [left, right, shares[outcome], n, None]
+        for left, right, outcome, n in counted.annotate(n=Count("pk"))
     ]
+    capped = votes.filter(rater__in=weights).order_by().values_list(*names, "rater")
+    return rows + [
+        [left, right, shares[outcome], n * weights[rater], None]
+        for left, right, outcome, rater, n in capped.annotate(n=Count("pk"))
+    ]
+
+
+def _single(votes: Any, shares: dict[Any, float], weights: dict[int, float]) -> Iterator[list[Any]]:
+    names: dict[int, str] = {}
+    fields = ("arena", "outcome", "rater__kind", "comparison__left", "comparison__right")
+    for vote in one_by_one(votes.select_related("comparison", "rater").only(*fields)):
+        rater, pair = vote.rater_id, vote.comparison
+        if rater not in names:
+            names[rater] = rater_name(vote)
+        weight = weights.get(rater, 1)
+        yield [pair.left_id, pair.right_id, shares[vote.outcome], weight, names[rater]]

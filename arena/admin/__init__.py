@@ -1,5 +1,5 @@
 """The Django admin of this app."""
 
-from arena.admin import catalog, holds, teams
+from arena.admin import catalog, people
 
-__all__ = ["catalog", "holds", "teams"]
+__all__ = ["catalog", "people"]

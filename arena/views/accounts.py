@@ -30,8 +30,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django.views.generic import FormView
 from requests import RequestException
 
-from arena.accounts.adapters import too_many
-from arena.accounts.forms import ChangeEmailForm, CloseAccountForm
+from arena.accounts import ChangeEmailForm, CloseAccountForm, too_many
 from arena.conf import OIDC
 from arena.forms.base import add_service_error
 from arena.services.accounts import AccountError, close_account, personal_data, reason_to_stay

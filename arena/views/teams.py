@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from arena.accounts.adapters import (
+from arena.accounts import (
     current_invitation,
     forget_invitation,
     remember_invitation,

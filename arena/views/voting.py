@@ -43,7 +43,6 @@ from arena.services.comparisons import (
 from arena.services.locks import retry_on_deadlock
 from arena.services.rate_limits import allow, client_address, network_of
 from arena.services.voting import allow_comparison, rater_of_person
-from arena.views import raters
 
 COOKIE = "rater"
 COOKIE_AGE = timedelta(days=365)
@@ -145,9 +144,9 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
     if arena.voters != Arena.Voters.ANYONE and not request.user.is_authenticated:
         return redirect_to_login(request.path)
     try:
-        rater = raters.find_or_create_rater(request)
+        rater = find_or_create_rater(request)
         check_admission(arena, rater)
-    except raters.TooManyRatersError:
+    except TooManyRatersError:
         return _slow_down(request, arena, crowded=True)
     except MembersOnlyError as error:
         return _slow_down(request, arena, not_admitted=str(error))
@@ -169,7 +168,7 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
         **_last_vote(rater, arena, request.GET.get("after", "")),
     }
     response = render(request, "arena/vote.html", context)
-    raters.set_rater_cookie(response, rater)
+    set_rater_cookie(response, rater)
     return response
 
 
@@ -182,7 +181,7 @@ def next_pair(request: HttpRequest, slug: str) -> HttpResponse:
     `besides` names the pair on the screen, then the pairs whose votes are still being sent.
     """
     arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
-    rater = raters.find_rater(request)
+    rater = find_rater(request)
     if rater is None:
         return HttpResponse(status=204)
     keys = request.GET.getlist("besides")[:MAX_EXCLUDED]
@@ -275,7 +274,7 @@ def give_reasons(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
 def object_to_hold(request: HttpRequest, slug: str) -> HttpResponse:
     """Keep the rater's objection to the hold of their votes."""
     arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
-    rater = raters.find_rater(request)
+    rater = find_rater(request)
     if rater is not None:
         text = request.POST.get("objection", "")
         try:
@@ -307,7 +306,7 @@ def _check_owner(request: HttpRequest, rater: Rater) -> None:
     if rater.user_id:
         is_owner = request.user.pk == rater.user_id
     else:
-        is_owner = raters.known_rater_id(request) == rater.pk
+        is_owner = known_rater_id(request) == rater.pk
     if not is_owner:
         raise voting.NotIssuedToYouError
 

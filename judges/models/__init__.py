@@ -2,15 +2,19 @@
 
 from judges.models.judgements import Judgement, JuryVerdict, Mark, RunJudge
 from judges.models.judges import (
+    Baseline,
     Calibration,
+    Decision,
     DriftCheck,
     DriftCheckSet,
     Epoch,
     Judge,
+    Label,
+    LabelItem,
+    LabelSet,
     MergedModel,
     requester_of,
 )
-from judges.models.labels import Baseline, Decision, Label, LabelItem, LabelSet
 
 __all__ = [
     "Baseline",

@@ -7,8 +7,7 @@ from django.db.models.functions import Now, StrIndex, Substr
 
 from arena import outcomes
 from arena.models import Call, Comparison, Run
-from judges.models.judges import Epoch
-from judges.models.labels import LabelItem, LabelSet
+from judges.models.judges import Epoch, LabelItem, LabelSet
 
 
 class RunJudge(models.Model):

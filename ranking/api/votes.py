@@ -30,7 +30,6 @@ from arena.api.core.serializers import check_names, yes_or_no
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Outcome, Rater, Uncounted, Vote
 from ranking.board_data import LARGEST_ID
-from ranking.copies import write_copy
 from ranking.exports import (
     CSV,
     DATASET,
@@ -55,6 +54,7 @@ from ranking.models import Raters
 from ranking.prompt_sets import EXPORTS as PROMPT_SETS
 from ranking.raters import NamedReason, count_reasons
 from ranking.record import ON_THE_LEFT, ON_THE_RIGHT, RESULTS
+from ranking.results import write_copy
 from ranking.votes import KINDS
 
 HTML = "text/html"

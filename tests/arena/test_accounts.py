@@ -126,9 +126,9 @@ def test_nobody_keeps_somebody_from_signing_in_elsewhere(client, ada):
 def test_one_account_takes_a_limited_number_of_tries_from_everywhere(
     client, ada, name, monkeypatch
 ):
-    from arena.accounts import adapters
+    from arena import accounts
 
-    monkeypatch.setitem(adapters.LIMITS, "sign-in", adapters.Limit(20, 10, 12, adapters.MINUTES))
+    monkeypatch.setitem(accounts.LIMITS, "sign-in", accounts.Limit(20, 10, 12, accounts.MINUTES))
     codes = [guess(client, name, f"10.0.0.{host}").status_code for host in range(12)]
     assert codes == [200] * 12
     page = guess(client, name.upper(), "10.0.0.99")
@@ -148,9 +148,9 @@ def test_a_name_that_no_account_can_have_is_looked_up_nowhere(
     client, ada, action, address, field, monkeypatch
 ):
     """A database may refuse to compare it at all, as SQLite does."""
-    from arena.accounts import adapters
+    from arena import accounts
 
-    monkeypatch.setitem(adapters.LIMITS, action, adapters.Limit(2, 2, 2, adapters.MINUTES))
+    monkeypatch.setitem(accounts.LIMITS, action, accounts.Limit(2, 2, 2, accounts.MINUTES))
     sent = {field: "a" * 60_000, "password": "no", "password1": "xkjhkjh87987"}
     for _ in range(2):
         page = client.post(address, sent)
@@ -160,9 +160,9 @@ def test_a_name_that_no_account_can_have_is_looked_up_nowhere(
 
 
 def test_long_names_that_begin_alike_are_counted_apart(client, monkeypatch):
-    from arena.accounts import adapters
+    from arena import accounts
 
-    monkeypatch.setitem(adapters.LIMITS, "sign-in", adapters.Limit(20, 1, 1, adapters.MINUTES))
+    monkeypatch.setitem(accounts.LIMITS, "sign-in", accounts.Limit(20, 1, 1, accounts.MINUTES))
     codes = [guess(client, "a" * 300 + end, "10.0.0.1").status_code for end in "bcb"]
     assert codes == [200, 200, 429]
 

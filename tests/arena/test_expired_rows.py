@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from arena import tasks
-from arena.accounts.adapters import LIMITS
+from arena.accounts import LIMITS
 from arena.actors import CLI
 from arena.models import Comparison, Delivery, Notice, Pair, RateLimit, Rater, Vote
 from arena.services import retention, voting

@@ -110,7 +110,7 @@ def test_an_account_that_was_given_something_makes_no_room(link, delivering, kep
 
 def test_of_two_who_sign_up_at_once_one_has_an_account(link, monkeypatch):
     """The second form was checked before the first was saved."""
-    from arena.accounts.adapters import Accounts
+    from arena.accounts import Accounts
 
     sign_up(opened(link), "ada")
     late = opened(link)
@@ -150,7 +150,7 @@ def test_a_link_makes_one_account_of_the_sign_in_server_too(link, settings):
 def test_of_many_who_sign_up_at_the_same_moment_one_has_an_account(link, monkeypatch):
     if connection.vendor == "sqlite":
         pytest.skip("SQLite has one writer at a time.")
-    from arena.accounts.adapters import Accounts
+    from arena.accounts import Accounts
 
     monkeypatch.setattr(Accounts, "is_open_for_signup", lambda *args: True)
     browsers = [opened(link) for _ in range(6)]

@@ -58,7 +58,7 @@ def test_addresses_that_begin_alike_get_names_of_their_own(client):
 
 
 def test_a_name_that_somebody_took_a_moment_ago_is_made_anew(client, monkeypatch):
-    from arena.accounts.adapters import Accounts
+    from arena.accounts import Accounts
 
     User.objects.create_user("ada")
     names = iter(["ada", "ada7"])
@@ -206,10 +206,10 @@ def test_where_sign_up_is_not_open_there_is_no_form(client, settings, rule):
 
 
 def test_one_address_creates_a_limited_number_of_accounts(client, monkeypatch):
-    from arena.accounts import adapters
+    from arena import accounts
 
-    few = adapters.Limit(2, 5, 5, adapters.HOUR)
-    monkeypatch.setitem(adapters.LIMITS, "sign-up", few)
+    few = accounts.Limit(2, 5, 5, accounts.HOUR)
+    monkeypatch.setitem(accounts.LIMITS, "sign-up", few)
     for number in range(3):
         page = client.post("/sign-up/", ADA | {"email": f"a{number}@example.org"})
         client.post("/sign-out/")

@@ -185,9 +185,9 @@ def test_a_link_that_nobody_made_says_so(client):
 
 
 def test_links_cannot_be_tried_without_end(client, monkeypatch):
-    from arena.accounts import adapters
+    from arena import accounts
 
-    monkeypatch.setitem(adapters.LIMITS, "invitation", adapters.Limit(2, 2, 2, adapters.MINUTES))
+    monkeypatch.setitem(accounts.LIMITS, "invitation", accounts.Limit(2, 2, 2, accounts.MINUTES))
     _, secret = invite(make_team())
     link = reverse("invitation", args=[secret])
     for _ in range(3):

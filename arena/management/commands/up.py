@@ -18,7 +18,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import Error
 
 from arena import supervisor
-from arena.accounts.adapters import Accounts
+from arena.accounts import Accounts
 from arena.conf import local_url
 from arena.models import Arena
 
