@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from judges.core.doubts import final_text
 from judges.core.parsing import (
     EDGE,
     EDGES,
     ReadReply,
-    final_text,
     fold,
     unreadable,
     useless,

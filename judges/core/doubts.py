@@ -1,21 +1,25 @@
 """Words around a verdict: which of them leave it certain, and which refuse one.
 
-No list of the ways to take a verdict back could be complete. So words are harmless only if they
-begin in a known way and contain none of the known doubts. Any others make the verdict unreadable,
-and the judge is asked for it once more. Texts are in lower case, without invisible characters.
+No list of the ways to take a verdict back could be complete. So a sentence is harmless only if it
+speaks for the verdict: it names the verdict (written `OWN` here) and says something of it in the
+present tense, or gives it a reason, or is a courtesy. None may hold one of the known doubts. Any
+other makes the verdict unreadable, and the judge is asked for it once more. Texts are in lower
+case, without invisible characters.
 """
 
 import re
 from typing import Literal
 
 Kind = Literal["choice", "tie", "score", "order"]
+OWN = "§"  # stands for the verdict wherever it is named
 
 # Not what strikes out, forbids or points down.
 PICTURES = r"(?![❌❎✖✗✘☒⛔🚫👎])[←-⇿⌀-➿⬀-⯿\U0001f000-\U0001faff\ufe0f]"
 DECORATION = re.compile(rf"(?:[\s*_`•‣◦▪·#\"'“”„‟‘’‚‛«»‹›()\[\]{{}}|\\.,:;!…—–-]|{PICTURES})*")
 POLITE = re.compile(
     r"\b(?:let me know|feel free|please (?:let|feel|reach)|i hope|hope (?:this|that)|i(?:'m| am)"
-    r" happy|happy to|thank(?:s| you)|if you (?:have|need|would|want|'d))[^.!?]*"
+    r" happy|happy to|thank(?:s| you) for|if you (?:have|need|would|want|'d))[^.!?]*"
+    r"|\bthank(?:s| you)(?=\W*(?:\n|\Z))"
 )
 DOUBTS = re.compile(
     r"~~|[?？\u0334-\u0338]|n't\b|"
@@ -28,7 +32,7 @@ DOUBTS = re.compile(
     # the other answer, and what stands elsewhere
     r"others?|alternative\w*|rival|yet|but|although|though|however|except|than|versus|vs"
     r"|above|below|before|after|earlier|previous\w*|preceding|initial\w*|later|lines?|formats?"
-    r"|examples?|placeholders?|templates?|drafts?|provisional\w*|tentative\w*|pending|confirm\w*"
+    r"|example|placeholders?|templates?|drafts?|provisional\w*|tentative\w*|pending|confirm\w*"
     r"|hypothe\w+|suppos\w+|assum\w+|suspect\w*|pretend\w*|illustrat\w*|temporar\w+|claims?|claimed"
     r"|quot\w+|attack\w*|inject\w*|forge\w*|fake\w*|told|tells?|said|says?|wants?|wanted|asks?"
     r"|asked|demand\w*|instructed|instructs?|duress|trap)\b"
@@ -58,23 +62,91 @@ AGAINST_KIND: dict[Kind, tuple[re.Pattern[str], ...]] = {
     "order": (AGAINST, EQUAL),
 }
 
+# -- What is no part of a reply, and how texts name answers ----------------------------------------
+
+# What models think, or write before their final channel, is not part of the reply.
+THOUGHT_ENDS = re.compile(
+    r"</(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)\s*>"
+    r"|\[/think\]|◁/think▷|<\|channel\|>\s*final\s*<\|message\|>",
+    re.IGNORECASE,
+)
+THOUGHT_BEGINS = re.compile(
+    r"<(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)\s*>"
+    r"|\[think\]|◁think▷|<\|channel\|>\s*(?:analysis|commentary)\b",
+    re.IGNORECASE,
+)
+END_TOKENS = re.compile(
+    r"</s>|<\|[a-z0-9_ ]{1,30}\|>|<｜[^｜<>]{1,30}｜>|<(?:end_of_turn|eos|eot|pad)>|\[/?inst\]",
+    re.IGNORECASE,
+)
+NOUN = (
+    r"(?:answer|response|option|candidate|assistant|model|choice|winner|verdict|score|rating|level"
+    r"|grade)\b"
+)
+# "The second answer" is B, whatever else is said of it.
+ORDINALS = (
+    (re.compile(rf"\b(?:the )?(?:first|former) (?:{NOUN}|one\b)", re.IGNORECASE), "A"),
+    (re.compile(rf"\b(?:the )?(?:second|latter) (?:{NOUN}|one\b)", re.IGNORECASE), "B"),
+)
+OWN_CHOICE = {
+    "a": r"(?<!\w)(?:A|a(?=\W*\Z))(?!\w)",
+    "b": r"(?<!\w)[Bb](?!\w)",
+    "tie": rf"\b(?:[Aa] )?(?i:tie|draw)\b|\b(?i:both)\b(?: {NOUN[:-2]}s?)?(?: A and B)?"
+    rf"|\b(?:{NOUN[:-2]}s )?A and B\b|\b[Tt]hey\b"
+    rf"|\b[Nn]either (?:{NOUN} |one )?is (?:\w+ )?(?:better|superior)",
+}
+
+
+def final_text(reply: str) -> str:
+    """Return a reply without the model's thinking, and without the tokens that end a turn.
+
+    If the thinking never ends, nothing after it is left.
+    """
+    text = reply[[0, *(tag.end() for tag in THOUGHT_ENDS.finditer(reply))][-1] :]
+    if begun := THOUGHT_BEGINS.search(text):
+        text = text[: begun.start()]
+    return END_TOKENS.sub("\n", text)
+
+
+def thinks_on(reply: str) -> bool:
+    """Return whether a thought begins that never ends."""
+    begun = [tag.start() for tag in THOUGHT_BEGINS.finditer(reply)]
+    ended = [tag.end() for tag in THOUGHT_ENDS.finditer(reply)]
+    return bool(begun) and begun[-1] >= max(ended, default=0)
+
+
 # -- Before a verdict, in its line -----------------------------------------------------------------
 
 # Not the end of "e.g.".
 SENTENCE_END = re.compile(r"(?<=[^.][^.][.!;])(?<!\bex\.)\s+|(?<=[。！；])")
 BULLET = re.compile(r"\A\W*(?:\d{1,2}[.)]\s|[a-z]\)\s|\[x\])")
 LEAD_IN = re.compile(
-    r"(?:in|to) (?:conclusion|conclude|summary|short|sum up|the end)"
+    r"(?:in|to) (?:conclusion|conclude|summary|summari[sz]e|short|sum up|the end)"
     r"|with (?:that|this)(?: in mind)?|after (?:comparing|weighing|reading|considering)"
-    r" (?:both|the two|all|them|everything)(?: answers)?|(?:i|we) (?:(?:therefore|thus|will) )?"
-    r"(?:conclude|decide|end|judge|finish|give|choose)(?: with)?|here (?:is|are)|(?:a|the) tie|"
+    r" (?:both|the two|all|them|everything)(?: answers)?|all things considered|as such"
+    r"|(?:i|we|i'd|i'll|let's) (?:(?:therefore|thus|will|am) )?"
+    r"(?:conclude|decide|end|judge|finish|give|go|chose|choose|picked|selected|prefer|confident)"
+    r"(?: with| in| this| it| that){0,2}|here (?:is|are)|(?:a|the) tie"
+    r"|the (?:better|best|winning)\b|"
     r"\b(?:(?:my |the )?final answer|(?:my|the) answer|my|our|the|this|is|so|and|then|sure|ok|okay"
     r"|thus|therefore|hence|overall|finally|final|last|accordingly|consequently|verdict|decision"
-    r"|judge?ment|conclusion|evaluation"
+    r"|judge?ment|conclusion|evaluation|winner|answer|because|step \d{1,2}"
     r"|assessment|result|choice|preference|score|rating|grade|level|ranking|order"
-    r"|(?:my|the|last) line|(?:json )?(?:object|output)|json|vote|boxed)\b|->|=>"
+    r"|(?:my |the |verdict )?line|(?:json )?(?:object|output)|json|vote|boxed)\b|->|=>"
+    # "my verdict", "final", "therefore" elsewhere
+    r"|\b(?:mein\w*|das|lautet|ist|daher|somit|also|folglich|endgültig\w*|urteil|ergebnis|fazit"
+    r"|bewertung|mon|ma|le|est|donc|ainsi|par conséquent|en conclusion|verdict|voici|évaluation"
+    r"|mi|el|es|por (?:lo )?tanto|así que|en conclusión|veredicto|final|conclusión|meu|o|é"
+    r"|portanto|logo|veredito|conclusão|il|mio|quindi|pertanto|dunque|verdetto|finale|conclusione"
+    r"|итог\w*|вердикт|поэтому|таким образом|вывод|النتيجة|الحكم|النهائي|अंतिम|निर्णय|निष्कर्ष)\b"
+    r"|最终|最終|我的|判决|判定|裁决|结论|結論|排名|评分|評価|评价|以下是|综上所述?|因此|所以|したがって|よって|なので"
+    r"|최종|판정|결론|따라서|점수|是|为|は"
 )
-REASON = re.compile(r"\A(?:since|because)\b[^.:;!?]{1,200},")
+REASON = re.compile(
+    r"\A(?:since|because|considering|given|weighing|taking|having|based on|after)\b"
+    r"[^.:;!?]{1,200}[,:]"
+)
+CLAUSE_END = re.compile(r"[,:;]|[-–—=]+>?\s|\band\b")
 CONSEQUENCE = re.compile(r"\A.{0,200}[,;–—-]\s*(?=(?:so|thus|therefore|hence)\b)")
 DENIES = re.compile(
     r"\b(?:if|unless|would|could|might|without|under|as|i|threat|must)\b|\bsay|\btell|\bwant"
@@ -83,74 +155,128 @@ DENIES = re.compile(
 
 def is_lead_in(words: str) -> bool:
     """Return whether `words`, just before a verdict in its line, only lead to it."""
-    words = BULLET.sub("", SENTENCE_END.split(words)[-1])
-    reason = REASON.match(words.strip()) or CONSEQUENCE.match(words.strip())
-    if reason and not DENIES.search(reason[0]):
-        words = words.strip()[reason.end() :]
-    return not DECORATION.sub("", LEAD_IN.sub(" ", words))
+    words = BULLET.sub("", SENTENCE_END.split(words)[-1]).strip()
+    reason = REASON.match(words) or CONSEQUENCE.match(words)
+    stated = words.startswith(("since", "because")) or not DOUBTS.search(words)
+    if reason and stated and not DENIES.search(reason[0]):
+        words = words[reason.end() :]
+    ends = [0] if OWN not in words else [0, *(end.end() for end in CLAUSE_END.finditer(words))]
+    return any(
+        not DECORATION.sub("", LEAD_IN.sub(" ", words[end:]))
+        and (not end or is_harmless("choice", "", words[:end]))
+        for end in ends
+    )
 
 
 # -- After a verdict -------------------------------------------------------------------------------
 
-# What may follow a verdict without a stop between them.
-REASONS = (
-    r"because\b|since\b|due to\b|given (?:that|its|the|how)\b|based on\b|for (?:its|being|the)\b"
-    r"|by (?:a|far)\b|with (?:high|moderate|medium|low|strong|full)?\s?confidence\b|on balance\b"
+QUALITY = (
+    r"(?:better|best|winn\w+|superior|stronger|strong|prefer\w+|correct\w*|accurate|complete|helpful"
+    r"|clear\w*|right|thorough|detailed|informative|concise|relevant|good|great|excellent|fair"
+    r"|well|rich\w*|simpler|precise|equal\w*)\b"
 )
-GOES_ON = {
-    "choice": re.compile(
-        rf"{REASONS}|(?:clearly |slightly |easily )?(?:wins\b|beats\b|outperforms\b|over\b)"
-        r"|(?:is|was) (?:\w+ly |much |far |a bit |a little )?(?:the )?(?:\w+ly |more |most )?"
-        r"(?:better|best|winn\w+|superior|stronger|prefer\w+|correct|accurate|complete|helpful"
-        r"|clear\w*|right|thorough|detailed|informative|concise|relevant)\b"
-    ),
-    "tie": re.compile(REASONS),
-    "score": re.compile(rf"{REASONS}|(?:points?|stars?)\b"),
-    "order": re.compile(REASONS),
-}
-# How a sentence, or a remark in brackets, that only explains begins.
-BEGINS = re.compile(
-    r"(?:it|its|it's|this|that is|that's|i (?:chose|choose|prefer|picked|selected|gave|find)"
-    r"|which (?:is|was)|the (?:answers?|responses?|winner|better|best|chosen|preferred|reason\w*)"
-    r"|answers?|responses?|option|assistants?|candidate|overall|both|all|as (?:it|both|the)"
-    r"|(?:very )?(?:high|moderate|medium|low|full)|confiden\w+|certainty|clear\w*|strong\w*"
-    r"|slight\w*|narrow\w*|easi\w+|much|more|mostly|most|far|by|better|best|good|very|excellent"
-    r"|great|fair|correct|accurate|complete|concise|helpful|thorough|detailed|relevant"
-    r"|well|equal\w*|reason\w*"
-    r"|in (?:short|summary|sum|particular)|why|strengths?|higher|greater|clearer|richer|simpler"
-    r"|explanation|justification|rationale|done|json"
-    r"|end(?! of)|end of (?:my |the )?(?:evaluation|verdict|judge?ment|reply|message)|wins?|winner"
-    r"|covers|gives|provides|explains|one|points?|stars?|score|scores|level|because|since"
-    r"|due|given|for|with|on balance"
-    r"|[a-h] (?:is|was|has|does|gives|provides|covers|explains|offers|wins|better|more|also|and"
-    r"|addresses|answers|follows|includes|uses|cites|contains|shows|presents|\w+ly))\b"
+MORE = r"(?:(?:\w+ly|also|even|by|far|much|a bit|a little|more|most|the|an?|very|too|best|better) )"
+# The verbs with which a text is praised.
+DOES = (
+    r"(?:covers|gives|provides|explains|addresses|answers|follows|includes|uses|cites|contains"
+    r"|shows|presents|offers|meets|has|reflects|rests on|matches|wins|stays|demonstrates"
+    r"|is (?:based|grounded) on)\b"
+)
+VERDICT = r"(?:verdict|judge?ment|decision|choice|assessment|conclusion|preference|score|rating)"
+THE_TEXT = r"(?:answer|response|option|candidate|assistant|model|winner)s?"
+# What the verdict's name may be followed by. Any verb that ends in "s" is in the present tense.
+TAIL = re.compile(
+    r"[\s*_`,.():\d–—-]*(?:because|since|due to|given|based on|for (?:its|being|the)|by (?:a|far)"
+    r"|with (?:\w+ )?confidence|on balance|as (?:it|both|the)|over\W*\Z|points?\b|stars?\b|分)"
+    rf"|[\s*_`'\"”’)\],]+{MORE}{{0,3}}(?:(?:is|was|are) (?!what|who|where|how|all|just)"
+    rf"{MORE}{{0,3}}"
+    rf"(?:{QUALITY}|\w+)|(?!(?:is|was)\b)\w+[a-rt-z]s\b)"
+)
+# What may follow a score without a stop: "4 errors" is none.
+AMOUNT = re.compile(r"\W*(?:because|since|due to|given|based on|for|with|points?\b|stars?\b|分)")
+# A sentence that speaks of the verdict without its name.
+EXPLAINS = re.compile(
+    r"(?:that|this) is because |"
+    rf"(?:and |overall,? )?"
+    rf"(?:(?:it|which|(?:the|this|that) (?:chosen |preferred )?{THE_TEXT})"
+    rf" {MORE}{{0,3}}(?:{DOES}|(?:is|was) {MORE}{{0,4}}{QUALITY}|'s {MORE}{{0,4}}{QUALITY})"
+    rf"|it's {MORE}{{0,4}}{QUALITY}|its (?:\w+ ){{1,3}}(?:is|are) {MORE}{{0,3}}{QUALITY}"
+    rf"|(?:this|my|the) {VERDICT} {DOES}"
+    rf"|(?:key |main |the )?(?:reason(?:ing|s)?|justification|explanation|rationale|strengths?"
+    rf"|note)[\s*_]*:"
+    rf"|(?:because|since|due to|given) |overall,? (?:an? ){MORE}{{0,2}}{QUALITY})"
+)
+# A remark beside a verdict, which needs no sentence: "more accurate and complete".
+REMARK = re.compile(
+    rf"(?:{MORE}{{0,3}}{QUALITY}|(?:much|far|more|mostly|most|fully) \w|\w+ly\W*\Z|it {MORE}?{DOES}"
+    rf"|it {MORE}?\w+[a-rt-z]s\b|(?:why|{DOES}) ?)"
+)
+CLOSES = re.compile(
+    r"(?:(?:very |confidence |level|score|certainty|and |is |my |of |in |the |this )*"
+    r"(?:confidence|certainty|high|moderate|medium|low|full|strong|order|\d{1,3}(?:\.\d+)?\s?%?"
+    r"|(?:out )?of \d+|/\s?\d+|[-:=*_ ])+"
+    rf"|(?:(?:this|that) (?:concludes|completes|ends) )?(?:(?:the )?end(?: of)? ?)?(?:my |the )?"
+    rf"(?:{VERDICT}|evaluation|comparison|reply|message)?(?: (?:is )?complete)?|done|json"
+    r"|cheers|(?:best|kind) regards|your judge)[\s*_`.!)\]]*"
 )
 FORM = "best to worst"
 SENTENCES = re.compile(r"\.(?!\d)|[!;。！；\n]|\s[–—-]+\s")
+STOPS = re.compile(r"\.(?!\d)|[!;。！；\n]")
+ITEM = re.compile(r"\A\s*(?:[-*•]|\d{1,2}[.)])\s")
+HEADING = re.compile(
+    r"(?:key |main |the )?(?:reason(?:ing|s)?|justification|strengths?|rationale)\W*:\W*\Z"
+)
+CONCEDES = re.compile(
+    rf"(?:(?:while|although|though) )?both (?:{THE_TEXT} )?(?:are|have|were) [^.!?]{{1,80}},"
+    rf" (?:but )?(?={OWN})"
+)
 # What makes more or less of the verdict that it follows: "4.5", "A-", "3-4", "B >".
 GLUED = re.compile(r"[-+±~%^<>=×÷/&]|'\w|\W*\d|\W*[>=]|\s*[/+&]")
-BARE_WORD = re.compile(r"[\s*_`]*\s[\s*_`]*(?=\w)")
+BARE_WORD = re.compile(r"[\s*_`]*\s[\s*_`]*(?=\w)|(?=分)")
 
 
 def is_harmless(kind: Kind, after: str, closing: str) -> bool:
     """Return whether the words after a verdict in its line, and those of the lines below it, leave
-    it as it is."""
-    after, closing = (POLITE.sub(" ", text.replace(FORM, "")) for text in (after, closing))
+    it as it is. Where they name the verdict, they have OWN instead."""
+    after, closing = (
+        CONCEDES.sub("", POLITE.sub(" ", text.replace(FORM, ""))) for text in (after, closing)
+    )
     both = f"{after} {closing}"
     if GLUED.match(after) or any(words.search(both) for words in (DOUBTS, *AGAINST_KIND[kind])):
         return False
-    sentences = SENTENCES.split(after)
-    if bare := BARE_WORD.match(after):
-        if not GOES_ON[kind].match(after, bare.end()):
+    if BARE_WORD.match(after):
+        if kind == "score" and not AMOUNT.match(after):
             return False
-        sentences = sentences[1:]
-    return all(map(_only_explains, [*sentences, *SENTENCES.split(closing)]))
+        after = f"{OWN} {after.lstrip()}"
+    first, *others = STOPS.split(after)
+    beside = [part for part in re.split(r"\s[–—-]+\s|[(),:]", first) if part]
+    if not _only_explains(first) and not all(
+        _only_explains(part) or REMARK.match(_begun(part)) for part in beside
+    ):
+        return False
+    if not all(map(_only_explains, others)):
+        return False
+    listed = False
+    for line in closing.split("\n"):
+        item = bool(ITEM.match(line))
+        if not (listed and item) and not all(map(_only_explains, SENTENCES.split(line))):
+            return False
+        listed = (listed and item) or bool(HEADING.match(_begun(line)))
+    return True
+
+
+def _begun(sentence: str) -> str:
+    begin = DECORATION.match(sentence)
+    return sentence[begin.end() if begin else 0 :]
 
 
 def _only_explains(sentence: str) -> bool:
-    begin = DECORATION.match(sentence)
-    start = begin.end() if begin else 0
-    return start == len(sentence) or bool(BEGINS.match(sentence, start))
+    words = _begun(sentence)
+    if not words or CLOSES.fullmatch(words) or EXPLAINS.match(words):
+        return True
+    before, named, after = words.partition(OWN)
+    speaks = TAIL.match(after) or DECORATION.fullmatch(after)
+    return bool(named and speaks) and not DECORATION.sub("", LEAD_IN.sub(" ", before))
 
 
 # -- Refusals --------------------------------------------------------------------------------------

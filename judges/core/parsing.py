@@ -13,7 +13,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from judges.core.doubts import PICTURES, REFUSALS, Kind, is_harmless, is_lead_in
+from judges.core.doubts import (
+    NOUN,
+    ORDINALS,
+    OWN,
+    OWN_CHOICE,
+    PICTURES,
+    REFUSALS,
+    Kind,
+    final_text,
+    is_harmless,
+    is_lead_in,
+    thinks_on,
+)
 
 # Part of a judge's digest: another way of reading makes another judge.
 PARSER_VERSION = 3
@@ -32,21 +44,6 @@ MINUS = {"−": "-"}
 RAISED = {digit: f"^{digit}" for digit in "⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉"}
 BEFORE_FOLDING = str.maketrans(MINUS | RAISED)
 APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'"})
-# What models think, or write before their final channel, is not part of the reply.
-THOUGHT_ENDS = re.compile(
-    r"</(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)\s*>"
-    r"|\[/think\]|◁/think▷|<\|channel\|>\s*final\s*<\|message\|>",
-    re.IGNORECASE,
-)
-THOUGHT_BEGINS = re.compile(
-    r"<(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)\s*>"
-    r"|\[think\]|◁think▷|<\|channel\|>\s*(?:analysis|commentary)\b",
-    re.IGNORECASE,
-)
-END_TOKENS = re.compile(
-    r"</s>|<\|[a-z0-9_ ]{1,30}\|>|<｜[^｜<>]{1,30}｜>|<(?:end_of_turn|eos|eot|pad)>|\[/?inst\]",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -71,24 +68,6 @@ class ReadReply:
 
 def unreadable(note: str) -> ReadReply:
     return ReadReply("unreadable", note=note)
-
-
-def final_text(reply: str) -> str:
-    """Return a reply without the model's thinking, and without the tokens that end a turn.
-
-    If the thinking never ends, nothing after it is left.
-    """
-    text = reply[[0, *(tag.end() for tag in THOUGHT_ENDS.finditer(reply))][-1] :]
-    if begun := THOUGHT_BEGINS.search(text):
-        text = text[: begun.start()]
-    return END_TOKENS.sub("\n", text)
-
-
-def thinks_on(reply: str) -> bool:
-    """Return whether a thought begins that never ends."""
-    begun = [tag.start() for tag in THOUGHT_BEGINS.finditer(reply)]
-    ended = [tag.end() for tag in THOUGHT_ENDS.finditer(reply)]
-    return bool(begun) and begun[-1] >= max(ended, default=0)
 
 
 def useless(reply: str) -> ReadReply | None:
@@ -178,10 +157,6 @@ LONGEST_CLOSING = 400
 # Between the mark and the verdict: a colon or another sign, decoration, ticks and arrows, and a few
 # words, but nothing that crosses out.
 SEPARATOR = r"(?:[:=]{1,2}|[-=]?>|→|➡|[—–]|-(?= )|is\b)"
-NOUN = (
-    r"(?:answer|response|option|candidate|assistant|model|choice|winner|verdict|score|rating|level"
-    r"|grade)\b"
-)
 THE_BETTER = (
     rf"(?:i (?:choose|chose|prefer|pick) |choose |the (?:better|best|winning|preferred) {NOUN} is "
     r"|(?:it'?s |it is )?an? (?=tie\b))"
@@ -190,7 +165,6 @@ BEFORE_VALUE = (
     rf"(?:[{re.escape(EDGE)}]|{PICTURES})*?{THE_BETTER}?"
     rf"(?:{NOUN}{EDGES}(?:of (?=\d)|:|=|is )?{EDGES})?"
 )
-A_LETTER = re.compile(r"(?<!\w)[A-Z](?!\w)")
 # The letter A where it is not an article.
 A_OR_B = re.compile(r"(?<!\w)(?:[ABb]|a(?=\W*\Z|\W*[/|,>=])|(?i:tie|tied))(?!\w)")
 Meaning = Callable[[str], ReadReply]
@@ -203,6 +177,7 @@ class _Verdicts:
     value: a verdict, in a folded text.
     named: a verdict in a text with its capitals, where it is named among words.
     kind: what the words around a verdict are about.
+    own: by the verdict, how a text names it.
     harmless: by the verdict, what may follow it although it names others ("A is better than B").
     contrary: by the verdict, what contradicts it ("is better than A").
     """
@@ -211,12 +186,18 @@ class _Verdicts:
     named: re.Pattern[str]
     meaning: Meaning
     kind: Kind
+    own: Callable[[str], str]
     harmless: Callable[[str], str] = lambda value: "(?!)"
     contrary: Callable[[str], str] = lambda value: "(?!)"
 
     def without_harmless(self, value: str, words: str) -> str:
-        harmless = " it " if self.kind == "order" else " "
+        harmless = f" {OWN} " if self.kind == "order" else " "
         return re.sub(self.harmless(value), harmless, words, flags=re.IGNORECASE)
+
+    def with_own(self, value: str, words: str) -> str:
+        """Return `words`, folded, with OWN where they name `value`."""
+        named = re.sub(rf"(?:(?:the |an? )?{NOUN}\W{{0,3}})?(?:{self.own(value)})", OWN, words)
+        return named.casefold().translate(APOSTROPHES)
 
     def name_another(self, value: str, words: str) -> bool:
         """Return whether `words` around the verdict `value` name or prefer another one."""
@@ -242,7 +223,13 @@ def parse_pairwise(reply: str, nonce: str, *, cut_off: bool = False) -> ReadRepl
         return better_than({"a": "b", "b": "a"}.get(value, "(?!)"))
 
     verdicts = _Verdicts(
-        any_label(LETTERS), A_OR_B, meaning, "choice", better_than_other, better_than
+        any_label(LETTERS),
+        A_OR_B,
+        meaning,
+        "choice",
+        OWN_CHOICE.__getitem__,
+        better_than_other,
+        better_than,
     )
     return _parse(reply, nonce, verdicts, cut_off)
 
@@ -268,6 +255,7 @@ def parse_direct(
         named,
         meaning,
         "score",
+        lambda value: rf"\b(?:an? )?{re.escape(value)}(?!\w)(?:{out_of})?",
         lambda _: rf"\A(?:{whole}(?:{out_of})?|{out_of})",
     )
     return _parse(reply, nonce, verdicts, cut_off)
@@ -282,11 +270,15 @@ def parse_listwise(reply: str, nonce: str, n: int, *, cut_off: bool = False) -> 
             return unreadable(f"The verdict does not name each of the {n} answers once.")
         return ReadReply("done", order=order)
 
-    def best_alone(value: str) -> str:
-        best = value[:1] if value[1:].lstrip(EDGE).startswith(">") else ""
-        return rf"(?<!\w){best}(?!\w)" if best else "(?!)"
+    def in_order(value: str) -> str:
+        letters = re.findall("[a-z]", re.sub(OF_LIST, "", value)) if ">" in value else []
+        rest = "".join(rf"(?:[^\n.;]{{1,40}}?\b{letter.upper()}\b)?" for letter in letters[1:])
+        return rf"\b{letters[0].upper()}\b{rest}" if letters else "(?!)"
 
-    verdicts = _Verdicts(CHAIN, A_LETTER, meaning, "order", best_alone)
+    # "I" is a word, and letters beyond the last answer are none of its names.
+    last = "A-" + chr(ord("A") + max(0, min(n, 26) - 1))
+    named = re.compile(rf"(?<!\w)(?!I\b(?! [>=]))[{last}](?!\w)")
+    verdicts = _Verdicts(CHAIN, named, meaning, "order", in_order, in_order)
     return _parse(reply, nonce, verdicts, cut_off)
 
 
@@ -363,7 +355,7 @@ def _read_line(line: str, verdict: re.Pattern[str]) -> _MarkedLine:
     matches = list(verdict.finditer(folded))
     capitals = line if len(line) == len(folded) else folded
     values = tuple((match[1] or "").strip(EDGE) for match in matches)
-    return _MarkedLine(values, folded[: matches[0].start()], capitals[matches[-1].end() :])
+    return _MarkedLine(values, capitals[: matches[0].start()], capitals[matches[-1].end() :])
 
 
 def _doubt(line: _MarkedLine, closing: str, verdicts: _Verdicts) -> str:
@@ -371,17 +363,27 @@ def _doubt(line: _MarkedLine, closing: str, verdicts: _Verdicts) -> str:
     value = line.values[0]
     if not value:
         return "The line with the verdict names none of those that were asked for."
-    if not is_lead_in(line.before.translate(APOSTROPHES)):
+    before, words, closing = (
+        verdicts.without_harmless(value, _named(verdicts, text))
+        for text in (line.before, line.after, closing)
+    )
+    if not verdicts.name_another(value, before):
+        before = verdicts.with_own(value, before)
+    if not is_lead_in(before.casefold().translate(APOSTROPHES)):
         return "The verdict does not stand alone."
-    words = verdicts.without_harmless(value, line.after)
-    closing = verdicts.without_harmless(value, closing)
     if len(line.different) > 1 or verdicts.name_another(value, f"{words} {closing}"):
         return SEVERAL
     kind: Kind = "tie" if value == "tie" else verdicts.kind
-    words, closing = (text.casefold().translate(APOSTROPHES) for text in (words, closing))
+    words, closing = (verdicts.with_own(value, text) for text in (words, closing))
     if len(closing) > LONGEST_CLOSING or not is_harmless(kind, words, closing):
         return "The words after the verdict may change it."
     return ""
+
+
+def _named(verdicts: _Verdicts, words: str) -> str:
+    for ordinal, letter in ORDINALS if verdicts.kind == "choice" else ():
+        words = ordinal.sub(letter, words)
+    return words
 
 
 def _repeated_forms(marked: dict[int, _MarkedLine], lines: list[str], verdicts: _Verdicts) -> str:

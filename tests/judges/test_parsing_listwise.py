@@ -103,3 +103,8 @@ def test_an_order_reads_back_as_itself(positions: list[int], signs: list[str]) -
             groups.append([position])
     expected = tuple(tuple(sorted(group)) for group in groups)
     assert parse_listwise(f"{V}: {chain}", NONCE, 6).order == expected
+
+
+def test_the_word_i_is_no_answer_of_a_list() -> None:
+    read = parse_listwise(f"{V}: B > A > C\n\nI hope this helps!", NONCE, 3)
+    assert read.order == ((1,), (0,), (2,))
