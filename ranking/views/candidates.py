@@ -138,9 +138,13 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
     )
     to_all = can_read_authors(ANONYMOUS, arena, shown.prompt)
     voted_here = shown.rater_id is not None and shown.rater_id == _reader_id(request)
-    if voted_here and shown.hides_names:
+    hidden = shown.hides_names
+    if voted_here and hidden:
         raise Http404("The names are hidden until everyone has voted.")
-    named = to_all or can_read_authors(actor, arena, shown.prompt, voted=voted_here)
+    # The order's other raters have yet to vote on these answers, and may be of the team.
+    named = not hidden and (
+        to_all or can_read_authors(actor, arena, shown.prompt, voted=voted_here)
+    )
     context = {
         "arena": arena,
         "comparison": shown,
@@ -151,7 +155,7 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
                 "side": side,
                 "candidate": candidate,
                 "html": response_html(response)
-                if response and (named or can_read_texts(actor, candidate))
+                if response and (named or (not hidden and can_read_texts(actor, candidate)))
                 else None,
                 "withheld": response is not None,
             }
@@ -163,7 +167,7 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
         else [],
         "votes": shown.votes.revealed().select_related("rater").order_by("pk"),
     }
-    private = arena.is_private or not to_all
+    private = arena.is_private or not to_all or hidden
     return send_template(request, "ranking/comparison.html", context, private=private)
 
 

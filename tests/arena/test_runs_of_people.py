@@ -276,6 +276,9 @@ def test_names_stay_hidden_on_pages_until_everyone_has_voted(client):
     assert "Vote saved. You will see the names once everyone has voted." in pages["vote"]
     shown = reverse("comparison", args=[arena.slug, comparison.key])
     assert client.get(shown).status_code == 404
+    client.force_login(users[1])  # who has yet to vote on the same answers
+    assert "of somebody" not in client.get(shown).text
+    client.force_login(users[0])
     reconcile_runs()
     page = client.get(url).text
     assert "1 of 2 votes" in page
