@@ -144,6 +144,25 @@ def test_each_rater_of_a_network_on_hold_can_object_and_hears_the_decision() -> 
     assert holds.find_newest(rater=second, arena=arena, now=NOW) == hold
 
 
+def test_raters_of_a_network_hear_that_their_votes_were_released() -> None:
+    arena, (first, second, bystander) = make_arena(2, 3), (make_person() for _ in range(3))
+    pair = arena.candidates.order_by("pk")
+    votes = {
+        rater: make_vote(arena, *pair, "left", rater=rater, network="ab")
+        for rater in (first, second, bystander)
+    }
+    held = [votes[first].pk, votes[second].pk]
+    hold = holds.hold(
+        arena=arena, rater=None, network="ab", test="network", evidence={}, votes=held, now=NOW
+    )
+    assert hold is not None
+    holds.release(hold=hold, by=CLI, reason="a class", now=NOW)
+    for rater in (first, second):
+        assert holds.find_newest(rater=rater, arena=arena, now=NOW) == hold
+        assert holds.find_newest(rater=rater, arena=arena, now=NOW + timedelta(days=31)) is None
+    assert holds.find_newest(rater=bystander, arena=arena, now=NOW) is None
+
+
 @pytest.mark.parametrize(
     "n_histories",
     [40, pytest.param(2000, marks=[pytest.mark.slow, pytest.mark.any_database])],
