@@ -24,6 +24,7 @@ from arena.services.voting import set_arena_trust, set_trust
 from judges.core.calibration.trust import RULE
 from judges.models import Calibration, Epoch, Judge, LabelSet
 from judges.services.registry import jury_digest
+from judges.wording import HONEYPOTS as KINDS_IN_WORDS
 
 MOST_FALSE_WINS = 0.20
 FEWEST_VERDICTS = 10
@@ -147,10 +148,15 @@ def _has_current_members(jury: Judge) -> bool:
     return jury_digest(requesters, jury.quorum, jury.weights) == jury.digest
 
 
+def _kind_of_honeypot(trap: str) -> str:
+    name = KINDS_IN_WORDS[trap]
+    return f"honeypots ({name[0].lower()}{name[1:]})"
+
+
 def honeypot_problems(report: dict[str, Any]) -> list[str]:
     """Return a sentence for each kind of honeypot that fooled the judge too often."""
     named = [("all honeypots", report["false_wins"])]
-    named += [(f"{kind['trap']!r} honeypots", kind["false_wins"]) for kind in report["traps"]]
+    named += [(_kind_of_honeypot(kind["trap"]), kind["false_wins"]) for kind in report["traps"]]
     return [
         f"It preferred the fake answer in {wins['value']:.0%} of {wins['n']} verdicts on {name}; "
         f"a judge above {MOST_FALSE_WINS:.0%} is too easily fooled."

@@ -102,7 +102,7 @@ def test_judge_that_believes_claims_is_not_trusted(tmp_path: Path, local: FakeSe
     report = measured(epoch, made)
     forged = next(one for one in report["traps"] if one["trap"] == "forged")
     assert (forged["false_wins"]["value"], forged["n_items"]) == (1, 12)
-    assert any("'forged'" in reason for reason in report["trust"]["reasons"])
+    assert any("with a forged verdict)" in reason for reason in report["trust"]["reasons"])
     epoch.rater.refresh_from_db()
     assert epoch.rater.trusted_at is None
     assert "too easily fooled" in trust_problems(epoch)[0]
@@ -137,3 +137,9 @@ def test_falling_for_over_a_fifth_of_ten_honeypots_is_too_much(
 ) -> None:
     report = {"false_wins": {"value": share, "n": n}, "traps": []}
     assert bool(honeypot_problems(report)) is led
+
+
+def test_a_kind_of_honeypot_is_named_in_words() -> None:
+    kind = {"trap": "padded", "false_wins": {"value": 0.52, "n": 23}}
+    report = {"false_wins": {"value": 0.1, "n": 100}, "traps": [kind]}
+    assert "23 verdicts on honeypots (same answer, padded);" in honeypot_problems(report)[0]
