@@ -158,6 +158,25 @@ def test_menus_of_a_phone_open_within_the_screen(phone: Any, live_server: Any) -
         summary.click()
 
 
+@pytest.mark.parametrize("sort", ["price", "style", "elo"])
+def test_the_column_sorted_by_fits_the_narrowest_phone(
+    phone: Any, live_server: Any, sort: str
+) -> None:
+    make_eight()
+    Response.objects.update(cost=24_500_000, seconds=2.35)
+    arena = Arena.objects.get(slug="support")
+    cast(arena)
+    publish(arena)
+    phone.set_viewport_size({"width": 320, "height": 640})
+    phone.goto(f"{live_server.url}/a/support/?sort={sort}")
+    cell = phone.locator(".board td.on-phone").first
+    assert cell.evaluate("cell => cell.classList[1]") == f"c-{sort}"
+    assert cell.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
+    assert phone.evaluate("document.documentElement.scrollWidth") == 320
+    hidden = phone.locator(".tools summary .visually-hidden").first  # scrolls with its menu
+    assert hidden.evaluate("one => one.offsetParent.tagName") == "SUMMARY"
+
+
 def make_eight() -> None:
     """The leaderboard of eight candidates, of which each beats all later ones in 29 of 40 votes."""
     arena = make_arena(8, 40, name="Support answers, as sent", slug="support")
