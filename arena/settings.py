@@ -53,7 +53,7 @@ with stop_on_bad_value():
     ACCOUNTS = read_accounts(env)
     NOTICES = read_notices(env, production=PRODUCTION, hosts=ALLOWED_HOSTS, host=HOST, port=PORT)
     VOTES_PER_MINUTE = env.int("VOTES_PER_MINUTE", 120, validate=Range(min=1))
-    # Days; what is deleted, and why it may be, is said in arena/services/retention.py.
+    # Days; what is deleted, and why it may be, is said in arena/services/privacy.py.
     KEEP_UNANSWERED_DAYS = env.int("KEEP_UNANSWERED_DAYS", 30, validate=Range(min=1))
     KEEP_RATERS_DAYS = env.int("KEEP_RATERS_DAYS", 30, validate=Range(min=1))
     KEEP_NOTICES_DAYS = env.int("KEEP_NOTICES_DAYS", 0, validate=Range(min=0))
@@ -283,11 +283,11 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "text": {"format": "{asctime} {levelname} {name} [{request_id}]: {message}", "style": "{"},
-        "json": {"()": "arena.logs.JsonFormatter"},
+        "json": {"()": "arena.middleware.JsonFormatter"},
     },
     "filters": {
-        "request_id": {"()": "arena.logs.RequestId"},
-        "tracebacks": {"()": "arena.logs.UsefulTracebacks"},
+        "request_id": {"()": "arena.middleware.RequestId"},
+        "tracebacks": {"()": "arena.middleware.UsefulTracebacks"},
     },
     "handlers": {
         "stderr": {

@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 
 from arena.calls import scheduling
 from arena.models import Run
-from arena.services import candidates, notices, orders, retention, runs
+from arena.services import candidates, notices, orders, privacy, runs
 
 logger = logging.getLogger(__name__)
 
@@ -35,18 +35,18 @@ def disclose_candidates() -> None:
 @shared_task
 def bring_back_times() -> None:
     """Correct times written while the clock was ahead."""
-    retention.bring_back_times(now=timezone.now())
+    privacy.bring_back_times(now=timezone.now())
 
 
-is_clock_even = retention.make_clock_check()
+is_clock_even = privacy.make_clock_check()
 
 
 @shared_task
 def delete_old_rows() -> None:
     """Delete rows and files that are kept for a limited time, unless the clock was just set."""
     if is_clock_even():
-        retention.delete_old_rows(now=timezone.now())
-        retention.delete_old_uploads(now=timezone.now())
+        privacy.delete_old_rows(now=timezone.now())
+        privacy.delete_old_uploads(now=timezone.now())
 
 
 # -- Calls -----------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from arena.views import accounts, arenas, candidates, prompts, runs, teams, voti
 handler400 = "arena.language.bad_request"
 handler403 = "arena.language.no_access"
 handler404 = "arena.language.not_found"
-handler500 = "ranking.views.health.fault"
+handler500 = "ranking.views.site.fault"
 
 # -- Accounts -------------------------------------------------------------------------------------
 

@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
-from urllib.parse import urlencode
 
 import numpy as np
 from django.http import Http404
-from django.urls import reverse
 
 from ranking.board_data import (
     LONG_TEXTS,
@@ -28,9 +26,17 @@ from ranking.board_data import (
 from ranking.models import BothBad, Counted, Raters, Snapshot, SnapshotMatrices, Standing
 from ranking.stats.battles import Battles, expected_score
 from ranking.stats.bradley_terry import BradleyTerry, WinMatrix, observed_shares
-from ranking.stats.differences import MOST_VOTES, Difference, Lead, compare, neighbours
+from ranking.stats.differences import (
+    MOST_VOTES,
+    CompleteSeparation,
+    Difference,
+    Lead,
+    SequentialTest,
+    StyleDifference,
+    compare,
+    neighbours,
+)
 from ranking.stats.intervals import MIN_CLUSTERS
-from ranking.stats.sequential import CompleteSeparation, SequentialTest, StyleDifference
 from ranking.tallies import VoteCounts, pair_battles
 from ranking.votes import Floats, Ints, covariance_among
 
@@ -79,13 +85,6 @@ def standings_with_candidates(snapshots: Collection[Snapshot]) -> Iterable[Stand
     """The standings of these snapshots with their candidates, but not the candidates' prompts."""
     standings = Standing.objects.filter(snapshot__in=snapshots).select_related("candidate")
     return standings.defer(*(f"candidate__{name}" for name in LONG_TEXTS))
-
-
-def comparisons_url(board: PublishedBoard, candidate: int) -> str:
-    """The URL that lists a candidate's votes on this board; an opponent may be appended."""
-    parameters = {"raters": board.voters, "category": board.query.category}
-    query = urlencode({name: value for name, value in parameters.items() if value})
-    return f"{reverse('candidate', args=[board.arena.slug, candidate])}?{query}"
 
 
 # -- Votes and scores of all pairs -----------------------------------------------------------------
@@ -283,7 +282,7 @@ class DifferenceBoard:
         """Compare the candidates with these two different ids; `forecast`: also the votes to go.
 
         Intervals hold at every check, as the decision does; with `once`, for a single check only.
-        `burden`: of proof, as `ranking.stats.sequential.burdens` has it.
+        `burden`: of proof, as `ranking.stats.differences.burdens` has it.
         """
         if unscored := self._unscored(candidate, baseline):
             result = self._complete_separation(candidate, baseline, burden) or unscored

@@ -25,7 +25,7 @@ from ranking.stats.bradley_terry import BradleyTerry, largest_difference
 from ranking.stats.connectivity import transitivity
 from ranking.stats.differences import neighbours
 from ranking.stats.elo import Elo
-from ranking.stats.intervals import MIN_CLUSTERS, Dependence, NoInterval, known_among
+from ranking.stats.intervals import MIN_CLUSTERS, Dependence, NoInterval, Sandwich, known_among
 from ranking.stats.ranks import (
     Places,
     clear_number_one,
@@ -35,7 +35,6 @@ from ranking.stats.ranks import (
     rank_intervals,
 )
 from ranking.stats.robustness import Robustness, Stability, measure_robustness
-from ranking.stats.sandwich import Sandwich
 from ranking.stats.ties import RaoKupper
 
 Ints = NDArray[np.int64]

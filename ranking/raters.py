@@ -23,7 +23,7 @@ from ranking.stats.agreement import over_named
 from ranking.stats.battles import Pairs
 from ranking.stats.bradley_terry import maximise
 from ranking.stats.differences import Lead, compare
-from ranking.stats.sandwich import Sandwich
+from ranking.stats.intervals import Sandwich
 from ranking.tallies import VoteCounts, dependence, pair_battles
 from ranking.votes import Floats, Ints
 

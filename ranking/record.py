@@ -1,17 +1,44 @@
-"""A candidate's votes: its record against each opponent, the list, and single comparisons."""
+"""The record of an arena: a candidate's votes (against each opponent, as a list, and singly), who
+entered which candidates, and a leaderboard as it stood at earlier checks.
+"""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import Any
 
+import numpy as np
 from django.core.paginator import Page, Paginator
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import (
+    Case,
+    Count,
+    ExpressionWrapper,
+    F,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+    When,
+)
+from django.db.models.functions import Coalesce
 
-from arena.models import Candidate, Outcome, Vote
+from arena.models import Candidate, Outcome, Pair, Team, Vote
+from arena.models.voting import VoteQuerySet
 from arena.outcomes import COUNTED
+from arena.services.candidates import votes_so_far
 from ranking.board_data import parse_id
-from ranking.models import Raters
-from ranking.votes import KINDS, cast_by
+from ranking.comparison import DifferenceBoard, PublishedPairs
+from ranking.models import BothBad, Counted, Raters, Snapshot, Standing, Tally
+from ranking.services.cluster_tallies import count_in_parts
+from ranking.services.evidence import CONFIDENCE, BoardEvidence, load_tallies
+from ranking.services.intervals import cluster_settings
+from ranking.stats.bradley_terry import NotConvergedError
+from ranking.stats.intervals import Sandwich
+from ranking.tallies import VoteCounts, dependence
+from ranking.votes import HUMAN, KINDS, Bools, cast_by
 
 PER_PAGE = 25
 POINTS = {"won": 1.0, "lost": 0.0, "tie": 0.5}
@@ -219,3 +246,236 @@ def count_agreement(vote: Vote) -> RaterAgreement:
         others += n
         same += n if results[outcome] == ON_THE_LEFT[Outcome(vote.outcome)] else 0
     return RaterAgreement(same, others)
+
+
+DATE_FORMAT = "%-d %B %Y, %H:%M UTC"
+
+
+def _weight(end: str) -> Coalesce:
+    """The total weight of drawn pairs with the candidate as their `low` or `high` one."""
+    active = Pair.objects.filter(low__retired_at=None, high__retired_at=None)
+    drawn = active.filter(**{end: OuterRef("pk")}, shared_prompts__gt=0)
+    total = drawn.order_by().values(end).annotate(sum=Sum("weight")).values("sum")
+    return Coalesce(Subquery(total), 0.0)
+
+
+def _votes_before() -> Coalesce:
+    """How many votes people had cast when a candidate was entered."""
+    board = {"board__raters": Raters.PEOPLE, "board__category": ""}
+    earlier = Snapshot.objects.filter(
+        **board, board__arena=OuterRef("arena"), published_at__lte=OuterRef("created_at")
+    )
+    # A snapshot's own number of votes leaves out "both bad", unless that is a tie.
+    separate = Case(
+        When(settings__both_bad=BothBad.TIE.value, then=0),
+        default=F("n_both_bad"),
+        output_field=IntegerField(),
+    )
+    before = earlier.order_by("-published_at").annotate(
+        total=ExpressionWrapper(F("n_votes") + separate, IntegerField())
+    )
+    return Coalesce(Subquery(before.values("total")[:1]), 0)
+
+
+# What `list_entrants` reads of candidates and of snapshots (the tally of all human votes).
+CANDIDATE_COLUMNS = {
+    "weight": _weight("low") + _weight("high"),
+    "votes_before": _votes_before(),
+    "so_far": votes_so_far(),
+}
+SNAPSHOT_COLUMNS = {
+    "cells": Subquery(
+        Tally.objects.filter(
+            arena=OuterRef("board__arena"),
+            raters=OuterRef("board__raters"),
+            category=OuterRef("board__category"),
+        )
+        .filter(raters=Raters.PEOPLE, category="")
+        .values("cells")
+    )
+}
+
+
+@dataclass(frozen=True)
+class CandidateEntry:
+    """A candidate, and its share of human comparisons: of all, of those since it was entered, and
+    of those drawn now. None if there are none."""
+
+    candidate: Candidate
+    ever: float | None
+    since: float | None
+    now: float | None
+
+    @property
+    def undisclosed_until(self) -> str:
+        return disclosure_rule(self.candidate)
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A team, or None for the site's administrators, with all candidates that it has entered."""
+
+    team: Team | None
+    entries: list[CandidateEntry]
+
+    @property
+    def names(self) -> int:
+        """The number of different candidates; each version of a candidate is an entry."""
+        return len({entry.candidate.name for entry in self.entries})
+
+    @property
+    def undisclosed(self) -> list[CandidateEntry]:
+        return [entry for entry in self.entries if entry.candidate.disclosed_at is None]
+
+    @property
+    def retired(self) -> int:
+        return sum(entry.candidate.retired_at is not None for entry in self.entries)
+
+
+def list_entrants(candidates: Sequence[Any], snapshots: Iterable[Any]) -> list[Entrant]:
+    """Every team's entries, by the team's name, the administrators' own last.
+
+    The candidates must have `CANDIDATE_COLUMNS`, the arena's current snapshots `SNAPSHOT_COLUMNS`.
+    """
+    cells = next((snapshot.cells for snapshot in snapshots if snapshot.cells), None)
+    counts = VoteCounts.of_bytes(cells) if cells else VoteCounts.none()
+    votes, all_votes = _count_votes(counts), int(counts.votes.sum())
+    weights = sum(candidate.weight for candidate in candidates) / 2
+    entries = [
+        CandidateEntry(
+            candidate,
+            _share(votes[candidate.pk], all_votes),
+            _share(votes[candidate.pk], all_votes - min(candidate.votes_before, all_votes)),
+            _share(candidate.weight, weights),
+        )
+        for candidate in candidates
+    ]
+    return _by_team(entries)
+
+
+def _share(part: float, whole: float) -> float | None:
+    return min(part / whole, 1.0) if whole else None
+
+
+def _by_team(entries: Sequence[CandidateEntry]) -> list[Entrant]:
+    """Group entries by team, and sort them by displayed name."""
+    ordered = sorted(
+        entries, key=lambda entry: (str(entry.candidate).casefold(), entry.candidate.pk)
+    )
+    teams = {entry.candidate.team_id: entry.candidate.team for entry in ordered}
+    entrants = [
+        Entrant(team, [entry for entry in ordered if entry.candidate.team_id == pk])
+        for pk, team in teams.items()
+    ]
+    return sorted(entrants, key=lambda row: (row.team is None, str(row.team or "").casefold()))
+
+
+def _count_votes(counts: VoteCounts) -> Mapping[int, int]:
+    """How many votes each candidate took part in, "both bad" included."""
+    by_candidate: Counter[int] = Counter()
+    for end in ("first", "second"):
+        for pk, votes in zip(counts.key(end).tolist(), counts.votes.tolist(), strict=True):
+            by_candidate[pk] += votes
+    return by_candidate
+
+
+def disclosure_rule(candidate: Candidate) -> str:
+    """When a candidate is disclosed: after a number of votes, at a date, or whichever is first."""
+    parts = []
+    if candidate.private_until_votes is not None:
+        so_far = getattr(candidate, "so_far", None)
+        progress = "" if so_far is None else f" ({so_far:,} so far)"
+        parts.append(f"it has {candidate.private_until_votes:,} votes{progress}")
+    if candidate.private_until is not None:
+        parts.append(candidate.private_until.strftime(DATE_FORMAT))
+    return ", or ".join(parts) + (", whichever is first" if len(parts) > 1 else "")
+
+
+CHECKS = 20
+
+
+def replay(board: DifferenceBoard, candidate: int, baseline: int) -> Iterator[DifferenceBoard]:
+    """Yield the board as it was after each of at most CHECKS parts of the votes between the two.
+
+    The last one is `board` itself. A combined board yields only that one, because it is not stored
+    which judges were trusted when. Memory holds one count per prompt and pair, and per rater and
+    pair, however many votes there are.
+    """
+    if board.raters != Counted.COMBINED:
+        yield from _earlier(board.snapshot, candidate, baseline)
+    yield board
+
+
+def _earlier(snapshot: Snapshot, candidate: int, baseline: int) -> Iterator[DifferenceBoard]:
+    votes = _votes_of(snapshot)
+    evidence = load_tallies(snapshot.board.arena).evidence(snapshot.board)
+    ends, is_human = _ends(votes, candidate, baseline), snapshot.board.raters in HUMAN
+    by_prompt, by_rater = VoteCounts.none(), VoteCounts.none()
+    of_raters = count_in_parts(votes, ends, by_rater=True) if is_human else repeat(by_rater)
+    for part, of_part in zip(count_in_parts(votes, ends), of_raters, strict=False):
+        by_prompt = VoteCounts.joined([by_prompt, part]).merged()
+        so_far = replace(evidence, counts=by_prompt.per_pair())
+        if is_human:
+            by_rater = VoteCounts.joined([by_rater, of_part]).merged()
+            so_far = so_far.capping(by_rater)
+        try:
+            yield fit_board(snapshot, so_far, by_prompt, by_rater if is_human else None)
+        except NotConvergedError:
+            continue
+
+
+def _votes_of(snapshot: Snapshot) -> VoteQuerySet:
+    board = snapshot.board
+    votes = Vote.objects.in_tallies().filter(cast_by(board.raters), arena=board.arena_id)
+    votes = votes.filter(pk__lte=snapshot.last_vote_id)
+    return votes.filter(comparison__prompt__category=board.category) if board.category else votes
+
+
+def _ends(votes: VoteQuerySet, candidate: int, baseline: int) -> list[int]:
+    """The ids of the votes that end each part but the last."""
+    pair = [candidate, baseline]
+    direct = votes.filter(comparison__left__in=pair, comparison__right__in=pair).order_by("pk")
+    step = max(1, -(-direct.count() // CHECKS))
+    ids = direct.values_list("pk", flat=True).iterator()
+    return [pk for number, pk in enumerate(ids, 1) if number % step == 0][: CHECKS - 1]
+
+
+def fit_board(
+    snapshot: Snapshot, evidence: BoardEvidence, clustered: VoteCounts, by_rater: VoteCounts | None
+) -> DifferenceBoard:
+    """A board of these votes, not saved. Raises NotConvergedError."""
+    candidates, is_tie = evidence.candidates, evidence.both_bad_is_tie
+    groups = dependence(clustered, by_rater, candidates, is_tie, evidence.capped)
+    sandwich = Sandwich(CONFIDENCE, jackknifed=True).fit(*groups.groupings)
+    model, settings = sandwich.model_, snapshot.settings
+    earlier = Snapshot(
+        board=snapshot.board,
+        n_votes=evidence.n_votes,
+        settings=settings
+        | cluster_settings(groups, sandwich.n_clusters_, candidates)
+        | {"prompts_met": []},
+    )
+    scored = evidence.scored(evidence.counts)
+    standings = {
+        pk: Standing(
+            candidate_id=pk,
+            score=None if np.isnan(model.theta_[i]) else float(model.ratings_[i]),
+            reason=model.status_[i].reason,
+            votes=int(scored[_is_about(evidence.counts, pk)].sum()),
+        )
+        for i, pk in enumerate(candidates.tolist())
+    }
+    pairs = PublishedPairs(
+        candidates=candidates,
+        theta=model.theta_,
+        covariance=sandwich.covariance_,
+        counts=evidence.counts,
+        both_bad_is_tie=is_tie,
+        scale=settings["scale"],
+        weight=evidence.mean_weight,
+    )
+    return DifferenceBoard(earlier, standings, pairs)
+
+
+def _is_about(counts: VoteCounts, pk: int) -> Bools:
+    return (counts.key("first") == pk) | (counts.key("second") == pk)

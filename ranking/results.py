@@ -3,6 +3,11 @@
 The copy opens without a network and checks its own scores: it has the votes, by pseudonym and
 without texts, the scores as published, the head of the signed log, and a script that fits the
 Bradley-Terry scores again. It loads nothing else, and its policy allows no other script.
+
+An arena's prompts are written as the test sets of other tools, while they are read: promptfoo's
+tests as JSON Lines (promptfoo.dev/docs/configuration/test-cases), and the items of a dataset of
+Langfuse (langfuse.com/docs, "Datasets"). Both files come back as the same prompts. They have
+references and rubrics, so they are for the arena's own team.
 """
 
 import base64
@@ -19,7 +24,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 
-from arena.models import Arena, Outcome
+from arena.models import Arena, Outcome, Prompt
 from arena.validation import escape_cells
 from ranking import wording
 from ranking.board_data import (
@@ -31,7 +36,7 @@ from ranking.board_data import (
     demo_notice,
 )
 from ranking.comparison import read_published
-from ranking.exports import one_by_one, rater_name
+from ranking.exports import Export, Row, one_by_one, rater_name
 from ranking.models import Counted, Snapshot
 from ranking.services import vote_log
 from ranking.votes import cast_by
@@ -242,3 +247,59 @@ def _single(votes: Any, shares: dict[Any, float], weights: dict[int, float]) -> 
             names[rater] = rater_name(vote)
         weight = weights.get(rater, 1)
         yield [pair.left_id, pair.right_id, shares[vote.outcome], weight, names[rater]]
+
+
+# -- Prompts as test sets --------------------------------------------------------------------------
+
+PROMPTFOO = dict.fromkeys(("description", "vars", "assert", "metadata"), "object")
+LANGFUSE = dict.fromkeys(("id", "input", "expectedOutput", "metadata", "status"), "object")
+
+
+def promptfoo_tests(arena: Arena, actor: object) -> Iterator[Row]:
+    """Yield a test for each prompt that is not archived; `actor` may read them all."""
+    for prompt in _prompts(arena):
+        if prompt.retired_at is None:
+            metadata = {"category": prompt.category} if prompt.category else {}
+            yield {
+                "description": prompt.external_id,
+                "vars": _variables(prompt),
+                "assert": _assertions(prompt),
+                "metadata": metadata,
+            }
+
+
+def langfuse_items(arena: Arena, actor: object) -> Iterator[Row]:
+    """Yield an item of a dataset for each prompt; `actor` may read them all."""
+    for prompt in _prompts(arena):
+        yield {
+            "id": prompt.external_id,
+            "input": {"messages": prompt.messages} if prompt.messages else prompt.text,
+            "expectedOutput": prompt.reference or None,
+            "metadata": {"category": prompt.category, "rubric": prompt.rubric},
+            "status": "ACTIVE" if prompt.retired_at is None else "ARCHIVED",
+        }
+
+
+def _prompts(arena: Arena) -> Iterator[Prompt]:
+    return one_by_one(arena.prompts.revealed().defer("html"))
+
+
+def _variables(prompt: Prompt) -> dict[str, str]:
+    """The prompt's variables, and `prompt` where its text is none of them, or made of them."""
+    variables: dict[str, str] = dict(prompt.variables)
+    made = "\n".join(f"{name}: {value}" for name, value in variables.items())
+    if prompt.messages:
+        return variables | {"prompt": json.dumps(prompt.messages, ensure_ascii=False)}
+    is_known = prompt.text in (*variables.values(), made)
+    return variables if is_known else variables | {"prompt": prompt.text}
+
+
+def _assertions(prompt: Prompt) -> list[dict[str, Any]]:
+    kinds = {"factuality": prompt.reference, "llm-rubric": prompt.rubric}
+    return [{"type": kind, "value": value} for kind, value in kinds.items() if value.strip()]
+
+
+EXPORTS = {
+    "promptfoo-tests": Export(PROMPTFOO, promptfoo_tests, ("jsonl",)),
+    "langfuse-items": Export(LANGFUSE, langfuse_items, ("jsonl", "csv")),
+}

@@ -8,11 +8,11 @@ from django.urls.converters import StringConverter
 from ranking.api import boards as api_boards
 from ranking.api import votes
 from ranking.exports import DATASET, EXPORTS, file_names
-from ranking.prompt_sets import EXPORTS as PROMPT_SETS
-from ranking.views import boards, candidates, embeds, health, home, methodology
+from ranking.results import EXPORTS as PROMPT_SETS
+from ranking.views import boards, candidates, embeds, site
 
 page_urls = [
-    path("", home.index, name="index"),
+    path("", site.index, name="index"),
     path("a/<slug:slug>/", boards.board, name="board"),
     path("a/<slug:slug>/results.csv", boards.board_csv, name="board_csv"),
     path("a/<slug:slug>/results.json", boards.board_json, name="board_json"),
@@ -24,7 +24,7 @@ page_urls = [
     path("a/<slug:slug>/price/", boards.price, name="price"),
     path("a/<slug:slug>/entries/", boards.entries, name="entries"),
     path("a/<slug:slug>/exports/", boards.exports, name="exports"),
-    path("a/<slug:slug>/methodology/", methodology.methodology, name="methodology"),
+    path("a/<slug:slug>/methodology/", site.methodology, name="methodology"),
     path("a/<slug:slug>/candidates/<int:pk>/", candidates.candidate, name="candidate"),
     path("a/<slug:slug>/badge/<int:pk>.svg", embeds.badge, name="badge"),
     path("a/<slug:slug>/picture.png", embeds.board_picture, name="board_picture"),
@@ -37,12 +37,12 @@ page_urls = [
     path("a/<slug:slug>/comparisons/<uuid:key>/", candidates.comparison, name="comparison"),
     path("a/<slug:slug>/vote/<uuid:key>/facts/", boards.vote_facts, name="vote_facts"),
     path("a/<slug:slug>/my-votes/", boards.my_votes, name="my_votes"),
-    path("sitemap.xml", health.sitemap, name="sitemap"),
-    path("robots.txt", health.robots, name="robots"),
-    path("operators/", health.operators, name="operators"),
-    path("healthz", health.healthz, name="healthz"),
-    path("readyz", health.readyz, name="readyz"),
-    path("metrics", health.metrics, name="metrics"),
+    path("sitemap.xml", site.sitemap, name="sitemap"),
+    path("robots.txt", site.robots, name="robots"),
+    path("operators/", site.operators, name="operators"),
+    path("healthz", site.healthz, name="healthz"),
+    path("readyz", site.readyz, name="readyz"),
+    path("metrics", site.metrics, name="metrics"),
 ]
 
 # -- The API ---------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from arena.services import (
     runs,
     teams,
 )
-from arena.services.uploads import Upload, import_upload
+from arena.services.responses import Upload, import_upload
 from judges.services import decisions
 from tests.audit_actions import actions
 from tests.audit_stage import Stage, set_stage

@@ -34,7 +34,7 @@ from arena.models import (
     Webhook,
 )
 from arena.services import holds
-from arena.services.accounts import AccountError, close_account, loss_of_account, reason_to_stay
+from arena.services.privacy import AccountError, close_account, loss_of_account, reason_to_stay
 from arena.services.runs import committed_by
 from arena.services.teams import (
     delete_team,

@@ -41,7 +41,7 @@ from arena.files.tables import AT_MOST_BYTES, PROMPTS, RESPONSES
 from arena.formats import FORMATS
 from arena.models import Prompt, Response
 from arena.models.arenas import length_limit
-from arena.services import uploads
+from arena.services import responses
 from arena.services.prompts import (
     bring_back_prompt,
     delete_prompt,
@@ -512,7 +512,7 @@ class Imports(OfPrompts):
     def post(self, request: Request, slug: str) -> Answer:
         self.require(TeamPermission.SUBMIT, self.arena.team_id)
         data = self.validated(ImportGiven)
-        upload = uploads.Upload(
+        upload = responses.Upload(
             data["file_name"],
             data["data"],
             data["format"],
@@ -520,13 +520,13 @@ class Imports(OfPrompts):
             data["skip_bad"],
         )
         try:
-            preview = uploads.preview_upload(arena=self.arena, upload=upload)
+            preview = responses.preview_upload(arena=self.arena, upload=upload)
             if not data["preview"]:
-                uploads.import_upload(
+                responses.import_upload(
                     arena=self.arena, upload=upload, by=self.actor, now=timezone.now()
                 )
-        except uploads.BadUploadError as error:
+        except responses.BadUploadError as error:
             errors = [{"pointer": "#/content", "detail": line} for line in error.rejected.first]
             raise Unprocessable(error.message, errors) from None
-        summary = uploads.preview_summary(preview) | {"written": not data["preview"]}
+        summary = responses.preview_summary(preview) | {"written": not data["preview"]}
         return Answer(ImportShown(summary).data)

@@ -33,7 +33,7 @@ from requests import RequestException
 from arena.accounts import ChangeEmailForm, CloseAccountForm, too_many
 from arena.conf import OIDC
 from arena.forms.base import add_service_error
-from arena.services.accounts import AccountError, close_account, personal_data, reason_to_stay
+from arena.services.privacy import AccountError, close_account, personal_data, reason_to_stay
 
 log = logging.getLogger(__name__)
 

@@ -41,7 +41,7 @@ from arena.forms.prompts import (
 from arena.language import translated
 from arena.models import Arena, Prompt, Response
 from arena.prompting.templates import TEXT_LIMIT
-from arena.services import prompts, uploads
+from arena.services import prompts, responses
 from arena.services.candidate_checks import CandidateError
 from arena.services.responses import upsert_responses
 from arena.validation import numbered
@@ -225,7 +225,7 @@ def add_prompts(request: HttpRequest, context: ArenaContext) -> HttpResponse:
                 shown = _added_or_previewed(request, context, form)
             except FileError as error:
                 form.add_error("pasted" if form.is_pasted else "file", str(error))
-            except uploads.UploadError as error:
+            except responses.UploadError as error:
                 add_service_error(form, error)
     template = "manage/import.html" if "preview" in shown else "manage/add_prompts.html"
     return render_in_context(request, context, template, tab="prompts", **{"form": form} | shown)
@@ -245,12 +245,12 @@ def _added_or_previewed(
             return shown
     else:
         key = fields["kept"]
-        name, data = uploads.kept_upload(arena=arena, key=key, by=context.actor)
+        name, data = responses.kept_upload(arena=arena, key=key, by=context.actor)
     table = read_table(data, columns=PROMPTS, roles=roles)
     if not file and do == "confirm":
         return _added(context, fields, table)
     unasked = [] if roles else prompts.new_variables(arena, table.rows)
-    key = key or uploads.keep_upload(arena=arena, name=name, data=data, by=context.actor)
+    key = key or responses.keep_upload(arena=arena, name=name, data=data, by=context.actor)
     initial = {"kept": key, "category": fields["category"], "atomic": fields["atomic"]}
     unread = unasked if len(unasked) > MOST_UNASKED else []
     return {
@@ -280,7 +280,7 @@ def _of_another_tool(context: ArenaContext, name: str, data: bytes) -> dict[str,
     """What the page shows of a file that is more than a table of prompts; None for such a table."""
     try:
         shown = _preview(context, name, data, {"format": "auto", "skip_bad": False})
-    except uploads.UploadError:
+    except responses.UploadError:
         return None
     files = shown["preview"].files
     is_table = all(file.format_name in ("native", "prompts") for file in files)
@@ -386,10 +386,10 @@ def import_file(request: HttpRequest, context: ArenaContext) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         try:
             result = _imported_or_previewed(request, context, form)
-        except uploads.BadUploadError as error:
+        except responses.BadUploadError as error:
             form.add_error("skip_bad", error.message)
             result = {"problems": error.rejected.lines}
-        except uploads.UploadError as error:
+        except responses.UploadError as error:
             add_service_error(form, error)
     return render_in_context(
         request, context, "manage/import.html", tab="prompts", **{"form": form} | result
@@ -405,11 +405,11 @@ def _imported_or_previewed(
         name, data, columns = file.name, file.read(AT_MOST_BYTES + 1), {}
         key = ""
     else:
-        name, data = uploads.kept_upload(arena=arena, key=key, by=context.actor)
+        name, data = responses.kept_upload(arena=arena, key=key, by=context.actor)
         columns = form.chosen_columns()
-    upload = uploads.Upload(name, data, fields["format"] or "auto", columns, fields["skip_bad"])
+    upload = responses.Upload(name, data, fields["format"] or "auto", columns, fields["skip_bad"])
     if request.POST.get("do") == "import" and key:
-        report = uploads.import_upload(
+        report = responses.import_upload(
             arena=arena, upload=upload, by=context.actor, now=timezone.now()
         )
         added: dict[str, int] = {}
@@ -430,9 +430,9 @@ def _preview(
 ) -> dict[str, Any]:
     """Return what the page shows of a file that is not imported yet. Raises UploadError."""
     arena, skip_bad = context.arena, fields["skip_bad"]
-    upload = uploads.Upload(name, data, fields["format"] or "auto", columns or {}, skip_bad)
-    preview = uploads.preview_upload(arena=arena, upload=upload)
-    key = key or uploads.keep_upload(arena=arena, name=name, data=data, by=context.actor)
+    upload = responses.Upload(name, data, fields["format"] or "auto", columns or {}, skip_bad)
+    preview = responses.preview_upload(arena=arena, upload=upload)
+    key = key or responses.keep_upload(arena=arena, name=name, data=data, by=context.actor)
     formats = {file.format_name for file in preview.files}
     format_name = preview.files[0].format_name if len(formats) == 1 else "auto"
     initial = {"kept": key, "format": format_name, "of": format_name, "skip_bad": skip_bad}

@@ -4,9 +4,8 @@ import numpy as np
 
 from benchmarks.simulations.designs import Design, Drawn, Floats, draw
 from ranking.stats.bootstrap import Bootstrap
-from ranking.stats.intervals import critical_value
+from ranking.stats.intervals import Sandwich, critical_value
 from ranking.stats.ranks import rank_intervals
-from ranking.stats.sandwich import Sandwich
 
 RESAMPLES = 1000
 CROWD_RESAMPLES = 300

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.intervals import RATER_SHARE, Dependence
+from ranking.stats.intervals import RATER_SHARE, Dependence, Sandwich
 from ranking.stats.pairing import pair_weights
-from ranking.stats.sandwich import Sandwich
 from ranking.tallies import CappedRaters, VoteCounts, dependence
 
 Floats = NDArray[np.float64]

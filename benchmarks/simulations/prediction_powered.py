@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.intervals import Sandwich
 from ranking.stats.judged import Labelled, Unlabelled, draw_weights
 from ranking.stats.ppi import PredictionPowered
-from ranking.stats.sandwich import Sandwich
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -7,15 +7,13 @@ import numpy as np
 
 from benchmarks.simulations.designs import Design, Drawn, Floats, crowd, draw
 from judges.services.decisions import compare_family
-from ranking.checks import fit_board
 from ranking.comparison import DifferenceBoard
 from ranking.models import Board, BothBad, Raters, Snapshot
+from ranking.record import fit_board
 from ranking.services.evidence import CONFIDENCE, BoardEvidence
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.differences import Lead
-from ranking.stats.intervals import MIN_CLUSTERS, RATER_SHARE, critical_value
-from ranking.stats.sandwich import Sandwich
-from ranking.stats.sequential import SequentialTest
+from ranking.stats.differences import Lead, SequentialTest
+from ranking.stats.intervals import MIN_CLUSTERS, RATER_SHARE, Sandwich, critical_value
 
 LOOKS = 50
 ALIKE = (1.0, 1.0)

@@ -1,6 +1,6 @@
 """Decisions: a team's baseline, and which of its candidates are conclusively better or worse.
 
-A difference is conclusive by `ranking.stats.sequential.SequentialTest`, which may be applied to
+A difference is conclusive by `ranking.stats.differences.SequentialTest`, which may be applied to
 every snapshot. The active candidates of a team are compared with its baseline as one family.
 """
 
@@ -27,7 +27,7 @@ from ranking.comparison import (
     load_difference_boards,
 )
 from ranking.models import Raters, Snapshot
-from ranking.stats.sequential import burdens
+from ranking.stats.differences import burdens
 
 KNOWN = "decision.known"
 # Not the combined board, whose decisions are those of people.

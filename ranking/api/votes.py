@@ -51,9 +51,9 @@ from ranking.exports import (
 from ranking.log_file import as_jsonl as log_as_jsonl
 from ranking.log_file import write_lines
 from ranking.models import Raters
-from ranking.prompt_sets import EXPORTS as PROMPT_SETS
 from ranking.raters import NamedReason, count_reasons
 from ranking.record import ON_THE_LEFT, ON_THE_RIGHT, RESULTS
+from ranking.results import EXPORTS as PROMPT_SETS
 from ranking.results import write_copy
 from ranking.votes import KINDS
 

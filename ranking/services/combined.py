@@ -33,11 +33,10 @@ from ranking.services.intervals import (
 from ranking.stats.arrays import codes
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.differences import neighbours
-from ranking.stats.intervals import Dependence, known_among
+from ranking.stats.intervals import Dependence, Sandwich, known_among
 from ranking.stats.judged import Labelled, Unlabelled
 from ranking.stats.ppi import PredictionPowered
 from ranking.stats.ranks import clear_leader, clear_number_one, place, rank_intervals
-from ranking.stats.sandwich import Sandwich
 from ranking.tallies import VoteCounts, dependence, outcome_rows, prompt_codes
 from ranking.votes import TRUSTED, Floats, Ints, rater_names
 

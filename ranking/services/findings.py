@@ -20,10 +20,9 @@ from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
 from ranking.stats.connectivity import transitivity
 from ranking.stats.differences import Neighbours, neighbours
-from ranking.stats.intervals import Dependence, known_among
+from ranking.stats.intervals import Dependence, Sandwich, known_among
 from ranking.stats.ranks import Places, clear_leader, clear_number_one, ranks
 from ranking.stats.robustness import measure_robustness
-from ranking.stats.sandwich import Sandwich
 from ranking.stats.style import StyledBradleyTerry, style_differences
 from ranking.stats.ties import RaoKupper
 from ranking.tallies import VoteCounts, outcome_rows, pair_battles, prompt_codes

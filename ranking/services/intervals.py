@@ -12,9 +12,8 @@ from ranking.models import Snapshot, Standing
 from ranking.services.evidence import CONFIDENCE, BoardEvidence
 from ranking.services.findings import ClusteredEstimate, build_findings
 from ranking.stats.bootstrap import Bootstrap
-from ranking.stats.intervals import Dependence, NoInterval
+from ranking.stats.intervals import Dependence, NoInterval, Sandwich
 from ranking.stats.ranks import Places, independent_groups, place, rank_intervals
-from ranking.stats.sandwich import Sandwich
 from ranking.stats.shrinkage import design_effects
 from ranking.tallies import VoteCounts, dependence
 from ranking.votes import Bools, Floats, Ints, unpack_covariance

@@ -21,15 +21,16 @@ from ranking.stats.bradley_terry import LONGEST_STEP, BradleyTerry, maximise, ps
 from ranking.stats.intervals import (
     MIN_CLUSTERS,
     NoInterval,
+    Sandwich,
     check_confidence,
     check_resamples,
     normal_quantile,
     small_sample,
     t_quantile,
+    totals_per_unit,
     why_none,
     widening,
 )
-from ranking.stats.sandwich import Sandwich, totals_per_unit
 
 # -- Figures made from sums ------------------------------------------------------------------------
 

@@ -21,14 +21,16 @@ from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError, maximise, pseudo_inverse
 from ranking.stats.connectivity import Status
 from ranking.stats.intervals import (
+    VANISHING,
     NoInterval,
+    Sandwich,
     check_confidence,
     normal_quantile,
+    semi_definite,
     small_sample,
     t_quantile,
 )
 from ranking.stats.judged import Labelled, Unlabelled, among
-from ranking.stats.sandwich import VANISHING, Sandwich, semi_definite
 
 # -- The rectifier ---------------------------------------------------------------------------------
 

@@ -21,8 +21,8 @@ from scipy.special import ndtri
 from ranking.stats.arrays import Bools, Floats, Ints, check_estimate, distinct, summed
 from ranking.stats.battles import Battles
 from ranking.stats.connectivity import arrows_of
+from ranking.stats.differences import CompleteSeparation
 from ranking.stats.intervals import MIN_CLUSTERS, check_confidence, critical_value, t_quantile
-from ranking.stats.sequential import CompleteSeparation
 
 DRAWS = 10_000  # the simultaneous level is exact to 0.2 percentage points (one standard error)
 MOST_DRAWN = 400  # candidates; with more, the draws of all pairs would take seconds

@@ -29,8 +29,7 @@ from scipy.special import expit
 from ranking.stats.arrays import Floats
 from ranking.stats.battles import Battles, Pairs
 from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
-from ranking.stats.intervals import check_confidence, normal_quantile
-from ranking.stats.sandwich import Sandwich
+from ranking.stats.intervals import Sandwich, check_confidence, normal_quantile
 
 TYPICAL = 150.0  # Elo, the deviation of strengths where votes tell nothing about it
 FEWEST = 5  # candidates that tell something about it

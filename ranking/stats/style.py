@@ -25,8 +25,15 @@ from ranking.stats.bradley_terry import (
     shared_information,
 )
 from ranking.stats.connectivity import Status
-from ranking.stats.intervals import NoInterval, check_confidence, small_sample, t_quantile, why_none
-from ranking.stats.sandwich import BLOCK, VANISHING
+from ranking.stats.intervals import (
+    BLOCK,
+    VANISHING,
+    NoInterval,
+    check_confidence,
+    small_sample,
+    t_quantile,
+    why_none,
+)
 
 CHUNK = 1 << 16  # votes
 DENSE = 4  # cells per vote up to which counting into all of them is faster than sorting

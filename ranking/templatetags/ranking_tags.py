@@ -9,7 +9,7 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
-from arena.rendering.markdown import to_mathml
+from arena.rendering import to_mathml
 from ranking.models import Counted, Raters, Standing
 
 register = template.Library()

@@ -44,12 +44,17 @@ from ranking.comparison import (
     standings_with_candidates,
 )
 from ranking.costs import CostAndSpeed
-from ranking.entries import CANDIDATE_COLUMNS, SNAPSHOT_COLUMNS, list_entrants
 from ranking.exports import DECIDED_BY
 from ranking.http_cache import CSV, HTML, JSON, allow_plotly, send, send_stored, send_template
 from ranking.models import Counted, Raters, Snapshot, Standing
 from ranking.raters import summarise
-from ranking.record import PER_PAGE, count_agreement
+from ranking.record import (
+    CANDIDATE_COLUMNS,
+    PER_PAGE,
+    SNAPSHOT_COLUMNS,
+    count_agreement,
+    list_entrants,
+)
 from ranking.stats.differences import MOST_VOTES, Lead
 from ranking.templatetags.ranking_tags import elo, figures, interval
 from ranking.views.candidates import history_context, parse_candidates

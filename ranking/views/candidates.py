@@ -25,11 +25,10 @@ from ranking import record, wording
 from ranking.board_data import LARGEST_ID, BoardQuery, choice_links, parse_id
 from ranking.comparison import PublishedBoard
 from ranking.costs import read_costs
-from ranking.entries import disclosure_rule
 from ranking.http_cache import send_template
 from ranking.models import Raters, Snapshot, Standing
 from ranking.raters import count_reasons
-from ranking.record import VoteFilters
+from ranking.record import VoteFilters, disclosure_rule
 from ranking.views.charts import LineChart, ScoreAt, Series, bump_chart, line_chart
 from ranking.views.embeds import describe_standing
 

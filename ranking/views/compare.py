@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import isnan
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 from django.http import Http404
+from django.urls import reverse
 
 from arena.models import Candidate
 from ranking import record, wording
@@ -23,7 +25,6 @@ from ranking.comparison import (
     DifferenceBoard,
     PublishedBoard,
     PublishedPairs,
-    comparisons_url,
     read_pairs,
     standings_with_candidates,
     why_unscored,
@@ -467,3 +468,10 @@ def _by_rank(line: ComparedCandidate) -> tuple[Any, ...]:
 def _by_difference(line: ComparedCandidate) -> tuple[Any, ...]:
     size = line.disagreement.size
     return size is None, -(size or 0), _by_rank(line)
+
+
+def comparisons_url(board: PublishedBoard, candidate: int) -> str:
+    """The URL that lists a candidate's votes on this board; an opponent may be appended."""
+    parameters = {"raters": board.voters, "category": board.query.category}
+    query = urlencode({name: value for name, value in parameters.items() if value})
+    return f"{reverse('candidate', args=[board.arena.slug, candidate])}?{query}"

@@ -20,14 +20,14 @@ from arena.calls.scheduling import free_abandoned
 from arena.calls.servers import hold, take_turn
 from arena.endpoints import Endpoint
 from arena.models import Delivery, Notice, Webhook
-from arena.services import notices, retention
+from arena.services import notices, privacy
 from arena.services.comparisons import (
     TIME_TO_VOTE,
     next_comparison,
 )
 from arena.services.orders import order_people_run, reconcile_people_run
+from arena.services.privacy import bring_back_times
 from arena.services.rate_limits import allow
-from arena.services.retention import bring_back_times
 from tests.arena.ledger import hand_out
 from tests.factories import NOW, make_arena, make_call, make_empty_team, make_person, make_run
 
@@ -41,11 +41,11 @@ PACED = Endpoint("paced", "openai", "http://127.0.0.1:9", requests_per_minute=60
 def test_a_clock_that_was_set_is_even_again_at_the_next_look(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    is_even = retention.make_clock_check()
+    is_even = privacy.make_clock_check()
     assert is_even()
-    wrong = retention.time() + 365 * 24 * 3600
+    wrong = privacy.time() + 365 * 24 * 3600
     with monkeypatch.context() as patched:
-        patched.setattr(retention, "time", lambda: wrong)
+        patched.setattr(privacy, "time", lambda: wrong)
         assert not is_even()
         assert is_even()
     assert not is_even()
@@ -230,4 +230,4 @@ def test_beat_says_once_that_the_broker_is_away(
 
 def test_times_are_restored_four_times_a_minute() -> None:
     schedule = settings.CELERY_BEAT_SCHEDULE["arena.tasks.bring_back_times"]["schedule"]
-    assert timedelta(seconds=schedule) + retention.REST_OF_LEASE < MINUTE
+    assert timedelta(seconds=schedule) + privacy.REST_OF_LEASE < MINUTE

@@ -15,13 +15,13 @@ from arena import tasks
 from arena.accounts import LIMITS
 from arena.actors import CLI
 from arena.models import Comparison, Delivery, Notice, Pair, RateLimit, Rater, Vote
-from arena.services import retention, voting
+from arena.services import privacy, voting
 from arena.services.comparisons import next_comparison
 from arena.services.orders import order_people_run, reconcile_people_run
-from arena.services.rate_limits import KEPT_FOR, allow
-from arena.services.retention import (
+from arena.services.privacy import (
     delete_old_rows,
 )
+from arena.services.rate_limits import KEPT_FOR, allow
 from tests.factories import make_arena, make_person, make_team, make_user
 
 pytestmark = pytest.mark.django_db
@@ -127,7 +127,7 @@ def test_pairs_of_a_run_are_kept_because_its_progress_counts_them() -> None:
 
 
 def test_more_rows_than_a_batch_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "BATCH", 2)
+    monkeypatch.setattr(privacy, "BATCH", 2)
     arena, voter = make_arena(), person()
     vote(arena, voter)
     for _ in range(5):
@@ -152,7 +152,7 @@ def test_a_vote_cast_between_finding_and_deleting_is_never_lost(
     arena, rater = make_arena(), person()
     comparison = issue(arena, rater)
     rows = Comparison.objects.filter(pk=comparison.pk)  # as if its vote were not visible yet
-    monkeypatch.setattr(retention, "unanswered_comparisons", lambda now: rows)
+    monkeypatch.setattr(privacy, "unanswered_comparisons", lambda now: rows)
     voting.cast_vote(comparison=comparison, rater=rater, outcome="tie", now=LONG_AGO)
     delete_old_rows(now=NOW)
     assert Vote.objects.get().comparison == comparison
@@ -168,7 +168,7 @@ def test_uploads_of_killed_processes_are_deleted_after_a_day(tmp_path: Path, set
         (tmp_path / name).touch()
         touched = (NOW - hours * HOUR).timestamp()
         os.utime(tmp_path / name, (touched, touched))
-    retention.delete_old_uploads(now=NOW)
+    privacy.delete_old_uploads(now=NOW)
     assert {path.name for path in tmp_path.iterdir()} == {"tmpyoung.upload.csv", "old.csv"}
 
 

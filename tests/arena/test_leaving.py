@@ -17,10 +17,10 @@ from django.utils import timezone
 
 from arena.actors import Actor
 from arena.models import Arena, AuditEntry, Candidate, Hold, Membership, Prompt, Rater, Team, Vote
-from arena.services.accounts import AccountError, close_account, personal_data
 from arena.services.candidate_checks import CandidateError
 from arena.services.candidates import delete_candidate
 from arena.services.notices import add_webhook, send_test
+from arena.services.privacy import AccountError, close_account, personal_data
 from arena.services.prompts import PromptError, delete_prompt
 from arena.services.teams import TeamError, create_team, delete_team
 from arena.services.voting import give_reasons, void_vote

@@ -12,7 +12,7 @@ from django.test import Client, RequestFactory
 from django.urls import get_resolver
 from psycopg.errors import AdminShutdown, LockNotAvailable
 
-from arena import logs
+from arena import middleware
 from arena.tasks import disclose_candidates
 from tests.deadlocks import deadlock
 from tests.factories import make_user
@@ -42,8 +42,8 @@ def json_lines(caplog: pytest.LogCaptureFixture) -> Any:
     """What was logged, as the formatter writes it."""
     caplog.set_level("INFO", "arena")
     caplog.set_level("INFO", "arena.access")
-    caplog.handler.addFilter(request_id := logs.RequestId())
-    formatter = logs.JsonFormatter()
+    caplog.handler.addFilter(request_id := middleware.RequestId())
+    formatter = middleware.JsonFormatter()
 
     def lines(logger: str) -> list[dict[str, Any]]:
         written = [formatter.format(record) for record in caplog.records if record.name == logger]
@@ -91,7 +91,7 @@ def test_every_line_within_a_request_has_its_id(
         logging.getLogger("arena").info("within")
         raise ZeroDivisionError("our fault")
 
-    monkeypatch.setattr("ranking.views.health.check_health", broken)
+    monkeypatch.setattr("ranking.views.site.check_health", broken)
     client.force_login(make_user("olga", is_staff=True))
     client.raise_request_exception = False
     answer = client.get("/healthz?full")
@@ -142,7 +142,7 @@ def test_a_link_is_logged_without_its_secret() -> None:
     for spelled in holders:
         path = re.split(r"[(<]", spelled)[0] + SECRET
         for spelling in (path, path + "/", path.upper()):
-            logged = logs.safe_path(RequestFactory().get(spelling))
+            logged = middleware.safe_path(RequestFactory().get(spelling))
             assert SECRET.lower() not in logged.lower(), spelled
 
 
@@ -164,7 +164,7 @@ def test_a_link_is_logged_without_its_secret() -> None:
 def test_a_database_that_is_busy_is_distinguished_from_one_that_is_down(
     error: Exception, said: str
 ) -> None:
-    assert logs.outage(error) == f"the database is {said}"
+    assert middleware.outage(error) == f"the database is {said}"
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.rendering import render_markdown
-from arena.rendering.markdown import to_mathml
+from arena.rendering import render_markdown, to_mathml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GENERATOR = runpy.run_path(str(REPOSITORY / ".ci/code_css.py"))

@@ -14,9 +14,9 @@ from django.core.management import call_command
 
 from arena.models import Arena, Reason, Response
 from arena.models.arenas import FAULTS, STRENGTHS
-from arena.sample import make_votes
+from benchmarks import make_sample
 
-FOLDER = Path(make_votes.__file__).parent
+FOLDER = make_sample.FOLDER
 FIELDS = {
     "prompts": {"id", "category", "text"},
     "candidates": {
@@ -104,29 +104,29 @@ def test_python_in_the_answers_compiles():
 def test_the_script_writes_the_same_bytes_again(monkeypatch):
     written = {}
     monkeypatch.setattr(Path, "write_bytes", lambda path, data: written.update({path: data}))
-    runpy.run_path(str(FOLDER / "make_votes.py"), run_name="__main__")
+    runpy.run_path(str(FOLDER / "make_sample.py"), run_name="__main__")
     files = [FOLDER / "votes.jsonl", FOLDER / "jury_votes.jsonl"]
     assert written == {path: path.read_bytes() for path in files}
 
 
 def test_the_script_judges_exactly_the_answers_there_are():
-    assert [row["name"] for row in read("candidates")] == list(make_votes.CANDIDATES)
-    assert [row["id"] for row in read("prompts")] == list(make_votes.QUALITY)
+    assert [row["name"] for row in read("candidates")] == list(make_sample.CANDIDATES)
+    assert [row["id"] for row in read("prompts")] == list(make_sample.QUALITY)
 
 
 def test_votes_reach_every_prompt_every_rater_and_every_pair():
     votes = read("votes")
     per_pair = Counter(frozenset((vote["a"], vote["b"])) for vote in votes)
     assert len(votes) == 2240
-    assert per_pair == {frozenset(p): 80 for p in combinations(make_votes.CANDIDATES, 2)}
-    assert {vote["prompt"] for vote in votes} == set(make_votes.QUALITY)
+    assert per_pair == {frozenset(p): 80 for p in combinations(make_sample.CANDIDATES, 2)}
+    assert {vote["prompt"] for vote in votes} == set(make_sample.QUALITY)
     assert len({vote["rater"] for vote in votes}) == 40
     assert {vote["kind"] for vote in votes} == {"person"}
 
 
 def test_sides_are_balanced_for_every_pair():
     seats = Counter((vote["a"], vote["b"]) for vote in read("votes"))
-    for first, second in combinations(make_votes.CANDIDATES, 2):
+    for first, second in combinations(make_sample.CANDIDATES, 2):
         assert abs(seats[first, second] - seats[second, first]) <= 1
 
 
@@ -148,8 +148,8 @@ def test_better_answers_win_more_often_than_not():
     votes = [vote for vote in read("votes") if vote["outcome"] in ("left", "right")]
     quality = {
         (prompt, name): value
-        for prompt, row in make_votes.QUALITY.items()
-        for name, value in zip(make_votes.CANDIDATES, row, strict=True)
+        for prompt, row in make_sample.QUALITY.items()
+        for name, value in zip(make_sample.CANDIDATES, row, strict=True)
     }
     upheld = sum(
         (quality[v["prompt"], v["a"]] > quality[v["prompt"], v["b"]]) == (v["outcome"] == "left")
@@ -195,4 +195,4 @@ def test_loading_it_fills_every_view_in_time(no_doorbell):
 def test_readme_and_script_say_the_votes_are_nobodys_opinion():
     sentence = "come from a seeded script and are nobody's opinion"
     assert sentence in (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert sentence in make_votes.__doc__
+    assert sentence in make_sample.__doc__

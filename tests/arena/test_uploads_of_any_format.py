@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 
 from arena.models import Arena, AuditEntry, Candidate, Import, Prompt, Response, Vote
-from arena.services.uploads import file_name
+from arena.services.responses import file_name
 from tests.factories import make_arena, make_member, make_team
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]

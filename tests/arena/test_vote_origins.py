@@ -16,7 +16,7 @@ from arena.actors import CLI
 from arena.models import Arena, Comparison, NetworkKey, Rater, Response, Vote
 from arena.services import comparisons, rate_limits, voting
 from arena.services.arenas import update_arena
-from arena.services.retention import delete_old_rows
+from arena.services.privacy import delete_old_rows
 from ranking.services import cluster_tallies, vote_log
 from ranking.tallies import VoteCounts
 from tests.factories import make_arena, make_member, make_person, make_team, make_user, make_vote

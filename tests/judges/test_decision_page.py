@@ -16,9 +16,9 @@ from arena.services.orders import cancel_people_run
 from judges.models import Baseline
 from judges.services.decisions import write_decisions
 from ranking.board_data import BoardQuery
-from ranking.checks import CHECKS, fit_board, replay
 from ranking.comparison import read_difference_boards
 from ranking.models import Snapshot
+from ranking.record import CHECKS, fit_board, replay
 from ranking.services.cluster_tallies import count_by_prompt, count_by_rater
 from ranking.services.evidence import load_tallies
 from tests.arena.rest import member_of

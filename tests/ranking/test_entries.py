@@ -14,14 +14,14 @@ from django.utils import timezone
 from arena.actors import Actor
 from arena.models import Arena, Candidate, Membership, Pair, Team
 from arena.services.teams import rename_team, set_budget
-from ranking.entries import (
+from ranking.models import BoardPage, Snapshot
+from ranking.record import (
     CANDIDATE_COLUMNS,
     SNAPSHOT_COLUMNS,
     Entrant,
     disclosure_rule,
     list_entrants,
 )
-from ranking.models import BoardPage, Snapshot
 from tests.factories import make_arena, make_vote
 from tests.ranking.helpers import cast, fill, markup, publish, words
 

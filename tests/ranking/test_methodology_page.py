@@ -14,7 +14,7 @@ from ranking.services.fit import MAX_DIFFERENCE
 from ranking.stats.differences import MOST_VOTES
 from ranking.stats.intervals import MIN_CLUSTERS
 from ranking.stats.ranks import DRAWS
-from ranking.views.methodology import TOPICS
+from ranking.views.site import TOPICS
 from tests.factories import make_arena
 from tests.ranking.helpers import cast, get_page, publish, words
 

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranking.stats.battles import Battles
-from ranking.stats.intervals import Dependence
-from ranking.stats.sandwich import Sandwich
+from ranking.stats.intervals import Dependence, Sandwich
 from ranking.tallies import (
     CappedRaters,
     PackError,

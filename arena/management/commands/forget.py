@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from arena.management.terminal import confirm
 from arena.models import Rater
-from arena.services.accounts import AccountError, forget_rater
+from arena.services.privacy import AccountError, forget_rater
 
 
 class Command(BaseCommand):

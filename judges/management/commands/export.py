@@ -13,7 +13,7 @@ from arena.actors import CLI
 from arena.models import Arena
 from judges.exports import EXPORTS as JUDGEMENTS
 from ranking.exports import DATASET, DECIDED_BY, EXPORTS, file_names, write_dataset, write_file
-from ranking.prompt_sets import EXPORTS as PROMPT_SETS
+from ranking.results import EXPORTS as PROMPT_SETS
 
 OF_TEAM = {**JUDGEMENTS, **PROMPT_SETS}
 KNOWN = [*file_names(EXPORTS), DATASET, *file_names(OF_TEAM)]

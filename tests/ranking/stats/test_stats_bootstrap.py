@@ -9,8 +9,7 @@ from ranking.stats import bootstrap as module
 from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import BradleyTerry, maximise
-from ranking.stats.intervals import NoInterval, widening
-from ranking.stats.sandwich import Sandwich
+from ranking.stats.intervals import NoInterval, Sandwich, widening
 
 
 def clustered_votes(n_candidates=8, n_votes=600, n_clusters=60, seed=1):

@@ -9,7 +9,7 @@ from scipy import optimize, stats
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.differences import Lead, compare, neighbours
-from ranking.stats.sandwich import Sandwich
+from ranking.stats.intervals import Sandwich
 
 ELO = 400 / np.log(10)
 

@@ -10,7 +10,7 @@ from scipy.stats import ttest_1samp
 
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.intervals import measurable
+from ranking.stats.intervals import Sandwich, measurable
 from ranking.stats.ranks import (
     Places,
     beats_directly,
@@ -19,7 +19,6 @@ from ranking.stats.ranks import (
     independent_groups,
     place,
 )
-from ranking.stats.sandwich import Sandwich
 
 Rows = list[tuple[int, int, int, int]]  # winner, loser, votes won, votes lost; each on a prompt
 

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.connectivity import Status
-from ranking.stats.intervals import NoInterval
+from ranking.stats.intervals import NoInterval, Sandwich
 from ranking.stats.judged import Labelled, Unlabelled
 from ranking.stats.ppi import NoGain, PredictionPowered
-from ranking.stats.sandwich import Sandwich
 from tests.ranking.stats.helpers import K, fit_combined, judged_votes, without_weights
 
 

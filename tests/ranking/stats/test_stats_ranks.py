@@ -6,8 +6,8 @@ from scipy import stats
 
 from ranking.stats import ranks
 from ranking.stats.battles import Battles
+from ranking.stats.intervals import Sandwich
 from ranking.stats.ranks import clear_leader, rank_intervals, tiers
-from ranking.stats.sandwich import Sandwich
 
 
 def test_far_apart_the_ranks_are_certain():

@@ -7,9 +7,8 @@ from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import BradleyTerry, largest_difference
 from ranking.stats.elo import Elo
-from ranking.stats.intervals import Dependence
+from ranking.stats.intervals import Dependence, Sandwich
 from ranking.stats.ranks import rank_intervals
-from ranking.stats.sandwich import Sandwich
 
 pytestmark = pytest.mark.data
 

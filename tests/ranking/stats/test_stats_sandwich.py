@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import stdtrit
 
-from ranking.stats import sandwich as module
+from ranking.stats import intervals as module
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.intervals import Dependence, NoInterval
-from ranking.stats.sandwich import Sandwich
+from ranking.stats.intervals import Dependence, NoInterval, Sandwich
 from tests.ranking.stats.helpers import SOFT, votes
 
 

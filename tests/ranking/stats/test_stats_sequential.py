@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm, t
 
+from ranking.stats.differences import TYPICAL, CompleteSeparation, SequentialTest, burdens
 from ranking.stats.intervals import critical_value
-from ranking.stats.sequential import TYPICAL, CompleteSeparation, SequentialTest, burdens
 
 gaps = st.floats(-3, 3)
 errors = st.floats(0.01, 3)

@@ -10,7 +10,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit, log_expit, ndtri
 
 from ranking.stats.battles import Battles
-from ranking.stats.sandwich import Sandwich
+from ranking.stats.intervals import Sandwich
 from ranking.stats.shrinkage import TYPICAL, Shrinkage, design_effects
 
 UNIT = 400 / math.log(10)

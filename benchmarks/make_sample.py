@@ -5,7 +5,7 @@ installation has a leaderboard to look at. Forty invented raters judge each answ
 given below, each with their own taste, their own strictness, their own idea of a tie and some
 noise; some say why. A scripted jury judges half of the prompts by quality alone.
 
-``python arena/sample/make_votes.py`` writes the same files, byte for byte, everywhere: all random
+``python benchmarks/make_sample.py`` writes the same files, byte for byte, everywhere: all random
 numbers come from SHA-256, so neither the version of Python nor the machine matters.
 """
 
@@ -22,7 +22,7 @@ VOTES_PER_PAIR = 80
 RATERS_INVENTED = 40
 SHARE_EXPLAINED = 0.4
 JURY = "scripted-sample-jury"
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent.parent / "arena" / "sample"
 Row = dict[str, Any]
 
 CANDIDATES = (
