@@ -23,7 +23,7 @@ def test_a_part_replaces_its_own_section_only(page):
     )
 
 
-def test_sections_stand_in_one_order_whoever_was_measured_first(page):
+def test_sections_keep_their_order_whichever_was_measured_first(page):
     for part in reversed(results.TITLES):
         results.keep(part, part)
     places = [page.read_text().index(f"## {title}\n") for title in results.TITLES.values()]

@@ -180,7 +180,7 @@ class Writer:
                 row,
                 comparisons[row.number],
                 raters[row.content.rater_kind, row.content.rater],
-                names_itself=comparison[named],
+                self_identifies=comparison[named],
             )
             for row, comparison in zip(rows, compared, strict=True)
         ]
@@ -189,7 +189,7 @@ class Writer:
         columns = (*VOTE, *ORIGIN) if with_origin else VOTE
         insert(Vote, columns, (values[: len(columns)] for values in rows_of_votes))
 
-    def _vote(self, row: Row, comparison: int, rater: int, *, names_itself: bool) -> Values:
+    def _vote(self, row: Row, comparison: int, rater: int, *, self_identifies: bool) -> Values:
         """Return the values of VOTE and ORIGIN.
 
         A vote that counted where it was exported counts here. A hold is not exported, so a held
@@ -202,7 +202,7 @@ class Writer:
         uncounted: str | None = origin.uncounted
         voided_at, reason = origin.voided_at, origin.void_reason
         if not is_trusted:
-            uncounted = uncounted or self._uncounted(vote, names_itself=names_itself)
+            uncounted = uncounted or self._uncounted(vote, self_identifies=self_identifies)
         if uncounted == Uncounted.HELD:
             uncounted = Uncounted.RUSHED if origin.rushed else None
             voided_at, reason = voided_at or self.source.started_at, reason or HELD_BEFORE
@@ -230,7 +230,7 @@ class Writer:
             origin.network,
         )
 
-    def _uncounted(self, vote: VoteRow, *, names_itself: bool) -> str | None:
+    def _uncounted(self, vote: VoteRow, *, self_identifies: bool) -> str | None:
         """Return why a vote does not count, by the rules that `db.sql.UNCOUNTED` applies to votes
         cast here."""
         arena, is_person = self.arena, vote.rater_kind == Rater.Kind.PERSON
@@ -238,7 +238,7 @@ class Writer:
         is_by_team = is_person and self.channel == VoteChannel.TOKEN
         if is_by_team and is_public and not arena.counts_tokens:
             return Uncounted.CHANNEL
-        if names_itself and arena.self_identifying == Arena.SelfIdentifying.DROP:
+        if self_identifies and arena.self_identifying == Arena.SelfIdentifying.DROP:
             return Uncounted.NAMED
         return None
 

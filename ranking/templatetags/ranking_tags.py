@@ -116,12 +116,6 @@ SINGULAR = {Raters.JUDGES.value: "judge", Raters.JURIES.value: "jury"}
 
 
 @register.filter
-def one_of(raters: str) -> str:
-    """The noun for one voter: judge, jury, or person (also on combined boards)."""
-    return SINGULAR.get(raters, "person")
-
-
-@register.filter
 def voters(raters: str, n: int) -> str:
     """The noun for n voters: judge, juries, raters."""
     if raters == Counted.VERIFIED:

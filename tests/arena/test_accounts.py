@@ -113,7 +113,7 @@ def test_one_address_takes_a_limited_number_of_tries_with_one_account(client, ad
     assert guess(client, "somebody-else", "10.0.0.1").status_code == 200
 
 
-def test_nobody_keeps_somebody_from_signing_in_elsewhere(client, ada):
+def test_failed_attempts_do_not_block_sign_in_from_elsewhere(client, ada):
     for _ in range(25):
         last = guess(client, "ada", "10.0.0.1")
     assert last.status_code == 429
@@ -271,7 +271,7 @@ def reset_link():
     return re.search(rf"{settings.SITE_URL}(/password/new/\S+)", mail.outbox[-1].body)[1]
 
 
-def test_a_forgotten_password_is_chosen_anew_by_a_link(client, ada):
+def test_a_forgotten_password_is_reset_by_a_link(client, ada):
     assert ask(client).url == "/password/forgotten/sent/"
     assert "If an account uses that address" in client.get("/password/forgotten/sent/").text
     assert "the password of ada\nat 127.0.0.1:8000" in mail.outbox[0].body
@@ -335,5 +335,5 @@ def test_a_signed_in_person_changes_their_password(client, ada):
     assert ada.check_password("another good one")
 
 
-def test_nobody_else_changes_a_password(client):
+def test_changing_a_password_requires_sign_in(client):
     assert client.get("/password/").url == "/sign-in/?next=/password/"

@@ -38,14 +38,14 @@ def test_a_token_says_who_it_is(team: Any) -> None:
     assert said["teams"] == [{"slug": team.slug, "name": team.name, "role": None}]
 
 
-def test_a_person_is_known_by_the_session_with_their_role(team: Any) -> None:
+def test_the_session_identifies_a_person_and_their_role(team: Any) -> None:
     said = member_of(team, "viewer").get("me/").json()
 
     assert said["kind"] == "person"
     assert said["teams"] == [{"slug": team.slug, "name": team.name, "role": "viewer"}]
 
 
-def test_nobody_is_asked_for_a_name() -> None:
+def test_anonymous_requests_get_401_with_a_challenge() -> None:
     refused = Caller().get("me/")
 
     assert refused.status_code == 401
@@ -56,7 +56,7 @@ def test_nobody_is_asked_for_a_name() -> None:
 @pytest.mark.parametrize(
     "header", ["Bearer rs_nosuch", "Bearer", "Bearer ", "Basic YTpi", "rs_x", "Bearer \u00e9", ""]
 )
-def test_a_token_that_is_not_known_is_never_taken_for_nobody(header: str) -> None:
+def test_an_unknown_token_is_not_treated_as_anonymous(header: str) -> None:
     refused = Client().get(f"{ROOT}arenas/", headers={"Authorization": header})
 
     assert refused.status_code == 401

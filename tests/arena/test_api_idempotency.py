@@ -84,7 +84,7 @@ def enter(person: Caller, arena: Arena, **headers: str) -> Any:
 
 
 @pytest.mark.parametrize("role", ["", Role.VIEWER])
-def test_who_has_left_is_told_what_everybody_else_is(role: str) -> None:
+def test_former_members_get_the_same_answer_as_outsiders(role: str) -> None:
     team = make_team()
     arena = team_arena(team, "private")
     person = member_of(team)
@@ -167,7 +167,7 @@ def test_an_answer_that_asks_for_patience_is_forgotten(caller: Caller) -> None:
     assert not fine.is_repeated
 
 
-def test_a_key_can_be_used_anew_after_a_day(caller: Caller) -> None:
+def test_a_key_can_be_reused_after_a_day(caller: Caller) -> None:
     make(caller)
     a_day = timezone.now() - timedelta(hours=24, seconds=1)
     IdempotentRequest.objects.update(created_at=a_day)

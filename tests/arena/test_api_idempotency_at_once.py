@@ -49,7 +49,7 @@ def test_anyone_who_waited_for_one_that_failed_does_the_work() -> None:
     assert IdempotentRequest.objects.count() == 1
 
 
-def test_who_would_wait_too_long_is_told_so(monkeypatch: Any) -> None:
+def test_a_wait_that_would_be_too_long_is_reported(monkeypatch: Any) -> None:
     if connection.vendor != "postgresql":
         pytest.skip("On SQLite every writer waits for its turn, and is told when that is too long.")
     monkeypatch.setattr(idempotency, "SET_LOCK_TIMEOUT", "SET LOCAL lock_timeout = '50ms'")

@@ -54,7 +54,7 @@ BAD_ROWS = [
 
 
 @pytest.mark.parametrize(("bad", "pointer"), BAD_ROWS)
-def test_a_bad_row_is_listed_and_keeps_nobody_out(
+def test_a_bad_row_is_listed_and_the_others_are_stored(
     team: Any, empty_arena: Any, bad: Any, pointer: str
 ) -> None:
     good = {"text": "Good?", "external_id": "good"}
@@ -194,7 +194,7 @@ def test_a_prompt_that_changed_meanwhile_is_not_overwritten(team: Any, empty_are
 
 
 @pytest.mark.parametrize("external_id", ["%00", "p1%00", "%0a", "nope", "a/b/c", "%ff"])
-def test_an_id_that_nobody_has_is_not_found(empty_arena: Any, external_id: str) -> None:
+def test_an_unknown_id_is_not_found(empty_arena: Any, external_id: str) -> None:
     assert Caller().get(f"arenas/{empty_arena.slug}/prompts/{external_id}/").status_code == 404
 
 

@@ -73,7 +73,7 @@ BAD_ROWS = [
 
 
 @pytest.mark.parametrize(("bad", "pointer"), BAD_ROWS)
-def test_a_bad_row_is_listed_and_keeps_nobody_out(
+def test_a_bad_row_is_listed_and_the_others_are_stored(
     team: Any, uploaded: Candidate, bad: Any, pointer: str
 ) -> None:
     response = bring(token_of(team), uploaded, {"prompt_id": "p0", "text": "Good"}, bad)

@@ -57,7 +57,7 @@ def test_a_signed_in_person_is_their_own_rater(arena: Any) -> None:
     assert issue(caller, arena, "somebody else").status_code == 422
 
 
-def test_nobody_votes_through_the_api(team: Any, arena: Any) -> None:
+def test_anonymous_clients_cannot_vote_through_the_api(team: Any, arena: Any) -> None:
     said = issue(token_of(team), arena).json()
 
     assert issue(Caller(), arena).status_code == 401
@@ -77,7 +77,7 @@ def test_a_token_names_its_rater_in_its_own_arena(team: Any, arena: Any) -> None
 TELLING = ["candidate-", "version", "draw_probability", "run", '"id"', "external_id", '"p0"']
 
 
-def test_nothing_reveals_whose_the_answers_are_before_the_vote(team: Any, arena: Any) -> None:
+def test_authors_stay_hidden_until_the_vote(team: Any, arena: Any) -> None:
     caller = token_of(team)
     issued = issue(caller, arena)
     said = issued.json()

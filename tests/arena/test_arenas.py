@@ -209,7 +209,7 @@ def test_too_long_criteria_are_refused() -> None:
 
 
 @pytest.mark.parametrize("state", ["ordered", "open", "paused"])
-def test_nobody_changes_criteria_while_judges_are_at_work(state: str) -> None:
+def test_criteria_cannot_change_while_judges_are_at_work(state: str) -> None:
     arena = make_arena()
     run = Run.objects.create(arena=arena, kind="judge", per_pair=1, state=state)
     with pytest.raises(CriteriaError, match=f"Run {run.pk}"):

@@ -23,7 +23,7 @@ def test_an_operator_sets_a_budget_and_the_audit_log_says_so(capsys):
     assert entry.details == {"budget": "$12.50", "before": "$0.00"}
 
 
-def test_without_an_amount_the_budget_is_told_and_stays(capsys):
+def test_without_an_amount_the_budget_is_shown_and_unchanged(capsys):
     team = make_team(name="Help")
     call_command("budget", "help")
     assert capsys.readouterr().out.startswith("Help may spend $0.00")

@@ -140,7 +140,7 @@ def test_without_retry_after_the_pause_is_jittered_and_grows(
     assert (call.state, call.requests, call.error) == ("failed", MAX_REQUESTS, "HTTP 500")
 
 
-def test_a_call_whose_worker_dies_every_time_fails_after_six() -> None:
+def test_a_call_fails_after_six_attempts_that_killed_the_worker() -> None:
     call, now = make_call(), NOW
     for _ in range(MAX_REQUESTS):
         must_take(call, now)
@@ -158,7 +158,7 @@ def test_a_call_that_died_too_often_is_returned_as_failed() -> None:
     assert made.state == "failed"
 
 
-def test_a_call_nobody_has_work_with_is_none() -> None:
+def test_a_finished_call_is_not_executed_again() -> None:
     assert execute_call(call_id=make_call(state="done").pk, handler=Question()) is None
 
 
@@ -207,7 +207,7 @@ def test_runs_take_turns_at_an_endpoint() -> None:
 @pytest.mark.parametrize("run_state", ["open", "paused", None])
 @pytest.mark.parametrize("paused", [False, True])
 @pytest.mark.parametrize("needs", [None, "waiting", "done", "failed"])
-def test_a_worker_finds_due_what_is_said_to_be_claimable(
+def test_a_worker_finds_the_calls_that_are_claimable(
     run_state: str | None, paused: bool, needs: str | None
 ) -> None:
     run = make_run(run_state or "open")

@@ -116,7 +116,7 @@ def test_a_probe_is_listed() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_price_that_is_known_costs_no_query_per_call(model: Model) -> None:
+def test_a_cached_price_needs_no_query_per_call(model: Model) -> None:
     price_of("paid", MODEL)
     with CaptureQueriesContext(connection) as asked:
         assert price_of("paid", MODEL) == Rate(DOLLAR, 2 * DOLLAR)

@@ -52,7 +52,7 @@ def test_the_database_refuses_a_second_original(state: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["waiting", "failed", "cancelled"])
-def test_what_nobody_answered_may_stand_in_every_run(state: str) -> None:
+def test_unanswered_calls_can_be_in_several_runs(state: str) -> None:
     make_shared()
     assert Call.objects.update(state=state) == 2
 

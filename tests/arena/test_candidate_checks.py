@@ -25,7 +25,7 @@ JSON = st.recursive(
         {"reasoning_effort": "low", "thinking": {"type": "enabled", "budget_tokens": 1024}},
     ],
 )
-def test_known_ones_pass_as_they_are(parameters: dict[str, Any]) -> None:
+def test_known_values_pass_unchanged(parameters: dict[str, Any]) -> None:
     assert clean_parameters(parameters) == parameters
 
 

@@ -70,7 +70,7 @@ def test_of_two_rules_the_first_that_comes_is_named() -> None:
     assert disclosure_text(1000, day) == both
 
 
-def test_a_new_arena_is_unlisted_unless_somebody_says_otherwise(owner: Client, team: Team) -> None:
+def test_a_new_arena_is_unlisted_by_default(owner: Client, team: Team) -> None:
     page = owner.get(reverse("new_arena", args=[team.slug])).text
     chosen = page.split(" checked")[0].rpartition("<input")[2]
     assert 'value="unlisted"' in chosen

@@ -170,7 +170,7 @@ def test_two_candidates_do_not_share_a_name(arena_of_prompts: Arena, name: str) 
     assert refused.value.field == "name"
 
 
-def test_a_name_of_another_team_is_taken_and_not_said_by_whom(arena_of_prompts: Arena) -> None:
+def test_a_taken_name_does_not_reveal_which_team_has_it(arena_of_prompts: Arena) -> None:
     Arena.objects.filter(pk=arena_of_prompts.pk).update(open_to_teams=True)
     register(arena_of_prompts, private_until_votes=10)
     with pytest.raises(CandidateError) as refused:
@@ -340,7 +340,7 @@ def test_nothing_is_locked_while_texts_are_checked(
     assert depths == [len(connection.savepoint_ids)] * 2
 
 
-def test_what_somebody_else_changed_meanwhile_is_not_overwritten(
+def test_concurrent_changes_are_not_overwritten(
     arena_of_prompts: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = register(arena_of_prompts)

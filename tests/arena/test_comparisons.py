@@ -206,7 +206,7 @@ def pairs_of(arena: Arena, user: Any) -> set[frozenset[int]]:
 SAME = {frozenset({0, 1}), frozenset({2, 3})}
 
 
-def test_nobody_gets_a_pair_of_own_and_foreign_candidates(contest: tuple[Arena, Team]) -> None:
+def test_members_never_get_pairs_of_own_and_foreign_candidates(contest: tuple[Arena, Team]) -> None:
     arena, guests = contest
     everything = {frozenset({i, j}) for i in range(4) for j in range(i)}
     assert pairs_of(arena, None) == pairs_of(arena, make_user()) == everything

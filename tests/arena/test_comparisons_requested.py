@@ -71,7 +71,7 @@ def test_asked_twice_it_is_the_same_comparison() -> None:
     assert Comparison.objects.count() == 1
 
 
-def test_nobody_gets_a_pair_that_they_have_voted_on_or_skipped() -> None:
+def test_a_pair_is_not_repeated_after_a_vote_or_skip() -> None:
     arena, voter, skipper = make_arena(), make_person(), make_person()
     now = timezone.now()
     cast_vote(comparison=issue(arena, voter), rater=voter, outcome="tie", now=now)
@@ -81,7 +81,7 @@ def test_nobody_gets_a_pair_that_they_have_voted_on_or_skipped() -> None:
             issue(arena, rater)
 
 
-def test_nobody_gets_a_pair_again_whose_time_has_passed() -> None:
+def test_an_expired_pair_is_not_issued_again() -> None:
     arena, rater = make_arena(), make_person()
     issue(arena, rater)
     with pytest.raises(SeenBeforeError):
@@ -135,7 +135,7 @@ def test_the_voting_page_shows_the_pair_that_was_requested(
     assert str(waiting.key) not in html
 
 
-def test_a_pair_of_somebody_else_or_of_nobody_is_not_shown(client: Client) -> None:
+def test_pairs_of_others_and_missing_pairs_are_not_shown(client: Client) -> None:
     arena = make_arena()
     other = issue(arena, make_person())
     for pair in (other.key, "rubbish"):

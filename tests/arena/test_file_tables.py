@@ -105,7 +105,7 @@ def test_json_lines_and_an_array_say_the_same():
 
 @pytest.mark.parametrize("name", ENCODINGS)
 @pytest.mark.parametrize("marked", [True, False])
-def test_unicode_encodings_are_known_with_and_without_a_mark(name, marked):
+def test_unicode_encodings_are_detected_with_and_without_a_bom(name, marked):
     mark = "\ufeff" if marked and name.startswith("UTF-16") else ""
     data = (mark + "text\tid\r\nWas heißt „Größe“?\tp1\r\n").encode(ENCODINGS[name])
     table = prompts(data)

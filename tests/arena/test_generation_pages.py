@@ -210,7 +210,7 @@ def test_the_team_reads_and_its_members_act(
     assert client.post(order_url(paid_candidate), {"cap": "1"}).status_code == do
 
 
-def test_nobody_is_led_to_the_sign_in(paid_candidate: Candidate) -> None:
+def test_anonymous_visitors_are_redirected_to_sign_in(paid_candidate: Candidate) -> None:
     run, client = order(paid_candidate), Client()
     assert client.get(run_url(run))["Location"].startswith(reverse("sign_in"))
     assert client.post(run_url(run, "steer_answers"), {"action": "pause"}).status_code == 403

@@ -184,7 +184,7 @@ def test_the_payer_reads_and_cancels_a_run_in_a_hidden_arena(
     assert caller.get(f"arenas/{open_arena.slug}/").status_code == 404
 
 
-def test_nobody_else_finds_a_run_of_a_hidden_arena(
+def test_runs_of_hidden_arenas_are_not_found_by_outsiders(
     open_arena: Arena, candidate: Candidate, guest: Team, host: Team
 ) -> None:
     run = order(candidate)

@@ -184,14 +184,14 @@ def test_the_same_content_in_another_file_is_used_again(folder, tmp_path):
         ("responses", RESPONSES[0] | {"text": "other"}, "differs from this candidate's answer"),
     ],
 )
-def test_other_content_under_a_known_name_is_a_bad_row(folder, tmp_path, name, line, words):
+def test_an_existing_name_with_other_content_is_a_bad_row(folder, tmp_path, name, line, words):
     run("mine", folder)
     with pytest.raises(CommandError, match=words):
         run("mine", write(tmp_path / f"{name}.jsonl", [line]))
     assert Import.objects.count() == 4
 
 
-def test_nobody_reads_a_row_before_the_reveal(folder):
+def test_rows_are_hidden_until_the_reveal(folder):
     seen = []
 
     def look(*told):

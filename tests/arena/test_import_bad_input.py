@@ -114,7 +114,7 @@ def test_a_missing_file_is_named(tmp_path):
     assert "There is no file or folder" in refused("mine", tmp_path / "nothing.csv")
 
 
-def test_a_folder_without_known_files_is_refused(tmp_path):
+def test_a_folder_without_recognised_files_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
     assert "has no file of a known format. native: prompts.jsonl" in refused("mine", tmp_path)
 

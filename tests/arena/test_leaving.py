@@ -180,7 +180,7 @@ def test_after_single_sign_on_the_address_is_changed_without_a_password(client, 
     assert voter.email == "new@example.org"
 
 
-def test_somebody_without_a_password_confirms_by_the_user_name(client, voter):
+def test_without_a_password_the_user_name_confirms(client, voter):
     sign_in_elsewhere(client, voter, minutes_ago=1)
     page = client.post(reverse("close_account"), {"user_name": "joe"}).content.decode()
     assert "not your user name" in page
@@ -289,7 +289,7 @@ def test_with_mail_a_new_address_holds_once_it_is_confirmed(client, voter, setti
 # -- Teams, arenas, prompts and candidates ---------------------------------------------------------
 
 
-def test_what_nobody_voted_on_is_deleted(arena_with_votes):
+def test_prompts_and_candidates_without_votes_are_deleted(arena_with_votes):
     arena = arena_with_votes
     arena.team = make_team(name="Ours")
     arena.save()

@@ -106,27 +106,27 @@ def test_who_has_just_come_in_by_the_server_may_close_the_account(client, server
     assert not User.objects.exists()
 
 
-def test_a_person_without_an_address_is_told_so(client, server, person):
+def test_a_person_without_an_address_sees_a_message(client, server, person):
     del person["email"]
     assert go_there_and_back(client).url == "/sign-in/"
     assert "did not share your email address" in client.get("/sign-in/").text
     assert not User.objects.exists()
 
 
-def test_where_sign_up_is_closed_nobody_new_comes_in(client, server, settings):
+def test_closed_sign_up_admits_no_new_accounts(client, server, settings):
     settings.SIGN_UP = "closed"
     assert "Sign-up is closed" in go_there_and_back(client).text
     assert not User.objects.exists()
 
 
-def test_an_answer_that_nobody_asked_for_is_refused(client, server):
+def test_an_unsolicited_sign_in_reply_is_refused(client, server):
     page = client.get("/sign-in/oidc/callback/", {"code": "c", "state": "forged"})
     assert page.status_code == 401
     assert "Sign-in failed" in page.text
     assert not User.objects.exists()
 
 
-def test_a_server_that_is_down_is_said_on_a_page(client, settings):
+def test_a_sign_in_server_that_is_down_is_reported(client, settings):
     connect(settings, "http://127.0.0.1:9")
     page = client.post("/sign-in/elsewhere/")
     assert page.status_code == 503

@@ -58,7 +58,7 @@ def test_nothing_is_written_where_nothing_changed() -> None:
     assert statements_on_pairs(arena, arena.candidates.earliest("pk")) == []
 
 
-def test_only_pairs_whose_count_differs_are_written() -> None:
+def test_only_pairs_with_changed_counts_are_written() -> None:
     arena = make_arena(6, 3)
     Response.objects.filter(candidate=arena.candidates.latest("pk")).earliest("pk").delete()
     (update,) = statements_on_pairs(arena)
