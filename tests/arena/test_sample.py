@@ -104,7 +104,7 @@ def test_python_in_the_answers_compiles():
 def test_the_script_writes_the_same_bytes_again(monkeypatch):
     written = {}
     monkeypatch.setattr(Path, "write_bytes", lambda path, data: written.update({path: data}))
-    runpy.run_path(str(FOLDER / "make_sample.py"), run_name="__main__")
+    runpy.run_path(make_sample.__file__, run_name="__main__")
     files = [FOLDER / "votes.jsonl", FOLDER / "jury_votes.jsonl"]
     assert written == {path: path.read_bytes() for path in files}
 
