@@ -173,7 +173,7 @@
     const pair = onScreen();
     if (!pair) return;
     const steps = prosesOf(pair).map((prose) => [...prose.querySelectorAll("[data-step]")]);
-    if (Math.max(...steps.map((side) => side.length)) > 1) {
+    if (steps[0].length && steps[1].length && steps[0].length + steps[1].length > 2) {
       for (const [side, other] of [steps, [...steps].reverse()]) {
         side.forEach((step, i) => step.classList.toggle("differs", step.textContent !== other[i]?.textContent));
       }

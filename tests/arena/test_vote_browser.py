@@ -324,6 +324,16 @@ def test_words_that_differ_are_highlighted_on_request(open_vote_page):
     assert page.evaluate(marked) == []
 
 
+def test_long_lines_of_code_and_formulas_scroll_in_frames_that_the_keyboard_reaches(
+    page, live_server
+):
+    arena = make_arena(2, 1)
+    text = f"```python\nx = '{'long ' * 60}'\n```\n\n$${'x + ' * 60} y$$"
+    Response.objects.filter(candidate__name="candidate-0").update(text=text)
+    page.goto(live_server.url + reverse("vote", args=[arena.slug]))
+    assert not Axe().run(page).response["violations"]
+
+
 def test_on_a_phone_the_answer_on_the_screen_is_named(phone, live_server, long_arena):
     page = phone
     page.goto(live_server.url + reverse("vote", args=[long_arena.slug]))
