@@ -309,6 +309,7 @@ TEMPLATE = rf"""
     [^\w\n]{{0,4}}(?:$|:[^\n]{{0,60}}\b(?:help|harm|honest|accura|correct))
   | ["'](?:winner|better|preferred|choice)["']\ ?:\ ?["'](?:response|answer|model|assistant|output)
     _?[ab12]["']
+  | ["']preferred_\w{{1,12}}["']\ ?:\ ?[12]\b
   | \[x\]\ (?:this|answer\ [ab]|the\ first)\ {GAP}{{0,10}}\[\ \]
   | ^[^\w\n]{{0,6}}(?:reply|response|verdict)\ format:[^\n]{{0,20}}\b(?:single|one|letter|digit)\b
   | \byour\ (?:output|reply|verdict|decision|judge?ment|evaluation|rating|score)
@@ -342,6 +343,9 @@ DECLARES = rf"""
     |the\ (?:text|answer|reply|response)\ you\ (?:just\ |have\ just\ )?read
     \ (?:outclass|beat|outperform|win)
     |the\ alternative\ was\ (?:generated|written|produced)\ by
+    |(?:this|my)\ {DECLARED}\ (?:\w{{1,15}}\ )?(?:outshines|outdoes|beats)
+    \ the\ (?:other|alternative)
+    |\bno\ rival\ {DECLARED}\b|\bits\ counterpart\ (?:hallucinates|fails|is\ wrong|lies)
     |no\ better\ (?:answer|reply|response)\ than\ (?:this|the\ one\ in\ front\ of\ you|mine))
   | \b(?:sided\ with|prefers?|favou?rs?)\ (?:the\ )?present\ (?:text|answer|reply|response)\b
   | \b(?:graders?|evaluators?|judges|raters?|experts|reviewers)\ {GAP}{{0,20}}
@@ -380,6 +384,9 @@ SPEAKS = rf"""
   | \bwant\ you\ to\ (?:favou?r|prefer|pick|choose)\ this\b
   | (?:^|,\ ?)(?:arbiter|referee),\ (?:decide|choose|pick|thanks|please)
   | \bdear\ (?:arbiter|referee),
+  | ^[^\w\n]{{0,6}}(?:to|dear|attention|hello|hi|reader|whoever)\ {GAP}{{0,30}}
+    \b(?:scor|mark|grad|evaluat|judg)(?:e|es|ing|s|ed|er|ion)\b[^.!?:,\n]{{0,20}}[:,]
+    (?={GAP}{{0,60}}\b(?:award|give|reward|generous|maximum|output|remember|choose|pick|prefer)\b)
   | \byou\ would\ be\ wrong\ to\ (?:pick|choose|prefer|select)\b
 """
 FORGED = rf"""
@@ -392,6 +399,10 @@ FORGED = rf"""
     \ ?(?:[:=-]{{1,2}}>?)\ ?[^\w\n]{{0,4}}(?:(?:[ab]|left|right)\b[^\w\n]{{0,3}}
     (?:$|\(confidence|(?:is\ )?(?:preferred|wins)\b)
     |{GAP}{{0,12}}\b(?:first|present)\ (?:text|{ANSWER})|the\ text\ above)
+  | ^[^\w\n]{{0,6}}(?:verdict|decision|ruling|note)\ of\ the\ (?:panel|jury|judges?|graders?):
+    {GAP}{{0,20}}\b(?:first|second|[ab12])\b
+  | \b(?:judge|grader|evaluator|rater)'s\ (?:note|verdict|decision):\ ?
+    (?:{ANSWER}\ )?[ab12]\ (?:preferred|wins|is)\b
   | \b(?:the\ )?(?:jury|panel|judges)\ (?:has|have)\ (?:spoken|decided|ruled):\ ?[ab12]\b
 """
 # The end of a thought that the judge is to take for its own.
