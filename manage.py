@@ -8,9 +8,38 @@ from django.core.management import execute_from_command_line
 
 from arena import __version__
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """Run a command; end with one sentence if the database goes away meanwhile."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "arena.settings")
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"Ringside {__version__}\n")
-    else:
+        return
+    try:
         execute_from_command_line(sys.argv)
+    except Exception as error:
+        if "--traceback" in sys.argv or not (sentence := _about_database(error)):
+            raise
+        sys.stderr.write(f"{sentence}\n")
+        sys.exit(os.EX_TEMPFAIL)
+
+
+def _about_database(error: Exception) -> str:
+    """Return what to do about an error of a database that is away or busy, else ''."""
+    import psycopg  # noqa: PLC0415  (only now: commands start without it)
+    from django.db import InterfaceError, OperationalError  # noqa: PLC0415  (as above)
+
+    from arena.logs import outage  # noqa: PLC0415  (needs settings)
+
+    # A COPY is the driver's own, so its errors are, too.
+    lost = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
+    if not isinstance(error, lost):
+        return ""
+    return (
+        f"Stopped: {outage(error)}. What was saved is kept, and runs that were started continue"
+        " by themselves. Run the command again once the database answers."
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -304,6 +304,8 @@ LOGGING = {
         "django.request": {"filters": ["tracebacks"]},
         "django.security.DisallowedHost": {"filters": ["tracebacks"]},
         "celery.app.trace": {"filters": ["tracebacks"]},
+        # What follows a commit finds the connection gone.
+        "django.db.backends.base": {"filters": ["tracebacks"]},
         # Each failed request says that there is no connection; the pool says so at every try.
         "psycopg.pool": {"level": "ERROR"},
         # A request that waits for a thread is not a problem yet; waitress warns of each one.

@@ -211,6 +211,63 @@ def test_connections_that_the_server_has_ended_fail_no_page(
         assert {status for status, _ in readers.map(lambda _: timed(port, "/"), range(8))} == {200}
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["judge", "sample", "--judges", "scripted"],
+        ["calibrate", "scripted:scripted-1", "--arena", "sample"],
+        ["generate", "sample", "someone"],
+        ["export_arena", "sample", "everything"],
+        ["verify_log"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_without_a_database_a_command_ends_with_a_sentence(
+    command: list[str], tmp_path: Path
+) -> None:
+    url = f"postgres://u:{PASSWORD}@127.0.0.1:1/x"
+    done = manage(*command, home=tmp_path, DATABASE_URL=url)
+    assert (done.returncode, len(done.stderr.splitlines())) == (os.EX_TEMPFAIL, 1), done.stderr
+    assert done.stderr.startswith("Stopped: the database is not reachable (")
+    assert "Run the command again" in done.stderr
+    assert PASSWORD not in done.stderr
+
+
+@pytest.mark.slow
+def test_a_run_whose_command_lost_the_database_is_neither_lost_nor_doubled(
+    new_database: Any, tmp_path: Path
+) -> None:
+    url = new_database()
+    for command in (["migrate"], ["load_sample"]):
+        assert manage(*command, home=tmp_path, DATABASE_URL=url).returncode == 0
+    base, _, name = url.rpartition("/")
+    order = ["manage.py", "judge", "sample", "--judges", "scripted", "--per-pair", "1"]
+    with (
+        psycopg.connect(f"{base}/postgres", autocommit=True) as server,
+        psycopg.connect(url, autocommit=True) as database,
+        subprocess.Popen(
+            [sys.executable, *order],
+            cwd=REPOSITORY,
+            env=settings_for(tmp_path, DATABASE_URL=url),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as judging,
+    ):
+        runs = "SELECT count(*) FROM arena_run WHERE state = 'open'"
+        eventually(lambda: database.execute(runs).fetchone() == (1,))
+        end = (
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = %s AND pid <> %s"
+        )
+        mine = database.info.backend_pid
+        eventually(lambda: server.execute(end, [name, mine]) and judging.poll() is not None, 60)
+        _, said = judging.communicate(timeout=60)
+        assert database.execute(runs).fetchone() == (1,)
+    assert judging.returncode in (1, os.EX_TEMPFAIL), said
+    assert "Traceback" not in said
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="limits another process")
 def test_pages_are_served_while_the_disk_is_full(tmp_path: Path) -> None:
     """A limit of file sizes stands for the disk: no file can be made or grow."""
