@@ -92,12 +92,13 @@ def test_a_zip_of_several_formats_is_imported_as_it_was_previewed(member, arena,
     assert counts() == (2, 2, 4, 3)
 
 
-def test_the_page_counts_in_words_and_leads_to_the_ballot(member, arena):
+def test_the_page_counts_in_words_and_leads_to_the_next_step(member, arena):
     shown = send(member, arena, "amber.csv", b"prompt,response\nWhy?,So.\n")
     kept = {"kept": shown["form"].initial["kept"], "format": shown["form"].initial["format"]}
     page = member.post(page_of(arena), kept | {"do": "import"}).text
     assert "1 candidate added" in " ".join(page.split())
-    assert f'href="/a/{arena.slug}/vote/"' in page.partition("Imported")[2]
+    report = page.partition("Imported")[2].partition("</section>")[0]
+    assert f'href="/a/{arena.slug}/manage/"' in report
 
 
 def test_columns_can_be_chosen_on_the_page(member, arena):
