@@ -241,8 +241,7 @@ def report_on(run_id: int, now: datetime) -> RunReport:
 def jury_kappa(run: Run) -> float | None:
     """Return Fleiss' kappa over the pairs on which two members or more have a verdict.
 
-    Each pair is entered in both orders of its two answers, because the order is arbitrary and
-    chance agreement depends on it. None if there is no such pair, or all verdicts are ties.
+    None if there is no such pair, or all verdicts are the same.
     """
     through = JuryVerdict.judgements.through
     voted = through.objects.filter(
@@ -258,11 +257,8 @@ def jury_kappa(run: Run) -> float | None:
         votes.setdefault(verdict, Counter())[orient_outcome(left, outcome, members_left)] += 1
     if not votes:
         return None
-    outcomes = [
-        (counts[Outcome.LEFT], counts[Outcome.RIGHT], counts[Outcome.TIE])
-        for counts in votes.values()
-    ]
-    kappa = fleiss_kappa(outcomes + [(right, left, tie) for left, right, tie in outcomes])
+    outcomes = (Outcome.LEFT, Outcome.RIGHT, Outcome.TIE)
+    kappa = fleiss_kappa([[counts[outcome] for outcome in outcomes] for counts in votes.values()])
     return None if math.isnan(kappa) else kappa
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ranking.file_votes import BadFileError, FileVotes
 from ranking.models import Raters
 from ranking.services.findings import neighbour_findings
-from ranking.stats.agreement import pair_agreement
+from ranking.stats.agreement import nominal_agreement
 from ranking.stats.arrays import codes
 from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
@@ -286,7 +286,7 @@ def _agreement(votes: FileVotes) -> dict[str, Any] | None:
     code, n_units = codes(_units(prompt, left, right, len(votes.names)))
     cells = np.bincount(code * 3 + outcome, minlength=3 * n_units)
     counts = cells.reshape(-1, 3)  # per prompt and pair: votes for one, for the other, and ties
-    all_three, decisive = pair_agreement(counts), pair_agreement(counts[:, :2])
+    all_three, decisive = nominal_agreement(counts), nominal_agreement(counts[:, :2])
     if not all_three.n_pairs:
         return None
     return {

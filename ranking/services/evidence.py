@@ -19,7 +19,7 @@ Question = tuple[str, str]  # raters, category
 
 CONFIDENCE = 0.95
 NARROWING = (Tallied.TRUSTED_JURIES.value, Tallied.TRUSTED_JUDGES.value)
-FIT_VERSION = 9  # part of the digest: raise it when the same votes give other numbers
+FIT_VERSION = 10  # part of the digest: raise it when the same votes give other numbers
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from arena.models import Outcome, Response, Vote
 from ranking.models import Counted, Raters, ResponseStyle, Standing
 from ranking.services.cluster_tallies import count_by_prompt
 from ranking.services.evidence import CONFIDENCE, BoardEvidence
-from ranking.stats.agreement import pair_agreement
+from ranking.stats.agreement import nominal_agreement
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
 from ranking.stats.connectivity import transitivity
@@ -224,7 +224,7 @@ def _agreement(clustered: VoteCounts) -> dict[str, Any] | None:
             counts["ties"] + counts["soft_ties"],
         ]
     )
-    all_three, decisive = pair_agreement(outcomes), pair_agreement(outcomes[:, :2])
+    all_three, decisive = nominal_agreement(outcomes), nominal_agreement(outcomes[:, :2])
     if not all_three.n_pairs:
         return None
     return {

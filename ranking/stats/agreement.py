@@ -27,15 +27,14 @@ LEVELS = ("nominal", "ordinal", "interval")
 
 
 @dataclass(frozen=True)
-class PairAgreement:
-    """Agreement of votes on the same unit, a prompt and two answers.
+class NominalAgreement:
+    """Agreement of votes on the same unit, for outcomes without an order.
 
     Attributes
     ----------
     share : proportion of pairs of votes on the same unit with equal outcomes; NaN without pairs
     n_pairs : the number of pairs of votes on the same unit
-    alpha : Krippendorff's (nominal), with each unit entered in both orders of its two answers; 1 is
-        perfect, 0 is chance; NaN if all votes are the same outcome that names no side
+    alpha : Krippendorff's; 1 is perfect, 0 is chance; NaN if all outcomes are the same
     """
 
     share: float
@@ -43,18 +42,15 @@ class PairAgreement:
     alpha: float
 
 
-def pair_agreement(counts: ArrayLike) -> PairAgreement:
+def nominal_agreement(counts: ArrayLike) -> NominalAgreement:
     """Compute agreement from a (U, C) table of vote counts per unit and outcome.
 
-    The first two columns are votes for either answer, the others outcomes that name none, such as
-    ties. Units with fewer than two votes are ignored. Every pair of votes on a unit weighs the same
-    in ``share``, every vote in ``alpha``.
+    Omit columns to consider some outcomes only. Units with fewer than two votes are ignored. Every
+    pair of votes on a unit weighs the same in ``share``, every vote in ``alpha``. If outcomes name
+    a side, a unit's sides must be fixed; ``alpha`` depends slightly on which is called left,
+    because chance is estimated from how often each outcome occurs.
 
-    Which answer comes first is arbitrary, but chance is estimated from how often each outcome
-    occurs. So ``alpha`` enters each unit twice, once in either order, as Fisher 1925 does for the
-    intraclass correlation of pairs whose members are interchangeable: no order changes it.
-
-    Raises ValueError unless ``counts`` is a (U, C) array of non-negative integers with C >= 2.
+    Raises ValueError unless ``counts`` is a (U, C) array of non-negative integers.
     """
     table = _counts(counts)
     total = table.sum(axis=1)
@@ -62,10 +58,8 @@ def pair_agreement(counts: ArrayLike) -> PairAgreement:
     n_pairs = int((total * (total - 1)).sum()) // 2
     agreeing = int((table * (table - 1)).sum()) // 2
     observed = float(((total**2 - (table**2).sum(axis=1)) / (total - 1)).sum())
-    totals = 2 * table.sum(axis=0)
-    totals[:2] = totals[:2].sum() // 2
-    alpha = _alpha(2 * observed, _unlike(totals), int(totals.sum()))
-    return PairAgreement(agreeing / n_pairs if n_pairs else math.nan, n_pairs, alpha)
+    alpha = _alpha(observed, _unlike(table.sum(axis=0)), int(total.sum()))
+    return NominalAgreement(agreeing / n_pairs if n_pairs else math.nan, n_pairs, alpha)
 
 
 def krippendorff_alpha(
@@ -195,8 +189,6 @@ def _counts(counts: ArrayLike) -> Ints:
     table = np.asarray(counts)
     if table.ndim != 2:
         raise ValueError(f"counts must be of shape (U, C), not {table.shape}")
-    if table.shape[1] < 2:
-        raise ValueError("counts must have a column for each of the two answers")
     if table.size and (table.dtype.kind not in "iu" or table.min() < 0):
         raise ValueError("counts must hold integers that are not negative")
     return table.astype(np.int64)

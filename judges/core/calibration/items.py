@@ -42,7 +42,6 @@ def _plain(value: Any) -> Any:
 # Spelled out, because importing `arena.outcomes` would load Celery and Django with its package.
 SIDES = ("left", "right")
 OUTCOMES = (*SIDES, "tie")
-MIRRORED = {"left": "right", "right": "left", "tie": "tie"}
 LABELS = (*OUTCOMES, "both_bad")
 UNSETTLED = ("abstained", "unreadable", "refused", "too_long", "failed")
 PAIR_STATES = ("voted", *UNSETTLED)
@@ -231,17 +230,10 @@ class Sampling:
         return _with_reason(difference, nothing)
 
     def kappa(self, rows: Iterable[OutcomeRow], nothing: str) -> Estimate:
-        """Cohen's kappa between two raters who choose left, right or tie.
-
-        Each row is entered in both orders of its two answers, because the order is arbitrary and
-        chance agreement depends on it.
-        """
-        rows = list(rows)
-        mirrored = [(name, MIRRORED[first], MIRRORED[second]) for name, first, second in rows]
-        clusters, *columns = _columns([*rows, *mirrored], 3)
+        """Cohen's kappa between two raters who choose left, right or tie."""
+        clusters, *columns = _columns(rows, 3)
         first, second = ([OUTCOMES.index(outcome) for outcome in column] for column in columns)
-        kappa = clustered_kappa(first, second, clusters, *self._settings)
-        return _with_reason(replace(kappa, n=len(rows)), nothing)
+        return _with_reason(clustered_kappa(first, second, clusters, *self._settings), nothing)
 
     def correlations(self, rows: Iterable[ScoreRow], nothing: str) -> Correlations:
         """Correlations between two sets of scores."""
@@ -358,12 +350,7 @@ def _preferred(
 
 
 def self_agreement(items: Sequence[PairItem]) -> Alpha:
-    """Nominal alpha over the verdict and those of further runs.
-
-    Each item is entered in both orders of its two answers, as in `Sampling.kappa`.
-    """
+    """Nominal alpha over the verdict and those of further runs."""
+    runs = ((item.verdict, *item.repeats) for item in items)
     codes = {outcome: float(code) for code, outcome in enumerate(OUTCOMES)}
-    runs = [[run for run in (item.verdict, *item.repeats) if run] for item in items]
-    mirrored = [[MIRRORED[outcome] for outcome in run] for run in runs]
-    both = alpha([[codes[outcome] for outcome in run] for run in runs + mirrored], "nominal")
-    return replace(both, n_items=both.n_items // 2, n_values=both.n_values // 2)
+    return alpha([[codes[outcome] for outcome in run if outcome] for run in runs], "nominal")
