@@ -4,8 +4,10 @@ Workers and beat are seen by their sweeps: beat queues each of them every few se
 worker that runs one leaves its time in a row of the rate limits, one row per queue.
 """
 
+import sqlite3
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,7 +15,7 @@ from urllib.parse import urlsplit
 
 from celery import current_app
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError
+from django.db import DatabaseError, InterfaceError, connection
 from django.db.models import Count, F, FloatField, Min, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils import timezone
 from kombu.exceptions import OperationalError
@@ -37,6 +39,7 @@ SILENT_AFTER = timedelta(minutes=1)
 STALE_AFTER = timedelta(minutes=2)
 BACKUP_LATE_AFTER = timedelta(days=3)  # where backups are made at all
 PING_SECONDS = 1.0
+WRITE_WITHIN = 4.0
 SWEEP = "sweep:"
 LOCAL = ("localhost", "127.0.0.1", "::1", None)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -76,6 +79,7 @@ def check_health(now: datetime) -> Health:
         _check_boards(health, now)
         _check_times(health, now)
         _check_backup(health, now)
+        _check_writing(health)
     except (DatabaseError, InterfaceError):
         health.findings.append("The database is not reachable.")
     return health
@@ -133,6 +137,22 @@ def _queues_answering() -> set[str]:
     except current_app.connection_for_read().connection_errors as error:  # the driver's own
         raise OperationalError(str(error)) from error
     return {queue["name"] for of_worker in served.values() for queue in of_worker}
+
+
+def _check_writing(health: Health) -> None:
+    """Find another program that keeps SQLite's file locked: reading goes on, votes wait."""
+    name = str(connection.settings_dict["NAME"])
+    # Inside a transaction, the lock is our own.
+    if connection.vendor != "sqlite" or connection.in_atomic_block or "memory" in name:
+        return
+    try:
+        with closing(sqlite3.connect(name, timeout=WRITE_WITHIN, isolation_level=None)) as beside:
+            beside.execute("BEGIN IMMEDIATE")
+            beside.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        health.findings.append(
+            f"Nothing could be written to the database for {WRITE_WITHIN:g} s ({error})."
+        )
 
 
 # -- Leaderboards ----------------------------------------------------------------------------------

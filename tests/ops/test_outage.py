@@ -6,13 +6,14 @@ import re
 import resource
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -266,6 +267,18 @@ def test_a_run_whose_command_lost_the_database_is_neither_lost_nor_doubled(
         assert database.execute(runs).fetchone() == (1,)
     assert judging.returncode in (1, os.EX_TEMPFAIL), said
     assert "Traceback" not in said
+
+
+def test_operators_learn_that_another_program_locks_sqlite(tmp_path: Path) -> None:
+    shutil.copy(migrated_database(), tmp_path)
+    token = {"Authorization": f"Bearer {SECRET}"}
+    with serving(tmp_path, METRICS_TOKEN=SECRET) as (port, _):
+        assert "could be written" not in get(port, "/healthz?full", token)[1]
+        with closing(sqlite3.connect(tmp_path / "ringside.sqlite3")) as other:
+            other.execute("BEGIN IMMEDIATE")
+            status, body = get(port, "/healthz?full", token)
+        assert status == 503
+        assert "Nothing could be written to the database for 4 s (database is locked)." in body
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits another process")
