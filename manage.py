@@ -27,8 +27,9 @@ def main() -> None:
 def _about_database(error: Exception) -> str:
     """Return what to do about an error of a database that is away or busy, else ''."""
     import psycopg  # noqa: PLC0415  (only now: commands start without it)
-    from arena.logs import outage  # noqa: PLC0415  (needs settings)
     from django.db import InterfaceError, OperationalError  # noqa: PLC0415  (as above)
+
+    from arena.middleware import outage  # noqa: PLC0415  (needs settings)
 
     # A COPY is the driver's own, so its errors are, too.
     lost = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
