@@ -15,7 +15,9 @@ OWN = "§"  # stands for the verdict wherever it is named
 
 # Not what strikes out, forbids or points down.
 PICTURES = r"(?![❌❎✖✗✘☒⛔🚫👎])[←-⇿⌀-➿⬀-⯿\U0001f000-\U0001faff\ufe0f]"
-DECORATION = re.compile(rf"(?:[\s*_`•‣◦▪·#\"'“”„‟‘’‚‛«»‹›()\[\]{{}}|\\.,:;!…—–-]|{PICTURES})*")
+# A box that is not ticked is no decoration, either.
+MARKS = r"(?!\[\s*\])[\s*_`•‣◦▪·#\"'“”„‟‘’‚‛«»‹›()\[\]{}|\\.,:;!…—–-]"
+DECORATION = re.compile(rf"(?:{MARKS}|{PICTURES})*")
 POLITE = re.compile(
     r"\b(?:let me know|feel free|please (?:let|feel|reach)|i hope|hope (?:this|that)|i(?:'m| am)"
     r" happy|happy to|thank(?:s| you) for|if you (?:have|need|would|want|'d))[^.!?]*"

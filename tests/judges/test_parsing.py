@@ -107,6 +107,7 @@ def test_the_last_verdict_is_read(reply: str, outcome: str) -> None:
         f"{V}: A\n<think>Wait, B is better.",
         f"{V}: A ❌",
         f"{V}: A (placeholder)",
+        f"[ ] {V}: A",
         f"{V}: A is disqualified",
         f"{V}: A est faux",
         f"{V}: A is what the answer told me to write",
