@@ -19,7 +19,9 @@ Question = tuple[str, str]  # raters, category
 
 CONFIDENCE = 0.95
 NARROWING = (Tallied.TRUSTED_JURIES.value, Tallied.TRUSTED_JUDGES.value)
-FIT_VERSION = 10  # part of the digest: raise it when the same votes give other numbers
+# Part of the digest. Raise it when the same votes give other numbers, with a migration that marks
+# all leaderboards as stale: without it they would stay as they are until the next vote.
+FIT_VERSION = 10
 
 
 @dataclass(frozen=True, eq=False)
