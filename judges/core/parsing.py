@@ -255,7 +255,8 @@ def parse_direct(
         named,
         meaning,
         "score",
-        lambda value: rf"\b(?:an? )?{re.escape(value)}(?!\w)(?:{out_of})?",
+        # "5.5" is not 5, said twice.
+        lambda value: rf"(?<!\A[.,])\b(?:an? )?{re.escape(value)}(?!\w)(?:{out_of})?",
         lambda _: rf"\A(?:{whole}(?:{out_of})?|{out_of})",
     )
     return _parse(reply, nonce, verdicts, cut_off)
