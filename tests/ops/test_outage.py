@@ -212,6 +212,7 @@ def test_connections_that_the_server_has_ended_fail_no_page(
         assert {status for status, _ in readers.map(lambda _: timed(port, "/"), range(8))} == {200}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -269,6 +270,7 @@ def test_a_run_whose_command_lost_the_database_is_neither_lost_nor_doubled(
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_operators_learn_that_another_program_locks_sqlite(tmp_path: Path) -> None:
     shutil.copy(migrated_database(), tmp_path)
     token = {"Authorization": f"Bearer {SECRET}"}
