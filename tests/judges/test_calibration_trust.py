@@ -103,7 +103,7 @@ def test_the_reasons_are_sentences_with_the_numbers():
     assert assess_trust(nothing).reasons[0] == (
         "The judge chose no side on any of the 200 labels that do."
     )
-    assert beaten == "Its lift over length alone is -10.0 points: no better than length."
+    assert beaten == "Its lift over length alone is −10.0 points: no better than length."
     alone = assess_trust(of_pairs(known(0.7, 0.6))).reasons[0]
     assert alone.endswith("required, and the figure among people is not known (nobody looked).")
     unknown = assess_trust(of_pairs(UNKNOWN)).reasons[0]

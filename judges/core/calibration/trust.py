@@ -82,7 +82,8 @@ class _Unit:
         return f"{100 * value:.1f} %" if self.percent else f"{value:.3f}"
 
     def format_difference(self, value: float) -> str:
-        return f"{100 * value:+.1f} points" if self.percent else f"{value:+.3f}"
+        words = f"{100 * value:+.1f} points" if self.percent else f"{value:+.3f}"
+        return words.replace("-", "−")
 
 
 _AGREEMENT = _Unit("Agreement with people, a tie or no verdict counting half,", True, COIN_TOSS)
@@ -132,14 +133,14 @@ def assess_categories(
 def _check_coverage(share: float | None, n: int, least: float) -> tuple[bool, str]:
     if share is None:
         return False, "It has been asked about no items."
-    figure = f"It has a result on {100 * share:.1f} % of {n} items"
+    figure = f"It has a result on {100 * share:.1f} % of {n:,} items"
     if share >= least:
         return True, f"{figure}: no less than the {100 * least:.0f} % required."
     return False, f"{figure}: less than the {100 * least:.0f} % required."
 
 
 def _check_flips(share: float, n: int, most: float) -> tuple[bool, str]:
-    figure = f"The order of the answers changes its verdict on {100 * share:.1f} % of {n} items"
+    figure = f"The order of the answers changes its verdict on {100 * share:.1f} % of {n:,} items"
     if share <= most:
         return True, f"{figure}: no more than the {100 * most:.0f} % allowed."
     return False, f"{figure}: more than the {100 * most:.0f} % allowed."
@@ -154,7 +155,7 @@ def _undecided(confusion: Mapping[str, Mapping[str, int]]) -> int:
 def _check_sides(report: PairReport) -> tuple[bool, str]:
     n, undecided = report.on_all.n, _undecided(report.confusion)
     if undecided and undecided == n:
-        return False, f"The judge chose no side on any of the {n} labels that do."
+        return False, f"The judge chose no side on any of the {n:,} labels that do."
     people = report.people_everywhere.decisive
     return _check_agreement(report.on_all, people, _AGREEMENT, undecided)
 
@@ -164,9 +165,9 @@ def _check_agreement(
 ) -> tuple[bool, str]:
     if judge.value is None:
         return False, f"{unit.name} is not known: {judge.reason}"
-    figure = f"{unit.name} is {unit.format(judge.value)} over {judge.n} labels"
+    figure = f"{unit.name} is {unit.format(judge.value)} over {judge.n:,} labels"
     if undecided:
-        figure = f"{figure} (on {undecided} of them the judge chose no side)"
+        figure = f"{figure} (on {undecided:,} of them the judge chose no side)"
     if judge.low is None:
         return False, f"{figure}, without a lower bound: {judge.reason}"
     figure = f"{figure}, at least {unit.format(judge.low)}"
