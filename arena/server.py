@@ -34,7 +34,6 @@ from arena.wsgi import application
 # waitress reads requests and sends answers in one thread, however slow the clients are; its other
 # threads only compute. What a client sends or is sent waits in memory, then in a file.
 WEB = {
-    "threads": settings.WEB_THREADS,
     "connection_limit": 2000,
     "asyncore_use_poll": True,
     "channel_timeout": 60,

@@ -177,9 +177,6 @@ def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, A
     return Made("prompts", fields | ({"variables": variables} if variables else {}), names)
 
 
-# -- Configuration ---------------------------------------------------------------------------------
-
-
 def _chat(text: str) -> list[Message]:
     """The messages in a text that is a chat as JSON; none if it cannot be one of ours."""
     value = decoded(text)
@@ -188,6 +185,9 @@ def _chat(text: str) -> list[Message]:
         return read_messages(value, "vars") if is_list and value else []
     except InputError:
         return []
+
+
+# -- Configuration ---------------------------------------------------------------------------------
 
 
 def _config(record: SourceRecord) -> Iterator[Made]:
