@@ -71,7 +71,7 @@ def test_call_longer_than_its_lease_has_one_result(installation: Installation) -
     run = order(make_arena(3, PROMPTS), per_pair=PROMPTS, cap=10**12)
     installation.beat()
     installation.worker(calls=4, DJANGO_SETTINGS_MODULE=SETTINGS)
-    eventually(lambda: Run.objects.get().state == "done", patience=60)
+    eventually(lambda: Run.objects.get().state == "done", patience=180)
     long = Call.objects.get(attempts__gt=1)
     others = Call.objects.exclude(pk=long.pk)
     assert set(others.values_list("state", "attempts", "requests")) == {("done", 1, 1)}

@@ -53,7 +53,7 @@ def test_absent_broker_loses_no_judgement_and_delays_no_vote(installation: Insta
         time.sleep(max(0.0, stopped + AWAY - time.monotonic()))
         installation.redis.start()
     check_voters(votes.answers)
-    eventually(lambda: Run.objects.get().state == "done", patience=90)
+    eventually(lambda: Run.objects.get().state == "done", patience=180)
     judged = Judgement.objects.filter(run=run)
     assert set(judged.values_list("state", flat=True)) == {"voted"}
     assert set(Call.objects.values_list("state", "requests")) == {("done", 1)}
