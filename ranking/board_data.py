@@ -182,6 +182,7 @@ class Findings:
     """
 
     leader: int | None = None
+    apart: Sequence[int] = ()
     neighbours: Mapping[int, AdjacentCandidates] = field(default_factory=dict)
     robustness: Mapping[str, Any] = field(default_factory=dict)
     agreement: Mapping[str, Any] = field(default_factory=dict)
@@ -202,6 +203,7 @@ class Findings:
         scores = (parts["style"].get("scores") or {}).items()
         return cls(
             leader=stored.get("leader"),
+            apart=stored.get("apart") or (),
             tiers=stored.get("tiers") or (),
             groups=stored.get("groups") or (),
             robustness=stored.get("fragility") or {},

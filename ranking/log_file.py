@@ -461,6 +461,7 @@ def check_board(file: LogFile, line: Line) -> CheckedBoard:
         rater_share=line["rater_share"],
         network_share=line.get("network_share", 1.0),
         networks=lambda: network_of,
+        archived=line["findings"].get("archived", ()),
     )
     by_rater = None
     if board.raters in HUMAN:

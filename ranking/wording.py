@@ -67,7 +67,7 @@ LEFT_OUT = {
 MOST_CHANGES = 5  # of ranks that one sentence names
 PLACE = ("rank", "score", "low", "high")
 CLEAR = (
-    "Its lead over every other ranked candidate is statistically significant, corrected for"
+    "Its lead over every other ranked candidate{} is statistically significant, corrected for"
     " multiple comparisons."
 )
 CLEAR_WITHOUT_SCORE = "It has never lost, and on enough prompts to rule out chance."
@@ -167,20 +167,22 @@ class LeadSummary:
 
 
 def lead(
-    rows: Sequence[BoardStanding], leader: int | None, these_raters: int = 0
+    rows: Sequence[BoardStanding], findings: Findings, these_raters: int = 0
 ) -> LeadSummary | None:
     """What the simultaneous rank intervals say about the first place; None without intervals.
 
     `these_raters`: the number of raters, if the results are about them alone.
     """
     ranked = sorted(rows, key=lambda row: (row.standing.rank or 0, row.name))
-    if sum(row.standing.sure_rank_low is not None for row in ranked) < 2:
+    measured = sum(row.standing.sure_rank_low is not None for row in ranked)
+    if measured < 2:
         return None
     first = ranked[0]
-    if first.standing.candidate_id == leader:
-        words = CLEAR if first.standing.score is not None else CLEAR_WITHOUT_SCORE
+    if first.standing.candidate_id == findings.leader:
+        words = CLEAR.format(" with an interval" if measured < len(ranked) else "")
+        words = words if first.standing.score is not None else CLEAR_WITHOUT_SCORE
         return LeadSummary(first.standing.candidate_id, first.name, True, words)
-    reason = _why_no_leader(ranked, leader)
+    reason = _why_no_leader(ranked, len(findings.apart))
     if these_raters:
         few = "one rater is" if these_raters == 1 else f"{these_raters:,} raters are"
         reason = f"{few} too few to say what others would prefer"
@@ -202,17 +204,20 @@ def style_lead(plain: Sequence[BoardStanding], styled: Sequence[BoardStanding]) 
         says = f"With style controlled for, {after} still scores highest."
     else:
         says = f"With style controlled for, {after} scores highest instead of {before}."
-    without = len(plain) - len(styled)
-    if without:
+    if without := len(plain) - len(styled):
         has = "candidate has" if without == 1 else "candidates have"
         says += f" {without:,} {has} no style-controlled score."
     return says
 
 
-def _why_no_leader(ranked: Sequence[BoardStanding], leader: int | None) -> str:
-    if leader is not None:
-        return "only by the newest votes, which the intervals don’t include yet"
-    could_be_first = [_could_be_first(row.standing) for row in ranked]
+def _why_no_leader(ranked: Sequence[BoardStanding], n_apart: int) -> str:
+    if ranked[0].standing.candidate.retired_at:
+        return "it is archived"
+    if n_apart:
+        others = _count(n_apart, "other candidate")
+        return f"{others} with enough votes cannot be compared with it yet"
+    # With a place but no interval, any rank is possible.
+    could_be_first = [row.standing.sure_rank_low in (1, None) for row in ranked]
     n = sum(could_be_first)
     if ranked[0].standing.score is None and n > 1:
         return "too few of its votes are against the best of the others"
@@ -221,11 +226,6 @@ def _why_no_leader(ranked: Sequence[BoardStanding], leader: int | None) -> str:
     if not all(could_be_first[:n]):
         return f"{n} candidates could be first"
     return f"{'either of the top two' if n == 2 else f'any of the top {n}'} could be first"
-
-
-def _could_be_first(standing: Standing) -> bool:
-    """Whether the candidate could be first; with a place but no interval, any rank is possible."""
-    return standing.rank is not None and standing.sure_rank_low in (1, None)
 
 
 def robustness(findings: Findings, names: Mapping[int, str]) -> str:

@@ -69,7 +69,7 @@ FIELDS = (
     "measured_seconds",
     "measured_votes",
 )
-FINDINGS = ("leader", "neighbours")  # the findings that combined boards have
+FINDINGS = ("leader", "apart", "neighbours")  # the findings that combined boards have
 
 
 def needs_fallback(evidence: BoardEvidence) -> bool:
@@ -260,7 +260,7 @@ def _findings(
     low, high = (np.where(np.isnan(theta), np.nan, ends) for ends in (model.low_, model.high_))
     battles = groups.groupings[0]
     places = place(battles.wins(weighted=False), model.ratings_, met, low, high, CONFIDENCE)
-    leader = clear_number_one(places, scored, battles, CONFIDENCE)
+    leader = clear_number_one(places, scored, battles, CONFIDENCE, evidence.active)
     if groups.n_raters:  # nothing is claimed about anybody but these raters
         leader = None
     covariance = known_among(model.covariance_, ~np.isnan(theta))

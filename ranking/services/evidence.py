@@ -13,7 +13,7 @@ from ranking.models import Board, BothBad, Counted, Raters, Tallied, Tally
 from ranking.services import vote_log
 from ranking.stats.battles import Battles
 from ranking.tallies import NOBODY, CappedRaters, VoteCounts, pair_battles
-from ranking.votes import HUMAN, Ints, left_out, networks_of
+from ranking.votes import HUMAN, Bools, Ints, left_out, networks_of
 
 Question = tuple[str, str]  # raters, category
 
@@ -21,7 +21,7 @@ CONFIDENCE = 0.95
 NARROWING = (Tallied.TRUSTED_JURIES.value, Tallied.TRUSTED_JUDGES.value)
 # Part of the digest. Raise it when the same votes give other numbers, with a migration that marks
 # all leaderboards as stale: without it they would stay as they are until the next vote.
-FIT_VERSION = 10
+FIT_VERSION = 11
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +33,7 @@ class BoardEvidence:
     the head of the log of the votes in the counts. `rater_share`: of human votes, the share that
     one rater may weigh, `network_share`: the anonymous raters of one network; `capped`: the raters
     affected. `keeps_named`: votes count on answers that are known to reveal their author.
+    `archived`: the ids of candidates that have votes but are archived.
     """
 
     board: Board
@@ -50,6 +51,7 @@ class BoardEvidence:
     left_out: Callable[[], Mapping[str, int]] = dict
     keeps_named: bool = False
     capped: CappedRaters = NOBODY
+    archived: Sequence[int] = ()
 
     @cached_property
     def battles(self) -> Battles:
@@ -65,6 +67,11 @@ class BoardEvidence:
             by_rater, self.rater_share, self.both_bad_is_tie, self.networks(), self.network_share
         )
         return replace(self, capped=capped)
+
+    @property
+    def active(self) -> Bools:
+        """(K,) which candidates are not archived."""
+        return ~np.isin(self.candidates, self.archived)
 
     @property
     def both_bad_is_tie(self) -> bool:
@@ -89,7 +96,7 @@ class BoardEvidence:
         board = self.board
         settings = (FIT_VERSION, board.both_bad, board.n_resamples, board.seed, self.versions)
         digest = hashlib.sha256(repr((*settings, self.rater_share, self.network_share)).encode())
-        digest.update(self.candidates.tobytes())
+        digest.update(self.candidates.tobytes() + self.active.tobytes())
         return digest.hexdigest()
 
 
@@ -145,10 +152,11 @@ class ArenaTallies:
         narrowing = self._narrowing(board.category) if is_combined else None
         counts = VoteCounts.of_bytes(tally.cells) if tally else VoteCounts.none()
         ids = [*self.active, *counts.key("first").tolist(), *counts.key("second").tolist()]
+        candidates = np.unique(np.array(ids, np.int64))
         return BoardEvidence(
             board=board,
             counts=counts,
-            candidates=np.unique(np.array(ids, np.int64)),
+            candidates=candidates,
             versions=tuple(row.version for row in (tally, narrowing) if row),
             n_raters=tally.n_raters if tally else 0,
             n_prompts=tally.n_prompts if tally else 0,
@@ -159,6 +167,7 @@ class ArenaTallies:
             network_share=self.network_share if scored in HUMAN else 1.0,
             keeps_named=self.keeps_named and scored in HUMAN,
             networks=lambda: self.networks,
+            archived=np.setdiff1d(candidates, self.active).tolist(),
             left_out=lambda: self.left_out.get((scored, board.category), {}),
         )
 

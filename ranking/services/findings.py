@@ -139,7 +139,9 @@ def build_findings(
         CONFIDENCE,
         n_clusters=estimate.n_clusters,
     )
-    leader = clear_number_one(places, scored, estimate.battles, CONFIDENCE)
+    leader = clear_number_one(
+        places, scored, estimate.battles, CONFIDENCE, estimate.evidence.active
+    )
     if estimate.groups.n_raters:  # nothing is claimed about anybody but these raters
         leader = None
     order = neighbours(

@@ -1,6 +1,6 @@
 """The fit of one board's tally, and the fields of its snapshot. Writes nothing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from math import isnan
@@ -81,7 +81,8 @@ def compose(
     evidence: BoardEvidence, scores: Scores, measured: MeasuredIntervals, elo: dict[int, float]
 ) -> FittedBoard:
     """Put scores, intervals and Elo ratings together."""
-    shrinkage = _shrink(evidence, measured)
+    shrinkage, places = _shrink(evidence, measured), place_candidates(evidence, scores, measured)
+    measured = replace(measured, findings=measured.findings | _first(evidence, places, measured))
     fields = {
         "digest": evidence.digest(),
         "n_votes": evidence.n_votes,
@@ -105,7 +106,7 @@ def compose(
         cells=evidence.counts.pack(),
         **pack_covariance(measured.candidates, measured.covariance),
     )
-    standings = _standings(evidence, scores, measured, elo)
+    standings = _standings(evidence, scores, measured, places, elo)
     if measured.findings.get("leader") is None:
         _share_first_place(standings)
     for i, standing in enumerate(standings):
@@ -113,6 +114,17 @@ def compose(
         standing.shrunk_low = _number(shrinkage.low_[i])
         standing.shrunk_high = _number(shrinkage.high_[i])
     return FittedBoard(fields, standings, matrices)
+
+
+def _first(evidence: BoardEvidence, places: Places, measured: MeasuredIntervals) -> dict[str, Any]:
+    """The clear leader, who is none any more if newer votes or an archive leave no such claim; who
+    stands apart with as much evidence, and who is archived."""
+    leader, ids = measured.findings.get("leader"), evidence.candidates
+    at = int(np.searchsorted(ids, leader or 0))
+    if leader is not None and not places.allow(at, evidence.active):
+        leader = None
+    apart = ids[places.apart & evidence.active].tolist()
+    return {"leader": leader, "apart": apart, "archived": list(evidence.archived)}
 
 
 def _sufficiency(evidence: BoardEvidence, measured: MeasuredIntervals) -> dict[str, Any]:
@@ -223,9 +235,13 @@ def record(evidence: BoardEvidence) -> Record:
 
 
 def _standings(
-    evidence: BoardEvidence, scores: Scores, measured: MeasuredIntervals, elo: dict[int, float]
+    evidence: BoardEvidence,
+    scores: Scores,
+    measured: MeasuredIntervals,
+    places: Places,
+    elo: dict[int, float],
 ) -> list[Standing]:
-    totals, places = record(evidence), place_candidates(evidence, scores.ratings, measured)
+    totals = record(evidence)
     decided = totals.wins + totals.losses + totals.ties
     columns = {
         "score": scores.ratings,
@@ -251,10 +267,10 @@ def _standings(
 
 
 def place_candidates(
-    evidence: BoardEvidence, ratings: Floats, measured: MeasuredIntervals
+    evidence: BoardEvidence, scores: Scores, measured: MeasuredIntervals
 ) -> Places:
     """Place the candidates, including those without a score, by their scores and intervals."""
-    battles = evidence.battles
+    battles, ratings = evidence.battles, scores.ratings
     met = dict(measured.settings.get("groups_met", []))
     spreads = [measured.spreads.get(pk, Spread()) for pk in evidence.candidates.tolist()]
     return place(

@@ -201,6 +201,8 @@ class Places:
     surely_above : the number of candidates without a score that are clearly above each scored one
     maybe_below : the number of those placed below that are not clearly below each scored one
     n_above : the number of candidates placed above the scored
+    apart : those without a place, although their votes are on as many prompts as a place needs:
+        nothing says whether they are better
     """
 
     rank: Floats
@@ -211,6 +213,7 @@ class Places:
     surely_above: Ints
     maybe_below: Ints
     n_above: int
+    apart: Bools
 
     def among_all(self, best: Floats, worst: Floats) -> tuple[Floats, Floats]:
         """Possible ranks among the scored (NaN if unknown) as possible ranks among all placed."""
@@ -226,6 +229,13 @@ class Places:
             return int(certain[0])
         is_open = self.n_above or (scored is not None and self.maybe_below[scored])
         return None if is_open else scored
+
+    def allow(self, leader: int, active: Bools | None = None) -> bool:
+        """Whether this candidate may be called number one: it is active (by default all are), alone
+        in the first place, and no active candidate stands apart with as much evidence."""
+        active = np.ones(len(self.rank), np.bool_) if active is None else active
+        is_alone = self.rank[leader] == 1 and (self.rank == 1).sum() == 1
+        return bool(is_alone and active[leader] and not (self.apart & active).any())
 
 
 def independent_groups(first: Ints, second: Ints, prompt: Ints, n_clusters: Ints) -> Ints:
@@ -264,7 +274,7 @@ def place(
     size, nothing = len(ratings), np.full(len(ratings), np.nan)
     none = np.zeros(size, np.int64)
     if scored.all():
-        return Places(ranks(ratings), nothing, nothing, nothing, nothing, none, none, 0)
+        return Places(ranks(ratings), nothing, nothing, nothing, nothing, none, none, 0, ~scored)
     enough = CompleteSeparation(0, confidence).prompts_to_go
     arrows = arrows_of(wins)
     # No more groups of votes are between two candidates than either has, or than votes.
@@ -291,6 +301,7 @@ def place(
         surely_above=np.where(scored, clearly_above, 0),
         maybe_below=np.where(scored, (above_one & unsettled).sum(axis=1), 0),
         n_above=int(above.sum()) if scored.any() else 0,
+        apart=~placed & (n_clusters >= enough),
     )
 
 
@@ -403,14 +414,19 @@ def _is_better(points: Floats, votes: Floats, never_lost: bool, confidence: floa
 
 
 def clear_number_one(
-    places: Places, scored: int | None, battles: Battles, confidence: float = 0.95
+    places: Places,
+    scored: int | None,
+    battles: Battles,
+    confidence: float = 0.95,
+    active: Bools | None = None,
 ) -> int | None:
     """The candidate that is clearly number one among all active candidates, or None.
 
     ``scored``: the clear number one among those with an interval. It is none if another candidate
-    has as high a score, if only of few votes, or has beaten it, whatever the scores say.
+    has as high a score, if only of few votes, or has beaten it, whatever the scores say, or if
+    `Places` do not allow it. ``active``: (K,) mask of the candidates that are not archived.
     """
     leader = places.leader(scored)
-    if leader is None or places.rank[leader] > 1 or (places.rank == 1).sum() > 1:
+    if leader is None or not places.allow(leader, active):
         return None
     return None if beats_directly(battles, leader, confidence).any() else leader

@@ -80,7 +80,7 @@ def board_context(
     collecting = wording.collecting(snapshot, names)
     is_unvoted = snapshot is not None and not snapshot.n_votes + snapshot.n_both_bad
     unvoted = view.rows if is_unvoted and len(view.rows) > 1 else []
-    lead = wording.lead(view.ranked, findings.leader, settings.get("these_raters", 0))
+    lead = wording.lead(view.ranked, findings, settings.get("these_raters", 0))
     return {
         "view": view,
         "arena": view.arena,

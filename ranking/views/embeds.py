@@ -502,7 +502,7 @@ def embed_context(board: PublishedBoard) -> dict[str, Any]:
         "raters": board.query.raters,
         "category": board.query.category,
         "demo": demo_notice(board.arena, board.snapshot),
-        "lead": wording.lead(rows, Findings.of(board.snapshot).leader, these_raters),
+        "lead": wording.lead(rows, Findings.of(board.snapshot), these_raters),
         "collecting": collecting,
         "standings": standings,
         "more": len(board.standings) - len(standings),

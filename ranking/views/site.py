@@ -404,7 +404,7 @@ def _numbers(view: BoardView) -> dict[str, Any]:
         "cluster_sentence": wording.cluster_sentence(settings, view.query.raters),
         "both_bad_sentence": wording.BOTH_BAD_SENTENCES[settings["both_bad"]],
         "capped": wording.capped(settings),
-        "lead": wording.lead(view.ranked, findings.leader, settings.get("these_raters", 0)),
+        "lead": wording.lead(view.ranked, findings, settings.get("these_raters", 0)),
         "robustness": wording.robustness(findings, names),
         "agreement": wording.agreement(findings, view.query.raters),
         "transitivity": wording.transitivity(findings),

@@ -1,5 +1,6 @@
 """A snapshot's findings besides scores: leader, neighbours, robustness, agreement, style."""
 
+import json
 import math
 from itertools import cycle
 from typing import Any
@@ -7,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from arena.actors import CLI
 from arena.models import Arena, Rater, Response
 from arena.services.arenas import update_arena
+from arena.services.candidates import retire_candidate
 from ranking.comparison import load_difference_boards
 from ranking.models import ResponseStyle, Snapshot
 from ranking.services import intervals
@@ -87,6 +90,34 @@ def test_who_never_lost_in_few_votes_stands_apart_and_unmakes_no_lead() -> None:
     assert (apart.rank, apart.low, apart.high) == (None, None, None)
     assert (leader.rank, last.rank) == (1, 2)
     assert snapshot.findings["leader"] == leader.candidate_id
+
+
+def test_an_archived_candidate_leads_nobody() -> None:
+    arena = make_arena(n_candidates=3, n_prompts=40)
+    decide(arena, (0, 1, 36, 4), (0, 2, 36, 4), (1, 2, 30, 10))
+    best, *_ = arena.candidates.order_by("pk")
+    assert publish(arena).findings["leader"] == best.pk
+    retire_candidate(candidate=best, by=CLI, now=timezone.now())
+    snapshot = publish(arena)
+    assert snapshot.findings["leader"] is None
+    assert f"{best} is ahead, but it is archived." in words(Client().get(f"/a/{arena.slug}/").text)
+    assert (
+        json.loads(Client().get(f"/a/{arena.slug}/results.json").text)["findings"]["leader"] is None
+    )
+
+
+def test_nobody_leads_beside_a_group_with_as_much_evidence() -> None:
+    arena = make_arena(n_candidates=5, n_prompts=40)
+    decide(arena, (0, 1, 36, 4), (0, 2, 36, 4), (1, 2, 30, 10), (3, 4, 20, 20))
+    snapshot = publish(arena)
+    *_, fourth, fifth = arena.candidates.order_by("pk")
+    assert snapshot.findings["leader"] is None
+    assert snapshot.findings["apart"] == [fourth.pk, fifth.pk]
+    page = words(Client().get(f"/a/{arena.slug}/").text)
+    assert "2 other candidates with enough votes cannot be compared with it yet." in page
+    for candidate in (fourth, fifth):
+        retire_candidate(candidate=candidate, by=CLI, now=timezone.now())
+    assert publish(arena).findings["leader"] is not None
 
 
 def test_where_one_alone_has_an_interval_its_rank_is_not_certain() -> None:

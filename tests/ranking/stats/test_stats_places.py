@@ -1,6 +1,7 @@
 """Places of candidates without a finite score, and which may be called number one."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def battles_of(rows: Rows, n_candidates: int) -> Battles:
     return Battles.from_arrays(left, right, score, None, prompt, n_candidates)
 
 
-def placed(battles: Battles) -> tuple[Places, int | None]:
+def placed(battles: Battles, active: Any = None) -> tuple[Places, int | None]:
     """The places, and the clear number one."""
     sandwich = Sandwich().fit(battles)
     known = measurable(battles)
@@ -44,7 +45,7 @@ def placed(battles: Battles) -> tuple[Places, int | None]:
     scored = clear_leader(theta, sandwich.covariance_, n_clusters=n_clusters)
     met = battles.clusters_per_candidate()
     places = place(battles.wins(), sandwich.model_.ratings_, met, low, high)
-    return places, clear_number_one(places, scored, battles)
+    return places, clear_number_one(places, scored, battles, active=active)
 
 
 def ranks_of(rows: Rows, n_candidates: int) -> list[float | None]:
@@ -160,25 +161,49 @@ def test_nobody_is_number_one_beside_an_equal_score_of_few_votes() -> None:
     assert leader is None
 
 
-PAIRS = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+@pytest.mark.parametrize(("won", "leader"), [(3, 0), (30, None)])
+def test_a_group_apart_with_as_much_evidence_leaves_no_number_one(
+    won: int, leader: int | None
+) -> None:
+    """The most candidates have scores, but nothing says that they are better than the other two."""
+    rows = [(0, 1, 38, 2), (0, 2, 38, 2), (1, 2, 20, 20), (3, 4, won, min(won, 10))]
+    places, found = placed(battles_of(rows, 5))
+    assert places.rank.tolist()[:1] == [1]
+    assert np.isnan(places.rank[3:]).all()
+    assert found == leader
+    archived = np.array([True, True, True, False, False])
+    assert placed(battles_of(rows, 5), archived)[1] == 0
+    assert placed(battles_of(rows, 5), np.arange(5) > 0)[1] is None
+
+
+def test_where_nobody_has_a_score_two_orders_leave_no_number_one() -> None:
+    assert placed(battles_of([(0, 1, 20, 0)], 2))[1] == 0
+    assert placed(battles_of([(0, 1, 20, 0), (2, 3, 20, 0)], 4))[1] is None
+
+
+PAIRS = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3), (3, 4)]
 BOARDS = st.lists(
     st.tuples(st.sampled_from(PAIRS), st.integers(0, 30), st.sampled_from([0, 0, 1, 2, 5, 20])),
     min_size=1,
-    max_size=6,
+    max_size=7,
     unique_by=lambda row: row[0],
 )
 
 
 @settings(max_examples=150, deadline=None)
-@given(BOARDS)
+@given(BOARDS, st.lists(st.booleans(), min_size=5, max_size=5))
 def test_a_candidate_beaten_by_another_does_not_lead(
-    board: list[tuple[tuple[int, int], int, int]],
+    board: list[tuple[tuple[int, int], int, int]], archived: list[bool]
 ) -> None:
-    battles = battles_of([(*pair, won, lost) for pair, won, lost in board], 4)
-    places, leader = placed(battles)
+    battles = battles_of([(*pair, won, lost) for pair, won, lost in board], 5)
+    places, leader = placed(battles, ~np.array(archived))
     if leader is None:
         return
     assert places.rank[leader] == 1
+    assert not archived[leader]
+    prompts = battles.clusters_per_candidate()
+    apart = np.isnan(places.rank) & (prompts >= 8) & ~np.array(archived)
+    assert not apart.any()
     for (first, second), won, lost in board:
         if leader not in (first, second):
             continue
@@ -193,7 +218,7 @@ def test_a_candidate_beaten_by_another_does_not_lead(
 @settings(max_examples=60, deadline=None)
 @given(BOARDS)
 def test_ranks_hold_possible_ranks(board: list[tuple[tuple[int, int], int, int]]) -> None:
-    places, _ = placed(battles_of([(*pair, won, lost) for pair, won, lost in board], 4))
+    places, _ = placed(battles_of([(*pair, won, lost) for pair, won, lost in board], 5))
     free = ~np.isnan(places.best)
     assert (places.best[free] <= places.rank[free]).all()
     assert (places.rank[free] <= places.worst[free]).all()
