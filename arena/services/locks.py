@@ -5,15 +5,16 @@ prompts, runs and answers, pairs, and ranking's refresh row. All locks are NO KE
 that only refer to these rows, as every vote does, do not wait.
 """
 
+import fcntl
 import hashlib
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import BinaryIO, ParamSpec, TypeVar
 
 from django.db import DatabaseError, OperationalError, connection
-from filelock import FileLock, Timeout
 
 from arena.models import Arena
 
@@ -38,15 +39,27 @@ def exclusive_lock(work: str, *, busy: Exception) -> AbstractContextManager[None
 
 @contextmanager
 def _file_lock(path: Path, busy: Exception) -> Iterator[None]:
-    lock = FileLock(path)
+    """Lock a file, which is gone afterwards; the next holder makes another."""
+    while True:
+        with path.open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise busy from None
+            if not _is_at(path, file):
+                continue  # its last holder removed it between our opening and locking it
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+            return
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
     try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise busy from None
-    try:
-        yield
-    finally:
-        lock.release()
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager

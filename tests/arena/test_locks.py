@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -60,3 +61,10 @@ def test_a_transaction_that_fails_gives_it_back(elsewhere: ThreadPoolExecutor) -
     ):
         cursor.execute("SELECT nothing FROM nowhere")
     assert is_free(elsewhere)
+
+
+def test_no_file_is_left_behind() -> None:
+    """Each new arena has a lock of its own, and they would add up."""
+    with exclusive_lock("tests", busy=Busy()):
+        pass
+    assert not Path(f"{connection.settings_dict['NAME']}.tests.lock").exists()
