@@ -51,6 +51,13 @@ def opened(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
         yield places
 
 
+def renamed(sentence: str, places: Mapping[Path, Path]) -> str:
+    """Return the sentence with the places of `opened` named by the paths as they were given."""
+    for path, place in places.items():
+        sentence = sentence.replace(str(place), str(path) if path == place else path.name)
+    return sentence
+
+
 def _files_at(path: Path, format_name: str, columns: Mapping[str, str]) -> list[ImportFile]:
     try:
         path.stat()

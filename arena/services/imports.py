@@ -27,7 +27,7 @@ from arena.db import sql
 from arena.files.copies import ARENA_FILE, EXPORT_VERSION
 from arena.files.reader import FileError, Row, Source, unreadable
 from arena.files.rows import CandidateRow, PromptRow
-from arena.formats import find_files, opened
+from arena.formats import find_files, opened, renamed
 from arena.formats.base import (
     Checker,
     ImportFile,
@@ -170,21 +170,15 @@ def _opened(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
         try:
             yield places
         except FileError as error:
-            raise FileError(_renamed(str(error), places)) from None
+            raise FileError(renamed(str(error), places)) from None
         except BadRowsError as error:
             _rename(error.rejected, places)
             raise BadRowsError(error.rejected) from None
 
 
 def _rename(rejected: RejectedRows, places: Mapping[Path, Path]) -> None:
-    rejected.first = [_renamed(line, places) for line in rejected.first]
-    rejected.hint = _renamed(rejected.hint, places)
-
-
-def _renamed(sentence: str, places: Mapping[Path, Path]) -> str:
-    for path, place in places.items():
-        sentence = sentence.replace(str(place), str(path) if path == place else path.name)
-    return sentence
+    rejected.first = [renamed(line, places) for line in rejected.first]
+    rejected.hint = renamed(rejected.hint, places)
 
 
 def _found(places: Mapping[Path, Path], options: Options) -> list[ImportedFile]:

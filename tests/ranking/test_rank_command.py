@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,13 @@ def refused(path: Path, *arguments: str) -> str:
     with pytest.raises(CommandError) as caught:
         rank(path, *arguments)
     return str(caught.value)
+
+
+def packed(folder: Path) -> Path:
+    with zipfile.ZipFile(folder / "packed.zip", "w") as archive:
+        for path in folder.glob("*.jsonl"):
+            archive.write(path, path.name)
+    return folder / "packed.zip"
 
 
 def contest(path: Path, pairs: str, n_raters: int) -> Path:
@@ -222,8 +230,12 @@ def test_a_native_folder_lists_who_may_be_voted_on(tmp_path: Path) -> None:
     (tmp_path / "votes.jsonl").write_text(vote() + vote(outcome="right"))
     found = {row["candidate"]: row["status"] for row in ranked(tmp_path)["standings"]}
     assert found == {"A": "ranked", "B": "ranked", "C": "no_votes"}
+    assert rank(packed(tmp_path)) == rank(tmp_path)
     (tmp_path / "votes.jsonl").write_text(vote(b="X"))
     assert "line 1, column b: there is no candidate 'X'" in refused(tmp_path)
+    assert "packed.zip/votes.jsonl, line 1, column b" in refused(packed(tmp_path))
+    (tmp_path / "broken.zip").write_bytes(b"PK\x03\x04")
+    assert "broken.zip cannot be unpacked" in refused(tmp_path / "broken.zip")
 
 
 def test_findings_say_what_the_votes_tell_besides(votes: Path, tmp_path: Path) -> None:

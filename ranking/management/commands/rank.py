@@ -7,7 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from arena.formats import FORMATS
+from arena.files.reader import FileError
+from arena.formats import FORMATS, opened, renamed
 from arena.management.commands.import_arena import ProgressBars
 from ranking.file_votes import KINDS, BadFileError, FileVotes, read_file
 from ranking.rank_file import CLUSTERS, Settings, as_json, as_table, rank_votes
@@ -15,11 +16,11 @@ from ranking.stats.bradley_terry import NotConvergedError
 
 
 class Command(BaseCommand):
-    help = "Rank a file of votes, or a folder in the native format, without a database."
+    help = "Rank a file, folder or zip archive of votes, without a database."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("path", type=Path, metavar="FILE", help="file or folder")
+        parser.add_argument("path", type=Path, metavar="FILE", help="file, folder or zip archive")
         parser.add_argument("--format", choices=["auto", *FORMATS], default="auto")
         parser.add_argument(
             "--raters",
@@ -47,14 +48,17 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, path: Path, **options: Any) -> None:
         settings = Settings(options["cluster"], options["bootstrap"], options["seed"])
+        places = {path: path}
         try:
-            votes = _read(path, options)
+            with opened([path]) as places:
+                votes = _read(places[path], options)
             board = rank_votes(votes, settings)
-        except (BadFileError, NotConvergedError) as problem:
-            raise CommandError(str(problem)) from None
+        except (BadFileError, FileError, NotConvergedError) as problem:
+            raise CommandError(renamed(str(problem), places)) from None
         self.stdout.write(as_json(board) if options["json"] else as_table(board))
         if bad := votes.rejected.count:
-            self.stderr.write(f"{votes.rejected}\n{bad:,} bad row{'s' * (bad > 1)} skipped.")
+            rejected = renamed(str(votes.rejected), places)
+            self.stderr.write(f"{rejected}\n{bad:,} bad row{'s' * (bad > 1)} skipped.")
 
 
 def _read(path: Path, options: dict[str, Any]) -> FileVotes:
