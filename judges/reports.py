@@ -391,15 +391,17 @@ class JudgeStanding:
 
     @property
     def lift(self) -> Estimate | None:
-        """How much that exceeds the rule that the longer answer wins."""
+        """How much that exceeds the rule that the longer answer wins.
+
+        Older reports have only the lift on decided pairs.
+        """
         if self.calibration is None:
             return None
         report = self.calibration.report
-        lift: Estimate = (
-            report["longer"]["lift_decisive"]
-            if self.calibration.kind == "pairs"
-            else report["length"]["lift"]
-        )
+        if self.calibration.kind != LabelSet.Kind.PAIRS:
+            lift: Estimate = report["length"]["lift"]
+        else:
+            lift = report["longer"].get("lift_on_all", report["longer"]["lift_decisive"])
         return lift
 
     @property

@@ -123,7 +123,14 @@ def describe_calibration(calibration: Calibration) -> list[str]:
             f"where both decide, on {difference['n_items']} items"
         )
         lines.append(f"{other['what']} ({other['judge']}): {points}.")
-    return [*lines, _describe_cost(report["money"]), *report["trust"]["reasons"]]
+    return [*lines, _describe_cost(report["money"]), *_describe_trust(report["trust"])]
+
+
+def _describe_trust(trust: Figures) -> Iterable[str]:
+    failed = trust.get("failed")
+    for reason in trust["reasons"]:
+        met = "" if failed is None else "Not met: " if reason in failed else "Met: "
+        yield met + reason
 
 
 def _describe_pairs(report: Figures) -> Iterable[str]:
@@ -133,7 +140,7 @@ def _describe_pairs(report: Figures) -> Iterable[str]:
         f"On all items, a tie or no verdict counting half: {_share(report['on_all'])}; "
         f"has a verdict on: {_share(report['coverage'])}."
     )
-    yield f"Agreement with people, ties excluded: {_share(against_all['decisive'])}."
+    yield f"Agreement with people where both choose a side: {_share(against_all['decisive'])}."
     yield (
         f"Ties included: {_share(against_all['three_way'])}; "
         f"Cohen's kappa {_number(against_all['kappa'])}."
@@ -145,8 +152,8 @@ def _describe_pairs(report: Figures) -> Iterable[str]:
     yield f"People with each other: {_share(report['people']['decisive'])}."
     yield from _describe_benchmarks(report)
     yield (
-        f"Baseline “the longer answer wins”: {_share(longer['decisive'])}; lift over it: "
-        f"{_points(longer['lift_decisive'])}."
+        f"Baseline “the longer answer wins”: {_share(longer['decisive'])}; lift over it, on "
+        f"all items: {_points(longer['lift_on_all'])}."
     )
     yield (
         f"Inconsistent when swapped: {_share(report['flips'])}; picks the answer shown first: "

@@ -197,7 +197,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
 OUTCOMES = {"left": "Left", "right": "Right", "tie": "Tie"}
 VERDICTS = OUTCOMES | {"none": "None"}
 AGREEMENTS = {
-    "against_all": "Judge and all labels",
+    "against_all": "Judge and all labels, where it has a verdict",
     "against_majority": "Judge and the majority of people",
     "where_all_agree": "Judge and people, where all people agree",
     "people": "People with each other, on the items the judge decided",

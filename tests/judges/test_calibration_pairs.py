@@ -97,6 +97,17 @@ def test_the_longer_answer_is_a_judge_of_its_own(items):
     ours = [(i, said) for i, said in sided if i.verdict in SIDES]
     assert_lift(found.lift_decisive, ours)
     assert_lift(found.lift_three_way, [(i, said) for i, said in labels if i.verdict])
+    hits = [
+        (on_side(i.verdict, said), on_side(longer(i), said)) for i, said in labels if said in SIDES
+    ]
+    gain = [judge - length for judge, length in hits]
+    assert found.lift_on_all.n == len(gain)
+    assert found.lift_on_all.value == (pytest.approx(sum(gain) / len(gain)) if gain else None)
+
+
+def on_side(verdict, said):
+    """A tie or no verdict counts half."""
+    return float(verdict == said) if verdict in SIDES else 0.5
 
 
 def assert_lift(found, met):

@@ -29,7 +29,7 @@ def of_pairs(judge, people=UNKNOWN, lift=None, coverage=0.9, flips=0.1):
         coverage=known(coverage, coverage - 0.05),
         flips=known(flips, flips - 0.05) if flips is not None else UNKNOWN,
         people_everywhere=replace(PAIRS.people, decisive=people),
-        longer=replace(PAIRS.longer, lift_decisive=lift),
+        longer=replace(PAIRS.longer, lift_on_all=lift),
     )
 
 
@@ -101,14 +101,14 @@ def test_the_reasons_are_sentences_with_the_numbers():
     assert "over 200 labels (on 63 of them the judge chose no side), at least" in told
     nothing = replace(undecided, confusion={"left": {"none": 120, "tie": 80}})
     assert assess_trust(nothing).reasons[0] == (
-        "The judge chose no side on any of the 200 labels that do."
+        "The judge chose no side on any of the 200 labels that choose one."
     )
     assert beaten == "Its lift over length alone is −10.0 points: no better than length."
     alone = assess_trust(of_pairs(known(0.7, 0.6))).reasons[0]
     assert alone.endswith("required, and the figure among people is not known (nobody looked).")
     unknown = assess_trust(of_pairs(UNKNOWN)).reasons[0]
     assert unknown == (
-        "Agreement with people, a tie or no verdict counting half, is not known: Nobody looked."
+        "Agreement with people, a tie or no verdict counting half, is not known: nobody looked."
     )
 
 

@@ -70,7 +70,7 @@ def test_without_judges_it_says_so(client: Client) -> None:
 def test_unmeasured_judge_is_not_trusted_and_page_says_why(client: Client) -> None:
     register_used_judge()
     html = judges_page(client)
-    assert "Not trusted yet" in html
+    assert "Not measured yet" in html
     assert "It has not been calibrated against people in this epoch." in html
     assert "Not a real judge" in html
 
@@ -98,7 +98,7 @@ def test_a_trusted_judge_is_called_so(client: Client) -> None:
     epoch.rater.save()
     html = judges_page(client)
     assert 'data-trusted="yes"> Trusted <' in html
-    assert "Not trusted yet" not in html
+    assert "Not measured yet" not in html
 
 
 def test_juries_stand_below(client: Client) -> None:
@@ -152,7 +152,7 @@ def test_pair_report_shows_people_length_and_habits(client: Client) -> None:
     report = ask_and_measure(epoch, make_labels()).report
     html = judge_page(client, epoch.judge)
     for words in (
-        "Judge and all labels",
+        "Judge and all labels, on all items",
         "Judge and the majority of people",
         "where all people agree",
         "People with each other, on all items",

@@ -215,6 +215,16 @@ def test_weighing_is_offered_where_it_gains_and_not_where_it_does_not() -> None:
     assert sum(option.offered for option in nothing.values()) == 1
 
 
+def test_a_judge_that_is_no_better_than_a_coin_is_not_offered_however_cheap() -> None:
+    items = [
+        PanelItem(str(i), "", i % 2, 1, ("left", ("right", "left")[(i + (i % 10 == 0)) % 2]))
+        for i in range(80)
+    ]
+    options = options_of(items, 10**5, 10**6)
+    assert [options["judge", (judge,)].offered for judge in (0, 1)] == [False, True]
+    assert options["judge", (1,)].per_dollar is None
+
+
 def test_a_jury_is_not_measured_on_the_prompts_that_it_was_fitted_on() -> None:
     """Judges that guess: weights fitted to chance must not look good."""
     random = np.random.default_rng(8)

@@ -48,7 +48,7 @@ def test_a_row_says_all_that_was_measured(tmp_path: Path, local: FakeServer) -> 
     assert row.is_trusted
     assert (row.calibration, row.honeypots) == (calibration, traps)
     assert (row.agreement, row.coverage) == (calibration.report["on_all"], 1)
-    assert row.lift == calibration.report["longer"]["lift_decisive"]
+    assert row.lift == calibration.report["longer"]["lift_on_all"]
     assert row.false_wins == traps.report["false_wins"]
     assert (row.verdicts, row.flip_rate, row.first_position_rate) == (100, 0, 0.5)
     assert (row.cost_per_verdict, row.seconds_per_call is not None) == (0, True)

@@ -73,13 +73,15 @@ class LengthHeuristic:
     """ "The longer answer wins", on all labels whatever the judge did; equal lengths predict a tie.
 
     ``lift_decisive``: the judge's agreement minus the baseline's, on labels where the judge, the
-    person and the lengths all choose a side; ``lift_three_way``: where the judge has a verdict
+    person and the lengths all choose a side; ``lift_three_way``: where the judge has a verdict;
+    ``lift_on_all``: on all labels that choose a side, where a tie or no verdict counts half
     """
 
     decisive: Estimate
     three_way: Estimate
     lift_decisive: Estimate
     lift_three_way: Estimate
+    lift_on_all: Estimate
 
 
 def measure_agreement(
@@ -140,6 +142,7 @@ def measure_length_heuristic(items: Sequence[PairItem], sampling: Sampling) -> L
         sampling.share((settled(*row) for row in by_length), NO_LABELS),
         sampling.difference(_decisive_lift(items), NO_LIFT),
         sampling.difference(_three_way_lift(items), NO_VERDICT),
+        sampling.difference(_lift_on_all(items), NO_SIDES),
     )
 
 
@@ -148,6 +151,16 @@ def _decisive_lift(items: Iterable[PairItem]) -> Iterator[DifferenceRow]:
         sides = decisive(item.people)
         if len(decisive([item.verdict, item.longer])) == 2:
             yield item.cluster, sides.count(str(item.verdict)), sides.count(item.longer), len(sides)
+
+
+def _lift_on_all(items: Iterable[PairItem]) -> Iterator[DifferenceRow]:
+    for item in items:
+        sides = decisive(item.people)
+        judge, longer = (
+            sides.count(verdict) if verdict in SIDES else len(sides) / 2
+            for verdict in (item.verdict, item.longer)
+        )
+        yield item.cluster, judge, longer, len(sides)
 
 
 def _three_way_lift(items: Iterable[PairItem]) -> Iterator[DifferenceRow]:

@@ -42,6 +42,7 @@ RIDGE_APART = 4.0  # on a category's difference from them: a standard deviation 
 SIGN = {"left": 1.0, "right": -1.0}
 PER_PAIRS = 1000  # costs are those of so many pairs
 NANO = 10**9
+CHANCE = 0.5
 NO_LABELS = "No label chooses a side."
 
 
@@ -77,7 +78,7 @@ class PanelOption(JsonDataclass):
 
     ``members``: places of the judges, in the order in which they are asked
     ``cost``: of 1,000 pairs, in nano-dollars
-    ``offered``: nothing that costs as little agrees as much
+    ``offered``: it is better than chance, and nothing that costs as little agrees as much
     ``over``: the place of the next cheaper option that is offered; ``gain``: the difference of the
         agreements, and ``per_dollar``: that many points for each dollar more; None for the first
     """
@@ -265,13 +266,16 @@ def _with_gains(
     hits: Sequence[Sequence[float]],
     sampling: Sampling,
 ) -> tuple[PanelOption, ...]:
-    """Offer the options that agree more than any other at the same cost or less, with the gain over
-    the next cheaper one."""
+    """Offer the options that agree more than chance, and more than any other at the same cost or
+    less, with the gain over the next cheaper one."""
     offers = list(options)
     best: int | None = None
     for place in sorted(
         range(len(offers)), key=lambda number: (offers[number].cost, -_value(offers[number]))
     ):
+        agreement = offers[place].agreement
+        if (_value(offers[place]) if agreement.low is None else agreement.low) <= CHANCE:
+            continue
         if best is None:
             offers[place] = replace(offers[place], offered=True)
         elif _value(offers[place]) > _value(offers[best]):

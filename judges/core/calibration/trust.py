@@ -3,9 +3,9 @@
 Pairs: the lower bound of the agreement on all items, where a tie or no verdict counts half, is at
 least 75 %, or at least 95 % of people's agreement with one another; the judge has a verdict on
 enough of the items, and seldom changes it with the order of the answers (`TrustLimits`); and the
-lower bound of its lift over "the longer answer wins" is above 0. A judge that is right when it
-decides, but seldom decides, is not trusted. People's agreement is a yardstick only where it is
-significantly better than chance: otherwise any judge would reach it.
+lower bound of its lift over "the longer answer wins" is above 0, on all items too. A judge that is
+right when it decides, but seldom decides, is not trusted. People's agreement is a yardstick only
+where it is significantly better than chance: otherwise any judge would reach it.
 
 Scores: a single response shows no preference, and a judge that is consistently stricter than people
 still ranks as they do. So the rule asks for correlation, not for equal scores: the lower bound of
@@ -18,7 +18,8 @@ different judge, and its votes belong to a new epoch. So McNemar's test is two-s
 changes that fix as much as they break; `verdict_drift` can.
 
 A bound that cannot be computed is not reached. Trust given before rule 2 counted only the items on
-which the judge had decided; it stands until the judge is measured again.
+which the judge had decided, and before rule 3 its lift did; it stands until the judge is measured
+again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +39,7 @@ FEWEST_OF_CATEGORY = 40
 AnyItem = TypeVar("AnyItem", PairItem, ScoreItem)
 
 
-RULE = 2  # raise it when the same report would be judged otherwise
+RULE = 3  # raise it when the same report would be judged otherwise
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def assess_trust(report: PairReport | ScoreReport, limits: TrustLimits | None = 
         checks.append(_check_coverage(report.coverage.value, report.n_items, limits.coverage))
         if report.flips.value is not None:  # it has been asked in both orders
             checks.append(_check_flips(report.flips.value, report.flips.n, limits.flips))
-        checks.append(_check_lift(report.longer.lift_decisive, _AGREEMENT))
+        checks.append(_check_lift(report.longer.lift_on_all, _AGREEMENT))
     else:
         people = report.people.pearson
         missing = report.missing.value
@@ -155,7 +156,7 @@ def _undecided(confusion: Mapping[str, Mapping[str, int]]) -> int:
 def _check_sides(report: PairReport) -> tuple[bool, str]:
     n, undecided = report.on_all.n, _undecided(report.confusion)
     if undecided and undecided == n:
-        return False, f"The judge chose no side on any of the {n:,} labels that do."
+        return False, f"The judge chose no side on any of the {n:,} labels that choose one."
     people = report.people_everywhere.decisive
     return _check_agreement(report.on_all, people, _AGREEMENT, undecided)
 
@@ -164,12 +165,12 @@ def _check_agreement(
     judge: Estimate, people: Estimate, unit: _Unit, undecided: int = 0
 ) -> tuple[bool, str]:
     if judge.value is None:
-        return False, f"{unit.name} is not known: {judge.reason}"
+        return False, f"{unit.name} is not known: {_uncapped(judge.reason)}"
     figure = f"{unit.name} is {unit.format(judge.value)} over {judge.n:,} labels"
     if undecided:
         figure = f"{figure} (on {undecided:,} of them the judge chose no side)"
     if judge.low is None:
-        return False, f"{figure}, without a lower bound: {judge.reason}"
+        return False, f"{figure}, without a lower bound: {_uncapped(judge.reason)}"
     figure = f"{figure}, at least {unit.format(judge.low)}"
     required = f"the {unit.format(ENOUGH)} required"
     if judge.low >= ENOUGH:
@@ -185,7 +186,7 @@ def _check_agreement(
 def _people_bar(people: Estimate, unit: _Unit) -> tuple[float | None, str]:
     """Return 95 % of people's own figure and its description; None if it is not a yardstick."""
     if people.value is None or people.low is None:
-        reason = people.reason[:1].lower() + people.reason[1:].rstrip(".")
+        reason = _uncapped(people.reason).rstrip(".")
         return None, f"the figure among people is not known ({reason})"
     among_people = f"the {unit.format(people.value)} among people"
     if people.low <= unit.floor:
@@ -194,14 +195,18 @@ def _people_bar(people: Estimate, unit: _Unit) -> tuple[float | None, str]:
     return bar, f"{unit.format(bar)}, which is 95 % of {among_people}"
 
 
+def _uncapped(reason: str) -> str:
+    return reason[:1].lower() + reason[1:]
+
+
 def _check_lift(lift: Estimate, unit: _Unit) -> tuple[bool, str]:
     if lift.value is None:
-        return False, f"Its lift over length alone is not known: {lift.reason}"
+        return False, f"Its lift over length alone is not known: {_uncapped(lift.reason)}"
     figure = f"Its lift over length alone is {unit.format_difference(lift.value)}"
     if lift.value <= 0:
         return False, f"{figure}: no better than length."
     if lift.low is None:
-        return False, f"{figure}, without a lower bound: {lift.reason}"
+        return False, f"{figure}, without a lower bound: {_uncapped(lift.reason)}"
     figure = f"{figure}, at least {unit.format_difference(lift.low)}"
     if lift.low > 0:
         return True, f"{figure}: significantly better than length."
