@@ -39,9 +39,9 @@ PROBES = {
 
 # Whole installations, started and killed: begun last, each would end while nothing else is left.
 LONGEST = ("tests/stress/", "tests/ops/", "tests/security/test_statuses.py", "tests/test_whole")
-# What pages, forms, commands and clients make of services, which PostgreSQL tries by themselves;
-# tests/security/test_headers.py opens every address there.
-OF_SERVICES = re.compile(r"^tests/clients/|_(pages?|form|command|browser)\.py:")
+# Formulas, and what pages, forms, commands and clients make of services, which PostgreSQL tries by
+# themselves; tests/security/test_headers.py opens every address there.
+OF_SERVICES = re.compile(r"^tests/(clients|ranking/stats)/|_(pages?|form|command|browser)\.py$")
 
 
 @cache
@@ -90,10 +90,20 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         )
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import modules of which nothing would run: that takes each process seconds."""
+    if collection_path.suffix != ".py":
+        return None
+    if config.option.markexpr == "slow" and "mark.slow" not in collection_path.read_text():
+        return True
+    path = collection_path.relative_to(config.rootpath).as_posix()
+    return True if _on_postgres(config) and OF_SERVICES.search(path) else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes long; on PostgreSQL, leave out what is not about the database."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
-    if config.getoption("database") == "sqlite":
+    if not _on_postgres(config):
         return
     left_out = [item for item in items if not _touches_database(item)]
     config.hook.pytest_deselected(items=left_out)
@@ -107,8 +117,12 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(10_000, 10, 10)
 
 
+def _on_postgres(config: pytest.Config) -> bool:
+    return bool(config.getoption("database") == "postgres")
+
+
 def _touches_database(item: pytest.Item) -> bool:
-    if item.get_closest_marker("any_database") or OF_SERVICES.search(item.nodeid):
+    if item.get_closest_marker("any_database"):
         return False
     fixtures = {"db", "transactional_db", "live_server"} & set(getattr(item, "fixturenames", ()))
     return bool(fixtures) or item.get_closest_marker("django_db") is not None
@@ -117,7 +131,7 @@ def _touches_database(item: pytest.Item) -> bool:
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """A run that skipped something fails where everything is required."""
     nothing_to_do = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED
-    if nothing_to_do and session.config.getoption("database") == "postgres":
+    if nothing_to_do and _on_postgres(session.config):
         session.exitstatus = pytest.ExitCode.OK
     if environment.everything_required() and any(map(trouble, PROBES)):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -132,7 +146,7 @@ def django_db_modify_db_settings(pytestconfig: pytest.Config) -> None:
     from django.db import connections
 
     name = f"ringside_test_{os.getpid()}"
-    if pytestconfig.getoption("database") == "postgres":
+    if _on_postgres(pytestconfig):
         need("PostgreSQL")
     else:
         name = str(pytestconfig.stash[HOME] / f"{name}.sqlite3")
