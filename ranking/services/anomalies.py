@@ -19,20 +19,39 @@ LEAST_RATERS = 10  # with fewer, taste cannot be told from fraud
 RECENT = timedelta(minutes=3)  # an examination is due every minute
 LATEST = 5_000  # votes of the whole site, among which the recent ones are
 NEWEST = 20_000  # votes that are read; older ones were examined before
+FROM_FILES = 5_000  # votes that are read for comparison where few people voted here
 OPEN = (VoteChannel.BROWSER.value, VoteChannel.SIGNED_IN.value)
-COLUMNS = ("pk", "rater", "network", "comparison__left", "comparison__right", "outcome")
+COLUMNS = (
+    "pk",
+    "rater",
+    "network",
+    "comparison__left",
+    "comparison__right",
+    "outcome",
+    "preference",
+    "uncounted",
+    "rushed",
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Examined:
-    """The votes of an arena as the tests read them, with the ids behind their numbers."""
+    """The votes of an arena as the tests read them, with the ids behind their numbers.
+
+    ``in_files``: where few people voted here, votes of others from files, which are not tested.
+    """
 
     cast: Cast
+    in_files: Cast
     pk: Ints
     is_counted: Bools
     raters: Ints
     networks: Sequence[str]
     candidates: Ints
+
+    @property
+    def n_raters(self) -> int:
+        return self.cast.n_raters + self.in_files.n_raters
 
     def votes_of(self, raters: Sequence[int]) -> list[int]:
         chosen = np.isin(self.cast.rater, list(raters)) & self.is_counted
@@ -53,19 +72,20 @@ def examine(*, arena_id: int, now: datetime) -> list[Hold]:
     arena = Arena.objects.get(pk=arena_id)
     examined = read(arena)
     holds_by_suspicion = []
-    if arena.voters != Arena.Voters.MEMBERS and len(examined.raters) >= LEAST_RATERS:
+    if arena.voters != Arena.Voters.MEMBERS and examined.n_raters >= LEAST_RATERS:
         suspicions = suspicions_of(arena, examined)
         holds_by_suspicion = [_hold(arena, examined, suspicion, now) for suspicion in suspicions]
     return [hold for holds_made in holds_by_suspicion for hold in holds_made]
 
 
 def suspicions_of(arena: Arena, examined: Examined) -> list[Suspicion]:
-    suspicions = anomalies.find(examined.cast, len(examined.candidates))
+    n_candidates = len(examined.candidates)
+    suspicions = anomalies.find(examined.cast, n_candidates, examined.in_files)
     return suspicions + _skips(arena, examined)
 
 
 def read(arena: Arena) -> Examined:
-    """Read the newest votes that people cast here on their own.
+    """Read the newest votes that people cast here on their own, and if few did, others' from files.
 
     Those that an operator has released are left out, and so are those that the arena's rules leave
     out.
@@ -85,26 +105,36 @@ def read(arena: Arena) -> Examined:
         source=None,
     ).exclude(outcome=BOTH_BAD)
     votes = votes.filter(~Exists(released)).order_by("-pk")
-    rows = list(votes.values_list(*COLUMNS, "preference", "uncounted", "rushed")[:NEWEST])[::-1]
-    columns = list(zip(*rows, strict=True)) or [()] * (len(COLUMNS) + 3)
+    rows = list(votes.values_list(*COLUMNS)[:NEWEST])[::-1]
+    is_own = np.ones(len(rows), np.bool_)
+    if len({rater for _, rater, *_ in rows}) < LEAST_RATERS:
+        in_files = arena.votes.live().of_people().filter(source__isnull=False)
+        in_files = in_files.exclude(outcome=BOTH_BAD).order_by("-pk")
+        rows += in_files.values_list(*COLUMNS)[:FROM_FILES]
+        is_own = np.arange(len(rows)) < len(is_own)
+    columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
     pk, rater, network, left, right, outcome, preference, uncounted, rushed = columns
-    raters, rater_number = np.unique(np.array(rater, np.int64), return_inverse=True)
+    rater_id, rater_number = np.array(rater, np.int64), np.zeros(len(rows), np.int64)
+    raters, rater_number[is_own] = np.unique(rater_id[is_own], return_inverse=True)
+    _, rater_number[~is_own] = np.unique(rater_id[~is_own], return_inverse=True)
     names = sorted({name for name in network if name})
     numbers = {name: number for number, name in enumerate(names)}
     candidates, sides = np.unique(np.array([left, right], np.int64), return_inverse=True)
     sides = sides.reshape(2, -1)
     score = [PREFERENCES[o] if p is None else p for o, p in zip(outcome, preference, strict=True)]
+    everyone = Cast(
+        rater=rater_number,
+        network=np.array([numbers.get(name, -1) for name in network], np.int64),
+        left=sides[0],
+        right=sides[1],
+        score=np.array(score, np.float64),
+        rushed=np.array(rushed, np.bool_),
+    )
     return Examined(
-        cast=Cast(
-            rater=rater_number.reshape(-1),
-            network=np.array([numbers.get(name, -1) for name in network], np.int64),
-            left=sides[0],
-            right=sides[1],
-            score=np.array(score, np.float64),
-            rushed=np.array(rushed, np.bool_),
-        ),
-        pk=np.array(pk, np.int64),
-        is_counted=np.array([reason is None for reason in uncounted], np.bool_),
+        cast=everyone.where(is_own),
+        in_files=everyone.where(~is_own),
+        pk=np.array(pk, np.int64)[is_own],
+        is_counted=np.array([reason is None for reason in uncounted], np.bool_)[is_own],
         raters=raters,
         networks=names,
         candidates=candidates,

@@ -66,6 +66,11 @@ class Cast:
     def where(self, chosen: Bools) -> "Cast":
         return Cast(*(column[chosen] for column in vars(self).values()))
 
+    def with_others(self, others: "Cast") -> "Cast":
+        """These votes after those of `others`, none of whom is among these raters."""
+        own, more = vars(self), vars(others) | {"rater": others.rater + self.n_raters}
+        return Cast(*(np.concatenate([more[name], own[name]]) for name in own))
+
 
 @dataclass(frozen=True)
 class Suspicion:
@@ -84,9 +89,12 @@ class Suspicion:
     k: int = 0
 
 
-def find(votes: Cast, n_candidates: int) -> list[Suspicion]:
-    """Test raters, networks, bursts of newcomers and everybody; the strongest evidence first."""
-    theta = honest_scores(votes, n_candidates)
+def find(votes: Cast, n_candidates: int, others: Cast | None = None) -> list[Suspicion]:
+    """Test raters, networks, bursts of newcomers and everybody; the strongest evidence first.
+
+    ``others``: votes of other raters, on which the scores rest too. They are not tested.
+    """
+    theta = honest_scores(votes.with_others(others) if others else votes, n_candidates)
     ratios, wins, met = favour_ratios(votes, theta)
     suspicions = [*_favours(ratios, wins, met), *_sides(votes), *_speeds(votes)]
     suspicions += _group("board", np.unique(votes.rater), ratios, wins, met)

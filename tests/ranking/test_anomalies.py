@@ -17,7 +17,7 @@ from arena.services import holds
 from ranking.services import anomalies, cluster_tallies
 from ranking.tallies import VoteCounts
 from tests.factories import make_arena, make_person, make_team, make_vote
-from tests.ranking.helpers import publish
+from tests.ranking.helpers import hidden_import, publish, reveal
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -69,6 +69,19 @@ def test_rigged_votes_are_held_count_nowhere_and_the_leaderboard_says_how_many()
     assert anomalies.arenas_to_examine(now=later) == []
     held = AuditEntry.objects.get(action="held votes")
     assert (held.details["votes"], held.by) == (RIGGED, "a rule of the arena")
+
+
+def test_raters_in_files_are_compared_with_and_never_held() -> None:
+    arena, fan = attacked()
+    source = hidden_import(arena, n_votes=0)
+    reveal(source)
+    others = Vote.objects.exclude(rater=fan)
+    for number, vote in enumerate(others, 1):
+        Vote.objects.filter(pk=vote.pk).update(source=source, source_row=number, channel="file")
+    examined = anomalies.read(arena)
+    assert (examined.cast.n_raters, examined.in_files.n_raters) == (1, HONEST)
+    assert {hold.rater for hold in anomalies.examine(arena_id=arena.pk, now=NOW)} == {fan}
+    assert not others.filter(uncounted="held").exists()
 
 
 @pytest.mark.parametrize("fields", [{"n_honest": 8}, {"voters": "members"}])

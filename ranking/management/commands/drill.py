@@ -27,19 +27,20 @@ class Command(BaseCommand):
         if arena is None:
             raise CommandError(f"There is no arena {options['arena']!r}.")
         examined = read(arena)
+        cast = examined.cast.with_others(examined.in_files)
         names = Candidate.objects.in_bulk(examined.candidates.tolist())
         labels = [str(names[pk]) for pk in examined.candidates.tolist()]
         if len(labels) < 2:
             raise CommandError("No human votes compare two candidates here yet.")
-        target = self._target(labels, options["target"], examined.cast)
+        target = self._target(labels, options["target"], cast)
         self.stdout.write(
-            f"{len(examined.pk):,} votes by {len(examined.raters):,} raters; the target is"
+            f"{len(cast.rater):,} votes by {cast.n_raters:,} raters; the target is"
             f" {labels[target]}. Nothing is written."
         )
         rng = np.random.default_rng(options["seed"])
         for attack in ATTACKS:
-            self._attack(attack, examined.cast, target, len(labels), rng)
-        self._robustness(examined.cast, labels)
+            self._attack(attack, cast, target, len(labels), rng)
+        self._robustness(cast, labels)
 
     def _target(self, labels: list[str], name: str | None, cast: Cast) -> int:
         if name is None:
