@@ -13,7 +13,18 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from arena.models import ApiToken, Arena, Candidate, Membership, Prompt, Rater, Role, Team
+from arena.models import (
+    ApiToken,
+    Arena,
+    Candidate,
+    Membership,
+    Prompt,
+    Rater,
+    Role,
+    Run,
+    RunRater,
+    Team,
+)
 
 
 class TeamPermission(StrEnum):
@@ -160,13 +171,21 @@ def can_read_authors(
     Anyone who can is not blind when the same answers are on their ballot. So only these can: the
     arena's team; anyone who has `voted` on these two answers; and everyone once the prompt is
     archived, or where answers are open (as they are where nobody can vote) and the prompt is not
-    held out. A candidate's own team can read its answers anyway (`can_read_texts`).
+    held out. A candidate's own team can read its answers anyway (`can_read_texts`). No team can
+    while an order hides names from the actor.
     """
     if voted or prompt is None or prompt.retired_at is not None:
         return True
     if arena.has_open_answers and not prompt.is_held_out(arena):
         return True
-    return actor.may(TeamPermission.READ, arena.team_id)
+    return actor.may(TeamPermission.READ, arena.team_id) and not is_blind(actor, arena)
+
+
+def is_blind(actor: Actor, arena: Arena) -> bool:
+    """Return whether an order in `arena` hides names from `actor`, until its raters have voted."""
+    orders = Run.objects.hiding_names().filter(arena=arena)
+    named = RunRater.objects.filter(run__in=orders, rater__user=actor.user)
+    return actor.user is not None and named.exists()
 
 
 def can_see_variables(actor: Actor, arena: Arena) -> bool:
@@ -223,13 +242,14 @@ def can_read_money(actor: Actor, candidate: Candidate) -> bool:
 def can_read_texts(actor: Actor, candidate: Candidate) -> bool:
     """Return whether `actor` can read the candidate's configuration and all of its answers.
 
-    Its own team can; the arena's team can once the candidate is disclosed.
+    Its own team can; the arena's team can once the candidate is disclosed. Nobody can from whom an
+    order hides names.
     """
-    if can_read_money(actor, candidate):
-        return True
-    return candidate.disclosed_at is not None and actor.may(
-        TeamPermission.READ, candidate.arena.team_id
+    of_team = can_read_money(actor, candidate) or (
+        candidate.disclosed_at is not None
+        and actor.may(TeamPermission.READ, candidate.arena.team_id)
     )
+    return of_team and not is_blind(actor, candidate.arena)
 
 
 @dataclass
@@ -258,19 +278,28 @@ class FieldVisibility:
     def sees_variables(self) -> bool:
         return can_see_variables(self.actor, self.arena)
 
+    @cached_property
+    def is_blind(self) -> bool:
+        return is_blind(self.actor, self.arena)
+
     def knows(self, candidate: Candidate) -> bool:
         """Whether the actor can see the candidate's name and configuration, as everybody can after
         disclosure.
         """
         return candidate.disclosed_at is not None or self.is_of_team(candidate)
 
-    def reads_authors(self, prompt: Prompt | None, rater: Rater) -> bool:
+    def reads_authors(self, prompt: Prompt | None, rater: Rater | None = None) -> bool:
         """Whether the actor can read who wrote which answer; `rater` voted on them."""
-        if self.is_of_arena:
+        if self.is_of_arena and not self.is_blind:
             return True
         user = self.actor.user
-        voted = user is not None and rater.user_id == user.pk
+        voted = user is not None and rater is not None and rater.user_id == user.pk
         return can_read_authors(ANONYMOUS, self.arena, prompt, voted=voted)
+
+    def reads_answer(self, candidate: Candidate, prompt: Prompt | None, rater: Rater) -> bool:
+        """Whether the actor can read the candidate's answer beside its name."""
+        of_team = self.is_of_team(candidate) and not self.is_blind
+        return self.knows(candidate) and (of_team or self.reads_authors(prompt, rater))
 
     def is_of_team(self, candidate: Candidate) -> bool:
         """Whether the candidate belongs to a team of the actor's."""

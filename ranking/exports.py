@@ -17,7 +17,7 @@ from django.db.models import Count, Max, Min, QuerySet
 from django.template.loader import render_to_string
 from django.utils.crypto import salted_hmac
 
-from arena.actors import ANONYMOUS, Actor, FieldVisibility, TeamPermission, can_read_authors
+from arena.actors import Actor, FieldVisibility
 from arena.models import Arena, Outcome, Prompt, Rater, Response, Vote
 from arena.models.voting import VoteQuerySet
 from arena.validation import escape_cells
@@ -146,11 +146,8 @@ def texts_of(vote: Vote, reader: FieldVisibility) -> dict[str, str | None]:
         (comparison.left, comparison.left_response),
         (comparison.right, comparison.right_response),
     )
-    named = reader.reads_authors(prompt, vote.rater)
     left, right = (
-        response.text
-        if response and reader.knows(candidate) and (named or reader.is_of_team(candidate))
-        else None
+        response.text if response and reader.reads_answer(candidate, prompt, vote.rater) else None
         for candidate, response in sides
     )
     return {"prompt": prompt.text if prompt else None, "left": left, "right": right}
@@ -184,7 +181,7 @@ def one_by_one(rows: QuerySet[Any]) -> Iterator[Any]:
 def battles(arena: Arena, actor: Actor) -> Iterator[Row]:
     """Yield all votes in the order in which they were cast, and whether each of them counts."""
     reader, networks, capped = FieldVisibility(actor, arena), NetworkNumbers(), capped_raters(arena)
-    for vote in one_by_one(with_styles(arena.votes.cast())):
+    for vote in one_by_one(with_styles(arena.votes.cast().listed())):
         row = battle(vote) | origin(vote, networks)
         if row["state"] == "counted" and vote.rater_id in capped:
             row["state"] = "capped"
@@ -227,12 +224,11 @@ def capped_raters(arena: Arena) -> frozenset[int]:
 def styles_of(vote: Vote, reader: FieldVisibility) -> dict[str, int | None]:
     """The style of both answers; null if it is unknown, or would reveal who wrote which."""
     comparison = vote.comparison
-    named = reader.reads_authors(comparison.prompt, vote.rater)
     styles: dict[str, int | None] = {}
     for side in SIDES:
         candidate, response = getattr(comparison, side), getattr(comparison, f"{side}_response")
         style = getattr(response, "style", None)
-        if not (reader.knows(candidate) and (named or reader.is_of_team(candidate))):
+        if not reader.reads_answer(candidate, comparison.prompt, vote.rater):
             style = None
         styles |= {f"{side}_{name}": getattr(style, name, None) for name in STYLE}
     return styles
@@ -264,7 +260,7 @@ def lmarena_battles(arena: Arena, actor: Actor) -> Iterator[Row]:
     """Yield the votes that count in LMArena's columns; a conversation is null where `actor` may not
     know who wrote its answer, or no text is stored."""
     reader = FieldVisibility(actor, arena)
-    votes = arena.votes.live().filter(outcome__in=WINNERS)
+    votes = arena.votes.live().listed().filter(outcome__in=WINNERS)
     for vote in one_by_one(with_texts(votes)):
         texts, comparison = texts_of(vote, reader), vote.comparison
         asked = None if comparison.prompt is None else asked_of(comparison.prompt)
@@ -336,13 +332,9 @@ KIND_NAMES = {Rater.Kind.PERSON: "people", Rater.Kind.JURY: "juries"}
 
 def readable_prompts(arena: Arena, actor: Actor, size: int) -> Iterator[dict[int, Prompt]]:
     """Yield the prompts, by id and a few at a time, whose answers' authors `actor` may know."""
-    of_team = actor.may(TeamPermission.READ, arena.team_id)
+    reader = FieldVisibility(actor, arena)
     for prompts in batches(one_by_one(arena.prompts.revealed().defer("html")), size):
-        yield {
-            prompt.pk: prompt
-            for prompt in prompts
-            if of_team or can_read_authors(ANONYMOUS, arena, prompt)
-        }
+        yield {prompt.pk: prompt for prompt in prompts if reader.reads_authors(prompt)}
 
 
 def preferences(

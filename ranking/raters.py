@@ -70,7 +70,7 @@ class RaterSummary:
 
 
 def summarise(arena: Arena, rater: Rater) -> RaterSummary:
-    own = Vote.objects.live().filter(arena=arena, rater=rater)
+    own = Vote.objects.live().listed().filter(arena=arena, rater=rater)
     latest = list(own.order_by("-pk").select_related("comparison")[:VOTES_READ])
     same, others = _agreement(latest, rater)
     names = {c.pk: str(c) for c in arena.candidates.revealed()}

@@ -211,7 +211,7 @@ def _on_side(
 
 
 def _votes_by(raters: str) -> QuerySet[Vote]:
-    return Vote.objects.live().filter(cast_by(raters))
+    return Vote.objects.live().listed().filter(cast_by(raters))
 
 
 # -- A single comparison ---------------------------------------------------------------------------

@@ -27,6 +27,10 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Unfinished runs whose caps are still reserved; paused ones may be resumed."""
         return self.exclude(state__in=[Run.State.DONE, Run.State.CANCELLED])
 
+    def hiding_names(self) -> "RunQuerySet":
+        """Runs whose raters may not see names yet, because some of them have still to vote."""
+        return self.not_over().filter(hides_names=True)
+
 
 class Run(models.Model):
     """A batch of votes, `per_pair` for each pair, or of one candidate's answers.

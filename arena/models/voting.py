@@ -222,6 +222,10 @@ class VoteQuerySet(models.QuerySet["Vote"]):
         """Votes that count: neither voided nor left out, and not from a hidden import."""
         return self.revealed().filter(uncounted=None)
 
+    def listed(self) -> "VoteQuerySet":
+        """Votes that may be listed with names: while an order hides names, not its own."""
+        return self.exclude(comparison__run__in=Run.objects.hiding_names())
+
     def to_add(self) -> "VoteQuerySet":
         """Votes that count and are not in the tallies yet."""
         return self.filter(TO_ADD)

@@ -20,6 +20,7 @@ from arena.actors import (
     can_read_texts,
     can_retire,
     can_see_variables,
+    is_blind,
     needed_to_change,
 )
 from arena.forms.arenas import ArenaForm
@@ -30,6 +31,7 @@ Permission = Literal["can_visit", "can_read", "can_enter", "can_submit", "can_ju
 NO_ACCESS = gettext_lazy(
     "Only the arena’s team, and teams with candidates in it, have access to this page."
 )
+HIDDEN_NAMES = gettext_lazy("The names are hidden from you until everyone has voted.")
 READ_ONLY = gettext_lazy("You have read-only access. An owner of the team can change your role.")
 
 
@@ -111,6 +113,8 @@ class ArenaContext:
         """Return a candidate whose texts may be read; raises Http404 for all others."""
         candidate = self._get_candidate(pk)
         if not can_read_texts(self.actor, candidate):
+            if is_blind(self.actor, self.arena):
+                raise PermissionDenied(HIDDEN_NAMES)
             raise Http404("There is no such candidate.")
         return candidate
 

@@ -18,7 +18,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from arena.actors import TeamPermission, actor_of, can_change, is_open_to
+from arena.actors import TeamPermission, actor_of, can_change, is_blind, is_open_to
 from arena.errors import ServiceError
 from arena.files.reader import FileError
 from arena.forms.arenas import ArchiveForm, ArenaForm, VoteOrderForm
@@ -32,6 +32,7 @@ from arena.services.imports import ArenaImportError, import_archive
 from arena.services.voting import VOTES_PER_CANDIDATE
 from arena.validation import numbered
 from arena.views.arena_context import (
+    HIDDEN_NAMES,
     READ_ONLY,
     ArenaContext,
     render_in_context,
@@ -285,6 +286,8 @@ def import_arena(request: HttpRequest, team: Team) -> HttpResponse:
 @require_safe
 def download_arena(request: HttpRequest, context: ArenaContext) -> HttpResponse:
     """Send the whole arena as a zip file."""
+    if is_blind(context.actor, context.arena):
+        raise PermissionDenied(HIDDEN_NAMES)
     name = f"{context.arena.slug}.zip"
     with tempfile.TemporaryDirectory(prefix="export-") as folder:
         target = Path(folder) / name

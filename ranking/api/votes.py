@@ -216,7 +216,7 @@ class BattleList(ArenaEndpoint, ListEndpoint):
         description="All boards are computed from these. Skips and voided votes are left out.",
     )
     def get(self, request: Request, slug: str) -> Response:
-        votes = self.arena.votes.live()
+        votes = self.arena.votes.live().listed()
         rows = with_texts(votes) if self.reader else with_battles(votes)
         return self.page(rows, BattleShown)
 

@@ -126,10 +126,10 @@ def _url(candidate: Candidate, **parameters: Any) -> str:
 
 @require_safe
 def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
-    """The prompt, both answers and the votes; 404 until there is a vote that is not voided."""
+    """The prompt, both answers and the votes; 404 until there is a vote that may be listed."""
     actor = actor_of(request)
     arena = get_object_or_404(Arena.objects.visible_to(actor), slug=slug)
-    voted = Exists(Vote.objects.revealed().filter(comparison=OuterRef("pk")))
+    voted = Exists(Vote.objects.revealed().listed().filter(comparison=OuterRef("pk")))
     shown = get_object_or_404(Comparison.objects.with_texts().filter(voted, arena=arena), key=key)
     sides = (
         ("Left", shown.left, shown.left_response),
@@ -137,13 +137,7 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
     )
     to_all = can_read_authors(ANONYMOUS, arena, shown.prompt)
     voted_here = shown.rater_id is not None and shown.rater_id == _reader_id(request)
-    hidden = shown.hides_names
-    if voted_here and hidden:
-        raise Http404("The names are hidden until everyone has voted.")
-    # The order's other raters have yet to vote on these answers, and may be of the team.
-    named = not hidden and (
-        to_all or can_read_authors(actor, arena, shown.prompt, voted=voted_here)
-    )
+    named = to_all or can_read_authors(actor, arena, shown.prompt, voted=voted_here)
     context = {
         "arena": arena,
         "comparison": shown,
@@ -154,7 +148,7 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
                 "side": side,
                 "candidate": candidate,
                 "html": response_html(response)
-                if response and (named or (not hidden and can_read_texts(actor, candidate)))
+                if response and (named or can_read_texts(actor, candidate))
                 else None,
                 "withheld": response is not None,
             }
@@ -166,7 +160,7 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
         else [],
         "votes": shown.votes.revealed().select_related("rater").order_by("pk"),
     }
-    private = arena.is_private or not to_all or hidden
+    private = arena.is_private or not to_all
     return send_template(request, "ranking/comparison.html", context, private=private)
 
 

@@ -257,7 +257,7 @@ def test_an_order_that_cannot_be_is_refused(options, words):
 
 def test_names_stay_hidden_on_pages_until_everyone_has_voted(client):
     arena = make_arena(2, 2, team=make_team())
-    users = [make_member(arena.team).user for _ in range(2)]
+    users = [make_member(arena.team, "owner").user for _ in range(2)]
     client.force_login(users[0])
     url = reverse("vote_orders", args=[arena.slug])
     data = {"per_pair": 1, "raters": [user.pk for user in users], "hides_names": "on"}
@@ -266,6 +266,7 @@ def test_names_stay_hidden_on_pages_until_everyone_has_voted(client):
     run = Run.objects.get()
     rater = voting.rater_of_person(user_id=users[0].pk)
     comparison = comparisons.next_comparison(arena=arena, rater=rater, now=timezone.now())
+    Comparison.objects.update(issued_at=NOW - timedelta(minutes=5))  # so the vote is not rushed
     cast = reverse("cast_vote", args=[arena.slug, comparison.key])
     pages = {
         "vote": client.post(cast, {"outcome": "left"}, follow=True).text,
@@ -275,14 +276,40 @@ def test_names_stay_hidden_on_pages_until_everyone_has_voted(client):
     assert [name for name, page in pages.items() if "candidate-" in page] == []
     assert "Vote saved. You will see the names once everyone has voted." in pages["vote"]
     shown = reverse("comparison", args=[arena.slug, comparison.key])
-    assert client.get(shown).status_code == 404
-    client.force_login(users[1])  # who has yet to vote on the same answers
-    assert "of somebody" not in client.get(shown).text
+    own = comparison.left
+    lists = [
+        shown,
+        reverse("candidate", args=[arena.slug, own.pk]),
+        f"/api/v1/arenas/{arena.slug}/battles/",
+        *(f"/api/v1/arenas/{arena.slug}/exports/{name}.jsonl" for name in ("battles", "lmarena")),
+    ]
+    texts = [
+        reverse("manage_candidate", args=[arena.slug, own.pk]),
+        f"/api/v1/arenas/{arena.slug}/candidates/{own.pk}/responses/",
+        reverse("download_arena", args=[arena.slug]),
+    ]
+    # The other has yet to vote on the same answers; signed out, either could look them up.
+    for reader in (users[0], users[1], None):
+        client.logout()
+        if reader:
+            client.force_login(reader)
+        found = [url for url in lists if str(comparison.key) in said(client, url)]
+        assert found == []
+        assert [url for url in texts if client.get(url).status_code == 200] == []
     client.force_login(users[0])
     reconcile_runs()
     page = client.get(url).text
     assert "1 of 2 votes" in page
     assert users[1].get_username() in page
     client.post(reverse("cancel_order", args=[arena.slug, run.pk]), follow=True)
-    assert client.get(shown).status_code == 200
+    assert all(str(comparison.key) in said(client, url) for url in lists[1:])
+    assert {client.get(url).status_code for url in [shown, *texts]} == {200}
     assert "candidate-" in client.get(reverse("my_votes", args=[arena.slug])).text
+
+
+def said(client, url):
+    """What a page, or a file that is streamed, says."""
+    response = client.get(url)
+    if response.status_code == 404:
+        return ""
+    return response.getvalue().decode() if response.streaming else response.text
