@@ -23,7 +23,7 @@ OBJECTION_LIMIT = 2_000
 LONGEST_OBJECTIONS = 20_000  # of all raters of a network
 SHOWN_FOR = timedelta(days=30)
 REASON_LIMIT = 200
-RELEASED_RATERS = "released_raters"  # the key of their ids in the evidence on a network
+RELEASED_RATERS = "released_raters"  # in the evidence on a network, an object keyed by their ids
 
 
 class HoldError(ServiceError):
@@ -80,7 +80,7 @@ def release(*, hold: Hold, by: Actor, reason: str, now: datetime) -> Hold:
         if decided.network:
             # Released votes no longer name the hold, and their raters are told of the release.
             raters = decided.votes.order_by("rater").values_list("rater", flat=True).distinct()
-            decided.evidence[RELEASED_RATERS] = list(raters)
+            decided.evidence[RELEASED_RATERS] = {str(rater): True for rater in raters}
             decided.save(update_fields=["evidence"])
         sql.rows(sql.RELEASE, decided.pk)
         announce(votes_changed, arena_id=decided.arena_id, reason="release")
@@ -105,17 +105,12 @@ def find_open(*, rater: Rater, arena: Arena) -> Hold | None:
 
 def find_newest(*, rater: Rater, arena: Arena, now: datetime) -> Hold | None:
     """Return the open hold of this rater's votes, or the last one that was decided lately."""
-    of_network = Q(rater=None, state=Hold.State.RELEASED)
+    told = {f"evidence__{RELEASED_RATERS}__has_key": str(rater.pk)}
+    of_network = Q(rater=None, state=Hold.State.RELEASED, **told)
     of_rater = Q(rater=rater) | Q(votes__rater=rater) | of_network
     shown = Q(state=Hold.State.HELD, votes__rater=rater) | Q(decided_at__gte=now - SHOWN_FOR)
-    newest = arena.holds.filter(of_rater, shown).order_by(
-        F("decided_at").desc(nulls_first=True), "pk"
-    )
-    for hold in newest.iterator():
-        is_released = hold.rater_id is None and hold.state == Hold.State.RELEASED
-        if not is_released or rater.pk in hold.evidence.get(RELEASED_RATERS, ()):
-            return hold
-    return None
+    newest = arena.holds.filter(of_rater, shown)
+    return newest.order_by(F("decided_at").desc(nulls_first=True), "pk").first()
 
 
 @transaction.atomic
