@@ -184,8 +184,11 @@ def is_signed(digest: str, key: str, signature: str) -> bool:
     return True
 
 
-def check_links(arena_id: int, links: Iterable[ChainLink], key: str) -> list[str]:
-    """Return a sentence for each fault in the links of an arena.
+def check_links(
+    arena_id: int, links: Iterable[ChainLink], key: str, published: Iterable[str] = ()
+) -> list[str]:
+    """Return a sentence for each fault in the links of an arena, and then those `published`, which
+    are about the heads in leaderboards.
 
     The site's public `key` must have signed each link. A fault that a later repair, signed by the
     site, found and accepted does not count.
@@ -219,4 +222,8 @@ def check_links(arena_id: int, links: Iterable[ChainLink], key: str) -> list[str
             sentence in repair.details.get("accepted", ()) and repair.number > number
             for repair in repairs
         )
+    ] + [
+        sentence
+        for sentence in published
+        if not any(sentence in repair.details.get("accepted", ()) for repair in repairs)
     ]

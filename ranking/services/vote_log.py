@@ -268,16 +268,16 @@ def verify(*, arena_id: int, token: uuid.UUID) -> LogFaults:
 
     No refresh may run meanwhile. Raises RefreshLeaseLostError.
     """
-    log = VoteLog.objects.filter(arena=arena_id).first()
-    if log is None or not log.is_begun:
-        return LogFaults()
-    links = list(read_links(arena_id))
+    log = VoteLog.objects.filter(arena=arena_id, is_begun=True).first()
+    links = list(read_links(arena_id)) if log else []
+    published = _check_snapshots(arena_id, {link.number: link.digest for link in links})
     findings = LogFaults(
-        vote_log.check_links(arena_id, links, signer().public),
+        vote_log.check_links(arena_id, links, signer().public, published),
         n_links=len(links),
         head=links[-1].head() if links else None,
     )
-    findings.links += _check_snapshots(arena_id, {link.number: link.digest for link in links})
+    if log is None:
+        return findings
     check = _Check(log, token, findings)
     check.read_changes()
     check.check_counted()
@@ -455,7 +455,7 @@ def repair(*, arena: Arena, reason: str, by: Actor, token: uuid.UUID) -> LogFaul
     findings = verify(arena_id=arena.pk, token=token)
     if not findings.sentences:
         return findings
-    log = VoteLog.objects.get(arena=arena)
+    log = open_log(arena_id=arena.pk, token=token)
     now = timezone.now()
     with transaction.atomic():
         renew(token, findings.n_votes)

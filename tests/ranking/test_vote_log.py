@@ -228,6 +228,19 @@ def test_a_log_cut_short_is_found_by_its_votes_and_by_published_heads(arena: Are
     assert "Link 3 of the log is not the one that leaderboards have published." in faults
 
 
+@pytest.mark.parametrize(
+    "rewrite", ["DELETE FROM ranking_votelog", "UPDATE ranking_votelog SET is_begun = false"]
+)
+def test_a_log_that_is_gone_is_missed_by_published_heads(arena: Arena, rewrite: str) -> None:
+    publish(arena)
+    run_sql(rewrite)
+    gone = "Link 2 of the log is not the one that leaderboards have published."
+    assert found(arena) == [gone]
+    repair(arena)
+    repair(arena)  # the raters' numbers in the first log are gone with it
+    assert found(arena) == []
+
+
 def test_a_new_key_is_accepted_by_a_repair_and_nothing_else_with_it(
     arena: Arena, settings: Any
 ) -> None:
