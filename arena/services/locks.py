@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import wraps
 from pathlib import Path
-from typing import BinaryIO, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from django.db import DatabaseError, OperationalError, connection
 
@@ -27,39 +27,42 @@ def exclusive_lock(work: str, *, busy: Exception) -> AbstractContextManager[None
     """Hold the lock named `work`; raise `busy` while another process holds it.
 
     The lock ends with the process. In a transaction PostgreSQL holds the lock until the transaction
-    ends, because others see the changes only then. `work` becomes part of a file name: use letters,
-    digits, hyphens and underscores.
+    ends, because others see the changes only then.
     """
+    digest = hashlib.sha256(f"ringside {work}".encode()).digest()[:8]
     if connection.vendor == "postgresql":
         lock = _transaction_lock if connection.in_atomic_block else _session_lock
-        digest = hashlib.sha256(f"ringside {work}".encode()).digest()
-        return lock(int.from_bytes(digest[:8], "big", signed=True), busy)
-    return _file_lock(Path(f"{connection.settings_dict['NAME']}.{work}.lock"), busy)
+        return lock(int.from_bytes(digest, "big", signed=True), busy)
+    return _file_lock(Path(f"{connection.settings_dict['NAME']}.{digest.hex()}.lock"), busy)
 
 
 @contextmanager
 def _file_lock(path: Path, busy: Exception) -> Iterator[None]:
     """Lock a file, which is gone afterwards; the next holder makes another."""
-    while True:
-        with path.open("ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise busy from None
-            if not _is_at(path, file):
-                continue  # its last holder removed it between our opening and locking it
-            try:
-                yield
-            finally:
-                path.unlink(missing_ok=True)
-            return
-
-
-def _is_at(path: Path, file: BinaryIO) -> bool:
+    file = _locked(path, busy)
+    while file is None:
+        file = _locked(path, busy)
     try:
-        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(file)
+
+
+def _locked(path: Path, busy: Exception) -> int | None:
+    """Open and lock the file; None if its last holder removed it in between."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(path.stat(), os.fstat(file)):
+            return file
+    except BlockingIOError:
+        os.close(file)
+        raise busy from None
     except FileNotFoundError:
-        return False
+        pass
+    os.close(file)
+    return None
 
 
 @contextmanager
