@@ -4,6 +4,7 @@
 cookie, or else the first one that both the browser and Ringside know.
 """
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from functools import wraps
@@ -16,6 +17,8 @@ from django.shortcuts import redirect
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext
 from django.views import csrf, defaults
 from django.views.decorators.http import require_safe
 
@@ -38,6 +41,31 @@ def translated(view: View) -> View:
         return response
 
     return localised
+
+
+# What `arena.rendering` itself writes into the stored HTML: roles of turns, and names of boxes. A
+# text cannot contain these tags, because its own are escaped.
+_OWN_WORD = re.compile(
+    r'(<p class="turn-role">|<details class="turn[^>]*><summary>|<div class="scroll[^>]* aria-label=")'
+    r"(System|User|Assistant|Tool result|Calls|Code|Formula|Table)\b"
+)
+
+
+def translate_own_words(html: SafeString) -> SafeString:
+    """Translate the few words of a stored prompt or answer that are Ringside's."""
+    if translation.get_language() == "en":
+        return html
+    words = {
+        "System": gettext("System"),
+        "User": gettext("User"),
+        "Assistant": gettext("Assistant"),
+        "Tool result": gettext("Tool result"),
+        "Calls": gettext("Calls"),
+        "Code": gettext("Code"),
+        "Formula": gettext("Formula"),
+        "Table": gettext("Table"),
+    }
+    return mark_safe(_OWN_WORD.sub(lambda found: found[1] + words[found[2]], html))  # noqa: S308
 
 
 @require_safe

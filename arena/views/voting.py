@@ -26,7 +26,7 @@ from django.views.decorators.http import require_GET, require_POST, require_safe
 from django_htmx.middleware import HtmxDetails
 
 from arena.actors import actor_of
-from arena.language import translated
+from arena.language import translate_own_words, translated
 from arena.models import Arena, Comparison, Rater, Vote
 from arena.outcomes import LEFT, RIGHT
 from arena.services import comparisons, holds, orders, voting
@@ -328,9 +328,9 @@ def _ballot(comparison: Comparison | None) -> Ballot | None:
         return None
     return Ballot(
         key=comparison.key,
-        prompt=prompt_html(comparison.prompt),
-        left=ballot_html(comparison, comparison.left_response),
-        right=ballot_html(comparison, comparison.right_response),
+        prompt=translate_own_words(prompt_html(comparison.prompt)),
+        left=translate_own_words(ballot_html(comparison, comparison.left_response)),
+        right=translate_own_words(ballot_html(comparison, comparison.right_response)),
     )
 
 

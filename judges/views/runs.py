@@ -200,13 +200,13 @@ def trial_run(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _run_page(request: HttpRequest, run: Run) -> HttpResponse:
-    """The whole page; or, for htmx, only its upper part, which is polled during the run, so that
-    readers of the verdicts below are not interrupted."""
+    """The whole page, of which htmx takes the list of verdicts every few seconds during the run;
+    or, where the page says which state it shows, only its upper part, which is polled too."""
     actor = actor_of(request)
     context = progress_of(run, timezone.now()) | _spending_context(actor, run.arena)
     context["can_steer"] = can_steer(actor, run.arena)
-    if request.headers.get("HX-Request"):
-        context["state_changed"] = request.GET.get("seen") != context["run"].state
+    if request.headers.get("HX-Request") and "seen" in request.GET:
+        context["state_changed"] = request.GET["seen"] != context["run"].state
         return render(request, "judges/_progress.html", context)
     chosen = VerdictFilter.of(request.GET.dict())
     context |= verdicts_of(context["report"], chosen, request.GET.get("page"))

@@ -58,7 +58,14 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
         "parameters": list(shown.parameters.items()),
         "for_its_team": for_its_team,
         "disclosure": disclosure_rule(shown),
-        "standings": standings,
+        "standings": [
+            (title, rows)
+            for title, rows in (
+                ("All prompts", [s for s in standings if not s.snapshot.board.category]),
+                ("By category", [s for s in standings if s.snapshot.board.category]),
+            )
+            if rows
+        ],
         "charted": charted,
         "chart": candidate_chart(charted) if charted else None,
         "history_url": _history_url(shown, charted) if charted else "",

@@ -438,13 +438,13 @@ def test_a_preview_refuses_columns_that_make_no_prompt(owner: Client, arena: Are
 @pytest.mark.parametrize(
     ("text", "brings"),
     [
-        ("prompt,response\nWhy?,So.\n", "1 prompt, 1 candidate, 1 response."),
+        ("prompt,response\nWhy?,So.\n", "Prompts: 1, candidates: 1, responses: 1."),
         (
             "prompt,chosen,rejected\nWhy?,So.,No.\n",
-            "1 prompt, 2 candidates, 2 responses, 1 vote.",
+            "Prompts: 1, candidates: 2, responses: 2, votes: 1.",
         ),
-        ("prompt,left,right,winner\nq1,x,y,left\n", "1 vote."),
-        ("input,expected_output,metadata\nWhy?,So.,{}\n", "1 prompt."),
+        ("prompt,left,right,winner\nq1,x,y,left\n", "Votes: 1."),
+        ("input,expected_output,metadata\nWhy?,So.,{}\n", "Prompts: 1."),
         ('{"candidate": "x", "prompt": "p0", "text": "So."}', "1 bad row."),
     ],
 )
@@ -475,11 +475,11 @@ def test_a_file_of_another_tool_is_previewed_where_prompts_are_added(
     data = {"file": SimpleUploadedFile("anything.csv", text.encode())}
     page = owner.post(address(arena, "add_prompts"), data).content.decode()
     assert "What this file would add" in page
-    assert "1 vote." in " ".join(page.split())
+    assert "Votes: 1." in " ".join(page.split())
     assert not arena.votes.exists()
     kept = re.findall(r'name="kept" value="([^"]+)"', page)[0]
     data = {"kept": kept, "format": "lmarena", "do": "import"}
-    assert "1 vote added" in owner.post(address(arena, "import_file"), data).content.decode()
+    assert "Votes added: 1" in owner.post(address(arena, "import_file"), data).content.decode()
 
 
 def test_all_rows_or_none(owner: Client, arena: Arena) -> None:

@@ -14,6 +14,7 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from arena import language
+from arena.models import Prompt
 from arena.views.arena_context import READ_ONLY
 from arena.views.prompts import _too_large
 from ranking.models import HomePage
@@ -54,6 +55,20 @@ def test_placeholders_are_the_same_in_both_languages() -> None:
             texts, said = ([x] if isinstance(x, str) else x for x in (message.id, message.string))
             names = [{*re.findall(r"%\(\w+\)s|\{\w+\}", text)} for text in (*texts, *said)]
             assert all(some == names[0] for some in names), message.id
+
+
+@pytest.mark.django_db
+def test_roles_of_a_conversation_are_in_the_readers_language(reader: Client) -> None:
+    arena = make_arena(2, 1)
+    roles = ("system", "user", "assistant", "user")
+    said = "User\n\n```\n<p class=\"turn-role\">User\n```"
+    Prompt.objects.update(messages=[{"role": role, "content": said} for role in roles], html="")
+    page = reader.get(reverse("vote", args=[arena.slug])).text
+    assert "<summary>Système</summary>" in page
+    assert page.count('<p class="turn-role">Utilisateur</p>') == 2
+    assert page.count('<p class="turn-role">Assistant</p>') == 1
+    assert 'aria-label="Code 1"' in page
+    assert page.count("<p dir=\"auto\">User</p>") == page.count("turn-role&quot;&gt;User") == 4
 
 
 @pytest.mark.django_db

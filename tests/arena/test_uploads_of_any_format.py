@@ -96,7 +96,7 @@ def test_the_page_counts_in_words_and_leads_to_the_next_step(member, arena):
     shown = send(member, arena, "amber.csv", b"prompt,response\nWhy?,So.\n")
     kept = {"kept": shown["form"].initial["kept"], "format": shown["form"].initial["format"]}
     page = member.post(page_of(arena), kept | {"do": "import"}).text
-    assert "1 candidate added" in " ".join(page.split())
+    assert "Candidates added: 1" in " ".join(page.split())
     report = page.partition("Imported")[2].partition("</section>")[0]
     assert f'href="/a/{arena.slug}/manage/"' in report
 

@@ -75,7 +75,7 @@ def test_a_jury_is_ordered_watched_read_and_voted_beside(
     expect(pause).to_have_count(0)
     assert page.evaluate("() => window.samePage")
 
-    page.get_by_role("link", name="Show all verdicts").click()
+    expect(page.locator(".verdicts a").first).to_be_visible(timeout=20_000)  # it is polled
     page.locator(".verdicts a").first.click()
     expect(page.get_by_role("heading", name="Judge’s replies")).to_be_visible()
     assert "candidate-" not in page.content()

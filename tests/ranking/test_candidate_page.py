@@ -31,7 +31,7 @@ def test_it_shows_standings_prompts_record_and_comparisons(client: Client, arena
         system_prompt="Be <b>brief</b>.", parameters={"temperature": 0.2}, model="model-x"
     )
     page = candidate_page(client, candidate)
-    assert "People, all prompts" in page
+    assert "All prompts" in page
     assert "Be &lt;b&gt;brief&lt;/b&gt;." in page
     assert "temperature" in page
     assert "1–16 of 16" in page
