@@ -46,7 +46,8 @@ def translated(view: View) -> View:
 # What `arena.rendering` itself writes into the stored HTML: roles of turns, and names of boxes. A
 # text cannot contain these tags, because its own are escaped.
 _OWN_WORD = re.compile(
-    r'(<p class="turn-role">|<details class="turn[^>]*><summary>|<div class="scroll[^>]* aria-label=")'
+    r'(<p class="turn-role">|<details class="turn[^>]*><summary>'
+    r'|<div class="scroll[^>]* aria-label=")'
     r"(System|User|Assistant|Tool result|Calls|Code|Formula|Table)\b"
 )
 

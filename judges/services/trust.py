@@ -154,15 +154,16 @@ def _kind_of_honeypot(trap: str) -> str:
 
 
 def honeypot_problems(report: dict[str, Any]) -> list[str]:
-    """Return a sentence for each kind of honeypot that fooled the judge too often."""
+    """Return one sentence about the kinds of honeypot that fooled the judge too often, if any."""
     named = [("all honeypots", report["false_wins"])]
     named += [(_kind_of_honeypot(kind["trap"]), kind["false_wins"]) for kind in report["traps"]]
-    return [
-        f"It preferred the fake answer in {wins['value']:.0%} of {wins['n']} verdicts on {name}; "
-        f"a judge above {MOST_FALSE_WINS:.0%} is too easily fooled."
+    fooled = ", ".join(
+        f"{100 * wins['value']:.0f} % of {wins['n']} verdicts on {name}"
         for name, wins in named
         if wins["n"] >= FEWEST_VERDICTS and (wins["value"] or 0) > MOST_FALSE_WINS
-    ]
+    )
+    limit = f"a judge above {100 * MOST_FALSE_WINS:.0f} % is too easily fooled"
+    return [f"It preferred the fake answer in {fooled}; {limit}."] if fooled else []
 
 
 # -- Settling --------------------------------------------------------------------------------------

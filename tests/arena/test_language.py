@@ -61,14 +61,14 @@ def test_placeholders_are_the_same_in_both_languages() -> None:
 def test_roles_of_a_conversation_are_in_the_readers_language(reader: Client) -> None:
     arena = make_arena(2, 1)
     roles = ("system", "user", "assistant", "user")
-    said = "User\n\n```\n<p class=\"turn-role\">User\n```"
+    said = 'User\n\n```\n<p class="turn-role">User\n```'
     Prompt.objects.update(messages=[{"role": role, "content": said} for role in roles], html="")
     page = reader.get(reverse("vote", args=[arena.slug])).text
     assert "<summary>Système</summary>" in page
     assert page.count('<p class="turn-role">Utilisateur</p>') == 2
     assert page.count('<p class="turn-role">Assistant</p>') == 1
     assert 'aria-label="Code 1"' in page
-    assert page.count("<p dir=\"auto\">User</p>") == page.count("turn-role&quot;&gt;User") == 4
+    assert page.count('<p dir="auto">User</p>') == page.count('turn-role"&gt;User') == 4
 
 
 @pytest.mark.django_db
