@@ -62,7 +62,7 @@ def dollars(env: Env, name: str) -> int:
 
 def allowed_hosts(env: Env, *, required: bool) -> list[str]:
     """Return ALLOWED_HOSTS, the site's host names; this machine by default."""
-    hosts: list[str] = list(filter(None, env.list("ALLOWED_HOSTS", [])))
+    hosts = [host for name in env.list("ALLOWED_HOSTS", []) if (host := name.strip())]
     if required and not hosts:
         raise ImproperlyConfigured("ALLOWED_HOSTS must name this site in production.")
     if required and "*" in hosts:

@@ -96,7 +96,7 @@ WEAK = ["secret", "k" * 60, "changeme" * 8, "django-insecure-0123456789-abcdefgh
     [
         *[("SECRET_KEY", key) for key in WEAK],
         ("ALLOWED_HOSTS", "*"),
-        ("ALLOWED_HOSTS", "arena.example.org,*"),
+        ("ALLOWED_HOSTS", "arena.example.org, *"),
         ("DEBUG", "true"),
     ],
 )
@@ -104,6 +104,11 @@ def test_production_does_not_start_with(name: str, value: str, read: Read) -> No
     with pytest.raises(SystemExit, match=f"Ringside cannot start: {name}"):
         read(**PRODUCTION | {name: value})
     read(RINGSIDE_ENV="development", **{name: value})
+
+
+def test_names_of_the_site_are_read_as_caddy_reads_them(read: Read) -> None:
+    names = read(**PRODUCTION | {"ALLOWED_HOSTS": "a.example.org, b.example.org"})["ALLOWED_HOSTS"]
+    assert names == ["a.example.org", "b.example.org"]
 
 
 def test_a_weak_key_in_a_file_is_refused_as_well(read: Read, tmp_path: Path) -> None:
