@@ -16,11 +16,13 @@ from arena.validation import TEXT_LIMIT, InputError, clean_text, json_type, quot
 
 Message = dict[str, Any]
 ROLES = ("system", "user", "assistant", "tool")
-OTHER_ROLES = {"developer": "system", "function": "tool", "human": "user", "ai": "assistant"}
+OTHER_ROLES = {"developer": "system", "function": "tool"} | {"human": "user"}
+OTHER_ROLES |= dict.fromkeys(("ai", "gpt", "model"), "assistant")
 TITLES = {"system": "System", "user": "User", "assistant": "Assistant", "tool": "Tool result"}
 MOST_MESSAGES = 1_000
 NAME_LIMIT = 200
 _CONTENT_PARTS = ("text", "input_text", "output_text")
+_THOUGHTS = ("reasoning", "thinking", "redacted_thinking")  # parts that are no answer
 
 
 def clean_messages(value: Any) -> list[Message] | None:
@@ -100,7 +102,11 @@ def text_of(content: Any) -> str:
         return clean_text(content)
     if not isinstance(content, list):
         raise InputError(f"has {json_type(content)} for its content, not text")
-    return "\n\n".join(map(_part, content))
+    return "\n\n".join(
+        _part(part)
+        for part in content
+        if not isinstance(part, dict) or part.get("type") not in _THOUGHTS
+    )
 
 
 def _part(part: Any) -> str:
@@ -120,6 +126,8 @@ def _tool_calls(value: Any) -> list[Message]:
 
 def _tool_call(call: Any) -> Message:
     function = call.get("function", call) if isinstance(call, dict) else None
+    if isinstance(function, str):  # Inspect's
+        function = {"name": function, "arguments": call.get("arguments", "")}
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         raise InputError("has a tool call without a function's name")
     arguments = function.get("arguments", function.get("args", ""))

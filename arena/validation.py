@@ -6,6 +6,7 @@ name of the field: "is empty", "is a list, not text".
 
 import hashlib
 import json
+import math
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Iterable
@@ -353,3 +354,49 @@ def escape_cells(values: Iterable[Any]) -> list[Any]:
         f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
         for value in values
     ]
+
+
+# -- JSON ------------------------------------------------------------------------------------------
+
+
+def _finite(literal: str) -> float:
+    number = float(literal)
+    if not math.isfinite(number):
+        raise ValueError(f"{literal[:20]} is not a finite number")
+    return number
+
+
+def _whole(literal: str) -> int:
+    if len(literal) > 300:
+        raise ValueError(f"a whole number of {len(literal):,} digits")
+    return int(literal)
+
+
+_JSON = json.JSONDecoder(parse_constant=_finite, parse_float=_finite, parse_int=_whole)
+
+
+def decode_json(text: str) -> Any:
+    """Return the value in `text`; raises InputError if it is not JSON or cannot be stored."""
+    try:
+        return _JSON.decode(text.strip())
+    except json.JSONDecodeError as error:
+        line = f"line {error.lineno:,}, " if "\n" in text.strip() else ""
+        reason, remedy = _json_fault(error)
+        place = f"{line}character {error.colno:,}"
+        raise InputError(f"is not JSON: {reason}, {place}{remedy}") from None
+    except RecursionError:
+        raise InputError("is nested too deeply") from None
+    except ValueError as error:
+        raise InputError(f"has a number that cannot be stored: {error}") from None
+
+
+def _json_fault(error: json.JSONDecodeError) -> tuple[str, str]:
+    """Return what is wrong, and the remedy for what is no JSON though many tools write it."""
+    here, before = error.doc[error.pos :].lstrip(), error.doc[: error.pos].rstrip()
+    if here.startswith(("//", "/*", "#")):
+        return "there is a comment", "; remove it"
+    if here.startswith("'"):
+        return "there is a single quote", "; texts and names need double quotes"
+    if before.endswith(",") and here[:1] in ("]", "}"):
+        return f"there is a comma before {here[0]}", "; remove the comma"
+    return error.msg, ""

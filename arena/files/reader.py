@@ -7,7 +7,6 @@ import codecs
 import csv
 import errno
 import io
-import json
 import math
 import re
 import shutil
@@ -23,7 +22,7 @@ from charset_normalizer import from_bytes
 from pydantic_core import from_json
 
 from arena.files.copies import PARQUET, Copy, ParquetError, write_csv
-from arena.validation import TEXT_LIMIT, InputError, json_type, quoted
+from arena.validation import TEXT_LIMIT, InputError, decode_json, json_type, quoted
 
 # -- Files and their encoding ----------------------------------------------------------------------
 
@@ -402,10 +401,12 @@ def csv_header(
     wanted: str,
     key: Callable[[str], str] = str.lower,
     most_columns: int = sys.maxsize,
+    may_repeat: bool = False,
 ) -> Header:
     """Find the delimiter with which the first row names all needed columns, and most others.
 
-    Raises FileError, whose message ends with `wanted`.
+    Raises FileError, whose message ends with `wanted`. A name that may repeat is numbered from its
+    second column on.
     """
     fitting = []
     for delimiter in DELIMITERS:
@@ -417,6 +418,11 @@ def csv_header(
         check_width(source.subject, row.content, most_columns)
         # csv leaves quotes that follow a blank in the name, as in `left, "right"`.
         names = [_QUOTED.sub(r"\1", name.strip()) for name in row.content]
+        if may_repeat:
+            earlier = [names[:n].count(name) for n, name in enumerate(names)]
+            names = [
+                f"{name} {n + 1}" if n else name for name, n in zip(names, earlier, strict=True)
+            ]
         if suffices(names):
             fitting.append(Header(names, list(map(key, names)), delimiter, row.number, row.end))
     if not fitting:
@@ -497,20 +503,6 @@ def _csv_records(source: Source, delimiter: str, *, strict: bool = True) -> Iter
 # -- JSON ------------------------------------------------------------------------------------------
 
 
-def _finite(literal: str) -> float:
-    number = float(literal)
-    if not math.isfinite(number):
-        raise ValueError(f"{literal[:20]} is not a finite number")
-    return number
-
-
-def _whole(literal: str) -> int:
-    if len(literal) > 300:
-        raise ValueError(f"a whole number of {len(literal):,} digits")
-    return int(literal)
-
-
-_JSON = json.JSONDecoder(parse_constant=_finite, parse_float=_finite, parse_int=_whole)
 INFINITE = (math.inf, -math.inf)
 # Matches up to the next list, object or comma, or to the end. A text ends with its line, as in
 # JSON. The pattern never backtracks, so it takes linear time.
@@ -525,19 +517,6 @@ def holds_more_values(text: bytes, most: int = MOST_VALUES) -> bool:
     if len(text) <= most:
         return False
     return next(islice(_VALUE.finditer(text), most + 1, None), None) is not None
-
-
-def decode_json(text: str) -> Any:
-    """Return the value in `text`; raises InputError if it is not JSON or cannot be stored."""
-    try:
-        return _JSON.decode(text.strip())
-    except json.JSONDecodeError as error:
-        line = f"line {error.lineno:,}, " if "\n" in text.strip() else ""
-        raise InputError(f"is not JSON: {error.msg}, {line}character {error.colno:,}") from None
-    except RecursionError:
-        raise InputError("is nested too deeply") from None
-    except ValueError as error:
-        raise InputError(f"has a number that cannot be stored: {error}") from None
 
 
 def json_object(value: Any) -> Values:

@@ -16,6 +16,8 @@ LAYOUTS = {
 FORMATS: dict[str, Format] = {format_.NAME: format_ for format_ in (native, pairs)} | {
     name: Foreign(layout) for name, layout in LAYOUTS.items()
 }
+# Of a folder with one of these, the first one's files alone are read.
+PROJECTS = ("promptfoo", "promptfoo-table", "promptfoo-config", "inspect")
 PROMPTS = "prompts"  # the layout of a table of prompts, whoever wrote it
 DEEPEST = 3  # folders within a folder
 
@@ -42,7 +44,7 @@ def opened(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
         places = {}
         for path in paths:
             try:
-                is_packed = path.suffix.lower() in (".zip", ".gz") and path.is_file()
+                is_packed = path.suffix.lower() in (".zip", ".gz", ".eval") and path.is_file()
                 places[path] = stack.enter_context(unpacked(path)) if is_packed else path
             except ArchiveError as error:
                 raise FileError(f"{path} {error}.") from None
@@ -98,8 +100,9 @@ def _formats_of(path: Path, format_name: str, columns: Mapping[str, str]) -> lis
 def _files_within(folder: Path, format_name: str, columns: Mapping[str, str]) -> list[ImportFile]:
     """Return the files of other tools in a folder; files with such names must be readable.
 
-    The references of MT-Bench are not answers, and its grades no votes. Of a promptfoo project only
-    the results count, which have everything that was run, or else the configuration.
+    The references of MT-Bench are not answers, and its grades count where nothing was judged in
+    pairs. Of a promptfoo project only the results count, which have everything that was run, or
+    else the configuration.
     """
     inside = [
         path
@@ -121,13 +124,13 @@ def _files_within(folder: Path, format_name: str, columns: Mapping[str, str]) ->
             Source.at(path)  # says why a workbook or an archive is not read
         known = "; ".join(f"{format_.NAME}: {format_.FILES}" for format_ in FORMATS.values())
         raise FileError(f"{folder} has no file of a known format. {known}.")
-    project = next((name for name in ("promptfoo", "promptfoo-config") if name in names), "")
+    project = next((name for name in PROJECTS if name in names), "")
     paths = [
         path
         for path, layout in layouts.items()
         if (layout and layout.name == project)
         or (not project and (layout or path.suffix.lower() not in (".yaml", ".yml")))
-        if not (layout and layout.name == "mt-bench-grades" and len(names) > 1)
+        if not (layout and layout.name == "mt-bench-grades" and "mt-bench-judgments" in names)
     ]
     if {"battles", "lmarena"} <= names:
         raise FileError(

@@ -19,11 +19,10 @@ from arena.files.reader import (
     LINE_LIMIT,
     FileError,
     Row,
-    decode_json,
     guess_encoding,
 )
 from arena.files.rows import CandidateRow, ImportRow, PromptRow, ResponseRow, Values, VoteRow
-from arena.validation import DETAILS_LIMIT, InputError, quoted
+from arena.validation import DETAILS_LIMIT, InputError, decode_json, quoted
 
 KINDS = ("prompts", "candidates", "responses", "votes")
 NOT_CONTENT = {"row", "external_id", "name", "retired"}  # fields other than a row's content
@@ -261,7 +260,9 @@ class Checker:
         is_repeated = self.repeats and self.answered.get(key) == content
         if key in self.answered and not is_repeated:
             raise InputError(
-                f"{quoted(response.candidate)} has answered this prompt before", "candidate"
+                f"{quoted(response.candidate)} has answered this prompt before; the answers of "
+                "each model need a name of their own",
+                "candidate",
             )
         known = self.known.responses.get((response.candidate, response.prompt_id))
         if known is not None and known != content:
@@ -286,4 +287,6 @@ class Checker:
         else:
             is_known = name in self.candidates or name in self.known.candidates
         if not is_known:
-            raise InputError(f"there is no {kind} {quoted(name)}", column)
+            raise InputError(
+                f"there is no {kind} {quoted(name)}; import the file that has it, too", column
+            )

@@ -5,6 +5,7 @@ Each names the documentation it follows.
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -207,20 +208,47 @@ def _judgment(record: SourceRecord) -> Iterator[Made]:
 
 
 def _grade(record: SourceRecord) -> Iterator[Made]:
-    raise InputError(
-        "is a grade of a single answer, not a vote; import the pairwise judgments", "score"
-    )
-    yield  # a generator, like the others
+    """The judge's votes between this answer and those it graded before: the higher grade wins."""
+    model, score = read_name(record.need("model")), read_number(record, "score")
+    judge = decoded(record.need("judge"))
+    judge = read_name(judge[0] if isinstance(judge, list) and judge else judge)
+    prompt, turn = read_name(record.need("id")), record.get("turn")
+    if score < 0:
+        return  # its reply had no grade
+    before = record.seen.setdefault((prompt, judge, str(turn)), {})
+    if before.get(model, score) != score:
+        raise InputError(f"differs from an earlier grade of {quoted(model)}", "score")
+    for other, grade in before.items() if model not in before else ():
+        outcome = LEFT if grade > score else RIGHT if score > grade else TIE
+        vote = {"a": other, "b": model, "outcome": outcome, "prompt": prompt, "judge": judge}
+        vote |= filled({"cast_at": read_time(record.get("time")), "turn": turn})
+        names = {"b": "model", "judge": "judge", "cast_at": "time"}
+        yield Made("votes", vote | {"grade_a": grade, "grade_b": score}, names)
+    before[model] = score
 
 
-# -- Preference pairs: huggingface.co/docs/trl, "Dataset formats"; RewardBench: its dataset card ---
+# -- Preference pairs: huggingface.co/docs/trl, "Dataset formats"; RewardBench and Anthropic's
+# hh-rlhf: their dataset cards ------------------------------------------------------------------
+
+# Who speaks in a conversation that is one text.
+_SPEAKER = re.compile(r"(?:\A|\n\n)(Human|Assistant):")
+_SPEAKERS = {"Human": "user", "Assistant": "assistant"}
 
 
 def _question_and_answers(record: SourceRecord) -> tuple[list[Message], dict[str, list[Message]]]:
     """Return the messages of the question, and those of `chosen` and `rejected` that follow it."""
     sides = {}
     for name in ("chosen", "rejected"):
-        sides[name] = read_conversation(record.need(name), "assistant", OUTPUTS, name)
+        side = record.need(name)
+        said = (
+            _SPEAKER.split(side) if isinstance(side, str) and record.get("prompt") is None else []
+        )
+        if len(said) > 1 and not said[0].strip():
+            side = [
+                {"role": _SPEAKERS[speaker], "content": text.strip()}
+                for speaker, text in zip(said[1::2], said[2::2], strict=True)
+            ]
+        sides[name] = read_conversation(side, "assistant", OUTPUTS, name)
     if record.get("prompt") is not None:
         question = read_conversation(record.get("prompt"), "user", INPUTS, "prompt")
         answers = {
@@ -231,6 +259,8 @@ def _question_and_answers(record: SourceRecord) -> tuple[list[Message], dict[str
         shared = _shared(sides["chosen"], sides["rejected"])
         question = sides["chosen"][:shared]
         answers = {name: side[shared:] for name, side in sides.items()}
+    if sides["chosen"] == sides["rejected"]:
+        raise InputError("is the same as chosen; leave the pair out", "rejected")
     if not question or not all(answers.values()):
         raise InputError(
             "is missing, and the answers do not begin with the same question", "prompt"

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from arena.conversations import Message
-from arena.files.reader import FileError, Source, csv_header, csv_rows, decode_json, json_lines
+from arena.files.reader import FileError, Source, csv_header, csv_rows, json_lines
 from arena.formats.base import read_yaml
 from arena.formats.records import (
     ANSWER_KINDS,
+    OUTPUT,
     Made,
     SourceRecord,
     answer_row,
@@ -28,7 +29,7 @@ from arena.formats.records import (
     read_name,
     written,
 )
-from arena.validation import InputError, is_variable, json_type, quoted
+from arena.validation import InputError, decode_json, is_variable, json_type, quoted
 
 MOST_COMBINATIONS = 1_000
 MOST_ROWS = 100_000  # tests of a configuration, and candidates; a few lines could make billions
@@ -41,6 +42,7 @@ _PROMPT_FILE = re.compile(r"[\w./*-]+\.(?:txt|md|j2|jsonl?|ya?ml)", re.IGNORECAS
 _REFERENCE = re.compile(r"file://([^\s'\"#,\]]+)")
 _RULE = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _EXPECTED = re.compile(r"((?:not-)?[a-z][a-z-]*)(?:\([\d.]+\))?:(?!//)\s*(.*)", re.DOTALL)
+_ESCAPED = re.compile(r"'[\s\u200b-\u200d]*[=@+-]")
 _RESULTS = "import the results of promptfoo eval --output results.json"
 
 # -- Results -------------------------------------------------------------------------------------
@@ -77,6 +79,39 @@ def _tried(record: SourceRecord) -> Iterator[Made]:
         cost=record.get("cost") if record.get("cost") is not None else answer.get("cost"),
         seconds=None if milliseconds is None else milliseconds / 1000,
     )
+
+
+def _table_row(record: SourceRecord) -> Iterator[Made]:
+    """One test with every prompt and provider: a row of the results as a table.
+
+    Its variables come first; a column `[provider] prompt` has the answers, and the next one their
+    status.
+    """
+    names = list(record.row)
+    places = [n for n, name in enumerate(names) if OUTPUT.fullmatch(name)]
+    if not places:
+        raise InputError("is missing", "output")
+    variables = {name: _unescaped(record.row[name]) for name in names[: places[0]]}
+    description = variables.pop("Description", None) if names[0] == "Description" else None
+    prompt = content_id(variables)
+    yield _test_prompt(prompt, variables, {"description": description})
+    for start, end in itertools.pairwise([*places, len(names)]):
+        provider, label = OUTPUT.fullmatch(names[start]).groups()  # type: ignore[union-attr]
+        variant = _variant({"id": provider}, label if "{{" in label else "", label)
+        yield variant
+        text = _unescaped(record.row[names[start]])
+        status = next((name for name in names[start:end] if name.startswith("Status")), "")
+        if not status and text.startswith(("[PASS]", "[FAIL]", "[ERROR]")):
+            raise InputError(f"has its grade within the answer; {_RESULTS}", names[start])
+        if text and record.row.get(status) != "ERROR":
+            answer = [{"role": "assistant", "content": text}]
+            yield answer_row(variant.fields["name"], prompt, answer, names[start])
+
+
+def _unescaped(value: Any) -> str:
+    """The text without the apostrophe that keeps spreadsheets from running it."""
+    cell = "" if value is None else written(value)
+    return cell[1:] if _ESCAPED.match(cell) else cell
 
 
 def _template(record: SourceRecord) -> tuple[str, str]:
@@ -386,7 +421,7 @@ def _test_case(record: SourceRecord) -> Iterator[Made]:
     case = {name: record.get(name) for name in ("assert", "description", "metadata")}
     variables = record.get("vars")
     if variables is None:
-        case = _case(record.others | {"__expected": record.get("expected")})
+        case = _case(record.row | {"__expected": record.get("expected")})
         variables = case["vars"]
     if not isinstance(variables, dict) or not variables:
         raise InputError("has no variables", "vars")
@@ -443,6 +478,16 @@ LAYOUTS = (
         _tried,
         ANSWER_KINDS,
         inside=(("results", "results"), ("results",)),
+    ),
+    layout(
+        "promptfoo-table",
+        "promptfoo results as a table",
+        "output=[output]",
+        "output",
+        _table_row,
+        ANSWER_KINDS,
+        has_variables=True,
+        repeats=True,
     ),
     layout(
         "promptfoo-config",

@@ -7,6 +7,7 @@ it is read once for each kind, and a record with an error is reported in the fir
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -22,7 +23,6 @@ from arena.files.reader import (
     Source,
     csv_header,
     csv_rows,
-    decode_json,
     folded,
     is_json,
     json_rows,
@@ -30,12 +30,14 @@ from arena.files.reader import (
 from arena.files.rows import Values, VoteRow, parse_label
 from arena.formats.base import KINDS, read_yaml
 from arena.formats.native import PARSERS
-from arena.validation import InputError, is_unicode, join_names, json_type, quoted
+from arena.validation import InputError, decode_json, is_unicode, join_names, json_type, quoted
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".yaml", ".yml")
 SAMPLE = 20  # records that are read to tell the layout
 DOCUMENT_BYTES = 500_000_000
-CONTAINERS = ("results", "data", "items", "observations")  # keys of documents with records
+# Keys of documents with records.
+CONTAINERS = ("results", "data", "items", "observations", "samples", "request_states", "testCases")
+OUTPUT = re.compile(r"\[([^\]]+)\] (.*)", re.DOTALL)  # a column of answers: `[provider] prompt`
 
 
 @dataclass(frozen=True)
@@ -49,15 +51,17 @@ class Made:
 
 @dataclass(frozen=True)
 class SourceRecord:
-    """One record: its known cells by field, and the others as written.
+    """One record: its known cells by field, and all of them as written.
 
-    `path` is the file; `document` is what surrounds the records.
+    `path` is the file; `document` is what surrounds the records; in `seen` a layout keeps what it
+    needs of the records before.
     """
 
     cells: Values
-    others: Values
+    row: Values
     path: Path
     document: Any = None
+    seen: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def stem(self) -> str:
@@ -88,6 +92,7 @@ class Layout:
     `columns`: the names that files use for each field. `needed`: groups of fields; a file must have
     one field of each group. `inside`: where a JSON document has its records, if not at its top.
     `parts`: other files that a file refers to. `has_variables`: further columns are variables.
+    `repeats`: several columns of a table may have the same name.
     """
 
     name: str
@@ -100,12 +105,13 @@ class Layout:
     inside: tuple[tuple[str, ...], ...] = ()
     parts: Callable[[Path], Iterable[Path]] = lambda path: ()
     has_variables: bool = False
+    repeats: bool = False
 
     def assigned(self, names: Iterator[str] | list[str]) -> dict[str, str]:
         """Map each field that the file has to the column's name, as written."""
         written: dict[str, str] = {}
         for name in names:
-            written.setdefault(folded(name), name)
+            written.setdefault("[output]" if OUTPUT.fullmatch(name) else folded(name), name)
         columns = {
             field: next((written[name] for name in known if name in written), "")
             for field, known in self.columns.items()
@@ -199,13 +205,7 @@ class Records:
         if self.document is not None:
             elements = _inside(self.document, layout.inside)
             return (
-                Row(
-                    number,
-                    number,
-                    0,
-                    0,
-                    element if isinstance(element, dict) else _no_object(element),
-                )
+                Row(number, number, 0, 0, _object(element))
                 for number, element in enumerate(elements, start=1)
             )
         if self.is_json:
@@ -217,12 +217,13 @@ class Records:
             self.source,
             suffices=lambda names: layout.fits(layout.assigned(list(names))),
             wanted=f"It needs the columns of {layout.wanted}.",
+            may_repeat=layout.repeats,
         )
         return replace(header, keys=header.names)
 
 
-def _no_object(value: Any) -> InputError:
-    return InputError(f"is {quoted(value)}, not an object")
+def _object(value: Any) -> Any:
+    return value if isinstance(value, dict) else InputError(f"is {quoted(value)}, not an object")
 
 
 def _inside(document: Any, places: tuple[tuple[str, ...], ...]) -> list[Any]:
@@ -332,11 +333,11 @@ class Foreign:
         fields = self.fields(records)
         kinds = self.layout.kinds(set(fields))
         is_first = kind == next((k for k in KINDS if k in kinds), kind)
-        number = 0
+        number, of_file = 0, SourceRecord({}, {}, path, records.document)
         for row in records.rows(self._chosen_layout()):
             made: list[Any]
             try:
-                made = self._made(row, kind, fields, path, records.document)
+                made = self._made(row, kind, fields, of_file)
             except InputError as error:
                 column = fields.get(error.column or "", error.column)
                 made = [InputError(error.reason, column)] if is_first else []
@@ -345,7 +346,7 @@ class Foreign:
                 yield Row(number, row.line, row.start, row.end, content)
 
     def _made(
-        self, row: Row, kind: str, fields: Mapping[str, str], path: Path, document: Any
+        self, row: Row, kind: str, fields: Mapping[str, str], of_file: SourceRecord
     ) -> list[Any]:
         """Return the rows of one kind in a record, all of whose rows must be good."""
         if isinstance(row.content, InputError):
@@ -353,11 +354,9 @@ class Foreign:
         cells = {
             name: row.content[column] for name, column in fields.items() if column in row.content
         }
-        taken = set(fields.values())
-        others = {name: value for name, value in row.content.items() if name not in taken}
         made = [
             (converted.kind, self._parsed(converted, row))
-            for converted in self.layout.convert(SourceRecord(cells, others, path, document))
+            for converted in self.layout.convert(replace(of_file, cells=cells, row=row.content))
         ]
         return [content for made_kind, content in made if made_kind == kind]
 
@@ -395,14 +394,17 @@ def unknown_layout(path: Path, layouts: Mapping[str, Layout]) -> str:
         if records.document is None and not records.is_json:
             with records.source.open() as stream:
                 first = stream.readline(500).decode("utf-8", "replace").strip()
-            has = f"begins with {quoted(first)}"
+            is_json = path.suffix.lower() in (".json", ".jsonl", ".ndjson")
+            why = ", but JSON begins with { or [" if is_json else ""
+            has = f"begins with {quoted(first)}{why}. Known are:"
         else:
             any_layout = next(iter(layouts.values()))
             names = records.names(any_layout)
-            has = f"has the keys {join_names(map(quoted, names))}" if names else "has no objects"
+            has = f"has the keys {join_names(map(quoted, names))}. Rename them to those of one of:"
+            has = has if names else "has no objects. Known are:"
     except FileError as error:
         return str(error)
-    return f"It {has}. Known are: {known}."
+    return f"It {has} {known}."
 
 
 # -- Pieces that several layouts share -------------------------------------------------------------
@@ -523,9 +525,9 @@ def read_conversation(value: Any, role: str, names: tuple[str, ...], field: str)
     if isinstance(value, list) and len(value) == 1 and not _is_message(value[0]):
         return read_conversation(value[0], role, names, field)
     if isinstance(value, list) and any(_is_message(_unpacked(element)) for element in value):
-        return read_messages([_langchain(_unpacked(element)) for element in value], field)
+        return read_chat(value, field)
     if _is_message(value):
-        return read_messages([_langchain(value)], field)
+        return read_chat([value], field)
     if isinstance(value, dict):
         name = next((name for name in names if value.get(name) not in (None, "")), "")
         name = name or (next(iter(value)) if len(value) == 1 else "")
@@ -534,6 +536,12 @@ def read_conversation(value: Any, role: str, names: tuple[str, ...], field: str)
     if value in (None, "", [], {}):
         raise InputError("is empty", field)
     return [{"role": role, "content": json.dumps(value, ensure_ascii=False, indent=2)}]
+
+
+def read_chat(value: Any, field: str) -> list[Message]:
+    """Return the messages in a list, as OpenAI, LangChain or ShareGPT write them."""
+    is_list = isinstance(value, list)
+    return read_messages([_spoken(_unpacked(e)) for e in value] if is_list else value, field)
 
 
 def _unpacked(value: Any) -> Any:
@@ -549,13 +557,17 @@ def _unpacked(value: Any) -> Any:
 
 
 def _is_message(value: Any) -> bool:
-    return isinstance(value, dict) and ("role" in value or ("type" in value and "content" in value))
+    return isinstance(value, dict) and (
+        "role" in value or value.keys() >= {"type", "content"} or value.keys() >= {"from", "value"}
+    )
 
 
-def _langchain(message: Any) -> Any:
-    """Return a message with a role; LangChain writes `type` instead."""
-    is_object = isinstance(message, dict)
-    return message | {"role": message.get("role") or message.get("type")} if is_object else message
+def _spoken(message: Any) -> Any:
+    """Return a message with role and content; LangChain has `type`, ShareGPT `from` and `value`."""
+    if not isinstance(message, dict):
+        return message
+    role = message.get("role") or message.get("type") or message.get("from")
+    return message | {"role": role, "content": message.get("content", message.get("value"))}
 
 
 # -- Layouts written short -------------------------------------------------------------------------

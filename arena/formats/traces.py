@@ -4,10 +4,11 @@ Each names the documentation it follows. Special layouts come before general one
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from arena.conversations import split_answer
+from arena.conversations import Message, split_answer
 from arena.formats.records import (
     ANSWER_KINDS,
     IDS,
@@ -22,13 +23,14 @@ from arena.formats.records import (
     layout,
     prompt_id,
     prompt_row,
+    read_chat,
     read_conversation,
     read_messages,
     read_name,
     read_text,
     user_messages,
 )
-from arena.validation import InputError
+from arena.validation import InputError, join_names, json_type
 
 MOST_COMBINATIONS = 1_000
 
@@ -53,11 +55,12 @@ def _example(record: SourceRecord) -> Iterator[Made]:
 
 
 # Kinds of traced steps that answer somebody; others are tools, searches and the like.
-ANSWERING = ("generation", "agent", "chain", "llm", "trace")
+ANSWERING = ("generation", "agent", "chain", "llm", "trace", "eval", "task")
 
 
 def _trace(record: SourceRecord) -> Iterator[Made]:
-    """A traced call: its input is a prompt, its output the answer of its model.
+    """A traced call: its input is a prompt, its output the answer of its model, and what was
+    expected the reference.
 
     A step that answers nobody, or was traced without its input, is no prompt.
     """
@@ -66,7 +69,9 @@ def _trace(record: SourceRecord) -> Iterator[Made]:
         return
     messages = read_conversation(record.need("input"), "user", INPUTS, "input")
     prompt = content_id(messages)
-    made = prompt_row(messages, id=prompt)
+    expected = record.get("expected")
+    reference = None if expected is None else _reference(expected, "expected")
+    made = prompt_row(messages, id=prompt, reference=reference)
     yield Made("prompts", made.fields, dict.fromkeys(("text", "messages"), "input"))
     if record.get("output") is None:
         return
@@ -92,10 +97,17 @@ def _trace(record: SourceRecord) -> Iterator[Made]:
 
 
 def _model(record: SourceRecord) -> Any:
-    extra = decoded(record.get("extra"))
-    metadata = extra.get("metadata") if isinstance(extra, dict) else None
-    named = metadata.get("ls_model_name") if isinstance(metadata, dict) else None
-    return record.get("model") or named
+    return record.get("model") or inside(decoded(record.get("extra")), "metadata", "ls_model_name")
+
+
+def inside(value: Any, *path: str | int) -> Any:
+    """The value at the end of a path of keys and places; None if there is none."""
+    for step in path:
+        is_there = (isinstance(value, dict) and step in value) or (
+            isinstance(value, list) and isinstance(step, int) and step < len(value)
+        )
+        value = value[step] if is_there else None
+    return value
 
 
 def _first(*values: Any) -> Any:
@@ -113,12 +125,116 @@ def _duration(record: SourceRecord) -> float | None:
         return None
 
 
+# -- Evaluations: Inspect (inspect.aisi.org.uk, "Log Files"), HELM (its ScenarioState),
+# lm-evaluation-harness (docs/interface.md, --log_samples), OpenAI (API reference, "Evals"),
+# Weave (its calls), Braintrust (braintrust.dev/docs, "Export") -----------------------------------
+
+# What was expected, in an item whose other keys are asked.
+EXPECTED = ("ideal", "expected", "reference", "ground_truth", "correct_label", "label", "target")
+
+
+def _with(record: SourceRecord, **cells: Any) -> Iterator[Made]:
+    return _trace(replace(record, cells=record.cells | cells))
+
+
+def _inspected(record: SourceRecord) -> Iterator[Made]:
+    """A sample in its first epoch: later ones answer the same prompt again."""
+    if record.get("epoch") not in (None, 1):
+        return
+    messages = record.get("messages")
+    steps = messages if isinstance(messages, list) else []
+    own = (n for n, step in enumerate(steps) if inside(step, "role") == "assistant")
+    first = next((n for n in own if steps[n].get("source") != "input"), len(steps))
+    model = inside(record.document, "eval", "model") or inside(record.get("output"), "model")
+    usage = {
+        name: inside(record.get("output"), "usage", f"{name}_tokens")
+        for name in ("input", "output")
+    }
+    yield from _with(record, output=steps[first:] or None, model=model, usage=usage)
+
+
+def _request(record: SourceRecord) -> Iterator[Made]:
+    """One request of a scenario, without the examples before it, in its first trial."""
+    if record.get("trial"):
+        return
+    references = inside(record.get("instance"), "references")
+    correct = [
+        inside(reference, "output", "text")
+        for reference in (references if isinstance(references, list) else [])
+        if "correct" in (inside(reference, "tags") or ())
+    ]
+    asked = inside(record.get("instance"), "input")
+    yield from _with(
+        record,
+        input=inside(asked, "messages") or inside(asked, "text"),
+        output=inside(record.get("result"), "completions", 0, "text"),
+        expected=correct[0] if correct else None,
+        model=inside(record.document, "adapter_spec", "model"),
+        seconds=inside(record.get("result"), "request_time"),
+    )
+
+
+def _harness(record: SourceRecord) -> Iterator[Made]:
+    sent, reply = record.need("input"), inside(record.get("output"), 0, 0)
+    if not isinstance(reply, str):
+        raise InputError(
+            "has likelihoods of choices, not an answer; import a task that generates text", "output"
+        )
+    asked = inside(sent, "gen_args_0", "arg_0") or inside(sent, 0, 0)
+    yield from _with(record, input=asked, output=reply)
+
+
+def _evaluated(record: SourceRecord) -> Iterator[Made]:
+    """An item, and the sample of an answer to it."""
+    item, sample = decoded(record.need("item")), decoded(record.get("sample"))
+    if not isinstance(item, dict):
+        raise InputError(f"is {json_type(item)}, not an object", "item")
+    rest = {name: value for name, value in item.items() if name not in EXPECTED}
+    if len(rest) != 1 and not any(name in rest for name in INPUTS):
+        raise InputError(
+            f"has none of the keys {join_names(INPUTS)}; rename the one that was asked", "item"
+        )
+    expected = next((item[name] for name in EXPECTED if item.get(name)), None)
+    yield from _with(
+        record,
+        input=inside(sample, "input") or rest,
+        output=inside(sample, "output_text") or inside(sample, "output"),
+        expected=expected,
+        model=inside(sample, "model"),
+        tokens_in=inside(sample, "usage", "prompt_tokens"),
+        tokens_out=inside(sample, "usage", "completion_tokens"),
+    )
+
+
+def _call(record: SourceRecord) -> Iterator[Made]:
+    """A call of an operation; one that was not given a question answers nobody."""
+    given, output = decoded(record.get("input")), decoded(record.get("output"))
+    if any(inside(given, name) for name in INPUTS):
+        name = str(record.get("name")).rpartition("/")[2].partition(":")[0]
+        model = inside(given, "model") or inside(output, "model")
+        yield from _with(record, model=model if isinstance(model, str) else name)
+
+
+def _span(record: SourceRecord) -> Iterator[Made]:
+    metadata, metrics = decoded(record.get("metadata")), decoded(record.get("metrics"))
+    start, end = (inside(metrics, name) for name in ("start", "end"))
+    has_times = all(isinstance(time, int | float) for time in (start, end))
+    yield from _with(
+        record,
+        kind=inside(decoded(record.get("span")), "type"),
+        model=inside(metadata, "model"),
+        tokens_in=inside(metrics, "prompt_tokens"),
+        tokens_out=inside(metrics, "completion_tokens"),
+        seconds=max(end - start, 0) if has_times else None,
+    )
+
+
 # -- OpenAI: platform.openai.com/docs, "Fine-tuning" (chat format) and "Batch API" -----------------
 
 
 def _chat(record: SourceRecord) -> Iterator[Made]:
     """A conversation; if the assistant has the last word, that is the answer."""
-    messages = read_messages(record.decoded("messages"), "messages")
+    messages = read_chat(record.decoded("messages"), "messages")
     question, answer = split_answer(messages)
     if not question:
         raise InputError("has no user message", "messages")
@@ -134,7 +250,7 @@ def _chat(record: SourceRecord) -> Iterator[Made]:
 def _batch_request(record: SourceRecord) -> Iterator[Made]:
     body = record.need("body")
     body = body if isinstance(body, dict) else {}
-    messages = read_messages(body.get("messages") or _asked(body), "body")
+    messages = read_messages(_asked(body), "body")
     if not messages:
         raise InputError("has no messages", "body")
     made = prompt_row(messages, id=read_name(record.need("id")))
@@ -142,8 +258,9 @@ def _batch_request(record: SourceRecord) -> Iterator[Made]:
 
 
 def _asked(body: Mapping[str, Any]) -> list[Any] | None:
-    """The messages of a request to the Responses API."""
-    given, instructions = body.get("input"), body.get("instructions")
+    """The messages of a request, to the Responses API and Anthropic's too."""
+    given = body.get("messages") or body.get("input")
+    instructions = body.get("instructions") or body.get("system")
     asked = [{"role": "user", "content": given}] if isinstance(given, str) else given
     if not isinstance(asked, list):
         return None
@@ -151,8 +268,8 @@ def _asked(body: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _batch_reply(record: SourceRecord) -> Iterator[Made]:
-    response = record.need("response")
-    body = response.get("body") if isinstance(response, dict) else None
+    response = record.get("response")
+    body = inside(response, "body") or inside(response, "message")
     body = body if isinstance(body, dict) else {}
     messages = read_messages(_replied(body), "response")
     if not messages:
@@ -174,7 +291,10 @@ def _batch_reply(record: SourceRecord) -> Iterator[Made]:
 
 
 def _replied(body: Mapping[str, Any]) -> list[Any] | None:
-    """The message of the first choice, or the messages in the output of the Responses API."""
+    """The message of the first choice, the messages in the output of the Responses API, or the one
+    message of Anthropic's."""
+    if "role" in body:
+        return [body]
     choices, output = body.get("choices"), body.get("output")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         message = choices[0].get("message")
@@ -191,10 +311,20 @@ def _prompt(record: SourceRecord) -> Iterator[Made]:
     given = {name: record.get(name) for name in ("category", "reference", "rubric", "variables")}
     given["variables"] = decoded(given["variables"])
     if record.get("messages") is None:
-        messages = user_messages([read_text(record, "text")])
+        messages = _asked_text(record, "text")
     else:
         messages = read_messages(record.decoded("messages"), "messages")
+    if messages[-1]["role"] == "assistant":
+        raise InputError("ends with an answer; name the column messages to import both", "text")
     yield prompt_row(messages, id=prompt_id(record, messages, given["variables"]), **given)
+
+
+def _asked_text(record: SourceRecord, field: str) -> list[Message]:
+    """The question in a cell: a text, taken as it is, or an object or list with one."""
+    value = record.need(field)
+    if isinstance(value, dict | list):
+        return read_conversation(value, "user", INPUTS, field)
+    return user_messages([read_text(record, field)])
 
 
 # -- Answers of one model: AutoArena's README, and AlpacaEval's outputs ----------------------------
@@ -204,10 +334,15 @@ def _outputs(record: SourceRecord) -> Iterator[Made]:
     """One model's answers, in the format of AlpacaEval and AutoArena."""
     question = record.need("prompt")
     model = read_name(record.get("model") or record.stem)
-    messages = user_messages([read_text(record, "prompt")])
+    messages = _asked_text(record, "prompt")
+    if "instruction" in record.row and record.get("context") not in (None, question):
+        question = f"{question}\n\n{read_text(record, 'context')}"  # Alpaca's input
+        messages = user_messages([question])
     prompt = prompt_id(record, question)
     more = {name: record.get(name) for name in ("category", "reference")}
     yield prompt_row(messages, id=prompt, **more)
+    if "response" in record.cells and record.cells["response"] is None:
+        return  # a golden of DeepEval
     yield candidate_row(model)
     answer = [{"role": "assistant", "content": read_text(record, "response")}]
     yield answer_row(model, prompt, answer, "response")
@@ -218,16 +353,16 @@ def _outputs(record: SourceRecord) -> Iterator[Made]:
 LAYOUTS = (
     layout(
         "openai-batch",
-        "OpenAI batch output",
-        "id=custom_id response",
+        "OpenAI and Anthropic batch output",
+        "id=custom_id response=response,result",
         "id response",
         _batch_reply,
         ("candidates", "responses"),
     ),
     layout(
         "openai-batch-input",
-        "OpenAI batch input",
-        "id=custom_id body",
+        "OpenAI and Anthropic batch input",
+        "id=custom_id body=body,params",
         "id body",
         _batch_request,
         ("prompts",),
@@ -235,8 +370,8 @@ LAYOUTS = (
     layout(
         "openai-chat",
         "chat messages",
-        f"messages model id={','.join(IDS)} candidate user_template text reference rubric "
-        "variables",
+        f"messages=messages,conversations,conversation model id={','.join(IDS)} "
+        "candidate user_template text reference rubric variables",
         "messages",
         _chat,
         ANSWER_KINDS,
@@ -250,6 +385,15 @@ LAYOUTS = (
         "end=end_time tokens_in=prompt_tokens tokens_out=completion_tokens "
         "cost=total_cost seconds=latency,latency_seconds",
         "input output kind|start",
+        _trace,
+        ANSWER_KINDS,
+    ),
+    layout(
+        "langsmith-experiment",
+        "LangSmith and MLflow experiments",
+        "input=inputs output=outputs expected=reference_outputs,reference_output,expectations "
+        "seconds=latency cost=total_cost",
+        "input output expected",
         _trace,
         ANSWER_KINDS,
     ),
@@ -294,6 +438,49 @@ LAYOUTS = (
         inside=(("data",), ("observations",)),
     ),
     layout(
+        "braintrust",
+        "Braintrust experiments, datasets and logs",
+        "input output expected metadata scores span=span_attributes metrics",
+        "input output|expected metadata|scores|span",
+        _span,
+        ANSWER_KINDS,
+        inside=(("data",),),
+    ),
+    layout(
+        "inspect",
+        "Inspect's log of an evaluation",
+        "input expected=target messages output epoch seconds=total_time",
+        "input expected messages output",
+        _inspected,
+        ANSWER_KINDS,
+        inside=(("samples",),),
+    ),
+    layout(
+        "helm",
+        "HELM's scenario state",
+        "instance request result trial=train_trial_index",
+        "instance request result",
+        _request,
+        ANSWER_KINDS,
+        inside=(("request_states",),),
+    ),
+    layout(
+        "lm-eval",
+        "lm-evaluation-harness samples",
+        "doc=doc_id expected=target input=arguments output=resps",
+        "doc input output",
+        _harness,
+        ANSWER_KINDS,
+    ),
+    layout(
+        "weave",
+        "Weave calls",
+        "name=op_name input=inputs output start=started_at end=ended_at",
+        "name input output start",
+        _call,
+        ANSWER_KINDS,
+    ),
+    layout(
         "alpaca-outputs",
         "AlpacaEval outputs",
         "prompt=instruction response=output model=generator category=dataset id",
@@ -305,23 +492,35 @@ LAYOUTS = (
         "answers",
         "answers of one model (AutoArena)",
         "prompt=prompt,question,instruction,input,user_input "
-        "response=response,answer,output,completion,actual_output model=model,candidate "
-        "id=id,prompt_id category reference=reference,ground_truth,expected_output",
+        "response=response,answer,output,completion,actual_output,actualoutput "
+        "model=model,candidate id=id,prompt_id category context=input "
+        "reference=reference,ground_truth,expected_output,expectedoutput,expected",
         "prompt response",
         _outputs,
         ANSWER_KINDS,
+        inside=(("testCases",),),
     ),
     layout(
         "prompts",
         "prompts",
-        "id=id,prompt_id,external_id text=text,prompt,question,input messages "
+        "id=id,prompt_id,external_id text=text,prompt,question,input,user_input messages "
         "category=category,tag reference=reference,expected,expected_output,expected_answer "
         "rubric variables candidate=candidate,name,model answer=answer,response,output "
         "left=left,model_a,a winner=winner,outcome,preference,label,score "
-        "template=user_template,system_prompt",
+        "template=user_template,system_prompt table=[output],annotation_id,response1,response_1,"
+        "response_a,answer1,answer_1,answer_a,output1,output_1,output_a,completion_a,text1",
         "text|messages",
         _prompt,
         ("prompts",),
-        without=("candidate", "answer", "left", "winner", "template"),
+        without=("candidate", "answer", "left", "winner", "template", "table"),
+    ),
+    layout(
+        "openai-evals-items",
+        "items of OpenAI's Evals API",
+        "item=item,datasource_item sample",
+        "item",
+        _evaluated,
+        ANSWER_KINDS,
+        inside=(("data",),),
     ),
 )

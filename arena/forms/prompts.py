@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from arena.conversations import clean_messages, prompt_fields
-from arena.files.reader import decode_json, json_object
+from arena.files.reader import json_object
 from arena.files.rows import PromptRow
 from arena.files.tables import (
     AT_MOST_BYTES,
@@ -22,7 +22,7 @@ from arena.formats import FORMATS
 from arena.models import Arena, Prompt
 from arena.models.arenas import length_limit
 from arena.services.imports import ImportPreview
-from arena.validation import MOST_VARIABLES, InputError, is_unicode, is_variable
+from arena.validation import MOST_VARIABLES, InputError, decode_json, is_unicode, is_variable
 
 NOTHING = "Paste something, or choose a file."
 BOTH = "You pasted a text and chose a file. Send only one of them."

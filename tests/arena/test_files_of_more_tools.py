@@ -15,6 +15,7 @@ from arena.formats import find_files
 from arena.models import Arena
 from arena.services.imports import ImportPreview, import_files, preview_files
 
+FILES = Path(__file__).parent.parent / "files"
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
 
@@ -106,13 +107,63 @@ def test_a_judge_that_contradicts_itself_has_not_voted(tmp_path):
     assert [vote.outcome for vote in arena.votes.all()] == ["left"]
 
 
-def test_a_folder_of_mt_bench_is_imported_without_its_grades(tmp_path):
-    folder = shutil.copytree(Path(__file__).parent.parent / "files" / "mt-bench", tmp_path / "all")
-    grade = {"question_id": 81, "model": "amber-7b", "judge": ["j", "single-v1"], "score": 9}
-    alone = write(folder / "model_judgment" / "j_single.jsonl", [grade | {"turn": 1, "tstamp": 1}])
-    assert bring(folder).votes.count() == 3
-    [problem] = preview(alone).rejected.lines
-    assert "column score: is a grade of a single answer" in problem
+def test_grades_of_mt_bench_are_votes_where_nothing_was_judged_in_pairs(tmp_path):
+    folder = shutil.copytree(FILES / "mt-bench", tmp_path / "all")
+    judgments = folder / "model_judgment"
+    shutil.copy(FILES / "mt-bench-grades.jsonl", judgments / "amber-judge_single.jsonl")
+    assert preview(folder).rows["votes"] == 3
+    (judgments / "pair.jsonl").unlink()
+    votes = bring(folder).votes.order_by("pk")
+    assert [
+        (str(vote.comparison.left), str(vote.comparison.right), vote.outcome, vote.details)
+        for vote in votes
+    ] == [
+        ("amber-7b", "basalt-13b", "left", {"turn": 1, "grade_a": 9.0, "grade_b": 6.0}),
+        ("amber-7b", "basalt-13b", "tie", {"turn": 2, "grade_a": 7.0, "grade_b": 7.0}),
+        ("amber-7b", "cedar-3b", "tie", {"turn": 1, "grade_a": 9.0, "grade_b": 9.0}),
+        ("basalt-13b", "cedar-3b", "right", {"turn": 1, "grade_a": 6.0, "grade_b": 9.0}),
+    ]
+    assert {(vote.rater.kind, vote.rater.name) for vote in votes} == {("judge", "amber-judge")}
+
+
+def test_what_only_looks_like_prompts_is_refused(tmp_path):
+    """Tables of annotations have answers and choices, which would be lost."""
+    for row in (
+        {"prompt": "Why?", "answer1": "So.", "answer2": "No.", "pw": "left", "annotation_id": 1},
+        {"id": "1", "prompt": "Why?", "response1": "So.", "preference.responses": [["response1"]]},
+    ):
+        with pytest.raises(FileError, match="Rename them to those of one of"):
+            preview(write(tmp_path / "a.jsonl", [row]))
+    old = tmp_path / "old.csv"
+    old.write_text('q,[acme:amber] {{q}}\nWhy?,"[PASS] (1.00)\n\nSo."\n')
+    assert "has its grade within the answer" in preview(old).rejected.lines[0]
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"instruction": "Translate", "input": "Ja", "output": "Yes"}, ("Translate\n\nJa", "Yes")),
+        ({"conversations": [{"from": "human", "value": "Why?"}, {"from": "gpt", "value": "So."}]},
+         ("Why?", "So.")),
+        ({"inputs": {"q": "Why?"}, "outputs": "So.", "expectations": {"a": "S"}}, ("Why?", "So.")),
+        ({"input": "Why?", "actual_output": None, "expected_output": "So."}, ("Why?", None)),
+    ],
+)  # fmt: skip
+def test_questions_and_answers_of_further_tools(tmp_path, row, expected):
+    prompt = bring(write(tmp_path / "a.jsonl", [row])).prompts.get()
+    answer = prompt.responses.first()
+    assert (prompt.text, answer and answer.text) == expected
+
+
+def test_batches_of_anthropic_are_read(tmp_path):
+    asked = {"system": "Be dry.", "messages": [{"role": "user", "content": "Why?"}]}
+    said = {"role": "assistant", "model": "amber", "content": [{"type": "text", "text": "So."}]}
+    write(tmp_path / "in.jsonl", [{"custom_id": "r1", "params": asked}])
+    result = {"type": "succeeded", "message": said | {"usage": {"input_tokens": 3}}}
+    write(tmp_path / "out.jsonl", [{"custom_id": "r1", "result": result}])
+    prompt = bring(tmp_path).prompts.get()
+    assert [message["role"] for message in prompt.messages] == ["system", "user"]
+    assert prompt.responses.get().tokens_in == 3
 
 
 @pytest.mark.parametrize(

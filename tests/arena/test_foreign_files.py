@@ -32,15 +32,24 @@ SAMPLES = {
     "alpaca-annotations.json": ("alpaca-annotations", 3, 2, 6, 3),
     "mt-bench": ("mt-bench-questions", 2, 2, 4, 3),
     "promptfoo.json": ("promptfoo", 2, 2, 3, 0),
+    "promptfoo.csv": ("promptfoo-table", 2, 2, 3, 0),
     "promptfooconfig.yaml": ("promptfoo-config", 3, 4, 0, 0),
     "langfuse-items.json": ("langfuse", 2, 0, 0, 0),
     "langfuse-traces.csv": ("langfuse-traces", 1, 2, 2, 0),
     "langsmith-examples.jsonl": ("langsmith", 2, 0, 0, 0),
     "langsmith-runs.jsonl": ("langsmith-runs", 1, 1, 1, 0),
+    "langsmith-experiment.csv": ("langsmith-experiment", 1, 1, 1, 0),
+    "inspect.json": ("inspect", 2, 1, 2, 0),
+    "helm.json": ("helm", 1, 1, 1, 0),
+    "lm-eval.jsonl": ("lm-eval", 1, 1, 1, 0),
+    "weave.jsonl": ("weave", 1, 1, 1, 0),
+    "braintrust.json": ("braintrust", 1, 1, 1, 0),
+    "openai-evals-items.jsonl": ("openai-evals-items", 2, 1, 1, 0),
     "openai-chat.jsonl": ("openai-chat", 2, 1, 2, 0),
     "openai-batch-input.jsonl": ("openai-batch-input", 1, 0, 0, 0),
     "preferences.jsonl": ("preferences", 2, 2, 4, 2),
     "preferences-implicit.jsonl": ("preferences", 1, 2, 2, 1),
+    "hh-rlhf.jsonl": ("preferences", 1, 2, 2, 1),
     "rewardbench.csv": ("preferences", 2, 2, 4, 2),
     "prometheus.jsonl": ("prometheus", 1, 2, 2, 1),
 }
@@ -137,6 +146,41 @@ def test_promptfoo_keeps_variables_templates_assertions_and_cost():
     assert (answer.seconds, answer.cost, answer.tokens_out) == (0.812, 21_000, 10)
 
 
+def test_a_table_of_promptfoo_is_read_without_errors_and_apostrophes():
+    arena = bring(FILES / "promptfoo.csv")
+    formal = arena.candidates.get(variant="formal")
+    assert (formal.model, formal.user_template, formal.responses.count()) == ("basalt-13b", "", 1)
+    prompt = arena.prompts.get(text="What is 2 - 3?")
+    assert prompt.variables == {"question": prompt.text, "tone": "friendly"}
+    assert prompt.responses.get().text == "-1, as you say!"
+
+
+def test_samples_of_inspect_keep_their_steps_target_and_first_epoch():
+    arena = bring(FILES / "inspect.json")
+    first, second = arena.prompts.order_by("pk")
+    assert (first.text, first.reference) == ("Is snow cold?", "Yes")
+    answer = first.responses.get()
+    assert (answer.text, answer.tokens_in, answer.seconds) == ("Yes.", 20, 0.9)
+    steps = second.responses.get().messages
+    assert [message["role"] for message in steps] == ["assistant", "tool", "assistant"]
+    assert steps[0]["tool_calls"][0]["function"]["name"] == "measure"
+
+
+def test_both_sides_of_hh_rlhf_are_conversations():
+    prompt = bring(FILES / "hh-rlhf.jsonl").prompts.get()
+    assert [message["role"] for message in prompt.messages] == ["user", "assistant", "user"]
+    chosen = prompt.responses.get(candidate__name="chosen")
+    assert chosen.text == "Patch the tube:\n\n1. Dry it.\n2. Glue it."
+
+
+def test_items_of_openais_evals_have_a_question_and_a_reference():
+    arena = bring(FILES / "openai-evals-items.jsonl")
+    first, second = arena.prompts.order_by("pk")
+    assert (first.text, first.reference) == ("The printer is silent.", "Hardware")
+    assert (second.text, second.reference) == ("Who repairs it?", "The help desk")
+    assert second.responses.get().text == "Ask the help desk."
+
+
 def test_what_is_expected_is_a_reference_and_never_a_variable():
     arena = bring(FILES / "langfuse-items.json")
     first, second = arena.prompts.order_by("pk")
@@ -210,6 +254,8 @@ def test_an_export_comes_back_as_the_same_arena(tmp_path):
         ("preferences.jsonl", {"chosen": None}, "chosen", "is empty"),
         ("prometheus.jsonl", {"orig_preference": "C"}, "orig_preference", "none of A, B"),
         ("openai-batch-input.jsonl", {"body": {}}, "body", "has no messages"),
+        ("openai-evals-items.jsonl", {"item": {"a": 1, "b": 2}}, "item", "none of the keys messa"),
+        ("lm-eval.jsonl", {"resps": [[[-1.5, True]]]}, "resps", "has likelihoods of choices"),
     ],
 )
 def test_a_bad_record_names_its_line_and_column(tmp_path, sample, change, column, words):

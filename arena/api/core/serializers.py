@@ -28,11 +28,11 @@ from arena.actors import (
 )
 from arena.api.core.errors import BadParameter, TooLarge, Unprocessable
 from arena.conversations import ROLES, clean_messages
-from arena.files.reader import MOST_VALUES, decode_json, holds_more_values
+from arena.files.reader import MOST_VALUES, holds_more_values
 from arena.files.tables import AT_MOST_ROWS
 from arena.models import ApiToken
 from arena.services.teams import find_token
-from arena.validation import MOST, NANO, InputError, clean_text, json_type
+from arena.validation import MOST, NANO, InputError, clean_text, decode_json, json_type
 
 MAX_UNKNOWN = 10  # unknown members that an error lists
 YES_OR_NO = {"true": True, "1": True, "false": False, "0": False, "": False}
