@@ -75,7 +75,10 @@ def answers_in(pages: Iterator[str]) -> set[str]:
 def test_nothing_served_to_a_stranger_reveals_who_wrote_an_answer(
     blind_arena: Arena, client: Client
 ) -> None:
-    assert answers_in(served(client, blind_arena)) == set()
+    pages = list(served(client, blind_arena))
+    assert answers_in(iter(pages)) == set()
+    # A judge's input tokens, of a few pairs beside their names, give the length of each answer.
+    assert not any("output tokens" in page or "<dt>Time</dt>" in page for page in pages)
     rater, met = make_person(), 0
     while pair := comparisons.next_comparison(arena=blind_arena, rater=rater, now=timezone.now()):
         shown = Comparison.objects.with_texts().get(pk=pair.pk)
@@ -115,7 +118,9 @@ def test_where_nobody_can_vote_answers_are_open(blind_arena: Arena, client: Clie
 
 
 def test_the_team_reads_the_authors(blind_arena: Arena) -> None:
-    assert len(answers_in(served(join(blind_arena.team), blind_arena))) == 36
+    pages = list(served(join(blind_arena.team), blind_arena))
+    assert len(answers_in(iter(pages))) == 36
+    assert any("output tokens" in page for page in pages)
     battles = token_of(blind_arena.team).get(f"arenas/{blind_arena.slug}/battles/?texts=true")
     assert all(row["texts"]["left"] for row in battles.json()["results"])
 
