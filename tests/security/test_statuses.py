@@ -60,6 +60,19 @@ def test_everybody_gets_what_the_table_says(visibility: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_no_browser_writes_without_its_csrf_token() -> None:
+    world = make_world()
+    client = world.callers["operator"]
+    client.handler.enforce_csrf_checks = True
+    written = [
+        f"{method} {name}: {found}"
+        for (name, method), row in ROWS.items()
+        if method != "get"
+        and (found := ask(client, method, path_of(name, world.at), row.body).status_code) != 403
+    ]
+    assert not written, "\n".join(written)
+
+
 # -- What is private is not there ------------------------------------------------------------------
 
 
