@@ -12,16 +12,18 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpcore2
 import pytest
 from hypothesis import settings
 
 from tests import environment
+from tests.ops.running import drop_migrated_template, migrated_template
 
 # A busy machine is no failure, and fifty examples are found quickly.
 settings.register_profile("ringside", deadline=None, max_examples=50)
@@ -29,6 +31,7 @@ settings.load_profile("ringside")
 # Each test's client of its model server would read all certificates: more than the rest it does.
 httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
 
+PAGE_PATIENCE = 30_000  # milliseconds
 HOME = pytest.StashKey[Path]()
 PROBES = {
     "PostgreSQL": lambda: environment.postgres_trouble(environment.POSTGRES_URL),
@@ -81,7 +84,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Clean up, and end with one line about what this machine lacks, if anything."""
-    shutil.rmtree(config.stash[HOME], ignore_errors=True)
+    home = config.stash[HOME]
+    if os.environ["RINGSIDE_TESTS_SHARE"] == str(home):
+        drop_migrated_template()
+    shutil.rmtree(home, ignore_errors=True)
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter and (missing := [f"{name} ({trouble(name)})" for name in PROBES if trouble(name)]):
         reporter.write_line(
@@ -184,6 +190,25 @@ def postgres_url() -> str:
     return environment.POSTGRES_URL
 
 
+@pytest.fixture
+def new_database(postgres_url: str) -> Iterator[Callable[..., str]]:
+    """A function that creates a PostgreSQL database and returns its address."""
+    import psycopg
+
+    names: list[str] = []
+
+    def create(*, is_migrated: bool = False) -> str:
+        template = migrated_template(postgres_url) if is_migrated else "template1"
+        names.append(f"ringside_new_{uuid4().hex[:12]}")
+        server.execute(f"CREATE DATABASE {names[-1]} TEMPLATE {template}")
+        return f"{postgres_url.rpartition('/')[0]}/{names[-1]}"
+
+    with psycopg.connect(postgres_url, autocommit=True) as server:
+        yield create
+        for name in names:
+            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder of real data."""
@@ -195,10 +220,11 @@ def data_dir() -> Path:
 def browser() -> Iterator[Any]:
     """Debian's Chromium, driven by Playwright."""
     need("Chromium")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
     # Playwright's loop runs in this thread, where Django would refuse to touch the database.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    expect.set_options(timeout=PAGE_PATIENCE)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
             executable_path=environment.chromium(), args=environment.CHROMIUM_ARGUMENTS
@@ -212,7 +238,7 @@ def page(browser: Any) -> Iterator[Any]:
     """A fresh page with no cookies; a script that throws on it fails the test."""
     context = browser.new_context()
     page = context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(PAGE_PATIENCE)
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     yield page

@@ -6,8 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ def sqlite(tmp_path) -> tuple[str, Ask]:
     import sqlite3
 
     path = tmp_path / "ringside.sqlite3"
+    shutil.copy(migrated_database(), path)
 
     def ask(query: str) -> Any:
         connection = sqlite3.connect(path, timeout=10)
@@ -38,20 +38,16 @@ def sqlite(tmp_path) -> tuple[str, Ask]:
 
 
 @pytest.fixture
-def postgres(postgres_url) -> Iterator[tuple[str, Ask]]:
+def postgres(new_database) -> tuple[str, Ask]:
     import psycopg
 
-    name = f"ringside_killed_{uuid.uuid4().hex[:8]}"
-    url = f"{postgres_url.rsplit('/', 1)[0]}/{name}"
+    url = new_database(is_migrated=True)
 
     def ask(query: str) -> Any:
         with psycopg.connect(url) as connection:
             return connection.execute(query).fetchone()[0]
 
-    with psycopg.connect(postgres_url, autocommit=True) as server:
-        server.execute(f"CREATE DATABASE {name}")
-        yield url, ask
-        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    return url, ask
 
 
 @pytest.mark.parametrize(
@@ -63,10 +59,6 @@ def test_a_killed_import_is_hidden_until_the_command_ends_it(database, request, 
     lines = [f"A{i % 50},B{i % 47},left,{i % 11},w{i % 300}" for i in range(ROWS)]
     path.write_text("left,right,winner,prompt,worker\n" + "\n".join(lines) + "\n")
     start = _starter(url, tmp_path)
-    if database == "sqlite":
-        shutil.copy(migrated_database(), tmp_path)
-    else:
-        assert start("migrate", "-v0").wait() == 0
 
     for wanted in (1, ROWS // 2):
         _kill_when(start("import_arena", "big", str(path)), lambda n=wanted: _votes(ask) >= n)

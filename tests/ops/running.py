@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.environment import REPOSITORY
+from tests.environment import POSTGRES_URL, REPOSITORY
 
 PATIENCE = 120.0
 
@@ -102,7 +102,7 @@ class Up:
 @cache
 def migrated_database() -> Path:
     """A database with empty tables, shared by a test run: creating them takes most of a start."""
-    folder = Path(os.environ["RINGSIDE_TESTS_SHARE"], "migrated")
+    folder = _share("migrated")
     folder.mkdir(exist_ok=True)
     path = folder / "ringside.sqlite3"
     with (folder / "lock").open("w") as lock, tempfile.TemporaryDirectory() as home:
@@ -112,6 +112,39 @@ def migrated_database() -> Path:
             assert migrated.returncode == 0, migrated.stderr
             shutil.move(Path(home) / "ringside.sqlite3", path)
     return path
+
+
+@cache
+def migrated_template(server: str) -> str:
+    """The name of a PostgreSQL database with empty tables, to copy; shared like the one above."""
+    import psycopg
+
+    made = _share("template")
+    name = made.parent.name.replace("-", "_")
+    with made.with_suffix(".lock").open("w") as lock, tempfile.TemporaryDirectory() as home:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            with psycopg.connect(server, autocommit=True) as connection:
+                connection.execute(f"CREATE DATABASE {name}")
+            url = f"{server.rpartition('/')[0]}/{name}"
+            migrated = manage("migrate", home=Path(home), DATABASE_URL=url)
+            assert migrated.returncode == 0, migrated.stderr
+            made.touch()
+    return name
+
+
+def drop_migrated_template() -> None:
+    """Drop it, if this test run made one."""
+    import psycopg
+
+    if _share("template.lock").exists():
+        name = _share("template").parent.name.replace("-", "_")
+        with psycopg.connect(POSTGRES_URL, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+def _share(name: str) -> Path:
+    return Path(os.environ["RINGSIDE_TESTS_SHARE"], name)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from arena import broker
 from tests.environment import REPOSITORY
 from tests.ops.running import settings_for
 
+UNWOKEN = 20.0  # seconds after which a worker that nothing woke looks anyway
 FITS = Queue("fits", routing_key="fits")
 SEND = "from arena.celery import app; app.send_task('some.task', args=[{0}], queue='fits')"
 
@@ -32,16 +34,15 @@ def worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connecti
     broker.Channel.queues.clear()
 
 
-def drain(connection: Connection, seconds: float = 5.0) -> list[Any]:
+def drain(connection: Connection) -> list[Any]:
     """Return the bodies of the messages that arrive until one has, or nothing for too long."""
     bodies: list[Any] = []
-    deadline = time.monotonic() + seconds
     with connection.Consumer([FITS], callbacks=[lambda body, message: bodies.append(body)]):
-        while not bodies and time.monotonic() < deadline:
-            try:
-                connection.drain_events(timeout=1)
-            except TimeoutError:
-                continue
+        for _ in range(3):
+            with suppress(TimeoutError):
+                connection.drain_events(timeout=UNWOKEN)
+            if bodies:
+                break
     return bodies
 
 
@@ -57,7 +58,7 @@ def test_a_message_of_another_thread_is_heard_at_once(worker: Connection) -> Non
 
     threading.Thread(target=send).start()
     assert drain(worker) == [{"n": 1}]
-    assert time.monotonic() - sent[0] < 0.25
+    assert time.monotonic() - sent[0] < UNWOKEN / 2
 
 
 def send_from_elsewhere(home: Path, number: int) -> subprocess.CompletedProcess[str]:
@@ -76,7 +77,7 @@ def test_a_message_of_another_process_is_heard(worker: Connection, tmp_path: Pat
     assert arguments == [7]
 
 
-def test_a_message_that_nobody_hears_is_no_error(tmp_path: Path) -> None:
+def test_a_message_without_a_listener_is_not_an_error(tmp_path: Path) -> None:
     sent = send_from_elsewhere(tmp_path, 7)
     assert sent.returncode == 0, sent.stderr
 
@@ -97,8 +98,8 @@ def test_a_stop_request_ends_a_wait(worker: Connection) -> None:
         began = time.monotonic()
         threading.Timer(0.2, broker._wake).start()  # the signal itself would stop all workers
         with pytest.raises(TimeoutError):
-            worker.drain_events(timeout=20)
-    assert 0.1 < time.monotonic() - began < 10
+            worker.drain_events(timeout=UNWOKEN)
+    assert 0.1 < time.monotonic() - began < UNWOKEN / 2
 
 
 def test_an_unreadable_message_is_logged_and_the_next_one_heard(

@@ -36,7 +36,7 @@ def test_everything_that_can_be_said_is_read(monkeypatch: pytest.MonkeyPatch) ->
     endpoint = read_one(
         monkeypatch,
         key_env="LOCAL_KEY",
-        timeout=30,
+        timeout=120,
         requests_per_minute=600,
         tokens_per_minute=90_000,
         idempotent=True,
@@ -181,7 +181,7 @@ def test_a_key_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert KEY not in str(endpoint)
 
 
-def test_a_key_that_cannot_be_read_is_told_when_it_is_needed(tmp_path: Path) -> None:
+def test_an_unreadable_key_is_reported_when_it_is_needed(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00key")
     for file in ("binary", "missing"):
         endpoint = Endpoint("local", "openai", "http://127.0.0.1:9", key_file=str(tmp_path / file))

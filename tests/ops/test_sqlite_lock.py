@@ -124,7 +124,7 @@ def test_opening_a_new_file_waits_for_who_writes_to_it(path: Path) -> None:
         writer.execute("COMMIT")
         writer.close()
         turn.leave()
-        opening.result(timeout=10)
+        opening.result(timeout=60)
     assert total(path) == 1
     assert is_free(path)
 
@@ -139,7 +139,7 @@ def test_opening_a_file_that_is_open_already_waits_for_nobody(
     other.close()
 
 
-def test_a_folder_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error_that_names_the_cause(tmp_path: Path) -> None:
     with pytest.raises(OperationalError, match="unable to open database file"):
         connect(tmp_path / "missing" / "ringside.sqlite3").cursor()
 
@@ -147,7 +147,7 @@ def test_a_folder_that_is_not_there_is_said_so(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_processes_of_four_threads_are_not_refused_either(path: Path) -> None:
     processes = [start_counting(path, ROUNDS) for _ in range(2)]
-    assert [process.wait(60) for process in processes] == [0, 0]
+    assert [process.wait(120) for process in processes] == [0, 0]
     assert total(path) == 2 * 4 * ROUNDS
 
 
@@ -159,7 +159,7 @@ def test_a_busy_process_does_not_shut_another_one_out(path: Path) -> None:
         eventually(lambda: total(path) > 100)
         began = time.monotonic()
         count_up(str(path), rounds=20)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
         assert busy.poll() is None
     finally:
         busy.kill()
@@ -240,7 +240,7 @@ def test_it_is_free_when_the_on_commit_hooks_run(
     assert seen == [True]
 
 
-def test_a_writer_that_waits_too_long_is_told_so(
+def test_a_writer_that_waits_too_long_gets_an_error(
     connection: base.DatabaseWrapper, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(base, "LONGEST_WAIT", 0.05)

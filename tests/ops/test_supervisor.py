@@ -9,11 +9,13 @@ import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 
 import pytest
 
 from arena import supervisor
 from arena.supervisor import Child, Supervisor, status_of
+from tests.ops.running import PATIENCE, eventually
 
 
 class Web(ThreadingHTTPServer):
@@ -23,6 +25,7 @@ class Web(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Answer)
         self.statuses = [200]
         self.asked: list[tuple[str, str | None]] = []
+        self.asked_at: list[float] = []
 
 
 class Answer(BaseHTTPRequestHandler):
@@ -31,6 +34,8 @@ class Answer(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         statuses = self.server.statuses
         self.server.asked.append((self.path, self.headers["Host"]))
+        if self.path == "/readyz":
+            self.server.asked_at.append(time.monotonic())
         self.send_response(statuses.pop(0) if len(statuses) > 1 else statuses[0])
         self.end_headers()
 
@@ -67,7 +72,7 @@ def child(web: Web, monkeypatch: pytest.MonkeyPatch) -> Iterator[Child]:
         socket.socket(fileno=number).close()
 
 
-def run_until(crew: Supervisor, event: threading.Event, seconds: float = 10.0) -> None:
+def run_until(crew: Supervisor, event: threading.Event, seconds: float = 60.0) -> None:
     """Run a supervisor until the event, or for so many seconds."""
 
     def stop() -> None:
@@ -109,8 +114,13 @@ def test_a_service_not_ready_is_never_called_running(
     web: Web, child: Child, capsys: pytest.CaptureFixture[str]
 ) -> None:
     web.statuses = [500]
-    run_until(Supervisor([child], site="localhost", patience=0), threading.Event(), 0.4)
-    assert 3 < len([path for path, _ in web.asked if path == "/readyz"]) < 20
+    crew = Supervisor([child], site="localhost", patience=0)
+    watching = threading.Thread(target=eventually, args=[lambda: len(web.asked_at) > 5])
+    watching.start()
+    threading.Thread(target=lambda: (watching.join(), crew._stopping.set())).start()
+    crew.run(greeting="It runs.\n")
+    pauses = [later - earlier for earlier, later in pairwise(web.asked_at)]
+    assert min(pauses[2:]) >= supervisor.LONGEST_READY_PAUSE
     assert capsys.readouterr().out == ""
 
 
@@ -123,7 +133,8 @@ def test_nobody_listening_is_no_answer() -> None:
 def test_a_child_that_no_longer_answers_is_killed_and_started_again(
     web: Web, child: Child, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(supervisor, "HUNG", 0.1)
+    now = [0.0]
+    monkeypatch.setattr(supervisor, "monotonic", lambda: now[0])
     child.tend()
     first = child.process
     assert first is not None
@@ -131,11 +142,11 @@ def test_a_child_that_no_longer_answers_is_killed_and_started_again(
     child.address = ("127.0.0.1", 1)  # where nobody listens
     child.check("localhost")
     assert first.poll() is None, "it has answered a moment ago"
-    time.sleep(0.15)
+    now[0] += supervisor.HUNG + 1
     child.check("localhost")
-    assert first.wait(5) == -signal.SIGKILL
+    assert first.wait(60) == -signal.SIGKILL
     child.tend()
-    time.sleep(0.05)
+    now[0] += 1
     child.tend()
     assert child.process not in (None, first)
     assert "web does not answer.\nweb ended (SIGKILL)" in capsys.readouterr().err
@@ -156,7 +167,7 @@ def test_a_bad_value_stops_the_start_with_a_sentence(name: str, value: str) -> N
         env=os.environ | {"PORT": "0", name: value},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
         check=False,
     )
     assert ended.returncode == 1

@@ -35,7 +35,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def running(home: Path) -> Iterator[Up]:
-    with up(home) as running:
+    with up(home, is_migrated=True) as running:
         yield running
 
 
@@ -43,7 +43,7 @@ def test_prints_one_line_with_the_address_and_the_sign_in(running: Up) -> None:
     lines = [line for line in running.said().splitlines() if "running at" in line]
     assert len(lines) == 1
     assert re.search(r"admin with password \S{12,}, which changes at each start", lines[0])
-    with urllib.request.urlopen(running.url() + "healthz", timeout=10) as answer:
+    with urllib.request.urlopen(running.url() + "healthz", timeout=60) as answer:
         assert answer.status == 200
 
 
@@ -51,7 +51,7 @@ def test_the_sample_arena_has_a_board_soon_after_the_first_start(running: Up) ->
     board = running.url() + "a/sample/results.json"
 
     def standings() -> object:
-        with urllib.request.urlopen(board, timeout=10) as answer:
+        with urllib.request.urlopen(board, timeout=60) as answer:
             return json.load(answer)["raters"] == "people"
 
     eventually(standings)
@@ -92,8 +92,8 @@ def test_ctrl_c_ends_all_within_seconds(tmp_path: Path) -> None:
         family = running.family()
         began = time.monotonic()
         running.process.send_signal(signal.SIGINT)
-        assert running.process.wait(20) == 0
-        assert time.monotonic() - began < 4
+        assert running.process.wait(60) == 0
+        assert time.monotonic() - began < 10  # after which Docker would kill it
         assert not any(map(is_alive, family))
 
 
@@ -200,7 +200,7 @@ def test_a_killed_parent_leaves_no_orphan(tmp_path: Path) -> None:
         assert len(running.family()) == 1
         family = running.family()
         running.process.kill()
-        eventually(lambda: not any(map(is_alive, family)), patience=10)
+        eventually(lambda: not any(map(is_alive, family)))
 
 
 def test_a_taken_port_stops_the_start_with_a_sentence(tmp_path: Path) -> None:
