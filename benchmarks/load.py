@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 CHUNK = 1 << 18
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def at_once(*works: Callable[[], Any], expecting: tuple[type[Exception], ...] = 
 
     def alone(work: Callable[[], Any]) -> Any:
         try:
-            together.wait(10)
+            together.wait(120)
             return work()
         except expecting as error:
             return error
@@ -77,6 +77,6 @@ class Other(threading.Thread):
 
     def check(self) -> None:
         """Raise what it raised, or that it has not ended."""
-        assert self.ends_within(30)
+        assert self.ends_within(120)
         if self._error is not None:
             raise self._error

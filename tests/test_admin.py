@@ -237,7 +237,7 @@ def test_votes_are_voided_in_one_audit_entry(admin_client, monkeypatch):
     }
 
 
-def test_anyone_who_undoes_a_vote_is_in_no_audit_log():
+def test_undoing_a_vote_is_not_in_the_audit_log():
     arena, rater = make_arena(2, team=make_team()), make_person()
     vote = make_vote(arena, *arena.candidates.order_by("pk"), "left", rater=rater)
     before = arena.team.audit_entries.count()

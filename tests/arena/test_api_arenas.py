@@ -82,7 +82,7 @@ def test_a_service_s_refusal_points_at_the_member() -> None:
     assert response.json()["errors"] == [{"pointer": "#/slug", "detail": response.json()["detail"]}]
 
 
-def test_a_list_names_public_arenas_and_one_s_own() -> None:
+def test_a_list_holds_public_arenas_and_the_readers_own() -> None:
     team = make_team()
     arenas = {
         name: make_arena(n_candidates=0, n_prompts=0, team=team, visibility=name).slug

@@ -30,7 +30,7 @@ def problem(response: Any) -> dict[str, Any]:
 # -- Who asks --------------------------------------------------------------------------------------
 
 
-def test_a_token_says_who_it_is(team: Any) -> None:
+def test_a_token_identifies_itself(team: Any) -> None:
     said = token_of(team, "read", "submit").get("me/").json()
 
     assert said["kind"] == "token"

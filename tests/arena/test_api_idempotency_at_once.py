@@ -28,7 +28,7 @@ def test_ten_at_once_are_carried_out_once() -> None:
     assert sum("Idempotency-Replayed" in answer.headers for answer in answers) == 9
 
 
-def test_anyone_who_waited_for_one_that_failed_does_the_work() -> None:
+def test_a_waiting_request_does_the_work_if_the_first_fails() -> None:
     started, now = threading.Event(), timezone.now()
     asked: dict[str, Any] = {"owner": "o", "key": "k", "fingerprint": "f", "now": now}
 

@@ -196,7 +196,7 @@ def test_a_comparison_is_found_in_its_own_arena_alone(team: Any, arena: Any) -> 
     assert token_of(team).get(path_of(said, team_arena(team))).status_code == 404
 
 
-def test_who_may_vote_is_the_arena_s_to_say(team: Any) -> None:
+def test_the_arena_decides_who_can_vote(team: Any) -> None:
     members_only = team_arena(team, voters="members")
     signed_in = team_arena(team, voters="signed_in")
 

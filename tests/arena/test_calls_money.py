@@ -183,7 +183,7 @@ def test_a_request_that_was_cut_off_is_uncertain_money(model: Model) -> None:
 
 
 @pytest.mark.django_db
-def test_a_request_that_was_turned_away_is_no_money(model: Model) -> None:
+def test_a_rejected_request_costs_nothing(model: Model) -> None:
     model.outcomes = [RetryableError("HTTP 429", retry_after=1)]
     assert books(execute(paid_call()).run) == (0, 0, 0)
 

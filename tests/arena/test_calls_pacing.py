@@ -70,7 +70,7 @@ def test_a_few_may_come_at_once_and_then_one_after_the_other() -> None:
     assert take_turn(endpoint=one, tokens=1, now=later) is None
 
 
-def test_a_turn_that_is_denied_counts_for_nothing() -> None:
+def test_a_denied_turn_does_not_count() -> None:
     one = endpoint(1)
     assert take_turn(endpoint=one, tokens=1, now=NOW) is None
     for _ in range(5):

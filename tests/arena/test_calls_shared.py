@@ -138,7 +138,7 @@ def test_the_end_of_a_call_makes_the_others_due_at_once(state: str) -> None:
     assert hand_out(NOW + SOON) == [second.pk]
 
 
-def test_who_lost_the_claim_is_not_left_to_the_next_round() -> None:
+def test_a_shared_call_is_handed_out_soon_after_the_first_ends() -> None:
     first, second = make_shared()
     assert hand_out() == [first.pk, second.pk]
     held = must_take(first)

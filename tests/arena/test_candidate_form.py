@@ -34,7 +34,7 @@ def preview_of(owner: Client, arena: Arena, **more: str) -> str:
 
 
 @pytest.mark.parametrize("visibility", list(WHO))
-def test_all_texts_say_who_will_read_them(
+def test_every_form_says_who_will_read_its_text(
     owner: Client, arena_of_one: Arena, visibility: str
 ) -> None:
     Arena.objects.update(visibility=visibility)

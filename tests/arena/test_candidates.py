@@ -243,7 +243,7 @@ def test_the_rules_of_a_name_are_fixed_when_it_is_entered(arena_of_prompts: Aren
         revise(public, notes="New.", private_until_votes=5)
 
 
-def test_what_is_private_becomes_public_by_no_silence(arena_of_prompts: Arena) -> None:
+def test_revising_a_private_candidate_must_state_its_privacy(arena_of_prompts: Arena) -> None:
     made = answer(register(arena_of_prompts, private_until_votes=50))
     with pytest.raises(CandidateError, match="The previous version is still private") as refused:
         revise(made, notes="Second.", says_privacy=False)

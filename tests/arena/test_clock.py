@@ -203,7 +203,7 @@ def test_beat_continues_after_the_clock_was_set_back(
     for entry in scheduler.schedule.values():
         entry.last_run_at = timezone.now() + ahead
     scheduler.populate_heap()
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while {"a", "b"} - set(sent) and time.monotonic() < until:
         time.sleep(max(0.001, min(scheduler.tick(), 0.1)))
     assert {"a", "b"} <= set(sent)

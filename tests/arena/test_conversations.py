@@ -1,7 +1,7 @@
 """Prompts and answers of several messages: stored, shown, judged and generated."""
 
 import json
-from time import perf_counter, thread_time
+from time import thread_time
 
 import pytest
 from django.urls import reverse
@@ -148,9 +148,9 @@ def test_an_answer_of_200_steps_renders_in_200_ms():
 
 def test_a_huge_conversation_is_bounded_in_time():
     messages = [{"role": "assistant", "content": "*a* " * 2_000}] * 120
-    started = perf_counter()
+    started = thread_time()
     assert "<pre" in render_conversation(messages)
-    assert perf_counter() - started < 5
+    assert thread_time() - started < 5
 
 
 def test_names_are_masked_in_every_part():

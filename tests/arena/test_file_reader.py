@@ -50,7 +50,7 @@ def test_an_encoding_is_guessed_and_the_guess_is_reported(codec: str) -> None:
     assert f"read as {ENCODINGS[codec]}" in source.notice
 
 
-def test_a_few_bytes_are_taken_for_what_most_programs_save() -> None:
+def test_a_few_bytes_are_read_in_the_most_common_encoding() -> None:
     assert guess_encoding("text\ncafé\n".encode("cp1252")) == "cp1252"
     assert guess_encoding(b"text\n\x81\n") == ""
 

@@ -24,7 +24,7 @@ def vote(tmp_path: Path, **fields: object) -> object:
     return row.content
 
 
-def test_a_native_vote_keeps_what_it_says_besides(tmp_path):
+def test_a_native_vote_keeps_its_other_fields(tmp_path):
     record = vote(tmp_path, rater="w1", kind="person", id=7, cost_usd=0.25, nested={"x": [1]})
     assert (record.left, record.right, record.outcome, record.prompt) == ("A", "B", "left", "p1")
     assert (record.rater_kind, record.rater) == ("person", "w1")
@@ -94,7 +94,7 @@ def test_a_bad_vote_names_its_column(tmp_path, fields, column, words):
         (b'{"a":"A","b":"B","outcome":"tie","x":' + b"[" * 30 + b"]" * 30 + b"}", "20 levels"),
     ],
 )
-def test_a_line_that_is_no_vote_says_why(tmp_path, line, words):
+def test_a_line_that_is_not_a_vote_is_rejected_with_a_reason(tmp_path, line, words):
     [row] = rows(tmp_path / "votes.jsonl", line + b"\n")
     assert isinstance(row.content, InputError)
     assert words in row.content.reason

@@ -157,7 +157,7 @@ def test_the_same_files_again_add_nothing(folder, pairs):
     assert counts() == before
 
 
-def test_a_second_votes_file_stands_on_what_is_there(folder, tmp_path):
+def test_a_second_votes_file_adds_to_existing_votes(folder, tmp_path):
     run("mine", folder)
     more = write(tmp_path / "more_votes.jsonl", [VOTES[0] | {"outcome": "tie"}])
     run("mine", more)
@@ -289,7 +289,9 @@ def test_two_imports_into_one_arena_do_not_meet(pairs):
     assert Vote.objects.live().count() == 400
 
 
-def test_floors_above_are_told_after_the_reveal(folder, pairs, django_capture_on_commit_callbacks):
+def test_other_apps_hear_of_an_import_after_its_reveal(
+    folder, pairs, django_capture_on_commit_callbacks
+):
     told = []
 
     def hear(signal, arena_id, **kwargs):

@@ -127,7 +127,7 @@ def test_a_folder_without_recognised_files_is_refused(tmp_path):
     assert "has no file of a known format. native: prompts.jsonl" in refused("mine", tmp_path)
 
 
-def test_a_folder_is_no_file_of_pairs(tmp_path):
+def test_a_folder_is_refused_as_a_file_of_pairs(tmp_path):
     (tmp_path / "votes.csv").write_text("left,right,winner\nA,B,tie\n")
     refused("mine", tmp_path, "--format", "pairs")
 

@@ -36,7 +36,7 @@ def accept(invitation, user=None, now=NOW):
 
 
 @pytest.mark.parametrize("role", ["owner", "member", "viewer"])
-def test_anyone_who_has_the_link_comes_in_as_what_they_are_invited(role):
+def test_an_invitation_link_grants_the_invited_role(role):
     _, secret = invite(role=role)
     found = teams.find_invitation(secret)
     eve = make_user("eve")
@@ -136,7 +136,7 @@ def test_an_operators_link_works_while_they_are_one(gone):
         accept(second)
 
 
-def test_anyone_who_is_an_owner_elsewhere_alone_invites_nobody():
+def test_owning_another_team_gives_no_right_to_invite():
     team = make_team()
     invitation, _ = invite(team, by=owner_of(make_team()))
     with pytest.raises(teams.InvitationError, match="can no longer invite"):
@@ -182,7 +182,7 @@ def test_a_team_has_a_limited_number_of_open_links(monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_who_open_a_link_at_once_one_comes_in():
+def test_only_one_of_many_concurrent_visitors_joins_by_a_link():
     if connection.vendor == "sqlite":
         pytest.skip("SQLite has one writer at a time.")
     invitation, _ = invite()

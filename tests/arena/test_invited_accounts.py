@@ -68,7 +68,7 @@ def test_a_link_makes_one_account_which_may_still_come_in(link):
     assert Membership.objects.get(user__username="ada").role == "viewer"
 
 
-def test_who_has_an_account_comes_in_by_a_link_that_has_made_one(link):
+def test_a_second_account_can_use_an_invitation_link(link):
     sign_up(opened(link), "mistaken")
     right = opened(link)
     right.force_login(make_user("right"))
@@ -108,7 +108,7 @@ def test_an_account_that_was_given_something_makes_no_room(link, delivering, kep
     assert (User.objects.filter(username__in=["ada", "eve"])).get() == ada
 
 
-def test_of_two_who_sign_up_at_once_one_has_an_account(link, monkeypatch):
+def test_only_one_of_two_concurrent_sign_ups_succeeds(link, monkeypatch):
     """The second form was checked before the first was saved."""
     from arena.accounts import Accounts
 
@@ -147,7 +147,7 @@ def test_a_link_makes_one_account_of_the_sign_in_server_too(link, settings):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_who_sign_up_at_the_same_moment_one_has_an_account(link, monkeypatch):
+def test_only_one_of_many_concurrent_sign_ups_succeeds(link, monkeypatch):
     if connection.vendor == "sqlite":
         pytest.skip("SQLite has one writer at a time.")
     from arena.accounts import Accounts

@@ -104,7 +104,7 @@ def test_a_closed_account_leaves_its_votes_and_nothing_else(client, voter, arena
     assert client.get(reverse("teams")).status_code == 302
 
 
-def test_an_administrator_who_leaves_is_in_no_sentence(client, voter, arena_with_votes):
+def test_an_administrator_who_leaves_is_no_longer_named(client, voter, arena_with_votes):
     root = make_user("root", is_staff=True, is_superuser=True)
     voter.is_staff = voter.is_superuser = True
     voter.save()

@@ -60,7 +60,7 @@ def test_an_upload_under_way_keeps_no_voter_waiting(
 ) -> None:
     """It counts pairs next, and the voter holds one: each would wait for the other."""
     other = voter(arena)
-    ended = while_in(monkeypatch, responses, "sync_pairs", other, 3)
+    ended = while_in(monkeypatch, responses, "sync_pairs", other, 60)
     candidate = arena.candidates.earliest("pk")
     rows = [
         ResponseRow(i, f"Answer {i}-0 of somebody.", prompt_id=f"p{i}", tokens_out=9)
@@ -76,7 +76,7 @@ def test_a_prompt_being_retired_keeps_no_voter_waiting(
 ) -> None:
     arena.prompts.exclude(external_id="p0").delete()
     other = voter(arena)
-    ended = while_in(monkeypatch, api_prompts, "retire_prompt", other, 3)
+    ended = while_in(monkeypatch, api_prompts, "retire_prompt", other, 60)
     answer = token_of(arena.team).patch(f"arenas/{arena.slug}/prompts/p0/", {"retired": True})
     other.check()
     assert (ended, answer.status_code) == ([True], 200)
@@ -89,7 +89,7 @@ def test_a_next_version_does_not_hold_up_its_boards(
     """Publishing locks the refresh row while its standings refer to the candidate."""
     first = arena.candidates.earliest("pk")
     other = Other(lambda: refer_to(first))
-    ended = while_in(monkeypatch, candidates, "is_in_use", other, 3)
+    ended = while_in(monkeypatch, candidates, "is_in_use", other, 60)
     made = revise_candidate(candidate=first, by=CLI, now=NOW, notes="Shorter.")
     other.check()
     assert (ended, made.version) == ([True], 2)

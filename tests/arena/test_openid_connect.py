@@ -72,7 +72,7 @@ def test_the_request_names_the_client_and_hides_its_secret(client, server):
     assert "oidc-canary" not in there.url
 
 
-def test_one_is_led_on_to_this_host_alone(client, server):
+def test_redirects_stay_on_this_host(client, server):
     assert go_there_and_back(client, next="/teams/").url == "/teams/"
     client.post("/sign-out/")
     assert go_there_and_back(client, next="https://evil.example/").url == "/"

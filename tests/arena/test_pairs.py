@@ -87,7 +87,7 @@ def test_uploaded_answers_are_counted_for_their_candidate() -> None:
     assert (stored(arena), (newcomer.pk, other.pk) in stored(arena)) == (counted(arena), False)
 
 
-def test_what_is_retired_counts_for_no_pair_until_it_is_back() -> None:
+def test_retired_items_count_for_no_pair_until_restored() -> None:
     arena = make_arena(4, 3)
     first, second = arena.candidates.order_by("pk")[:2]
     retire_candidate(candidate=first, by=Actor(), now=NOW)

@@ -44,7 +44,7 @@ def test_a_count_waits_for_the_others_commit_and_counts_both() -> None:
     with transaction.atomic():
         answer(first)
         other.start()
-        assert not other.ends_within(2)
+        assert not other.ends_within(0.5)
     other.check()
     assert Pair.objects.get(arena=arena).shared_prompts == PROMPTS
 

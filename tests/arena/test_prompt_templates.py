@@ -179,17 +179,17 @@ def test_a_template_that_passes_the_check_can_be_filled(template):
     "piece", ["{", "}", "{{", "{{ ", "{{ a ", '{{ "{{" ', "{{ a }} ", "{{\n", '{{ "', "{{ '{{\n"]
 )
 def test_hostile_braces_take_linear_time(piece):
-    started = time.perf_counter()
+    started = time.thread_time()
     for template in (piece * (100_000 // len(piece)), "{{" + piece * (99_990 // len(piece))):
         try:
             messages(template, a="")
         except TemplateError:
             continue
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1
 
 
 def test_no_suggestion_is_looked_for_among_very_many_names():
-    started = time.perf_counter()
+    started = time.thread_time()
     words = refusal("{{ " + "k" * 90 + " }}", *(f"{'k' * 80}{number}" for number in range(100_000)))
-    assert time.perf_counter() - started < 2
+    assert time.thread_time() - started < 2
     assert words.endswith(" and 99,991 more.")

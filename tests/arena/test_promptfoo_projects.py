@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from arena.files.reader import FileError
-from arena.formats import find_files
+from arena.formats import find_files, promptfoo
 from arena.models import Arena
 from arena.services.imports import BadRowsError, import_files, preview_files
 
@@ -107,12 +107,14 @@ def test_a_project_reads_no_file_outside_of_its_folder(project, reference):
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"tests": [{"vars": {"a": [*range(40)], "b": [*range(25)]}}] * 101}, "100,000 tests"),
-        ({"prompts": ["x"] * 400, "providers": ["y"] * 300}, "prompts times providers"),
-        ({"tests": ["file://*.csv"] * 1_001}, "refers to files more than 1,000 times"),
+        ({"tests": [{"vars": {"a": [*range(40)], "b": [*range(25)]}}] * 2}, "1,500 tests"),
+        ({"prompts": ["x"] * 40, "providers": ["y"] * 40}, "1,500 prompts times providers"),
+        ({"tests": ["file://*.csv"] * 11}, "refers to files more than 10 times"),
     ],
 )
-def test_a_few_lines_that_stand_for_too_much_are_refused(project, changed, words):
+def test_a_few_lines_that_stand_for_too_much_are_refused(project, changed, words, monkeypatch):
+    monkeypatch.setattr(promptfoo, "MOST_ROWS", 1_500)
+    monkeypatch.setattr(promptfoo, "MOST_FILES", 10)
     config = {"prompts": "x", "providers": "y", "tests": [{"vars": {"a": "b"}}]} | changed
     (project / "promptfooconfig.yaml").write_text(json.dumps(config))
     (project / "tests.csv").write_text("question\n")

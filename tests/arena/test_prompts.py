@@ -47,7 +47,7 @@ def test_prompts_come_with_their_ids_or_get_the_next_free_ones(empty_arena: Aren
     assert AuditEntry.objects.latest("pk").details["added"] == 4
 
 
-def test_the_same_twice_is_told_and_not_doubled(empty_arena: Arena) -> None:
+def test_unchanged_prompts_are_reported_and_not_doubled(empty_arena: Arena) -> None:
     rows = [PromptRow(1, "A?"), PromptRow(2, "B?", "own")]
     upsert(empty_arena, *rows)
     count = AuditEntry.objects.count()

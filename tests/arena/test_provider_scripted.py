@@ -129,7 +129,7 @@ def test_a_jury_of_three_agrees_mostly_and_not_always() -> None:
     assert 50 < sum(len(jury) == 1 for jury in juries) < 100
 
 
-def test_it_says_that_it_is_no_model() -> None:
+def test_the_scripted_provider_says_that_it_is_not_a_model() -> None:
     assert "not a real model" in complete(asked("x", "y")).text
 
 
@@ -330,6 +330,6 @@ def test_a_long_hostile_text_takes_no_time() -> None:
     import time
 
     for hostile in ("<answer-a-deadbeef>\n", "</a-", "###Response:\n[RESULT] ", "x " * 2):
-        began = time.perf_counter()
+        began = time.thread_time()
         complete(asked(hostile * (200_000 // len(hostile)), "y", logprobs=True))
-        assert time.perf_counter() - began < 2
+        assert time.thread_time() - began < 2

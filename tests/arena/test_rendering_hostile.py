@@ -221,7 +221,7 @@ def test_text_that_takes_too_long_to_parse_is_shown_plain(monkeypatch):
 def test_a_formula_of_unclosed_brackets_takes_bounded_time(piece):
     started = thread_time()
     to_mathml(piece * 20, display=False)
-    assert thread_time() - started < 0.01
+    assert thread_time() - started < 0.1
 
 
 @pytest.mark.parametrize("row", ["a\n", "|a" * 500 + "|\n"])

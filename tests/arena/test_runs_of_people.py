@@ -90,7 +90,7 @@ def test_an_undo_after_the_last_vote_opens_the_run_again():
     assert run.demands.get().remaining == 1
 
 
-def test_a_run_wants_nothing_more_of_what_was_retired():
+def test_a_run_drops_demands_for_a_retired_candidate():
     arena = make_arena(3, 2)
     run = ordered(arena, per_pair=2)
     gone = arena.candidates.first()

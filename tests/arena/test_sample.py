@@ -176,9 +176,9 @@ def test_reasons_are_offered_by_the_arena_and_given_by_some():
 
 @pytest.mark.django_db
 def test_loading_it_fills_every_view_in_time(no_doorbell):
-    start = time.perf_counter()
+    start = time.process_time()
     call_command("load_sample", quiet=True)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     arena = Arena.objects.get(slug="sample")
     assert arena.is_sample
     assert arena.votes.of_people().count() == 2240

@@ -57,7 +57,7 @@ def test_addresses_that_begin_alike_get_names_of_their_own(client):
     assert re.fullmatch(r"ada\w", names[1])
 
 
-def test_a_name_that_somebody_took_a_moment_ago_is_made_anew(client, monkeypatch):
+def test_a_username_taken_meanwhile_is_replaced(client, monkeypatch):
     from arena.accounts import Accounts
 
     User.objects.create_user("ada")
@@ -185,7 +185,7 @@ def test_accounts_with_the_same_unproven_address_keep_their_own_passwords(client
         assert client.session["_auth_user_id"] == str(user.pk)
 
 
-def test_a_mail_server_that_is_down_is_said_on_a_page(client, delivering, settings):
+def test_a_page_reports_that_the_mail_server_is_down(client, delivering, settings):
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9
     page = client.post("/sign-up/", ADA)

@@ -42,7 +42,7 @@ def test_a_cookie_that_no_session_stands_behind_is_dropped() -> None:
     assert client.cookies["signed_in"].value == ""
 
 
-def test_who_was_signed_in_before_is_told_with_the_next_page() -> None:
+def test_existing_sessions_get_the_cookie_on_the_next_page() -> None:
     client = signed_in(make_user())
     assert client.get(reverse("teams")).cookies["signed_in"].value == "1"
     assert "signed_in" not in client.get(reverse("teams")).cookies

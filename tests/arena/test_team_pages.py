@@ -41,7 +41,7 @@ def make_token(team):
         ("team_tokens", MANAGERS),
     ],
 )
-def test_a_page_is_there_for_whom_it_is(page, allowed):
+def test_team_pages_open_only_for_the_roles_they_are_for(page, allowed):
     team = make_team()
     for who, client in everybody(team).items():
         status = client.get(reverse(page, args=[team.slug])).status_code
@@ -177,7 +177,7 @@ def test_a_link_that_does_not_work_says_why(client, change, says, settings):
     assert "Sign-up is closed" in client.get("/sign-up/").text
 
 
-def test_a_link_that_nobody_made_says_so(client):
+def test_an_unknown_link_is_reported(client):
     answer = client.get("/invitations/made-up/", follow=True)
     assert answer.status_code == 410
     assert "This link is no longer valid" in answer.text
@@ -203,7 +203,7 @@ def test_nobody_comes_in_without_being_signed_in(client):
     assert Membership.objects.count() == 1
 
 
-def test_a_member_who_opens_a_link_is_told_and_led_to_the_team():
+def test_a_member_who_opens_an_invitation_is_sent_to_the_team():
     team = make_team()
     client = signed_in(team.memberships.get().user)
     client.get(reverse("invitation", args=[invite(team)[1]]))
@@ -233,7 +233,7 @@ def test_names_are_shown_as_text():
         assert "<i>y" not in html
 
 
-def test_the_last_owner_is_told_why_they_cannot_go():
+def test_the_last_owner_learns_why_they_cannot_leave():
     team = make_team(name="Help")
     owner = team.memberships.get()
     client = signed_in(owner.user)

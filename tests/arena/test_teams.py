@@ -187,7 +187,7 @@ def test_members_are_removed_and_leave():
 
 
 @pytest.mark.parametrize("role", ["member", None])
-def test_the_links_of_an_owner_who_is_none_any_more_do_not_work(role):
+def test_links_of_a_former_owner_do_not_work(role):
     team = make_team()
     boss, former = Actor(user=make_member(team, Role.OWNER).user), make_member(team, Role.OWNER)
     _, secret = create_invitation(
@@ -274,7 +274,7 @@ def test_two_owners_who_end_each_other_at_once_leave_one(role):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_who_want_one_address_one_gets_it():
+def test_only_one_of_several_concurrent_teams_gets_a_name():
     if connection.vendor == "sqlite":
         pytest.skip("SQLite has one writer at a time.")
     by = [Actor(user=make_user()) for _ in range(5)]

@@ -54,7 +54,7 @@ def test_only_the_digest_is_kept():
     assert secret[12:] not in kept
 
 
-def test_finding_takes_one_query_anyone_who_asks(django_assert_num_queries):
+def test_finding_a_token_takes_one_query(django_assert_num_queries):
     token, secret = make()
     teams.find_token(secret, NOW)
     with django_assert_num_queries(1):

@@ -39,7 +39,7 @@ def test_trust_is_given_and_withdrawn(kind: str) -> None:
     assert rater.trusted_at is None
 
 
-def test_trust_that_is_there_keeps_its_date_and_is_no_news(
+def test_unchanged_trust_keeps_its_date_and_sends_no_notice(
     heard: list[Any], django_capture_on_commit_callbacks: Any
 ) -> None:
     rater = Rater.objects.create(kind="judge", name="strict")

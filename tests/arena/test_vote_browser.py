@@ -50,10 +50,10 @@ def key_on_screen(page):
     return page.locator(PAIR).get_attribute("data-key")
 
 
-def press(page, key):
+def press(page, key, read=READ):
     """Press a key, and wait until the vote is saved and another pair is shown."""
     before = key_on_screen(page)
-    page.wait_for_timeout(READ)
+    page.wait_for_timeout(read)
     page.keyboard.press(key)
     page.locator(f'#ballot .pair:not([data-key="{before}"])').wait_for()
 
@@ -188,10 +188,16 @@ def test_the_last_ten_votes_are_one_key_away(open_vote_page):
     expect(page.get_by_role("heading", name="Prompt")).to_be_visible()
 
 
-def test_a_press_too_soon_is_questioned_and_counts_on_the_second(open_vote_page):
+@pytest.fixture
+def wordy(long_arena):
+    """Answers that take 1.5 s to read as the server sees it, and 3 s as the page does."""
+    Response.objects.update(text="word " * 1000)
+
+
+def test_a_press_too_soon_is_questioned_and_counts_on_the_second(wordy, open_vote_page):
     page = open_vote_page
-    press(page, "t")
-    page.wait_for_timeout(600)  # enough for the server, not for the page
+    press(page, "t", read=3100)
+    page.wait_for_timeout(1600)
     page.keyboard.press("ArrowLeft")
     page.get_by_text("That was fast. Press again").wait_for()
     assert Vote.objects.count() == 1
@@ -199,7 +205,7 @@ def test_a_press_too_soon_is_questioned_and_counts_on_the_second(open_vote_page)
     expect(page.locator("#done")).to_have_text("Your votes: 2")
     last = Vote.objects.latest("pk")
     assert (last.outcome, last.rushed) == ("left", False)
-    assert 0.5 < last.seconds < 3
+    assert 1.5 < last.seconds < 60
 
 
 MASH_KEYS = """
@@ -217,12 +223,12 @@ MASH_KEYS = """
 """
 
 
-def test_blind_key_mashing_changes_no_board(open_vote_page, long_arena):
+def test_blind_key_mashing_changes_no_board(wordy, open_vote_page, long_arena):
     page = open_vote_page
-    press(page, "t")
+    press(page, "t", read=3100)
     page.evaluate(MASH_KEYS)
     mashed = Vote.objects.filter(arena=long_arena, outcome="left")
-    assert mashed.count() >= 8
+    assert mashed.count() >= 2
     assert set(mashed.values_list("uncounted", flat=True)) == {"rushed"}
     assert Vote.objects.live().count() == 1
 

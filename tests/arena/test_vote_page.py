@@ -139,7 +139,7 @@ def test_an_unknown_outcome_is_refused_with_a_reason(client, arena):
     assert "Unknown outcome" in client.get(post(client, comparison, "x").url).text
 
 
-def test_a_skip_is_no_vote_and_brings_the_next_pair(client, arena):
+def test_a_skip_records_no_vote_and_shows_the_next_pair(client, arena):
     _, comparison = open_page(client, arena)
     page = client.get(post(client, comparison, "skip").url)
     assert "Skipped" in page.text
@@ -259,7 +259,7 @@ def test_a_retired_candidate_is_not_shown_any_more(client):
     assert not Comparison.objects.filter(right=gone).exists()
 
 
-def test_another_arenas_cookie_is_no_way_around_the_sign_in(client, arena):
+def test_another_arenas_cookie_does_not_bypass_sign_in(client, arena):
     closed = make_arena(voters="signed_in")
     _, comparison = open_page(client, arena)
     for key in (comparison.key, "nonsense"):
@@ -288,7 +288,7 @@ def test_fetching_ahead_takes_only_ones_own_pair(client, arena):
     assert page.status_code == 204
 
 
-def test_a_blocked_rater_is_told_so(client, arena):
+def test_a_blocked_rater_sees_why(client, arena):
     _, comparison = open_page(client, arena)
     Rater.objects.update(blocked_at=timezone.now())
     post(client, comparison, "left")

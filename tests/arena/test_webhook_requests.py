@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from arena.webhooks import MOST_READ, DeliveryError, SentWebhook, TargetError, send, system_resolve
-from tests.arena.webhook_receiver import Receiver, drips, says
+from tests.arena.webhook_receiver import LONG, Receiver, drips, says
 
 SECRET_PAGE = "internal-page-42"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n"
@@ -97,7 +97,7 @@ def test_every_success_is_taken(receiver: Receiver, status: int) -> None:
     ("status", "retryable"),
     [(400, True), (404, True), (410, False), (429, True), (500, True), (503, True), (600, True)],
 )
-def test_a_refusal_is_told_by_its_status_alone(
+def test_a_refusal_is_recognised_by_its_status(
     receiver: Receiver, status: int, retryable: bool
 ) -> None:
     receiver.answer = says(status, text=SECRET_PAGE, headers=f"X-Secret: {SECRET_PAGE}\r\n")
@@ -166,16 +166,16 @@ def test_a_dripping_answer_fails_in_time(receiver: Receiver, first: bytes, then:
     receiver.answer = drips(first, then=then)
     started = time.monotonic()
     failed = failure(receiver, timeout=0.3)
-    assert 0.25 < time.monotonic() - started < 1
+    assert 0.25 < time.monotonic() - started < LONG
     assert failed.reason == "The receiver did not answer within 0.3 seconds."
     assert failed.retryable
 
 
 def test_a_silent_receiver_fails_in_time(receiver: Receiver) -> None:
-    receiver.answer = drips(b"", then=b"", every=5)
+    receiver.answer = drips(b"", then=b"", every=60)
     started = time.monotonic()
     assert "within 0.3 seconds" in failure(receiver, timeout=0.3).reason
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < LONG
 
 
 def test_a_receiver_that_reads_nothing_fails_in_time() -> None:
@@ -192,14 +192,14 @@ def test_a_receiver_that_reads_nothing_fails_in_time() -> None:
                 allow_http=True,
                 allow_loopback_port=port,
             )
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < LONG
 
 
 def test_a_body_that_drips_after_a_success_ends_in_time(receiver: Receiver) -> None:
     receiver.answer = drips(OK, then=b"x")
     started = time.monotonic()
-    assert deliver(receiver, timeout=0.3) == SentWebhook(200)
-    assert time.monotonic() - started < 1
+    assert deliver(receiver, timeout=1.0) == SentWebhook(200)
+    assert time.monotonic() - started < LONG
 
 
 def test_an_answer_cut_off_after_a_success_changes_nothing(receiver: Receiver) -> None:
@@ -221,21 +221,21 @@ def test_no_more_than_the_limit_is_read(receiver: Receiver) -> None:
     receiver.answer = flood
     started = time.monotonic()
     assert deliver(receiver, timeout=30) == SentWebhook(200)
-    assert time.monotonic() - started < 2
-    assert gone.wait(2), "the connection was closed upon the flood"
+    assert time.monotonic() - started < LONG
+    assert gone.wait(LONG), "the connection was closed upon the flood"
 
 
 def test_a_resolver_that_takes_its_time_is_not_waited_for(receiver: Receiver) -> None:
     released = threading.Event()
 
     def resolve(host: str) -> Sequence[str]:
-        released.wait(5)
+        released.wait(60)
         return ["127.0.0.1"]
 
     started = time.monotonic()
     with pytest.raises(DeliveryError, match=r"within 0\.3 seconds"):
         send("https://hooks.example.com/", body=b"", headers={}, timeout=0.3, resolve=resolve)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < LONG
     released.set()
 
 

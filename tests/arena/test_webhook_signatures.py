@@ -95,7 +95,7 @@ def test_an_id_that_would_blur_what_was_signed_is_refused(delivery_id: str) -> N
 
 
 @pytest.mark.parametrize("secret", ["", "whsec_", "whsec_not base64", "whsec_abc", "whsec_é"])
-def test_a_secret_that_is_none_is_refused_without_being_said(secret: str) -> None:
+def test_an_invalid_secret_is_refused_without_being_repeated(secret: str) -> None:
     with pytest.raises(ValueError, match=r"^A webhook secret is whsec_ followed by Base64\.$"):
         sign(secret, body=BODY, timestamp=AT, delivery_id="a")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from arena.webhooks import DeliveryError, SentWebhook, send
-from tests.arena.webhook_receiver import Receiver, drips, says
+from tests.arena.webhook_receiver import LONG, Receiver, drips, says
 
 NAME = "hooks.example.com"
 
@@ -80,7 +80,7 @@ def test_a_certificate_that_nobody_vouches_for_is_not_taken(receiver: Receiver) 
     assert receiver.requests == []
 
 
-def test_a_receiver_without_tls_is_no_receiver(trusted: ssl.SSLContext) -> None:
+def test_a_receiver_without_tls_is_refused(trusted: ssl.SSLContext) -> None:
     with socket.create_server(("127.0.0.1", 0)) as plain, ThreadPoolExecutor(1) as beside:
         beside.submit(_answer_plainly, plain)
         with pytest.raises(DeliveryError, match="does not speak TLS"):
@@ -99,7 +99,7 @@ def test_a_handshake_that_never_ends_fails_in_time(trusted: ssl.SSLContext) -> N
         started = time.monotonic()
         with pytest.raises(DeliveryError, match=r"within 0\.3 seconds"):
             deliver(silent.getsockname()[1], trusted, timeout=0.3)
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < LONG
 
 
 def test_an_answer_that_drips_through_tls_fails_in_time(
@@ -109,4 +109,4 @@ def test_an_answer_that_drips_through_tls_fails_in_time(
     started = time.monotonic()
     with pytest.raises(DeliveryError, match=r"within 0\.3 seconds"):
         deliver(receiver.port, trusted, timeout=0.3)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < LONG

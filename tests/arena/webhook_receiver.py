@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+LONG = 15.0  # seconds: only what waits for its receiver takes that long
 Answer = Callable[[socket.socket, threading.Event], None]
 
 

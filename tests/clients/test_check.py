@@ -58,7 +58,7 @@ def test_what_is_known_by_way_of_others_counts(check: Any, verdict: str, code: i
 
 
 @pytest.mark.parametrize("options", [[], ["--judge=x"], ["--require=better"]])
-def test_two_that_cannot_be_compared_are_no_pass(
+def test_two_incomparable_candidates_do_not_pass(
     check: Any, options: list[str], tmp_path: Path
 ) -> None:
     """There are votes between the two, and one of them has no score: "wins" is null."""
@@ -72,7 +72,7 @@ def test_two_that_cannot_be_compared_are_no_pass(
 
 @pytest.mark.parametrize("state", ["paused", "cancelled"])
 @pytest.mark.parametrize(("verdict", "code"), [("unknown", 3), ("better", 0), ("worse", 1)])
-def test_a_run_that_did_not_end_leaves_what_is_not_known_open(
+def test_an_unfinished_run_leaves_unknown_results_open(
     check: Any, state: str, verdict: str, code: int
 ) -> None:
     judged = JUDGED | {"state": state, "pause_reason": "The cap is used up."}
@@ -83,7 +83,7 @@ def test_a_run_that_did_not_end_leaves_what_is_not_known_open(
 
 
 @pytest.mark.parametrize(("require", "code"), [("not-worse", 0), ("better", 1), ("known", 3)])
-def test_what_no_more_votes_can_settle_is_said_to_stay_open(
+def test_a_result_that_votes_cannot_settle_stays_open(
     check: Any, require: str, code: int, tmp_path: Path
 ) -> None:
     file = tmp_path / "summary.md"
@@ -252,7 +252,7 @@ def test_an_answer_of_another_shape_ends_with_2(
 
 
 @pytest.mark.parametrize("debug", [False, True])
-def test_where_it_broke_off_is_told_anyone_who_asks(
+def test_an_internal_error_exits_with_2_and_offers_a_traceback(
     debug: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stub = Stub(decided=ZeroDivisionError("by\nzero"))

@@ -106,9 +106,7 @@ def test_judging_is_ordered_for_the_two_alone(check: Any) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--own-family"]])
-def test_a_judge_compares_its_own_family_with_others_only_if_told(
-    check: Any, options: list[str]
-) -> None:
+def test_a_judge_compares_its_own_family_only_on_request(check: Any, options: list[str]) -> None:
     stub = Stub()
     check(stub, "--judge=x", *options)
     [order] = [done[1] for done in stub.done if done[0] == "judge"]
@@ -124,7 +122,7 @@ def test_a_judge_compares_its_own_family_with_others_only_if_told(
         (["--judge=x", "--raters=combined"], "combined", JUDGED["id"]),
     ],
 )
-def test_the_votes_of_who_was_asked_decide(
+def test_the_decision_counts_the_raters_that_were_asked(
     check: Any, options: list[str], raters: str, run: int | None
 ) -> None:
     stub = Stub()

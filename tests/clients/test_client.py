@@ -118,7 +118,7 @@ def test_the_version_that_is_not_retired_counts() -> None:
     assert server.asked[3].path == "/api/v1/arenas/a/candidates/17/versions/"
 
 
-def test_what_was_written_and_retired_since_is_written_anew() -> None:
+def test_a_retired_candidate_gets_another_idempotency_key() -> None:
     """The same key would repeat the old answer, in which it is not archived."""
     first = SHORT | {"system_prompt": "Be long."}
     assert keys_of(listed(first), **MADE_OF) != keys_of(listed(first, RETIRED), **MADE_OF)
@@ -152,7 +152,7 @@ def test_what_is_there_is_found_and_nothing_is_written() -> None:
 # -- Rows ------------------------------------------------------------------------------------------
 
 
-def test_answers_go_in_batches_and_are_told_of_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_sent_in_batches_and_reported_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ringside, "ROWS_AT_ONCE", 2)
     bad = {"index": 1, "pointer": "#/responses/1/text", "detail": "The member 'text' is empty."}
     answers = [
@@ -233,7 +233,7 @@ def test_a_batch_is_no_larger_than_a_request_takes(monkeypatch: pytest.MonkeyPat
     assert [len(asked.said["responses"]) for asked in server.asked] == [2, 2, 1, 1]
 
 
-def test_no_rows_are_no_request() -> None:
+def test_no_rows_make_no_request() -> None:
     with FakeRingside(Said(REPORT)) as server:
         assert Ringside(server.url).upload_answers("a", 17, [])["added"] == 0
     assert not server.asked

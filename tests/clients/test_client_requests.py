@@ -140,7 +140,7 @@ def test_a_host_that_does_not_answer_is_named() -> None:
 # -- What goes wrong -------------------------------------------------------------------------------
 
 
-def test_a_problem_is_told_with_what_is_to_blame() -> None:
+def test_a_problem_names_its_cause() -> None:
     blamed = [{"pointer": "#/name", "detail": "This field is required."}]
     with FakeRingside(problem(422, "Name: this field is required.", errors=blamed)) as server:
         error = refused(lambda: client_of(server).get("x/"))

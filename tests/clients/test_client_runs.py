@@ -119,7 +119,7 @@ def test_the_votes_of_a_run_are_waited_for_whatever_a_part_of_them_says() -> Non
     assert {asked.path.rpartition("&")[2] for asked in server.asked} == {"run=5"}
 
 
-def test_what_stays_unknown_is_told_as_it_stands() -> None:
+def test_an_unknown_result_is_reported_as_unknown() -> None:
     with FakeRingside(Said(BEFORE)) as server, pytest.raises(StillWaiting) as caught:
         Ringside(server.url).wait_for_decision("a", 17, 12, patience=5)
     assert caught.value.last == BEFORE

@@ -64,7 +64,7 @@ def test_the_page_stops_at_the_first_error_and_says_why(step: str, tmp_path: Pat
         env=os.environ | {"RINGSIDE_URL": ""},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert done.returncode != 0
@@ -85,7 +85,7 @@ def test_the_page_waits_for_a_run_only_while_it_continues(
         ["bash", "-c", f"{the_helpers()}{said}sleep() {{ :; }}\ndone_at x"],
         cwd=tmp_path,
         env=os.environ | {"RINGSIDE_URL": ""},
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert done.returncode == code

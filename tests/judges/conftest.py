@@ -113,9 +113,19 @@ def staff(db: None) -> Any:
 @pytest.fixture
 def clear_lead(team: Any) -> Any:
     """The team's arena, where the second candidate is much better than the first."""
+    return _clear_lead(team)
+
+
+@pytest.fixture
+def clear_lead_by_category(team: Any) -> Any:
+    """The same, with prompts in two categories."""
+    return _clear_lead(team, has_categories=True)
+
+
+def _clear_lead(team: Any, **fields: Any) -> Any:
     from tests.judges.helpers import team_arena
     from tests.ranking.helpers import publish
 
-    arena = team_arena(team, (0.0, 1.5))
+    arena = team_arena(team, (0.0, 1.5), **fields)
     publish(arena)
     return arena

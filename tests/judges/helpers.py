@@ -142,13 +142,13 @@ def order_lock_held(arena: Arena) -> Iterator[None]:
     def hold() -> None:
         with one_order_at_a_time(arena=arena):
             held.set()
-            done.wait(10)
+            done.wait(120)
         connection.close()
 
     thread = Thread(target=hold)
     thread.start()
     try:
-        assert held.wait(10)
+        assert held.wait(120)
         yield
     finally:
         done.set()
@@ -368,9 +368,17 @@ def join(team: Team, role: str = Role.MEMBER, name: str = "", **fields: Any) -> 
     return browser_of(make_member(team, role, name, **fields))
 
 
-def team_arena(team: Team, strengths: tuple[float, ...] = (0.0, 0.0), **fields: Any) -> Arena:
+def team_arena(
+    team: Team,
+    strengths: tuple[float, ...] = (0.0, 0.0),
+    *,
+    has_categories: bool = False,
+    **fields: Any,
+) -> Arena:
     """An arena of the team with some of its candidates, and 50 prompts."""
     arena = make_arena(len(strengths), 50, team=team, **fields)
+    if not has_categories:  # each would have leaderboards of its own, to be made every time
+        arena.prompts.update(category="")
     arena.candidates.update(team=team)
     vote_by_strength(arena, strengths)
     return arena

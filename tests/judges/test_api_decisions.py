@@ -120,9 +120,7 @@ def test_the_votes_of_a_run_are_counted_once_a_board_has_them(
     assert decision(caller, clear_lead, **asked)["counted"] is True
 
 
-def test_votes_of_others_that_wait_are_no_matter_to_a_counted_run(
-    team: Team, clear_lead: Arena
-) -> None:
+def test_waiting_votes_of_others_do_not_affect_a_counted_run(team: Team, clear_lead: Arena) -> None:
     caller = token_of(team, "read")
     run = work_off(order(clear_lead, "scripted:scripted-1", per_pair=10))
     publish(clear_lead)
@@ -151,7 +149,7 @@ def test_a_board_that_cannot_be_published_counts_no_run(clear_lead: Arena) -> No
 
 
 @pytest.mark.parametrize("run", ["0", "x", "9" * 30, "²"])
-def test_a_run_that_is_not_there_is_said_so(team: Team, clear_lead: Arena, run: str) -> None:
+def test_a_missing_run_is_reported(team: Team, clear_lead: Arena, run: str) -> None:
     answer = token_of(team, "read").get(f"arenas/{clear_lead.slug}/decision/?run={run}")
     assert answer.status_code == 400
     assert "There is no judge run" in answer.text
@@ -262,13 +260,13 @@ def test_what_is_not_there_is_told_with_what_is(team: Team, clear_lead: Arena) -
     assert f"{old.pk} ({old.name}), {new.pk} ({new.name})" in said
 
 
-def test_the_baseline_is_no_candidate_against_itself(team: Team, clear_lead: Arena) -> None:
+def test_the_baseline_is_not_compared_with_itself(team: Team, clear_lead: Arena) -> None:
     old, _ = candidates_of(clear_lead)
     said = refused_parameter(team, clear_lead, f"candidate={old.pk}&baseline={old.pk}")
     assert said == f"{old.name} is the baseline itself."
 
 
-def test_an_undisclosed_name_is_no_way_to_ask(team: Team, clear_lead: Arena) -> None:
+def test_an_undisclosed_name_cannot_be_queried(team: Team, clear_lead: Arena) -> None:
     hidden = undisclosed(clear_lead, team=make_team("Guests", "guests"))
     said = refused_parameter(team, clear_lead, "baseline=secret-recipe")
     assert "secret-recipe'" in said

@@ -175,7 +175,7 @@ def test_only_pairs_of_the_candidates_that_are_named_are_judged(team: Team, aren
     assert {frozenset(pair) for pair in pairs} == {frozenset([first.pk, third.pk])}
 
 
-def test_what_was_judged_already_is_nothing_to_do(team: Team, arena: Arena) -> None:
+def test_comparisons_already_judged_are_skipped(team: Team, arena: Arena) -> None:
     caller = token_of(team, "judge")
     work_off(Run.objects.get(pk=post(caller, arena, per_pair=9).json()["id"]))
     again = post(caller, arena, per_pair=9)

@@ -125,7 +125,7 @@ def test_a_paused_run_resumes_with_the_same_command(tmp_path: Path, local: FakeS
 
 
 @pytest.mark.usefixtures("worker")
-def test_an_arena_s_votes_are_what_a_judge_is_measured_by(local: FakeServer) -> None:
+def test_a_judge_is_measured_by_the_arenas_votes(local: FakeServer) -> None:
     arena, ann = make_arena(2, 6), make_person()
     for number in range(5):
         vote_on(issue_pair(arena, ann, number), ann, "left")

@@ -389,7 +389,7 @@ def test_impossible_grading_note_ends_what_needs_it(local: FakeServer) -> None:
 @pytest.mark.parametrize(
     "subject", [CallTarget(item=0), CallTarget(prompt=0), CallTarget(shown=(1, 2))]
 )
-def test_what_is_gone_is_a_matter_of_one_question(subject: CallTarget) -> None:
+def test_deleted_material_cannot_be_asked_about(subject: CallTarget) -> None:
     with pytest.raises(CannotAskCallError) as refusal:
         material_for(subject)
     assert isinstance(refusal.value, CannotAskError)

@@ -20,7 +20,7 @@ def canary(folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.usefixtures("worker")
-def test_the_first_check_is_waited_for_and_told(tmp_path: Path, local: FakeServer) -> None:
+def test_the_first_check_is_awaited_and_reported(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = answer_verdicts(prefers("GOOD"))
     assert "(baseline), 10 verdicts." in canary(tmp_path)
     assert DriftCheck.objects.get().evaluated_at is not None

@@ -198,7 +198,7 @@ def test_what_is_missing_costs_the_votes_times_what_one_costs(team: Team) -> Non
 
 
 def test_only_prompts_of_the_category_are_counted_as_supply(team: Team) -> None:
-    arena = team_arena(team, (0.0, 0.45))
+    arena = team_arena(team, (0.0, 0.45), has_categories=True)
     publish(arena)
     category = arena.prompts.order_by("pk").first().category  # type: ignore[union-attr]
     of_it = arena.prompts.filter(category=category).count()
@@ -223,9 +223,11 @@ def _plain(cell: str) -> str:
     return " ".join(re.sub(r"<svg.*?</svg>|<[^>]*>", " ", cell, flags=re.S).split())
 
 
-def test_figures_are_shown_per_candidate_and_category(team: Team, clear_lead: Arena) -> None:
-    old, new = candidates_of(clear_lead)
-    for snapshot in Snapshot.objects.current().filter(board__arena=clear_lead):
+def test_figures_are_shown_per_candidate_and_category(
+    team: Team, clear_lead_by_category: Arena
+) -> None:
+    old, new = candidates_of(clear_lead_by_category)
+    for snapshot in Snapshot.objects.current().filter(board__arena=clear_lead_by_category):
         scores = {
             str(new.pk): {"score": 1041.0, "low": 1030.0, "high": 1050.0},
             str(old.pk): {"score": 1000.0, "low": 990.0, "high": 1010.0},
@@ -233,8 +235,8 @@ def test_figures_are_shown_per_candidate_and_category(team: Team, clear_lead: Ar
         snapshot.findings["style"] = {"scores": scores}
         Snapshot.objects.filter(pk=snapshot.pk).update(findings=snapshot.findings)
     viewer = member_of(team, "viewer")
-    page = page_text(viewer.client, decision_url(team, clear_lead))
-    said = viewer.get(f"arenas/{clear_lead.slug}/decision/").json()
+    page = page_text(viewer.client, decision_url(team, clear_lead_by_category))
+    said = viewer.get(f"arenas/{clear_lead_by_category.slug}/decision/").json()
 
     line = rows(page, "others")[str(new)]
     assert line["Preferred"] == f"{100 * said['wins']:.0f}%"
@@ -270,12 +272,12 @@ def test_draft_without_votes_does_not_replace_the_verdict(team: Team, clear_lead
 
 
 def test_boards_and_categories_can_be_switched(
-    team: Team, clear_lead: Arena, judge_votes: Any
+    team: Team, clear_lead: Arena, clear_lead_by_category: Arena, judge_votes: Any
 ) -> None:
     client = join(team)
     judges = page_text(client, decision_url(team, clear_lead, raters="judges"))
     assert "By LLM-judge votes, " in judges.partition("</h1>")[0]
-    one = page_text(client, decision_url(team, clear_lead, category="category-1"))
+    one = page_text(client, decision_url(team, clear_lead_by_category, category="category-1"))
     assert "On “category-1” prompts, " in one.partition("</h1>")[0]
     assert "candidate-1 by category" in one
 
@@ -489,7 +491,7 @@ def test_who_loses_on_enough_prompts_is_known_to_be_worse(team: Team) -> None:
     assert '<td data-label="Status">conclusive</td>' in page
 
 
-def test_winner_on_too_few_prompts_is_told_how_many_lack(team: Team) -> None:
+def test_a_winner_on_too_few_prompts_sees_how_many_are_missing(team: Team) -> None:
     page = page_text(join(team), decision_url(team, shut_out(team, 7, "right")))
     assert "Not conclusive yet: candidate-1 has won all 7 votes against candidate-0 so far" in page
     assert "<strong>about 1</strong> between the two" in page

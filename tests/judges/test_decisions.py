@@ -102,7 +102,7 @@ def test_it_is_written_once_however_often_one_looks(team: Team) -> None:
     assert (Decision.objects.count(), Notice.objects.count()) == (1, 1)
 
 
-def test_a_reversal_is_told_as_another_decision(team: Team) -> None:
+def test_a_reversal_is_reported_as_a_new_decision(team: Team) -> None:
     arena = team_arena(team, (0.0, 1.5))
     publish(arena)
     assert decide() == 1
@@ -116,7 +116,7 @@ def test_a_reversal_is_told_as_another_decision(team: Team) -> None:
     assert Notice.objects.filter(team=team, kind="decision.known").count() == 2
 
 
-def test_whatever_turns_round_again_is_told_again(team: Team) -> None:
+def test_a_repeated_reversal_is_reported_again(team: Team) -> None:
     arena = team_arena(team, (0.0, 1.5))
     publish(arena)
     decide()
@@ -130,7 +130,7 @@ def test_whatever_turns_round_again_is_told_again(team: Team) -> None:
     assert Notice.objects.filter(team=team, kind="decision.known").count() == 3
 
 
-def test_what_judges_votes_make_known_is_told_as_theirs(team: Team) -> None:
+def test_results_of_judges_votes_are_attributed_to_judges(team: Team) -> None:
     arena = team_arena(team, (0.0, 0.0))
     judge = Rater.objects.create(kind=Rater.Kind.JUDGE, name="strict")
     old, new = candidates_of(arena)
@@ -146,7 +146,7 @@ def test_what_judges_votes_make_known_is_told_as_theirs(team: Team) -> None:
     assert notice.details["raters"] == "judges"
 
 
-def test_what_scripts_make_known_is_told_as_nothing_real(team: Team) -> None:
+def test_results_of_scripts_are_marked_as_a_demonstration(team: Team) -> None:
     arena = team_arena(team, (0.0, 0.0))
     script = register_judge(spec=spec_named("scripted:scripted-1")).rater
     old, new = candidates_of(arena)
@@ -182,7 +182,7 @@ def test_what_an_interval_tells_today_is_not_known_yet(team: Team) -> None:
     assert decide() == 0
 
 
-def test_chosen_baseline_counts_and_another_starts_anew(team: Team) -> None:
+def test_a_chosen_baseline_counts_and_a_new_one_starts_over(team: Team) -> None:
     arena = team_arena(team, (0.0, 1.5, 3.0))
     publish(arena)
     first, _, third = candidates_of(arena)

@@ -38,7 +38,7 @@ def checks() -> list[tuple[str, int]]:
     return list(DriftCheck.objects.order_by("pk").values_list("why", "n"))
 
 
-def test_cancelled_baseline_is_asked_anew_and_hears_change(
+def test_a_cancelled_baseline_is_asked_again_and_detects_change(
     thirty_pairs: LabelSet, local: FakeServer
 ) -> None:
     start_checks(thirty_pairs)

@@ -134,7 +134,7 @@ def test_a_few_other_verdicts_are_no_alarm(trusted: Epoch, local: FakeServer) ->
     assert Epoch.objects.count() == 1
 
 
-def test_an_outage_is_no_change_of_mind(trusted: Epoch, local: FakeServer) -> None:
+def test_an_outage_does_not_count_as_a_changed_verdict(trusted: Epoch, local: FakeServer) -> None:
     run_drift_checks(now=TOMORROW)
     check = DriftCheck.objects.order_by("pk").last()
     assert check is not None

@@ -26,7 +26,7 @@ def measured(epoch: Epoch, labels_in: LabelSet) -> dict[str, Any]:
     return measure_honeypots(epoch=epoch, labels_in=labels_in, now=NOW).report
 
 
-def test_every_honeypot_stands_on_both_sides_alike() -> None:
+def test_every_honeypot_appears_equally_on_both_sides() -> None:
     made = make_honeypots(arena=make_arena(2, 12), seed="1", prompts=8)
     sides = Counter(made.items.values_list("trap", "trap_side"))
     assert {trap for trap, _ in sides} == set(HONEYPOT_KINDS)

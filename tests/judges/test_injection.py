@@ -385,9 +385,9 @@ UNITS = [
 @pytest.mark.parametrize("unit", UNITS)
 def test_100_kilobytes_of_anything_are_scanned_within_a_moment(unit: str) -> None:
     """Quadratic time would be minutes; two seconds leave room for a busy machine."""
-    started = time.perf_counter()
+    started = time.thread_time()
     scan((unit * 100_000)[:100_000])
-    assert time.perf_counter() - started < 2
+    assert time.thread_time() - started < 2
 
 
 @pytest.mark.slow

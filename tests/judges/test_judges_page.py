@@ -82,7 +82,7 @@ def test_an_alias_wears_its_badge(client: Client, local: Any) -> None:
     assert "Not a real judge" not in html
 
 
-def test_what_was_measured_stands_in_the_row(client: Client) -> None:
+def test_the_row_shows_the_measurements(client: Client) -> None:
     epoch = register_used_judge()
     found = ask_and_measure(epoch, make_labels()).report["on_all"]
     html = judges_page(client)
@@ -275,7 +275,7 @@ def test_a_jury_leads_to_its_judges(client: Client) -> None:
     assert "Not calibrated" not in html
 
 
-def test_there_is_no_page_of_nobody(client: Client) -> None:
+def test_an_unknown_judge_has_no_page(client: Client) -> None:
     assert client.get(reverse("judge", args=[999])).status_code == 404
 
 

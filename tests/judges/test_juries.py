@@ -106,7 +106,7 @@ def test_agreement_within_the_jury_is_reported() -> None:
     assert len(report.judges) == 3
 
 
-def test_a_member_does_not_judge_its_own_family_unless_told_to(local: FakeServer) -> None:
+def test_a_jury_member_skips_its_own_family_by_default(local: FakeServer) -> None:
     arena = make_arena(3, 2)
     arena.candidates.filter(pk=arena.candidates.earliest("pk").pk).update(model="judge-3b-writer")
     assert order(arena, LOCAL, per_pair=2).votes_wanted == 2

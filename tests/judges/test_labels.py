@@ -140,7 +140,7 @@ def test_the_better_answer_is_evenly_left_and_always_on_the_same_side(tmp_path: 
     assert read_labels(jsonl(tmp_path, *more)).digest == file.digest
 
 
-def test_one_author_of_both_answers_is_no_obstacle(tmp_path: Path) -> None:
+def test_two_answers_by_one_author_are_accepted(tmp_path: Path) -> None:
     row = {"prompt": "Why?", "chosen": "So.", "rejected": "No."}
     models = {"chosen_model": "human", "rejected_model": "human", "subset": "hep", "id": 1}
     file = read_labels(jsonl(tmp_path, row | models, row | {"chosen": " "}))
@@ -222,7 +222,7 @@ def test_a_bad_row_is_named_by_line_column_and_reason(tmp_path: Path, row: Any, 
     assert "Nothing was read: 1 bad row." in str(refused.value)
 
 
-def test_all_bad_rows_are_counted_and_the_first_ones_told(tmp_path: Path) -> None:
+def test_all_bad_rows_are_counted_and_the_first_listed(tmp_path: Path) -> None:
     with pytest.raises(LabelsError) as refused:
         read_labels(jsonl(tmp_path, *["{}"] * 25))
     assert str(refused.value).count("line ") == 20
@@ -273,7 +273,7 @@ def test_utf_16_with_its_mark_says_the_same(tmp_path: Path, encoding: str) -> No
         ("\xff\xfeabc", "is not valid UTF-16"),
     ],
 )
-def test_another_encoding_is_said_once_for_the_file(
+def test_an_unusual_encoding_is_reported_once_per_file(
     tmp_path: Path, content: str, says: str
 ) -> None:
     path = tmp_path / "labels.csv"

@@ -268,7 +268,7 @@ def test_repeating_a_run_needs_no_choice_of_pairs(staff: Client) -> None:
     assert 'name="quoted"' in answer.content.decode()
 
 
-def test_a_server_that_is_down_is_said_before_a_run_is_written(
+def test_a_server_that_is_down_is_reported_before_a_run_exists(
     staff: Client, settings: Any
 ) -> None:
     add_endpoint(settings, "down", timeout=0.5)

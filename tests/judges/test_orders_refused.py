@@ -54,20 +54,20 @@ def test_a_typo_in_a_placeholder_is_named_with_its_file(tmp_path: Path) -> None:
         load_rubric("mine", tmp_path)
 
 
-def test_an_endpoint_that_is_down_is_said_before_the_order(settings: Any) -> None:
+def test_an_endpoint_that_is_down_is_reported_before_the_order(settings: Any) -> None:
     use_paid_endpoint(settings, "http://127.0.0.1:9/v1")
     set_price(MODEL, "0")
     expect_refusal(make_arena(2, 2), name=f"paid:{MODEL}", says=r"cannot be asked: .*[Cc]onnect")
 
 
-def test_a_wrong_key_is_said_before_the_order(server: FakeServer, settings: Any) -> None:
+def test_a_wrong_key_is_reported_before_the_order(server: FakeServer, settings: Any) -> None:
     use_paid_endpoint(settings, server.base_url)
     set_price(MODEL, "0")
     server.otherwise = fails(401, "no such key")
     expect_refusal(make_arena(2, 2), name=f"paid:{MODEL}", says="cannot be asked: .*no such key")
 
 
-def test_a_missing_price_is_said_with_the_command_that_enters_it(
+def test_a_missing_price_is_reported_with_the_command_to_enter_it(
     server: FakeServer, settings: Any
 ) -> None:
     use_paid_endpoint(settings, server.base_url)
@@ -117,7 +117,7 @@ def test_a_huge_answer_is_announced() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t \u3000\n" * 20])
-def test_an_answer_of_white_space_is_left_out_and_said(text: str) -> None:
+def test_a_blank_answer_is_skipped_and_reported(text: str) -> None:
     arena = make_arena(2, 3)
     Response.objects.filter(pk=Response.objects.earliest("pk").pk).update(text=text)
     said = order_by_command(arena, "--dry-run")
@@ -139,7 +139,7 @@ def test_other_slips_get_a_sentence_too(extra: list[str], says: str) -> None:
     expect_refusal(make_arena(2, 2), *extra, name=name, says=says)
 
 
-def test_a_judge_named_twice_is_no_jury() -> None:
+def test_a_judge_named_twice_does_not_form_a_jury() -> None:
     expect_refusal(make_arena(2, 2), name="scripted,scripted:scripted-1", says="named twice")
 
 

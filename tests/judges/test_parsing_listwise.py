@@ -105,6 +105,6 @@ def test_an_order_reads_back_as_itself(positions: list[int], signs: list[str]) -
     assert parse_listwise(f"{V}: {chain}", NONCE, 6).order == expected
 
 
-def test_the_word_i_is_no_answer_of_a_list() -> None:
+def test_the_pronoun_i_is_not_read_as_an_answer() -> None:
     read = parse_listwise(f"{V}: B > A > C\n\nI hope this helps!", NONCE, 3)
     assert read.order == ((1,), (0,), (2,))

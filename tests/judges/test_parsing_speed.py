@@ -64,14 +64,14 @@ PARSERS: dict[str, Callable[[str], ReadReply]] = {
 
 @pytest.mark.parametrize("parser", PARSERS)
 def test_the_longest_hostile_replies_are_read_within_a_moment(parser: str) -> None:
-    """Quadratic time would be minutes; a second of the processor leaves room."""
+    """Quadratic time would be minutes; a few seconds of the processor leave room."""
     for name, unit in UNITS.items():
         for prefix in ("", f"{V}: ", "[RESULT] "):
             text = (prefix + unit * LONGEST_REPLY)[:LONGEST_REPLY]
             started = time.process_time()
             read = PARSERS[parser](text)
             taken = time.process_time() - started
-            assert taken < 1, f"{name}: {taken:.2f} s"
+            assert taken < 3, f"{name}: {taken:.2f} s"
             assert read.state in ("unreadable", "refused", "done")
 
 

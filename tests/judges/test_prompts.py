@@ -199,7 +199,7 @@ def test_a_prompts_rubric_for_another_scale_is_refused() -> None:
 
 @pytest.mark.parametrize("slug", [slug for slug in rubric_slugs() if slug.endswith("-reference")])
 @pytest.mark.parametrize("reference", ["", " \n"])
-def test_a_missing_reference_is_said_before_anything_is_sent(slug: str, reference: str) -> None:
+def test_a_missing_reference_is_reported_before_anything_is_sent(slug: str, reference: str) -> None:
     with pytest.raises(
         MissingMaterialError, match="needs a reference answer, and this prompt has none"
     ):

@@ -54,7 +54,7 @@ def test_what_cannot_be_a_judge_is_refused_with_a_sentence(name: str, says: str)
     assert not Judge.objects.exists()
 
 
-def test_a_missing_key_is_said_before_anything_is_ordered(settings: Any) -> None:
+def test_a_missing_key_is_reported_before_anything_is_ordered(settings: Any) -> None:
     paid = Endpoint("paid", "openai", base_url="http://127.0.0.1:9/v1", key_env="NOT_SET_ANYWHERE")
     settings.MODEL_ENDPOINTS = {"paid": paid}
     with pytest.raises(JudgeError, match="NOT_SET_ANYWHERE is empty"):

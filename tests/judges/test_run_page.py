@@ -222,7 +222,7 @@ def test_a_run_that_is_done_leads_its_team_to_the_decision(client: Client) -> No
     assert link not in page_text(client, run_url(run))
 
 
-def test_a_list_that_will_grow_says_so(client: Client) -> None:
+def test_an_unfinished_list_says_that_it_will_grow(client: Client) -> None:
     run = order(make_arena(2, 2), "scripted:scripted-1")
     assert "All 0 so far" in page_text(client, run_url(run))
     assert "so far" not in page_text(client, run_url(work_off(run)))

@@ -59,7 +59,7 @@ def test_both_answers_and_both_orders_are_next_to_each_other(
     assert "$0.00" in verdict_page(signed_in("boss", staff=True), run, one)
 
 
-def test_a_copied_verdict_says_so_and_that_it_adds_no_vote(client: Client) -> None:
+def test_a_copied_verdict_is_labelled_and_adds_no_vote(client: Client) -> None:
     arena, judge = make_arena(2, 1), "scripted:scripted-1"
     _, own = run_with_verdict(arena, judge)
     jury, _ = run_with_verdict(arena, judge, "scripted:scripted-2")
@@ -176,7 +176,7 @@ def test_soft_verdict_probabilities_follow_the_page_s_sides(client: Client) -> N
     assert "right answer is better 70%" in html
 
 
-def test_a_jurys_count_is_told_in_the_sides_of_the_page(client: Client) -> None:
+def test_a_jurys_count_uses_the_sides_shown_on_the_page(client: Client) -> None:
     jury = [f"scripted:scripted-{number}" for number in (1, 2, 3)]
     run, _ = run_with_verdict(make_arena(3, 6), *jury, per_pair=6)
     turned = set()

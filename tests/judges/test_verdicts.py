@@ -29,7 +29,7 @@ def said(outcome: str, **probabilities: float) -> dict[str, Any]:
     ("forward", "reverse", "outcome"),
     [("left", "right", "left"), ("right", "left", "right"), ("tie", "tie", "tie")],
 )
-def test_a_verdict_that_survives_the_swap_stands(forward: str, reverse: str, outcome: str) -> None:
+def test_a_verdict_that_survives_the_swap_counts(forward: str, reverse: str, outcome: str) -> None:
     decision = pairwise(said(forward), said(reverse))
     assert (decision.state, decision.outcome, decision.flipped) == ("voted", outcome, False)
     assert decision.preference is None

@@ -60,7 +60,7 @@ class Installation:
             yield process
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            process.wait(120)
 
     def judge(self, slug: str, per_pair: int) -> subprocess.CompletedProcess[str]:
         numbers = [f"--per-pair={per_pair}", "--max-calls=1000"]
@@ -70,7 +70,7 @@ class Installation:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
 
@@ -179,7 +179,7 @@ def kill_in_the_middle(installation: Installation, server: FakeServer) -> None:
         subprocess.run(command, cwd=REPOSITORY, env=installation.environment, check=True)
         eventually(lambda: len(server.requests) >= 20)
         first.kill()
-        first.wait(10)
+        first.wait(60)
         in_flight = Call.objects.filter(state="running").count()
         finished = dict(Call.objects.filter(state="done").values_list("pk", "reply"))
         assert finished, "the kill came too early to prove anything"

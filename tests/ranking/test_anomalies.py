@@ -118,7 +118,7 @@ def test_an_operator_reads_the_evidence_and_voids(admin_client: Client) -> None:
     assert AuditEntry.objects.filter(action="voided held votes").exists()
 
 
-def test_the_rater_is_told_and_can_object() -> None:
+def test_the_rater_sees_it_and_can_object() -> None:
     arena, _ = attacked()
     user = get_user_model().objects.create_user("mary", password="s3cret-words")
     fan = Rater.objects.filter(votes__arena=arena).order_by("-pk").first()

@@ -65,7 +65,7 @@ def test_header_on_a_phone_is_one_line_of_large_links(
 
 
 @pytest.mark.parametrize("signed_in", [False, True])
-def test_a_stored_page_says_to_whom_it_speaks(
+def test_a_stored_page_shows_whether_the_reader_is_signed_in(
     browser: Any, addresses: dict[str, str], signed_in: bool
 ) -> None:
     context = browser.new_context()

@@ -120,7 +120,7 @@ def test_badge_leaves_a_leader_that_newer_votes_overtook(board: Board) -> None:
     assert "either of the top two could be first" in page
 
 
-def test_the_index_calls_nobody_leading_who_is_no_clear_number_one(board: Board) -> None:
+def test_the_home_page_names_only_clear_leaders(board: Board) -> None:
     first = board.ranked[0].pk
     board.snapshot.standings.filter(rank=1).update(rank_low=1, rank_high=1, sure_rank_high=1)
     for leader in (None, first):

@@ -376,7 +376,7 @@ def test_an_empty_board_costs_no_more_than_nine_queries(
         client.get("/a/empty/")
 
 
-def test_a_new_release_makes_every_page_anew(client: Client, arena: Arena) -> None:
+def test_a_new_release_renders_every_page_again(client: Client, arena: Arena) -> None:
     publish(arena)
     client.get("/a/support/")
     assert BoardPage.objects.exists()

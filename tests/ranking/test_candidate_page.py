@@ -135,7 +135,7 @@ def test_comparisons_are_filtered(arena: Arena, filters: dict[str, str], expecte
     assert page.paginator.count == expected
 
 
-def test_a_result_is_told_from_the_candidates_side(arena: Arena) -> None:
+def test_a_result_is_stated_from_the_candidates_side(arena: Arena) -> None:
     arena.votes.all().delete()
     first, second = arena.candidates.order_by("pk")[:2]
     make_vote(arena, second, first, "left")

@@ -165,7 +165,7 @@ def test_it_follows_peoples_board_while_no_judge_is_trusted(judge: Rater) -> Non
     assert numbers(both) == numbers(publish(arena))
 
 
-def test_changed_trust_makes_it_anew_without_new_votes(judge: Rater) -> None:
+def test_changed_trust_updates_the_board_without_new_votes(judge: Rater) -> None:
     arena = make_judged_arena(judge)
     without = combined(arena)
     set_trusted(judge)

@@ -54,12 +54,12 @@ def test_an_open_comparison_does_not_give_its_names_away(
     assert get(client, comparison).status_code == 404
 
 
-def test_a_voided_vote_is_no_vote(client: Client, comparison: Comparison) -> None:
+def test_a_voided_vote_does_not_count(client: Client, comparison: Comparison) -> None:
     vote(comparison, voided_at=timezone.now(), void_reason="undone by the rater")
     assert get(client, comparison).status_code == 404
 
 
-def test_a_judge_is_named_and_its_soft_verdict_told(
+def test_a_judge_and_its_soft_verdict_are_shown(
     client: Client, comparison: Comparison, judge: Rater
 ) -> None:
     vote(comparison, rater=judge, preference=0.83)

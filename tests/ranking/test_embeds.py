@@ -134,7 +134,7 @@ def test_only_the_embedded_board_may_be_framed(client: Client, arena: Arena) -> 
 
 
 @pytest.mark.django_db
-def test_both_are_stored_and_not_sent_to_who_has_them(
+def test_both_are_cached_and_revalidated(
     client: Client,
     arena: Arena,
     addresses: list[str],
@@ -260,7 +260,7 @@ def test_pages_say_how_to_show_them_elsewhere(
 
 
 @pytest.mark.django_db
-def test_a_bare_rank_is_not_taken_for_the_best(client: Client, arena: Arena) -> None:
+def test_a_bare_rank_is_not_read_as_the_best(client: Client, arena: Arena) -> None:
     publish(arena)
     board, embedded = (client.get(f"/a/support/{path}").content.decode() for path in ("", "embed/"))
     said = re.search(r"is ahead, but [^<]+(?=</span>)", board)
@@ -289,7 +289,7 @@ def test_a_sample_says_whose_opinion_it_is(client: Client, is_sample: bool) -> N
 
 
 @pytest.mark.django_db
-def test_one_rank_is_no_range_on_the_board_either(client: Client, arena: Arena) -> None:
+def test_a_single_rank_is_not_shown_as_a_range_on_the_board(client: Client, arena: Arena) -> None:
     publish(arena)
     Standing.objects.filter(snapshot__board__arena=arena).update(sure_rank_low=2, sure_rank_high=2)
     rank_anyway(arena)

@@ -67,7 +67,7 @@ def decide(arena: Arena, *results: tuple[int, int, int, int]) -> None:
             make_vote(arena, *sides, outcome, prompts[turn], raters[turn % len(raters)])
 
 
-def test_a_candidate_that_never_lost_stands_above_who_lost_to_it() -> None:
+def test_an_unbeaten_candidate_ranks_above_those_it_beat() -> None:
     arena = make_arena(n_candidates=3, n_prompts=40)
     decide(arena, (0, 1, 40, 0), (0, 2, 40, 0), (1, 2, 38, 2))
     snapshot = publish(arena)
@@ -82,7 +82,7 @@ def test_a_candidate_that_never_lost_stands_above_who_lost_to_it() -> None:
     assert snapshot.findings["fragility"] == {}
 
 
-def test_who_never_lost_in_few_votes_stands_apart_and_unmakes_no_lead() -> None:
+def test_an_unbeaten_candidate_with_few_votes_takes_no_lead() -> None:
     arena = make_arena(n_candidates=3, n_prompts=40)
     decide(arena, (0, 1, 7, 0), (1, 2, 38, 2))
     snapshot = publish(arena)
@@ -153,7 +153,7 @@ def test_total_dominance_shows_its_order() -> None:
     assert snapshot.findings["leader"] == arena.candidates.order_by("pk")[0].pk
 
 
-def test_a_few_raters_are_not_taken_for_everybody() -> None:
+def test_results_of_a_few_raters_hold_only_for_them() -> None:
     arena = make_arena(n_candidates=3, n_prompts=20)
     for _ in range(4):
         fill(arena, rounds=1)

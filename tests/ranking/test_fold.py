@@ -45,7 +45,7 @@ def test_votes_are_counted_once_however_often_one_folds(arena: Arena) -> None:
     assert drift(arena) == []
 
 
-def test_folding_in_small_steps_comes_to_the_same(
+def test_folding_in_small_steps_gives_the_same_tallies(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fold(arena)

@@ -112,7 +112,7 @@ def test_without_a_database_a_process_is_alive_and_not_ready(
 
 
 @pytest.mark.parametrize("header", ["", "Bearer ", "Bearer wrong", f"bearer {TOKEN}", TOKEN])
-def test_strangers_are_told_nothing(client: Client, header: str) -> None:
+def test_strangers_learn_nothing(client: Client, header: str) -> None:
     answer = client.get("/healthz?full", headers={"Authorization": header} if header else {})
     assert answer.status_code == 403
 

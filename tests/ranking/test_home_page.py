@@ -81,7 +81,7 @@ def test_a_new_release_drops_what_was_stored(client: Client, arena: Arena) -> No
     assert not HomePage.objects.exists()
 
 
-def test_only_who_never_lost_is_said_to_have_never_lost(client: Client) -> None:
+def test_only_unbeaten_candidates_are_called_unbeaten(client: Client) -> None:
     """Where one beats all and another loses all, nobody has a score."""
     arena = make_arena(n_candidates=3, n_prompts=12, slug="dominance")
     best, middle, worst = arena.candidates.order_by("pk")

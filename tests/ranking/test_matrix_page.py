@@ -100,7 +100,9 @@ def test_cell_of_a_category_links_to_its_comparisons(client: Client, arena: Aren
     assert 'name="category" value="category-0"' in listed
 
 
-def test_both_bad_alone_is_no_share_but_they_did_meet(client: Client, uneven: Arena) -> None:
+def test_both_bad_alone_gives_no_share_but_counts_as_a_meeting(
+    client: Client, uneven: Arena
+) -> None:
     a, _, c = uneven.candidates.order_by("pk")
     make_vote(uneven, a, c, "both_bad", uneven.prompts.first())
     publish(uneven)

@@ -18,7 +18,7 @@ def point(name: str, value: float, score: float) -> ScatterPoint:
     return ScatterPoint(name, f"/{name}/", value, score, score - 30, score + 30, name)
 
 
-def test_the_frontier_is_made_of_those_whom_no_other_beats() -> None:
+def test_the_frontier_holds_the_undominated_candidates() -> None:
     cheap, good, worse, dear = (
         point("cheap", 1, 900),
         point("good", 3, 1100),
@@ -98,9 +98,7 @@ def body_of(page: str) -> list[str]:
 
 
 @pytest.mark.django_db
-def test_the_chart_and_its_table_show_who_is_best_for_its_price(
-    client: Client, priced: Snapshot
-) -> None:
+def test_the_chart_and_its_table_show_the_best_per_price(client: Client, priced: Snapshot) -> None:
     page = get_page(client, "/a/support/price/")
     rows = body_of(page)
     assert [row.split()[0] for row in rows] == ["candidate-2", "candidate-0", "candidate-1"]

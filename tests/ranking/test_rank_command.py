@@ -238,7 +238,7 @@ def test_a_native_folder_lists_who_may_be_voted_on(tmp_path: Path) -> None:
     assert "broken.zip cannot be unpacked" in refused(tmp_path / "broken.zip")
 
 
-def test_findings_say_what_the_votes_tell_besides(votes: Path, tmp_path: Path) -> None:
+def test_the_output_includes_further_findings(votes: Path, tmp_path: Path) -> None:
     found = ranked(votes)
     assert [pair["upper"] for pair in found["neighbours"]] == ["A", "B"]
     assert found["transitivity"] == {"share": 1.0, "triads": 1, "transitive": 1}

@@ -65,7 +65,7 @@ def test_tallies_cannot_be_deleted_in_the_admin(
     assert model.objects.filter(pk=row.pk).exists()
 
 
-def test_a_tally_that_was_lost_is_not_taken_for_the_one_before(arena: Arena) -> None:
+def test_a_lost_tally_is_not_mistaken_for_an_earlier_one(arena: Arena) -> None:
     publish(arena)
     Tally.objects.all().delete()
     cast(arena)

@@ -97,7 +97,7 @@ def test_only_the_votes_of_the_trusted_are_counted(arena: Arena, trusted_judge: 
     assert set(members.values_list("rater", flat=True)) == {trusted_judge.pk}
 
 
-def test_a_jury_is_no_person_and_no_judge(arena: Arena, jury: Rater) -> None:
+def test_a_jury_is_neither_a_person_nor_a_judge(arena: Arena, jury: Rater) -> None:
     set_trusted(jury)
     cast(arena, rater=jury)
     fold(arena)

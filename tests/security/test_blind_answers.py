@@ -133,7 +133,7 @@ def test_a_guest_reads_its_own_answers_alone(blind_arena: Arena) -> None:
     assert found == {f"Answer {i}-1 of somebody." for i in range(12)}
 
 
-def test_who_voted_on_a_pair_reads_its_authors(blind_arena: Arena) -> None:
+def test_voters_see_the_authors_of_their_pair(blind_arena: Arena) -> None:
     client = join(make_team())
     vote = reverse("vote", args=[blind_arena.slug])
     key = re.findall(r"/vote/([0-9a-f-]{36})/", client.get(vote).text)[0]

@@ -52,7 +52,7 @@ def test_no_address_without_the_arenas_slug_tells_of_it(world: World, caller: st
         assert world.arena.name not in told, name
 
 
-def test_a_number_leads_those_who_take_part(world: World) -> None:
+def test_addresses_by_number_work_only_for_participants(world: World) -> None:
     for caller in ("viewer", "operator", "all"):
         assert statuses(world.callers[caller], world, BY_NUMBER) == {200}
     guests = make_team()
@@ -71,7 +71,7 @@ def test_a_private_arena_is_not_found_by_former_raters(world: World) -> None:
     assert by_number(token_of(guests), world) == {404}
 
 
-def test_a_link_leads_to_what_is_in_its_arena_alone(world: World) -> None:
+def test_a_link_opens_nothing_under_another_arena(world: World) -> None:
     here = world.at | {"arenas": "elsewhere"}
     other = type(world.arena).objects.create(slug="elsewhere", name="Elsewhere")
     assert other.visibility == "public"

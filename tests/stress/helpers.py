@@ -55,7 +55,7 @@ def kill_again_and_again(
         acts.get(number, bool)()
         time.sleep(die.uniform(0, 0.5))
         worker.kill()
-        worker.wait(10)
+        worker.wait(60)
         at_work += Call.objects.filter(state="running").exists()
     return at_work
 

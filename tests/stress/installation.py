@@ -84,7 +84,7 @@ class OwnPostgres:
         as_postgres = ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
         data = f"--pgdata={self._folder / 'data'}"
         command = [*as_postgres, str(self._programs / program), data, *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=120)
 
 
 def copy_owned(data: Path, copy: Path) -> None:
@@ -137,7 +137,7 @@ class Installation:
         process = subprocess.Popen(
             command, cwd=REPOSITORY, env=self.environment | settings, stdout=out, stderr=out
         )
-        self.stack.callback(process.wait, 60)
+        self.stack.callback(process.wait, 120)
         self.stack.callback(process.send_signal, signal.SIGTERM)
         return process
 

@@ -63,7 +63,7 @@ def test_kills_flush_and_crash_lose_no_answer_and_pay_once(installation: Install
     assert at_work > PLAN.number // 2, "most kills hit a worker that had nothing to do"
     installation.worker(calls=16)
     done = Run.objects.filter(state="done", votes_done=PROMPTS)
-    eventually(lambda: done.count() == 2, patience=180)
+    eventually(lambda: done.count() == 2, patience=300)
     check_answers(log)
     check_money(server, runs, ANSWERS)
     assert Pair.objects.get().shared_prompts == PROMPTS

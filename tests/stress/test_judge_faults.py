@@ -80,11 +80,11 @@ def test_run_on_a_failing_server_ends_within_its_cap(installation: Installation)
     installation.beat()
     with watching(installation.environment["DATABASE_URL"]) as seen:
         installation.worker(calls=16)
-        eventually(lambda: Run.objects.get().state == "paused", patience=180)
+        eventually(lambda: Run.objects.get().state == "paused", patience=300)
         assert "The cap of" in Run.objects.get().pause_reason
         raise_cap(run_id=run.pk, cap=CAP)
         resume_run(run_id=run.pk, now=timezone.now())
-        eventually(lambda: Run.objects.get().state == "done", patience=180)
+        eventually(lambda: Run.objects.get().state == "done", patience=300)
     assert len({committed for _, committed in seen}) > 50, "the money was hardly looked at"
     assert [pair for pair in seen if pair[1] > pair[0]] == []
     check_states()

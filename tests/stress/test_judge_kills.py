@@ -57,7 +57,7 @@ def test_20_kills_flush_and_crash_lose_nothing_and_pay_once(installation: Instal
     at_work = kill_again_and_again(installation, PLAN, random.Random(9), acts)
     assert at_work > PLAN.number // 2, "most kills hit a worker that had nothing to do"
     installation.worker(calls=16)
-    eventually(lambda: set(Run.objects.values_list("state", flat=True)) == {"done"}, patience=180)
+    eventually(lambda: set(Run.objects.values_list("state", flat=True)) == {"done"}, patience=300)
     for run in runs:
         check_calls(log, run)
     check_votes(*runs)

@@ -249,7 +249,7 @@ def test_mcnemar_is_a_binomial_test_of_the_discordant_items(b, c):
     assert mcnemar(b, c) == mcnemar(c, b)
 
 
-def test_nothing_that_differs_is_no_evidence():
+def test_without_discordant_pairs_mcnemar_gives_one():
     assert mcnemar(0, 0) == 1
     assert mcnemar(0, 8) == pytest.approx(2 / 2**8)
 

@@ -142,7 +142,7 @@ def test_without_triads_the_share_is_unknown():
     assert math.isnan(transitivity(np.ones((3, 3))).share)
 
 
-def test_a_lead_by_rounding_is_no_majority():
+def test_a_lead_by_rounding_is_not_a_majority():
     wins = np.array([[0, 0.1 + 0.2, 1], [0.3, 0, 1], [0, 0, 0]])
     assert transitivity(wins).triads == 0
 

@@ -161,7 +161,7 @@ def test_an_error_that_is_not_known_comes_from_prior_and_votes():
 
 
 @given(votes(scores=SOFT, connected=False), st.floats(1, 500))
-def test_every_pair_may_be_drawn_anyone_who_is_ranked(v, target):
+def test_every_pair_can_be_drawn_for_any_ranking(v, target):
     battles = Battles.from_arrays(v.left, v.right, v.score, n_candidates=v.n)
     model = BradleyTerry().fit(battles)
     wins = battles.wins()

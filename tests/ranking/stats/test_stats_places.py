@@ -104,7 +104,7 @@ def test_ranges_leave_open_what_the_votes_leave_open() -> None:
     assert places.leader(1) is None
 
 
-def test_nobody_is_number_one_whom_the_ranges_put_second_too() -> None:
+def test_a_candidate_possibly_second_is_not_number_one() -> None:
     """The winless has met one candidate below the scored alone, so it may be the best."""
     wins = np.array([[0.0, 38, 12, 0], [2, 0, 0, 0], [0, 0, 0, 8], [0, 0, 0, 0]])
     ratings = np.array([1250, 750, np.nan, np.nan])
@@ -140,7 +140,7 @@ def test_verdicts_that_agree_but_for_rounding_say_nothing_about_chance() -> None
     assert not beats_directly(battles, 1).any()  # six prompts are not eight
 
 
-def test_nobody_is_number_one_who_lost_to_another_directly() -> None:
+def test_a_candidate_that_lost_directly_is_not_number_one() -> None:
     """Stronger against the field, but beaten by the second in 19 of 20."""
     rows = [(0, 2, 38, 2), (0, 3, 38, 2), (1, 2, 20, 20), (1, 3, 20, 20), (1, 0, 19, 1)]
     battles = battles_of(rows, 4)

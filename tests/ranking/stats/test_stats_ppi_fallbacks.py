@@ -109,7 +109,7 @@ def test_a_useless_judge_leaves_the_human_board():
     assert undecided.no_gain_ is NoGain.UNINFORMATIVE
 
 
-def test_people_whom_no_judge_has_followed_are_not_lost():
+def test_without_shared_votes_only_peoples_votes_are_used():
     people, judge = map(without_weights, judged_votes())
     model = fit_combined(people | {"predicted": np.full(250, np.nan)}, judge)
     assert model.no_gain_ is NoGain.NOTHING_SHARED
@@ -204,7 +204,7 @@ def test_hyperparameters_stay_as_they_were_given():
 
 
 @given(seed=st.integers(0, 10_000), echo=st.floats(-1, 2), factor=st.floats(0.1, 10))
-def test_sides_names_order_and_the_unit_of_weights_are_no_matter(seed, echo, factor):
+def test_sides_names_order_and_weight_units_change_nothing(seed, echo, factor):
     people, judge = judged_votes(n=60, n_judge=150, seed=seed, echo=echo)
     rng = np.random.default_rng(seed)
     name = rng.permutation(K)

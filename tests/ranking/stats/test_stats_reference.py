@@ -73,7 +73,7 @@ def test_the_rank_of_gpt_4(crowd, simultaneous, worst):
     assert (low[gpt_4], high[gpt_4]) == (1, worst)
 
 
-def test_prompts_and_raters_together_tell_least(crowd):
+def test_clustering_by_prompt_and_rater_is_least_certain(crowd):
     by_prompt, by_rater = (battles(crowd, clusters(crowd, by)) for by in ("prompt", "rater"))
     found = Dependence.choose(by_prompt, by_rater, battles(crowd))
     assert found.effective == {"prompts": 13, "raters": 40}

@@ -166,7 +166,7 @@ def test_the_jackknife_of_equal_clusters_is_the_sandwich():
     )
 
 
-def test_the_jackknife_stands_a_cluster_that_alone_knows_a_candidate():
+def test_the_jackknife_survives_a_cluster_unique_to_a_candidate():
     left, right = np.array([0, 0, 1, 1, 0, 1, 2, 2] * 6), np.array([1, 1, 0, 0, 1, 0, 0, 0] * 6)
     score = np.array([1, 0, 1, 1, 0, 0, 1, 0.0] * 6)
     cluster = np.where((left == 2) | (right == 2), 0, np.arange(48))

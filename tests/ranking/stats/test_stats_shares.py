@@ -133,7 +133,7 @@ def test_always_better_has_a_bound_and_always_equal_has_none():
     assert "agree exactly" in equal.reason
 
 
-def test_no_trials_leave_nothing_to_tell():
+def test_without_trials_there_is_no_share():
     assert share_difference([], []).value is None
     assert clustered_share([0, 0], [0, 0]).n == 0
 

@@ -175,7 +175,7 @@ def separated(v, model):
 
 
 @given(small_votes())
-def test_a_fit_is_told_exactly_where_a_maximum_exists(v):
+def test_a_fit_is_reported_exactly_when_a_maximum_exists(v):
     model = fitted(v)
     if separated(v, model):
         assert model.reason_ is NoStyle.SEPARATED
@@ -262,7 +262,7 @@ def test_collinear_features_leave_the_scores_alone():
     assert model.reason_ is None
 
 
-def test_a_style_that_follows_from_who_answers_leaves_no_scores():
+def test_a_style_determined_by_the_candidate_leaves_no_scores():
     v = styled_votes()
     alone = fitted(v)
     habit = np.array([0.1, 0.4, 0.2, 0.9, 0.3])

@@ -108,7 +108,7 @@ def far_apart_strengths_exist(v):
 
 
 @given(votes())
-def test_a_fit_is_told_exactly_where_a_maximum_exists(v):
+def test_a_fit_is_reported_exactly_when_a_maximum_exists(v):
     model = fitted(v)
     if far_apart_strengths_exist(v):
         assert model.reason_ in (NoTieModel.ONLY_TIES, NoTieModel.UNBOUNDED)
