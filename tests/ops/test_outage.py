@@ -223,8 +223,6 @@ def test_connections_that_the_server_has_ended_fail_no_page(
     "command",
     [
         ["judge", "sample", "--judges", "scripted"],
-        ["calibrate", "scripted:scripted-1", "--arena", "sample"],
-        ["generate", "sample", "someone"],
         ["export_arena", "sample", "everything"],
         ["verify_log"],
     ],

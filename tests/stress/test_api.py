@@ -14,7 +14,7 @@ from tests.arena.teams import make_team
 from tests.stress.helpers import count_codes
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-LIMIT, AT_ONCE = 40, 300
+LIMIT, AT_ONCE = 40, 120
 KEYS, TIMES = 200, 10
 PATIENCE = 300.0
 LIMITS = ("API_READS_PER_MINUTE", "API_SUBMITS_PER_MINUTE", "API_JUDGE_ORDERS_PER_MINUTE")

@@ -21,7 +21,7 @@ from tests.judges.fake_server import FakeServer, prefers
 from tests.judges.helpers import LOCAL, work_off
 
 pytestmark = pytest.mark.slow
-CHECKS = {"postgresql": 50, "sqlite": 20}  # where one writes at a time, less can meet
+CHECKS = {"postgresql": 30, "sqlite": 12}  # where one writes at a time, less can meet
 PROMPTS = (
     9  # the fewest that are conclusive are 8, so nearly every partial count is another verdict
 )

@@ -39,7 +39,7 @@ def arena(web: Web) -> Arena:
         codes[answer.status] += 1
 
     scripts = [tab(arena, person) for person in raters for _ in range(TABS)]
-    play(web.address, scripts, seconds=120, on_answer=count)
+    play(web.address, scripts, seconds=300, on_answer=count)
     assert codes == {200: RATERS * TABS * (1 + 2 * VOTES_PER_TAB)}
     return arena
 

@@ -56,7 +56,7 @@ def test_8_writers_of_300_votes_are_never_refused(serve: Any, processes: int, th
 # -- Limits ----------------------------------------------------------------------------------------
 
 
-LIMIT, AT_ONCE = 40, 300
+LIMIT, AT_ONCE = 40, 120
 
 
 def test_exactly_as_many_pages_as_a_minute_allows(serve: Any) -> None:
