@@ -352,6 +352,15 @@ def _outputs(record: SourceRecord) -> Iterator[Made]:
 
 LAYOUTS = (
     layout(
+        "inspect",
+        "Inspect's log of an evaluation",
+        "input expected=target messages output epoch seconds=total_time",
+        "input expected messages output",
+        _inspected,
+        ANSWER_KINDS,
+        inside=(("samples",),),
+    ),
+    layout(
         "openai-batch",
         "OpenAI and Anthropic batch output",
         "id=custom_id response=response,result",
@@ -445,15 +454,6 @@ LAYOUTS = (
         _span,
         ANSWER_KINDS,
         inside=(("data",),),
-    ),
-    layout(
-        "inspect",
-        "Inspect's log of an evaluation",
-        "input expected=target messages output epoch seconds=total_time",
-        "input expected messages output",
-        _inspected,
-        ANSWER_KINDS,
-        inside=(("samples",),),
     ),
     layout(
         "helm",

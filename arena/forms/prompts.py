@@ -26,7 +26,7 @@ from arena.validation import MOST_VARIABLES, InputError, decode_json, is_unicode
 
 NOTHING = "Paste something, or choose a file."
 BOTH = "You pasted a text and chose a file. Send only one of them."
-OTHER_FILES = ".parquet,.yaml,.yml,.zip,.gz"  # of other tools
+OTHER_FILES = ".parquet,.yaml,.yml,.zip,.gz,.eval"  # of other tools
 COLUMN = "column-"  # begins the names of fields that choose a column or what it is
 FILES = ".csv,.tsv,.txt,.json,.jsonl,.ndjson,text/csv,application/json,text/plain"
 

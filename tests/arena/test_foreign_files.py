@@ -166,6 +166,18 @@ def test_samples_of_inspect_keep_their_steps_target_and_first_epoch():
     assert steps[0]["tool_calls"][0]["function"]["name"] == "measure"
 
 
+def test_a_packed_log_of_inspect_is_read_without_its_summaries(tmp_path):
+    log = json.loads((FILES / "inspect.json").read_text())
+    samples = log.pop("samples")
+    with zipfile.ZipFile(tmp_path / "log.eval", "w") as archive:
+        archive.writestr("header.json", json.dumps(log))
+        archive.writestr("_journal/summaries/1.json", json.dumps([{"id": 1, "input": "x"}]))
+        for sample in samples:
+            name = f"samples/{sample['id']}_epoch_{sample['epoch']}.json"
+            archive.writestr(name, json.dumps(sample))
+    assert previewed(tmp_path / "log.eval") == ({"inspect"}, (2, 1, 2, 0), [])
+
+
 def test_both_sides_of_hh_rlhf_are_conversations():
     prompt = bring(FILES / "hh-rlhf.jsonl").prompts.get()
     assert [message["role"] for message in prompt.messages] == ["user", "assistant", "user"]
