@@ -197,6 +197,8 @@ def more_votes(difference: CandidateDifference) -> str:
 
 
 def _missing(difference: CandidateDifference) -> str:
+    if difference.lead is Lead.OPEN and difference.reason:
+        return uncapped(difference.reason).rstrip(".")
     words = more_votes(difference)
     return f"it takes {words}" if words.startswith("about") else words
 

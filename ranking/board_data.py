@@ -183,6 +183,7 @@ class Findings:
 
     leader: int | None = None
     apart: Sequence[int] = ()
+    opposed: frozenset[tuple[int, int]] = frozenset()
     neighbours: Mapping[int, AdjacentCandidates] = field(default_factory=dict)
     robustness: Mapping[str, Any] = field(default_factory=dict)
     agreement: Mapping[str, Any] = field(default_factory=dict)
@@ -204,6 +205,7 @@ class Findings:
         return cls(
             leader=stored.get("leader"),
             apart=stored.get("apart") or (),
+            opposed=frozenset((higher, lower) for higher, lower in stored.get("opposed") or ()),
             tiers=stored.get("tiers") or (),
             groups=stored.get("groups") or (),
             robustness=stored.get("fragility") or {},

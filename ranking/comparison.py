@@ -40,6 +40,7 @@ from ranking.stats.intervals import MIN_CLUSTERS
 from ranking.tallies import VoteCounts, pair_battles
 from ranking.votes import Floats, Ints, covariance_among
 
+OPPOSED = "The votes between the two say the opposite of their scores."
 NOT_ON_BOARD = "It is not on this leaderboard yet."
 STILL_COUNTING = "The votes of each pair are still being counted. Reload this page in a minute."
 WITHOUT_ERROR = frozenset({Lead.FEW_CLUSTERS, Lead.NO_VARIATION, Lead.NOT_COMPARABLE})
@@ -206,7 +207,7 @@ class CandidateDifference:
     Attributes
     ----------
     lead : what the 95 % interval says; without one, `reason` says why, and `blamed` which side
-        lacks a score
+        lacks a score; also `reason` if it is open because direct votes say the opposite
     is_decided : whether the lead is conclusive, however often it was checked
     elo, low, high : the difference, in Elo, and its interval
     wins, wins_low, wins_high : how often the candidate is preferred, from 0 to 1
@@ -432,8 +433,11 @@ class DifferenceBoard:
             n_groups if has_few else settings.get("n_clusters"),
             pairs.scale,
         )
+        two = (candidate, baseline) if difference.elo > 0 else (baseline, candidate)
+        opposed = two in self.findings.opposed and difference.lead not in WITHOUT_ERROR
         result = CandidateDifference(
-            difference.lead,
+            Lead.OPEN if opposed else difference.lead,
+            reason=OPPOSED if opposed else "",
             elo=_number(difference.elo),
             low=_number(difference.low),
             high=_number(difference.high),
@@ -451,12 +455,12 @@ class DifferenceBoard:
         if forecast and independent:
             votes = test.votes_to_go(independent)
             votes_to_go = MOST_VOTES if votes is None else votes
-        result = replace(result, is_decided=test.is_decided and difference.lead is not Lead.OPEN)
+        result = replace(result, is_decided=test.is_decided and result.lead is not Lead.OPEN)
         return replace(
             result if once else self._at_every_check(result, test),
-            chance=test.chance_ahead,
-            log_evidence=test.log_evidence,
-            votes_to_go=votes_to_go,
+            chance=None if opposed else test.chance_ahead,
+            log_evidence=-math.inf if opposed else test.log_evidence,
+            votes_to_go=None if opposed else votes_to_go,
             groups_to_go=test.clusters_to_go,
             n_groups=test.n_clusters,
         )

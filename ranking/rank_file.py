@@ -29,6 +29,7 @@ from ranking.stats.intervals import MIN_CLUSTERS, Dependence, NoInterval, Sandwi
 from ranking.stats.ranks import (
     Places,
     clear_number_one,
+    direct_wins,
     independent_groups,
     leader_among,
     place,
@@ -64,7 +65,7 @@ class FileBoard:
     `bootstrap` has scores and their intervals, `sandwich` standard errors and covariance. `low` and
     `high` are marginal rank intervals, `sure_low` and `sure_high` simultaneous ones. `leader`: the
     index of the clear number one, or None. `places`: of all candidates. `measured`: whether a
-    candidate has votes in enough clusters for an interval.
+    candidate has votes in enough clusters for an interval. `direct`: (K, K) of `direct_wins`.
     """
 
     votes: FileVotes
@@ -83,6 +84,7 @@ class FileBoard:
     choix_difference: float
     counts: Ints
     measured: Bools
+    direct: Bools
 
     @property
     def covariance(self) -> Floats:
@@ -145,7 +147,8 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     )
     (low, high), (sure_low, sure_high) = places.among_all(*marginal), places.among_all(*sure)
     scored = leader_among(sure[1])
-    leader = None if groups.n_raters else clear_number_one(places, scored, battles, confidence)
+    direct = direct_wins(battles, confidence)
+    leader = None if groups.n_raters else clear_number_one(places, scored, direct)
     if leader is None:
         _share_first_place(places.rank, sure_low, sure_high)
     return FileBoard(
@@ -167,6 +170,7 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
         choix_difference=largest_difference(battles, model),
         counts=battles.votes_per_candidate(),
         measured=measured,
+        direct=direct,
     )
 
 
@@ -271,7 +275,12 @@ def rounded(value: float) -> float | None:
 def _neighbours(board: FileBoard) -> list[dict[str, Any]]:
     model, confidence = board.bootstrap.model_, board.settings.confidence
     order = neighbours(
-        model.theta_, board.covariance, model.covariance_, confidence, board.n_clusters
+        model.theta_,
+        board.covariance,
+        model.covariance_,
+        confidence,
+        board.n_clusters,
+        direct=board.direct,
     )
     return neighbour_findings(order, board.votes.names)
 

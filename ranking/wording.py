@@ -186,9 +186,8 @@ def lead(
     if these_raters:
         few = "one rater is" if these_raters == 1 else f"{these_raters:,} raters are"
         reason = f"{few} too few to say what others would prefer"
-    level = sum(row.standing.rank == 1 for row in ranked)
     says = f"{first.name} is ahead, but {reason}."
-    if level > 1:
+    if (level := sum(row.standing.rank == 1 for row in ranked)) > 1:
         says = f"{level:,} candidates share the first place."
     return LeadSummary(first.standing.candidate_id, first.name, False, says)
 
@@ -474,7 +473,8 @@ def verdict(a: str, b: str, difference: CandidateDifference) -> str:
     if difference.lead is Lead.BEHIND:
         return f"{b} clearly beats {a}."
     if difference.lead is Lead.OPEN:
-        return "Too close to call: the difference is not statistically significant."
+        too_close = "Too close to call: the difference is not statistically significant."
+        return f"No verdict. {difference.reason}" if difference.reason else too_close
     return f"No verdict yet. {difference.reason}"
 
 

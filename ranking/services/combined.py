@@ -17,7 +17,7 @@ import numpy as np
 from arena.models import Prompt
 from ranking.models import Board, Counted, Raters, Snapshot, SnapshotMatrices
 from ranking.services.evidence import CONFIDENCE, BoardEvidence, Question
-from ranking.services.findings import neighbour_findings
+from ranking.services.findings import neighbour_findings, opposed_pairs
 from ranking.services.fit import FittedBoard, Scores, cross_check
 from ranking.services.intervals import (
     N_THREADS,
@@ -36,7 +36,7 @@ from ranking.stats.differences import neighbours
 from ranking.stats.intervals import Dependence, Sandwich, known_among
 from ranking.stats.judged import Labelled, Unlabelled
 from ranking.stats.ppi import PredictionPowered
-from ranking.stats.ranks import clear_leader, clear_number_one, place, rank_intervals
+from ranking.stats.ranks import clear_leader, clear_number_one, direct_wins, place, rank_intervals
 from ranking.tallies import VoteCounts, dependence, outcome_rows, prompt_codes
 from ranking.votes import TRUSTED, Floats, Ints, rater_names
 
@@ -69,7 +69,7 @@ FIELDS = (
     "measured_seconds",
     "measured_votes",
 )
-FINDINGS = ("leader", "apart", "neighbours")  # the findings that combined boards have
+FINDINGS = ("leader", "apart", "neighbours", "opposed")  # the findings that combined boards have
 
 
 def needs_fallback(evidence: BoardEvidence) -> bool:
@@ -260,15 +260,19 @@ def _findings(
     low, high = (np.where(np.isnan(theta), np.nan, ends) for ends in (model.low_, model.high_))
     battles = groups.groupings[0]
     places = place(battles.wins(weighted=False), model.ratings_, met, low, high, CONFIDENCE)
-    leader = clear_number_one(places, scored, battles, CONFIDENCE, evidence.active)
+    direct = direct_wins(battles, CONFIDENCE)
+    leader = clear_number_one(places, scored, direct, evidence.active)
     if groups.n_raters:  # nothing is claimed about anybody but these raters
         leader = None
     covariance = known_among(model.covariance_, ~np.isnan(theta))
-    order = neighbours(model.theta_, covariance, plain.covariance_, CONFIDENCE, n_clusters)
+    order = neighbours(
+        model.theta_, covariance, plain.covariance_, CONFIDENCE, n_clusters, direct=direct
+    )
     ids = evidence.candidates.tolist()
     return {
         "leader": None if leader is None else ids[leader],
         "neighbours": neighbour_findings(order, ids),
+        "opposed": opposed_pairs(direct, model.theta_, ids),
     }
 
 

@@ -21,7 +21,7 @@ from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
 from ranking.stats.connectivity import transitivity
 from ranking.stats.differences import Neighbours, neighbours
 from ranking.stats.intervals import Dependence, Sandwich, known_among
-from ranking.stats.ranks import Places, clear_leader, clear_number_one, ranks
+from ranking.stats.ranks import Places, clear_leader, clear_number_one, direct_wins, ranks
 from ranking.stats.robustness import measure_robustness
 from ranking.stats.style import StyledBradleyTerry, style_differences
 from ranking.stats.ties import RaoKupper
@@ -139,9 +139,8 @@ def build_findings(
         CONFIDENCE,
         n_clusters=estimate.n_clusters,
     )
-    leader = clear_number_one(
-        places, scored, estimate.battles, CONFIDENCE, estimate.evidence.active
-    )
+    direct = direct_wins(estimate.battles, CONFIDENCE)
+    leader = clear_number_one(places, scored, direct, estimate.evidence.active)
     if estimate.groups.n_raters:  # nothing is claimed about anybody but these raters
         leader = None
     order = neighbours(
@@ -150,10 +149,13 @@ def build_findings(
         estimate.model.covariance_,
         CONFIDENCE,
         estimate.n_clusters,
+        direct=direct,
     )
+    ids = estimate.evidence.candidates.tolist()
     return {
         "leader": estimate.candidate(leader),
-        "neighbours": neighbour_findings(order, estimate.evidence.candidates.tolist()),
+        "neighbours": neighbour_findings(order, ids),
+        "opposed": opposed_pairs(direct, estimate.model.theta_, ids),
         "fragility": {} if places.n_above else _robustness(estimate, pairs),
         "agreement": _agreement(estimate.clustered),
         "transitivity": _transitivity(pairs),
@@ -202,6 +204,12 @@ def neighbour_findings(
         }
         for pair in order
     ]
+
+
+def opposed_pairs(direct: Bools, theta: Floats, ids: Sequence[int]) -> list[list[int]]:
+    """[higher, lower] of each two candidates whose direct votes say the opposite of the scores."""
+    higher, lower = np.nonzero(direct.T & (theta[:, None] > theta))
+    return [[ids[i], ids[j]] for i, j in zip(higher.tolist(), lower.tolist(), strict=True)]
 
 
 def _robustness(estimate: ClusteredEstimate, pairs: Battles) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from ranking.stats.arrays import Floats, Ints, check_estimate
+from ranking.stats.arrays import Bools, Floats, Ints, check_estimate
 from ranking.stats.battles import expected_score
 from ranking.stats.intervals import MIN_CLUSTERS, check_confidence, critical_value
 
@@ -147,6 +147,7 @@ def neighbours(
     confidence: float = 0.95,
     n_clusters: int | None = None,
     most: int = MOST_VOTES,
+    direct: Bools | None = None,
 ) -> list[Neighbours]:
     """Adjacent candidates, from the top: separated, or how many more votes would separate them.
 
@@ -167,6 +168,8 @@ def neighbours(
     confidence : determines z, which is 1.96 for 0.95
     n_clusters : G; if given, z is Student's t with G - 1 degrees of freedom
     most : the largest forecast to give
+    direct : (K, K) who is better by the votes between the two alone. Who is separated, but the
+        worse one by these, is not separated, and there is no forecast
 
     Raises ValueError naming the invalid argument.
     """
@@ -182,7 +185,10 @@ def neighbours(
     gained = p * (1 - p) * _variances(naive, upper, lower)  # by the first vote: w v
     excess = _divided(reach, gap) ** 2 - 1
     needed = _divided(excess, gained)
-    rows = zip(upper.tolist(), lower.tolist(), gap > reach, needed, strict=True)
+    separated = gap > reach
+    if direct is not None:
+        separated &= ~direct[lower, upper]
+    rows = zip(upper.tolist(), lower.tolist(), separated, needed, strict=True)
     return [
         Neighbours(
             i, j, bool(separated), 0 if separated else math.ceil(n) if 0 <= n <= most else None

@@ -16,13 +16,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, shortest_path
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 from ranking.stats.arrays import Bools, Floats, Ints, check_estimate, distinct, summed
 from ranking.stats.battles import Battles
 from ranking.stats.connectivity import arrows_of
 from ranking.stats.differences import CompleteSeparation
-from ranking.stats.intervals import MIN_CLUSTERS, check_confidence, critical_value, t_quantile
+from ranking.stats.intervals import (
+    MIN_CLUSTERS,
+    check_confidence,
+    critical_value,
+    totals_per_unit,
+)
 
 DRAWS = 10_000  # the simultaneous level is exact to 0.2 percentage points (one standard error)
 MOST_DRAWN = 400  # candidates; with more, the draws of all pairs would take seconds
@@ -373,60 +378,57 @@ def _unsettled(
     return higher & between & ~clear
 
 
-def beats_directly(battles: Battles, candidate: int, confidence: float = 0.95) -> Bools:
-    """(K,) which candidates are better than ``candidate`` by the votes between the two alone.
+def direct_wins(battles: Battles, confidence: float = 0.95) -> Bools:
+    """(K, K) whether the row is better than the column by the votes between the two alone.
 
     Significantly so, by a t test over clusters, or without ever losing on as many clusters as a
     `CompleteSeparation` needs.
     """
-    is_first, is_second = battles.first == candidate, battles.second == candidate
-    rows = np.flatnonzero(is_first | is_second)
-    other = np.where(is_first, battles.second, battles.first)[rows]
-    lead = np.where(is_first, 0.5 - battles.score, battles.score - 0.5)[rows]
-    count = battles.count[rows] * battles.weight[rows]
-    better = np.zeros(battles.n_candidates, np.bool_)
-    cluster = None if battles.cluster is None else battles.cluster[rows]
-    for rival in np.unique(other):
-        between = other == rival
-        if cluster is None:
-            points = np.repeat(lead[between], battles.count[rows][between])
-            votes = np.ones(len(points))
-        else:
-            code = np.unique(cluster[between], return_inverse=True)[1].reshape(-1)
-            points = summed(code, lead[between] * count[between], int(code.max()) + 1)
-            votes = summed(code, count[between], int(code.max()) + 1)
-        never_lost = not (lead[between] < 0).any()
-        better[rival] = _is_better(points, votes, never_lost, confidence)
-    return better
+    size, pairs = battles.n_candidates, battles.pairs
+    weight, scored = (matrix.tocoo() for matrix in totals_per_unit(battles))
+    pair, votes = weight.row.astype(np.int64), weight.data
+    lead = scored.data - votes / 2  # of ``first``, in points of a cell: a pair in a cluster
+    # Without clusters a cell holds one of a row's votes.
+    times = np.ones(len(pair)) if battles.cluster is not None else battles.count[weight.col]
+    n = len(pairs.first)
 
+    def total(values: Floats | Bools) -> Floats:
+        return summed(pair, times * values, n)
 
-def _is_better(points: Floats, votes: Floats, never_lost: bool, confidence: float) -> bool:
-    n_clusters, mean = len(points), points.sum() / votes.sum()
-    if mean <= 0:
-        return False
-    if never_lost and CompleteSeparation(int((points > 0).sum()), confidence).is_decided:
-        return True
-    if n_clusters < MIN_CLUSTERS or np.ptp(points / votes) < ROUNDING:
-        return False
-    spread = ((points - votes * mean) ** 2).sum() * n_clusters / (n_clusters - 1)
-    error = math.sqrt(spread) / votes.sum()
-    return bool(mean > t_quantile(confidence, n_clusters) * error)
+    cells, mean = total(np.ones(len(pair))), total(lead) / total(votes)
+    spread = total((lead - votes * mean[pair]) ** 2) * cells / np.maximum(cells - 1, 1)
+    error = np.sqrt(spread) / total(votes)
+    differ = total(np.abs(lead / votes - mean[pair]) > ROUNDING) > 0
+    measured = differ & (cells >= MIN_CLUSTERS)
+    critical = stdtrit(np.maximum(cells - 1, 1), (1 + confidence) / 2)
+    significant = measured & (np.abs(mean) > critical * error)
+    of_row = pairs.locate(battles.first, battles.second)
+    enough = CompleteSeparation(0, confidence).prompts_to_go
+    won, lost = (
+        (total(sign * lead > 0) >= enough)
+        & ~(np.bincount(of_row, sign * (battles.score - 0.5) < 0, n) > 0)
+        for sign in (1, -1)
+    )
+    wins = np.zeros((size, size), np.bool_)
+    wins[pairs.first, pairs.second] = (mean > 0) & (significant | won)
+    wins[pairs.second, pairs.first] = (mean < 0) & (significant | lost)
+    return wins
 
 
 def clear_number_one(
     places: Places,
     scored: int | None,
-    battles: Battles,
-    confidence: float = 0.95,
+    direct: Bools,
     active: Bools | None = None,
 ) -> int | None:
     """The candidate that is clearly number one among all active candidates, or None.
 
     ``scored``: the clear number one among those with an interval. It is none if another candidate
     has as high a score, if only of few votes, or has beaten it, whatever the scores say, or if
-    `Places` do not allow it. ``active``: (K,) mask of the candidates that are not archived.
+    `Places` do not allow it. ``direct``: (K, K) `direct_wins`. ``active``: (K,) mask of the
+    candidates that are not archived.
     """
     leader = places.leader(scored)
     if leader is None or not places.allow(leader, active):
         return None
-    return None if beats_directly(battles, leader, confidence).any() else leader
+    return None if direct[:, leader].any() else leader

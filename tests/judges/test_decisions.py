@@ -20,10 +20,12 @@ from judges.services.decisions import (
     write_decisions,
 )
 from judges.services.registry import register_judge, spec_named
+from judges.wording import headline
 from ranking.board_data import BoardQuery
-from ranking.comparison import read_difference_boards
+from ranking.comparison import OPPOSED, read_difference_boards
 from ranking.stats.differences import Lead
-from tests.factories import make_arena, make_vote
+from ranking.wording import verdict
+from tests.factories import make_arena, make_person, make_vote, make_votes
 from tests.judges.helpers import candidates_of, join, make_team, team_arena, vote_by_strength
 from tests.ranking.helpers import publish
 
@@ -180,6 +182,46 @@ def test_what_an_interval_tells_today_is_not_known_yet(team: Team) -> None:
     assert (gap.lead, gap.is_decided) == (Lead.AHEAD, False)
     assert gap.votes_to_go
     assert decide() == 0
+
+
+def test_nothing_is_conclusive_against_the_votes_between_the_two(team: Team) -> None:
+    """The newer one wins more against six others, and loses to the older one in 30 of 40."""
+    arena = make_arena(8, 40, team=team)
+    old, new, *others = arena.candidates.order_by("pk")
+    prompts, raters = list(arena.prompts.order_by("pk")), [make_person() for _ in range(10)]
+    contests = [(new, old, 10), *((new, other, 36) for other in others)]
+    contests += [(old, other, 20) for other in others]
+    rows: list[list[Any]] = [[] for _ in raters]
+    for upper, lower, won in contests:
+        for turn, prompt in enumerate(prompts):
+            outcome = "left" if turn * 7 % 40 < won else "right"
+            rows[turn % 10].append((upper, lower, outcome, prompt))
+    for rater, cast in zip(raters, rows, strict=True):
+        make_votes(arena, cast, rater)
+    snapshot = publish(arena)
+    assert snapshot.findings["opposed"] == [[new.pk, old.pk]]
+    assert not any(
+        pair["separated"]
+        for pair in snapshot.findings["neighbours"]
+        if {pair["upper"], pair["lower"]} == {old.pk, new.pk}
+    )
+    board = read_difference_boards(arena, BoardQuery()).chosen
+    assert board is not None
+    gap = board.difference(new.pk, old.pk)
+    assert (gap.lead, gap.is_decided, gap.chance) == (Lead.OPEN, False, None)
+    assert gap.low is not None
+    assert gap.low <= 0
+    assert headline("B", "A", gap).endswith(
+        "; the votes between the two say the opposite of their scores."
+    )
+    assert verdict("B", "A", gap) == f"No verdict. {OPPOSED}"
+    decide()
+    assert not Decision.objects.filter(candidate=new, baseline=old).exists()
+    snapshot.findings["opposed"] = []
+    snapshot.save()
+    by_scores = read_difference_boards(arena, BoardQuery()).chosen
+    assert by_scores is not None
+    assert by_scores.difference(new.pk, old.pk).is_decided
 
 
 def test_a_chosen_baseline_counts_and_a_new_one_starts_over(team: Team) -> None:

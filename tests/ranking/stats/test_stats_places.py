@@ -14,9 +14,9 @@ from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.intervals import Sandwich, measurable
 from ranking.stats.ranks import (
     Places,
-    beats_directly,
     clear_leader,
     clear_number_one,
+    direct_wins,
     independent_groups,
     place,
 )
@@ -130,14 +130,14 @@ def test_a_direct_win_is_a_t_test_over_prompts() -> None:
         means = score.reshape(30, 2).mean(axis=1) - 0.5
         test = ttest_1samp(means, 0)
         expected = bool(test.pvalue < 0.05 and means.mean() > 0)
-        assert beats_directly(battles, 1).tolist() == [expected, False]
+        assert direct_wins(battles).tolist() == [[False, expected], [False, False]]
 
 
 def test_verdicts_that_agree_but_for_rounding_say_nothing_about_chance() -> None:
     prompt = np.repeat(np.arange(6), [1, 3, 3, 1, 3, 3])
     same = np.zeros(len(prompt), int)
     battles = Battles.from_arrays(same, same + 1, same + 0.9, None, prompt)
-    assert not beats_directly(battles, 1).any()  # six prompts are not eight
+    assert not direct_wins(battles).any()  # six prompts are not eight
 
 
 def test_a_candidate_that_lost_directly_is_not_number_one() -> None:
