@@ -462,6 +462,7 @@ def check_board(file: LogFile, line: Line) -> CheckedBoard:
         network_share=line.get("network_share", 1.0),
         networks=lambda: network_of,
         archived=line["findings"].get("archived", ()),
+        names=file.candidates,
     )
     by_rater = None
     if board.raters in HUMAN:

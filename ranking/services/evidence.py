@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +33,9 @@ class BoardEvidence:
     the head of the log of the votes in the counts. `rater_share`: of human votes, the share that
     one rater may weigh, `network_share`: the anonymous raters of one network; `capped`: the raters
     affected. `keeps_named`: votes count on answers that are known to reveal their author.
-    `archived`: the ids of candidates that have votes but are archived.
+    `archived`: the ids of candidates that have votes but are archived. `names`: those that the
+    public may see, by id; their order decides which side of a pair is the first for alpha, so that
+    a file gives the same.
     """
 
     board: Board
@@ -52,6 +54,7 @@ class BoardEvidence:
     keeps_named: bool = False
     capped: CappedRaters = NOBODY
     archived: Sequence[int] = ()
+    names: Mapping[int, str] = field(default_factory=dict)
 
     @cached_property
     def battles(self) -> Battles:
@@ -72,6 +75,13 @@ class BoardEvidence:
     def active(self) -> Bools:
         """(K,) which candidates are not archived."""
         return ~np.isin(self.candidates, self.archived)
+
+    @cached_property
+    def alphabetical(self) -> Ints:
+        """(K,) each candidate's place in the order of names."""
+        ids = self.candidates.tolist()
+        order = sorted(range(len(ids)), key=lambda i: (self.names.get(ids[i], ""), i))
+        return np.argsort(order)
 
     @property
     def both_bad_is_tie(self) -> bool:
@@ -96,17 +106,19 @@ class BoardEvidence:
         board = self.board
         settings = (FIT_VERSION, board.both_bad, board.n_resamples, board.seed, self.versions)
         digest = hashlib.sha256(repr((*settings, self.rater_share, self.network_share)).encode())
-        digest.update(self.candidates.tobytes() + self.active.tobytes())
+        for column in (self.candidates, self.active, self.alphabetical):
+            digest.update(column.tobytes())
         return digest.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
 class ArenaTallies:
-    """The tallies of an arena by question, the ids of its active candidates, its log's head, and
-    the shares of human votes that one rater and one network may weigh."""
+    """The tallies of an arena by question, the ids of its active candidates, the names of all, its
+    log's head, and the shares of human votes that one rater and one network may weigh."""
 
     tallies: Mapping[Question, Tally]
     active: Sequence[int]
+    names: Mapping[int, str]
     log_head: Mapping[str, Any] | None
     rater_share: float
     network_share: float
@@ -168,6 +180,7 @@ class ArenaTallies:
             keeps_named=self.keeps_named and scored in HUMAN,
             networks=lambda: self.networks,
             archived=np.setdiff1d(candidates, self.active).tolist(),
+            names=self.names,
             left_out=lambda: self.left_out.get((scored, board.category), {}),
         )
 
@@ -179,10 +192,12 @@ class ArenaTallies:
 def load_tallies(arena: Arena) -> ArenaTallies:
     """Read all tallies of an arena: three queries, however many votes and boards there are."""
     rows = Tally.objects.filter(arena=arena)
-    active = Candidate.objects.active().filter(arena=arena)
+    named = Candidate.objects.revealed().filter(arena=arena)
+    candidates = list(named.only("name", "version", "disclosed_at", "retired_at"))
     return ArenaTallies(
         {(tally.raters, tally.category): tally for tally in rows},
-        list(active.values_list("pk", flat=True)),
+        [candidate.pk for candidate in candidates if candidate.retired_at is None],
+        {candidate.pk: str(candidate) for candidate in candidates},
         vote_log.head(arena.pk),
         arena.rater_cap / 100,
         arena.network_share / 100,

@@ -157,7 +157,7 @@ def build_findings(
         "neighbours": neighbour_findings(order, ids),
         "opposed": opposed_pairs(direct, estimate.model.theta_, ids),
         "fragility": {} if places.n_above else _robustness(estimate, pairs),
-        "agreement": _agreement(estimate.clustered),
+        "agreement": _agreement(estimate.evidence, estimate.clustered),
         "transitivity": _transitivity(pairs),
         "ties": _ties(pairs),
         "style": _style(estimate) if with_style else None,
@@ -224,9 +224,13 @@ def _robustness(estimate: ClusteredEstimate, pairs: Battles) -> dict[str, Any]:
     }
 
 
-def _agreement(clustered: VoteCounts) -> dict[str, Any] | None:
+def _agreement(evidence: BoardEvidence, clustered: VoteCounts) -> dict[str, Any] | None:
     """How much votes on the same prompt and pair agree; None without two such votes."""
     counts = clustered.where(clustered.key("prompt") > 0)
+    first, second = (
+        evidence.alphabetical[np.searchsorted(evidence.candidates, counts.key(side))]
+        for side in ("first", "second")
+    )
     outcomes = np.column_stack(
         [
             counts["first_wins"] + counts["soft_first"],
@@ -234,6 +238,7 @@ def _agreement(clustered: VoteCounts) -> dict[str, Any] | None:
             counts["ties"] + counts["soft_ties"],
         ]
     )
+    outcomes[:, :2] = np.where((first > second)[:, None], outcomes[:, 1::-1], outcomes[:, :2])
     all_three, decisive = nominal_agreement(outcomes), nominal_agreement(outcomes[:, :2])
     if not all_three.n_pairs:
         return None

@@ -223,9 +223,7 @@ def assert_rank_agrees(folder, arena, raters):
         assert row["se"] == pytest.approx(standing.standard_error, abs=2e-6)
     published = standings[ranked["standings"][0]["candidate"]].snapshot.findings
     for name, value in (published["agreement"] or {}).items():
-        # Alpha depends a little on which answer is the first: by id on a board, by name in a file.
-        tolerance = 5e-3 if name == "alpha" else 1e-6
-        assert ranked["agreement"][name] == pytest.approx(value, abs=tolerance), name
+        assert ranked["agreement"][name] == pytest.approx(value, abs=1e-6), name
     assert bool(ranked["agreement"]) == bool(published["agreement"])
     assert ranked["fragility"]["words"] == published["fragility"]["words"]
     assert [pair["votes"] for pair in ranked["neighbours"]] == [

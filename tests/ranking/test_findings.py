@@ -1,6 +1,7 @@
 """A snapshot's findings besides scores: leader, neighbours, robustness, agreement, style."""
 
 import math
+import re
 from itertools import cycle
 from typing import Any
 
@@ -14,7 +15,7 @@ from arena.models import Arena, Rater, Response
 from arena.services.arenas import update_arena
 from arena.services.candidates import retire_candidate
 from ranking.comparison import load_difference_boards
-from ranking.models import ResponseStyle, Snapshot
+from ranking.models import Board, ResponseStyle, Snapshot
 from ranking.services import intervals
 from ranking.services.findings import count_missing, count_style
 from ranking.services.intervals import borrow
@@ -94,11 +95,12 @@ def test_an_unbeaten_candidate_with_few_votes_takes_no_lead() -> None:
 def leaders_claimed(arena: Arena) -> list[str]:
     """The surfaces that call anybody the leader."""
     client, start = Client(), f"/a/{arena.slug}/"
-    board = Snapshot.objects.current().get(board__arena=arena, board__raters="people").board_id
+    board = Board.objects.get(arena=arena, raters="people", category="").pk
     pages = ("/", start, f"{start}embed/", f"{start}methodology/")
     files = (f"{start}results.json", f"/api/v1/arenas/{arena.slug}/boards/{board}/")
+    claim = r"candidate-\d is the clear leader"
     return [
-        *(page for page in pages if "is the clear leader" in words(client.get(page).text)),
+        *(page for page in pages if re.search(claim, words(client.get(page).text))),
         *(file for file in files if client.get(file).json()["findings"]["leader"]),
     ]
 

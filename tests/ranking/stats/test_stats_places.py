@@ -45,7 +45,7 @@ def placed(battles: Battles, active: Any = None) -> tuple[Places, int | None]:
     scored = clear_leader(theta, sandwich.covariance_, n_clusters=n_clusters)
     met = battles.clusters_per_candidate()
     places = place(battles.wins(), sandwich.model_.ratings_, met, low, high)
-    return places, clear_number_one(places, scored, battles, active=active)
+    return places, clear_number_one(places, scored, direct_wins(battles), active)
 
 
 def ranks_of(rows: Rows, n_candidates: int) -> list[float | None]:
