@@ -62,7 +62,8 @@ def dollars(env: Env, name: str) -> int:
 
 def allowed_hosts(env: Env, *, required: bool) -> list[str]:
     """Return ALLOWED_HOSTS, the site's host names; this machine by default."""
-    hosts = [host for name in env.list("ALLOWED_HOSTS", []) if (host := name.strip())]
+    names: list[str] = env.list("ALLOWED_HOSTS", [])
+    hosts = [name.strip() for name in names if name.strip()]
     if required and not hosts:
         raise ImproperlyConfigured("ALLOWED_HOSTS must name this site in production.")
     if required and "*" in hosts:

@@ -383,8 +383,18 @@ def _check_sqlite(manifest: Manifest, path: Path) -> None:
 def _load_postgres(manifest: Manifest, dump: Path, name: str) -> None:
     options = ["--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges"]
     _run_postgres("pg_restore", *options, str(dump), database=name)
-    with _connect_postgres(name) as reader:
-        _compare(manifest, reader.execute)
+    with _connect_postgres(name) as loaded:
+        try:
+            _compare(manifest, loaded.execute)
+        except (BackupError, psycopg.Error) as error:
+            loaded.rollback()
+            tables = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+            names = ", ".join(f'"{name}"' for (name,) in loaded.execute(tables))
+            loaded.execute(f"DROP TABLE {names} CASCADE")
+            loaded.commit()  # as empty as before
+            if isinstance(error, BackupError):
+                raise
+            raise BackupError(f"The backup's database is damaged: {error}.") from None
 
 
 def _compare(manifest: Manifest, execute: Execute) -> None:

@@ -148,6 +148,21 @@ def test_a_backup_that_is_not_what_it_says_is_refused(
         check(rewrite(made, change))
 
 
+@pytest.mark.parametrize("table", ["arena_vote", "nowhere"])
+def test_what_is_not_as_it_says_leaves_a_server_as_it_was(made: Path, table: str) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite's file is looked at before it is moved into place")
+    changed = rewrite(made, lambda manifest: manifest["tables"].update({table: 7}))
+    with backups._scratch_postgres() as name:
+        with (
+            pytest.raises(BackupError, match=table),
+            backups.open_backup(changed, "") as (manifest, dump),
+        ):
+            backups._load_postgres(manifest, dump, name)
+        with backups.open_backup(made, "") as (manifest, dump):
+            backups._load_postgres(manifest, dump, name)
+
+
 def test_an_archive_cannot_write_anywhere_else(tmp_path: Path) -> None:
     path = tmp_path / "hostile"
     with tarfile.open(path, "w:gz") as archive:
