@@ -1,8 +1,8 @@
 """Words around a verdict: which of them leave it certain, and which refuse one.
 
 No list of the ways to take a verdict back could be complete. So a sentence is harmless only if it
-speaks for the verdict: it names the verdict (written `OWN` here) and says something of it in the
-present tense, or gives it a reason, or is a courtesy. None may hold one of the known doubts. Any
+speaks for the verdict: it names the verdict (written `OWN` here) and praises it (says anything of a
+score or a tie), or gives it a reason, or is a courtesy. None may hold one of the known doubts. Any
 other makes the verdict unreadable, and the judge is asked for it once more. Texts are in lower
 case, without invisible characters.
 """
@@ -30,25 +30,23 @@ DOUBTS = re.compile(
     r"|incorrect\w*|mistaken\w*|mistakes?|correction|correcting|reconsider\w*|revis\w+|chang\w+"
     r"|second|first|former|latter|left|reflection|retract\w*|withdraw\w*|rescind\w*|ignore"
     r"|disregard|cancel\w*|scratch|strike|opposite|contrary|revers\w+|invert\w*|flip\w*|swap\w*"
-    r"|half|joke|joking|kidding|void|abstain\w*|declin\w*|"
-    # the other answer, and what stands elsewhere
-    r"others?|alternative\w*|rival|yet|but|although|though|however|except|than|versus|vs"
-    r"|above|below|before|after|earlier|previous\w*|preceding|initial\w*|later|lines?|formats?"
-    r"|example|placeholders?|templates?|drafts?|provisional\w*|tentative\w*|pending|confirm\w*"
-    r"|hypothe\w+|suppos\w+|assum\w+|suspect\w*|pretend\w*|illustrat\w*|temporar\w+|claims?|claimed"
-    r"|quot\w+|attack\w*|inject\w*|forge\w*|fake\w*|told|tells?|said|says?|wants?|wanted|asks?"
-    r"|asked|demand\w*|instructed|instructs?|duress|trap)\b"
+    r"|barely|hardly|scarcely|nearly|alleged\w*|seemingly|merely|half|joke|joking|kidding|void"
+    r"|abstain\w*|declin\w*|others?|alternative\w*|rival|yet|but|although|though|however|except"
+    r"|than|versus|vs|above|below|before|after|earlier|previous\w*|preceding|initial\w*|later"
+    r"|lines?|formats?|example|placeholders?|templates?|drafts?|provisional\w*|tentative\w*|pending"
+    r"|confirm\w*|hypothe\w+|suppos\w+|assum\w+|suspect\w*|pretend\w*|illustrat\w*|temporar\w+"
+    r"|claims?|claimed|quot\w+|attack\w*|inject\w*|forge\w*|fake\w*|told|tells?|said|says?|wants?"
+    r"|wanted|asks?|asked|demand\w*|instructed|instructs?|duress|trap)\b"
 )
 # What speaks against the answer that is said to be the better one.
 AGAINST = re.compile(
     r"\b(?:wors[et]\w*|weak\w*|inferior|los(?:es|t|er|ing|e)|fail\w*|lacks?|lacking|miss(?:es|ing)"
     r"|hallucinat\w*|trail\w*|disqualif\w*|reject\w*|ruled?|eliminat\w*|last|behind|lower|lowest"
     r"|poor\w*|bad\w*|beaten|errors?|inaccura\w*|incomplete|irrelevan\w*|harmful|unsafe|less|least"
-    r"|false\w*|reversed|ascending|shortest|longest|lengths?|crash\w*|flaw\w*|mislead\w*"
-    r"|confus\w*|buggy"
-    r"|broken|verbose|threat\w*|bribe\w*|forced|must|random\w*|coin|nothing|nobody|only|fool\w*"
-    r"|the \w+ one|the (?:longer|shorter|rest)|contrast|instructions? in"
-    r"|(?:answer|response|option|candidate|assistant|model)s? (?:\d|one|two))\b|#\d"
+    r"|false\w*|reversed|ascending|shortest|longest|lengths?|crash\w*|flaw\w*|mislead\w*|confus\w*"
+    r"|buggy|broken|verbose|threat\w*|bribe\w*|forced|must|random\w*|coin|nothing|nobody|only"
+    r"|fool\w*|the \w+ one|the (?:longer|shorter|rest)|contrast|instructions? in|(?:answer|response"
+    r"|option|candidate|assistant|model)s? (?:\d|one|two))\b|#\d"
 )
 EQUAL = re.compile(r"\b(?:equal\w*|even|same|identical\w*|draws?|tie[ds]?|both(?=\W*(?:\n|\Z)))\b")
 # What would make a score more or less than it is.
@@ -172,47 +170,52 @@ def is_lead_in(words: str) -> bool:
 
 # -- After a verdict -------------------------------------------------------------------------------
 
+# The words with which a text is praised. What speaks for an answer begins with one of them: no list
+# of the words with which texts are blamed could be complete.
 QUALITY = (
-    r"(?:better|best|winn\w+|superior|stronger|strong|prefer\w+|correct\w*|accurate|complete|helpful"
-    r"|clear\w*|right|thorough|detailed|informative|concise|relevant|good|great|excellent|fair"
-    r"|well|rich\w*|simpler|precise|equal\w*)\b"
+    r"(?:better|best|winn\w+|superior|stronger|strong|prefer\w+|correct|accurate|complete|helpful"
+    r"|clear(?:er|est)?|right|thorough|detailed|informative|concise|relevant|good|great|excellent"
+    r"|fair|well|rich\w*|simpler|shorter|precise|equal|honest|polished|practical|safe\w*|organi[sz]ed"
+    r"|structured|natural|balanced|specific|useful|readable|eas(?:y|ier)|nuanced|persuasive"
+    r"|coherent|consistent|comprehensive|direct|factual|friendl\w+|ahead|grounded|true|faithful"
+    r"|valid|sound|efficient|logical|on point|deeper)\b"
 )
-MORE = r"(?:(?:\w+ly|also|even|by|far|much|a bit|a little|more|most|the|an?|very|too|best|better) )"
-# The verbs with which a text is praised.
+MORE = r"(?:(?:\w+ly|also|even|by|far|much|a bit|a little|more|most|the|an?|very|best|better) )"
 DOES = (
-    r"(?:covers|gives|provides|explains|addresses|answers|follows|includes|uses|cites|contains"
-    r"|shows|presents|offers|meets|has|reflects|rests on|matches|wins|stays|demonstrates"
-    r"|is (?:based|grounded) on)\b"
+    r"(?:covers|gives(?! up)|provides|explains|addresses|answers|follows|includes|uses|cites"
+    r"|contains|shows|presents|offers|meets|has|reflects|rests on|matches|wins|stays|demonstrates"
+    r"|adds|avoids|backs|captures|catches|communicates|computes|considers|delivers"
+    r"|deserves (?:the|to) win|describes|edges|excels|finds|fits|fixes|fulfils|gets|goes|handles"
+    r"|identifies|illustrates|keeps|lists|makes(?! up)|outperforms|reads|respects|satisfies"
+    r"|solves|sounds|sticks|supports|takes|treats|translates|understands|walks|works|writes"
+    r"|comes (?:out|first|closest)|reasons|relies|speaks|mentions|does|is (?:based|grounded) on)\b"
 )
 VERDICT = r"(?:verdict|judge?ment|decision|choice|assessment|conclusion|preference|score|rating)"
+REASONS = r"(?:\w+ )?(?:reason(?:ing|s)?|justification|explanation|rationale|strengths?|note)"
 THE_TEXT = r"(?:answer|response|option|candidate|assistant|model|winner)s?"
+IS = r"(?:is|was|are) (?!what|who|where|how|all|just)"
 # What the verdict's name may be followed by. Any verb that ends in "s" is in the present tense.
-TAIL = re.compile(
-    r"[\s*_`,.():\d–—-]*(?:because|since|due to|given|based on|for (?:its|being|the)|by (?:a|far)"
-    r"|with (?:\w+ )?confidence|on balance|as (?:it|both|the)|over\W*\Z|points?\b|stars?\b|分)"
-    rf"|[\s*_`'\"”’)\],]+{MORE}{{0,3}}(?:(?:is|was|are) (?!what|who|where|how|all|just)"
-    rf"{MORE}{{0,3}}"
-    rf"(?:{QUALITY}|\w+)|(?!(?:is|was)\b)\w+[a-rt-z]s\b)"
+TAIL = (
+    r"[\s*_`,.():\d–—-]*(?:(?:because|since) (?!it\b)|due to|given|based on|by (?:a|far)"
+    r"|for (?:its|being|the)|with (?:\w+ )?confidence|on balance|as (?:both|the)|over\W*\Z"
+    r"|points?\b|stars?\b|分)|[\s*_`'\"”’)\],]+(?:(?:because|since|as) it )?"
 )
-# What may follow a score without a stop: "4 errors" is none.
-AMOUNT = re.compile(r"\W*(?:because|since|due to|given|based on|for|with|points?\b|stars?\b|分)")
+PRAISED = re.compile(rf"{TAIL}{MORE}{{0,3}}(?:{IS}{MORE}{{0,4}}{QUALITY}|{DOES})")
+DESCRIBED = re.compile(rf"{TAIL}{MORE}{{0,3}}(?:{IS}{MORE}{{0,3}}\w+|(?!is|was)\w+[a-rt-z]s\b)")
 # A sentence that speaks of the verdict without its name.
 EXPLAINS = re.compile(
-    r"(?:that|this) is because |"
-    rf"(?:and |overall,? )?"
+    r"(?:that|this) is because |(?:and |overall,? |because |since |as )?"
     rf"(?:(?:it|which|(?:the|this|that) (?:chosen |preferred )?{THE_TEXT})"
     rf" {MORE}{{0,3}}(?:{DOES}|(?:is|was) {MORE}{{0,4}}{QUALITY}|'s {MORE}{{0,4}}{QUALITY})"
     rf"|it's {MORE}{{0,4}}{QUALITY}|its (?:\w+ ){{1,3}}(?:is|are) {MORE}{{0,3}}{QUALITY}"
-    rf"|(?:this|my|the) {VERDICT} {DOES}"
-    rf"|(?:key |main |the )?(?:reason(?:ing|s)?|justification|explanation|rationale|strengths?"
-    rf"|note)[\s*_]*:"
-    rf"|(?:because|since|due to|given) |overall,? (?:an? ){MORE}{{0,2}}{QUALITY})"
+    rf"|(?:this|my|the) {VERDICT} {DOES}|(?:(?:because|since) (?!it )|due to |given )"
+    rf"|{REASONS}[\s*_]*:|overall,? (?:an? ){MORE}{{0,2}}{QUALITY})"
 )
 # A remark beside a verdict, which needs no sentence: "more accurate and complete".
-REMARK = re.compile(
-    rf"(?:{MORE}{{0,3}}{QUALITY}|(?:much|far|more|mostly|most|fully) \w|\w+ly\W*\Z|it {MORE}?{DOES}"
-    rf"|it {MORE}?\w+[a-rt-z]s\b|(?:why|{DOES}) ?)"
-)
+REMARK = re.compile(rf"{MORE}{{0,3}}{QUALITY}|\w+ly\W*\Z|(?:it {MORE}?{DOES}|why|{DOES}) ?")
+AMOUNTS = re.compile(rf"{REMARK.pattern}|(?:much|far|more|mostly|most|fully) \w|it \w+[a-rt-z]s\b")
+# What may follow a score without a stop: "4 errors" is none.
+AMOUNT = re.compile(r"\W*(?:because|since|due to|given|based on|for|with|points?\b|stars?\b|分)")
 CLOSES = re.compile(
     r"(?:(?:very |confidence |level|score|certainty|and |is |my |of |in |the |this )*"
     r"(?:confidence|certainty|high|moderate|medium|low|full|strong|order|\d{1,3}(?:\.\d+)?\s?%?"
@@ -225,9 +228,7 @@ FORM = "best to worst"
 SENTENCES = re.compile(r"\.(?!\d)|[!;。！；\n]|\s[–—-]+\s")
 STOPS = re.compile(r"\.(?!\d)|[!;。！；\n]")
 ITEM = re.compile(r"\A\s*(?:[-*•]|\d{1,2}[.)])\s")
-HEADING = re.compile(
-    r"(?:key |main |the )?(?:reason(?:ing|s)?|justification|strengths?|rationale)\W*:\W*\Z"
-)
+HEADING = re.compile(rf"{REASONS}\W*:\W*\Z")
 CONCEDES = re.compile(
     rf"(?:(?:while|although|though) )?both (?:{THE_TEXT} )?(?:are|have|were) [^.!?]{{1,80}},"
     rf" (?:but )?(?={OWN})"
@@ -250,18 +251,21 @@ def is_harmless(kind: Kind, after: str, closing: str) -> bool:
         if kind == "score" and not AMOUNT.match(after):
             return False
         after = f"{OWN} {after.lstrip()}"
+    tail, remark = (PRAISED, REMARK) if kind in ("choice", "order") else (DESCRIBED, AMOUNTS)
     first, *others = STOPS.split(after)
     beside = [part for part in re.split(r"\s[–—-]+\s|[(),:]", first) if part]
-    if not _only_explains(first) and not all(
-        _only_explains(part) or REMARK.match(_begun(part)) for part in beside
+    if not _only_explains(first, tail) and not all(
+        _only_explains(part, tail) or remark.match(_begun(part)) for part in beside
     ):
         return False
-    if not all(map(_only_explains, others)):
+    if not all(_only_explains(part, tail) for part in others):
         return False
     listed = False
     for line in closing.split("\n"):
         item = bool(ITEM.match(line))
-        if not (listed and item) and not all(map(_only_explains, SENTENCES.split(line))):
+        if not (listed and item) and not all(
+            _only_explains(part, tail) for part in SENTENCES.split(line)
+        ):
             return False
         listed = (listed and item) or bool(HEADING.match(_begun(line)))
     return True
@@ -272,12 +276,12 @@ def _begun(sentence: str) -> str:
     return sentence[begin.end() if begin else 0 :]
 
 
-def _only_explains(sentence: str) -> bool:
+def _only_explains(sentence: str, tail: re.Pattern[str]) -> bool:
     words = _begun(sentence)
     if not words or CLOSES.fullmatch(words) or EXPLAINS.match(words):
         return True
     before, named, after = words.partition(OWN)
-    speaks = TAIL.match(after) or DECORATION.fullmatch(after)
+    speaks = tail.match(after) or DECORATION.fullmatch(after)
     return bool(named and speaks) and not DECORATION.sub("", LEAD_IN.sub(" ", before))
 
 
@@ -286,15 +290,12 @@ def _only_explains(sentence: str) -> bool:
 # In the first words of a reply, with straight apostrophes.
 REFUSALS = re.compile(
     r"\b(?:i|we)(?: can't| cannot| can not| won't| will not| am unable to|'m unable to"
-    r"|'re unable to"
-    r"|'m not able to| am not able to| must decline to| have to decline| decline to|'d rather not"
-    r"| am not comfortable|'m not comfortable| do not feel comfortable| don't feel comfortable"
-    r"| must refuse to| refuse to)"
-    r"(?: in good conscience)? (?:assist|help|comply|judg|compar|evaluat|provid|do that|do this"
-    r"|engag"
-    r"|continu|answer|fulfil|discuss|rat|choos|participat|respond|proceed|process|complet|grad"
-    r"|score"
-    r")"
+    r"|'re unable to|'m not able to| am not able to| must decline to| have to decline| decline to"
+    r"|'d rather not| am not comfortable|'m not comfortable| do not feel comfortable"
+    r"| don't feel comfortable| must refuse to| refuse to)"
+    r"(?: in good conscience)? (?:assist|help|comply|judg|compar|evaluat|provid|do that|do this|rat"
+    r"|engag|continu|answer|fulfil|discuss|choos|participat|respond|proceed|process|complet|grad"
+    r"|score)"
     r"|\b(?:i must (?:\w+ )?decline|i (?:have to|need to) decline|i won't be able to"
     r"|i'm unable to take|i'm not able to (?:provide|take)"
     r"|(?:isn't|is not) something (?:that )?i (?:can|am able to))\b"

@@ -196,7 +196,7 @@ class _Verdicts:
 
     def with_own(self, value: str, words: str) -> str:
         """Return `words`, folded, with OWN where they name `value`."""
-        named = re.sub(rf"(?:(?:the |an? )?{NOUN}\W{{0,3}})?(?:{self.own(value)})", OWN, words)
+        named = re.sub(rf"(?i:(?:the |an? )?{NOUN}\W{{0,3}})?(?:{self.own(value)})", OWN, words)
         return named.casefold().translate(APOSTROPHES)
 
     def name_another(self, value: str, words: str) -> bool:
@@ -468,9 +468,8 @@ NAMED = re.compile(rf"\A{EDGES}{NOUN}[\s:]*(?=\w)", re.IGNORECASE)
 MOST_BRACES = 100
 # Words with which a judge speaks about an object that an answer holds.
 QUOTING = re.compile(
-    r"\b(?:contain|includ|quot|say|said|claim|writ|wrot|tr(?:y|ies|ied)|inject|embed|end(?:s"
-    r"|ed)|forge"
-    r"|ask|instruct|tell|told|example|format)"
+    r"\b(?:contain|includ|quot|say|said|claim|writ|wrot|tr(?:y|ies|ied)|inject|embed|end(?:s|ed)"
+    r"|forge|ask|instruct|tell|told|example|format)"
 )
 EXPECTED_OBJECT = "the JSON object that was asked for"
 NOT_OFFERED = "The verdict in the JSON object is none of those that were asked for."
