@@ -63,15 +63,19 @@ UNCOUNTED = """
     END
 """
 # Nobody can have looked at both answers sooner: half a second, and one for each 4,000 characters,
-# at most 1.5 in all. The voting page asks for a second press within twice that time.
+# at most 1.5 in all. The voting page asks for a second press within twice that time. Slower votes
+# do not count the characters.
 RUSHED = """
-    CASE WHEN %s < CASE WHEN chars < 4000 THEN 0.5 + chars / 4000.0 ELSE 1.5 END
+    CASE WHEN seconds >= 1.5 THEN false
+        WHEN seconds < CASE WHEN chars < 4000 THEN 0.5 + chars / 4000.0 ELSE 1.5 END
         THEN true ELSE false END
 """
 # What a vote keeps of its origin, and whether it counts, is found by the statement that casts it.
+# MATERIALIZED: once, and not wherever UNCOUNTED asks for it.
 CAST = f"""
     WITH known AS (
         SELECT c.id AS comparison_id, r.id AS rater_id, r.user_id,
+            cast(%s AS double precision) AS seconds,
             CASE
                 WHEN r.kind <> 'person' THEN ''
                 WHEN r.arena_id IS NOT NULL THEN 'token'
@@ -88,8 +92,8 @@ CAST = f"""
         WHERE c.id = %s
             AND NOT EXISTS (SELECT 1 FROM arena_vote WHERE comparison_id = c.id AND rater_id = r.id)
     ),
-    origin AS (
-        SELECT comparison_id, rater_id, channel,
+    origin AS MATERIALIZED (
+        SELECT comparison_id, rater_id, seconds, channel,
             channel = 'invited' OR user_id IS NOT NULL AND (
                 EXISTS (SELECT 1 FROM account_emailaddress e
                     WHERE e.user_id = known.user_id AND e.verified)
@@ -102,7 +106,7 @@ CAST = f"""
         (arena_id, comparison_id, rater_id, outcome, preference, cast_at, void_reason,
             seconds, network, channel, verified, rushed, uncounted)
     SELECT a.id, o.comparison_id, o.rater_id, %s, %s, %s, '',
-        %s, %s, o.channel, o.verified, o.rushed, {UNCOUNTED.format("o")}
+        o.seconds, %s, o.channel, o.verified, o.rushed, {UNCOUNTED.format("o")}
     FROM origin o
     JOIN arena_comparison c ON c.id = o.comparison_id
     JOIN arena_arena a ON a.id = c.arena_id

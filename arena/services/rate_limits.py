@@ -2,6 +2,7 @@
 
 import hmac
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from secrets import token_hex
 
@@ -68,6 +69,7 @@ def client_address(request: HttpRequest) -> str:
     return _counted_as(str(request.META["REMOTE_ADDR"]))
 
 
+@lru_cache(maxsize=1024)
 def _counted_as(address: str) -> str:
     """Unwrap an IPv4-mapped address; reduce IPv6 to its /64, all of which belongs to one client."""
     try:
@@ -93,10 +95,15 @@ def network_of(request: HttpRequest, *, now: datetime) -> str:
 
     Hashes of one network are equal for 30 days at most, because the key is then replaced.
     """
-    address = ip_network(client_address(request), strict=False)
-    prefix = 24 if address.version == 4 else 48
-    network = str(address.supernet(new_prefix=prefix)) if address.prefixlen > prefix else address
-    return hmac.digest(_current_key(now), str(network).encode(), "sha256").hex()[:16]
+    network = _network(client_address(request))
+    return hmac.digest(_current_key(now), network.encode(), "sha256").hex()[:16]
+
+
+@lru_cache(maxsize=1024)
+def _network(address: str) -> str:
+    network = ip_network(address, strict=False)
+    prefix = 24 if network.version == 4 else 48
+    return str(network.supernet(new_prefix=prefix) if network.prefixlen > prefix else network)
 
 
 def key_period(now: datetime) -> int:

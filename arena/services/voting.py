@@ -198,9 +198,8 @@ def cast_vote(
 ) -> Vote:
     """Record the outcome of a comparison issued to `rater`; repeating the vote changes nothing.
 
-    `seconds`: how long the pair was open, as the client says; the time since it was issued is the
-    most that is believed. Raises a VoteError. The database's unique constraint decides between two
-    concurrent requests.
+    `seconds`: how long the pair was open (see `seconds_open`). Raises a VoteError. The database's
+    unique constraint decides between two concurrent requests.
     """
     if outcome not in OUTCOMES:
         raise UnknownOutcomeError
@@ -253,13 +252,12 @@ def _insert(vote: Vote) -> bool:
     with sql.single_statement():
         row = sql.one(
             sql.CAST,
+            vote.seconds,
             vote.rater_id,
             vote.comparison_id,
-            vote.seconds,
             vote.outcome,
             vote.preference,
             vote.cast_at,
-            vote.seconds,
             vote.network,
         )
     if row is None:
