@@ -132,7 +132,7 @@ def clean_visible_text(value: Any, *, limit: int = ABOUT_LIMIT) -> str:
 
 
 def clean_link(value: Any) -> str:
-    """Return the address of a web page, or an empty text."""
+    """Return the cleaned address of a web page; '' if none is given."""
     link = clean_name(value, limit=LINK_LIMIT, required=False)
     try:
         parts = urlsplit(link)

@@ -72,7 +72,7 @@ class Health:
 
 
 def check_health(now: datetime) -> Health:
-    """Return how this Ringside is. A database that cannot be reached is a finding, too."""
+    """Return the findings about this site; an unreachable database is one of them."""
     health = Health()
     try:
         _check_sweeps(health, now)

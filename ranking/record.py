@@ -219,7 +219,7 @@ def _votes_by(raters: str) -> QuerySet[Vote]:
 
 @dataclass(frozen=True)
 class RaterAgreement:
-    """How many of `others` people who voted on the same two answers chose the same."""
+    """Of the `others` who voted on the same two answers, how many chose the same outcome."""
 
     same: int
     others: int

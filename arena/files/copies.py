@@ -181,7 +181,7 @@ def _check_member(member: zipfile.ZipInfo) -> None:
     name, mode = PurePosixPath(member.filename.replace("\\", "/")), member.external_attr >> 16
     if name.is_absolute() or ".." in name.parts or ":" in member.filename:
         raise ArchiveError(
-            f"has a file with the path {member.filename[:100]!r}, outside of it; pack it again"
+            f"contains {member.filename[:100]!r}, a path outside the archive; pack it again"
         )
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
         raise ArchiveError(f"has {member.filename[:100]!r}, a link or device; pack the file itself")

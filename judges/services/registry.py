@@ -134,7 +134,7 @@ def _typed(name: str, switches: Switches) -> JudgeSpec:
     if endpoint not in settings.MODEL_ENDPOINTS and ":" not in name:
         known = ", ".join(sorted(settings.MODEL_ENDPOINTS))
         raise SpecError(
-            f"There is no judge called {name!r}, and no such endpoint. "
+            f"There is no judge called {name!r}, and no endpoint of that name. "
             f"Use endpoint:model, where the endpoint is one of: {known}."
         )
     endpoint_named(endpoint)

@@ -68,7 +68,7 @@ def test_a_name_says_which_judge_an_order_would_ask(
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("name=nobody", "There is no judge called 'nobody', and no such endpoint."),
+        ("name=nobody", "There is no judge called 'nobody', and no endpoint of that name."),
         ("name=scripted:slip", "There is no scripted judge 'slip'."),
         ("name=scripted@none", "rubric"),
         ("name=a%00b", "Null characters"),
