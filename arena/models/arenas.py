@@ -539,7 +539,10 @@ class Candidate(Sourced):
 class Response(Sourced):
     """A candidate's answer to a prompt."""
 
-    candidate = models.ForeignKey(Candidate, models.CASCADE, related_name="responses")
+    # Without an index of its own: the planner would combine it with the prompt's for each answer.
+    candidate = models.ForeignKey(
+        Candidate, models.CASCADE, related_name="responses", db_index=False
+    )
     prompt = models.ForeignKey(Prompt, models.CASCADE, related_name="responses")
     text = models.TextField(blank=True, validators=[Check(clean_text)])
     messages = models.JSONField(

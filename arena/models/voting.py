@@ -470,7 +470,7 @@ class Pair(models.Model):
     """
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="pairs")
-    low = models.ForeignKey(Candidate, models.CASCADE, related_name="+")
+    low = models.ForeignKey(Candidate, models.CASCADE, related_name="+", db_index=False)
     high = models.ForeignKey(Candidate, models.CASCADE, related_name="+")
     shared_prompts = models.PositiveIntegerField(default=0)
     weight = models.FloatField(default=1.0)
