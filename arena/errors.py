@@ -1,4 +1,12 @@
-"""The base of the errors that services raise."""
+"""The base of the errors that services raise, and of those about one field of a model."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import Model
+
+from arena.models.arenas import clean_field, field_label
+from arena.validation import InputError
 
 
 class ServiceError(Exception):
@@ -14,3 +22,16 @@ class ServiceError(Exception):
         super().__init__(message)
         self.message = message
         self.field = field
+
+
+def checked_fields(
+    model: type[Model], values: Mapping[str, Any], error: type[ServiceError]
+) -> dict[str, Any]:
+    """Return `values` as the model's fields store them; raise `error` about the first bad one."""
+    stored = {}
+    for name, value in values.items():
+        try:
+            stored[name] = clean_field(model, name, value)
+        except InputError as wrong:
+            raise error(f"The {field_label(name)} {wrong.reason}.", field=name) from None
+    return stored

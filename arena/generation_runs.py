@@ -31,6 +31,7 @@ from arena.generation import (
 )
 from arena.models import Candidate, Prompt, Response, Run, Team
 from arena.models.arenas import prompt_of, subject_of
+from arena.models.runs import RunProgress
 from arena.prompting.templates import TemplateError
 from arena.services import runs
 from arena.services.candidate_checks import check_is_open
@@ -408,7 +409,7 @@ ENDINGS = {
 
 
 @dataclass(frozen=True)
-class AnswerReport:
+class AnswerReport(RunProgress):
     """A run's calls by state and its money in nano-dollars; `seconds` is the mean of an answer.
 
     `waiting_for` counts the calls, of any run, that its endpoints are answering, by name.
@@ -441,29 +442,6 @@ class AnswerReport:
     @property
     def failures(self) -> int:
         return self.states[State.FAILED]
-
-    @property
-    def spent(self) -> int:
-        """What was billed, plus the most that cut-off requests may have cost."""
-        return self.run.settled + self.run.uncertain
-
-    @property
-    def is_over(self) -> bool:
-        return self.run.state in (Run.State.DONE, Run.State.CANCELLED)
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether more answers will arrive without further action."""
-        return self.run.state in (Run.State.ORDERED, Run.State.OPEN)
-
-    def per_minute(self, now: datetime) -> float | None:
-        """Answers per minute from the order until now, or until the run closed."""
-        spent = ((self.run.closed_at or now) - self.run.created_at).total_seconds()
-        return 60 * self.settled / spent if spent > 0 and self.settled else None
-
-    def seconds_left(self, now: datetime) -> float | None:
-        rate = self.per_minute(now)
-        return 60 * (self.total - self.settled) / rate if self.goes_on and rate else None
 
 
 def report_on(run_id: int, now: datetime) -> AnswerReport:

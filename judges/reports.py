@@ -13,6 +13,7 @@ from arena.actors import ANONYMOUS, Actor
 from arena.calls.models import Call, RunRequester
 from arena.calls.scheduling import calls_under_way
 from arena.models import Arena, Outcome, Run
+from arena.models.runs import RunProgress
 from judges.core.calibration.trust import RULE
 from judges.models import (
     Calibration,
@@ -105,7 +106,7 @@ class JudgeReport:
 
 
 @dataclass(frozen=True)
-class RunReport:
+class RunReport(RunProgress):
     """A run's judges, its jury if it has one, and its money.
 
     `waiting_for` counts the calls, of any run, that its endpoints are answering, by name.
@@ -161,22 +162,8 @@ class RunReport:
         return min(due, default=None)
 
     @property
-    def spent(self) -> int:
-        """What servers billed, plus the most that requests cut off may have cost."""
-        return self.run.settled + self.run.uncertain
-
-    @property
     def is_scripted(self) -> bool:
         return any(part.judge.is_scripted for part in self.judges)
-
-    @property
-    def is_over(self) -> bool:
-        return self.run.state in (Run.State.DONE, Run.State.CANCELLED)
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether more verdicts may arrive without further action."""
-        return self.run.state in (Run.State.ORDERED, Run.State.OPEN)
 
     @property
     def failures(self) -> int:
@@ -197,11 +184,6 @@ class RunReport:
         decisive = sum(judge.decisive for judge in self.judges)
         first_picked = sum(judge.first_picked for judge in self.judges)
         return first_picked / decisive if decisive else None
-
-    def per_minute(self, now: datetime) -> float | None:
-        """Comparisons settled per minute from the order of the run until now or its end."""
-        elapsed = ((self.run.closed_at or now) - self.run.created_at).total_seconds()
-        return 60 * self.settled / elapsed if elapsed > 0 and self.settled else None
 
 
 def report_on(run_id: int, now: datetime) -> RunReport:

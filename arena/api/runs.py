@@ -126,7 +126,7 @@ class AnswerRunShown(serializers.ModelSerializer[Run]):
         fields = list(SHOWN)
 
     def get_spent(self, run: Run) -> float | None:
-        return Dollars().to_representation(run.settled + run.uncertain)
+        return Dollars().to_representation(run.spent)
 
 
 class RunWithoutMoney(AnswerRunShown):

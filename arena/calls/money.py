@@ -185,7 +185,7 @@ def _denial(run_id: int | None, amount: int) -> BudgetDeniedError:
         return BudgetDeniedError(
             "This run has no spending cap, and its model costs money. Set a cap."
         )
-    spent = run.settled + run.uncertain
+    spent = run.spent
     return BudgetDeniedError(
         f"The cap of {dollars(run.cap)} is reached: {dollars(spent)} is spent, and the next"
         f" request may cost up to {dollars(amount)}. Raise the cap and resume the run.",

@@ -1,5 +1,7 @@
 """Runs: batches of votes or answers, and what they cost."""
 
+from datetime import datetime
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -137,6 +139,16 @@ class Run(models.Model):
         return self.state in (self.State.DONE, self.State.CANCELLED)
 
     @property
+    def goes_on(self) -> bool:
+        """Whether more results may arrive without further action."""
+        return self.state in (self.State.ORDERED, self.State.OPEN)
+
+    @property
+    def spent(self) -> int:
+        """What was billed, plus the most that cut-off requests may have cost."""
+        return self.settled + self.uncertain
+
+    @property
     def can_be_paused(self) -> bool:
         return self.state == self.State.OPEN
 
@@ -148,3 +160,38 @@ class Run(models.Model):
     @property
     def can_be_cancelled(self) -> bool:
         return self.state in (self.State.ORDERED, self.State.OPEN, self.State.PAUSED)
+
+
+class RunProgress:
+    """What reports on all kinds of runs have in common: `settled` of `total` results are in."""
+
+    run: Run
+
+    @property
+    def settled(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def total(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def is_over(self) -> bool:
+        return self.run.is_over
+
+    @property
+    def goes_on(self) -> bool:
+        return self.run.goes_on
+
+    @property
+    def spent(self) -> int:
+        return self.run.spent
+
+    def per_minute(self, now: datetime) -> float | None:
+        """Results per minute from the order until now, or until the run closed."""
+        elapsed = ((self.run.closed_at or now) - self.run.created_at).total_seconds()
+        return 60 * self.settled / elapsed if elapsed > 0 and self.settled else None
+
+    def seconds_left(self, now: datetime) -> float | None:
+        rate = self.per_minute(now)
+        return 60 * (self.total - self.settled) / rate if self.goes_on and rate else None

@@ -10,7 +10,7 @@ from django.utils.crypto import get_random_string
 from django.utils.text import slugify
 
 from arena.actors import Actor
-from arena.errors import ServiceError
+from arena.errors import ServiceError, checked_fields
 from arena.models import (
     Arena,
     Candidate,
@@ -24,13 +24,13 @@ from arena.models import (
     Team,
     Vote,
 )
-from arena.models.arenas import DELETED, clean_field, field_label
+from arena.models.arenas import DELETED
 from arena.services import audit
 from arena.services.locks import lock_arena
 from arena.services.runs import deduct_spent
 from arena.services.voting import apply_rules
 from arena.signals import announce, arena_created
-from arena.validation import InputError, numbered
+from arena.validation import numbered
 
 LONGEST_SLUG = 60
 # The settings that decide which votes count.
@@ -122,11 +122,7 @@ def set_criteria(*, arena: Arena, criteria: str) -> None:
     Raises CriteriaError, also while a judge run is unfinished: its verdicts would follow two sets
     of criteria.
     """
-    try:
-        criteria = clean_field(Arena, "criteria", criteria)
-    except InputError as error:
-        label = field_label("criteria")
-        raise CriteriaError(f"The {label} {error.reason}.", field="criteria") from None
+    criteria = checked_fields(Arena, {"criteria": criteria}, CriteriaError)["criteria"]
     run = arena.runs.filter(kind=Run.Kind.JUDGE).not_over().first()
     if run is not None and criteria != arena.criteria:
         raise CriteriaError(
@@ -177,7 +173,7 @@ def random_slug(slug: str) -> str:
 
 
 def _create(team: Team, by: Actor, fields: dict[str, Any], slug: str) -> Arena:
-    fields = _clean_fields(fields)
+    fields = checked_fields(Arena, fields, ArenaError)
     criteria = fields.pop("criteria", "")
     if slug in RESERVED_SLUGS:
         raise ArenaError(f"The address {slug!r} is reserved. Choose another one.", field="slug")
@@ -196,7 +192,7 @@ def _create(team: Team, by: Actor, fields: dict[str, Any], slug: str) -> Arena:
 
 def update_arena(*, arena: Arena, by: Actor, **fields: Unpack[NamedArenaFields]) -> Arena:
     """Change settings of an arena; omitted ones stay as they are. Raises ArenaError."""
-    clean = _clean_fields(dict(fields))
+    clean = checked_fields(Arena, fields, ArenaError)
     with transaction.atomic():
         locked = lock_arena(arena.pk)
         changed = sorted(name for name, value in clean.items() if getattr(locked, name) != value)
@@ -223,17 +219,6 @@ def update_arena(*, arena: Arena, by: Actor, **fields: Unpack[NamedArenaFields])
             fields=changed,
         )
     return locked
-
-
-def _clean_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the cleaned fields; raise ArenaError for the first invalid one."""
-    clean = {}
-    for name, value in fields.items():
-        try:
-            clean[name] = clean_field(Arena, name, value)
-        except InputError as error:
-            raise ArenaError(f"The {field_label(name)} {error.reason}.", field=name) from None
-    return clean
 
 
 def _check_changes(arena: Arena, changed: list[str], fields: dict[str, Any]) -> None:

@@ -13,9 +13,9 @@ from django.conf import settings
 from arena.actors import Actor, is_open_to
 from arena.calls.servers import known_models
 from arena.conversations import Message, clean_turns, template_fields
-from arena.errors import ServiceError
+from arena.errors import ServiceError, checked_fields
 from arena.models import Arena, Candidate
-from arena.models.arenas import MAX_PRIVATE_VOTES, clean_field, field_label
+from arena.models.arenas import MAX_PRIVATE_VOTES
 from arena.prompting.templates import TemplateError, check_template, check_turns, variables_in
 from arena.services.locks import lock_arena
 from arena.validation import (
@@ -204,7 +204,7 @@ def check_is_open(candidate: Candidate, *, by: Actor) -> Arena:
 
 def clean_candidate_name(name: Any) -> str:
     """Return a name that can appear on a leaderboard, or raise CandidateError."""
-    candidate_name: str = _clean_field("name", name)
+    candidate_name: str = checked_fields(Candidate, {"name": name}, CandidateError)["name"]
     # The name as people read it at a glance.
     plain = without_joiners(unicodedata.normalize("NFKC", candidate_name)).casefold()
     if _MASK.fullmatch(plain.translate(_LOOKS_LIKE).strip()):
@@ -214,13 +214,6 @@ def clean_candidate_name(name: Any) -> str:
             field="name",
         )
     return candidate_name
-
-
-def _clean_field(name: str, value: Any) -> Any:
-    try:
-        return clean_field(Candidate, name, value)
-    except InputError as error:
-        raise CandidateError(f"The {field_label(name)} {error.reason}.", field=name) from None
 
 
 def check_name_is_free(arena: Arena, name: str, team_id: int | None) -> None:
@@ -278,7 +271,8 @@ def _clean_messages(clean: Mapping[str, Any]) -> dict[str, Any]:
 
 def clean_fields(arena: Arena, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of a candidate of `arena`, or raise CandidateError."""
-    clean: dict[str, Any] = {name: _clean_field(name, fields[name]) for name in Candidate.CONTENT}
+    content = {name: fields[name] for name in Candidate.CONTENT}
+    clean = checked_fields(Candidate, content, CandidateError)
     clean |= _clean_messages(clean)
     known = _known_variables(arena, *templates_in(clean))
     parts = {"system_prompt": "system prompt", "user_template": "user template"}

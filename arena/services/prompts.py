@@ -15,11 +15,11 @@ from django.utils import timezone
 
 from arena.actors import Actor
 from arena.conversations import prompt_fields
-from arena.errors import ServiceError
+from arena.errors import ServiceError, checked_fields
 from arena.files.rows import PromptRow
 from arena.files.tables import Problem
 from arena.models import Arena, Call, Comparison, Prompt, Response
-from arena.models.arenas import clean_field, subject_of
+from arena.models.arenas import subject_of
 from arena.services import audit
 from arena.services.candidate_checks import variables_of
 from arena.services.locks import lock_arena, retry_on_deadlock
@@ -27,7 +27,6 @@ from arena.services.pairs import reason_to_keep, sync_pairs
 from arena.services.responses import UploadReport
 from arena.signals import announce, votes_changed
 from arena.validation import (
-    InputError,
     numbered,
     quoted,
 )
@@ -377,13 +376,7 @@ def _texts(prompt: Prompt, clean: Mapping[str, Any]) -> dict[str, Any]:
 
 def clean_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a prompt as they are stored. Raises PromptError."""
-    clean = {}
-    for name, value in changes.items():
-        try:
-            clean[name] = clean_field(Prompt, name, value)
-        except InputError as error:
-            raise PromptError(f"The {name} {error.reason}.", field=name) from None
-    return clean
+    return checked_fields(Prompt, changes, PromptError)
 
 
 def retire_prompts(*, arena: Arena, prompts: QuerySet[Prompt], by: Actor, now: datetime) -> int:

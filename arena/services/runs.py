@@ -334,7 +334,7 @@ def rehearse_payment(*, team: Team | None, quote: RunQuote, cap: int | None) -> 
 @transaction.atomic
 def deduct_spent(*, runs: QuerySet[Run]) -> None:
     """Deduct the cost of finished runs from their teams' budgets, before the runs are deleted."""
-    spent_by = runs.exclude(team=None).order_by().values_list("team").annotate(spent=Sum(COST))
+    spent_by = runs.exclude(team=None).order_by().values_list("team").annotate(amount=Sum(COST))
     for team_id, spent in spent_by:
         # Not within the statement: PostgreSQL takes an amount beside a column for a short integer.
         team = Team.objects.select_for_update(no_key=True).get(pk=team_id)

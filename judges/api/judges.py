@@ -109,7 +109,7 @@ class RunShown(serializers.ModelSerializer[Run]):
         return [str(member.epoch) for member in run.members if not member.epoch.judge.is_jury]
 
     def get_spent(self, run: Run) -> float | None:
-        return Dollars().to_representation(run.settled + run.uncertain)
+        return Dollars().to_representation(run.spent)
 
     def to_representation(self, run: Run) -> dict[str, Any]:
         data: dict[str, Any] = super().to_representation(run)

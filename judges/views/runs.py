@@ -80,7 +80,6 @@ class FilterLink:
 def progress_of(run: Run, now: datetime) -> dict[str, Any]:
     """The upper part of a run's page, which is polled during the run."""
     report = report_on(run.pk, now)
-    per_minute = report.per_minute(now)
     return {
         "arena": run.arena,
         "report": report,
@@ -88,16 +87,11 @@ def progress_of(run: Run, now: datetime) -> dict[str, Any]:
         "run_url": run_url(run),
         "jury_size": len(report.judges),
         "jury_rows": [(label, count) for _, label, count in report.jury_rows if count],
-        "per_minute": per_minute,
-        "seconds_left": _seconds_left(report, per_minute),
+        "per_minute": report.per_minute(now),
+        "seconds_left": report.seconds_left(now),
         "cap_in_dollars": in_dollars(report.run.cap),
         "can_retry": report.run.state == Run.State.DONE and report.failures > 0,
     }
-
-
-def _seconds_left(report: RunReport, per_minute: float | None) -> float | None:
-    left = report.total - report.settled
-    return 60 * left / per_minute if report.goes_on and per_minute else None
 
 
 # -- Verdicts --------------------------------------------------------------------------------------
