@@ -1,8 +1,9 @@
-"""What commands show and ask on the terminal: a progress bar, a question before a deletion."""
+"""What commands have in common: the arenas that they name, a progress bar, a question before a
+deletion."""
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Protocol, TypeVar
 
@@ -10,12 +11,31 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 from tqdm import tqdm
 
+from arena.models import Arena
+
 LOOK_EVERY = 0.5  # seconds
 SILENCE = 15.0  # seconds without progress, after which no worker seems to be running
 NO_WORKER = (
     "No worker is answering: nothing has happened for 15 seconds. The run continues as soon as a "
     "worker is running (`make run` starts one)."
 )
+
+
+def find_arena(slug: str, *, hidden_too: bool = False) -> Arena:
+    """Return an arena; without `hidden_too`, not while it is imported or deleted.
+
+    Raises CommandError.
+    """
+    return find_arenas([slug], hidden_too=hidden_too)[0]
+
+
+def find_arenas(slugs: Collection[str], *, hidden_too: bool = False) -> list[Arena]:
+    """Like `find_arena`, for several arenas; for all of them if no slug is given."""
+    arenas = (Arena.objects.all() if hidden_too else Arena.objects.revealed()).order_by("slug")
+    chosen = list(arenas.filter(slug__in=slugs) if slugs else arenas)
+    if missing := sorted(set(slugs) - {arena.slug for arena in chosen}):
+        raise CommandError(f"There is no arena {', '.join(map(repr, missing))}.")
+    return chosen
 
 
 def confirm(question: str, answer: str) -> None:

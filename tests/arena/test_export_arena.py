@@ -391,7 +391,7 @@ def test_an_export_that_fails_leaves_nothing(voted_arena, tmp_path, monkeypatch)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("slug", "words"), [("none", "no arena none"), ("bare", "is empty")])
+@pytest.mark.parametrize(("slug", "words"), [("none", "no arena 'none'"), ("bare", "is empty")])
 def test_what_cannot_be_exported_is_reported(tmp_path, slug, words):
     make_arena(n_candidates=0, n_prompts=0, slug="bare")
     with pytest.raises(CommandError, match=words):

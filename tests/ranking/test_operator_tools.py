@@ -29,7 +29,7 @@ def test_the_command_publishes_boards_and_says_so(arena: Arena) -> None:
 
 @pytest.mark.django_db
 def test_the_command_names_a_missing_arena() -> None:
-    with pytest.raises(CommandError, match="There is no arena nowhere"):
+    with pytest.raises(CommandError, match=r"There is no arena 'nowhere'"):
         refresh("nowhere")
 
 

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 
 from arena.actors import CLI
-from arena.management.terminal import confirm
-from arena.models import Arena
+from arena.management.terminal import confirm, find_arena
 from arena.services.arenas import delete_arena
 
 
@@ -18,9 +17,7 @@ class Command(BaseCommand):
         parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
     def handle(self, *args: Any, slug: str, yes: bool, **options: Any) -> None:
-        arena = Arena.objects.filter(slug=slug).first()
-        if arena is None:
-            raise CommandError(f"There is no arena {slug!r}.")
+        arena = find_arena(slug, hidden_too=True)
         if not yes:
             votes = arena.votes.count()
             confirm(f"Delete {arena.name} with its {votes:,} votes? Type its slug:", slug)

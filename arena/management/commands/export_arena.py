@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from arena.models import Arena
+from arena.management.terminal import find_arena
 from arena.services.exports import ExportError, export_arena
 
 
@@ -18,9 +18,7 @@ class Command(BaseCommand):
         parser.add_argument("--overwrite", action="store_true", help="replace an earlier export")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        arena = Arena.objects.revealed().filter(slug=options["slug"]).first()
-        if arena is None:
-            raise CommandError(f"There is no arena {options['slug']}.")
+        arena = find_arena(options["slug"])
         try:
             counts = export_arena(
                 arena=arena, target=options["target"], overwrite=options["overwrite"]

@@ -18,7 +18,7 @@ from arena.generation_runs import (
     report_on,
     unfinished_run,
 )
-from arena.management.terminal import NO_WORKER, follow
+from arena.management.terminal import NO_WORKER, find_arena, follow
 from arena.models import Arena, Candidate, Run
 from arena.services import runs
 from arena.tasks import enqueue_due_calls
@@ -42,7 +42,7 @@ class Command(BaseCommand):
         add("--no-wait", action="store_true", help="start the run without waiting for it")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        candidate = _find_candidate(_find_arena(options["arena"]), options["candidate"])
+        candidate = _find_candidate(find_arena(options["arena"]), options["candidate"])
         cap = options["cap"]
         try:
             run = None if options["dry_run"] else self._resume(candidate, cap)
@@ -112,13 +112,6 @@ class Command(BaseCommand):
             )
         if not report.is_over:
             raise CommandError(NO_WORKER)
-
-
-def _find_arena(slug: str) -> Arena:
-    arena = Arena.objects.revealed().filter(slug=slug).first()
-    if arena is None:
-        raise CommandError(f"There is no arena {slug!r}.")
-    return arena
 
 
 def _find_candidate(arena: Arena, name_or_id: str) -> Candidate:

@@ -7,7 +7,8 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from arena.actors import CLI
-from arena.models import Arena, Rater
+from arena.management.terminal import find_arena
+from arena.models import Rater
 from arena.services.orders import order_people_run
 from arena.services.voting import rater_of_person
 
@@ -38,9 +39,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, slug: str, per_pair: int, **options: Any) -> None:
-        arena = Arena.objects.revealed().filter(slug=slug).first()
-        if arena is None:
-            raise CommandError(f"There is no arena {slug!r}.")
+        arena = find_arena(slug)
         try:
             run = order_people_run(
                 arena=arena,

@@ -11,6 +11,7 @@ from django.utils import timezone
 from arena.calls.money import dollars
 from arena.errors import ServiceError
 from arena.files.reader import FileError
+from arena.management.terminal import find_arena
 from arena.models import Arena, Run
 from arena.services.runs import order_run, resume_unfinished
 from arena.tasks import enqueue_due_calls
@@ -148,7 +149,7 @@ class Command(BaseCommand):
         """The label set, and which of its items to judge; None while no set is saved."""
         if options["honeypots"]:
             return self._honeypots(spec, options)
-        arena = _find_arena(options["arena"]) if options["no_votes"] else None
+        arena = find_arena(options["arena"]) if options["no_votes"] else None
         if arena is not None:
             name, file = f"Human votes in {arena.slug}", labels_of_votes(arena)
         else:
@@ -168,7 +169,7 @@ class Command(BaseCommand):
     def _honeypots(
         self, spec: JudgeSpec, options: dict[str, Any]
     ) -> tuple[LabelSet | None, list[LabelItem]]:
-        arena = _find_arena(options["honeypots"])
+        arena = find_arena(options["honeypots"])
         form: ReplyForm = "prometheus" if spec.rubric.verdict == "prometheus" else "line"
         prompts, seed = options["limit"] or PROMPTS, options["seed"]
         settings: dict[str, Any] = {"prompts": prompts, "seed": seed, "reply_form": form}
@@ -190,7 +191,7 @@ class Command(BaseCommand):
     # -- Human votes in an arena ---------------------------------------------------------------
 
     def _against_arena(self, spec: JudgeSpec, options: dict[str, Any]) -> Calibration | None:
-        arena, epoch = _find_arena(options["arena"]), _open_epoch(spec)
+        arena, epoch = find_arena(options["arena"]), _open_epoch(spec)
         order = order_of_voted(
             arena=arena,
             spec=spec,
@@ -276,7 +277,7 @@ def _measure_jury(jury: Epoch, options: dict[str, Any]) -> Calibration:
     """A jury is measured by what it has decided; `judge` starts runs of its members."""
     if not options["arena"]:
         raise CommandError("A jury is measured by its votes in an arena: --arena SLUG.")
-    return measure_arena(epoch=jury, arena=_find_arena(options["arena"]), now=timezone.now())
+    return measure_arena(epoch=jury, arena=find_arena(options["arena"]), now=timezone.now())
 
 
 def _check_numbers(options: dict[str, Any]) -> None:
@@ -296,13 +297,6 @@ def _check_numbers(options: dict[str, Any]) -> None:
         raise CommandError("With --examples, --seed must be a whole number.")
     if options["arena"] and options["repeat"] and not options["no_votes"]:
         raise CommandError("--repeat works with labels only; an arena's pairs are judged once.")
-
-
-def _find_arena(slug: str) -> Arena:
-    arena = Arena.objects.revealed().filter(slug=slug).first()
-    if arena is None:
-        raise CommandError(f"There is no arena {slug!r}.")
-    return arena
 
 
 def _count_judged(arena: Arena, epoch: Epoch | None) -> int:

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tqdm import tqdm
 
 from arena.actors import CLI
+from arena.management.terminal import find_arena
 from arena.models import Arena
 from judges.exports import EXPORTS as JUDGEMENTS
 from ranking.exports import DATASET, DECIDED_BY, EXPORTS, file_names, write_dataset, write_file
@@ -33,9 +34,7 @@ class Command(BaseCommand):
         parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        arena = Arena.objects.revealed().filter(slug=options["slug"]).first()
-        if arena is None:
-            raise CommandError(f"There is no arena {options['slug']}.")
+        arena = find_arena(options["slug"])
         path: Path = options["file"]
         if path.name not in KNOWN:
             raise CommandError(f"{path.name} is unknown. Name the file one of: {', '.join(KNOWN)}.")

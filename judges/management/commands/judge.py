@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from arena.calls.money import dollars
 from arena.errors import ServiceError
-from arena.management.terminal import NO_WORKER
+from arena.management.terminal import NO_WORKER, find_arena
 from arena.models import Arena, Run
 from arena.services.runs import check_cap, order_run, resume_unfinished, set_cap
 from arena.tasks import enqueue_due_calls
@@ -85,9 +85,7 @@ class Command(BaseCommand):
         add("--no-wait", action="store_true", help="start the run in the background")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        arena = Arena.objects.revealed().filter(slug=options["arena"]).first()
-        if arena is None:
-            raise CommandError(f"There is no arena {options['arena']!r}.")
+        arena = find_arena(options["arena"])
         _check_numbers(options)
         try:
             names = [name.strip() for name in options["judges"].split(",") if name.strip()]

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from django.core.management.base import BaseCommand, CommandError
 
-from arena.models import Arena, Candidate
+from arena.management.terminal import find_arena
+from arena.models import Candidate
 from ranking.services.anomalies import read
 from ranking.stats.anomalies import Cast, find, held_raters
 from ranking.stats.robustness import ATTACKS, fewest_votes, rank_of, with_attack
@@ -23,9 +24,7 @@ class Command(BaseCommand):
         parser.add_argument("--seed", type=int, default=0)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        arena = Arena.objects.filter(slug=options["arena"]).first()
-        if arena is None:
-            raise CommandError(f"There is no arena {options['arena']!r}.")
+        arena = find_arena(options["arena"], hidden_too=True)
         examined = read(arena)
         cast = examined.cast.with_others(examined.in_files)
         names = Candidate.objects.in_bulk(examined.candidates.tolist())

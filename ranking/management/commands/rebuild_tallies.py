@@ -10,6 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from arena.management.terminal import find_arenas
 from arena.models import Arena
 from ranking.models import ArenaRefresh
 from ranking.services import fold, leases, vote_log
@@ -29,7 +30,11 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, arenas: list[str], wait: float, **options: Any) -> None:
-        drifted = [arena.slug for arena in find_arenas(arenas) if self._rebuild(arena, wait)]
+        drifted = [
+            arena.slug
+            for arena in find_arenas(arenas, hidden_too=True)
+            if self._rebuild(arena, wait)
+        ]
         if drifted:
             raise CommandError(
                 f"The tallies of {', '.join(drifted)} had drifted. They are now correct."
@@ -81,11 +86,3 @@ def list_faults(faults: Sequence[str]) -> list[str]:
     """The first faults, and how many more there are."""
     more = len(faults) - MOST_FAULTS
     return [*faults[:MOST_FAULTS], *([f"... and {more:,} more."] if more > 0 else [])]
-
-
-def find_arenas(slugs: list[str]) -> list[Arena]:
-    arenas = Arena.objects.order_by("slug")
-    chosen = list(arenas.filter(slug__in=slugs) if slugs else arenas)
-    if missing := sorted(set(slugs) - {arena.slug for arena in chosen}):
-        raise CommandError(f"There is no arena {', '.join(missing)}.")
-    return chosen

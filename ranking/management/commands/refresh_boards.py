@@ -3,9 +3,10 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 from django.utils import timezone
 
+from arena.management.terminal import find_arenas
 from arena.models import Arena
 from ranking.models import ArenaRefresh, Board
 from ranking.services import elo as elo_service
@@ -19,16 +20,8 @@ class Command(BaseCommand):
         parser.add_argument("slugs", nargs="*", metavar="SLUG")
 
     def handle(self, *_: Any, slugs: list[str], **options: Any) -> None:
-        for arena in _arenas(slugs):
+        for arena in find_arenas(slugs):
             self.stdout.write(f"{arena.slug}: {_refresh(arena)}")
-
-
-def _arenas(slugs: list[str]) -> list[Arena]:
-    arenas = Arena.objects.revealed().order_by("slug")
-    chosen = list(arenas.filter(slug__in=slugs) if slugs else arenas)
-    if missing := sorted(set(slugs) - {arena.slug for arena in chosen}):
-        raise CommandError(f"There is no arena {', '.join(missing)}.")
-    return chosen
 
 
 def _refresh(arena: Arena) -> str:

@@ -7,9 +7,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from arena.actors import CLI
+from arena.management.terminal import find_arenas
 from arena.models import Arena
 from ranking.log_file import as_jsonl, write_lines
-from ranking.management.commands.rebuild_tallies import find_arenas, leased, list_faults
+from ranking.management.commands.rebuild_tallies import leased, list_faults
 from ranking.services import vote_log
 
 
@@ -44,7 +45,11 @@ class Command(BaseCommand):
         if options["export"]:
             self._export(arenas, options["export"])
             return
-        broken = [arena.slug for arena in find_arenas(arenas) if self._check(arena, repair, wait)]
+        broken = [
+            arena.slug
+            for arena in find_arenas(arenas, hidden_too=True)
+            if self._check(arena, repair, wait)
+        ]
         if broken and not repair:
             raise CommandError(f"The votes of {', '.join(broken)} are not those of the log.")
 
@@ -54,7 +59,7 @@ class Command(BaseCommand):
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
             with draft.open("w", encoding="utf-8") as stream:
-                stream.writelines(as_jsonl(write_lines(find_arenas(arenas)[0])))
+                stream.writelines(as_jsonl(write_lines(find_arenas(arenas, hidden_too=True)[0])))
             draft.replace(path)
         except OSError as error:
             raise CommandError(f"{path}: {error.strerror}.") from None
