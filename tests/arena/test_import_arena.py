@@ -75,7 +75,7 @@ def test_a_folder_becomes_an_arena(folder):
     assert "3 votes added" in run("mine", folder, "--name", "My arena")
     arena = Arena.objects.revealed().get(slug="mine")
     assert arena.name == "My arena"
-    assert list(arena.prompts.active().values_list("external_id", "reference", "rubric")) == [
+    assert sorted(arena.prompts.active().values_list("external_id", "reference", "rubric")) == [
         ("p1", "1", "Right?"),
         ("p2", "", ""),
     ]
