@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
-from math import isnan
+from math import isnan, nan
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from ranking.stats.bradley_terry import BradleyTerry, largest_difference
 from ranking.stats.connectivity import Status
 from ranking.stats.elo import Elo
 from ranking.stats.intervals import MIN_CLUSTERS
-from ranking.stats.ranks import Places, place, tiers
+from ranking.stats.ranks import LEVEL, Places, place, tiers
 from ranking.stats.shrinkage import Shrinkage
 from ranking.tallies import UNIT
 from ranking.votes import Floats, Ints, pack_covariance
@@ -82,7 +82,8 @@ def compose(
 ) -> FittedBoard:
     """Put scores, intervals and Elo ratings together."""
     shrinkage, places = _shrink(evidence, measured), place_candidates(evidence, scores, measured)
-    measured = replace(measured, findings=measured.findings | _first(evidence, places, measured))
+    claims = _claims(evidence, scores, places, measured)
+    measured = replace(measured, findings=measured.findings | claims)
     fields = {
         "digest": evidence.digest(),
         "n_votes": evidence.n_votes,
@@ -116,15 +117,24 @@ def compose(
     return FittedBoard(fields, standings, matrices)
 
 
-def _first(evidence: BoardEvidence, places: Places, measured: MeasuredIntervals) -> dict[str, Any]:
-    """The clear leader, who is none any more if newer votes or an archive leave no such claim; who
-    stands apart with as much evidence, and who is archived."""
+def _claims(
+    evidence: BoardEvidence, scores: Scores, places: Places, measured: MeasuredIntervals
+) -> dict[str, Any]:
+    """The clear leader and the leads over the next, without those that newer votes or an archive
+    have undone; who stands apart with as much evidence, and who is archived."""
     leader, ids = measured.findings.get("leader"), evidence.candidates
     at = int(np.searchsorted(ids, leader or 0))
     if leader is not None and not places.allow(at, evidence.active):
         leader = None
     apart = ids[places.apart & evidence.active].tolist()
-    return {"leader": leader, "apart": apart, "archived": list(evidence.archived)}
+    ratings = dict(zip(ids.tolist(), scores.ratings.tolist(), strict=True))
+    leads = [
+        pair
+        for pair in measured.findings.get("neighbours") or ()
+        if ratings.get(pair["upper"], nan) > ratings.get(pair["lower"], nan) - LEVEL
+    ]
+    archived = list(evidence.archived)
+    return {"leader": leader, "apart": apart, "archived": archived, "neighbours": leads}
 
 
 def _sufficiency(evidence: BoardEvidence, measured: MeasuredIntervals) -> dict[str, Any]:

@@ -301,6 +301,22 @@ def test_intervals_that_are_borrowed_keep_their_places() -> None:
     assert again.spreads[third.candidate_id].sure_rank_high == 2
 
 
+def test_a_lead_that_newer_votes_reversed_is_claimed_no_more() -> None:
+    arena = make_arena(n_candidates=3, n_prompts=40)
+    decide(arena, (0, 1, 36, 4), (0, 2, 36, 4), (1, 2, 30, 10))
+    first, second, third = arena.candidates.order_by("pk")
+    leads = publish(arena).findings["neighbours"]
+    assert (leads[0]["upper"], leads[0]["separated"]) == (first.pk, True)
+    Snapshot.objects.filter(board__arena=arena).update(measured_seconds=1e6)
+    decide(arena, *[(1, 0, 40, 0)] * 3)
+    snapshot = publish(arena)
+    assert snapshot.measured_votes < snapshot.n_votes
+    assert snapshot.standings.get(rank=1).candidate_id == second.pk
+    assert snapshot.findings["leader"] is None
+    leads = snapshot.findings["neighbours"]
+    assert [(pair["upper"], pair["lower"]) for pair in leads] == [(second.pk, third.pk)]
+
+
 def test_neighbours_are_in_the_order_of_the_board() -> None:
     snapshot = publish(contest(n_rounds=12))
     ranked = list(snapshot.standings.order_by("rank").values_list("candidate", flat=True))
