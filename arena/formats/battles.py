@@ -350,6 +350,15 @@ def _prometheus(record: SourceRecord) -> Iterator[Made]:
     yield Made("votes", vote | {"judge": FEEDBACK})
 
 
+def _annotated(record: SourceRecord) -> Iterator[Made]:
+    raise InputError(
+        "does not say which answer is on which side; save the columns prompt, model_a, model_b, "
+        "response_a, response_b and winner as CSV",
+        "annotations" if "annotations" in record.cells else "responses",
+    )
+    yield  # a generator, like the others
+
+
 def _better(record: SourceRecord) -> str:
     label = str(record.need("preference")).strip().upper()
     if label not in ("A", "B", "TIE"):
@@ -545,6 +554,14 @@ LAYOUTS = (
         "models category=subset,category id",
         "chosen rejected",
         _preferred,
+    ),
+    layout(
+        "annotations",
+        "annotations of Label Studio or Argilla",
+        "annotations=annotations,annotation_id annotator data fields responses",
+        "annotations|fields annotator|data|responses",
+        _annotated,
+        ("votes",),
     ),
 )
 

@@ -127,13 +127,19 @@ def test_grades_of_mt_bench_are_votes_where_nothing_was_judged_in_pairs(tmp_path
 
 
 def test_what_only_looks_like_prompts_is_refused(tmp_path):
-    """Tables of annotations have answers and choices, which would be lost."""
-    for row in (
-        {"prompt": "Why?", "answer1": "So.", "answer2": "No.", "pw": "left", "annotation_id": 1},
-        {"id": "1", "prompt": "Why?", "response1": "So.", "preference.responses": [["response1"]]},
+    """Annotations have answers and choices, which would be lost."""
+    answers = {"prompt": "Why?", "answer1": "So.", "answer2": "No."}
+    pair = {"type": "pairwise", "value": {"selected": "left"}, "to_name": "one,two"}
+    for row, column in (
+        (answers | {"pw": "left", "annotator": 1, "annotation_id": 7}, "annotation_id"),
+        ({"id": 1, "data": answers, "annotations": [{"result": [pair]}]}, "annotations"),
+        ({"id": "1", "fields": answers, "responses": {"preference": []}}, "responses"),
     ):
-        with pytest.raises(FileError, match="Rename them to those of one of"):
-            preview(write(tmp_path / "a.jsonl", [row]))
+        [problem] = preview(write(tmp_path / "a.jsonl", [row])).rejected.lines
+        assert f"line 1, column {column}: does not say which answer is on which side" in problem
+    flat = {"prompt": "Why?", "response1": "So.", "preference.responses": [["response1"]]}
+    with pytest.raises(FileError, match="Rename them to those of one of"):
+        preview(write(tmp_path / "a.jsonl", [flat]))
     old = tmp_path / "old.csv"
     old.write_text('q,[acme:amber] {{q}}\nWhy?,"[PASS] (1.00)\n\nSo."\n')
     assert "has its grade within the answer" in preview(old).rejected.lines[0]
