@@ -1,7 +1,7 @@
 """Holding votes for review, and then releasing them or voiding them with a reason.
 
 Held votes stay and count nowhere. A release makes them count again exactly as before, unless the
-arena's rules leave them out; the tests then start again with the votes cast after it.
+arena's rules leave them out; the tests then start again with the votes cast after the release.
 """
 
 from collections.abc import Collection
@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, Max, Q
 
 from arena.actors import SYSTEM, Actor
 from arena.db import sql
@@ -81,7 +81,11 @@ def release(*, hold: Hold, by: Actor, reason: str, now: datetime) -> Hold:
             # Released votes no longer name the hold, and their raters are told of the release.
             raters = decided.votes.order_by("rater").values_list("rater", flat=True).distinct()
             decided.evidence[RELEASED_RATERS] = {str(rater): True for rater in raters}
-            decided.save(update_fields=["evidence"])
+        # Whoever decides has seen what these people do, so this is also about what they cast since.
+        whose = Q(network=decided.network) if decided.network else Q(rater=decided.rater_id)
+        newest = Vote.objects.filter(whose, arena=decided.arena_id).aggregate(Max("pk"))["pk__max"]
+        decided.last_vote_id = max(decided.last_vote_id, newest or 0)
+        decided.save(update_fields=["evidence", "last_vote_id"])
         sql.rows(sql.RELEASE, decided.pk)
         announce(votes_changed, arena_id=decided.arena_id, reason="release")
         _record(decided, by, "released held votes", reason=decided.reason)

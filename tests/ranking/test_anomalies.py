@@ -102,6 +102,17 @@ def test_released_votes_count_as_before_and_are_not_held_again_for_the_same() ->
         holds.void(hold=hold, by=CLI, reason="late", now=NOW)
 
 
+def test_votes_cast_before_a_release_are_released_with_those_held() -> None:
+    arena, fan = attacked()
+    votes = list(fan.votes.order_by("pk"))
+    held = [vote.pk for vote in votes[:3]]
+    fields = {"network": "", "test": "favours", "evidence": {}, "votes": held, "now": NOW}
+    hold = holds.hold(arena=arena, rater=fan, **fields)
+    assert hold is not None
+    holds.release(hold=hold, by=CLI, reason="a matter of taste", now=NOW)
+    assert anomalies.examine(arena_id=arena.pk, now=NOW) == []
+
+
 def test_an_operator_reads_the_evidence_and_voids(admin_client: Client) -> None:
     arena, fan = attacked()
     (hold,) = anomalies.examine(arena_id=arena.pk, now=NOW)[:1]
