@@ -19,7 +19,7 @@ LEAST_RATERS = 10  # with fewer, taste cannot be told from fraud
 RECENT = timedelta(minutes=3)  # an examination is due every minute
 LATEST = 5_000  # votes of the whole site, among which the recent ones are
 NEWEST = 20_000  # votes that are read; older ones were examined before
-FROM_FILES = 5_000  # votes that are read for comparison where few people voted here
+FROM_FILES = 5_000  # votes that are read for comparison
 OPEN = (VoteChannel.BROWSER.value, VoteChannel.SIGNED_IN.value)
 COLUMNS = (
     "pk",
@@ -38,7 +38,7 @@ COLUMNS = (
 class Examined:
     """The votes of an arena as the tests read them, with the ids behind their numbers.
 
-    ``in_files``: where few people voted here, votes of others from files, which are not tested.
+    ``in_files``: votes of others from files, on which the scores rest too; they are not tested.
     """
 
     cast: Cast
@@ -85,7 +85,7 @@ def suspicions_of(arena: Arena, examined: Examined) -> list[Suspicion]:
 
 
 def read(arena: Arena) -> Examined:
-    """Read the newest votes that people cast here on their own, and if few did, others' from files.
+    """Read the newest votes that people cast here on their own, and others' from files.
 
     Those that an operator has released are left out, and so are those that the arena's rules leave
     out.
@@ -106,12 +106,11 @@ def read(arena: Arena) -> Examined:
     ).exclude(outcome=BOTH_BAD)
     votes = votes.filter(~Exists(released)).order_by("-pk")
     rows = list(votes.values_list(*COLUMNS)[:NEWEST])[::-1]
-    is_own = np.ones(len(rows), np.bool_)
-    if len({rater for _, rater, *_ in rows}) < LEAST_RATERS:
-        in_files = arena.votes.live().of_people().filter(source__isnull=False)
-        in_files = in_files.exclude(outcome=BOTH_BAD).order_by("-pk")
-        rows += in_files.values_list(*COLUMNS)[:FROM_FILES]
-        is_own = np.arange(len(rows)) < len(is_own)
+    n_own = len(rows)
+    in_files = arena.votes.live().of_people().filter(source__isnull=False)
+    in_files = in_files.exclude(outcome=BOTH_BAD).order_by("-pk")
+    rows += in_files.values_list(*COLUMNS)[:FROM_FILES]
+    is_own = np.arange(len(rows)) < n_own
     columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
     pk, rater, network, left, right, outcome, preference, uncounted, rushed = columns
     rater_id, rater_number = np.array(rater, np.int64), np.zeros(len(rows), np.int64)

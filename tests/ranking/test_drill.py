@@ -28,9 +28,11 @@ def test_a_drill_says_what_each_attack_costs_and_how_fragile_number_one_is() -> 
             a, b = sorted(chance.sample(range(3), 2))
             outcome = "left" if chance.random() < 0.7 else "right"
             make_vote(arena, candidates[a], candidates[b], outcome, prompts[number], rater)
+    make_vote(arena, candidates[2], candidates[0], "left", rushed=True, uncounted="rushed")
     Vote.objects.update(channel="browser")
     before = set(Vote.objects.values_list("pk", "outcome", "uncounted"))
     said = drill(arena.slug, "--target", "candidate-2")
+    assert said.startswith("360 votes by 12 raters; the target is candidate-2.")
     for attack in ("target only", "omnipresent", "burst", "slow", "many networks"):
         assert f"{attack}: " in said
     assert "100 % of them are held" in said.split("target only: ")[1].split("\n")[0]

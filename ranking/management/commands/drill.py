@@ -26,14 +26,15 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         arena = find_arena(options["arena"], hidden_too=True)
         examined = read(arena)
-        cast = examined.cast.with_others(examined.in_files)
+        # Votes that do not count already are no part of what an attacker has to move.
+        cast = examined.cast.where(examined.is_counted).with_others(examined.in_files)
         names = Candidate.objects.in_bulk(examined.candidates.tolist())
         labels = [str(names[pk]) for pk in examined.candidates.tolist()]
         if len(labels) < 2:
             raise CommandError("No human votes compare two candidates here yet.")
         target = self._target(labels, options["target"], cast)
         self.stdout.write(
-            f"{len(cast.rater):,} votes by {cast.n_raters:,} raters; the target is"
+            f"{len(cast.rater):,} votes by {len(np.unique(cast.rater)):,} raters; the target is"
             f" {labels[target]}. Nothing is written."
         )
         rng = np.random.default_rng(options["seed"])
