@@ -30,6 +30,7 @@ from judges.models import Baseline, Decision, Judgement, JuryVerdict, RunJudge
 from judges.services.decisions import TOLD, compare_family, default_baseline, name_for
 from judges.wording import (
     MOST_WORTHWHILE,
+    PERCENT,
     Share,
     chance_words,
     headline,
@@ -421,7 +422,7 @@ def decision_context(
         ],
         "last_decision": _find_last_decision(team, focus, baseline, board),
         "lost": _lost_votes(focus, baseline, query),
-        "confidence": f"{100 * board.snapshot.settings['confidence']:g}%" if board else "",
+        "confidence": f"{100 * board.snapshot.settings['confidence']:g}{PERCENT}" if board else "",
     }
 
 

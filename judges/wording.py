@@ -35,6 +35,7 @@ CONCLUSIVE = "This result is conclusive."
 NOT_CONCLUSIVE = "Not conclusive yet: "
 NO_MORE_VOTES = "no more votes will come, because {name} is archived"
 MOST_DIGITS = 3
+PERCENT = "\N{NO-BREAK SPACE}%"
 HALF = 0.5
 MOST_WORTHWHILE = 10_000  # votes; a team could not see a difference that takes more
 HIGHEST_CHANCE, LOWEST_CHANCE, NEARLY_CERTAIN = 0.999, 0.001, 0.99
@@ -133,7 +134,7 @@ def _compared(
 
 @dataclass(frozen=True)
 class Share:
-    """How often a candidate is preferred, as a page prints it: "58%", "54% to 62%"; '' if it
+    """How often a candidate is preferred, as a page prints it: "58 %", "54 % to 62 %"; '' if it
     is unknown."""
 
     wins: str = ""
@@ -145,7 +146,7 @@ def share_words(difference: CandidateDifference) -> Share:
     if not numbers:
         return Share()
     wins, *ends = numbers
-    return Share(f"{wins}%", " to ".join(f"{end}%" for end in ends))
+    return Share(f"{wins}{PERCENT}", " to ".join(f"{end}{PERCENT}" for end in ends))
 
 
 def percents(difference: CandidateDifference) -> str:
@@ -174,11 +175,11 @@ def chance_words(chance: float | None) -> str:
     if chance is None:
         return "–"
     if chance > HIGHEST_CHANCE:
-        return f"over {HIGHEST_CHANCE:.1%}"
+        return f"over {100 * HIGHEST_CHANCE:.1f}{PERCENT}"
     if chance < LOWEST_CHANCE:
-        return f"under {LOWEST_CHANCE:.1%}"
-    is_nearly_certain = not 1 - NEARLY_CERTAIN <= chance <= NEARLY_CERTAIN
-    return f"{chance:.1%}" if is_nearly_certain else f"{chance:.0%}"
+        return f"under {100 * LOWEST_CHANCE:.1f}{PERCENT}"
+    digits = 0 if 1 - NEARLY_CERTAIN <= chance <= NEARLY_CERTAIN else 1
+    return f"{100 * chance:.{digits}f}{PERCENT}"
 
 
 def more_votes(difference: CandidateDifference) -> str:

@@ -379,8 +379,8 @@ def changed(findings: Findings, names: Mapping[int, str]) -> str:
         return ""
     sentences = []
     if (share := stored.get("narrower")) is not None:
-        share = f"{max(share, 0):.0%}"
-        sentences.append(f"Intervals are {share} narrower on average than with human votes alone.")
+        by = _percent(max(share, 0))
+        sentences.append(f"Intervals are {by} narrower on average than with human votes alone.")
     moved, name = stored.get("moved_by"), names.get(stored.get("moved_most") or 0)
     if moved is not None and name:
         sentences.append(

@@ -221,11 +221,12 @@ def _states(report: Figures) -> str:
 def _share(estimate: Figures) -> str:
     if estimate["value"] is None:
         return f"not available ({estimate['reason']})"
-    return f"{estimate['value']:.1%}{_interval(estimate, '{:.1%}')} of {estimate['n']}"
+    share = f"{estimate['value']:.1%}{_interval(estimate, '{:.1%}')}".replace("%", " %")
+    return f"{share} of {estimate['n']}"
 
 
 def _plain_share(estimate: Figures) -> str:
-    return "not available" if estimate["value"] is None else f"{estimate['value']:.1%}"
+    return "not available" if estimate["value"] is None else f"{100 * estimate['value']:.1f} %"
 
 
 def _points(estimate: Figures) -> str:

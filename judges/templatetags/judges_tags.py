@@ -35,7 +35,7 @@ def p_value(value: float | None) -> str:
 @register.filter
 def share(value: float | None) -> str:
     """A share in whole percent, because no interval here supports more."""
-    return NONE if value is None else f"{value:.0%}"
+    return NONE if value is None else f"{100 * value:.0f}\N{NO-BREAK SPACE}%"
 
 
 @register.filter

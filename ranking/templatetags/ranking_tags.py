@@ -77,7 +77,8 @@ def percent(value: float | None) -> str:
     """Whole percent, with one decimal below 1 %, where rounding might give 0."""
     if value is None:
         return NONE
-    return f"{value:.1%}" if 0 < value < 0.01 else f"{value:.0%}"
+    digits = 1 if 0 < value < 0.01 else 0
+    return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"
 
 
 @register.filter

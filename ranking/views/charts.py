@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil, floor, log10
 
+from ranking.templatetags.ranking_tags import percent
+
 SHORT, FULL = 21, 40  # characters of a name that fit beside the plot on a phone, on a laptop
 STEPS = (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 5000)
 MAX_TICKS = 6
@@ -386,14 +388,15 @@ def sequence_chart(checks: Sequence[ShareAt]) -> SequenceChart | None:
     return SequenceChart(
         line=points([(check.votes, check.share) for check in checks]),
         band=points([*upper, *lower]),
-        rows=[LineTick(f"{HEIGHT * (1 - p / 100):g}", f"{p}%", False) for p in PERCENTS],
+        rows=[LineTick(f"{HEIGHT * (1 - p / 100):g}", percent(p / 100), False) for p in PERCENTS],
         columns=[
             LineTick(f"{100 * x(n):.2f}%", f"{n:,}", i % 2 == 1)
             for i, n in enumerate(range(-(-first // step) * step, last + 1, step))
         ],
         decided=None if decided is None else (decided, f"{100 * x(decided):.2f}%"),
-        says=f"After {first:,} votes the interval is {checks[0].low:.0%} to {checks[0].high:.0%}, "
-        f"after {last:,} it is {end.low:.0%} to {end.high:.0%}.",
+        says=f"After {first:,} votes the interval is {percent(checks[0].low)} to "
+        f"{percent(checks[0].high)}, after {last:,} it is {percent(end.low)} to "
+        f"{percent(end.high)}.",
     )
 
 

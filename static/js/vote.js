@@ -170,6 +170,10 @@
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target !== after) return;
     const result = after.querySelector("[data-after]");
+    if (!result && isVoted()) { // it was undone
+      unmark(pairIn(ballot));
+      reasons.replaceChildren();
+    }
     if (!result || !isVoted() || result.dataset.after !== keyIn(ballot)) return;
     nameAnswers(pairIn(ballot), result.dataset);
     htmx.ajax("GET", result.dataset.facts, { source: result, target: result.querySelector(".facts"), swap: "innerHTML" });

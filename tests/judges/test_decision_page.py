@@ -241,7 +241,7 @@ def test_figures_are_shown_per_candidate_and_category(
     line = rows(page, "others")[str(new)]
     assert line["Preferred"] == f"{100 * said['wins']:.0f}%"
     assert line["Difference"] == f"+{said['elo']:.0f}"
-    assert line["Better"] == "over 99.9%"
+    assert line["Better"] == "over 99.9 %"
     assert line["Direct votes"] == str(said["between"])
     assert line["Status"] == "conclusive"
     by_category = rows(page, "categories")

@@ -32,7 +32,7 @@ def test_a_run_is_ordered_watched_and_summed_up() -> None:
     assert Run.objects.get().state == "done"
     assert f"done {Vote.objects.count()}" in said
     assert "12 requests for 12 calls" in said
-    assert re.search(r"Inconsistent when swapped: \d+%", said)
+    assert re.search(r"Inconsistent when swapped: \d+ %", said)
     assert "not a real model" in said
     assert f"/runs/{Run.objects.get().pk}/" in said
 

@@ -87,7 +87,7 @@ def test_the_row_shows_the_measurements(client: Client) -> None:
     found = ask_and_measure(epoch, make_labels()).report["on_all"]
     html = judges_page(client)
     assert f"n = {found['n']}" in html
-    assert f"{found['value']:.0%}" in html
+    assert f"{100 * found['value']:.0f} %" in html
     assert "Agreement with people" in html
 
 
@@ -262,7 +262,7 @@ def test_readers_marks_are_shares(client: Client, django_user_model: Any) -> Non
             judgement=one, user=ann, kind="critical", holds=bool(number), now=timezone.now()
         )
     html = judge_page(client, run.run_judges.get().epoch.judge)
-    assert "75%" in html
+    assert "75 %" in html
     assert "of 4 ratings" in html
     assert "no ratings yet" in html
 

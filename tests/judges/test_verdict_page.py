@@ -172,8 +172,8 @@ def test_soft_verdict_probabilities_follow_the_page_s_sides(client: Client) -> N
     verdict = {"outcome": "left", "p": {"left": 0.7, "right": 0.2, "tie": 0.1}}
     Call.objects.filter(pk=one.reverse_id).update(verdict=verdict)
     html = verdict_page(client, run, one)
-    assert "left answer is better 20%" in html
-    assert "right answer is better 70%" in html
+    assert "left answer is better 20 %" in html
+    assert "right answer is better 70 %" in html
 
 
 def test_a_jurys_count_uses_the_sides_shown_on_the_page(client: Client) -> None:

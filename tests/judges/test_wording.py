@@ -177,9 +177,9 @@ def test_headline_is_never_sure_across_a_half(
 def test_a_chance_is_never_written_as_certain() -> None:
     written = [chance_words(p) for p in (0.0, 0.0004, 0.004, 0.632, 0.994, 0.9999, 1.0, None)]
     assert written == [
-        *["under 0.1%"] * 2,
-        *["0.4%", "63%", "99.4%"],
-        *["over 99.9%"] * 2,
+        *["under 0.1\N{NO-BREAK SPACE}%"] * 2,
+        *[f"{n}\N{NO-BREAK SPACE}%" for n in ("0.4", "63", "99.4")],
+        *["over 99.9\N{NO-BREAK SPACE}%"] * 2,
         "–",
     ]
 
@@ -195,5 +195,7 @@ def test_of_the_retired_no_more_votes_are_asked() -> None:
 
 def test_figures_of_a_page_have_the_digits_of_the_sentence() -> None:
     close = gap(Lead.AHEAD, 0.52, 0.501, 0.54)
-    assert share_words(close) == Share("52.0%", "50.1% to 54.0%")
+    assert share_words(close) == Share(
+        "52.0\N{NO-BREAK SPACE}%", "50.1\N{NO-BREAK SPACE}% to 54.0\N{NO-BREAK SPACE}%"
+    )
     assert share_words(CandidateDifference(Lead.NOT_COMPARABLE)) == Share()

@@ -380,7 +380,7 @@ def test_a_combined_board_says_what_the_judges_changed(board: Board) -> None:
     }
     page = board.says(combined=told)
     assert "the 4,830 votes by trusted juries narrow" in page
-    assert "Intervals are 21% narrower on average than with human votes alone." in page
+    assert "Intervals are 21 % narrower on average than with human votes alone." in page
     assert f"Largest change in score: {board.ranked[1]}, −12 Elo." in page
     assert "λ is 0.84: 0 would ignore the juries" in page
     assert "Trusted juries counted here: One jury, Another." in page

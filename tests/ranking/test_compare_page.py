@@ -69,9 +69,9 @@ def test_two_that_are_separated(client: Client, spread_arena: Arena) -> None:
     assert "candidate-0 clearly beats candidate-1." in page
     assert f"+{difference.elo:.0f} Elo for candidate-0" in page
     assert f"95 % interval +{difference.low:.0f} to +{difference.high:.0f}" in page
-    assert f"{difference.wins:.0%} 95 % interval" in page
+    assert f"{100 * difference.wins:.0f} % 95 % interval" in page
     assert "50 won, 10 lost, 0 tied, 0 both bad from candidate-0’s side" in page
-    assert f"83% of 60 votes {difference.wins:.0%} predicted by the scores" in page
+    assert f"83 % of 60 votes {100 * difference.wins:.0f} % predicted by the scores" in page
     assert "more votes between the two" not in page
 
 
@@ -187,7 +187,7 @@ def test_without_a_score_the_reason_is_given(client: Client, arena: Arena) -> No
     page = compare_page(client, new.pk, a)
     assert "newcomer: It has never lost or tied" in page
     assert "1 won, 0 lost, 0 tied" in page
-    assert "100% of 1 vote" in page
+    assert "100 % of 1 vote" in page
     assert "predicted" not in page
 
 
@@ -226,7 +226,7 @@ def test_soft_verdicts_count_what_they_say(client: Client, arena: Arena, judge: 
     publish(arena)
     page = compare_page(client, a.pk, b.pk, "&raters=judges")
     assert "0 won, 2 lost, 0 tied, 0 both bad" in page
-    assert "25% of 2 votes" in page
+    assert "25 % of 2 votes" in page
     assert "Judge A strict judge" in page
 
 

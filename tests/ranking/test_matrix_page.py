@@ -61,9 +61,9 @@ def test_a_cell_holds_the_rows_share_and_the_votes_behind_it(client: Client, une
     assert rows_of(matrix_page(client))[0][0] == "– candidate-0"  # too few votes for ranks
     rank_anyway(uneven)
     assert rows_of(matrix_page(client)) == [
-        ("1 candidate-0", ["itself", "70% of 5", "no votes"]),
-        ("2 candidate-1", ["30% of 5", "itself", "67% of 3"]),
-        ("3 candidate-2", ["no votes", "33% of 3", "itself"]),
+        ("1 candidate-0", ["itself", "70 % of 5", "no votes"]),
+        ("2 candidate-1", ["30 % of 5", "itself", "67 % of 3"]),
+        ("3 candidate-2", ["no votes", "33 % of 3", "itself"]),
     ]
 
 
@@ -73,7 +73,7 @@ def test_predicted_shares_are_those_of_the_scores(client: Client, uneven: Arena)
     a, _, c = (candidate.pk for candidate in uneven.candidates.order_by("pk"))
     expected = 1 / (1 + 10 ** ((score[c] - score[a]) / 400))
     page = matrix_page(client, "?show=predicted")
-    assert rows_of(page)[0][1][2] == f"{expected:.0%}"
+    assert rows_of(page)[0][1][2] == f"{100 * expected:.0f} %"
     assert 'aria-current="true">Predicted' in page
     assert 'aria-current="true">Actual' in matrix_page(client, "?show=nonsense")
 
@@ -82,7 +82,7 @@ def test_a_cell_opens_its_comparisons(client: Client, uneven: Arena) -> None:
     publish(uneven)
     a, b, _ = (candidate.pk for candidate in uneven.candidates.order_by("pk"))
     link = f"/a/support/candidates/{a}/?raters=people&opponent={b}"
-    assert f'<a href="{link.replace("&", "&amp;")}#comparisons">70%' in matrix_page(client)
+    assert f'<a href="{link.replace("&", "&amp;")}#comparisons">70 %' in matrix_page(client)
     assert "1–6 of 6" in client.get(link).content.decode()
     assert matrix_page(client).count('#comparisons"') == 4  # the pairs that met, from both sides
 
@@ -114,7 +114,7 @@ def test_both_bad_counts_as_a_tie_where_the_board_says_so(client: Client, uneven
     uneven.boards.update(both_bad=BothBad.TIE)
     publish(uneven)
     page = matrix_page(client)
-    assert rows_of(page)[0][1][1] == "67% of 6"
+    assert rows_of(page)[0][1][1] == "67 % of 6"
     assert "“Both bad” counts as a tie" in page
 
 
@@ -127,9 +127,9 @@ def test_shades_are_classes_that_few_votes_do_not_reach(client: Client) -> None:
         make_vote(arena, left, right, "left")
     publish(arena)
     page = matrix_page(client)
-    assert re.search(r'class="over-4"><a [^>]*>95%', page)  # 20 of 21
-    assert re.search(r'class="over-1"><a [^>]*>100%', page)  # 1 of 1
-    assert re.search(r'class="under-1"><a [^>]*>0%', page)
+    assert re.search(r'class="over-4"><a [^>]*>95 %', page)  # 20 of 21
+    assert re.search(r'class="over-1"><a [^>]*>100 %', page)  # 1 of 1
+    assert re.search(r'class="under-1"><a [^>]*>0 %', page)
     assert "style=" not in page
     assert "<script>" not in page
 
@@ -147,7 +147,10 @@ def test_the_unranked_stand_last_without_predictions(client: Client, uneven: Are
     make_vote(uneven, lonely, uneven.candidates.order_by("pk")[0], "left")
     publish(uneven)
     rank_anyway(uneven)
-    assert rows_of(matrix_page(client))[-1] == ("– aaa", ["100% of 1", *["no votes"] * 2, "itself"])
+    assert rows_of(matrix_page(client))[-1] == (
+        "– aaa",
+        ["100 % of 1", *["no votes"] * 2, "itself"],
+    )
     predicted = rows_of(matrix_page(client, "?show=predicted"))[-1][1]
     assert predicted == ["– not comparable", "not comparable", "not comparable", "itself"]
 
@@ -158,7 +161,7 @@ def test_people_and_judges_have_matrices_of_their_own(
     left, right = arena.candidates.order_by("pk")[:2]
     make_vote(arena, left, right, "tie", arena.prompts.first(), judge)
     publish(arena)
-    assert "50% of 1" in rows_of(matrix_page(client, "?raters=judges"))[0][1][1]
+    assert "50 % of 1" in rows_of(matrix_page(client, "?raters=judges"))[0][1][1]
     assert "of 8" in rows_of(matrix_page(client, "?raters=people"))[0][1][1]
     assert "raters=judges&amp;show=predicted" in matrix_page(client, "?show=predicted")
 

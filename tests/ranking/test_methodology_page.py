@@ -63,7 +63,7 @@ def test_what_the_board_found_is_quoted(client: Client, arena: Arena) -> None:
     Snapshot.objects.filter(pk=snapshot.pk).update(findings=found)
     leases.drop_pages(arena_id=arena.pk)
     page = methodology(client)
-    assert "would tie in 44% of votes" in words(page)
+    assert "would tie in 44 % of votes" in words(page)
     assert "η = 0.942, standard error 0.014" in page
     assert "Of the 1 sets of three" in page
     assert "no two votes are on the same prompt and the same two answers." in page

@@ -240,8 +240,8 @@ def _describe_quote(judge: JudgeQuote, quote: Quote) -> str:
 def _describe_judge(judge: JudgeReport) -> str:
     states = ", ".join(f"{label.lower()} {n}" for _, label, n in judge.state_rows if n)
     flips, first = judge.flip_rate, judge.first_position_rate
-    flip_rate = "not available" if flips is None else f"{flips:.0%}"
-    first_rate = "not available" if first is None else f"{first:.0%} of decisive verdicts"
+    flip_rate = "not available" if flips is None else f"{100 * flips:.0f} %"
+    first_rate = "not available" if first is None else f"{100 * first:.0f} % of decisive verdicts"
     return (
         f"{judge.epoch}: {judge.total} comparisons: {states}. Inconsistent when swapped: "
         f"{flip_rate}. Chose the answer shown first: {first_rate}."
