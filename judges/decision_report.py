@@ -35,7 +35,6 @@ from judges.wording import (
     chance_words,
     headline,
     more_votes,
-    percents,
     share_words,
     uncapped,
     why,
@@ -398,10 +397,8 @@ def decision_context(
     price, pair = find_last_price(arena), (focus.candidate, baseline.candidate)
     is_closed = focus.is_retired or baseline.is_retired
     needed = None if is_closed else _needed(difference, price, pair, query.category)
-    share = percents(difference)
     return context | {
-        # The space before % is left out, as in the tables beneath, which have no room for it.
-        "heading": sentence.replace(share, share.replace(" %", "%")),
+        "heading": sentence,
         "sentence": f"{sentence} {demo}".rstrip(),
         "demo": demo,
         "focus": focus,
