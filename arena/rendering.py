@@ -200,7 +200,7 @@ def _render_display(
 ) -> str:
     env["formulas"] = number = env.get("formulas", 0) + 1
     return (
-        f'<div class="scroll math" tabindex="0" role="region" aria-label="Formula {number}">'
+        f'<div class="scroll math" tabindex="0" role="group" aria-label="Formula {number}">'
         f"{to_mathml(tokens[idx].content, display=True)}</div>\n"
     )
 
@@ -241,14 +241,14 @@ class _HighlightTimeoutError(Exception):
 
 
 def code_block(code: str, info: str, label: str, deadline: float) -> str:
-    """Return a code block as HTML; `info` is the fence's info string, `label` names the region.
+    """Return a code block as HTML; `info` is the fence's info string, `label` names the box.
 
     Highlighting stops when `thread_time` reaches the deadline.
     """
     language = language_of(info)
     inner = _highlighted(code, language, deadline) if language else None
     return (
-        f'<div class="scroll code" tabindex="0" role="region" aria-label="{escape(label)}"'
+        f'<div class="scroll code" tabindex="0" role="group" aria-label="{escape(label)}"'
         f' dir="ltr"><pre class="highlight"><code>{inner or escape(code)}</code></pre></div>\n'
     )
 
@@ -397,7 +397,7 @@ def _render_table_open(
 ) -> str:
     label = _numbered(env, "Table")
     table = self.renderToken(tokens, idx, options, env)
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{label}">{table}'
+    return f'<div class="scroll" tabindex="0" role="group" aria-label="{label}">{table}'
 
 
 def _render_table_close(
@@ -435,7 +435,7 @@ _MARKDOWN = _make_parser()
 
 
 # Stored with the HTML: raising it makes every stored text be rendered again when it is next shown.
-RENDERER_VERSION = 2
+RENDERER_VERSION = 3
 
 MAX_TEXT_BYTES = 20 * 1024
 # A table of one row per line and 2,000 columns turns 20 KB of text into megabytes of cells.
@@ -564,7 +564,7 @@ _CLEANER = nh3.Cleaner(
     clean_content_tags={"script", "style"},
     attributes={"a": {"href"}, "ol": {"start"}, "div": {"aria-label"}, **MATH_ATTRIBUTES},
     tag_attribute_values={
-        "div": {"tabindex": {"0"}, "role": {"region"}, "dir": {"ltr"}},
+        "div": {"tabindex": {"0"}, "role": {"group"}, "dir": {"ltr"}},
         **{tag: {"dir": {"auto"}} for tag in DIRECTED_TAGS},
     },
     set_tag_attribute_values={"a": {"target": "_blank"}},

@@ -46,7 +46,7 @@ def test_headings_go_below_those_of_the_page(level, tag):
 
 def test_tables_scroll_and_align_by_class():
     html = render_markdown("| a | b |\n|:--|--:|\n| 1 | **2** |\n\n| c |\n|:-:|\n| 3 |")
-    assert '<div class="scroll" tabindex="0" role="region" aria-label="Table 1">' in html
+    assert '<div class="scroll" tabindex="0" role="group" aria-label="Table 1">' in html
     assert 'aria-label="Table 2"' in html
     assert '<td class="align-right"><strong>2</strong></td>' in html
     assert '<td class="align-center">3</td>' in html
@@ -74,7 +74,7 @@ def test_code_is_highlighted_by_classes(info):
     html = render_markdown(f"```{info}\nprint('<b>')\n```")
     assert '<span class="nb">print</span>' in html
     assert "&lt;b&gt;" in html
-    assert 'role="region" aria-label="Code 1" dir="ltr"' in html
+    assert 'role="group" aria-label="Code 1" dir="ltr"' in html
     assert " style=" not in html
 
 
