@@ -239,7 +239,7 @@ def test_figures_are_shown_per_candidate_and_category(
     said = viewer.get(f"arenas/{clear_lead_by_category.slug}/decision/").json()
 
     line = rows(page, "others")[str(new)]
-    assert line["Preferred"] == f"{100 * said['wins']:.0f}%"
+    assert line["Preferred"] == f"{100 * said['wins']:.0f} %"
     assert line["Difference"] == f"+{said['elo']:.0f}"
     assert line["Better"] == "over 99.9 %"
     assert line["Direct votes"] == str(said["between"])
