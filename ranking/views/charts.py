@@ -377,26 +377,24 @@ def sequence_chart(checks: Sequence[ShareAt]) -> SequenceChart | None:
     def x(votes: float) -> float:
         return (votes - first) / reach
 
-    def points(ends: Sequence[tuple[int, float]]) -> str:
-        return " ".join(f"{WIDTH * x(n):.1f},{HEIGHT * (1 - share):.1f}" for n, share in ends)
+    def points(places: Sequence[tuple[int, float]]) -> str:
+        return " ".join(f"{WIDTH * x(n):.1f},{HEIGHT * (1 - share):.1f}" for n, share in places)
 
-    upper = [(check.votes, check.high) for check in checks]
-    lower = [(check.votes, check.low) for check in reversed(checks)]
+    band = [(c.votes, c.high) for c in checks] + [(c.votes, c.low) for c in reversed(checks)]
     step = next((step for step in STEPS if reach / step <= MOST_VOTE_TICKS), reach)
     decided = next((check.votes for check in checks if check.is_decided), None)
-    end = checks[-1]
+    ends = [percent(end) for check in (checks[0], checks[-1]) for end in (check.low, check.high)]
     return SequenceChart(
         line=points([(check.votes, check.share) for check in checks]),
-        band=points([*upper, *lower]),
+        band=points(band),
         rows=[LineTick(f"{HEIGHT * (1 - p / 100):g}", percent(p / 100), False) for p in PERCENTS],
         columns=[
             LineTick(f"{100 * x(n):.2f}%", f"{n:,}", i % 2 == 1)
             for i, n in enumerate(range(-(-first // step) * step, last + 1, step))
         ],
         decided=None if decided is None else (decided, f"{100 * x(decided):.2f}%"),
-        says=f"After {first:,} votes the interval is {percent(checks[0].low)} to "
-        f"{percent(checks[0].high)}, after {last:,} it is {percent(end.low)} to "
-        f"{percent(end.high)}.",
+        says=f"After {first:,} votes the interval is {ends[0]} to {ends[1]}, "
+        f"after {last:,} it is {ends[2]} to {ends[3]}.",
     )
 
 
