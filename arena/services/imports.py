@@ -240,7 +240,7 @@ def preview_files(
         for file in files:
             _check_file(file, checker, rejected, options.progress)
         if not any(file.good or file.bad for file in files):
-            raise FileError(f"{files[0].path} has no rows.")
+            raise _without_rows(files[0])
         _rename(rejected, places)
         by_path: dict[Path, list[ImportedFile]] = {}
         for file in files:
@@ -398,12 +398,18 @@ def _check(arena: Arena, files: list[ImportedFile], options: Options) -> Rejecte
     for file in files:
         _check_file(file, checker, rejected, options.progress)
     nothing_left = bool(files) and not any(file.good for file in files)
+    if nothing_left and not rejected.count:
+        raise _without_rows(files[0])
     if nothing_left or (rejected.count and not options.skip_bad):
         raise BadRowsError(rejected)
     for file in files:
         if file.bad:
             file.rejects = _write_rejects(file, options.rejects_folder)
     return rejected
+
+
+def _without_rows(file: ImportedFile) -> FileError:
+    return FileError(f"{file.path} has no rows to import.")
 
 
 def _check_file(
@@ -420,7 +426,7 @@ def _check_file(
                 progress("checking", file.path, row.line, file.lines)
     progress("checking", file.path, file.lines, file.lines)
     if not file.good and not file.bad and not file.format.repeats:
-        raise FileError(f"{file.path} has no rows.")
+        raise _without_rows(file)
 
 
 def _check_row(file: ImportedFile, row: Row, checker: Checker, rejected: RejectedRows) -> None:

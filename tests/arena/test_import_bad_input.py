@@ -44,6 +44,11 @@ def refused(*arguments: object) -> str:
         ("votes.csv", b"", "votes.csv is empty"),
         ("votes.jsonl", b"\n \n", "votes.jsonl is empty"),
         ("votes.csv", b"left,right,winner\n", "has no rows"),
+        (
+            "grades.jsonl",  # of one model, so there is nothing to compare
+            b'{"question_id": 1, "judge": "j", "model": "m", "score": 9}\n',
+            "grades.jsonl has no rows to import.",
+        ),
         ("votes.csv", b"a,b,c\n1,2,3\n", "needs the columns left, right and winner"),
         ("votes.csv", b"left,right,winner,left\n1,2,tie,3\n", "names the column 'left' twice"),
         ("votes.csv", b"left,right,winner\nA,B,maybe\n", "line 2, column winner: is 'maybe'"),
