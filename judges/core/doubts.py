@@ -173,22 +173,24 @@ def is_lead_in(words: str) -> bool:
 # The words with which a text is praised. What speaks for an answer begins with one of them: no list
 # of the words with which texts are blamed could be complete.
 QUALITY = (
-    r"(?:better|best|winn\w+|superior|stronger|strong|prefer\w+|correct|accurate|complete|helpful"
+    r"(?:better|best|winn\w+|superior|strong(?:er)?|prefer\w+|correct|accurate|complete|helpful"
     r"|clear(?:er|est)?|right|thorough|detailed|informative|concise|relevant|good|great|excellent"
-    r"|fair|well|rich\w*|simpler|shorter|precise|equal|honest|polished|practical|safe\w*|organi[sz]ed"
-    r"|structured|natural|balanced|specific|useful|readable|eas(?:y|ier)|nuanced|persuasive"
-    r"|coherent|consistent|comprehensive|direct|factual|friendl\w+|ahead|grounded|true|faithful"
-    r"|valid|sound|efficient|logical|on point|deeper)\b"
+    r"|fair|well|rich\w*|simpler|shorter|precise|equal|honest|polished|practical|safer?"
+    r"|organi[sz]ed|structured|natural|balanced|specific|useful|readable|eas(?:y|ier)|nuanced"
+    r"|persuasive|coherent|consistent|comprehensive|direct|factual|friendl\w+|ahead|grounded|true"
+    r"|faithful|valid|sound|logical|on point|polite)\b"
 )
 MORE = r"(?:(?:\w+ly|also|even|by|far|much|a bit|a little|more|most|the|an?|very|best|better) )"
 DOES = (
     r"(?:covers|gives(?! up)|provides|explains|addresses|answers|follows|includes|uses|cites"
     r"|contains|shows|presents|offers|meets|has|reflects|rests on|matches|wins|stays|demonstrates"
-    r"|adds|avoids|backs|captures|catches|communicates|computes|considers|delivers"
-    r"|deserves (?:the|to) win|describes|edges|excels|finds|fits|fixes|fulfils|gets|goes|handles"
-    r"|identifies|illustrates|keeps|lists|makes(?! up)|outperforms|reads|respects|satisfies"
-    r"|solves|sounds|sticks|supports|takes|treats|translates|understands|walks|works|writes"
-    r"|comes (?:out|first|closest)|reasons|relies|speaks|mentions|does|is (?:based|grounded) on)\b"
+    r"|adds|avoids|backs|quotes|sets out|succeeds|sticks|treats|captures|catches|considers"
+    r"|deserves (?:the|to) win|describes|edges|excels|fits|fixes|gets (?:it|the|to)"
+    r"|goes (?:into|further|beyond)|handles|identifies|illustrates|keeps|lists"
+    r"|makes (?:the|its|a|sense)|mentions|outperforms"
+    r"|(?:reads|sounds|works|does|feels|is) (?:far |much |a )?(?:more|better|well)|respects|solves"
+    r"|supports|takes (?:the|its|into)|translates|understands|walks|writes|comes (?:out|first)"
+    r"|is (?:based|grounded) on|is \w{3,}er)\b"
 )
 VERDICT = r"(?:verdict|judge?ment|decision|choice|assessment|conclusion|preference|score|rating)"
 REASONS = r"(?:\w+ )?(?:reason(?:ing|s)?|justification|explanation|rationale|strengths?|note)"
@@ -254,11 +256,10 @@ def is_harmless(kind: Kind, after: str, closing: str) -> bool:
     tail, remark = (PRAISED, REMARK) if kind in ("choice", "order") else (DESCRIBED, AMOUNTS)
     first, *others = STOPS.split(after)
     beside = [part for part in re.split(r"\s[–—-]+\s|[(),:]", first) if part]
-    if not _only_explains(first, tail) and not all(
+    is_explained = _only_explains(first, tail) or all(
         _only_explains(part, tail) or remark.match(_begun(part)) for part in beside
-    ):
-        return False
-    if not all(_only_explains(part, tail) for part in others):
+    )
+    if not is_explained or not all(_only_explains(part, tail) for part in others):
         return False
     listed = False
     for line in closing.split("\n"):
@@ -272,8 +273,7 @@ def is_harmless(kind: Kind, after: str, closing: str) -> bool:
 
 
 def _begun(sentence: str) -> str:
-    begin = DECORATION.match(sentence)
-    return sentence[begin.end() if begin else 0 :]
+    return DECORATION.sub("", sentence, count=1)
 
 
 def _only_explains(sentence: str, tail: re.Pattern[str]) -> bool:

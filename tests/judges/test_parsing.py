@@ -233,6 +233,8 @@ def test_a_verdict_is_read_however_it_is_decorated(
         "It falls short.",
         "It stinks.",
         "§ because it invents its facts.",
+        "§ makes things up.",
+        "§ reads like spam.",
     ],
 )
 def test_a_sentence_that_does_not_speak_for_the_verdict_leaves_none(sentence: str) -> None:
