@@ -4,12 +4,13 @@ import gzip
 import hashlib
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar, cast
 
 from csp.decorators import csp, csp_update
-from django.db import connection
+from django.db import OperationalError, connection
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
@@ -89,12 +90,13 @@ def store(*, arena: Arena, epoch: int | None, key: str, page: Page) -> None:
     if epoch is None:  # not opened yet: nothing would mark the page as outdated
         return
     row = BoardPage(arena=arena, key=key, epoch=epoch, etag=page.etag, body=page.body)
-    BoardPage.objects.bulk_create(
-        [row],
-        update_conflicts=True,
-        unique_fields=["arena", "key"],
-        update_fields=["epoch", "etag", "body"],
-    )
+    with suppress(OperationalError):  # a full disk takes nobody's page
+        BoardPage.objects.bulk_create(
+            [row],
+            update_conflicts=True,
+            unique_fields=["arena", "key"],
+            update_fields=["epoch", "etag", "body"],
+        )
 
 
 def find_home(language: str) -> Page | None:
@@ -111,12 +113,13 @@ def _home(language: str) -> tuple[str, list[Any]]:
 
 def store_home(*, language: str, state: dict[str, int], page: Page) -> None:
     """Store the home page made from arenas that were in this state."""
-    HomePage.objects.bulk_create(
-        [HomePage(language=language, **state, etag=page.etag, body=page.body)],
-        update_conflicts=True,
-        unique_fields=["language"],
-        update_fields=[*state, "etag", "body"],
-    )
+    with suppress(OperationalError):
+        HomePage.objects.bulk_create(
+            [HomePage(language=language, **state, etag=page.etag, body=page.body)],
+            update_conflicts=True,
+            unique_fields=["language"],
+            update_fields=[*state, "etag", "body"],
+        )
 
 
 # -- Sending ---------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.management import call_command
+from django.db import OperationalError
+from django.db.models import QuerySet
 from django.test import Client
 from django.utils import timezone
 
@@ -53,6 +55,18 @@ def test_stored_page_costs_one_query_and_new_one_up_to_nine(
         second = client.get("/a/support/")
     assert first.content == second.content
     assert "include the first 24 of these votes" in first.text
+
+
+@pytest.mark.parametrize("path", ["/", "/a/support/", "/a/support/results.csv"])
+def test_a_page_that_cannot_be_stored_is_sent(
+    path: str, client: Client, arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OperationalError("No space left on device")
+
+    publish(arena)
+    monkeypatch.setattr(QuerySet, "bulk_create", refuse)
+    assert client.get(path).status_code == 200
 
 
 @pytest.mark.parametrize("name", ["", "results.csv", "results.json"])
