@@ -1,4 +1,4 @@
-"""How money, durations and estimates are written on the pages of judges."""
+"""How money and estimates are written on the pages of judges."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,23 +6,17 @@ from typing import Any
 from django import template
 
 from arena.calls.money import dollars as write_dollars
-from arena.templatetags.arena_tags import NONE, duration, seconds
+from arena.templatetags.arena_tags import NONE
+from ranking.templatetags.ranking_tags import correlation
 
 register = template.Library()
-register.filter("seconds", seconds)
-register.filter("duration", duration)
+register.filter("figure", correlation)  # kappa, alpha: written as a correlation is
 
 
 @register.filter
 def dollars(nano: int | None) -> str:
     """An amount of nano-dollars in dollars; a dash for None."""
     return NONE if nano is None else write_dollars(int(nano))
-
-
-@register.filter
-def figure(value: float | None) -> str:
-    """A coefficient with two digits: kappa, alpha, a correlation."""
-    return NONE if value is None else f"{value:.2f}".replace("-", "−")
 
 
 @register.filter
