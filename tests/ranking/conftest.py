@@ -17,16 +17,23 @@ def enqueued(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) ->
     return rung
 
 
+@pytest.fixture
+def most_resamples() -> int:
+    """How many replicates boards draw at most, instead of 1,000: numbers are tested elsewhere."""
+    return 20
+
+
 @pytest.fixture(autouse=True)
-def few_resamples(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Draw 50 replicates instead of 1,000: the numbers are tested elsewhere."""
+def few_resamples(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, most_resamples: int
+) -> None:
     if "stats" in request.path.parts or request.node.get_closest_marker("data"):
         return
     from ranking.services import combined, intervals
     from ranking.stats.bootstrap import Bootstrap
 
     def draw_few(n_resamples: int, *others: Any, **named: Any) -> Bootstrap:
-        return Bootstrap(min(n_resamples, 50), *others, **named)
+        return Bootstrap(min(n_resamples, most_resamples), *others, **named)
 
     for service in (combined, intervals):
         monkeypatch.setattr(service, "Bootstrap", draw_few)
