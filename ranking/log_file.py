@@ -283,7 +283,10 @@ def read_log(stream: TextIO) -> LogFile:
             _take(file, line)
         _end_link(file, rows)
     except (KeyError, TypeError, ValueError) as error:
-        raise LogFileError(f"A line after link {len(file.links)} is damaged: {error!r}.") from error
+        lacks = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise LogFileError(
+            f"After link {len(file.links)}, a line is damaged or a link is missing: {lacks}."
+        ) from error
     return file
 
 

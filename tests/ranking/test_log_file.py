@@ -246,6 +246,18 @@ def test_an_invalid_log_is_refused(tmp_path: Path, content: str, words: str) -> 
         call_command("verify", tmp_path / "log.jsonl")
 
 
+def test_a_file_without_a_link_says_after_which_one_it_is_missing(
+    arena: Arena, tmp_path: Path
+) -> None:
+    path = write(arena, tmp_path / "log.jsonl")
+    lines = path.read_text().splitlines(keepends=True)
+    removal = next(n for n, line in enumerate(lines) if '"type":"removal"' in line)
+    del lines[removal - 1]
+    path.write_text("".join(lines))
+    with pytest.raises(CommandError, match=r"After link \d+, .* a link is missing: it has no '"):
+        call_command("verify", path)
+
+
 def test_votes_rewritten_in_the_database_are_not_in_its_file(arena: Arena, tmp_path: Path) -> None:
     """The file has the votes as they were signed, so the check of changed leaderboards fails."""
     Vote.objects.filter(arena=arena, outcome="left").update(outcome="right")
