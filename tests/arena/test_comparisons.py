@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Comparison, Pair, PairDemand, Prompt, Role, Team
@@ -236,3 +237,28 @@ def test_a_pair_that_was_chosen_follows_the_same_rule(contest: tuple[Arena, Team
     with pytest.raises(comparisons.OwnTeamError):
         issue(responses=(first, third))
     assert issue(responses=(third, fourth)).rater == rater
+
+
+def test_the_next_pair_is_planned_alike_for_every_rater():
+    if connection.vendor != "postgresql":
+        pytest.skip("Only PostgreSQL plans again for values that it expects to be rare.")
+    arena, busy, idle = make_arena(3, 8), make_person(), make_person()
+    vote_through(arena, busy)
+    asked = []
+
+    def keep(execute, statement, values, many, context):
+        if "drawn" in statement:
+            asked.append((statement, values))
+        return execute(statement, values, many, context)
+
+    with connection.execute_wrapper(keep):
+        issue(arena, busy)
+        issue(arena, idle)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE arena_comparison")
+        costs = []
+        for statement, values in asked:
+            cursor.execute(f"EXPLAIN {statement}", values)
+            costs.append(cursor.fetchone()[0])
+    assert len(costs) == 2
+    assert costs[0] == costs[1]
