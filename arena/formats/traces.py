@@ -181,6 +181,8 @@ def _harness(record: SourceRecord) -> Iterator[Made]:
             "has likelihoods of choices, not an answer; import a task that generates text", "output"
         )
     asked = inside(sent, "gen_args_0", "arg_0") or inside(sent, 0, 0)
+    if isinstance(asked, list) and len(asked) == 1:  # a chat is one text of JSON
+        asked = decoded(asked[0])
     yield from _with(record, input=asked, output=reply)
 
 

@@ -151,7 +151,7 @@ def test_the_width_is_looked_at_before_the_names(monkeypatch):
     ("data", "words"),
     [
         (b"[", "The file is not JSON: Expecting value, character 2."),
-        (b'[{"text": "a"},\n]', "The file is not JSON: Expecting value, line 2, character 1."),
+        (b'[{"text": "a"},\n]', "a comma before ], line 2, character 1; remove the comma."),
         (b'[{"text": "a"}\n{"text": "b"}]', "Expecting ',' delimiter, line 2, character 1."),
         (b'[{"text": "a"}', "Expecting ',' delimiter"),
         (b'[{"text": "a"}] x', "Extra data"),

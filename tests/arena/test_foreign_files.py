@@ -55,6 +55,9 @@ SAMPLES = {
 }
 
 
+CHAT = json.dumps([{"role": "user", "content": "What is 3 + 4?"}])
+
+
 def counts() -> tuple[int, ...]:
     return tuple(model.objects.count() for model in (Prompt, Candidate, Response, Vote))
 
@@ -289,6 +292,15 @@ def test_bad_records_can_be_skipped_and_are_copied(tmp_path):
     bring(path, skip_bad=True)
     assert counts() == (2, 3, 4, 2)
     assert (tmp_path / "battles.prompts.rejects.jsonl").read_text() == '{"model_a": "x"}\n'
+
+
+@pytest.mark.parametrize("arguments", [{"gen_args_0": {"arg_0": [CHAT]}}, [[[CHAT], {}]]])
+def test_a_harness_that_asks_in_a_chat_is_read(tmp_path, arguments):
+    sample = json.loads((FILES / "lm-eval.jsonl").read_text().splitlines()[0])
+    path = tmp_path / "lm-eval.jsonl"
+    path.write_text(json.dumps(sample | {"arguments": arguments}))
+    bring(path)
+    assert Prompt.objects.get().text == "What is 3 + 4?"
 
 
 def test_columns_can_be_chosen(tmp_path):

@@ -36,7 +36,7 @@ def test_everything_that_can_be_said_is_read(monkeypatch: pytest.MonkeyPatch) ->
     endpoint = read_one(
         monkeypatch,
         key_env="LOCAL_KEY",
-        timeout=120,
+        timeout=30,
         requests_per_minute=600,
         tokens_per_minute=90_000,
         idempotent=True,
