@@ -390,7 +390,8 @@ def _load_postgres(manifest: Manifest, dump: Path, name: str) -> None:
             loaded.rollback()
             tables = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
             names = ", ".join(f'"{name}"' for (name,) in loaded.execute(tables))
-            loaded.execute(f"DROP TABLE {names} CASCADE")
+            if names:
+                loaded.execute(f"DROP TABLE {names} CASCADE")
             loaded.commit()  # as empty as before
             if isinstance(error, BackupError):
                 raise
