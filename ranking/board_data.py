@@ -177,8 +177,10 @@ class StyleScore:
 class Findings:
     """The findings of one snapshot, by candidate ids; older snapshots may lack any of them.
 
-    `neighbours` is keyed by the upper candidate, `style_scores` by the candidate; the others are
-    the stored JSON objects.
+    `apart`: active candidates that cannot be compared with the ranked ones, although they have
+    enough votes. `opposed`: pairs of a higher and a lower candidate whose direct votes say the
+    opposite. `neighbours` is keyed by the upper candidate, `style_scores` by the candidate; the
+    others are the stored JSON objects.
     """
 
     leader: int | None = None

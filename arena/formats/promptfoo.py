@@ -88,15 +88,16 @@ def _table_row(record: SourceRecord) -> Iterator[Made]:
     status.
     """
     names = list(record.row)
-    places = [n for n, name in enumerate(names) if OUTPUT.fullmatch(name)]
-    if not places:
+    outputs = [(n, found) for n, found in enumerate(map(OUTPUT.fullmatch, names)) if found]
+    if not outputs:
         raise InputError("is missing", "output")
-    variables = {name: _unescaped(record.row[name]) for name in names[: places[0]]}
+    variables = {name: _unescaped(record.row[name]) for name in names[: outputs[0][0]]}
     description = variables.pop("Description", None) if names[0] == "Description" else None
     prompt = content_id(variables)
     yield _test_prompt(prompt, variables, {"description": description})
-    for start, end in itertools.pairwise([*places, len(names)]):
-        provider, label = OUTPUT.fullmatch(names[start]).groups()  # type: ignore[union-attr]
+    ends = [start for start, _ in outputs[1:]] + [len(names)]
+    for (start, found), end in zip(outputs, ends, strict=True):
+        provider, label = found.groups()
         variant = _variant({"id": provider}, label if "{{" in label else "", label)
         yield variant
         text = _unescaped(record.row[names[start]])

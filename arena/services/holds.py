@@ -81,7 +81,7 @@ def release(*, hold: Hold, by: Actor, reason: str, now: datetime) -> Hold:
             # Released votes no longer name the hold, and their raters are told of the release.
             raters = decided.votes.order_by("rater").values_list("rater", flat=True).distinct()
             decided.evidence[RELEASED_RATERS] = {str(rater): True for rater in raters}
-        # Whoever decides has seen what these people do, so this is also about what they cast since.
+        # The decision also covers the votes cast since: the tests would only hold them again.
         whose = Q(network=decided.network) if decided.network else Q(rater=decided.rater_id)
         newest = Vote.objects.filter(whose, arena=decided.arena_id).aggregate(Max("pk"))["pk__max"]
         decided.last_vote_id = max(decided.last_vote_id, newest or 0)

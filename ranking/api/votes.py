@@ -23,7 +23,7 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import FieldVisibility, TeamPermission, can_read_authors
+from arena.actors import FieldVisibility, TeamPermission
 from arena.api.core.errors import BadParameter
 from arena.api.core.schema import operation
 from arena.api.core.serializers import check_names, yes_or_no
@@ -290,10 +290,11 @@ class Reasons(ArenaEndpoint):
     def get(self, request: Request, slug: str) -> Response:
         candidates = self.arena.candidates.revealed()
         names = {candidate.pk: candidate for candidate in candidates}
+        reader = FieldVisibility(self.actor, self.arena)
         blind = {
             prompt.category
-            for prompt in self.arena.prompts.only("category", "external_id", "retired_at")
-            if prompt.category and not can_read_authors(self.actor, self.arena, prompt)
+            for prompt in self.arena.prompts.only("arena", "category", "external_id", "retired_at")
+            if prompt.category and not reader.reads_authors(prompt)
         }
         reasons = [
             reason

@@ -373,11 +373,8 @@ def has_tables() -> bool:
 
 
 def _check_sqlite(manifest: Manifest, path: Path) -> None:
-    try:
-        with closing(sqlite3.connect(path)) as copy:
-            _compare(manifest, copy.execute)
-    except sqlite3.Error as error:
-        raise BackupError(f"The backup's database is damaged: {error}.") from None
+    with closing(sqlite3.connect(path)) as copy:
+        _compare(manifest, copy.execute)
 
 
 def _load_postgres(manifest: Manifest, dump: Path, name: str) -> None:
@@ -386,20 +383,21 @@ def _load_postgres(manifest: Manifest, dump: Path, name: str) -> None:
     with _connect_postgres(name) as loaded:
         try:
             _compare(manifest, loaded.execute)
-        except (BackupError, psycopg.Error) as error:
+        except BackupError:
             loaded.rollback()
             tables = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
             names = ", ".join(f'"{name}"' for (name,) in loaded.execute(tables))
             if names:
                 loaded.execute(f"DROP TABLE {names} CASCADE")
             loaded.commit()  # as empty as before
-            if isinstance(error, BackupError):
-                raise
-            raise BackupError(f"The backup's database is damaged: {error}.") from None
+            raise
 
 
 def _compare(manifest: Manifest, execute: Execute) -> None:
-    restored = describe(execute, manifest.engine, manifest.tables, manifest.made_at)
+    try:
+        restored = describe(execute, manifest.engine, manifest.tables, manifest.made_at)
+    except (sqlite3.Error, psycopg.Error) as error:
+        raise BackupError(f"The backup's database is damaged: {error}.") from None
     if differences := manifest.differences(restored):
         raise BackupError("The backup does not match its manifest: " + " ".join(differences))
 

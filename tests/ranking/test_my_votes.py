@@ -4,16 +4,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.models import Arena, Comparison, Rater, Reason, Vote
+from arena.models import Arena, Comparison, Prompt, Rater, Reason, Vote
 from arena.services.comparisons import issue_pair
 from arena.services.voting import cast_vote
 from ranking.raters import count_reasons, shrunk_scores, summarise
 from ranking.tallies import VoteCounts
-from tests.factories import make_person
+from tests.arena.rest import member_of
+from tests.factories import make_arena, make_person, make_team
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
@@ -197,3 +200,16 @@ def test_reasons_in_the_api_do_not_tell_who_wrote_the_answers_of_a_blind_categor
         "",
         "refunds",
     }
+
+
+def test_reasons_in_the_api_take_as_many_queries_for_many_prompts(
+    django_assert_num_queries: Any,
+) -> None:
+    team = make_team()
+    few, many = (make_arena(n_prompts=n, team=team, open_answers=False) for n in (1, 8))
+    Prompt.objects.update(category="refunds")
+    caller = member_of(team)
+    with CaptureQueriesContext(connection) as needed:
+        assert caller.get(f"arenas/{few.slug}/reasons/").status_code == 200
+    with django_assert_num_queries(len(needed)):
+        assert caller.get(f"arenas/{many.slug}/reasons/").status_code == 200

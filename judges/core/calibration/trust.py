@@ -17,9 +17,9 @@ An alarm means that the judge has *changed*, not that it got worse: a judge that
 different judge, and its votes belong to a new epoch. So McNemar's test is two-sided. It cannot see
 changes that fix as much as they break; `verdict_drift` can.
 
-A bound that cannot be computed is not reached. Trust given before rule 2 counted only the items on
-which the judge had decided, and before rule 3 its lift did; it stands until the judge is measured
-again.
+A bound that cannot be computed is not reached. Before rule 2, agreement was measured only on the
+items on which the judge had decided; before rule 3, so was the lift. Trust given by an earlier rule
+stands until the judge is measured again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
