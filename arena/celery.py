@@ -2,9 +2,17 @@
 
 import logging
 import os
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from celery import Celery, beat
+from celery.exceptions import OperationalError
+from celery.signals import task_received, worker_init
+from celery.worker import state
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "arena.settings")
 
@@ -12,6 +20,56 @@ log = logging.getLogger(__name__)
 app = Celery("ringside")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+# A worker or beat that works touches this file, if there is one; compose kills one that does not.
+PULSE = os.environ.get("PULSE_FILE", "")
+PULSE_EVERY = 10.0
+STALLED_AFTER = 120.0
+
+
+class Pulse(threading.Thread):
+    """Touches PULSE while the worker takes messages, has none to take, or has its hands full."""
+
+    def __init__(self, worker: Any) -> None:
+        super().__init__(name="pulse", daemon=True)
+        self.worker = worker
+        self.received_at = monotonic()
+        task_received.connect(self._note)
+
+    def run(self) -> None:
+        while True:
+            if not self.has_stalled():
+                touch_pulse()
+            time.sleep(PULSE_EVERY)
+
+    def has_stalled(self) -> bool:
+        """Whether the worker is free, messages wait, and it has long taken none."""
+        is_full = len(state.active_requests) >= self.worker.concurrency
+        if is_full or monotonic() - self.received_at < STALLED_AFTER:
+            return False
+        connection = app.connection_for_read()
+        with suppress(OperationalError, *connection.connection_errors), connection:
+            connection.ensure_connection(max_retries=1)
+            queues = app.amqp.queues.consume_from.values()
+            declared: list[Any] = [
+                queue(connection.default_channel).queue_declare() for queue in queues
+            ]
+            return any(queue.message_count for queue in declared)
+        return False
+
+    def _note(self, **_: Any) -> None:
+        self.received_at = monotonic()
+
+
+def touch_pulse() -> None:
+    with suppress(OSError):
+        Path(PULSE).touch()
+
+
+@worker_init.connect
+def start_pulse(sender: Any, **_: Any) -> None:
+    if PULSE:
+        Pulse(sender).start()
 
 
 class Scheduler(beat.Scheduler):
@@ -23,6 +81,8 @@ class Scheduler(beat.Scheduler):
     _is_broker_away = False
 
     def tick(self, *args: Any, **kwargs: Any) -> Any:
+        if PULSE:
+            touch_pulse()
         now = self.app.now()
         entries = self.schedule.values()
         ahead = [entry for entry in entries if entry.last_run_at and entry.last_run_at > now]

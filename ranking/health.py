@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -40,6 +42,7 @@ STALE_AFTER = timedelta(minutes=2)
 BACKUP_LATE_AFTER = timedelta(days=3)  # where backups are made at all
 PING_SECONDS = 1.0
 WRITE_WITHIN = 4.0
+WRITTEN = 1 << 20  # bytes
 SWEEP = "sweep:"
 LOCAL = ("localhost", "127.0.0.1", "::1", None)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -140,18 +143,33 @@ def _queues_answering() -> set[str]:
 
 
 def _check_writing(health: Health) -> None:
-    """Find another program that keeps SQLite's file locked: reading goes on, votes wait."""
-    name = str(connection.settings_dict["NAME"])
-    # Inside a transaction, the lock is our own.
-    if connection.vendor != "sqlite" or connection.in_atomic_block or "memory" in name:
+    """Find a full disk, or a program that keeps SQLite's file locked: reading goes on."""
+    if connection.in_atomic_block:  # then the lock is our own, and an error would end the work
         return
     try:
-        with closing(sqlite3.connect(name, timeout=WRITE_WITHIN, isolation_level=None)) as beside:
+        _write_to_file() if connection.vendor == "sqlite" else _write_to_server()
+    except (OSError, sqlite3.Error, DatabaseError) as error:
+        reason = getattr(error, "strerror", "") or " ".join(str(error).split())
+        health.findings.append(f"Nothing can be written to the database ({reason}).")
+
+
+def _write_to_file() -> None:
+    path = Path(connection.settings_dict["NAME"])
+    if path.is_file():
+        with closing(sqlite3.connect(path, timeout=WRITE_WITHIN, isolation_level=None)) as beside:
             beside.execute("BEGIN IMMEDIATE")
             beside.execute("ROLLBACK")
-    except sqlite3.Error as error:
-        health.findings.append(
-            f"Nothing could be written to the database for {WRITE_WITHIN:g} s ({error})."
+        with TemporaryFile(dir=path.parent) as beside_it:
+            beside_it.write(bytes(WRITTEN))
+
+
+def _write_to_server() -> None:
+    """Fill new pages, since those with free space hide a full disk."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE TEMPORARY TABLE disk_check ON COMMIT DROP"
+            " AS SELECT md5(n::text) FROM generate_series(1, %s) n",
+            [WRITTEN // 64],
         )
 
 

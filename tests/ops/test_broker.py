@@ -9,12 +9,14 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kombu import Connection, Queue
 
 from arena import broker
+from arena.celery import STALLED_AFTER, Pulse, app
 from tests.environment import REPOSITORY
 from tests.ops.running import settings_for
 
@@ -112,3 +114,41 @@ def test_an_unreadable_message_is_logged_and_the_next_one_heard(
     assert send_from_elsewhere(Path(broker._socket_path()).parent, 8).returncode == 0
     assert len(drain(worker)) == 1
     assert caplog.text.count("could not be read") == 2
+
+
+@pytest.mark.parametrize(
+    ("waiting", "concurrency", "silence", "has_stalled"),
+    [
+        pytest.param(1, 2, STALLED_AFTER + 1, True, id="free, and takes no message"),
+        pytest.param(1, 0, STALLED_AFTER + 1, False, id="its hands are full"),
+        pytest.param(1, 2, 0, False, id="took a message a moment ago"),
+        pytest.param(0, 2, STALLED_AFTER + 1, False, id="nothing waits"),
+    ],
+)
+def test_a_worker_has_stalled_if_it_is_free_and_takes_none_of_the_messages(
+    monkeypatch: pytest.MonkeyPatch,
+    waiting: int,
+    concurrency: int,
+    silence: float,
+    has_stalled: bool,
+) -> None:
+    monkeypatch.setattr(app, "connection_for_read", lambda: Connection("memory://"))
+    with Connection("memory://") as sender:
+        name = next(iter(app.amqp.queues.consume_from))
+        queue = app.amqp.queues[name](sender.default_channel)
+        queue.declare()
+        queue.purge()
+        for _ in range(waiting):
+            sender.Producer().publish({}, routing_key=queue.routing_key, exchange=queue.exchange)
+        pulse = Pulse(SimpleNamespace(concurrency=concurrency))
+        pulse.received_at = time.monotonic() - silence
+        assert pulse.has_stalled() == has_stalled
+        queue.purge()
+
+
+def test_a_worker_whose_broker_is_away_has_not_stalled(monkeypatch: pytest.MonkeyPatch) -> None:
+    nowhere = Connection("redis://127.0.0.1:1/0", transport_options={"max_retries": 0})
+    monkeypatch.setattr(app, "connection_for_read", lambda: nowhere)
+    pulse = Pulse(SimpleNamespace(concurrency=2))
+    pulse.received_at = time.monotonic() - STALLED_AFTER - 1
+    assert not pulse.has_stalled()

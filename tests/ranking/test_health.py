@@ -336,6 +336,19 @@ def test_a_time_that_only_a_wrong_clock_wrote_is_a_finding(
     assert full(client).json()["future_times"] == [{"rows": rows, "time": name, "count": 1}]
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_takes_no_writing_is_a_finding() -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("tests/ops/test_outage.py fills SQLite's disk")
+    assert not any("written" in finding for finding in health.check_health(timezone.now()).findings)
+    with connection.cursor() as cursor:
+        cursor.execute("SET default_transaction_read_only = on")
+    findings = health.check_health(timezone.now()).findings
+    with connection.cursor() as cursor:
+        cursor.execute("RESET default_transaction_read_only")
+    assert any("Nothing can be written to the database (cannot" in finding for finding in findings)
+
+
 # -- Backups ---------------------------------------------------------------------------------------
 
 
