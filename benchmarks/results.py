@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,9 +48,14 @@ def targets(lines: Iterable[Line]) -> list[str]:
 def keep(part: str, text: str) -> None:
     """Write the section of a part; the other sections stay as they are."""
     sections = _sections(RESULTS.read_text() if RESULTS.exists() else "")
-    sections[TITLES[part]] = f"## {TITLES[part]}\n\n{text.strip()}\n"
+    sections[TITLES[part]] = f"## {TITLES[part]}\n\n{spaced(text.strip())}\n"
     known = (sections[title] for title in TITLES.values() if title in sections)
     RESULTS.write_text("\n".join([HEAD, *known]))
+
+
+def spaced(text: str) -> str:
+    """With a blank before each percent sign, as on all pages."""
+    return re.sub(r"(?<=\d)%", " %", text)
 
 
 def missed(lines: Iterable[Line]) -> str:

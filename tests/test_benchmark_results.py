@@ -15,11 +15,11 @@ def page(tmp_path, monkeypatch):
 
 def test_a_part_replaces_its_own_section_only(page):
     results.keep("votes", "old votes")
-    results.keep("statistics", "figures\n\n| a | b |")
+    results.keep("statistics", "figures\n\n| a | 95% |")
     results.keep("votes", "new votes")
     assert page.read_text() == (
         f"{results.HEAD}\n## Votes and pages\n\nnew votes\n\n"
-        "## Statistics\n\nfigures\n\n| a | b |\n"
+        "## Statistics\n\nfigures\n\n| a | 95 % |\n"
     )
 
 

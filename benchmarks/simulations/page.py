@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.results import spaced
+
 PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
 BEGIN = "<!-- written by `make simulate`: begin -->"
 END = "<!-- written by `make simulate`: end -->"
@@ -160,7 +162,7 @@ def keep(text: str, page: Path | None = None) -> None:
     _, end, after = rest.partition(END)
     if not (begin and end):
         raise ValueError(f"{page} must hold the lines {BEGIN} and {END}")
-    page.write_text(f"{before}{BEGIN}\n\n{text.strip()}\n\n{END}{after}")
+    page.write_text(f"{before}{BEGIN}\n\n{spaced(text.strip())}\n\n{END}{after}")
 
 
 def _percent(share: float) -> str:

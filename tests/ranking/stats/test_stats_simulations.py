@@ -196,8 +196,8 @@ def test_the_tables_replace_what_stands_between_the_marks(tmp_path):
     path = tmp_path / "page.md"
     path.write_text(f"before\n{page.BEGIN}\nold\n{page.END}\nafter\n")
     page.keep("new", path)
-    page.keep("newer", path)
-    assert path.read_text() == f"before\n{page.BEGIN}\n\nnewer\n\n{page.END}\nafter\n"
+    page.keep("newer: 95.0%", path)
+    assert path.read_text() == f"before\n{page.BEGIN}\n\nnewer: 95.0 %\n\n{page.END}\nafter\n"
     path.write_text("no marks")
     with pytest.raises(ValueError, match="must hold the lines"):
         page.keep("new", path)
