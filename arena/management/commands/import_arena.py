@@ -28,6 +28,7 @@ INTERRUPTED = "Interrupted. Imported rows stay hidden; run the command again to 
 
 
 class Command(BaseCommand):
+    requires_migrations_checks = True  # a first start may not have made the tables yet
     help = (
         "Import prompts, candidates, responses and votes into an arena, which is created if it is "
         "new. Nothing is visible until all files are imported; run the command again to resume an "
