@@ -28,7 +28,7 @@ STALLED_AFTER = 120.0
 
 
 class Pulse(threading.Thread):
-    """Touches PULSE while the worker takes messages, has none to take, or has its hands full."""
+    """Touches PULSE unless messages wait for a worker that is free but takes none."""
 
     def __init__(self, worker: Any) -> None:
         super().__init__(name="pulse", daemon=True)

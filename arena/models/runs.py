@@ -37,7 +37,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 class Run(models.Model):
     """A batch of votes, `per_pair` for each pair, or of one candidate's answers.
 
-    A run without an arena tries judges on labelled items. The budget of `team` pays. Money is in
+    A run without an arena tests judges on labelled items. The budget of `team` pays. Money is in
     nano-dollars: `settled` is what servers billed, `reserved` is held for requests under way, and
     `uncertain` is the most that interrupted requests may have cost. Their sum never exceeds `cap`
     (null: no money is spent).

@@ -466,8 +466,8 @@ FOLDED = _compiled(
 # An ASCII text cannot hold these, and most answers are ASCII.
 FOLDED_NOT_ASCII = _compiled({"foreign instruction": OTHER_SCRIPTS, "lookalike": LOOKALIKE})
 UNSEEN = {
-    # Joiners and soft hyphens have their work in some scripts, and in emoji; a run of them, or
-    # one between two Latin letters, has none.
+    # Some scripts and emoji need joiners and soft hyphens, but never several in a row, and Latin
+    # letters never need one between them.
     "zero width": re.compile(
         rf"[{ZERO_WIDTH}]{{3}}|(?<=[A-Za-z])[{ZERO_WIDTH.replace(chr(0xAD), '')}]+(?=[A-Za-z])"
     ),

@@ -91,7 +91,7 @@ def _client(base_url: str, key: str, timeout: float) -> anthropic.Anthropic:
         max_retries=0,
         open_telemetry=False,
     )
-    # The SDK takes these from the environment; they are nothing to other companies' servers.
+    # The SDK takes these from the environment; other servers must not get them.
     client._custom_headers = {}
     return client
 
