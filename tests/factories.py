@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
-from arena.actors import Actor
+from arena.actors import CLI, Actor
 from arena.calls.models import Call
 from arena.models import (
     Arena,
@@ -25,6 +25,7 @@ from arena.models import (
 from arena.services import teams
 from arena.services.arenas import create_arena
 from arena.services.pairs import sync_pairs
+from arena.services.voting import void_votes
 
 DOLLAR = 10**9
 MODEL = "m-1"
@@ -170,3 +171,9 @@ def make_call(run: Run | None = None, **fields: Any) -> Call:
         "enqueue_after": NOW,
     }
     return Call.objects.create(**values | fields)
+
+
+def void_vote(vote: Vote, by: Actor = CLI, reason: str = "a test") -> int:
+    """Void one vote; 0 if it was void before."""
+    votes = Vote.objects.filter(pk=vote.pk)
+    return void_votes(votes=votes, by=by, reason=reason, now=timezone.now())

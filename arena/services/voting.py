@@ -409,11 +409,6 @@ def void(*, votes: Mapping[int, int], reason: str, now: datetime) -> dict[int, i
     return voided_in
 
 
-def void_vote(*, vote: Vote, by: Actor, reason: str, now: datetime) -> bool:
-    """Void one vote; return whether this call did it."""
-    return bool(void_votes(votes=Vote.objects.filter(pk=vote.pk), by=by, reason=reason, now=now))
-
-
 def void_votes(*, votes: QuerySet[Vote], by: Actor, reason: str, now: datetime) -> int:
     """Void `votes`, with an audit entry for each arena's team; return how many were voided.
 

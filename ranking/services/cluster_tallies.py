@@ -76,11 +76,6 @@ def count_by_prompt(votes: VoteQuerySet) -> VoteCounts:
     return _count(votes, by_rater=False)
 
 
-def count_by_rater(votes: VoteQuerySet) -> VoteCounts:
-    """Count the votes by rater, over all prompts; merged."""
-    return _over_prompts(_count(votes, by_rater=True))
-
-
 def count_in_parts(
     votes: VoteQuerySet, ends: Sequence[int], by_rater: bool = False
 ) -> Iterator[VoteCounts]:

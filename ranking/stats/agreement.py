@@ -62,15 +62,12 @@ def nominal_agreement(counts: ArrayLike) -> NominalAgreement:
     return NominalAgreement(agreeing / n_pairs if n_pairs else math.nan, n_pairs, alpha)
 
 
-def krippendorff_alpha(
-    unit: ArrayLike, rater: ArrayLike | None, value: ArrayLike, level: str = "nominal"
-) -> float:
+def krippendorff_alpha(unit: ArrayLike, value: ArrayLike, level: str = "nominal") -> float:
     """Krippendorff's alpha of n values: 1 - observed disagreement / expected disagreement.
 
     Parameters
     ----------
     unit : (n,) integers, the unit judged
-    rater : (n,) integers, used only to reject two values by one rater for a unit; None skips this
     value : (n,) numbers; NaN is missing
     level : "nominal" (values differ or not), "ordinal" (they differ by the ranks between them) or
         "interval" (by their distance)
@@ -88,8 +85,6 @@ def krippendorff_alpha(
     if np.isinf(values).any():
         raise ValueError("value must be finite, or NaN where missing")
     known = ~np.isnan(values)
-    if rater is not None:
-        _check_once(units[known], arrays.integers("rater", rater, len(values))[known])
     codes, values, size = _pairable(arrays.codes(units[known])[0], values[known])
     if not len(values):
         return math.nan
@@ -99,40 +94,6 @@ def krippendorff_alpha(
         else (_squared(codes, _midranks(values) if level == "ordinal" else values, size))
     )
     return _alpha(observed, chance, len(values))
-
-
-def cohen_kappa(a: ArrayLike, b: ArrayLike) -> float:
-    """Cohen's kappa of two raters: (agreement - chance) / (1 - chance).
-
-    Parameters
-    ----------
-    a, b : (n,) numbers, the raters' values for the same n units; NaN is missing, and such units
-        are ignored
-
-    Returns
-    -------
-    float up to 1; NaN without units, or if all values are equal
-
-    Raises ValueError naming the argument. Reference: Cohen 1960.
-    """
-    first = arrays.floats("a", a)
-    second = arrays.floats("b", b)
-    if len(first) != len(second):
-        raise ValueError(f"b has {len(second)} entries where a has {len(first)}")
-    known = ~(np.isnan(first) | np.isnan(second))
-    if not known.any():
-        return math.nan
-    table = _contingency(first[known], second[known])
-    chance = float(table.sum(axis=1) @ table.sum(axis=0))
-    return (float(np.trace(table)) - chance) / (1 - chance) if len(table) > 1 else math.nan
-
-
-def _contingency(first: Floats, second: Floats) -> Floats:
-    """(C, C): the share of units with the row's value from rater a and the column's from b."""
-    labels, code = np.unique(np.concatenate([first, second]), return_inverse=True)
-    size = len(labels)
-    cell = (code[: len(first)] * size + code[len(first) :]).astype(np.int64)
-    return summed(cell, np.ones(len(first)), size**2).reshape(size, size) / len(first)
 
 
 def _alpha(observed: float, chance: float, n_values: int) -> float:
@@ -177,12 +138,6 @@ def _pairable(unit: Ints, value: Floats) -> tuple[Ints, Floats, Ints]:
     size = np.bincount(unit)
     keep = size[unit] > 1
     return arrays.codes(unit[keep])[0], value[keep], size[size > 1]
-
-
-def _check_once(unit: Ints, rater: Ints) -> None:
-    judged = np.stack([unit, rater], axis=1)
-    if len(np.unique(judged, axis=0)) < len(judged):
-        raise ValueError("rater must not hold the same rater twice for one unit")
 
 
 def _counts(counts: ArrayLike) -> Ints:

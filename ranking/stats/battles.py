@@ -295,8 +295,6 @@ class Battles:
         left: Sequence[str] | NDArray[Any],
         right: Sequence[str] | NDArray[Any],
         score: ArrayLike,
-        weight: ArrayLike | None = None,
-        cluster: ArrayLike | None = None,
     ) -> tuple["Battles", list[str]]:
         """`from_arrays` for candidates given by name; also returns the names, sorted.
 
@@ -309,7 +307,7 @@ class Battles:
             np.array([index[name] for name in distinct], np.int64)[codes]
             for codes, distinct in sides
         )
-        return cls.from_arrays(a, b, score, weight, cluster, len(names)), names
+        return cls.from_arrays(a, b, score, n_candidates=len(names)), names
 
     @property
     def n_votes(self) -> int:

@@ -23,7 +23,7 @@ from arena.services.notices import add_webhook, send_test
 from arena.services.privacy import AccountError, close_account, personal_data
 from arena.services.prompts import PromptError, delete_prompt
 from arena.services.teams import TeamError, create_team, delete_team
-from arena.services.voting import give_reasons, void_vote
+from arena.services.voting import give_reasons
 from ranking.models import Standing
 from tests.arena.rest import member_of, token_of
 from tests.factories import (
@@ -36,6 +36,7 @@ from tests.factories import (
     make_team,
     make_user,
     make_vote,
+    void_vote,
 )
 
 pytestmark = pytest.mark.django_db
@@ -110,7 +111,7 @@ def test_an_administrator_who_leaves_is_no_longer_named(client, voter, arena_wit
     voter.save()
     votes = arena_with_votes.votes.order_by("pk")
     for vote, reason in zip(votes, ("voided by mary", "rater voided by mary"), strict=False):
-        void_vote(vote=vote, by=Actor(user=voter), reason=reason, now=timezone.now())
+        void_vote(vote, by=Actor(user=voter), reason=reason)
     webhook = add_webhook(
         team=make_team(name="Ours"), url="https://hooks.example.org/", by=Actor(user=root)
     )

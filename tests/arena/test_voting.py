@@ -6,11 +6,10 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from arena.actors import CLI
 from arena.models import Comparison, Rater, Vote
 from arena.services import comparisons, voting
 from arena.signals import votes_changed
-from tests.factories import make_arena, make_person, make_vote
+from tests.factories import make_arena, make_person, make_vote, void_vote
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -160,8 +159,8 @@ def test_an_undo_twice_asks_for_the_pair_once(comparison, rater):
 
 def test_voiding_twice_says_who_did_it(comparison, rater):
     vote = cast(comparison, rater)
-    assert voting.void_vote(vote=vote, by=CLI, reason="a bot", now=NOW)
-    assert not voting.void_vote(vote=vote, by=CLI, reason="again", now=NOW)
+    assert void_vote(vote, reason="a bot")
+    assert not void_vote(vote, reason="again")
     vote.refresh_from_db()
     assert vote.void_reason == "a bot"
 

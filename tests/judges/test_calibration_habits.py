@@ -63,7 +63,7 @@ def test_repeats_count_with_the_verdict_itself(items):
     value = [OUTCOMES.index(said) for run in runs if len(run) > 1 for said in run]
     assert (found.n_items, found.n_values) == (len(set(unit)), len(unit))
     if len(set(value)) > 1:
-        assert found.value == pytest.approx(krippendorff_alpha(unit, None, value))
+        assert found.value == pytest.approx(krippendorff_alpha(unit, value))
     else:
         assert found.value is None
         assert found.reason

@@ -15,7 +15,7 @@ from scipy.stats import binomtest
 
 from judges.core.calibration.items import PairItem
 from judges.core.calibration.pairs import calibrate_pairs, paired_difference
-from ranking.stats.agreement import cohen_kappa
+from ranking.stats.agreement import clustered_kappa
 from tests.judges.helpers import OUTCOMES, pair_item, pair_items
 
 SIDES = ("left", "right")
@@ -65,7 +65,7 @@ def test_each_agreement_is_counted_label_by_label(items):
         assert_share(agreement.decisive, [a == b for a, b in met if {a, b} <= set(SIDES)])
         if len({said for both in met for said in both}) > 1:
             codes = [[OUTCOMES.index(said) for said in side] for side in zip(*met, strict=True)]
-            assert agreement.kappa.value == pytest.approx(cohen_kappa(*codes))
+            assert agreement.kappa.value == pytest.approx(clustered_kappa(*codes).value)
         else:
             assert agreement.kappa.value is None
 

@@ -75,7 +75,7 @@ def test_alpha_over_runs_counts_the_score_itself(items):
         alpha = getattr(found, level)
         assert alpha.n_values == len(value)
         if len(set(value)) > 1:
-            assert alpha.value == pytest.approx(krippendorff_alpha(unit, None, value, level))
+            assert alpha.value == pytest.approx(krippendorff_alpha(unit, value, level))
         else:
             assert alpha.value is None
 

@@ -85,7 +85,7 @@ def test_replayed_runs_have_the_alpha_of_their_scores(
     report = measured(rows, tmp_path, local)
     unit = [i for i in range(len(rows)) for _ in range(3)]
     values = [float(score) for row in rows for score in row["gpt4_scores_3_runs"]]
-    expected = {level: krippendorff_alpha(unit, None, values, level) for level in alphas(report)}
+    expected = {level: krippendorff_alpha(unit, values, level) for level in alphas(report)}
     assert alphas(report) == pytest.approx(expected)
     assert (report["states"]["done"], report["n_labels"]) == (40, 40)
     assert report["against_all"]["pearson"]["value"] > 0.8

@@ -7,15 +7,13 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from arena.actors import CLI
 from arena.models import Arena
-from arena.services.voting import void_vote
 from ranking import tasks
 from ranking.models import Board, EloCheckpoint, EloInterval, Snapshot
 from ranking.services import elo as elo_service
 from ranking.services import fold as fold_service
 from ranking.votes import read_votes
-from tests.factories import make_arena
+from tests.factories import make_arena, void_vote
 from tests.ranking.helpers import cast, claim, publish
 
 pytestmark = pytest.mark.django_db
@@ -46,7 +44,7 @@ def test_a_voided_vote_replays_the_tail_only(arena: Arena, monkeypatch: pytest.M
     monkeypatch.setattr(elo_service, "EVERY", 5)
     elo_of(arena)
     vote = arena.votes.order_by("pk")[17]
-    void_vote(vote=vote, by=CLI, reason="a mistake", now=timezone.now())
+    void_vote(vote)
     read: list[int] = []
     monkeypatch.setattr(
         elo_service, "read_votes", lambda votes, n: _noted(read, read_votes(votes, n))

@@ -9,13 +9,13 @@ from django.utils import timezone
 
 from arena.actors import CLI
 from arena.models import Arena, Import, Rater, Vote
-from arena.services.voting import void_rater, void_vote
+from arena.services.voting import void_rater
 from ranking.models import ArenaRefresh, ClusterTally, RaterTally, Tally, TallyDelta, VoteLog
 from ranking.services import cluster_tallies, vote_log
 from ranking.services import elo as elo_service
 from ranking.services import fold as fold_service
 from ranking.tallies import VoteCounts
-from tests.factories import make_person, make_vote
+from tests.factories import make_person, make_vote, void_vote
 from tests.ranking.helpers import (
     cast,
     claim,
@@ -63,7 +63,7 @@ def test_a_voided_vote_is_removed_again_and_leaves_no_trace(arena: Arena) -> Non
     vote = cast(arena, preference=1 / 3)
     fold(arena)
     assert counted(arena) == 25
-    void_vote(vote=vote, by=CLI, reason="a mistake", now=timezone.now())
+    void_vote(vote)
     assert fold(arena) == 1
     assert {tally.category: bytes(tally.cells) for tally in Tally.objects.all()} == before
     assert drift(arena) == []
@@ -71,7 +71,7 @@ def test_a_voided_vote_is_removed_again_and_leaves_no_trace(arena: Arena) -> Non
 
 def test_a_vote_voided_before_it_was_folded_is_never_counted(arena: Arena) -> None:
     fold(arena)
-    void_vote(vote=cast(arena), by=CLI, reason="a mistake", now=timezone.now())
+    void_vote(cast(arena))
     assert fold(arena) == 0
     assert counted(arena) == 24
 
@@ -136,7 +136,7 @@ def test_vote_voided_during_its_import_is_removed(
     fold_service._add_imported(log, token, frozenset())
     for row in (2, 6):  # one that is in the tallies, and one that is not
         vote = Vote.objects.get(source=source, source_row=row)
-        void_vote(vote=vote, by=CLI, reason="a mistake", now=timezone.now())
+        void_vote(vote)
     fold(arena)
     assert counted(arena) == 24 + 5
     assert drift(arena) == []
@@ -180,7 +180,7 @@ def test_random_votes_voids_and_files_never_drift(
         )
         if turn % 7 == 0:
             vote = chance.choice(list(arena.votes.filter(voided_at=None)))
-            void_vote(vote=vote, by=CLI, reason="a test", now=timezone.now())
+            void_vote(vote)
         if turn % 20 == 5:
             files.append(hidden_import(arena, turn, 5))
         if turn % 20 == 12:
@@ -221,7 +221,7 @@ def test_votes_are_counted_by_rater_as_they_come_and_go(arena: Arena) -> None:
     assert first is not None
     extra = cast(arena)
     assert by_rater(arena) == {first.rater_id: 24, extra.rater_id: 1}
-    void_vote(vote=first, by=CLI, reason="a test", now=timezone.now())
+    void_vote(first)
     newest = cast(arena, rater=extra.rater)
     assert by_rater(arena) == {first.rater_id: 23, extra.rater_id: 2}
     category = newest.comparison.prompt.category
@@ -255,7 +255,7 @@ def test_the_last_of_many_raters_share_groups(
     assert {member for member in after if member > 0} == set(before)
     assert {member for member in after if member < 0} == {-1 - vote.rater_id % 3 for vote in late}
     for vote in late:
-        void_vote(vote=vote, by=CLI, reason="a test", now=timezone.now())
+        void_vote(vote)
     assert by_rater(arena) == before
 
 
@@ -282,7 +282,7 @@ def test_votes_of_verified_people_have_tallies_of_their_own(arena: Arena) -> Non
     Vote.objects.filter(pk=late.pk).update(verified=True)
     fold(arena)
     assert VoteCounts.of_bytes(verified.get(category="").cells).votes.sum() == 13
-    void_vote(vote=late, by=CLI, reason="a mistake", now=timezone.now())
+    void_vote(late)
     fold(arena)
     assert {tally.category: bytes(tally.cells) for tally in verified} == before
     assert drift(arena) == []

@@ -14,14 +14,13 @@ import pytest
 from django.db import DatabaseError, InterfaceError, connection, transaction
 from django.utils import timezone
 
-from arena.actors import CLI
 from arena.models import Arena, Rater, Vote
-from arena.services.voting import set_trust, void_vote
+from arena.services.voting import set_trust
 from ranking.models import ArenaRefresh, TalliedTrust, TallyMember
 from ranking.services import fold, leases
 from ranking.services import fold as fold_service
 from ranking.services.leases import RefreshLeaseLostError
-from tests.factories import make_person, make_vote
+from tests.factories import make_person, make_vote, void_vote
 from tests.ranking.helpers import make_voted_arena
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -116,7 +115,7 @@ def voider(arena: Arena, until: float) -> None:
     chance = random.Random(9)
     while time.monotonic() < until:
         found = Vote.objects.filter(arena=arena, voided_at=None).order_by("-pk")[:30]
-        void_vote(vote=chance.choice(list(found)), by=CLI, reason="a test", now=timezone.now())
+        void_vote(chance.choice(list(found)))
         time.sleep(0.02)
 
 

@@ -6,14 +6,12 @@ import pytest
 from django.db.models import Q
 from django.utils import timezone
 
-from arena.actors import CLI
 from arena.models import Arena
 from arena.services.pairs import sync_pairs
-from arena.services.voting import void_vote
 from ranking.models import ArenaRefresh, Board, Snapshot
 from ranking.services import findings, intervals, refresh
 from ranking.stats.bradley_terry import NotConvergedError
-from tests.factories import make_arena, make_vote
+from tests.factories import make_arena, make_vote, void_vote
 from tests.ranking.helpers import cast, fill, publish, seconds
 
 pytestmark = pytest.mark.django_db
@@ -111,7 +109,7 @@ def test_borrowed_intervals_may_name_somebody_who_has_left(
     Snapshot.objects.update(measured_seconds=60.0)
     gone = arena.candidates.order_by("-pk")[0]
     for vote in arena.votes.filter(Q(comparison__left=gone) | Q(comparison__right=gone)):
-        void_vote(vote=vote, by=CLI, reason="a test", now=timezone.now())
+        void_vote(vote)
     arena.candidates.filter(pk=gone.pk).update(retired_at=timezone.now())
     sync_pairs(arena=arena)
     cast(arena, "right")

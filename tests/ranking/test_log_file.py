@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
-from django.utils import timezone
 
-from arena.actors import CLI
 from arena.models import Arena, Rater, Vote
-from arena.services.voting import void_vote
 from ranking import log_file
 from ranking.models import ArenaRefresh, RaterTally, Snapshot
 from ranking.services import intervals, vote_log
-from tests.factories import make_person, make_vote
+from tests.factories import make_person, make_vote, void_vote
 from tests.ranking.helpers import (
     cast,
     claim,
@@ -44,10 +41,10 @@ def arena(db: None) -> Arena:
     make_vote(arena, left, right, "left", None, make_person(), preference=1 / 3)
     publish(arena)
     reveal(hidden_import(arena))
-    void_vote(vote=cast(arena), by=CLI, reason="a test", now=timezone.now())
+    void_vote(cast(arena))
     first = arena.votes.first()
     assert first is not None
-    void_vote(vote=first, by=CLI, reason="a test", now=timezone.now())
+    void_vote(first)
     publish(arena)
     return arena
 

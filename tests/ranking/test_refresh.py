@@ -14,10 +14,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from arena.actors import CLI
 from arena.models import Arena, Candidate, Comparison, Import, Rater, Vote
 from arena.services.pairs import sync_pairs
-from arena.services.voting import void_vote
 from ranking import tasks
 from ranking.models import ArenaRefresh, Board, BothBad, Snapshot
 from ranking.services import fit as fit_service
@@ -25,7 +23,7 @@ from ranking.services import leases, refresh
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
 from tests.environment import REPOSITORY
-from tests.factories import make_arena, make_person, make_vote
+from tests.factories import make_arena, make_person, make_vote, void_vote
 from tests.ranking.helpers import cast, fill, publish, seconds, words
 
 pytestmark = pytest.mark.django_db
@@ -406,7 +404,7 @@ def test_a_leaderboard_can_be_read_as_of_verified_people(arena: Arena, client: C
     assert "Only votes by verified people count here" in page
     others = Vote.objects.filter(arena=arena, verified=False)
     for vote in others:
-        void_vote(vote=vote, by=CLI, reason="a test", now=timezone.now())
+        void_vote(vote)
     assert publish(arena).n_votes == 144
     alone = client.get("/a/support/results.json").json()
     assert [row | {"url": ""} for row in alone["standings"]] == [
@@ -441,7 +439,7 @@ def test_a_leaderboard_says_what_self_identifying_answers_decide(
     page = words(client.get("/a/support/").text)
     assert "40 votes counted on pairs in which an answer reveals its author. Without them," in page
     for vote in Vote.objects.filter(arena=arena, comparison__names_itself=True):
-        void_vote(vote=vote, by=CLI, reason="a test", now=timezone.now())
+        void_vote(vote)
     alone = publish(arena)
     assert alone.settings["named"]["votes"] == 0
     assert ranks[third.pk] == 1

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from arena.actors import CLI
 from arena.models import Arena, Import, Rater, Vote
-from arena.services.voting import set_arena_trust, void_vote
+from arena.services.voting import set_arena_trust
 from ranking.models import ArenaRefresh, TalliedTrust, Tally, TallyMember
 from ranking.services import fold as fold_service
 from ranking.services import vote_log
 from ranking.services.leases import RefreshLeaseLostError
 from ranking.tallies import VoteCounts
+from tests.factories import void_vote
 from tests.ranking.helpers import (
     cast,
     claim,
@@ -114,7 +114,7 @@ def test_a_voided_vote_of_the_trusted_leaves_both_tallies(
     vote = cast(arena, rater=trusted_judge)
     cast(arena, rater=trusted_judge)
     fold(arena)
-    void_vote(vote=vote, by=CLI, reason="a test", now=timezone.now())
+    void_vote(vote)
     fold(arena)
     assert (counted(arena, "judges"), counted(arena, "trusted_judges")) == (1, 1)
     assert drift(arena) == []
@@ -124,7 +124,7 @@ def test_vote_voided_before_trust_is_not_taken_out_twice(arena: Arena, judge: Ra
     vote = cast(arena, rater=judge)
     cast(arena, rater=judge)
     fold(arena)
-    void_vote(vote=vote, by=CLI, reason="a test", now=timezone.now())
+    void_vote(vote)
     set_trusted(judge)
     fold(arena)
     assert counted(arena, "trusted_judges") == 1

@@ -24,12 +24,12 @@ from arena.models import (
     Webhook,
 )
 from arena.services.notices import delivery_body
-from arena.services.voting import undo_vote, void_rater, void_vote
+from arena.services.voting import undo_vote, void_rater
 from ranking.models import LogLink, Snapshot, Tally, VoteLog
 from ranking.services import fold as fold_service
 from ranking.services import vote_log
 from ranking.services.vote_log import Kind
-from tests.factories import make_person, make_team
+from tests.factories import make_person, make_team, void_vote
 from tests.ranking.helpers import (
     cast,
     claim,
@@ -96,10 +96,10 @@ def test_an_honest_history_verifies(arena: Arena, monkeypatch: pytest.MonkeyPatc
     for turn in range(20):
         vote = cast(arena, preference=chance.choice([None, chance.random()]))
         if turn % 4 == 0:
-            void_vote(vote=vote, by=CLI, reason="a test", now=timezone.now())
+            void_vote(vote)
         if turn % 3 == 0:
             live = chance.choice(list(arena.votes.filter(voided_at=None)))
-            void_vote(vote=live, by=CLI, reason="a test", now=timezone.now())
+            void_vote(live)
         if turn % 10 == 5:
             reveal(hidden_import(arena, turn, 7))
         if chance.random() < 0.4:
@@ -172,7 +172,7 @@ def test_rewritten_votes_are_found_and_repaired_in_a_signed_entry(
 def test_a_void_taken_back_in_the_database_is_found(arena: Arena, later: Any) -> None:
     vote = cast(arena)
     fold(arena)
-    void_vote(vote=vote, by=CLI, reason="a script", now=timezone.now())
+    void_vote(vote, reason="a script")
     fold(arena)
     Vote.objects.filter(pk=vote.pk).update(voided_at=later)
     assert found(arena) == [f"Vote {vote.pk} was voided, and its row says something else."]

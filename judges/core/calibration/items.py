@@ -257,7 +257,7 @@ def alpha(runs: Iterable[Sequence[float | None]], level: str) -> Alpha:
     known = [[value for value in values if value is not None] for values in runs]
     known = [values for values in known if len(values) > 1]
     unit = [i for i, values in enumerate(known) for _ in values]
-    value = krippendorff_alpha(unit, None, [value for values in known for value in values], level)
+    value = krippendorff_alpha(unit, [value for values in known for value in values], level)
     if not known:
         return Alpha(None, 0, 0, NEVER_TWICE)
     if math.isnan(value):
