@@ -1,6 +1,7 @@
 """Base classes of the admin: read-only, never deleted, or written through the services."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -32,6 +33,31 @@ class ReadOnly(admin.ModelAdmin):
         return False
 
 
+def show_table(
+    model: type[Model],
+    columns: str = "__str__",
+    *,
+    filters: str = "",
+    search: str = "",
+    related: str = "",
+    base: type[admin.ModelAdmin] = ReadOnly,
+    **options: Any,
+) -> None:
+    """Register pages of rows that nobody edits; names are separated by spaces.
+
+    `related`: what the rows are joined with, if not with the foreign keys among the columns.
+    """
+    names = columns.split()
+    keys = [field.name for field in model._meta.fields if field.is_relation]
+    options |= {
+        "list_display": names,
+        "list_filter": filters.split(),
+        "list_select_related": related.split() or [name for name in names if name in keys],
+        "search_fields": search.split(),
+    }
+    admin.site.register(model, base, **options)
+
+
 class NeverDeleted(admin.ModelAdmin):
     """Rows that can be added and archived but not deleted, because votes depend on them."""
 
@@ -56,13 +82,8 @@ class ThroughServices(NeverDeleted):
 class DeletedInWords(admin.ModelAdmin):
     """Rows deleted by a service: the page says what would be lost, or why that cannot be."""
 
-    @abstractmethod
-    def reason_to_keep(self, obj: Any) -> str:
-        """Return a sentence about why the row cannot be deleted; '' if it can."""
-
-    @abstractmethod
-    def loss(self, obj: Any) -> str:
-        """Return a sentence about what is lost with the row."""
+    reason_to_keep: Callable[[Any], str]  # why the row cannot be deleted, in words; '' if it can
+    loss: Callable[[Any], str]  # what is lost with the row, in words
 
     @abstractmethod
     def delete(self, obj: Any, by: Actor) -> None:

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from arena.actors import Actor, actor_of
-from arena.admin.base import DeletedInWords, NeverDeleted, ReadOnly, ThroughServices
+from arena.admin.base import DeletedInWords, NeverDeleted, ReadOnly, ThroughServices, show_table
 from arena.calls.money import dollars
 from arena.errors import ServiceError
 from arena.models import (
@@ -132,6 +132,8 @@ class CandidateAdmin(DeletedInWords, ThroughServices):
     search_fields = ["name", "model"]
     raw_id_fields = ["arena"]
     actions = ["retire"]
+    reason_to_keep = staticmethod(reason_to_keep_candidate)
+    loss = staticmethod(loss_of_candidate)
 
     def save_model(self, request: HttpRequest, obj: Candidate, form: Any, change: bool) -> None:
         by, now = actor_of(request), timezone.now()
@@ -155,12 +157,6 @@ class CandidateAdmin(DeletedInWords, ThroughServices):
         for candidate in queryset:
             retire_candidate(candidate=candidate, by=actor_of(request), now=timezone.now())
         messages.success(request, "Archived. Raters no longer see them; their votes still count.")
-
-    def reason_to_keep(self, obj: Candidate) -> str:
-        return reason_to_keep_candidate(obj)
-
-    def loss(self, obj: Candidate) -> str:
-        return loss_of_candidate(obj)
 
     def delete(self, obj: Candidate, by: Actor) -> None:
         delete_candidate(candidate=obj, by=by)
@@ -213,6 +209,8 @@ class PromptAdmin(DeletedInWords, ThroughServices):
     search_fields = ["external_id", "text"]
     raw_id_fields = ["arena"]
     actions = ["retire", "bring_back"]
+    reason_to_keep = staticmethod(reason_to_keep_prompt)
+    loss = staticmethod(loss_of_prompt)
 
     def save_model(self, request: HttpRequest, obj: Prompt, form: Any, change: bool) -> None:
         if change:
@@ -241,12 +239,6 @@ class PromptAdmin(DeletedInWords, ThroughServices):
             bring_back_prompt(prompt=prompt, by=actor_of(request))
         messages.success(request, "Restored. Raters see them again.")
 
-    def reason_to_keep(self, obj: Prompt) -> str:
-        return reason_to_keep_prompt(obj)
-
-    def loss(self, obj: Prompt) -> str:
-        return loss_of_prompt(obj)
-
     def delete(self, obj: Prompt, by: Actor) -> None:
         delete_prompt(prompt=obj, by=by)
 
@@ -259,6 +251,8 @@ class ArenaAdmin(DeletedInWords, ThroughServices):
     list_display = ["name", "slug", "question", "team", "visibility", "voters", "created_at"]
     search_fields = ["name", "slug"]
     actions = ["order_votes"]
+    reason_to_keep = staticmethod(lambda arena: "")
+    loss = staticmethod(loss_of_arena)
 
     def save_model(self, request: HttpRequest, obj: Arena, form: Any, change: bool) -> None:
         audited = {name: form.cleaned_data[name] for name in AUDITED if name in form.changed_data}
@@ -290,12 +284,6 @@ class ArenaAdmin(DeletedInWords, ThroughServices):
             else:
                 messages.success(request, f"{arena}: {run.votes_wanted} votes requested.")
 
-    def reason_to_keep(self, obj: Arena) -> str:
-        return ""
-
-    def loss(self, obj: Arena) -> str:
-        return loss_of_arena(obj)
-
     def delete(self, obj: Arena, by: Actor) -> None:
         delete_arena(arena=obj, by=by)
 
@@ -303,12 +291,12 @@ class ArenaAdmin(DeletedInWords, ThroughServices):
 # -- Votes and raters ------------------------------------------------------------------------------
 
 
-@admin.register(Response)
-class ResponseAdmin(ReadOnly):
-    list_display = ["candidate", "prompt", "names_itself"]
-    list_filter = ["names_itself", "candidate__arena"]
-    list_select_related = ["candidate", "prompt"]
-    search_fields = ["text"]
+show_table(
+    Response,
+    "candidate prompt names_itself",
+    filters="names_itself candidate__arena",
+    search="text",
+)
 
 
 def can_void(request: HttpRequest) -> bool:
@@ -336,19 +324,12 @@ class RaterAdmin(NeverDeleted):
         return can_void(request)
 
 
-@admin.register(ArenaTrust)
-class ArenaTrustAdmin(ReadOnly):
-    list_display = ["rater", "arena", "trusted", "decided_at"]
-    list_filter = ["trusted", "arena"]
-    list_select_related = ["rater", "arena"]
-    search_fields = ["rater__name"]
-
-
-@admin.register(Comparison)
-class ComparisonAdmin(ReadOnly):
-    list_display = ["key", "arena", "left", "right", "rater", "issued_at", "skipped_at"]
-    list_filter = ["arena", "names_itself"]
-    list_select_related = ["arena", "left", "right", "rater"]
+show_table(
+    ArenaTrust, "rater arena trusted decided_at", filters="trusted arena", search="rater__name"
+)
+show_table(
+    Comparison, "key arena left right rater issued_at skipped_at", filters="arena names_itself"
+)
 
 
 @admin.register(Vote)
@@ -368,11 +349,7 @@ class VoteAdmin(ReadOnly):
         return can_void(request)
 
 
-@admin.register(Reason)
-class ReasonAdmin(ReadOnly):
-    list_display = ["vote", "side", "tag", "comment"]
-    list_filter = ["tag"]
-    list_select_related = ["vote"]
+show_table(Reason, "vote side tag comment", filters="tag")
 
 
 # -- Runs and model calls --------------------------------------------------------------------------
@@ -410,11 +387,7 @@ class CallAdmin(ReadOnly):
         return dollars(obj.cost)
 
 
-@admin.register(RunRequester)
-class RunRequesterAdmin(ReadOnly):
-    list_display = ["run", "endpoint", "model", "paused_at", "pause_reason"]
-    list_filter = ["endpoint"]
-    list_select_related = ["run"]
+show_table(RunRequester, "run endpoint model paused_at pause_reason", filters="endpoint")
 
 
 @admin.register(Price)
@@ -437,59 +410,20 @@ class PriceAdmin(ReadOnly):
         return dollars(obj.output_per_million)
 
 
-@admin.register(Capability)
-class CapabilityAdmin(ReadOnly):
-    list_display = [
-        "endpoint",
-        "model",
-        "json_schema",
-        "temperature",
-        "seed",
-        "logprobs",
-        "dropped",
-        "probed_at",
-    ]
-    list_filter = ["endpoint"]
-
-
-@admin.register(EndpointPace)
-class EndpointPaceAdmin(ReadOnly):
-    list_display = ["endpoint", "requests_until", "tokens_until"]
+show_table(
+    Capability,
+    "endpoint model json_schema temperature seed logprobs dropped probed_at",
+    filters="endpoint",
+)
+show_table(EndpointPace, "endpoint requests_until tokens_until")
 
 
 # -- Imports, pairs and rate limits ----------------------------------------------------------------
 
 
-@admin.register(Import)
-class ImportAdmin(ReadOnly):
-    list_display = ["file_name", "arena", "format", "rows_added", "started_at", "revealed_at"]
-    list_select_related = ["arena"]
-
-
-@admin.register(Pair)
-class PairAdmin(ReadOnly):
-    list_display = ["low", "high", "arena", "weight", "shared_prompts", "low_left", "high_left"]
-    list_filter = ["arena"]
-    list_select_related = ["low", "high", "arena"]
-
-
-@admin.register(PairDemand)
-class PairDemandAdmin(ReadOnly):
-    list_display = ["pair", "run", "remaining"]
-    list_select_related = ["pair", "run"]
-
-
-@admin.register(NetworkKey)
-class NetworkKeyAdmin(ReadOnly):
-    fields = ["period"]  # the key itself is shown nowhere
-
-
-@admin.register(RunRater)
-class RunRaterAdmin(ReadOnly):
-    list_display = ["run", "rater", "votes_done", "votes_wanted", "repeats_same", "repeats_done"]
-    list_select_related = ["run", "rater"]
-
-
-@admin.register(RateLimit)
-class RateLimitAdmin(ReadOnly):
-    list_display = ["key", "window_started_at", "hits"]
+show_table(Import, "file_name arena format rows_added started_at revealed_at")
+show_table(Pair, "low high arena weight shared_prompts low_left high_left", filters="arena")
+show_table(PairDemand, "pair run remaining")
+show_table(NetworkKey, fields=["period"])
+show_table(RunRater, "run rater votes_done votes_wanted repeats_same repeats_done")
+show_table(RateLimit, "key window_started_at hits")

@@ -18,7 +18,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from arena.actors import Actor, actor_of
-from arena.admin.base import DeletedInWords, NeverDeleted, ReadOnly, ThroughServices
+from arena.admin.base import DeletedInWords, NeverDeleted, ReadOnly, ThroughServices, show_table
 from arena.calls.money import dollars
 from arena.models import (
     ApiToken,
@@ -183,6 +183,8 @@ class TeamAdmin(DeletedInWords, NeverDeleted):
     search_fields = ["name", "slug"]
     readonly_fields = ["name", "slug", "spent", "created_at"]
     fields = ["name", "slug", "budget_in_dollars", "spent", "created_at"]
+    reason_to_keep = staticmethod(reason_to_keep_team)
+    loss = staticmethod(loss_of_team)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -199,12 +201,6 @@ class TeamAdmin(DeletedInWords, NeverDeleted):
     def spent(self, obj: Team) -> str:
         return dollars(committed_by(obj))
 
-    def reason_to_keep(self, obj: Team) -> str:
-        return reason_to_keep_team(obj)
-
-    def loss(self, obj: Team) -> str:
-        return loss_of_team(obj)
-
     def delete(self, obj: Team, by: Actor) -> None:
         delete_team(team=obj, by=by)
 
@@ -216,17 +212,14 @@ admin.site.unregister(User)
 class AccountAdmin(DeletedInWords, UserAdmin):
     """Accounts are closed as people close their own: votes stay, under a pseudonym."""
 
+    reason_to_keep = staticmethod(lambda user: reason_to_stay(user, f"The user {user} is"))
+    loss = staticmethod(loss_of_account)
+
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
         """The log names the deleted account as the audit logs do."""
         for user in queryset:
             user.username = f"former user {user.pk}"
         return super().log_deletions(request, queryset)
-
-    def reason_to_keep(self, obj: User) -> str:
-        return reason_to_stay(obj, f"The user {obj} is")
-
-    def loss(self, obj: User) -> str:
-        return loss_of_account(obj)
 
     def delete(self, obj: User, by: Actor) -> None:
         if reason := self.reason_to_keep(obj):
@@ -234,12 +227,9 @@ class AccountAdmin(DeletedInWords, UserAdmin):
         close_account(user=obj, now=timezone.now())
 
 
-@admin.register(Membership)
-class MembershipAdmin(ReadOnly):
-    list_display = ["user", "team", "role", "joined_at"]
-    list_filter = ["role"]
-    list_select_related = ["user", "team"]
-    search_fields = ["user__username", "team__name"]
+show_table(
+    Membership, "user team role joined_at", filters="role", search="user__username team__name"
+)
 
 
 class Revocable(ReadOnly):
@@ -284,39 +274,20 @@ class ApiTokenAdmin(Revocable):
         return revoke_token(token=row, by=by, now=timezone.now())
 
 
-@admin.register(AuditEntry)
-class AuditEntryAdmin(ReadOnly):
-    list_display = ["at", "team", "by", "action", "subject"]
-    list_filter = ["action"]
-    list_select_related = ["team"]
-    search_fields = ["by", "subject", "team__name"]
-
-
-@admin.register(Notice)
-class NoticeAdmin(ReadOnly):
-    list_display = ["created_at", "team", "kind", "sentence"]
-    list_filter = ["kind"]
-    list_select_related = ["team"]
-    search_fields = ["sentence", "team__name"]
-
-
-@admin.register(Webhook)
-class WebhookAdmin(ReadOnly):
-    list_display = ["url", "team", "created_at", "removed_at"]
-    list_select_related = ["team"]
-    search_fields = ["url", "team__name"]
-    exclude = ["salt"]
-
-
-@admin.register(Delivery)
-class DeliveryAdmin(ReadOnly):
-    list_display = ["notice", "webhook", "membership", "state", "attempts", "due_at", "error"]
-    list_filter = ["state"]
-    list_select_related = ["notice", "webhook", "membership__team", "membership__user"]
-
-
-@admin.register(IdempotentRequest)
-class IdempotentRequestAdmin(ReadOnly):
-    list_display = ["owner", "key", "status", "created_at"]
-    search_fields = ["owner", "key"]
-    exclude = ["body", "headers"]
+show_table(
+    AuditEntry, "at team by action subject", filters="action", search="by subject team__name"
+)
+show_table(Notice, "created_at team kind sentence", filters="kind", search="sentence team__name")
+show_table(Webhook, "url team created_at removed_at", search="url team__name", exclude=["salt"])
+show_table(
+    Delivery,
+    "notice webhook membership state attempts due_at error",
+    filters="state",
+    related="notice webhook membership__team membership__user",
+)
+show_table(
+    IdempotentRequest,
+    "owner key status created_at",
+    search="owner key",
+    exclude=["body", "headers"],
+)
