@@ -9,6 +9,8 @@ from django.db import connection, models
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
+from arena.models.teams import check, unique
+
 CACHED_SECONDS = 5.0
 
 Value = TypeVar("Value")
@@ -161,18 +163,19 @@ class Call(models.Model):
         app_label = "arena"
         constraints = [
             # In this order, its index also finds the calls of an identity in all runs.
-            models.UniqueConstraint(
-                fields=["requester", "subject", "sample", "run"], name="call_once_per_run"
-            ),
-            models.UniqueConstraint(
-                fields=["requester", "subject", "sample"],
-                condition=Q(
+            unique("call_once_per_run", "requester", "subject", "sample", "run"),
+            unique(
+                "call_asked_by_one_run",
+                "requester",
+                "subject",
+                "sample",
+                where=Q(
                     copied=False, state__in=["running", "done", "unreadable", "refused", "too_long"]
                 ),
-                name="call_asked_by_one_run",
             ),
-            models.CheckConstraint(
-                condition=Q(
+            check(
+                "call_state_known",
+                Q(
                     state__in=[
                         "waiting",
                         "running",
@@ -184,7 +187,6 @@ class Call(models.Model):
                         "cancelled",
                     ]
                 ),
-                name="call_state_known",
             ),
         ]
         indexes = [
@@ -217,7 +219,7 @@ class RunRequester(models.Model):
     class Meta:
         app_label = "arena"
         constraints = [
-            models.UniqueConstraint(fields=["run", "requester"], name="requester_once_per_run"),
+            unique("requester_once_per_run", "run", "requester"),
         ]
 
     def __str__(self) -> str:
@@ -245,7 +247,7 @@ class Price(models.Model):
     class Meta:
         app_label = "arena"
         constraints = [
-            models.UniqueConstraint(fields=["endpoint", "model"], name="price_once_per_model"),
+            unique("price_once_per_model", "endpoint", "model"),
         ]
 
     def __str__(self) -> str:
@@ -272,7 +274,7 @@ class Capability(models.Model):
         app_label = "arena"
         verbose_name_plural = "capabilities"
         constraints = [
-            models.UniqueConstraint(fields=["endpoint", "model"], name="capability_once_per_model"),
+            unique("capability_once_per_model", "endpoint", "model"),
         ]
 
     def __str__(self) -> str:

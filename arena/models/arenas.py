@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.deconstruct import deconstructible
 from django.utils.functional import cached_property
 
-from arena.models.teams import Team
+from arena.models.teams import Team, check, unique
 from arena.outcomes import BOTH_BAD, LEFT, RIGHT
 from arena.validation import (
     ABOUT_LIMIT,
@@ -80,9 +80,9 @@ class Check:
 
 def clean_field(model: type[models.Model], name: str, value: Any) -> Any:
     """Return `value` as the field stores it, or raise InputError with the field as its column."""
-    for check in _checks(model, name):
+    for validator in _checks(model, name):
         try:
-            value = check.clean(value, **check.options)
+            value = validator.clean(value, **validator.options)
         except InputError as error:
             raise InputError(error.reason, name) from None
     return value
@@ -138,7 +138,7 @@ class Import(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["arena", "sha256"], name="import_once_per_file"),
+            unique("import_once_per_file", "arena", "sha256"),
         ]
 
     def __str__(self) -> str:
@@ -156,9 +156,7 @@ class Sourced(models.Model):
     class Meta:
         abstract = True
         constraints = [
-            models.UniqueConstraint(
-                fields=["source", "source_row"], name="%(class)s_once_per_source_row"
-            ),
+            unique("%(class)s_once_per_source_row", "source", "source_row"),
         ]
 
 
@@ -301,37 +299,21 @@ class Arena(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(
-                condition=Q(visibility__in=["public", "unlisted", "private"]),
-                name="arena_visibility_known",
+            check("arena_visibility_known", Q(visibility__in=["public", "unlisted", "private"])),
+            check("arena_voters_known", Q(voters__in=["anyone", "signed_in", "members"])),
+            check(
+                "arena_of_members_has_a_team",
+                Q(team__isnull=False) | ~Q(voters="members") & ~Q(visibility="private"),
             ),
-            models.CheckConstraint(
-                condition=Q(voters__in=["anyone", "signed_in", "members"]),
-                name="arena_voters_known",
+            check(
+                "arena_open_to_teams_is_seen_by_them",
+                Q(open_to_teams=False) | ~Q(visibility="private"),
             ),
-            models.CheckConstraint(
-                condition=Q(team__isnull=False) | ~Q(voters="members") & ~Q(visibility="private"),
-                name="arena_of_members_has_a_team",
-            ),
-            models.CheckConstraint(
-                condition=Q(open_to_teams=False) | ~Q(visibility="private"),
-                name="arena_open_to_teams_is_seen_by_them",
-            ),
-            models.CheckConstraint(condition=Q(held_out__lte=100), name="arena_held_out_percent"),
-            models.CheckConstraint(
-                condition=Q(rater_cap__range=(1, 100)), name="arena_rater_cap_percent"
-            ),
-            models.CheckConstraint(
-                condition=Q(self_identifying__in=["mask", "drop", "keep"]),
-                name="arena_self_identifying_known",
-            ),
-            models.CheckConstraint(
-                condition=Q(counts__in=["anyone", "verified", "invited"]), name="arena_counts_known"
-            ),
-            models.CheckConstraint(
-                condition=Q(network_share__gte=1, network_share__lte=100),
-                name="arena_network_share_percent",
-            ),
+            check("arena_held_out_percent", Q(held_out__lte=100)),
+            check("arena_rater_cap_percent", Q(rater_cap__range=(1, 100))),
+            check("arena_self_identifying_known", Q(self_identifying__in=["mask", "drop", "keep"])),
+            check("arena_counts_known", Q(counts__in=["anyone", "verified", "invited"])),
+            check("arena_network_share_percent", Q(network_share__gte=1, network_share__lte=100)),
         ]
 
     def __str__(self) -> str:
@@ -416,9 +398,7 @@ class Prompt(Sourced):
     class Meta(Sourced.Meta):
         constraints = [
             *Sourced.Meta.constraints,
-            models.UniqueConstraint(
-                fields=["arena", "external_id"], name="prompt_external_id_once_per_arena"
-            ),
+            unique("prompt_external_id_once_per_arena", "arena", "external_id"),
         ]
 
     def __str__(self) -> str:
@@ -494,18 +474,14 @@ class Candidate(Sourced):
     class Meta(Sourced.Meta):
         constraints = [
             *Sourced.Meta.constraints,
-            models.UniqueConstraint(
-                fields=["arena", "name", "version"], name="candidate_name_once_per_version"
-            ),
-            models.CheckConstraint(
-                condition=Q(disclosed_at__isnull=False)
+            unique("candidate_name_once_per_version", "arena", "name", "version"),
+            check(
+                "candidate_private_until_something",
+                Q(disclosed_at__isnull=False)
                 | Q(private_until_votes__isnull=False)
                 | Q(private_until__isnull=False),
-                name="candidate_private_until_something",
             ),
-            models.CheckConstraint(
-                condition=Q(endpoint="") | ~Q(model=""), name="candidate_at_an_endpoint_has_a_model"
-            ),
+            check("candidate_at_an_endpoint_has_a_model", Q(endpoint="") | ~Q(model="")),
         ]
         indexes = [
             models.Index(
@@ -568,9 +544,7 @@ class Response(Sourced):
     class Meta(Sourced.Meta):
         constraints = [
             *Sourced.Meta.constraints,
-            models.UniqueConstraint(
-                fields=["candidate", "prompt"], name="response_once_per_candidate_and_prompt"
-            ),
+            unique("response_once_per_candidate_and_prompt", "candidate", "prompt"),
         ]
 
     def __str__(self) -> str:

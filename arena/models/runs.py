@@ -8,7 +8,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from arena.models.arenas import Arena, Candidate
-from arena.models.teams import Team
+from arena.models.teams import Team, check
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -99,29 +99,20 @@ class Run(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(
-                condition=Q(state__in=["ordered", "open", "paused", "done", "cancelled"]),
-                name="run_state_known",
+            check(
+                "run_state_known", Q(state__in=["ordered", "open", "paused", "done", "cancelled"])
             ),
-            models.CheckConstraint(condition=Q(per_pair__gt=0), name="run_wants_votes"),
-            models.CheckConstraint(
-                condition=Q(arena__isnull=False) | Q(kind="judge"), name="run_of_people_in_an_arena"
-            ),
-            models.CheckConstraint(
-                condition=Q(kind__in=["person", "judge", "answers"]), name="run_kind_known"
-            ),
-            models.CheckConstraint(
-                condition=Q(kind="answers", candidate__isnull=False)
+            check("run_wants_votes", Q(per_pair__gt=0)),
+            check("run_of_people_in_an_arena", Q(arena__isnull=False) | Q(kind="judge")),
+            check("run_kind_known", Q(kind__in=["person", "judge", "answers"])),
+            check(
+                "run_of_answers_has_a_candidate",
+                Q(kind="answers", candidate__isnull=False)
                 | ~Q(kind="answers") & Q(candidate__isnull=True),
-                name="run_of_answers_has_a_candidate",
             ),
-            models.CheckConstraint(
-                condition=Q(kind="person") | Q(hides_names=False), name="run_hides_names_of_people"
-            ),
+            check("run_hides_names_of_people", Q(kind="person") | Q(hides_names=False)),
             # Whoever has read the names would not judge the same pair afresh.
-            models.CheckConstraint(
-                condition=Q(hides_names=True) | Q(repeats=0), name="run_repeats_without_names"
-            ),
+            check("run_repeats_without_names", Q(hides_names=True) | Q(repeats=0)),
         ]
 
     def __str__(self) -> str:

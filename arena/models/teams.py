@@ -10,6 +10,14 @@ from django.db.models.functions import Now
 from django.urls import reverse
 
 
+def check(name: str, condition: Q) -> models.CheckConstraint:
+    return models.CheckConstraint(condition=condition, name=name)
+
+
+def unique(name: str, *fields: str, where: Q | None = None) -> models.UniqueConstraint:
+    return models.UniqueConstraint(fields=fields, name=name, condition=where)
+
+
 class Team(models.Model):
     """People who own arenas and candidates together.
 
@@ -26,7 +34,7 @@ class Team(models.Model):
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["name_key"], name="team_name_once")]
+        constraints = [unique("team_name_once", "name_key")]
 
     def __str__(self) -> str:
         return self.name
@@ -57,8 +65,8 @@ class Membership(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["team", "user"], name="membership_once_per_team"),
-            models.CheckConstraint(condition=Q(role__in=ROLES), name="membership_role_known"),
+            unique("membership_once_per_team", "team", "user"),
+            check("membership_role_known", Q(role__in=ROLES)),
         ]
 
     def __str__(self) -> str:
@@ -115,7 +123,7 @@ class Invitation(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(condition=Q(role__in=ROLES), name="invitation_role_known"),
+            check("invitation_role_known", Q(role__in=ROLES)),
         ]
 
     def __str__(self) -> str:
@@ -151,15 +159,10 @@ class ApiToken(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(
-                condition=Q(can_read=True) | Q(can_submit=True) | Q(can_judge=True),
-                name="token_may_do_something",
+            check(
+                "token_may_do_something", Q(can_read=True) | Q(can_submit=True) | Q(can_judge=True)
             ),
-            models.UniqueConstraint(
-                fields=["team", "name"],
-                condition=Q(revoked_at__isnull=True),
-                name="token_name_once_per_team",
-            ),
+            unique("token_name_once_per_team", "team", "name", where=Q(revoked_at__isnull=True)),
         ]
 
     def __str__(self) -> str:
@@ -214,7 +217,7 @@ class IdempotentRequest(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["owner", "key"], name="idempotency_key_once_per_owner"),
+            unique("idempotency_key_once_per_owner", "owner", "key"),
         ]
         indexes = [models.Index(fields=["created_at"], name="idempotent_request_by_age")]
 
@@ -250,7 +253,7 @@ class Notice(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["team", "key"], name="notice_once_per_key"),
+            unique("notice_once_per_key", "team", "key"),
         ]
 
     def __str__(self) -> str:
@@ -278,11 +281,7 @@ class Webhook(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["team", "url"],
-                condition=Q(removed_at__isnull=True),
-                name="webhook_once_per_address",
-            ),
+            unique("webhook_once_per_address", "team", "url", where=Q(removed_at__isnull=True)),
         ]
 
     def __str__(self) -> str:
@@ -334,17 +333,14 @@ class Delivery(models.Model):
     class Meta:
         verbose_name_plural = "deliveries"
         constraints = [
-            models.UniqueConstraint(fields=["notice", "webhook"], name="delivery_once_per_webhook"),
-            models.UniqueConstraint(
-                fields=["notice", "membership"], name="delivery_once_per_member"
+            unique("delivery_once_per_webhook", "notice", "webhook"),
+            unique("delivery_once_per_member", "notice", "membership"),
+            check(
+                "delivery_to_a_webhook_or_a_member",
+                Q(webhook__isnull=True) ^ Q(membership__isnull=True),
             ),
-            models.CheckConstraint(
-                condition=Q(webhook__isnull=True) ^ Q(membership__isnull=True),
-                name="delivery_to_a_webhook_or_a_member",
-            ),
-            models.CheckConstraint(
-                condition=Q(state__in=["waiting", "running", "delivered", "failed"]),
-                name="delivery_state_known",
+            check(
+                "delivery_state_known", Q(state__in=["waiting", "running", "delivered", "failed"])
             ),
         ]
         indexes = [

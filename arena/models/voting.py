@@ -12,6 +12,7 @@ from django.urls import reverse
 from arena import outcomes
 from arena.models.arenas import REVEALED, Arena, Candidate, Prompt, Response, Sourced
 from arena.models.runs import Run
+from arena.models.teams import check, unique
 from arena.validation import TAG_LIMIT
 
 
@@ -47,14 +48,10 @@ class Rater(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["arena", "kind", "name"],
-                condition=Q(arena__isnull=False),
-                name="rater_name_once_per_arena",
+            unique(
+                "rater_name_once_per_arena", "arena", "kind", "name", where=Q(arena__isnull=False)
             ),
-            models.CheckConstraint(
-                condition=Q(kind__in=["person", "judge", "jury"]), name="rater_kind_known"
-            ),
+            check("rater_kind_known", Q(kind__in=["person", "judge", "jury"])),
         ]
 
     def __str__(self) -> str:
@@ -74,7 +71,7 @@ class ArenaTrust(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["arena", "rater"], name="arena_trust_once"),
+            unique("arena_trust_once", "arena", "rater"),
         ]
         verbose_name_plural = "trust in arenas"
 
@@ -170,25 +167,19 @@ class Comparison(Sourced):
     class Meta(Sourced.Meta):
         constraints = [
             *Sourced.Meta.constraints,
-            models.CheckConstraint(
-                condition=~Q(left=F("right")), name="comparison_of_two_candidates"
-            ),
-            models.CheckConstraint(
-                condition=Q(left_response__isnull=True, right_response__isnull=True)
+            check("comparison_of_two_candidates", ~Q(left=F("right"))),
+            check(
+                "comparison_of_two_responses_or_none",
+                Q(left_response__isnull=True, right_response__isnull=True)
                 | Q(left_response__isnull=False, right_response__isnull=False)
                 & ~Q(left_response=F("right_response")),
-                name="comparison_of_two_responses_or_none",
             ),
-            models.CheckConstraint(
-                condition=Q(draw_probability__isnull=True)
+            check(
+                "comparison_draw_probability_in_range",
+                Q(draw_probability__isnull=True)
                 | Q(draw_probability__gt=0, draw_probability__lte=1),
-                name="comparison_draw_probability_in_range",
             ),
-            models.UniqueConstraint(
-                fields=["repeats"],
-                condition=Q(repeats__isnull=False),
-                name="comparison_repeated_once",
-            ),
+            unique("comparison_repeated_once", "repeats", where=Q(repeats__isnull=False)),
         ]
 
     def __str__(self) -> str:
@@ -298,43 +289,30 @@ class Vote(Sourced):
     class Meta(Sourced.Meta):
         constraints = [
             *Sourced.Meta.constraints,
-            models.UniqueConstraint(
-                fields=["comparison", "rater"],
-                condition=Q(voided_at__isnull=True),
-                name="vote_one_live_per_rater_and_comparison",
+            unique(
+                "vote_one_live_per_rater_and_comparison",
+                "comparison",
+                "rater",
+                where=Q(voided_at__isnull=True),
             ),
-            models.CheckConstraint(
-                condition=Q(outcome__in=list(outcomes.OUTCOMES)),
-                name="vote_outcome_known",
+            check("vote_outcome_known", Q(outcome__in=list(outcomes.OUTCOMES))),
+            check(
+                "vote_preference_in_range",
+                Q(preference__isnull=True) | Q(preference__gte=0, preference__lte=1),
             ),
-            models.CheckConstraint(
-                condition=Q(preference__isnull=True) | Q(preference__gte=0, preference__lte=1),
-                name="vote_preference_in_range",
+            check("vote_voided_with_a_reason", Q(voided_at__isnull=True) | ~Q(void_reason="")),
+            check("vote_channel_known", Q(channel__in=["", *VoteChannel.values])),
+            check("vote_seconds_not_negative", Q(seconds__isnull=True) | Q(seconds__gte=0)),
+            check(
+                "vote_uncounted_known",
+                Q(uncounted__isnull=True) | Q(uncounted__in=Uncounted.values),
             ),
-            models.CheckConstraint(
-                condition=Q(voided_at__isnull=True) | ~Q(void_reason=""),
-                name="vote_voided_with_a_reason",
-            ),
-            models.CheckConstraint(
-                condition=Q(channel__in=["", *VoteChannel.values]), name="vote_channel_known"
-            ),
-            models.CheckConstraint(
-                condition=Q(seconds__isnull=True) | Q(seconds__gte=0),
-                name="vote_seconds_not_negative",
-            ),
-            models.CheckConstraint(
-                condition=Q(uncounted__isnull=True) | Q(uncounted__in=Uncounted.values),
-                name="vote_uncounted_known",
-            ),
-            models.CheckConstraint(
-                condition=Q(rushed=False) | Q(uncounted__isnull=False),
-                name="vote_rushed_does_not_count",
-            ),
-            models.CheckConstraint(
-                condition=Q(hold__isnull=True, uncounted__isnull=True)
+            check("vote_rushed_does_not_count", Q(rushed=False) | Q(uncounted__isnull=False)),
+            check(
+                "vote_held_by_a_hold",
+                Q(hold__isnull=True, uncounted__isnull=True)
                 | Q(hold__isnull=True) & ~Q(uncounted="held")
                 | Q(hold__isnull=False, uncounted="held"),
-                name="vote_held_by_a_hold",
             ),
         ]
         indexes = [
@@ -373,11 +351,11 @@ class Reason(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["vote", "side", "tag"], name="reason_once_per_vote"),
-            models.CheckConstraint(
-                condition=Q(side__in=[outcomes.LEFT, outcomes.RIGHT], comment="") & ~Q(tag="")
+            unique("reason_once_per_vote", "vote", "side", "tag"),
+            check(
+                "reason_is_a_tag_of_a_side_or_a_comment",
+                Q(side__in=[outcomes.LEFT, outcomes.RIGHT], comment="") & ~Q(tag="")
                 | Q(side="both", tag="") & ~Q(comment=""),
-                name="reason_is_a_tag_of_a_side_or_a_comment",
             ),
         ]
 
@@ -422,23 +400,23 @@ class Hold(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(
-                condition=Q(rater__isnull=True) ^ Q(network=""), name="hold_of_rater_or_network"
-            ),
-            models.CheckConstraint(
-                condition=Q(state="held", decided_at__isnull=True)
+            check("hold_of_rater_or_network", Q(rater__isnull=True) ^ Q(network="")),
+            check(
+                "hold_decided_with_a_reason",
+                Q(state="held", decided_at__isnull=True)
                 | Q(state__in=["released", "voided"], decided_at__isnull=False) & ~Q(reason=""),
-                name="hold_decided_with_a_reason",
             ),
-            models.UniqueConstraint(
-                fields=["arena", "rater"],
-                condition=Q(state="held", rater__isnull=False),
-                name="hold_one_open_per_rater",
+            unique(
+                "hold_one_open_per_rater",
+                "arena",
+                "rater",
+                where=Q(state="held", rater__isnull=False),
             ),
-            models.UniqueConstraint(
-                fields=["arena", "network"],
-                condition=Q(state="held") & ~Q(network=""),
-                name="hold_one_open_per_network",
+            unique(
+                "hold_one_open_per_network",
+                "arena",
+                "network",
+                where=Q(state="held") & ~Q(network=""),
             ),
         ]
 
@@ -480,9 +458,9 @@ class Pair(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["low", "high"], name="pair_once"),
-            models.CheckConstraint(condition=Q(low__lt=F("high")), name="pair_lower_id_first"),
-            models.CheckConstraint(condition=Q(weight__gte=0), name="pair_weight_not_negative"),
+            unique("pair_once", "low", "high"),
+            check("pair_lower_id_first", Q(low__lt=F("high"))),
+            check("pair_weight_not_negative", Q(weight__gte=0)),
         ]
 
     def __str__(self) -> str:
@@ -505,11 +483,8 @@ class RunRater(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["run", "rater"], name="rater_named_once_per_run"),
-            models.CheckConstraint(
-                condition=Q(repeats_same__lte=F("repeats_done")),
-                name="run_rater_agrees_on_repeats_alone",
-            ),
+            unique("rater_named_once_per_run", "run", "rater"),
+            check("run_rater_agrees_on_repeats_alone", Q(repeats_same__lte=F("repeats_done"))),
         ]
 
     def __str__(self) -> str:
@@ -543,15 +518,13 @@ class PairDemand(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["run", "pair"],
-                condition=Q(rater__isnull=True),
-                name="demand_once_per_run_and_pair",
-            ),
-            models.UniqueConstraint(
-                fields=["run", "pair", "rater"],
-                condition=Q(rater__isnull=False, repeats__isnull=True),
-                name="demand_once_per_run_pair_and_rater",
+            unique("demand_once_per_run_and_pair", "run", "pair", where=Q(rater__isnull=True)),
+            unique(
+                "demand_once_per_run_pair_and_rater",
+                "run",
+                "pair",
+                "rater",
+                where=Q(rater__isnull=False, repeats__isnull=True),
             ),
         ]
         indexes = [

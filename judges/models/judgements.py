@@ -7,6 +7,7 @@ from django.db.models.functions import Now, StrIndex, Substr
 
 from arena import outcomes
 from arena.models import Call, Comparison, Run
+from arena.models.teams import check, unique
 from judges.models.judges import Epoch, LabelItem, LabelSet
 
 
@@ -26,7 +27,7 @@ class RunJudge(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["run", "epoch"], name="run_judge_once"),
+            unique("run_judge_once", "run", "epoch"),
         ]
 
     def __str__(self) -> str:
@@ -157,21 +158,17 @@ class Judgement(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["epoch", "responses", "sample", "run"], name="judgement_once_per_run"
+            unique("judgement_once_per_run", "epoch", "responses", "sample", "run"),
+            unique(
+                "judgement_votes_once", "epoch", "responses", "sample", where=Q(casts_vote=True)
             ),
-            models.UniqueConstraint(
-                fields=["epoch", "responses", "sample"],
-                condition=Q(casts_vote=True),
-                name="judgement_votes_once",
+            check(
+                "judgement_of_a_comparison_or_an_item",
+                Q(comparison__isnull=False, item=None) | Q(comparison=None, item__isnull=False),
             ),
-            models.CheckConstraint(
-                condition=Q(comparison__isnull=False, item=None)
-                | Q(comparison=None, item__isnull=False),
-                name="judgement_of_a_comparison_or_an_item",
-            ),
-            models.CheckConstraint(
-                condition=Q(
+            check(
+                "judgement_state_known",
+                Q(
                     state__in=[
                         "waiting",
                         "voted",
@@ -183,15 +180,11 @@ class Judgement(models.Model):
                         "cancelled",
                     ]
                 ),
-                name="judgement_state_known",
             ),
-            models.CheckConstraint(
-                condition=Q(outcome__in=["", "left", "right", "tie"]),
-                name="judgement_outcome_known",
-            ),
-            models.CheckConstraint(
-                condition=Q(preference=None) | Q(preference__gte=0, preference__lte=1),
-                name="judgement_preference_is_a_share",
+            check("judgement_outcome_known", Q(outcome__in=["", "left", "right", "tie"])),
+            check(
+                "judgement_preference_is_a_share",
+                Q(preference=None) | Q(preference__gte=0, preference__lte=1),
             ),
         ]
         indexes = [
@@ -239,16 +232,11 @@ class JuryVerdict(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["epoch", "responses", "run"], name="jury_verdict_once_per_run"
-            ),
-            models.UniqueConstraint(
-                fields=["epoch", "responses"],
-                condition=Q(casts_vote=True),
-                name="jury_verdict_votes_once",
-            ),
-            models.CheckConstraint(
-                condition=Q(
+            unique("jury_verdict_once_per_run", "epoch", "responses", "run"),
+            unique("jury_verdict_votes_once", "epoch", "responses", where=Q(casts_vote=True)),
+            check(
+                "jury_verdict_state_known",
+                Q(
                     state__in=[
                         "waiting",
                         "voted",
@@ -258,7 +246,6 @@ class JuryVerdict(models.Model):
                         "cancelled",
                     ]
                 ),
-                name="jury_verdict_state_known",
             ),
         ]
 
@@ -282,12 +269,8 @@ class Mark(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["judgement", "user", "kind"], name="mark_once_per_person_and_kind"
-            ),
-            models.CheckConstraint(
-                condition=Q(kind__in=["coherent", "suitable", "critical"]), name="mark_kind_known"
-            ),
+            unique("mark_once_per_person_and_kind", "judgement", "user", "kind"),
+            check("mark_kind_known", Q(kind__in=["coherent", "suitable", "critical"])),
         ]
 
     def __str__(self) -> str:

@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from arena import outcomes
 from arena.models import Arena, Candidate, Rater, Run, Team
+from arena.models.teams import check, unique
 
 if TYPE_CHECKING:
     from arena.actors import Actor
@@ -50,12 +51,8 @@ class LabelSet(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(
-                condition=Q(kind__in=["pairs", "scores", "honeypots"]), name="label_set_kind_known"
-            ),
-            models.CheckConstraint(
-                condition=Q(arena=None) | Q(from_arena=True), name="label_set_arena_is_its_source"
-            ),
+            check("label_set_kind_known", Q(kind__in=["pairs", "scores", "honeypots"])),
+            check("label_set_arena_is_its_source", Q(arena=None) | Q(from_arena=True)),
         ]
 
     def __str__(self) -> str:
@@ -83,11 +80,10 @@ class LabelItem(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["labels_in", "key"], name="label_item_once_per_set"),
-            models.CheckConstraint(
-                condition=Q(trap="", trap_side="")
-                | Q(~Q(trap=""), trap_side__in=["left", "right"]),
-                name="label_item_trap_has_a_side",
+            unique("label_item_once_per_set", "labels_in", "key"),
+            check(
+                "label_item_trap_has_a_side",
+                Q(trap="", trap_side="") | Q(~Q(trap=""), trap_side__in=["left", "right"]),
             ),
         ]
 
@@ -105,11 +101,11 @@ class Label(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["item", "rater"], name="label_once_per_item_and_rater"),
-            models.CheckConstraint(
-                condition=Q(outcome__in=list(outcomes.COUNTED), score=None)
+            unique("label_once_per_item_and_rater", "item", "rater"),
+            check(
+                "label_is_an_outcome_or_a_score",
+                Q(outcome__in=list(outcomes.COUNTED), score=None)
                 | Q(outcome="", score__isnull=False),
-                name="label_is_an_outcome_or_a_score",
             ),
         ]
 
@@ -133,7 +129,7 @@ class Baseline(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["team", "arena"], name="baseline_once_per_arena"),
+            unique("baseline_once_per_arena", "team", "arena"),
         ]
 
     def __str__(self) -> str:
@@ -165,15 +161,9 @@ class Decision(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["team", "candidate", "baseline", "board", "number"], name="decision_once"
-            ),
-            models.CheckConstraint(
-                condition=~Q(candidate=F("baseline")), name="decision_between_two"
-            ),
-            models.CheckConstraint(
-                condition=Q(lead__in=["ahead", "behind"]), name="decision_lead_known"
-            ),
+            unique("decision_once", "team", "candidate", "baseline", "board", "number"),
+            check("decision_between_two", ~Q(candidate=F("baseline"))),
+            check("decision_lead_known", Q(lead__in=["ahead", "behind"])),
         ]
 
     def __str__(self) -> str:
@@ -262,17 +252,13 @@ class Judge(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(
-                condition=Q(protocol__in=["pairwise", "direct", "listwise", "jury"]),
-                name="judge_protocol_known",
+            check(
+                "judge_protocol_known", Q(protocol__in=["pairwise", "direct", "listwise", "jury"])
             ),
-            models.CheckConstraint(
-                condition=Q(order_policy__in=["abstain", "tie", "average"]),
-                name="judge_order_policy_known",
-            ),
-            models.CheckConstraint(
-                condition=Q(protocol="jury", quorum__gt=0) | Q(~Q(protocol="jury"), quorum=None),
-                name="judge_with_quorum_is_a_jury",
+            check("judge_order_policy_known", Q(order_policy__in=["abstain", "tie", "average"])),
+            check(
+                "judge_with_quorum_is_a_jury",
+                Q(protocol="jury", quorum__gt=0) | Q(~Q(protocol="jury"), quorum=None),
             ),
         ]
 
@@ -346,10 +332,8 @@ class Epoch(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["judge", "number"], name="epoch_number_once_per_judge"),
-            models.UniqueConstraint(
-                fields=["judge"], condition=Q(ended_at=None), name="epoch_one_open_per_judge"
-            ),
+            unique("epoch_number_once_per_judge", "judge", "number"),
+            unique("epoch_one_open_per_judge", "judge", where=Q(ended_at=None)),
         ]
 
     def __str__(self) -> str:
@@ -404,19 +388,15 @@ class Calibration(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(
-                condition=Q(label_set__isnull=False, arena=None)
-                | Q(label_set=None, arena__isnull=False),
-                name="calibration_against_a_set_or_an_arena",
+            check(
+                "calibration_against_a_set_or_an_arena",
+                Q(label_set__isnull=False, arena=None) | Q(label_set=None, arena__isnull=False),
             ),
-            models.CheckConstraint(
-                condition=Q(everywhere=False) | Q(arena=None) & ~Q(kind="honeypots"),
-                name="calibration_everywhere_is_on_labels",
+            check(
+                "calibration_everywhere_is_on_labels",
+                Q(everywhere=False) | Q(arena=None) & ~Q(kind="honeypots"),
             ),
-            models.CheckConstraint(
-                condition=Q(kind__in=["pairs", "scores", "honeypots"]),
-                name="calibration_kind_known",
-            ),
+            check("calibration_kind_known", Q(kind__in=["pairs", "scores", "honeypots"])),
         ]
 
     def __str__(self) -> str:
@@ -471,13 +451,8 @@ class DriftCheck(models.Model):
     class Meta:
         db_table = "judges_canarycheck"
         constraints = [
-            models.UniqueConstraint(
-                fields=["canary", "epoch", "sample"], name="canary_check_once_per_sample"
-            ),
-            models.CheckConstraint(
-                condition=Q(why__in=["baseline", "changed", "weekly", "daily"]),
-                name="canary_check_why_known",
-            ),
+            unique("canary_check_once_per_sample", "canary", "epoch", "sample"),
+            check("canary_check_why_known", Q(why__in=["baseline", "changed", "weekly", "daily"])),
         ]
 
     def __str__(self) -> str:

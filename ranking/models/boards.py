@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 
 from arena.models import Arena, Candidate
+from arena.models.teams import check, unique
 
 
 class Raters(models.TextChoices):
@@ -64,23 +65,14 @@ class Board(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["arena", "raters", "category"], name="board_once_per_question"
+            unique("board_once_per_question", "arena", "raters", "category"),
+            check(
+                "board_raters_known",
+                Q(raters__in=["people", "verified", "judges", "juries", "combined"]),
             ),
-            models.CheckConstraint(
-                condition=Q(raters__in=["people", "verified", "judges", "juries", "combined"]),
-                name="board_raters_known",
-            ),
-            models.CheckConstraint(
-                condition=Q(both_bad__in=["separate", "tie"]), name="board_both_bad_known"
-            ),
-            models.CheckConstraint(
-                condition=Q(n_resamples__gte=2, n_resamples__lte=20_000),
-                name="board_resamples_two_to_20000",
-            ),
-            models.CheckConstraint(
-                condition=Q(target_error__gt=0), name="board_target_error_above_zero"
-            ),
+            check("board_both_bad_known", Q(both_bad__in=["separate", "tie"])),
+            check("board_resamples_two_to_20000", Q(n_resamples__gte=2, n_resamples__lte=20_000)),
+            check("board_target_error_above_zero", Q(target_error__gt=0)),
         ]
 
     def __str__(self) -> str:
@@ -164,9 +156,7 @@ class Snapshot(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["board"], condition=Q(is_current=True), name="snapshot_one_current"
-            ),
+            unique("snapshot_one_current", "board", where=Q(is_current=True)),
         ]
         indexes = [
             models.Index(fields=["board", "-published_at"], name="snapshot_newest_of_board"),
@@ -236,17 +226,12 @@ class Standing(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["snapshot", "candidate"], name="standing_once_per_candidate"
-            ),
-            models.CheckConstraint(
-                condition=Q(score__isnull=True) | Q(rank__isnull=False),
-                name="standing_with_a_score_is_ranked",
-            ),
-            models.CheckConstraint(
-                condition=Q(shrunk=None, shrunk_low=None, shrunk_high=None)
+            unique("standing_once_per_candidate", "snapshot", "candidate"),
+            check("standing_with_a_score_is_ranked", Q(score__isnull=True) | Q(rank__isnull=False)),
+            check(
+                "standing_shrunk_inside_its_interval",
+                Q(shrunk=None, shrunk_low=None, shrunk_high=None)
                 | Q(shrunk_low__lte=F("shrunk"), shrunk_high__gte=F("shrunk")),
-                name="standing_shrunk_inside_its_interval",
             ),
         ]
 

@@ -12,6 +12,7 @@ from django.db.models import Count, Exists, F, Max, OuterRef, Q, Subquery, Sum, 
 from django.db.models.functions import Coalesce
 
 from arena.models import Arena, ArenaTrust, Import, Prompt, Rater, Response, Vote
+from arena.models.teams import check, unique
 from ranking.models.boards import Board, Counted, Raters
 
 
@@ -70,9 +71,7 @@ class Tally(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["arena", "raters", "category"], name="tally_once_per_question"
-            ),
+            unique("tally_once_per_question", "arena", "raters", "category"),
         ]
         verbose_name_plural = "tallies"
 
@@ -111,15 +110,10 @@ class TallyMember(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["tally", "rater"], name="tally_member_rater_once"),
-            models.UniqueConstraint(fields=["tally", "prompt"], name="tally_member_prompt_once"),
-            models.CheckConstraint(
-                condition=Q(rater__isnull=True) ^ Q(prompt__isnull=True),
-                name="tally_member_rater_or_prompt",
-            ),
-            models.CheckConstraint(
-                condition=Q(n_votes__gte=0), name="tally_member_votes_not_negative"
-            ),
+            unique("tally_member_rater_once", "tally", "rater"),
+            unique("tally_member_prompt_once", "tally", "prompt"),
+            check("tally_member_rater_or_prompt", Q(rater__isnull=True) ^ Q(prompt__isnull=True)),
+            check("tally_member_votes_not_negative", Q(n_votes__gte=0)),
         ]
 
     def __str__(self) -> str:
@@ -146,7 +140,7 @@ class TalliedTrust(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["arena", "rater"], name="tallied_trust_once"),
+            unique("tallied_trust_once", "arena", "rater"),
         ]
         verbose_name_plural = "tallied trust"
 
@@ -168,16 +162,9 @@ class ClusterTally(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["arena", "raters", "prompt"], name="cluster_tally_prompt_once"
-            ),
-            models.UniqueConstraint(
-                fields=["arena", "raters", "rater"], name="cluster_tally_rater_once"
-            ),
-            models.CheckConstraint(
-                condition=Q(rater__isnull=True) ^ Q(prompt__isnull=True),
-                name="cluster_tally_prompt_or_rater",
-            ),
+            unique("cluster_tally_prompt_once", "arena", "raters", "prompt"),
+            unique("cluster_tally_rater_once", "arena", "raters", "rater"),
+            check("cluster_tally_prompt_or_rater", Q(rater__isnull=True) ^ Q(prompt__isnull=True)),
         ]
         verbose_name_plural = "cluster tallies"
 
@@ -203,9 +190,7 @@ class RaterTally(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["arena", "raters", "category", "member"], name="rater_tally_member_once"
-            ),
+            unique("rater_tally_member_once", "arena", "raters", "category", "member"),
         ]
         verbose_name_plural = "rater tallies"
 
@@ -245,7 +230,7 @@ class EloCheckpoint(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["board", "vote_id"], name="elo_checkpoint_once"),
+            unique("elo_checkpoint_once", "board", "vote_id"),
         ]
 
     def __str__(self) -> str:
@@ -391,7 +376,7 @@ class BoardPage(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["arena", "key"], name="board_page_once"),
+            unique("board_page_once", "arena", "key"),
         ]
 
     def __str__(self) -> str:
@@ -522,12 +507,12 @@ class LogLink(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["arena", "number"], name="log_link_number_once"),
-            models.CheckConstraint(condition=Q(number__gte=1), name="log_link_number_from_one"),
-            models.CheckConstraint(
-                condition=Q(first_id__isnull=True, n_rows=0)
+            unique("log_link_number_once", "arena", "number"),
+            check("log_link_number_from_one", Q(number__gte=1)),
+            check(
+                "log_link_range_of_its_rows",
+                Q(first_id__isnull=True, n_rows=0)
                 | Q(first_id__isnull=False, last_id__gte=models.F("first_id"), n_rows__gte=1),
-                name="log_link_range_of_its_rows",
             ),
         ]
 
