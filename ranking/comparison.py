@@ -332,6 +332,8 @@ class DifferenceBoard:
         places = self._places(candidate, baseline)
         if self.pairs is None or places is None:
             return ""
+        if {(candidate, baseline), (baseline, candidate)} & self.findings.opposed:
+            return ""
         two = np.array(places)
         if np.isnan(self.pairs.theta[two]).any():
             return ""

@@ -69,7 +69,8 @@ FIELDS = (
     "measured_seconds",
     "measured_votes",
 )
-FINDINGS = ("leader", "apart", "neighbours", "opposed")  # the findings that combined boards have
+# The findings that combined boards have.
+FINDINGS = ("leader", "apart", "neighbours", "opposed", "tiers", "groups")
 
 
 def needs_fallback(evidence: BoardEvidence) -> bool:

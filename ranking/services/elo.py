@@ -18,10 +18,10 @@ from ranking.models import Board, BothBad, EloCheckpoint, EloInterval, Snapshot
 from ranking.services import cluster_tallies, leases
 from ranking.services.evidence import CONFIDENCE
 from ranking.services.leases import renew
-from ranking.stats.battles import Battles
 from ranking.stats.elo import Elo
-from ranking.tallies import dependence
-from ranking.votes import BOTH_BAD, Floats, Ints, Votes, cast_by, read_votes
+from ranking.stats.intervals import Dependence, Sandwich
+from ranking.tallies import VoteCounts, dependence
+from ranking.votes import BOTH_BAD, HUMAN, Floats, Ints, Votes, cast_by, read_votes
 
 EVERY = 20_000  # votes between two permanent checkpoints
 
@@ -151,11 +151,14 @@ def add_intervals(*, board_id: int, now: datetime) -> bool:
     counts = cluster_tallies.read_clusters(
         arena_id=board.arena_id, raters=board.raters, category=board.category
     )  # votes cast since the snapshot may be among them
-    candidates = np.unique(np.concatenate([counts.key("first"), counts.key("second")]))
-    is_tie = board.both_bad == BothBad.TIE
-    battles = dependence(counts, None, candidates, is_tie).groupings[0]
-    reach = _measure_reach(board, battles, candidates)
-    return _store_intervals(snapshot, reach, battles.n_votes, now)
+    by_rater = None
+    if board.raters in HUMAN:
+        by_rater = cluster_tallies.stored_raters(board.arena_id, board.raters, board.category)
+    everybody = VoteCounts.joined([counts, by_rater or VoteCounts.none()])
+    candidates = np.unique(np.concatenate([everybody.key("first"), everybody.key("second")]))
+    groups = dependence(counts, by_rater, candidates, board.both_bad == BothBad.TIE)
+    reach = _measure_reach(board, groups, candidates)
+    return _store_intervals(snapshot, reach, groups.groupings[0].n_votes, now)
 
 
 def lease(snapshot: Snapshot) -> timedelta:
@@ -168,9 +171,16 @@ def _claim(snapshot: Snapshot, now: datetime) -> bool:
     return bool(unclaimed.update(elo_claimed_until=now + lease(snapshot)))
 
 
-def _measure_reach(board: Board, battles: Battles, candidates: Ints) -> Reach:
-    """How much each rating could change with other votes in another order."""
-    elo = Elo()
+def _measure_reach(board: Board, groups: Dependence, candidates: Ints) -> Reach:
+    """How much each rating could change with other votes in another order.
+
+    Votes depend on one another as they do for the scores: the grouping with the larger errors is
+    resampled, and what the other one adds to the error of a score stretches the interval.
+    """
+    elo, crossed = Elo(), Sandwich(CONFIDENCE, jackknifed=True).fit(*groups.groupings)
+    battles = crossed.strongest_
+    alone = Sandwich(CONFIDENCE, jackknifed=True).fit(battles)
+    stretch = np.fmax(crossed.standard_errors_ / alone.standard_errors_, 1.0)
     rows = np.repeat(np.arange(len(battles.count)), battles.count)
     bounds = elo.interval(
         battles.first[rows],
@@ -182,11 +192,11 @@ def _measure_reach(board: Board, battles: Battles, candidates: Ints) -> Reach:
         confidence=CONFIDENCE,
         random_state=board.seed,
     )
-    below, above = elo.ratings_ - bounds.low, bounds.high - elo.ratings_
+    below, above = (stretch * (elo.ratings_ - bounds.low), stretch * (bounds.high - elo.ratings_))
     return {
         pk: (float(below[i]), float(above[i]))
         for i, pk in enumerate(candidates.tolist())
-        if not isnan(below[i])
+        if groups.measurable[i] and not isnan(below[i])
     }
 
 

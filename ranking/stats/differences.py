@@ -168,8 +168,8 @@ def neighbours(
     confidence : determines z, which is 1.96 for 0.95
     n_clusters : G; if given, z is Student's t with G - 1 degrees of freedom
     most : the largest forecast to give
-    direct : (K, K) who is better by the votes between the two alone. Who is separated, but the
-        worse one by these, is not separated, and there is no forecast
+    direct : (K, K) who is better by the votes between the two alone. Where these turn the order
+        round, the two are not separated, and there is no forecast
 
     Raises ValueError naming the invalid argument.
     """
@@ -188,6 +188,7 @@ def neighbours(
     separated = gap > reach
     if direct is not None:
         separated &= ~direct[lower, upper]
+        needed[direct[lower, upper]] = BEYOND
     rows = zip(upper.tolist(), lower.tolist(), separated, needed, strict=True)
     return [
         Neighbours(

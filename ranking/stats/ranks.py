@@ -206,8 +206,8 @@ class Places:
     surely_above : the number of candidates without a score that are clearly above each scored one
     maybe_below : the number of those placed below that are not clearly below each scored one
     n_above : the number of candidates placed above the scored
-    apart : those without a place, although their votes are on as many prompts as a place needs:
-        nothing says whether they are better
+    apart : those without a place, although their votes are on as many prompts as a place needs, or
+        as an interval needs if they only beat the scored: nothing says that they are not better
     """
 
     rank: Floats
@@ -295,6 +295,7 @@ def place(
     n_higher = above_one.sum(axis=0)
     within = np.where(scored, ranks(ratings) - 1, 0)
     free = placed & ~scored
+    unbeaten = arrows[:, scored].any(axis=1) & ~arrows[scored].any(axis=0)
     clearly_above = (above_one & ~unsettled).sum(axis=0)
     clearly_below = (above_one & ~unsettled).sum(axis=1)
     return Places(
@@ -306,7 +307,7 @@ def place(
         surely_above=np.where(scored, clearly_above, 0),
         maybe_below=np.where(scored, (above_one & unsettled).sum(axis=1), 0),
         n_above=int(above.sum()) if scored.any() else 0,
-        apart=~placed & (n_clusters >= enough),
+        apart=~placed & (n_clusters >= np.where(unbeaten, MIN_CLUSTERS, enough)),
     )
 
 

@@ -22,7 +22,13 @@ from arena.services.candidates import votes_so_far
 from arena.services.comparisons import prompt_html, response_html
 from arena.views import voting
 from ranking import record, wording
-from ranking.board_data import LARGEST_ID, BoardQuery, choice_links, parse_id
+from ranking.board_data import (
+    LARGEST_ID,
+    BoardQuery,
+    choice_links,
+    choose_snapshot,
+    parse_id,
+)
 from ranking.comparison import PublishedBoard
 from ranking.costs import read_costs
 from ranking.http_cache import send_template
@@ -49,11 +55,14 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
     standings = _standings(shown)
     # The chart shows the first board with a score, human votes before others.
     charted = next((standing for standing in standings if standing.score is not None), None)
+    # The sentence is about the leaderboard that opens first, as the picture is.
+    first = choose_snapshot([standing.snapshot for standing in standings], BoardQuery())
+    described = next((standing for standing in standings if standing.snapshot == first), None)
     for_its_team = shown.disclosed_at is None and can_read_texts(actor, shown)
     context = {
         "arena": arena,
         "candidate": shown,
-        "description": f"{shown} in {arena.name}: {describe_standing(charted)}.",
+        "description": f"{shown} in {arena.name}: {describe_standing(described)}.",
         # In pairs: a template would take a parameter named "items" for the method.
         "parameters": list(shown.parameters.items()),
         "for_its_team": for_its_team,

@@ -34,6 +34,7 @@ from ranking.board_data import (
 from ranking.comparison import PublishedBoard, read_published
 from ranking.http_cache import HTML, policy, send_to_anybody
 from ranking.models import Standing
+from ranking.templatetags.ranking_tags import NONE
 
 WIDTH, HEIGHT = 1200, 630  # what Open Graph and Twitter cards show uncut
 MOST_LINES = 6
@@ -167,7 +168,7 @@ def _lines(standings: Sequence[Standing], chosen: int | None) -> list[Line]:
     return [
         Line(
             y=FIRST_LINE + LINE_HEIGHT * number,
-            rank=_ranks(row, "–"),
+            rank=_ranks(row, "–") or NONE,
             name=shorten(
                 drawable(str(row.candidate), f"Candidate {row.candidate_id}"),
                 NAME_WIDTH,
@@ -379,11 +380,13 @@ def badge_message(standing: Standing | None) -> str:
     """The possible ranks, the score, and its interval: "#1–2, 1043 (1025–1061)"."""
     if standing is None or standing.rank is None:
         return _unranked(standing)
+    ranks = _ranks(standing, "–")
+    place = f"#{ranks}, " if ranks else ""
     if standing.score is None:
-        return f"#{_ranks(standing, '–')}, {_why_no_score(standing)}"
+        return f"{place}{_why_no_score(standing)}"
     interval = _interval(standing)
     certainty = ", no interval yet" if interval is None else f" ({'–'.join(interval)})"
-    return f"#{_ranks(standing, '–')}, {standing.score:.0f}{certainty}"
+    return f"{place}{standing.score:.0f}{certainty}"
 
 
 def describe_standing(standing: Standing | None) -> str:
@@ -393,13 +396,15 @@ def describe_standing(standing: Standing | None) -> str:
         return collecting.headline.rstrip(".").lower()
     if standing is None or standing.rank is None:
         return _unranked(standing)
+    ranks = _ranks(standing, " to ")
+    place = f"rank {ranks}, " if ranks else ""
     if standing.score is None:
-        return f"rank {_ranks(standing, ' to ')}, {_why_no_score(standing)}"
+        return f"{place}{_why_no_score(standing)}"
     interval = _interval(standing)
     certainty = "no interval yet"
     if interval is not None:
         certainty = f"between {' and '.join(interval)} with 95 % confidence"
-    return f"rank {_ranks(standing, ' to ')}, score {standing.score:.0f}, {certainty}"
+    return f"{place}score {standing.score:.0f}, {certainty}"
 
 
 def _unranked(standing: Standing | None) -> str:
@@ -415,9 +420,12 @@ def _why_no_score(standing: Standing) -> str:
 
 
 def _ranks(standing: Standing, to: str) -> str:
-    """A single rank if only one is possible; otherwise from the best to the worst."""
+    """A single rank if only one is possible, otherwise from the best to the worst; '' without an
+    interval: any rank is possible then."""
     low, high = standing.sure_rank_low, standing.sure_rank_high
-    return str(standing.rank) if low is None or low == high else f"{low}{to}{high}"
+    if low is None:
+        return ""
+    return str(low) if low == high else f"{low}{to}{high}"
 
 
 def _interval(standing: Standing) -> tuple[str, str] | None:

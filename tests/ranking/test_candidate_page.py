@@ -1,6 +1,7 @@
 """A candidate's page: its standings, its record, and every vote behind its score."""
 
 from collections.abc import Callable
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from django.utils import timezone
 from arena.models import Arena, Candidate, Import, Rater
 from ranking import record
 from ranking.record import VoteFilters
-from tests.factories import make_arena, make_vote
+from ranking.results import write_copy
+from tests.factories import make_arena, make_vote, make_votes
 from tests.ranking.helpers import cast, get_page, markup, publish, words
 
 pytestmark = pytest.mark.django_db
@@ -161,6 +163,20 @@ def test_people_and_judges_are_counted_apart(client: Client, arena: Arena, judge
     candidate = first_of(arena)
     assert "1–16 of 16" in candidate_page(client, candidate)
     assert "1–1 of 1" in candidate_page(client, candidate, "?raters=judges")
+
+
+def test_its_description_and_the_copy_know_one_that_never_lost(client: Client) -> None:
+    arena = make_arena(3, 14)
+    best, *others = arena.candidates.order_by("pk")
+    prompts = list(arena.prompts.order_by("pk"))
+    rows = [(best, other, "left", prompt) for other in others for prompt in prompts]
+    outcomes = cycle(["left", "left", "right"])
+    rows += [(*others, next(outcomes), prompt) for prompt in prompts]
+    make_votes(arena, rows)
+    publish(arena)
+    assert f"{best} in {arena.name}: rank 1 to 2, never lost." in candidate_page(client, best)
+    low = arena.boards.get(raters="people", category="").snapshots.get().standings.get(rank=1).low
+    assert f"&gt; {low:.0f}" in write_copy(arena)
 
 
 def test_a_candidate_that_nobody_voted_on_has_a_page(client: Client) -> None:

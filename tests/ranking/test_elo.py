@@ -1,5 +1,6 @@
 """Elo as state: checkpoints, and the tail that a voided or a late vote replays."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from ranking.models import Board, EloCheckpoint, EloInterval, Snapshot
 from ranking.services import elo as elo_service
 from ranking.services import fold as fold_service
 from ranking.votes import read_votes
-from tests.factories import make_arena, void_vote
+from tests.factories import make_arena, make_votes, void_vote
 from tests.ranking.helpers import cast, claim, publish
 
 pytestmark = pytest.mark.django_db
@@ -80,6 +81,27 @@ def test_every_rating_gets_an_interval_around_it(arena: Arena) -> None:
     tasks.add_elo_intervals(snapshot.board_id)
     for standing in snapshot.standings.select_related("elo_interval"):
         assert standing.elo_interval.low < standing.elo < standing.elo_interval.high
+
+
+def elo_width(n_raters: int, left: Callable[[int, int], bool]) -> float:
+    """The width of the first interval; `left`: whether this rater chooses left on this prompt."""
+    arena = make_arena(2, 20)
+    pair = list(arena.candidates.order_by("pk"))
+    prompts = list(enumerate(arena.prompts.order_by("pk")))
+    for rater in range(n_raters):
+        says = [("right", "left")[left(rater, number)] for number, _ in prompts]
+        make_votes(
+            arena, [(*pair, said, prompt) for said, (_, prompt) in zip(says, prompts, strict=True)]
+        )
+    elo_service.add_intervals(board_id=publish(arena).board_id, now=timezone.now())
+    found = EloInterval.objects.filter(standing__candidate=pair[0]).get()
+    return found.high - found.low
+
+
+def test_raters_who_differ_widen_them() -> None:
+    """Each prompt has half of its votes on either side, whoever cast them."""
+    mixed = elo_width(10, lambda rater, number: (rater + number) % 2 == 0)
+    assert elo_width(10, lambda rater, number: rater % 2 == 0) > 2 * mixed
 
 
 def test_they_say_how_many_votes_they_have_seen(arena: Arena) -> None:

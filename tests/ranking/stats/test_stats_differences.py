@@ -181,6 +181,13 @@ def test_neighbours_follow_the_board_and_leave_the_unranked_out():
     assert found[0].words == "clear lead"
 
 
+@pytest.mark.parametrize("variance", [0.001, 0.1])
+def test_votes_between_the_two_that_say_the_opposite_leave_no_forecast(variance):
+    covariance, direct = variance * np.eye(2), np.array([[False, True], [False, False]])
+    (found,) = neighbours([0.0, 0.3], covariance, covariance, direct=direct)
+    assert (found.separated, found.votes, found.words) == (False, None, "too close to call")
+
+
 @pytest.mark.parametrize(
     ("theta", "robust", "naive"),
     [

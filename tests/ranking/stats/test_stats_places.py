@@ -176,6 +176,14 @@ def test_a_group_apart_with_as_much_evidence_leaves_no_number_one(
     assert placed(battles_of(rows, 5), np.arange(5) > 0)[1] is None
 
 
+@pytest.mark.parametrize(("won", "leader"), [(4, 1), (5, None)])
+def test_nobody_leads_whom_a_candidate_without_a_place_beats_each_time(
+    won: int, leader: int | None
+) -> None:
+    """Without prompts, each of five raters may have preferred it 40 times."""
+    assert placed(battles_of([(0, 1, won, 0), (1, 2, 38, 2)], 3))[1] == leader
+
+
 def test_where_nobody_has_a_score_two_orders_leave_no_number_one() -> None:
     assert placed(battles_of([(0, 1, 20, 0)], 2))[1] == 0
     assert placed(battles_of([(0, 1, 20, 0), (2, 3, 20, 0)], 4))[1] is None
