@@ -330,9 +330,8 @@ class DifferenceBoard:
             if {pair.upper, pair.lower} == {candidate, baseline}:
                 return pair.words if pair.votes else ""
         places = self._places(candidate, baseline)
-        if self.pairs is None or places is None:
-            return ""
-        if {(candidate, baseline), (baseline, candidate)} & self.findings.opposed:
+        opposed = {(candidate, baseline), (baseline, candidate)} & self.findings.opposed
+        if self.pairs is None or places is None or opposed:
             return ""
         two = np.array(places)
         if np.isnan(self.pairs.theta[two]).any():
