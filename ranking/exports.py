@@ -247,6 +247,7 @@ LMARENA = {
     "anony": "flag",
     "language": "name",
     "tstamp": "number",
+    "rater_kind": "name",  # ours alone: a jury's votes stay a jury's when they come back
 }
 WINNERS = {
     Outcome.LEFT: "model_a",
@@ -276,6 +277,7 @@ def lmarena_battles(arena: Arena, actor: Actor) -> Iterator[Row]:
             "anony": True,
             "language": (comparison.prompt and comparison.prompt.category) or "unknown",
             "tstamp": vote.cast_at.timestamp(),
+            "rater_kind": vote.rater.kind,
         }
 
 
@@ -531,8 +533,11 @@ def write_file(
     export: Export, ending: str, arena: Arena, actor: Actor, raters: str = "people"
 ) -> Iterator[bytes]:
     """Yield an export as a file, as much of it as `actor` may read."""
-    options = {"raters": raters} if export.takes_raters else {}
-    return FORMATS[ending][0](export.rows(arena, actor, **options), export.columns)
+    return FORMATS[ending][0](rows_of(export, arena, actor, raters), export.columns)
+
+
+def rows_of(export: Export, arena: Arena, actor: Actor, raters: str) -> Iterator[Row]:
+    return iter(export.rows(arena, actor, **({"raters": raters} if export.takes_raters else {})))
 
 
 def write_dataset(arena: Arena, actor: Actor) -> Iterator[bytes]:
@@ -546,9 +551,7 @@ def _members(arena: Arena, actor: Actor) -> Iterator[tuple[str, Iterable[bytes]]
     for name, export in EXPORTS.items():
         if name == "dpo":  # `dpo-messages` has the same rows
             continue
-        rows = iter(
-            export.rows(arena, actor, **({"raters": "both"} if export.takes_raters else {}))
-        )
+        rows = rows_of(export, arena, actor, "both")
         if (first := next(rows, None)) is not None:
             configs.append(name)
             yield f"data/{name}.parquet", as_parquet(chain([first], rows), export.columns)

@@ -18,6 +18,13 @@ FORMATS: dict[str, Format] = {format_.NAME: format_ for format_ in (native, pair
 }
 # Of a folder with one of these, the first one's files alone are read.
 PROJECTS = ("promptfoo", "promptfoo-table", "promptfoo-config", "inspect")
+# A folder's files of the layout on the left repeat those of all layouts on the right, and are left
+# out beside them.
+REPEATED = {
+    "mt-bench-grades": {"mt-bench-judgments"},
+    "battles": {"lmarena"},
+    "preferences": {"battles", "lmarena"},
+}
 PROMPTS = "prompts"  # the layout of a table of prompts, whoever wrote it
 DEEPEST = 3  # folders within a folder
 
@@ -100,9 +107,8 @@ def _formats_of(path: Path, format_name: str, columns: Mapping[str, str]) -> lis
 def _files_within(folder: Path, format_name: str, columns: Mapping[str, str]) -> list[ImportFile]:
     """Return the files of other tools in a folder; files with such names must be readable.
 
-    The references of MT-Bench are not answers, and its grades count where nothing was judged in
-    pairs. Of a promptfoo project only the results count, which have everything that was run, or
-    else the configuration.
+    The references of MT-Bench are not answers. Of a promptfoo project only the results count, which
+    have everything that was run, or else the configuration.
     """
     inside = [
         path
@@ -124,17 +130,13 @@ def _files_within(folder: Path, format_name: str, columns: Mapping[str, str]) ->
             Source.at(path)  # says why a workbook or an archive is not read
         known = "; ".join(f"{format_.NAME}: {format_.FILES}" for format_ in FORMATS.values())
         raise FileError(f"{folder} has no file of a known format. {known}.")
+    repeated = {name for name, others in REPEATED.items() if others <= names}
     project = next((name for name in PROJECTS if name in names), "")
     paths = [
         path
         for path, layout in layouts.items()
         if (layout and layout.name == project)
         or (not project and (layout or path.suffix.lower() not in (".yaml", ".yml")))
-        if not (layout and layout.name == "mt-bench-grades" and "mt-bench-judgments" in names)
+        if not (layout and layout.name in repeated)
     ]
-    if {"battles", "lmarena"} <= names:
-        raise FileError(
-            f"{folder} has its votes twice, as battles and in LMArena's columns. Import one of the "
-            "two files."
-        )
     return [file for path in paths for file in _files_at(path, format_name, columns)]

@@ -1,4 +1,5 @@
-"""The interface of import formats, and the checks of rows against each other and the arena.
+"""The interface of import formats, the checks of rows against each other and the arena, and the
+layouts of other tools' files.
 
 A format turns one kind of file into rows, without the database. An unusable row yields an
 InputError in its place; an unusable file raises FileError.
@@ -6,8 +7,9 @@ InputError in its place; an unusable file raises FileError.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,6 +21,7 @@ from arena.files.reader import (
     LINE_LIMIT,
     FileError,
     Row,
+    folded,
     guess_encoding,
 )
 from arena.files.rows import CandidateRow, ImportRow, PromptRow, ResponseRow, Values, VoteRow
@@ -290,3 +293,152 @@ class Checker:
             raise InputError(
                 f"there is no {kind} {quoted(name)}; import the file that has it, too", column
             )
+
+
+# -- Layouts of other tools' files -----------------------------------------------------------------
+
+OUTPUT = re.compile(r"\[([^\]]+)\] (.*)", re.DOTALL)  # a column of answers: `[provider] prompt`
+
+
+@dataclass(frozen=True)
+class Made:
+    """A row in the native format; `names`: the record's fields behind its columns."""
+
+    kind: str
+    fields: Values
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SourceRecord:
+    """One record: its known cells by field, and all of them as written.
+
+    `path` is the file; `document` is what surrounds the records; in `seen` a layout keeps what it
+    needs of the records before.
+    """
+
+    cells: Values
+    row: Values
+    path: Path
+    document: Any = None
+    seen: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def stem(self) -> str:
+        """The file's name without its ending."""
+        return self.path.stem
+
+    def get(self, name: str) -> Any:
+        """The cell of a field; an empty text is None."""
+        value = self.cells.get(name)
+        return None if isinstance(value, str) and not value.strip() else value
+
+    def need(self, name: str) -> Any:
+        """The cell of a field; raises InputError if it is missing or empty."""
+        value = self.get(name)
+        if value is None:
+            raise InputError("is missing" if name not in self.cells else "is empty", name)
+        return value
+
+    def decoded(self, name: str) -> Any:
+        """The cell of a field, which may be written as JSON; raises InputError if it is missing."""
+        return decoded(self.need(name))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One layout of files.
+
+    `columns`: the names that files use for each field. `needed`: groups of fields; a file must have
+    one field of each group. `inside`: where a JSON document has its records, if not at its top.
+    `parts`: other files that a file refers to. `has_variables`: further columns are variables.
+    `repeats`: several columns of a table may have the same name.
+    """
+
+    name: str
+    title: str
+    columns: Mapping[str, tuple[str, ...]]
+    needed: tuple[tuple[str, ...], ...]
+    kinds: Callable[[set[str]], tuple[str, ...]]
+    convert: Callable[[SourceRecord], Iterator[Made]]
+    without: tuple[str, ...] = ()
+    inside: tuple[tuple[str, ...], ...] = ()
+    parts: Callable[[Path], Iterable[Path]] = lambda path: ()
+    has_variables: bool = False
+    repeats: bool = False
+
+    def assigned(self, names: Iterator[str] | list[str]) -> dict[str, str]:
+        """Map each field that the file has to the column's name, as written."""
+        written: dict[str, str] = {}
+        for name in names:
+            written.setdefault("[output]" if OUTPUT.fullmatch(name) else folded(name), name)
+            if "." in name:  # a member of an object, as pandas writes it
+                written.setdefault(folded(name.partition(".")[0]) + ".", name)
+        columns = {
+            field: next((written[name] for name in known if name in written), "")
+            for field, known in self.columns.items()
+        }
+        return {field: name for field, name in columns.items() if name}
+
+    def fits(self, fields: Mapping[str, str]) -> bool:
+        return all(any(name in fields for name in group) for group in self.needed) and not any(
+            name in fields for name in self.without
+        )
+
+    @property
+    def wanted(self) -> str:
+        """The columns that a file must have, in words."""
+        groups = [" or ".join(self.columns[name][0] for name in group) for group in self.needed]
+        return f"{self.title} ({', '.join(groups)})"
+
+
+def decoded(value: Any) -> Any:
+    """Return the value in a text that is JSON of a list, an object or a text; else the value."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{", '"'):
+        try:
+            return decode_json(value)
+        except InputError:
+            return value
+    return value
+
+
+Convert = Callable[[SourceRecord], Iterator[Made]]
+
+
+def layouts(
+    table: str,
+    converts: Mapping[str, Convert],
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> tuple[Layout, ...]:
+    """Return the layouts of a table, with what converts the records of each, and further options.
+
+    Each is `name: title`, the columns of its fields as `field=name,name`, then lines that begin
+    with a word: `needs` groups of fields (`field|field`), `without` fields, `inside` places of
+    records (`key.key`), and `becomes` kinds of rows.
+    """
+    made = (_layout(block, converts) for block in table.strip().split("\n\n"))
+    return tuple(replace(layout, **(options or {}).get(layout.name, {})) for layout in made)
+
+
+def _layout(block: str, converts: Mapping[str, Convert]) -> Layout:
+    head, *lines = block.splitlines()
+    name, _, title = head.partition(": ")
+    columns: dict[str, tuple[str, ...]] = {}
+    said: dict[str, list[str]] = {"needs": [], "without": [], "inside": [], "becomes": []}
+    for first, *rest in map(str.split, lines):
+        if first in said:
+            said[first] = rest
+            continue
+        for name_, _, names in (word.partition("=") for word in (first, *rest)):
+            columns[name_] = (*columns.get(name_, ()), *(names or name_).split(","))
+    kinds = tuple(said["becomes"])
+    return Layout(
+        name,
+        title,
+        columns,
+        needed=tuple(tuple(group.split("|")) for group in said["needs"]),
+        kinds=lambda fields: kinds,
+        convert=converts[name],
+        without=tuple(said["without"]),
+        inside=tuple(tuple(place.split(".")) for place in said["inside"]),
+    )

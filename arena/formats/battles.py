@@ -6,25 +6,21 @@ Each names the documentation it follows.
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from arena.conversations import Message, answer_fields, prompt_fields
 from arena.files.rows import Values
+from arena.formats.base import Layout, Made, SourceRecord, decoded, layouts
 from arena.formats.pairs import SPELLINGS
 from arena.formats.records import (
     INPUTS,
     OUTPUTS,
-    Layout,
-    Made,
-    SourceRecord,
     answer_row,
     candidate_row,
     content_id,
-    decoded,
     filled,
-    layout,
     messages_between,
     prompt_id,
     prompt_row,
@@ -58,9 +54,11 @@ def _battle(record: SourceRecord) -> Iterator[Made]:
     vote: Values = {"a": left, "b": right, "outcome": _winner(record) if is_vote else TIE}
     if any(record.get(name) is not None for name in _BATTLE_TEXTS):
         questions, answers = _sides(record)
-        vote["prompt"] = prompt = prompt_id(record, questions, left, right, answers)
         language = record.get("language")
-        yield prompt_row(questions, id=prompt, category=None if language == "unknown" else language)
+        category = None if language == "unknown" else language
+        said = dict(zip((left, right), answers, strict=True))
+        vote["prompt"] = prompt = _shared_prompt(record, (questions, category), said)
+        yield prompt_row(questions, id=prompt, category=category)
         for model, messages, side in zip((left, right), answers, ("a", "b"), strict=True):
             yield candidate_row(model)
             field = (
@@ -70,16 +68,24 @@ def _battle(record: SourceRecord) -> Iterator[Made]:
     elif record.get("id") is not None:
         vote["prompt"] = read_name(record.get("id"))
     vote |= filled({"rater": record.get("judge"), "cast_at": read_time(record.get("time"))})
-    turn = record.get("turn")
-    names = {
-        "a": "model_a",
-        "b": "model_b",
-        "outcome": "winner",
-        "rater": "judge",
-        "cast_at": "time",
-    }
+    vote |= filled({"kind": record.get("kind"), "turn": record.get("turn")})
+    names = {"a": "model_a", "b": "model_b", "outcome": "winner"}
     if is_vote:
-        yield Made("votes", vote | filled({"turn": turn}), names)
+        yield Made("votes", vote, names | {"rater": "judge", "cast_at": "time"})
+
+
+def _shared_prompt(
+    record: SourceRecord, asked: tuple[Any, ...], answers: Mapping[str, list[Message]]
+) -> str:
+    """Return the id of the file's first prompt that asks the same; a new one if a model has
+    answered that prompt in other words."""
+    said = {model: content_id(answer) for model, answer in answers.items()}
+    own = prompt_id(record, *asked, said)
+    first, before = record.seen.setdefault(content_id(*asked), (own, said))
+    if all(before.get(model, answer) == answer for model, answer in said.items()):
+        before |= said
+        return str(first)
+    return own if own != first else content_id(*asked, said)
 
 
 def _winner(record: SourceRecord) -> str:
@@ -162,31 +168,6 @@ def _preference(record: SourceRecord) -> float:
 
 
 # -- MT-Bench: github.com/lm-sys/FastChat, fastchat/llm_judge/README.md ----------------------------
-
-
-def _question(record: SourceRecord) -> Iterator[Made]:
-    turns = read_turns(record.need("turns"), "turns")
-    references = read_turns(record.get("reference") or [""], "reference")
-    yield Made(
-        "prompts",
-        dict(prompt_row(user_messages(turns)).fields)
-        | {"id": read_name(record.need("id"))}
-        | filled({"category": record.get("category"), "reference": "\n\n".join(references)}),
-        {"text": "turns", "messages": "turns"},
-    )
-
-
-def _model_answer(record: SourceRecord) -> Iterator[Made]:
-    model = read_name(record.need("model"))
-    choices = record.decoded("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    turns = first.get("turns") if isinstance(first, dict) else None
-    if not isinstance(turns, list):
-        raise InputError("has no turns in its first choice", "choices")
-    answers = read_turns(turns, "choices")
-    yield candidate_row(model)
-    messages = [{"role": "assistant", "content": answer} for answer in answers]
-    yield answer_row(model, read_name(record.need("id")), messages, "choices")
 
 
 def _judgment(record: SourceRecord) -> Iterator[Made]:
@@ -304,11 +285,12 @@ def _preferred(record: SourceRecord) -> Iterator[Made]:
 
 def _preferred_pair(record: SourceRecord) -> Iterator[Made]:
     question, answers = _question_and_answers(record)
-    prompt = prompt_id(record, question, answers)
-    yield prompt_row(question, id=prompt, category=record.get("category"))
-    names = {}
+    names = {name: read_name(record.get(f"{name}_model") or name) for name in answers}
+    said = {names[name]: answer for name, answer in answers.items()}
+    category = record.get("category")
+    prompt = _shared_prompt(record, (question, category, record.get("id")), said)
+    yield prompt_row(question, id=prompt, category=category)
     for name, answer in answers.items():
-        names[name] = read_name(record.get(f"{name}_model") or name)
         yield candidate_row(names[name])
         yield answer_row(names[name], prompt, answer, name)
     pair = [names["chosen"], names["rejected"]]
@@ -317,6 +299,31 @@ def _preferred_pair(record: SourceRecord) -> Iterator[Made]:
     vote = {"a": left, "b": right, "prompt": prompt, "outcome": LEFT if is_left else RIGHT}
     labels = {"a": "chosen_model", "b": "rejected_model"}
     yield Made("votes", vote, labels if is_left else {"a": "rejected_model", "b": "chosen_model"})
+
+
+def _unpaired(record: SourceRecord) -> Iterator[Made]:
+    """An answer that is desirable or not, with a vote between it and each of the other kind."""
+    question = read_conversation(record.need("prompt"), "user", INPUTS, "prompt")
+    answer = read_conversation(record.need("completion"), "assistant", OUTPUTS, "completion")
+    label, prompt = str(record.need("label")).strip().lower(), content_id(question)
+    if label not in ("true", "false", "1", "0"):
+        raise InputError(f"is {quoted(record.get('label'))}, not true or false", "label")
+    is_desirable = label in ("true", "1")
+    both: dict[bool, dict[str, str]] = record.seen.setdefault(prompt, {True: {}, False: {}})
+    alike, others = both[is_desirable], both[not is_desirable]
+    text = content_id(answer)
+    if text in others:
+        raise InputError("contradicts an earlier row with the same answer", "label")
+    is_new, name = text not in alike, "desirable" if is_desirable else "undesirable"
+    name = alike.setdefault(text, f"{name} {len(alike) + 1}" if alike else name)
+    yield prompt_row(question, id=prompt)
+    yield candidate_row(name)
+    yield answer_row(name, prompt, answer, "completion")
+    for other in others.values() if is_new else ():
+        is_left = _side(prompt, name, other)
+        left, right = (name, other) if is_left else (other, name)
+        outcome = LEFT if is_left == is_desirable else RIGHT
+        yield Made("votes", {"a": left, "b": right, "prompt": prompt, "outcome": outcome})
 
 
 def _shared(first: list[Message], second: list[Message]) -> int:
@@ -350,13 +357,14 @@ def _prometheus(record: SourceRecord) -> Iterator[Made]:
     yield Made("votes", vote | {"judge": FEEDBACK})
 
 
-def _annotated(record: SourceRecord) -> Iterator[Made]:
-    raise InputError(
-        "does not say which answer is on which side; save the columns prompt, model_a, model_b, "
-        "response_a, response_b and winner as CSV",
-        "annotations" if "annotations" in record.cells else "responses",
-    )
-    yield  # a generator, like the others
+def _refused(why: str, *fields: str) -> Callable[[SourceRecord], Iterator[Made]]:
+    """What converts a record that is no vote: it says why, of the first of these fields."""
+
+    def refuse(record: SourceRecord) -> Iterator[Made]:
+        raise InputError(why, next((name for name in fields if name in record.cells), fields[0]))
+        yield  # a generator, like the others
+
+    return refuse
 
 
 def _better(record: SourceRecord) -> str:
@@ -366,15 +374,6 @@ def _better(record: SourceRecord) -> str:
             f"is {quoted(record.get('preference'))}, none of A, B and tie", "preference"
         )
     return {"A": LEFT, "B": RIGHT, "TIE": TIE}[label]
-
-
-def _graded(record: SourceRecord) -> Iterator[Made]:
-    raise InputError(
-        "is a score of a single answer, not a vote; measure a judge by it with manage.py "
-        "calibrate JUDGE --labels FILE",
-        "score",
-    )
-    yield  # a generator, like the others
 
 
 # -- Ringside: exports/battles.csv, .jsonl and .parquet (ranking/exports.py) ---------------------
@@ -434,10 +433,6 @@ def _label_of_pair(record: SourceRecord) -> Made:
     return Made("labels", label | {"label": LEFT if is_left else RIGHT}, columns)
 
 
-def _labels(fields: set[str]) -> tuple[str, ...]:
-    return ("labels",)
-
-
 def _is_blank(value: object) -> bool:
     return isinstance(value, str) and not value.strip()
 
@@ -467,125 +462,125 @@ def _cell(record: SourceRecord, name: str) -> object:
 
 # -- The list ------------------------------------------------------------------------------------
 
-LAYOUTS = (
-    layout(
-        "mt-bench-questions",
-        "MT-Bench questions",
-        "id=question_id turns category reference",
-        "id turns",
-        _question,
-        ("prompts",),
-    ),
-    layout(
-        "mt-bench-answers",
-        "MT-Bench answers",
-        "id=question_id model=model_id choices",
-        "id model choices",
-        _model_answer,
-        ("candidates", "responses"),
-    ),
-    layout(
-        "mt-bench-judgments",
-        "MT-Bench judgments",
-        "id=question_id judge model_1 model_2 g1_winner g2_winner turn time=tstamp",
-        "id judge g1_winner",
-        _judgment,
-        ("votes",),
-    ),
-    layout(
-        "mt-bench-grades",
-        "MT-Bench grades of single answers",
-        "id=question_id judge model score turn time=tstamp",
-        "id judge model score",
-        _grade,
-        ("votes",),
-    ),
-    layout(
-        "lmarena",
-        "LMArena battles",
-        "id=question_id,id,evaluation_session_id model_a model_b winner "
-        "winner_a=winner_model_a winner_b=winner_model_b winner_tie "
-        "prompt response_a response_b conversation_a=conversation_a,messages_a "
-        "conversation_b=conversation_b,messages_b judge=judge,judge_hash,evaluator language "
-        "turn time=tstamp,timestamp",
-        "model_a model_b winner|winner_a response_a|conversation_a|judge|time|winner_a",
-        _battle,
-        _battle_kinds,
-    ),
-    layout(
-        "battles",
-        "Ringside's own export of votes",
-        "left right outcome preference prompt rater_kind rater cast_at comparison channel seconds "
-        "network state",
-        "left right outcome rater_kind rater cast_at",
-        _exported,
-        ("votes",),
-    ),
-    layout(
-        "alpaca-annotations",
-        "AlpacaEval annotations",
-        "prompt=instruction,prompt output_1 output_2 generator_1 generator_2 preference "
-        "annotator category=dataset",
-        "prompt generator_1 generator_2 preference",
-        _annotation,
-    ),
-    layout(
-        "prometheus",
-        "Prometheus preferences",
-        "prompt=orig_instruction,instruction response_a=orig_response_a,response_a "
-        "response_b=orig_response_b,response_b preference=orig_preference,preference "
-        "reference=orig_reference_answer,reference_answer rubric=orig_criteria,rubric id",
-        "prompt response_a response_b preference",
-        _prometheus,
-    ),
-    layout(
-        "prometheus-scores",
-        "Prometheus scores",
-        "prompt=orig_instruction response=orig_response score=orig_score",
-        "prompt response score",
-        _graded,
-        ("votes",),
-    ),
-    layout(
-        "preferences",
-        "preference pairs",
-        "prompt=prompt,question,instruction,input chosen=chosen,preferred_output,chosen_response "
-        "rejected=rejected,non_preferred_output,rejected_response chosen_model rejected_model "
-        "models category=subset,category id",
-        "chosen rejected",
-        _preferred,
-    ),
-    layout(
-        "annotations",
-        "annotations of Label Studio or Argilla",
-        "annotations=annotations,annotation_id annotator data fields responses",
-        "annotations|fields annotator|data|responses",
-        _annotated,
-        ("votes",),
-    ),
+LAYOUTS = layouts(
+    """
+mt-bench-judgments: MT-Bench judgments
+    id=question_id judge model_1 model_2 g1_winner g2_winner turn time=tstamp
+    needs id judge g1_winner
+    becomes votes
+
+mt-bench-grades: MT-Bench grades of single answers
+    id=question_id judge model score turn time=tstamp
+    needs id judge model score
+    becomes votes
+
+lmarena: LMArena battles
+    id=question_id,id,evaluation_session_id model_a model_b winner winner_a=winner_model_a
+    winner_b=winner_model_b winner_tie prompt response_a response_b
+    conversation_a=conversation_a,messages_a conversation_b=conversation_b,messages_b
+    judge=judge,judge_hash,evaluator kind=rater_kind language turn time=tstamp,timestamp
+    needs model_a model_b winner|winner_a response_a|conversation_a|judge|time|winner_a
+    becomes prompts candidates responses votes
+
+battles: Ringside's own export of votes
+    left right outcome preference prompt rater_kind rater cast_at comparison channel seconds
+    network state
+    needs left right outcome rater_kind rater cast_at
+    becomes votes
+
+alpaca-annotations: AlpacaEval annotations
+    prompt=instruction,prompt output_1 output_2 generator_1 generator_2 preference annotator
+    category=dataset
+    needs prompt generator_1 generator_2 preference
+    becomes prompts candidates responses votes
+
+prometheus: Prometheus preferences
+    prompt=orig_instruction,instruction response_a=orig_response_a,response_a
+    response_b=orig_response_b,response_b preference=orig_preference,preference
+    reference=orig_reference_answer,reference_answer rubric=orig_criteria,rubric id
+    needs prompt response_a response_b preference
+    becomes prompts candidates responses votes
+
+prometheus-scores: Prometheus scores
+    prompt=orig_instruction response=orig_response score=orig_score
+    needs prompt response score
+    becomes votes
+
+preferences: preference pairs
+    prompt=prompt,question,instruction,input chosen=chosen,preferred_output,chosen_response
+    rejected=rejected,non_preferred_output,rejected_response models
+    chosen_model=chosen_model,chosen_candidate rejected_model=rejected_model,rejected_candidate
+    category=subset,category id=id,prompt_id
+    needs chosen rejected
+    becomes prompts candidates responses votes
+
+judgements: Ringside's own export of judgements
+    feedback verdict messages
+    needs feedback verdict messages
+    becomes votes
+
+preferences-unpaired: unpaired preferences
+    prompt completion label
+    needs prompt completion label
+    becomes prompts candidates responses votes
+
+annotations: annotations of Label Studio or Argilla
+    annotations=annotations,annotation_id annotator data fields responses
+    needs annotations|fields annotator|data|responses
+    becomes votes
+""",
+    {
+        "mt-bench-judgments": _judgment,
+        "mt-bench-grades": _grade,
+        "lmarena": _battle,
+        "battles": _exported,
+        "alpaca-annotations": _annotation,
+        "prometheus": _prometheus,
+        "prometheus-scores": _refused(
+            "is a score of a single answer, not a vote; measure a judge by it with manage.py "
+            "calibrate JUDGE --labels FILE",
+            "score",
+        ),
+        "preferences": _preferred,
+        "judgements": _refused(
+            "is a judgement to train a judge model with, not an answer; import battles.jsonl or "
+            "the arena's zip file instead",
+            "verdict",
+        ),
+        "preferences-unpaired": _unpaired,
+        "annotations": _refused(
+            "does not say which answer is on which side; save the columns prompt, model_a, "
+            "model_b, response_a, response_b and winner as CSV",
+            "annotations",
+            "responses",
+        ),
+    },
+    {"lmarena": {"kinds": _battle_kinds}},
+)
+[SCORES] = layouts(
+    """
+prometheus-scores: Prometheus scores
+    prompt=orig_instruction,instruction response=orig_response,response score=orig_score,score
+    reference=orig_reference_answer,reference_answer rubric=orig_criteria,criteria,rubric
+    level_1=orig_score1_description level_2=orig_score2_description
+    level_3=orig_score3_description level_4=orig_score4_description
+    level_5=orig_score5_description
+    needs prompt response score
+    becomes labels
+""",
+    {"prometheus-scores": _prometheus_score},
 )
 
 
 def _for_labels(name: str, convert: Callable[[SourceRecord], Iterator[Made]]) -> Layout:
     """The layout of votes with this name, whose records are converted to labels."""
     of_votes = next(layout for layout in LAYOUTS if layout.name == name)
-    return replace(of_votes, convert=convert, kinds=_labels)
+    return replace(of_votes, convert=convert, kinds=SCORES.kinds)
 
 
 # Tried in this order; a file of Ringside's own labels fits none of them.
 LABEL_LAYOUTS = (
     _for_labels("prometheus", _prometheus_label),
-    layout(
-        "prometheus-scores",
-        "Prometheus scores",
-        "prompt=orig_instruction,instruction response=orig_response,response "
-        "score=orig_score,score reference=orig_reference_answer,reference_answer "
-        "rubric=orig_criteria,criteria,rubric level_1=orig_score1_description "
-        "level_2=orig_score2_description level_3=orig_score3_description "
-        "level_4=orig_score4_description level_5=orig_score5_description",
-        "prompt response score",
-        _prometheus_score,
-        ("labels",),
-    ),
+    SCORES,
     _for_labels("preferences", _preferred_label),
 )

@@ -13,18 +13,12 @@ from typing import Any
 
 from arena.conversations import Message
 from arena.files.reader import FileError, Source, csv_header, csv_rows, json_lines
-from arena.formats.base import read_yaml
+from arena.formats.base import OUTPUT, Made, SourceRecord, decoded, layouts, read_yaml
 from arena.formats.records import (
-    ANSWER_KINDS,
-    OUTPUT,
-    Made,
-    SourceRecord,
     answer_row,
     candidate_row,
     content_id,
-    decoded,
     filled,
-    layout,
     read_messages,
     read_name,
     written,
@@ -469,43 +463,38 @@ def _combinations(variables: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield dict(zip(variables, values, strict=True))
 
 
-LAYOUTS = (
-    layout(
-        "promptfoo",
-        "promptfoo results",
-        "vars template=prompt index=promptidx provider response latency=latencyms cost "
-        "test=testcase",
-        "provider response vars|test template|index",
-        _tried,
-        ANSWER_KINDS,
-        inside=(("results", "results"), ("results",)),
-    ),
-    layout(
-        "promptfoo-table",
-        "promptfoo results as a table",
-        "output=[output]",
-        "output",
-        _table_row,
-        ANSWER_KINDS,
-        has_variables=True,
-        repeats=True,
-    ),
-    layout(
-        "promptfoo-config",
-        "promptfoo configuration",
-        "prompts providers=providers,targets tests default=defaulttest",
-        "prompts providers tests",
-        _config,
-        ("prompts", "candidates"),
-        parts=_parts,
-    ),
-    layout(
-        "promptfoo-tests",
-        "promptfoo tests",
-        "expected=__expected,__expected1 vars assert description metadata",
-        "vars|expected",
-        _test_case,
-        ("prompts",),
-        has_variables=True,
-    ),
+LAYOUTS = layouts(
+    """
+promptfoo: promptfoo results
+    vars template=prompt index=promptidx provider response latency=latencyms cost test=testcase
+    needs provider response vars|test template|index
+    inside results.results results
+    becomes prompts candidates responses
+
+promptfoo-table: promptfoo results as a table
+    output=[output]
+    needs output
+    becomes prompts candidates responses
+
+promptfoo-config: promptfoo configuration
+    prompts providers=providers,targets tests default=defaulttest
+    needs prompts providers tests
+    becomes prompts candidates
+
+promptfoo-tests: promptfoo tests
+    expected=__expected,__expected1 vars assert description metadata
+    needs vars|expected
+    becomes prompts
+""",
+    {
+        "promptfoo": _tried,
+        "promptfoo-table": _table_row,
+        "promptfoo-config": _config,
+        "promptfoo-tests": _test_case,
+    },
+    {
+        "promptfoo-table": {"has_variables": True, "repeats": True},
+        "promptfoo-config": {"parts": _parts},
+        "promptfoo-tests": {"has_variables": True},
+    },
 )

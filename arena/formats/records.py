@@ -7,9 +7,8 @@ it is read once for each kind, and a record with an error is reported in the fir
 
 import hashlib
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -28,7 +27,7 @@ from arena.files.reader import (
     json_rows,
 )
 from arena.files.rows import Values, VoteRow, parse_label
-from arena.formats.base import KINDS, read_yaml
+from arena.formats.base import KINDS, Layout, Made, SourceRecord, decoded, read_yaml
 from arena.formats.native import PARSERS
 from arena.validation import InputError, decode_json, is_unicode, join_names, json_type, quoted
 
@@ -37,107 +36,6 @@ SAMPLE = 20  # records that are read to tell the layout
 DOCUMENT_BYTES = 500_000_000
 # Keys of documents with records.
 CONTAINERS = ("results", "data", "items", "observations", "samples", "request_states", "testCases")
-OUTPUT = re.compile(r"\[([^\]]+)\] (.*)", re.DOTALL)  # a column of answers: `[provider] prompt`
-
-
-@dataclass(frozen=True)
-class Made:
-    """A row in the native format; `names`: the record's fields behind its columns."""
-
-    kind: str
-    fields: Values
-    names: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class SourceRecord:
-    """One record: its known cells by field, and all of them as written.
-
-    `path` is the file; `document` is what surrounds the records; in `seen` a layout keeps what it
-    needs of the records before.
-    """
-
-    cells: Values
-    row: Values
-    path: Path
-    document: Any = None
-    seen: dict[Any, Any] = field(default_factory=dict)
-
-    @property
-    def stem(self) -> str:
-        """The file's name without its ending."""
-        return self.path.stem
-
-    def get(self, name: str) -> Any:
-        """The cell of a field; an empty text is None."""
-        value = self.cells.get(name)
-        return None if isinstance(value, str) and not value.strip() else value
-
-    def need(self, name: str) -> Any:
-        """The cell of a field; raises InputError if it is missing or empty."""
-        value = self.get(name)
-        if value is None:
-            raise InputError("is missing" if name not in self.cells else "is empty", name)
-        return value
-
-    def decoded(self, name: str) -> Any:
-        """The cell of a field, which may be written as JSON; raises InputError if it is missing."""
-        return decoded(self.need(name))
-
-
-@dataclass(frozen=True)
-class Layout:
-    """One layout of files.
-
-    `columns`: the names that files use for each field. `needed`: groups of fields; a file must have
-    one field of each group. `inside`: where a JSON document has its records, if not at its top.
-    `parts`: other files that a file refers to. `has_variables`: further columns are variables.
-    `repeats`: several columns of a table may have the same name.
-    """
-
-    name: str
-    title: str
-    columns: Mapping[str, tuple[str, ...]]
-    needed: tuple[tuple[str, ...], ...]
-    kinds: Callable[[set[str]], tuple[str, ...]]
-    convert: Callable[[SourceRecord], Iterator[Made]]
-    without: tuple[str, ...] = ()
-    inside: tuple[tuple[str, ...], ...] = ()
-    parts: Callable[[Path], Iterable[Path]] = lambda path: ()
-    has_variables: bool = False
-    repeats: bool = False
-
-    def assigned(self, names: Iterator[str] | list[str]) -> dict[str, str]:
-        """Map each field that the file has to the column's name, as written."""
-        written: dict[str, str] = {}
-        for name in names:
-            written.setdefault("[output]" if OUTPUT.fullmatch(name) else folded(name), name)
-        columns = {
-            field: next((written[name] for name in known if name in written), "")
-            for field, known in self.columns.items()
-        }
-        return {field: name for field, name in columns.items() if name}
-
-    def fits(self, fields: Mapping[str, str]) -> bool:
-        return all(any(name in fields for name in group) for group in self.needed) and not any(
-            name in fields for name in self.without
-        )
-
-    @property
-    def wanted(self) -> str:
-        """The columns that a file must have, in words."""
-        groups = [" or ".join(self.columns[name][0] for name in group) for group in self.needed]
-        return f"{self.title} ({', '.join(groups)})"
-
-
-def decoded(value: Any) -> Any:
-    """Return the value in a text that is JSON of a list, an object or a text; else the value."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{", '"'):
-        try:
-            return decode_json(value)
-        except InputError:
-            return value
-    return value
 
 
 def content_id(*content: Any) -> str:
@@ -568,29 +466,3 @@ def _spoken(message: Any) -> Any:
         return message
     role = message.get("role") or message.get("type") or message.get("from")
     return message | {"role": role, "content": message.get("content", message.get("value"))}
-
-
-# -- Layouts written short -------------------------------------------------------------------------
-
-ALL_KINDS = ("prompts", "candidates", "responses", "votes")
-ANSWER_KINDS = ("prompts", "candidates", "responses")
-IDS = ("question_id", "id", "prompt_id", "instruction_id")
-
-
-def layout(
-    name: str,
-    title: str,
-    columns: str,
-    needed: str,
-    convert: Any,
-    kinds: Any = ALL_KINDS,
-    **more: Any,
-) -> Layout:
-    """Return a layout: `columns` are `field=name,name`, `needed` `field|field`, between blanks."""
-    named = {}
-    for column in columns.split():
-        field, _, names = column.partition("=")
-        named[field] = tuple((names or field).split(","))
-    groups = tuple(tuple(group.split("|")) for group in needed.split())
-    kinds_of = kinds if callable(kinds) else lambda fields: kinds
-    return Layout(name, title, named, groups, kinds_of, convert, **more)

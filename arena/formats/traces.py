@@ -9,18 +9,14 @@ from datetime import datetime
 from typing import Any
 
 from arena.conversations import Message, split_answer
+from arena.formats.base import Made, SourceRecord, decoded, layouts
 from arena.formats.records import (
-    ANSWER_KINDS,
-    IDS,
     INPUTS,
     OUTPUTS,
-    Made,
-    SourceRecord,
     answer_row,
     candidate_row,
     content_id,
-    decoded,
-    layout,
+    filled,
     prompt_id,
     prompt_row,
     read_chat,
@@ -28,11 +24,10 @@ from arena.formats.records import (
     read_messages,
     read_name,
     read_text,
+    read_turns,
     user_messages,
 )
 from arena.validation import InputError, join_names, json_type
-
-MOST_COMBINATIONS = 1_000
 
 # -- Langfuse (langfuse.com/docs) and LangSmith (docs.langchain.com): datasets and traces ----------
 
@@ -52,6 +47,20 @@ def _example(record: SourceRecord) -> Iterator[Made]:
         messages, id=prompt_id(record, messages), reference=reference, retired=retired
     )
     yield Made("prompts", made.fields, dict.fromkeys(("text", "messages"), "input"))
+
+
+# The columns of the table that LangSmith's SDK makes of an experiment (to_pandas).
+MEMBERS = {"inputs": "input", "input": "input", "outputs": "output", "reference": "expected"}
+
+
+def _experiment(record: SourceRecord) -> Iterator[Made]:
+    """A row of an experiment, whose objects may have a column for each member."""
+    objects: dict[str, dict[str, Any]] = {}
+    for name, value in record.row.items():
+        prefix, dot, member = name.partition(".")
+        if dot and prefix in MEMBERS and value not in (None, ""):
+            objects.setdefault(MEMBERS[prefix], {})[member] = decoded(value)
+    yield from _with(record, **objects)
 
 
 # Kinds of traced steps that answer somebody; others are tools, searches and the like.
@@ -305,6 +314,34 @@ def _replied(body: Mapping[str, Any]) -> list[Any] | None:
     return [step for step in steps if isinstance(step, dict) and "role" in step] or None
 
 
+# -- MT-Bench: github.com/lm-sys/FastChat, fastchat/llm_judge/README.md ----------------------------
+
+
+def _question(record: SourceRecord) -> Iterator[Made]:
+    turns = read_turns(record.need("turns"), "turns")
+    references = read_turns(record.get("reference") or [""], "reference")
+    yield Made(
+        "prompts",
+        dict(prompt_row(user_messages(turns)).fields)
+        | {"id": read_name(record.need("id"))}
+        | filled({"category": record.get("category"), "reference": "\n\n".join(references)}),
+        {"text": "turns", "messages": "turns"},
+    )
+
+
+def _model_answer(record: SourceRecord) -> Iterator[Made]:
+    model = read_name(record.need("model"))
+    choices = record.decoded("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    turns = first.get("turns") if isinstance(first, dict) else None
+    if not isinstance(turns, list):
+        raise InputError("has no turns in its first choice", "choices")
+    answers = read_turns(turns, "choices")
+    yield candidate_row(model)
+    messages = [{"role": "assistant", "content": answer} for answer in answers]
+    yield answer_row(model, read_name(record.need("id")), messages, "choices")
+
+
 # -- Prompts alone ---------------------------------------------------------------------------------
 
 
@@ -352,177 +389,162 @@ def _outputs(record: SourceRecord) -> Iterator[Made]:
 
 # -- The list ------------------------------------------------------------------------------------
 
-LAYOUTS = (
-    layout(
-        "inspect",
-        "Inspect's log of an evaluation",
-        "input expected=target messages output epoch seconds=total_time",
-        "input expected messages output",
-        _inspected,
-        ANSWER_KINDS,
-        inside=(("samples",),),
-    ),
-    layout(
-        "openai-batch",
-        "OpenAI and Anthropic batch output",
-        "id=custom_id response=response,result",
-        "id response",
-        _batch_reply,
-        ("candidates", "responses"),
-    ),
-    layout(
-        "openai-batch-input",
-        "OpenAI and Anthropic batch input",
-        "id=custom_id body=body,params",
-        "id body",
-        _batch_request,
-        ("prompts",),
-    ),
-    layout(
-        "openai-chat",
-        "chat messages",
-        f"messages=messages,conversations,conversation model id={','.join(IDS)} "
-        "candidate user_template text reference rubric variables",
-        "messages",
-        _chat,
-        ANSWER_KINDS,
-        # our own answers, candidates and prompts
-        without=("candidate", "user_template", "text", "reference", "rubric", "variables"),
-    ),
-    layout(
-        "langsmith-runs",
-        "LangSmith runs",
-        "input=inputs output=outputs kind=run_type name model extra start=start_time "
-        "end=end_time tokens_in=prompt_tokens tokens_out=completion_tokens "
-        "cost=total_cost seconds=latency,latency_seconds",
-        "input output kind|start",
-        _trace,
-        ANSWER_KINDS,
-    ),
-    layout(
-        "langsmith-experiment",
-        "LangSmith and MLflow experiments",
-        "input=inputs output=outputs expected=reference_outputs,reference_output,expectations "
-        "seconds=latency cost=total_cost",
-        "input output expected",
-        _trace,
-        ANSWER_KINDS,
-    ),
-    layout(
-        "langsmith",
-        "LangSmith dataset",
-        "id=id,example_id input=inputs expected=outputs",
-        "input expected",
-        _example,
-        ("prompts",),
-    ),
-    layout(
-        "openai-evals",
-        "OpenAI evals",
-        "input expected=ideal id",
-        "input expected",
-        _example,
-        ("prompts",),
-    ),
-    layout(
-        "langfuse",
-        "Langfuse dataset",
-        "id=id input expected=expectedoutput,expected_output dataset=datasetname,datasetid,"
-        "dataset_name,dataset_id status output=output,actual_output",
-        "input expected|dataset",
-        _example,
-        ("prompts",),
-        without=("output",),
-        inside=(("items",), ("data",)),
-    ),
-    layout(
-        "langfuse-traces",
-        "Langfuse traces",
-        "input output model=model,providedmodelname,provided_model_name name seconds=latency "
-        "cost=totalcost,calculatedtotalcost,total_cost kind=type "
-        "usage=usage,usagedetails,usage_details tokens_in=inputtokens,prompttokens "
-        "tokens_out=outputtokens,completiontokens end=endtime,end_time "
-        "start=starttime,start_time,timestamp,traceid",
-        "input output seconds|cost|start",
-        _trace,
-        ANSWER_KINDS,
-        inside=(("data",), ("observations",)),
-    ),
-    layout(
-        "braintrust",
-        "Braintrust experiments, datasets and logs",
-        "input output expected metadata scores span=span_attributes metrics",
-        "input output|expected metadata|scores|span",
-        _span,
-        ANSWER_KINDS,
-        inside=(("data",),),
-    ),
-    layout(
-        "helm",
-        "HELM's scenario state",
-        "instance request result trial=train_trial_index",
-        "instance request result",
-        _request,
-        ANSWER_KINDS,
-        inside=(("request_states",),),
-    ),
-    layout(
-        "lm-eval",
-        "lm-evaluation-harness samples",
-        "doc=doc_id expected=target input=arguments output=resps",
-        "doc input output",
-        _harness,
-        ANSWER_KINDS,
-    ),
-    layout(
-        "weave",
-        "Weave calls",
-        "name=op_name input=inputs output start=started_at end=ended_at",
-        "name input output start",
-        _call,
-        ANSWER_KINDS,
-    ),
-    layout(
-        "alpaca-outputs",
-        "AlpacaEval outputs",
-        "prompt=instruction response=output model=generator category=dataset id",
-        "prompt response model",
-        _outputs,
-        ANSWER_KINDS,
-    ),
-    layout(
-        "answers",
-        "answers of one model (AutoArena)",
-        "prompt=prompt,question,instruction,input,user_input "
-        "response=response,answer,output,completion,actual_output,actualoutput "
-        "model=model,candidate id=id,prompt_id category context=input "
-        "reference=reference,ground_truth,expected_output,expectedoutput,expected",
-        "prompt response",
-        _outputs,
-        ANSWER_KINDS,
-        inside=(("testCases",),),
-    ),
-    layout(
-        "prompts",
-        "prompts",
-        "id=id,prompt_id,external_id text=text,prompt,question,input,user_input messages "
-        "category=category,tag reference=reference,expected,expected_output,expected_answer "
-        "rubric variables candidate=candidate,name,model answer=answer,response,output "
-        "left=left,model_a,a winner=winner,outcome,preference,label,score "
-        "template=user_template,system_prompt table=[output],annotation_id,response1,response_1,"
-        "response_a,answer1,answer_1,answer_a,output1,output_1,output_a,completion_a,text1",
-        "text|messages",
-        _prompt,
-        ("prompts",),
-        without=("candidate", "answer", "left", "winner", "template", "table"),
-    ),
-    layout(
-        "openai-evals-items",
-        "items of OpenAI's Evals API",
-        "item=item,datasource_item sample",
-        "item",
-        _evaluated,
-        ANSWER_KINDS,
-        inside=(("data",),),
-    ),
+LAYOUTS = layouts(
+    """
+mt-bench-questions: MT-Bench questions
+    id=question_id turns category reference
+    needs id turns
+    becomes prompts
+
+mt-bench-answers: MT-Bench answers
+    id=question_id model=model_id choices
+    needs id model choices
+    becomes candidates responses
+
+inspect: Inspect's log of an evaluation
+    input expected=target messages output epoch seconds=total_time
+    needs input expected messages output
+    inside samples
+    becomes prompts candidates responses
+
+openai-batch: OpenAI and Anthropic batch output
+    id=custom_id response=response,result
+    needs id response
+    becomes candidates responses
+
+openai-batch-input: OpenAI and Anthropic batch input
+    id=custom_id body=body,params
+    needs id body
+    becomes prompts
+
+openai-chat: chat messages
+    messages=messages,conversations,conversation model id=question_id,id,prompt_id,instruction_id
+    candidate user_template text reference rubric variables
+    needs messages
+    without candidate user_template text reference rubric variables
+    becomes prompts candidates responses
+
+langsmith-runs: LangSmith runs
+    input=inputs output=outputs kind=run_type name model extra start=start_time end=end_time
+    tokens_in=prompt_tokens tokens_out=completion_tokens cost=total_cost
+    seconds=latency,latency_seconds
+    needs input output kind|start
+    becomes prompts candidates responses
+
+langsmith-experiment: LangSmith and MLflow experiments
+    input=inputs,inputs.,input. output=outputs,outputs.
+    expected=reference_outputs,reference_output,expectations,reference. example=example_id,id
+    seconds=latency,execution_time cost=total_cost
+    needs input output expected|example expected|seconds
+    becomes prompts candidates responses
+
+langsmith: LangSmith dataset
+    id=id,example_id input=inputs expected=outputs
+    needs input expected
+    becomes prompts
+
+openai-evals: OpenAI evals
+    input expected=ideal id
+    needs input expected
+    becomes prompts
+
+langfuse: Langfuse dataset
+    id input expected=expectedoutput,expected_output
+    dataset=datasetname,datasetid,dataset_name,dataset_id status output=output,actual_output
+    needs input expected|dataset
+    without output
+    inside items data
+    becomes prompts
+
+langfuse-traces: Langfuse traces
+    input output model=model,providedmodelname,provided_model_name name seconds=latency
+    cost=totalcost,calculatedtotalcost,total_cost kind=type usage=usage,usagedetails,usage_details
+    tokens_in=inputtokens,prompttokens tokens_out=outputtokens,completiontokens
+    end=endtime,end_time start=starttime,start_time,timestamp,traceid
+    needs input output seconds|cost|start
+    inside data observations
+    becomes prompts candidates responses
+
+braintrust: Braintrust experiments, datasets and logs
+    input output expected metadata scores span=span_attributes metrics
+    needs input output|expected metadata|scores|span
+    inside data
+    becomes prompts candidates responses
+
+helm: HELM's scenario state
+    instance request result trial=train_trial_index
+    needs instance request result
+    inside request_states
+    becomes prompts candidates responses
+
+lm-eval: lm-evaluation-harness samples
+    doc=doc_id expected=target input=arguments output=resps
+    needs doc input output
+    becomes prompts candidates responses
+
+weave: Weave calls
+    name=op_name input=inputs output start=started_at end=ended_at
+    needs name input output start
+    becomes prompts candidates responses
+
+langsmith-table: LangSmith dataset as a table
+    input expected=output prompt=prompt,question,instruction model=model,candidate,generator
+    needs input expected
+    without prompt model
+    becomes prompts
+
+alpaca-outputs: AlpacaEval outputs
+    prompt=instruction response=output model=generator category=dataset id
+    needs prompt response model
+    becomes prompts candidates responses
+
+answers: answers of one model (AutoArena)
+    prompt=prompt,question,instruction,input,user_input
+    response=response,answer,output,completion,actual_output,actualoutput model=model,candidate
+    id=id,prompt_id category context=input
+    reference=reference,ground_truth,expected_output,expectedoutput,expected
+    needs prompt response
+    inside testCases
+    becomes prompts candidates responses
+
+prompts: prompts
+    id=id,prompt_id,external_id text=text,prompt,question,input,user_input messages
+    category=category,tag reference=reference,expected,expected_output,expected_answer rubric
+    variables candidate=candidate,name,model answer=answer,response,output left=left,model_a,a
+    winner=winner,outcome,preference,label,score template=user_template,system_prompt
+    table=[output],annotation_id,response1,response_1,response_a,answer1
+    table=answer_1,answer_a,output1,output_1,output_a,completion_a,text1
+    needs text|messages
+    without candidate answer left winner template table
+    becomes prompts
+
+openai-evals-items: items of OpenAI's Evals API
+    item=item,datasource_item sample
+    needs item
+    inside data
+    becomes prompts candidates responses
+""",
+    {
+        "mt-bench-questions": _question,
+        "mt-bench-answers": _model_answer,
+        "inspect": _inspected,
+        "openai-batch": _batch_reply,
+        "openai-batch-input": _batch_request,
+        "openai-chat": _chat,
+        "langsmith-runs": _trace,
+        "langsmith-experiment": _experiment,
+        "langsmith": _example,
+        "openai-evals": _example,
+        "langfuse": _example,
+        "langfuse-traces": _trace,
+        "braintrust": _span,
+        "helm": _request,
+        "lm-eval": _harness,
+        "weave": _call,
+        "langsmith-table": _example,
+        "alpaca-outputs": _outputs,
+        "answers": _outputs,
+        "prompts": _prompt,
+        "openai-evals-items": _evaluated,
+    },
 )

@@ -149,7 +149,7 @@ class Writer:
             (self.candidates[row.content.candidate].pk, prompts[row.content.prompt_id])
             for row in rows
         ]
-        Response.objects.bulk_create(
+        created = Response.objects.bulk_create(
             Response(
                 candidate_id=candidate,
                 prompt_id=prompt,
@@ -159,6 +159,11 @@ class Writer:
             for row, (candidate, prompt) in zip(rows, keys, strict=True)
             if (candidate, prompt) not in self.responses
         )
+        # A file of another tool may repeat an answer in a later batch.
+        self.responses |= {
+            (answer.candidate_id, answer.prompt_id): (answer.pk, answer.names_itself)
+            for answer in created
+        }
 
     def _votes(self, rows: list[Row]) -> None:
         votes = [row.content for row in rows]
@@ -269,7 +274,7 @@ class Writer:
 
     @cached_property
     def responses(self) -> dict[tuple[int, int], tuple[int, bool]]:
-        """The arena's answers when this file was begun: (id, whether it identifies itself)."""
+        """The arena's answers, with this file's so far: (id, whether it identifies itself)."""
         rows = Response.objects.filter(prompt__arena=self.arena).values_list(
             "candidate_id", "prompt_id", "pk", "names_itself"
         )

@@ -14,7 +14,6 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 from pyarrow import parquet
 
-from arena.files.reader import FileError
 from arena.formats import find_files
 from arena.models import Arena, Candidate, Import, Prompt, Response, Vote
 from arena.services.imports import BadRowsError, Options, import_files, preview_files
@@ -39,6 +38,8 @@ SAMPLES = {
     "langsmith-examples.jsonl": ("langsmith", 2, 0, 0, 0),
     "langsmith-runs.jsonl": ("langsmith-runs", 1, 1, 1, 0),
     "langsmith-experiment.csv": ("langsmith-experiment", 1, 1, 1, 0),
+    "langsmith-table.csv": ("langsmith-table", 2, 0, 0, 0),
+    "langsmith-to-pandas.csv": ("langsmith-experiment", 2, 1, 1, 0),
     "inspect.json": ("inspect", 2, 1, 2, 0),
     "helm.json": ("helm", 1, 1, 1, 0),
     "lm-eval.jsonl": ("lm-eval", 1, 1, 1, 0),
@@ -49,6 +50,7 @@ SAMPLES = {
     "openai-batch-input.jsonl": ("openai-batch-input", 1, 0, 0, 0),
     "preferences.jsonl": ("preferences", 2, 2, 4, 2),
     "preferences-implicit.jsonl": ("preferences", 1, 2, 2, 1),
+    "preferences-unpaired.jsonl": ("preferences-unpaired", 2, 3, 4, 2),
     "hh-rlhf.jsonl": ("preferences", 1, 2, 2, 1),
     "rewardbench.csv": ("preferences", 2, 2, 4, 2),
     "prometheus.jsonl": ("prometheus", 1, 2, 2, 1),
@@ -205,6 +207,51 @@ def test_what_is_expected_is_a_reference_and_never_a_variable():
     )
     assert (first.variables, second.variables) == ({}, {})
     assert [message["role"] for message in second.messages] == ["system", "user"]
+
+
+def test_langsmiths_tables_have_references_and_answers_as_its_sdk_writes_them():
+    bring(FILES / "langsmith-table.csv", slug="dataset")
+    first, second = bring(FILES / "langsmith-to-pandas.csv").prompts.order_by("pk")
+    assert (first.text, first.reference, first.variables) == ("Who wrote Emma?", "Austen", {})
+    answer = first.responses.get()
+    assert (answer.text, answer.seconds, answer.candidate.name) == (
+        "Jane Austen.",
+        1.25,
+        "langsmith-to-pandas",
+    )
+    assert not second.responses.exists()
+    written = Prompt.objects.filter(arena__slug="dataset").values_list("text", "reference")
+    assert [*written] == [("Who wrote Emma?", "Jane Austen"), ("What is 2 + 3?", "5")]
+
+
+def test_an_answer_that_is_desirable_wins_against_one_that_is_not(tmp_path):
+    arena = bring(FILES / "preferences-unpaired.jsonl")
+    answer = Response.objects.get(candidate__name="desirable", prompt__text="Is ice cold?")
+    assert answer.text == "Yes."
+    for vote in arena.votes.all():
+        winner = getattr(vote.comparison, vote.outcome)
+        assert winner.name == "desirable"
+    path = tmp_path / "odd.jsonl"
+    for label, words in ((0.5, "not true or false"), (False, "contradicts an earlier row")):
+        row = {"prompt": "Why?", "completion": "So.", "label": True}
+        path.write_text(json.dumps(row) + "\n" + json.dumps(row | {"label": label}))
+        _, _, bad = previewed(path)
+        assert "line 2, column label: " in bad[0]
+        assert words in bad[0]
+
+
+def test_battles_with_one_question_share_a_prompt_unless_a_model_said_something_else(tmp_path):
+    row = json.loads((FILES / "lmarena.jsonl").read_text().splitlines()[0])
+    row["rater_kind"] = "person"
+    other = [*row["conversation_a"][:-1], {"role": "assistant", "content": "Fork."}]
+    rows = [row | {"question_id": f"q{n}", "judge": f"j{n}"} for n in range(600)]
+    rows[-1] |= {"conversation_a": other, "rater_kind": "jury"}
+    path = tmp_path / "battles.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arena = bring(path)
+    assert counts() == (2, 2, 4, 600)
+    assert {*arena.prompts.values_list("external_id", flat=True)} == {"q0", "q599"}
+    assert arena.votes.get(comparison__prompt__external_id="q599").rater.kind == "jury"
 
 
 def test_a_trace_brings_cost_and_seconds():
@@ -591,8 +638,7 @@ def test_a_folder_of_parquet_is_read_but_not_the_same_votes_twice(tmp_path):
     parquet.write_table(
         pyarrow.table({name: ["x"] for name in exported}), tmp_path / "data" / "battles.parquet"
     )
-    with pytest.raises(FileError, match="has its votes twice"):
-        previewed(tmp_path)
+    assert previewed(tmp_path) == ({"lmarena"}, (1, 2, 2, 1), [])
 
 
 def test_references_of_mt_bench_are_no_answers(tmp_path):

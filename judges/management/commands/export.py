@@ -13,7 +13,15 @@ from arena.actors import CLI
 from arena.management.terminal import find_arena
 from arena.models import Arena
 from judges.exports import EXPORTS as JUDGEMENTS
-from ranking.exports import DATASET, DECIDED_BY, EXPORTS, file_names, write_dataset, write_file
+from ranking.exports import (
+    DATASET,
+    DECIDED_BY,
+    EXPORTS,
+    file_names,
+    rows_of,
+    write_dataset,
+    write_file,
+)
 from ranking.results import EXPORTS as PROMPT_SETS
 
 OF_TEAM = {**JUDGEMENTS, **PROMPT_SETS}
@@ -51,7 +59,10 @@ def _content(name: str, arena: Arena, raters: str) -> Iterator[bytes]:
     if name == DATASET:
         return write_dataset(arena, CLI)
     stem, _, ending = name.rpartition(".")
-    return write_file({**EXPORTS, **OF_TEAM}[stem], ending, arena, CLI, raters)
+    export = {**EXPORTS, **OF_TEAM}[stem]
+    if next(rows_of(export, arena, CLI, raters), None) is None:  # no tool loads a file without rows
+        raise CommandError(f"{arena.slug} has nothing to write into {name} yet.")
+    return write_file(export, ending, arena, CLI, raters)
 
 
 def _write(path: Path, content: Iterator[bytes]) -> int:
