@@ -15,22 +15,3 @@ from judges.models.judges import (
     MergedModel,
     requester_of,
 )
-
-__all__ = [
-    "Baseline",
-    "Calibration",
-    "Decision",
-    "DriftCheck",
-    "DriftCheckSet",
-    "Epoch",
-    "Judge",
-    "Judgement",
-    "JuryVerdict",
-    "Label",
-    "LabelItem",
-    "LabelSet",
-    "Mark",
-    "MergedModel",
-    "RunJudge",
-    "requester_of",
-]
