@@ -81,6 +81,10 @@ def numbered(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def percent(share: float, digits: int = 0) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
 def join_names(names: Iterable[str], most: int = 10) -> str:
     """List the first `most` names, and the number of the others."""
     names = list(names)

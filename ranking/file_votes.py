@@ -19,7 +19,7 @@ from arena.files.rows import CandidateRow, PromptRow, VoteRow
 from arena.formats import find_files
 from arena.formats.base import Checker, ImportFile, Known, RejectedRows, VoteColumns
 from arena.outcomes import BOTH_BAD, PREFERENCES
-from arena.validation import InputError
+from arena.validation import InputError, numbered
 from ranking.models import Raters
 from ranking.stats.intervals import capped_note, vote_weights
 
@@ -101,7 +101,7 @@ def read_file(
         raise BadFileError(str(error)) from None
     bad = reader.rejected.count
     if bad and not skip_bad:
-        rows = "1 bad row" if bad == 1 else f"{bad:,} bad rows"
+        rows = numbered(bad, "bad row")
         raise BadFileError(
             f"{reader.rejected}\nNothing was ranked: {rows}. Use --skip-bad to rank the rest."
         )

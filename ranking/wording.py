@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from arena.validation import join_names
+from arena.validation import join_names, numbered, percent
 from ranking.board_data import BoardStanding, Findings
 from ranking.comparison import CandidateDifference
 from ranking.models import BothBad, Raters, Snapshot, Standing
@@ -101,7 +101,7 @@ def capped(settings: Mapping[str, Any]) -> str:
     note = capped_note(settings.get("capped_raters", 0), settings.get("capped_at", 1.0))
     if not (n_networks := settings.get("capped_networks", 0)):
         return note
-    share = _percent(settings["network_share"])
+    share = percent(settings["network_share"])
     whose = "1 network" if n_networks == 1 else f"{n_networks:,} networks each"
     return f"{note} Anonymous votes from {whose} are capped at {share} of the weight.".strip()
 
@@ -145,7 +145,7 @@ def description(
     if verdict:
         parts += [verdict.headline, verdict.says]
     if snapshot and snapshot.n_votes:
-        parts.append(f"{_count(snapshot.n_votes, 'blind vote')}.")
+        parts.append(f"{numbered(snapshot.n_votes, 'blind vote')}.")
     return " ".join(parts)
 
 
@@ -213,7 +213,7 @@ def _why_no_leader(ranked: Sequence[BoardStanding], n_apart: int) -> str:
     if ranked[0].standing.candidate.retired_at:
         return "it is archived"
     if n_apart:
-        others = _count(n_apart, "other candidate")
+        others = numbered(n_apart, "other candidate")
         return f"{others} with enough votes cannot be compared with it yet"
     # With a place but no interval, any rank is possible.
     could_be_first = [row.standing.sure_rank_low in (1, None) for row in ranked]
@@ -319,13 +319,13 @@ def agreement(findings: Findings, raters: str) -> str:
         return ""
     votes = {"judges": "LLM-judge votes", "juries": "Jury votes"}.get(raters, "Human votes")
     sentence = (
-        f"{votes} on the same prompt and the same two answers agree in {_percent(stored['share'])}"
-        f" of cases ({_count(stored['n_pairs'], 'pair')} of votes)."
+        f"{votes} on the same prompt and the same two answers agree in {percent(stored['share'])}"
+        f" of cases ({numbered(stored['n_pairs'], 'pair')} of votes)."
     )
     if stored.get("decisive_n_pairs"):
         sentence += (
             " When both prefer one of the answers, it is the same one in"
-            f" {_percent(stored['decisive_share'])} of cases ({stored['decisive_n_pairs']:,});"
+            f" {percent(stored['decisive_share'])} of cases ({stored['decisive_n_pairs']:,});"
             " by chance it would be in 50 %."
         )
     if stored.get("alpha") is not None:
@@ -339,12 +339,12 @@ def transitivity(findings: Findings) -> str:
     stored = findings.transitivity
     if not stored.get("triads"):
         return ""
-    share = _percent(stored["transitive"] / stored["triads"])
+    share = percent(stored["transitive"] / stored["triads"])
     return (
         "Three candidates form a cycle if A beats B, B beats C, and yet C beats A. Of the"
         f" {stored['triads']:,} sets of three with a winner in each pair, {share} have no cycle."
         " With one clear order it would be 100 %, with coin tosses"
-        f" {_percent(TRANSITIVE_BY_CHANCE)}."
+        f" {percent(TRANSITIVE_BY_CHANCE)}."
     )
 
 
@@ -359,7 +359,7 @@ def combined(findings: Findings) -> str:
     if not _is_trusted(stored):
         return NO_TRUSTED_JUDGE
     n = stored["n_judge_votes"]
-    votes = f"{_count(n, 'vote')} by trusted {_raters(stored)}"
+    votes = f"{numbered(n, 'vote')} by trusted {_raters(stored)}"
     adds, narrows = ("adds", "narrows") if n == 1 else ("add", "narrow")
     if stored.get("reason") or stored.get("gain") is None:
         why = stored.get("reason", "")
@@ -379,7 +379,7 @@ def changed(findings: Findings, names: Mapping[int, str]) -> str:
         return ""
     sentences = []
     if (share := stored.get("narrower")) is not None:
-        by = _percent(max(share, 0))
+        by = percent(max(share, 0))
         sentences.append(f"Intervals are {by} narrower on average than with human votes alone.")
     moved, name = stored.get("moved_by"), names.get(stored.get("moved_most") or 0)
     if moved is not None and name:
@@ -491,18 +491,18 @@ def evidence(share: float | None, n_votes: int) -> str:
         return ""
     if not n_votes:
         return "No direct votes: all evidence comes from comparisons with other candidates."
-    votes = _count(n_votes, "direct vote")
+    votes = numbered(n_votes, "direct vote")
     if share > 0.995:
         return f"All evidence comes from their {votes}."
-    percent = _percent(max(share, 0.01))
+    part = percent(max(share, 0.01))
     provide = "provides" if n_votes == 1 else "provide"
     if share < 0.5:
         return (
             "Most of the evidence comes from comparisons with other candidates: their"
-            f" {votes} {provide} about {percent}."
+            f" {votes} {provide} about {part}."
         )
     return (
-        f"Their {votes} {provide} about {percent} of the evidence; the rest comes from comparisons"
+        f"Their {votes} {provide} about {part} of the evidence; the rest comes from comparisons"
         " with other candidates."
     )
 
@@ -563,7 +563,7 @@ def left_out(settings: Mapping[str, Any]) -> str:
     if not (total := sum(counts.values())):
         return ""
     reasons = [f"{counts[name]:,} {words}" for name, words in LEFT_OUT.items() if counts.get(name)]
-    return f"{_count(total, 'vote')} not counted: {join_names(reasons)}."
+    return f"{numbered(total, 'vote')} not counted: {join_names(reasons)}."
 
 
 def named(settings: Mapping[str, Any], names: Mapping[int, str]) -> str:
@@ -571,9 +571,8 @@ def named(settings: Mapping[str, Any], names: Mapping[int, str]) -> str:
     stored = settings.get("named") or {}
     if not stored.get("votes"):
         return ""
-    text = (
-        f"{_count(stored['votes'], 'vote')} counted on pairs in which an answer reveals its author."
-    )
+    votes = numbered(stored["votes"], "vote")
+    text = f"{votes} counted on pairs in which an answer reveals its author."
     places = sorted(stored["without"], key=lambda row: (row[1] is None, row[1]))
     changes = [
         f"{names[pk]} would rank {rank} ({score:,.0f})"
@@ -587,14 +586,3 @@ def named(settings: Mapping[str, Any], names: Mapping[int, str]) -> str:
     if len(places) > MOST_CHANGES:
         changes.append(f"{len(places) - MOST_CHANGES:,} more would have another rank")
     return f"{text} Without them, {join_names(changes)}."
-
-
-# -- Numbers ---------------------------------------------------------------------------------------
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -44,7 +44,7 @@ from arena.services.teams import (
     revoke_token,
     set_budget,
 )
-from arena.validation import MOST, in_dollars, nano_dollars
+from arena.validation import MOST, in_dollars, nano_dollars, percent
 
 # -- Held votes ------------------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ def _width(won: list[float]) -> int:
 
 
 def _rate(won: list[float]) -> str:
-    return f"{100 * won[0] / won[1]:.0f} %" if won[1] else "–"
+    return percent(won[0] / won[1]) if won[1] else "–"
 
 
 # -- Teams and accounts ----------------------------------------------------------------------------

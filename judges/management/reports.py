@@ -12,6 +12,7 @@ from arena.management import terminal
 from arena.management.terminal import NO_WORKER
 from arena.models import Run
 from arena.tasks import enqueue_due_calls
+from arena.validation import percent
 from judges.core.spec import Example
 from judges.models import Calibration, LabelSet
 from judges.reports import RunReport, report_on
@@ -226,7 +227,7 @@ def _share(estimate: Figures) -> str:
 
 
 def _plain_share(estimate: Figures) -> str:
-    return "not available" if estimate["value"] is None else f"{100 * estimate['value']:.1f} %"
+    return "not available" if estimate["value"] is None else percent(estimate["value"], 1)
 
 
 def _points(estimate: Figures) -> str:

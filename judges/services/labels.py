@@ -29,7 +29,7 @@ from arena.formats.battles import LABEL_LAYOUTS
 from arena.formats.records import Foreign, recognise
 from arena.models import Arena, Response, Run
 from arena.outcomes import BOTH_BAD, mirror
-from arena.validation import InputError, quoted
+from arena.validation import InputError, numbered, quoted
 from judges.core.rubric import Rubric, RubricError, Scale, load_rubric
 from judges.core.spec import Drawn, Example, ExampleError, JudgeSpec, draw_examples
 from judges.models import Epoch, Judgement, Label, LabelItem, LabelSet, Mark
@@ -163,8 +163,7 @@ def _in_words(path: Path, problems: list[tuple[int, InputError]], effect: str) -
     ]
     if len(problems) > MOST_SHOWN:
         sentences.append(f"... and {len(problems) - MOST_SHOWN:,} more.")
-    rows = "1 bad row" if len(problems) == 1 else f"{len(problems):,} bad rows"
-    return "\n".join([*sentences, f"{effect}: {rows}."])
+    return "\n".join([*sentences, f"{effect}: {numbered(len(problems), 'bad row')}."])
 
 
 class _Collected:

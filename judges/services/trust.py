@@ -21,6 +21,7 @@ from django.db.models import QuerySet
 
 from arena.models import Arena, ArenaTrust
 from arena.services.voting import set_arena_trust, set_trust
+from arena.validation import percent
 from judges.core.calibration.trust import RULE
 from judges.models import Calibration, Epoch, Judge, LabelSet
 from judges.services.registry import jury_digest
@@ -158,11 +159,11 @@ def honeypot_problems(report: dict[str, Any]) -> list[str]:
     named = [("all honeypots", report["false_wins"])]
     named += [(_kind_of_honeypot(kind["trap"]), kind["false_wins"]) for kind in report["traps"]]
     fooled = ", ".join(
-        f"{100 * wins['value']:.0f} % of {wins['n']} verdicts on {name}"
+        f"{percent(wins['value'])} of {wins['n']} verdicts on {name}"
         for name, wins in named
         if wins["n"] >= FEWEST_VERDICTS and (wins["value"] or 0) > MOST_FALSE_WINS
     )
-    limit = f"a judge above {100 * MOST_FALSE_WINS:.0f} % is too easily fooled"
+    limit = f"a judge above {percent(MOST_FALSE_WINS)} is too easily fooled"
     return [f"It preferred the fake answer in {fooled}; {limit}."] if fooled else []
 
 

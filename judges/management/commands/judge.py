@@ -13,7 +13,7 @@ from arena.management.terminal import NO_WORKER, find_arena
 from arena.models import Arena, Run
 from arena.services.runs import check_cap, order_run, resume_unfinished, set_cap
 from arena.tasks import enqueue_due_calls
-from arena.validation import dollars_argument
+from arena.validation import dollars_argument, percent
 from judges.core.spec import JudgeSpec
 from judges.management.reports import add_switches, follow_run, switches_of
 from judges.reports import JudgeReport, RunReport
@@ -240,8 +240,8 @@ def _describe_quote(judge: JudgeQuote, quote: Quote) -> str:
 def _describe_judge(judge: JudgeReport) -> str:
     states = ", ".join(f"{label.lower()} {n}" for _, label, n in judge.state_rows if n)
     flips, first = judge.flip_rate, judge.first_position_rate
-    flip_rate = "not available" if flips is None else f"{100 * flips:.0f} %"
-    first_rate = "not available" if first is None else f"{100 * first:.0f} % of decisive verdicts"
+    flip_rate = "not available" if flips is None else percent(flips)
+    first_rate = "not available" if first is None else f"{percent(first)} of decisive verdicts"
     return (
         f"{judge.epoch}: {judge.total} comparisons: {states}. Inconsistent when swapped: "
         f"{flip_rate}. Chose the answer shown first: {first_rate}."

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from arena.management.terminal import find_arena
 from arena.models import Candidate
+from arena.validation import percent
 from ranking.services.anomalies import read
 from ranking.stats.anomalies import Cast, find, held_raters
 from ranking.stats.robustness import ATTACKS, fewest_votes, rank_of, with_attack
@@ -70,7 +71,7 @@ class Command(BaseCommand):
         n_raters = attacked.n_raters - cast.n_raters
         self.stdout.write(
             f"{attack}: {n_votes:,} votes by {n_raters:,} raters make it number one."
-            f" {100 * is_held[is_rigged].mean():.0f} % of them are held, and {n_honest:,} honest"
+            f" {percent(is_held[is_rigged].mean())} of them are held, and {n_honest:,} honest"
             f" raters; it then has rank {rank}."
         )
 
