@@ -1,10 +1,14 @@
 """Service errors on forms, texts about a candidate's readers, and the forms of runs."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 from django import forms
+from django.contrib import messages
+from django.http import HttpRequest
 
 from arena.errors import ServiceError
 from arena.models import Arena
@@ -20,6 +24,22 @@ READERS = {
 def add_service_error(form: forms.BaseForm, error: ServiceError) -> None:
     """Show a service's error at its field, or above the form if it has none."""
     form.add_error(error.field if error.field in form.fields else None, error.message)
+
+
+@contextmanager
+def errors_in(form: forms.BaseForm) -> Iterator[None]:
+    try:
+        yield
+    except ServiceError as error:
+        add_service_error(form, error)
+
+
+@contextmanager
+def errors_as_messages(request: HttpRequest) -> Iterator[None]:
+    try:
+        yield
+    except ServiceError as error:
+        messages.error(request, error.message)
 
 
 def visibility_text(arena: Arena, what: str, when: str = "") -> str:

@@ -19,14 +19,13 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from arena.actors import TeamPermission, actor_of, can_change, is_blind, is_open_to
-from arena.errors import ServiceError
 from arena.files.reader import FileError
 from arena.forms.arenas import ArchiveForm, ArenaForm, VoteOrderForm
-from arena.forms.base import add_service_error
+from arena.forms.base import errors_as_messages, errors_in
 from arena.models import Arena, Candidate, Rater, Response, Run, RunRater, Team
 from arena.outcomes import BOTH_BAD
 from arena.services import orders, voting
-from arena.services.arenas import ArenaError, create_team_arena, delete_arena, update_arena
+from arena.services.arenas import create_team_arena, delete_arena, update_arena
 from arena.services.exports import ExportError, export_arena
 from arena.services.imports import ArenaImportError, import_archive
 from arena.services.voting import VOTES_PER_CANDIDATE
@@ -186,11 +185,8 @@ def answer_count(candidate: Candidate) -> int:
 def new_arena(request: HttpRequest, team: Team) -> HttpResponse:
     form = ArenaForm(request.POST) if request.method == "POST" else ArenaForm()
     if form.is_bound and form.is_valid():
-        try:
+        with errors_in(form):
             arena = create_team_arena(team=team, by=actor_of(request), **form.cleaned_data)
-        except ArenaError as error:
-            add_service_error(form, error)
-        else:
             messages.success(request, f"{arena} has been created. Start by adding prompts.")
             return redirect("manage_arena", arena.slug)
     return render(request, "manage/arena_form.html", {"team": team, "form": form})
@@ -234,11 +230,8 @@ def arena_settings(request: HttpRequest, context: ArenaContext) -> HttpResponse:
     arena = context.arena
     form = ArenaForm(request.POST) if request.method == "POST" else ArenaForm.of(arena)
     if form.is_bound and form.is_valid():
-        try:
+        with errors_in(form):
             update_arena(arena=arena, by=context.actor, **form.cleaned_data)
-        except ArenaError as error:
-            add_service_error(form, error)
-        else:
             messages.success(request, "Settings saved.")
             return redirect("arena_settings", arena.slug)
     return render_in_context(
@@ -381,10 +374,7 @@ def vote_orders(request: HttpRequest, context: ArenaContext) -> HttpResponse:
 def cancel_order(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
     """Cancel a run of human votes; the votes cast so far stay."""
     run = get_object_or_404(Run.objects.of_people(), pk=pk, arena=context.arena)
-    try:
+    with errors_as_messages(request):
         orders.cancel_people_run(run=run, by=context.actor, now=timezone.now())
-    except ServiceError as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, "Request cancelled. Votes cast so far still count.")
     return redirect("vote_orders", context.arena.slug)

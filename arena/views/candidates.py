@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from arena.actors import can_change, can_delete, can_read_texts, can_retire, is_open_to
 from arena.conversations import transcript
+from arena.forms.base import errors_as_messages
 from arena.forms.candidates import CandidateForm, VersionForm
 from arena.forms.prompts import format_json
 from arena.generation import messages_for
@@ -330,10 +331,8 @@ def remove_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> Ht
     candidate = context.find_candidate_to_change(pk)
     if not can_delete(context.actor, candidate):
         raise PermissionDenied(gettext_lazy("Only owners of the team can delete its candidates."))
-    try:
+    with errors_as_messages(request):
         candidates.delete_candidate(candidate=candidate, by=context.actor)
-    except CandidateError as error:
-        messages.error(request, error.message)
-        return redirect("manage_candidate", context.arena.slug, pk)
-    messages.success(request, f"{candidate.own_name} deleted.")
-    return redirect("manage_candidates", context.arena.slug)
+        messages.success(request, f"{candidate.own_name} deleted.")
+        return redirect("manage_candidates", context.arena.slug)
+    return redirect("manage_candidate", context.arena.slug, pk)

@@ -30,7 +30,7 @@ from arena.files.tables import (
     parse_pasted,
     read_table,
 )
-from arena.forms.base import add_service_error
+from arena.forms.base import add_service_error, errors_as_messages, errors_in
 from arena.forms.prompts import (
     AddPromptsForm,
     FilterForm,
@@ -298,11 +298,8 @@ def edit_prompt(request: HttpRequest, context: ArenaContext, pk: int) -> HttpRes
     fixed = bool(prompts.prompts_in_use(context.arena, [prompt.pk]))
     form = PromptForm(request.POST) if request.method == "POST" else PromptForm.of(prompt)
     if form.is_bound and form.is_valid():
-        try:
+        with errors_in(form):
             prompts.revise_prompt(prompt=prompt, by=context.actor, **form.cleaned_data)
-        except prompts.PromptError as error:
-            add_service_error(form, error)
-        else:
             messages.success(request, f"Prompt {prompt} saved.")
             return redirect("manage_prompts", context.arena.slug)
     return render_in_context(
@@ -360,13 +357,11 @@ def _archive_or_restore(
 def remove_prompt(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
     """Delete a prompt that nobody has voted on."""
     prompt = _find_prompt(context, pk)
-    try:
+    with errors_as_messages(request):
         prompts.delete_prompt(prompt=prompt, by=context.actor)
-    except prompts.PromptError as error:
-        messages.error(request, error.message)
-        return redirect("edit_prompt", context.arena.slug, pk)
-    messages.success(request, f"Prompt {prompt} deleted.")
-    return redirect("manage_prompts", context.arena.slug)
+        messages.success(request, f"Prompt {prompt} deleted.")
+        return redirect("manage_prompts", context.arena.slug)
+    return redirect("edit_prompt", context.arena.slug, pk)
 
 
 def _find_prompt(context: ArenaContext, pk: int) -> Prompt:

@@ -16,7 +16,7 @@ from django.views.decorators.vary import vary_on_headers
 from arena import generation_runs
 from arena.actors import Actor, can_change, can_read_money
 from arena.errors import ServiceError
-from arena.forms.base import CapForm, SteerForm
+from arena.forms.base import CapForm, SteerForm, errors_as_messages
 from arena.generation_runs import (
     AnswerOrder,
     answers_of,
@@ -212,7 +212,7 @@ def steer_answers(request: HttpRequest, context: ArenaContext, pk: int) -> HttpR
     if not form.is_valid():
         _show_form_errors(request, form)
         return _to_run(run)
-    try:
+    with errors_as_messages(request):
         message = apply_action(
             run,
             context.actor,
@@ -220,9 +220,6 @@ def steer_answers(request: HttpRequest, context: ArenaContext, pk: int) -> HttpR
             kept="Answers received so far are kept.",
             retrying="Retrying the failed prompts.",
         )
-    except ServiceError as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, message)
         enqueue_on_commit()
     return _to_run(run)

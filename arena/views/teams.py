@@ -28,7 +28,7 @@ from arena.accounts import (
 )
 from arena.actors import TeamPermission, actor_of, teams_of
 from arena.calls.money import dollars
-from arena.forms.base import add_service_error
+from arena.forms.base import errors_as_messages, errors_in
 from arena.forms.teams import (
     InvitationForm,
     RoleForm,
@@ -118,12 +118,8 @@ def new_team(request: HttpRequest) -> HttpResponse:
     """Create a team; its creator becomes its owner."""
     form = TeamForm(request.POST or None)
     if form.is_valid():
-        try:
-            team = teams.create_team(name=form.cleaned_data["name"], by=actor_of(request))
-        except teams.TeamError as error:
-            add_service_error(form, error)
-        else:
-            return redirect(team)
+        with errors_in(form):
+            return redirect(teams.create_team(name=form.cleaned_data["name"], by=actor_of(request)))
     return render(request, "teams/new.html", {"form": form})
 
 
@@ -167,11 +163,8 @@ def rename_team(request: HttpRequest, team: Team) -> HttpResponse:
     if not form.is_valid():
         messages.error(request, form.errors["name"].as_text().removeprefix("* "))
         return redirect(team)
-    try:
+    with errors_as_messages(request):
         teams.rename_team(team=team, name=form.cleaned_data["name"], by=actor_of(request))
-    except teams.TeamError as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, f"The team is now called {team}.")
     return redirect(team)
 
@@ -183,13 +176,11 @@ def remove_team(request: HttpRequest, team: Team) -> HttpResponse:
     if request.POST.get("slug", "").strip() != team.slug:
         messages.error(request, f"Nothing was deleted. Type {team.slug} to delete the team.")
         return redirect(team)
-    try:
+    with errors_as_messages(request):
         teams.delete_team(team=team, by=actor_of(request))
-    except teams.TeamError as error:
-        messages.error(request, error.message)
-        return redirect(team)
-    messages.success(request, f"{team} has been deleted.")
-    return redirect("teams")
+        messages.success(request, f"{team} has been deleted.")
+        return redirect("teams")
+    return redirect(team)
 
 
 @for_team()
@@ -220,13 +211,10 @@ def team_members(request: HttpRequest, team: Team) -> HttpResponse:
         find_team(request, team.slug, TeamPermission.MANAGE)
         form = InvitationForm(request.POST)
         if form.is_valid():
-            try:
+            with errors_in(form):
                 _, secret = teams.create_invitation(
                     team=team, by=actor_of(request), now=now, **form.cleaned_data
                 )
-            except teams.InvitationError as error:
-                add_service_error(form, error)
-            else:
                 # Shown in this response only: a redirect would have to store the secret.
                 form, link = InvitationForm(), absolute_url(reverse("invitation", args=[secret]))
     return render_team_page(
@@ -248,11 +236,8 @@ def change_role(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
     member = get_object_or_404(team.memberships.select_related("user"), pk=pk)
     form = RoleForm(request.POST)
     role = form.cleaned_data["role"] if form.is_valid() else ""
-    try:
+    with errors_as_messages(request):
         teams.change_role(membership=member, role=role, by=actor_of(request), now=timezone.now())
-    except teams.TeamError as error:
-        messages.error(request, error.message)
-    else:
         article = "an" if role == Role.OWNER else "a"
         messages.success(request, f"{member.user} is now {article} {role}.")
     return redirect("team_members", team.slug)
@@ -273,14 +258,11 @@ def leave_team(request: HttpRequest, team: Team) -> HttpResponse:
 
 
 def _remove(request: HttpRequest, team: Team, member: Membership, message: str) -> HttpResponse:
-    try:
+    with errors_as_messages(request):
         teams.remove_member(membership=member, by=actor_of(request), now=timezone.now())
-    except teams.TeamError as error:
-        messages.error(request, error.message)
-        return redirect("team_members", team.slug)
-    messages.success(request, message)
-    if member.user_id == request.user.pk:
-        return redirect("teams")
+        messages.success(request, message)
+        if member.user_id == request.user.pk:
+            return redirect("teams")
     return redirect("team_members", team.slug)
 
 
@@ -344,11 +326,8 @@ def team_tokens(request: HttpRequest, team: Team) -> HttpResponse:
     """List the team's tokens; a new one's secret is shown only in the response that creates it."""
     form, secret = TokenForm(request.POST or None), ""
     if form.is_valid():
-        try:
+        with errors_in(form):
             _, secret = teams.create_token(team=team, by=actor_of(request), **form.cleaned_data)
-        except teams.TokenError as error:
-            add_service_error(form, error)
-        else:
             form = TokenForm()
     tokens = team.tokens.live().select_related("created_by").order_by("-pk")
     return render_team_page(
@@ -420,11 +399,8 @@ def team_webhooks(request: HttpRequest, team: Team) -> HttpResponse:
     """List the team's webhooks with their secrets and recent deliveries, and add new ones."""
     form = WebhookForm(request.POST or None)
     if form.is_valid():
-        try:
+        with errors_in(form):
             notices.add_webhook(team=team, by=actor_of(request), **form.cleaned_data)
-        except notices.WebhookError as error:
-            add_service_error(form, error)
-        else:
             messages.success(request, "Webhook added. Send a test to check that it works.")
             return redirect("team_webhooks", team.slug)
     rows = team.webhooks.live().order_by("-pk")
@@ -457,10 +433,7 @@ def remove_webhook(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
 def send_test(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
     """Send a notification that says it is a test."""
     webhook = get_object_or_404(team.webhooks.live().select_related("team"), pk=pk)
-    try:
+    with errors_as_messages(request):
         notices.send_test(webhook=webhook, by=actor_of(request), now=timezone.now())
-    except notices.WebhookError as error:
-        messages.error(request, error.message)
-    else:
         messages.success(request, "Test sent. Reload this page to see whether it arrived.")
     return redirect("team_webhooks", team.slug)

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.db import connection, transaction
 from django.http import Http404, HttpRequest, HttpResponse
@@ -26,6 +25,7 @@ from django.views.decorators.http import require_GET, require_POST, require_safe
 from django_htmx.middleware import HtmxDetails
 
 from arena.actors import actor_of
+from arena.forms.base import errors_as_messages
 from arena.language import translate_own_words, translated
 from arena.models import Arena, Comparison, Rater, Vote
 from arena.outcomes import LEFT, RIGHT
@@ -277,10 +277,8 @@ def object_to_hold(request: HttpRequest, slug: str) -> HttpResponse:
     rater = find_rater(request)
     if rater is not None:
         text = request.POST.get("objection", "")
-        try:
+        with errors_as_messages(request):
             holds.object_to(rater=rater, arena=arena, text=text, now=timezone.now())
-        except holds.HoldError as error:
-            messages.error(request, error.message)
     return redirect("vote", arena.slug)
 
 

@@ -19,7 +19,7 @@ from django.views.decorators.vary import vary_on_headers
 from arena.actors import Actor, TeamPermission, actor_of, can_read_spending
 from arena.calls.execution import CannotAskError
 from arena.errors import ServiceError
-from arena.forms.base import SteerForm
+from arena.forms.base import SteerForm, errors_as_messages
 from arena.models import Arena, Run
 from arena.services import runs
 from arena.services.arenas import ArenaError, update_arena
@@ -234,13 +234,10 @@ def steer_run(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _steer(request: HttpRequest, run: Run, action: str, cap: int | None) -> None:
-    try:
+    with errors_as_messages(request):
         actor = actor_of(request)
         message = apply_action(run, actor, action, cap, kept=KEPT, retrying=RETRIED)
         messages.success(request, message)
-    except ServiceError as error:
-        messages.error(request, error.message)
-    else:
         enqueue_on_commit()
 
 
