@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ops.running import manage
+from tests.ops.running import manage, migrated_database
 
 DUMPS = sorted((Path(__file__).parent / "upgrade").glob("*.sql.gz"))
 TABLES = (
@@ -23,6 +23,12 @@ SCORES = """
     JOIN ranking_snapshot n ON n.id = s.snapshot_id JOIN ranking_board b ON b.id = n.board_id
     JOIN arena_candidate c ON c.id = s.candidate_id
     WHERE n.is_current AND b.raters <> 'combined' ORDER BY 1, 2, 3
+"""
+SCHEMA = """
+    SELECT m.name, c.name, c.type, c."notnull" FROM sqlite_master m, pragma_table_info(m.name) c
+    UNION SELECT tbl_name, name, type, 0 FROM sqlite_master WHERE type = 'index'
+    UNION SELECT name, '', type, length(sql) FROM sqlite_master WHERE type = 'table'
+    ORDER BY 1, 2
 """
 CHECK = """
 import json
@@ -46,6 +52,12 @@ def contents(path: Path) -> tuple[dict[str, int], list[tuple[object, ...]]]:
         return counts, database.execute(SCORES).fetchall()
 
 
+def schema(path: Path) -> list[tuple[object, ...]]:
+    """Columns, indexes, and the length of each definition, which tells of its constraints."""
+    with sqlite3.connect(path) as database:
+        return database.execute(SCHEMA).fetchall()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dump", DUMPS, ids=lambda path: path.name.split(".")[0])
 def test_an_earlier_database_is_upgraded_with_its_data(dump: Path, tmp_path: Path) -> None:
@@ -59,6 +71,7 @@ def test_an_earlier_database_is_upgraded_with_its_data(dump: Path, tmp_path: Pat
     migrated = manage("migrate", "--verbosity=0", home=tmp_path)
     assert migrated.returncode == 0, migrated.stderr
     assert contents(path) == (counts, scores)
+    assert schema(path) == schema(migrated_database())
 
     checked = manage("shell", "--verbosity=0", "--command", CHECK, home=tmp_path)
     assert checked.returncode == 0, checked.stdout + checked.stderr
