@@ -119,7 +119,7 @@ class CandidateShown(serializers.ModelSerializer[Candidate]):
         ]
 
     def to_representation(self, candidate: Candidate) -> dict[str, Any]:
-        reader: FieldVisibility = self.context["reader"]
+        reader: FieldVisibility = self.context["view"].reader
         data: dict[str, Any] = super().to_representation(candidate)
         if not reader.is_of_team(candidate):
             data["endpoint"] = None
@@ -203,10 +203,6 @@ class OfCandidates(ArenaEndpoint):
     tag = TAG
 
     @cached_property
-    def reader(self) -> FieldVisibility:
-        return FieldVisibility(self.actor, self.arena)
-
-    @cached_property
     def candidate(self) -> Candidate:
         candidate: Candidate = get_object_or_404(self.candidates(), pk=self.kwargs["pk"])
         candidate.arena = self.arena
@@ -214,9 +210,6 @@ class OfCandidates(ArenaEndpoint):
 
     def candidates(self) -> QuerySet[Candidate]:
         return Candidate.objects.revealed().filter(arena=self.arena).select_related("team")
-
-    def get_serializer_context(self) -> dict[str, Any]:
-        return {**super().get_serializer_context(), "reader": self.reader}
 
     def shown(self, candidate: Candidate, **options: Any) -> Response:
         data = CandidateShown(candidate, context=self.get_serializer_context()).data
@@ -233,7 +226,6 @@ class OfCandidates(ArenaEndpoint):
 
 class Candidates(OfCandidates, ListEndpoint):
     permissions = {"POST": TeamPermission.SUBMIT}
-    queryset = Candidate.objects.none()
     filterset_class = CandidateFilters
 
     @operation(

@@ -1,7 +1,6 @@
 """The API of prompts and of the answers to them."""
 
 import base64
-from functools import cached_property
 from typing import Any
 
 from django.db import transaction
@@ -110,7 +109,7 @@ class PromptShown(serializers.ModelSerializer[Prompt]):
         ]
 
     def to_representation(self, prompt: Prompt) -> dict[str, Any]:
-        reader: FieldVisibility = self.context["reader"]
+        reader: FieldVisibility = self.context["view"].reader
         data: dict[str, Any] = super().to_representation(prompt)
         hidden = (
             *(() if reader.reads else PUBLIC),
@@ -181,13 +180,6 @@ class OfPrompts(ArenaEndpoint):
 
     tag = TAG
 
-    @cached_property
-    def reader(self) -> FieldVisibility:
-        return FieldVisibility(self.actor, self.arena)
-
-    def get_serializer_context(self) -> dict[str, Any]:
-        return {**super().get_serializer_context(), "reader": self.reader}
-
     def prompts(self) -> Any:
         return Prompt.objects.revealed().filter(arena=self.arena)
 
@@ -195,7 +187,6 @@ class OfPrompts(ArenaEndpoint):
 class Prompts(OfPrompts, ListEndpoint):
     permissions = {"POST": TeamPermission.SUBMIT}
     body_limit = BULK_BODY
-    queryset = Prompt.objects.none()
     filterset_class = PromptFilters
 
     @operation(
@@ -377,7 +368,6 @@ class Responses(OfCandidates, ListEndpoint):
     is_open = False
     permissions = {"POST": TeamPermission.SUBMIT}
     body_limit = BULK_BODY
-    queryset = Response.objects.none()
     filterset_class = ResponseFilters
 
     @operation(

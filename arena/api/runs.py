@@ -43,8 +43,6 @@ class ResumeGiven(StrictSerializer):
 class OfRun(NumberedEndpoint, ABC):
     """The base of all endpoints about one run; subclasses choose the runs and who may act."""
 
-    queryset = Run.objects.none()
-
     @property
     @abstractmethod
     def run(self) -> Run:
@@ -165,7 +163,6 @@ class AnswerRuns(OfCandidates, ListEndpoint):
     is_open = False
     permissions = {"POST": TeamPermission.SUBMIT}
     newest_first = True
-    queryset = Run.objects.none()
     filterset_class = RunFilters
 
     @operation(

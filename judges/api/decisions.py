@@ -160,7 +160,6 @@ class DecisionShown(serializers.Serializer[Any]):
 
 class OneDecision(ArenaEndpoint):
     tag = "Decisions"
-    queryset = Team.objects.none()
 
     @operation(
         "retrieve_decision",

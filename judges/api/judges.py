@@ -226,7 +226,6 @@ class Judges(ArenaEndpoint, ListEndpoint):
     permissions = {"GET": TeamPermission.JUDGE}
     is_open = False
     other_parameters = ("name",)
-    queryset = Judge.objects.none()
 
     @operation(
         "list_judges",

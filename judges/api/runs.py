@@ -113,7 +113,6 @@ class JudgeRuns(ArenaEndpoint, ListEndpoint):
     tag = TAG
     permissions = {"POST": TeamPermission.JUDGE}
     newest_first = True
-    queryset = Run.objects.none()
     filterset_class = RunFilters
 
     def get_serializer_context(self) -> dict[str, Any]:

@@ -287,7 +287,6 @@ class BoardFilters(filters.FilterSet):
 class Boards(ArenaEndpoint, ListEndpoint):
     tag = TAG
     filterset_class = BoardFilters
-    queryset = Board.objects.none()
 
     @operation(
         "list_boards",
@@ -387,7 +386,6 @@ def find_board(arenas: QuerySet[Arena], pk: int) -> Board:
 class Snapshots(NumberedEndpoint, ListEndpoint):
     tag = TAG
     newest_first = True
-    queryset = Snapshot.objects.none()
 
     @operation(
         "list_snapshots",

@@ -117,7 +117,7 @@ class BattleShown(serializers.Serializer[Vote]):
     texts = TextsShown(allow_null=True, help_text="Null without texts=true.")
 
     def to_representation(self, vote: Vote) -> dict[str, Any]:
-        reader: FieldVisibility | None = self.context["reader"]
+        reader: FieldVisibility | None = self.context["view"].text_reader
         return battle(vote) | {"texts": texts_of(vote, reader) if reader else None}
 
 
@@ -205,7 +205,6 @@ class BattleList(ArenaEndpoint, ListEndpoint):
     tag = TAG
     filterset_class = BattleFilters
     other_parameters = ("texts",)
-    queryset = Vote.objects.none()
 
     @operation(
         "list_battles",
@@ -217,17 +216,14 @@ class BattleList(ArenaEndpoint, ListEndpoint):
     )
     def get(self, request: Request, slug: str) -> Response:
         votes = self.arena.votes.live().listed()
-        rows = with_texts(votes) if self.reader else with_battles(votes)
+        rows = with_texts(votes) if self.text_reader else with_battles(votes)
         return self.page(rows, BattleShown)
 
     @cached_property
-    def reader(self) -> FieldVisibility | None:
+    def text_reader(self) -> FieldVisibility | None:
         """Which texts the caller may read; None unless texts are requested."""
         has_texts = yes_or_no(self.request, "texts")
-        return FieldVisibility(self.actor, self.arena) if has_texts else None
-
-    def get_serializer_context(self) -> dict[str, Any]:
-        return {**super().get_serializer_context(), "reader": self.reader}
+        return self.reader if has_texts else None
 
 
 # -- Reasons ---------------------------------------------------------------------------------------
@@ -290,11 +286,10 @@ class Reasons(ArenaEndpoint):
     def get(self, request: Request, slug: str) -> Response:
         candidates = self.arena.candidates.revealed()
         names = {candidate.pk: candidate for candidate in candidates}
-        reader = FieldVisibility(self.actor, self.arena)
         blind = {
             prompt.category
             for prompt in self.arena.prompts.only("arena", "category", "external_id", "retired_at")
-            if prompt.category and not reader.reads_authors(prompt)
+            if prompt.category and not self.reader.reads_authors(prompt)
         }
         reasons = [
             reason

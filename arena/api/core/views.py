@@ -33,8 +33,7 @@ of `arena/urls.py` answers 404 for every other path.
 - Every POST accepts an Idempotency-Key. The method then runs in one transaction with the key and
   its stored answer, so slow work belongs in tasks, on commit.
 - `self.page(rows, Serializer)` paginates by id (`newest_first = True` reverses it), after the
-  filters of `filterset_class` (django-filter; with `queryset = Model.objects.none()`). Unknown
-  parameters are refused.
+  filters of `filterset_class` (django-filter). Unknown parameters are refused.
 - Every 200 of a GET has an ETag. `check_match(request, data)`, called in the transaction that
   changes the row, makes a PATCH obey If-Match; `has_match = True` documents it.
 - Requests are counted per scope, and per token, person or address. Stored public pages may set
@@ -65,7 +64,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import Actor, TeamPermission, actor_of
+from arena.actors import Actor, FieldVisibility, TeamPermission, actor_of
 from arena.api.core.errors import (
     BadParameter,
     OtherRequest,
@@ -344,6 +343,10 @@ class ArenaEndpoint(ApiEndpoint):
     def arena(self) -> Arena:
         return get_object_or_404(self.arenas().select_related("team"), slug=self.kwargs["slug"])
 
+    @cached_property
+    def reader(self) -> FieldVisibility:
+        return FieldVisibility(self.actor, self.arena)
+
     def arenas(self) -> QuerySet[Arena]:
         """The arenas that the actor may know of."""
         return Arena.objects.visible_to(self.actor)
@@ -369,6 +372,10 @@ class ListEndpoint(ApiEndpoint):
     newest_first: ClassVar[bool] = False
     other_parameters: ClassVar[tuple[str, ...]] = ()
     filterset_class: Any = None
+
+    def __init_subclass__(cls) -> None:
+        if cls.filterset_class:  # the API's description reads the types of filters from the model
+            cls.queryset = cls.filterset_class.Meta.model.objects.none()
 
     def page(self, rows: QuerySet[Any], serializer: type[Any] | None = None) -> Response:
         """Return one page of the filtered `rows`; raises BadParameter."""
