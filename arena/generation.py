@@ -159,10 +159,6 @@ def without_answer(calls: "QuerySet[Call]") -> "QuerySet[Call]":
     return calls.annotate(prompt_id=about).filter(~Exists(answers))
 
 
-def _done() -> "QuerySet[Call]":
-    return Call.objects.filter(run__kind=Run.Kind.ANSWERS, state=Call.State.DONE)
-
-
 def _with_kept(runs: RunQuerySet) -> Any:
     """Annotate `kept`: the number of answers from each run."""
     brought = Response.objects.filter(call__run=OuterRef("pk")).order_by().values("call__run")
@@ -197,7 +193,8 @@ def save_response(*, call: Call) -> bool:
 
 def save_abandoned_responses(*, candidate: Candidate | None = None) -> None:
     """Store replies whose worker died before it could, of one candidate or of all."""
-    calls = _done().exclude(run__state=Run.State.DONE)
+    calls = Call.objects.filter(run__kind=Run.Kind.ANSWERS, state=Call.State.DONE)
+    calls = calls.exclude(run__state=Run.State.DONE)
     if candidate is not None:
         calls = calls.filter(requester=candidate.requester)
     for call in without_answer(calls).order_by("pk")[:AT_MOST]:

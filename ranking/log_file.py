@@ -172,7 +172,8 @@ def _link_lines(arena: Arena, last: int) -> Iterator[Line]:
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         for values, by_verified in zip(rows, is_verified, strict=True):
             if row.kind in REMOVES:
-                yield _removal_line(*values)
+                pk, at, reason = values
+                yield {"type": "removal", "id": pk, "at": _time(at), "reason": REASONS[reason]}
             else:
                 counts = removed.get(values[0], 0) < number
                 yield _vote_line(*values) | {
@@ -231,10 +232,6 @@ def _vote_line(
         "preference": None if preference == vote_log.NO_PREFERENCE else soft,
         "cast_at": _time(cast_at),
     }
-
-
-def _removal_line(pk: int, at: int, reason: int) -> Line:
-    return {"type": "removal", "id": pk, "at": _time(at), "reason": REASONS[reason]}
 
 
 def _time(microseconds: int) -> str:

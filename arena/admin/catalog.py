@@ -312,6 +312,7 @@ class RaterAdmin(NeverDeleted):
     raw_id_fields = ["user", "arena"]
     readonly_fields = ["kind", "user", "arena", "created_at"]
     actions = ["void_votes"]
+    has_void_permission = staticmethod(can_void)
 
     @admin.action(description="Void all votes of the selected raters", permissions=["void"])
     def void_votes(self, request: HttpRequest, queryset: QuerySet[Rater]) -> None:
@@ -319,9 +320,6 @@ class RaterAdmin(NeverDeleted):
         reason = f"rater voided by {request.user}"
         done = sum(voting.void_rater(rater=r, by=by, reason=reason, now=now) for r in queryset)
         messages.success(request, f"{done} votes voided. These raters can no longer vote.")
-
-    def has_void_permission(self, request: HttpRequest) -> bool:
-        return can_void(request)
 
 
 show_table(
@@ -338,15 +336,13 @@ class VoteAdmin(ReadOnly):
     list_filter = ["arena", "outcome", "rater__kind"]
     list_select_related = ["arena", "rater"]
     actions = ["void"]
+    has_void_permission = staticmethod(can_void)
 
     @admin.action(description="Void the selected votes", permissions=["void"])
     def void(self, request: HttpRequest, queryset: QuerySet[Vote]) -> None:
         reason, now = f"voided by {request.user}", timezone.now()
         done = voting.void_votes(votes=queryset, by=actor_of(request), reason=reason, now=now)
         messages.success(request, f"{done} votes voided. They stay on record.")
-
-    def has_void_permission(self, request: HttpRequest) -> bool:
-        return can_void(request)
 
 
 show_table(Reason, "vote side tag comment", filters="tag")

@@ -17,7 +17,7 @@ from typing import Any
 from django.db import IntegrityError, connection, transaction
 
 from arena.calls import money
-from arena.calls.models import MAX_REQUESTS, Call, CallQuerySet
+from arena.calls.models import MAX_REQUESTS, Call
 from arena.db import sql
 from arena.models import Run
 
@@ -106,7 +106,8 @@ def due_call(*, call_id: int, now: datetime, kind: str = Run.Kind.JUDGE) -> Call
 
 def _learn_from_other_runs(call: Call, now: datetime) -> bool:
     """Copy the reply to the same call of another run; False while that call is in progress."""
-    others = list(_same_call(call).exclude(pk=call.pk).order_by("copied", "pk"))
+    same = Call.objects.filter(requester=call.requester, subject=call.subject, sample=call.sample)
+    others = list(same.exclude(pk=call.pk).order_by("copied", "pk"))
     for other in others:
         if other.state in Call.ANSWERED:
             return write(call=call, now=now, **copy_of(other, now))
@@ -134,10 +135,6 @@ def _wait_for(other: Call, call: Call, until: datetime) -> bool:
             call, {"due_at": until, "enqueue_after": until}, STILL_ASKED.format(lock), other.pk
         )
     return waits
-
-
-def _same_call(call: Call) -> CallQuerySet:
-    return Call.objects.filter(requester=call.requester, subject=call.subject, sample=call.sample)
 
 
 def copy_of(answered: Call, now: datetime) -> dict[str, Any]:

@@ -108,13 +108,9 @@ def retry_on_deadlock(work: Callable[P, R]) -> Callable[P, R]:
         try:
             return work(*args, **kwargs)
         except OperationalError as error:
-            if connection.in_atomic_block or not _was_rolled_back(error):
+            is_rolled_back = getattr(error.__cause__, "sqlstate", None) in ROLLED_BACK
+            if connection.in_atomic_block or not is_rolled_back:
                 raise
         return work(*args, **kwargs)
 
     return retried
-
-
-def _was_rolled_back(error: OperationalError) -> bool:
-    """Return whether the transaction was rolled back by a deadlock or a conflict with another."""
-    return getattr(error.__cause__, "sqlstate", None) in ROLLED_BACK

@@ -92,7 +92,8 @@ def upsert_responses(
     answers.
     """
     # Checking long answers takes a while, so not while voters wait for the write lock.
-    self_identifying = {id(row): _tells_who(candidate, row.text) for row in rows}
+    names = (candidate.name, candidate.model)
+    self_identifying = {id(row): self_identifies(row.text, names=names) for row in rows}
     while True:  # each round refuses at least one answer more
         with suppress(_ShownMeanwhileError):
             return _upsert(
@@ -123,10 +124,6 @@ def _upsert(
         plan.take(row)
     plan.refuse_compared()
     return _carry_out(plan, by=by, atomic=atomic)
-
-
-def _tells_who(candidate: Candidate, text: str) -> bool:
-    return self_identifies(text, names=(candidate.name, candidate.model))
 
 
 def _check_takes_answers(candidate: Candidate) -> None:

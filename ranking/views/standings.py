@@ -140,16 +140,12 @@ def _elo(line: TableRow) -> Cell:
     return Cell(elo(line.row.standing.elo), "" if low is None else f"{elo(low)}–{elo(high)}")
 
 
-def _has_lead(view: BoardView) -> bool:
-    return any(row.below for row in view.ranked)
-
-
 COLUMNS = {
     "lead": TableColumn(
         "Lead over next",
         "A clear lead over the next candidate, or about how many more votes would settle it",
         _lead,
-        has=_has_lead,
+        has=lambda view: any(row.below for row in view.ranked),
     ),
     "win_rate": TableColumn(
         "Win rate",

@@ -168,7 +168,8 @@ def what_is_sent(request: Request) -> tuple[Sequence[str], int]:
     count as texts too.
     """
     texts = [message.content for message in request.messages]
-    texts += [_as_json(value) for value in request.parameters.values() if _is_long(value)]
+    values = request.parameters.values()
+    texts += [_as_json(value) for value in values if isinstance(value, str | list | tuple | dict)]
     if request.schema is not None:
         texts.append(_as_json(request.schema))
     return texts, len(request.messages)
@@ -181,10 +182,6 @@ def digest_of(request: Request) -> str:
     if request.schema is not None or request.logprobs:
         sent.append({"schema": request.schema, "logprobs": request.logprobs})
     return hashlib.sha256(_as_json(sent).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _is_long(value: object) -> bool:
-    return isinstance(value, str | list | tuple | dict)
 
 
 def _as_json(value: object) -> str:
