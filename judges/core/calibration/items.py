@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from ranking.stats.agreement import (
     clustered_kappa,
@@ -137,6 +137,9 @@ class ScoreItem:
         return tuple(score for _, score in self.labels)
 
 
+AnyItem = TypeVar("AnyItem", PairItem, ScoreItem)
+
+
 def own_side(family: str, families: Sequence[str]) -> str | None:
     """The side whose response is by the judge's own family, if exactly one is."""
     own = [bool(family) and of_response == family for of_response in families]
@@ -156,6 +159,23 @@ def majority(outcomes: Sequence[str]) -> tuple[str, ...]:
     if not leading or (len(leading) == 2 and leading[0][1] == leading[1][1]):
         return ()
     return (leading[0][0],)
+
+
+def by_category(items: Iterable[AnyItem]) -> dict[str, list[AnyItem]]:
+    """The items of each category, in the order of the categories' names."""
+    groups: dict[str, list[AnyItem]] = {}
+    for item in items:
+        groups.setdefault(item.category, []).append(item)
+    return dict(sorted(groups.items()))
+
+
+def count_labels(items: Iterable[PairItem | ScoreItem]) -> int:
+    return sum(len(item.labels) for item in items)
+
+
+def count_states(items: Iterable[PairItem | ScoreItem], states: Sequence[str]) -> dict[str, int]:
+    counts = Counter(item.state for item in items)
+    return {state: counts[state] for state in states}
 
 
 def check_keys(keys: Iterable[str]) -> None:

@@ -15,8 +15,11 @@ from judges.core.calibration.items import (
     Preference,
     Sampling,
     ShareRow,
+    by_category,
     check_keys,
     count_flips,
+    count_labels,
+    count_states,
     decisive,
     first_position,
     majority,
@@ -425,8 +428,8 @@ def calibrate_pairs(
     return PairReport(
         level=level,
         n_items=len(known),
-        n_labels=_labels(known),
-        states=_states(known),
+        n_labels=count_labels(known),
+        states=count_states(known, PAIR_STATES),
         abstention=_abstention(known, sampling),
         on_all=sampling.share(map(_on_all, known), NO_SIDES),
         coverage=sampling.share(
@@ -450,17 +453,10 @@ def calibrate_pairs(
         picks_longer=picks_longer(known, sampling),
         own_family=own_family(known, sampling),
         repeats=self_agreement(known),
-        categories=_categories(known, sampling),
+        categories=tuple(
+            _category(name, inside, sampling) for name, inside in by_category(known).items()
+        ),
     )
-
-
-def _labels(items: Sequence[PairItem]) -> int:
-    return sum(len(item.labels) for item in items)
-
-
-def _states(items: Sequence[PairItem]) -> dict[str, int]:
-    counts = Counter(item.state for item in items)
-    return {state: counts[state] for state in PAIR_STATES}
 
 
 def _abstention(items: Sequence[PairItem], sampling: Sampling) -> Estimate:
@@ -484,15 +480,8 @@ def _common(outcomes: Sequence[str]) -> tuple[str, ...]:
     return (outcomes[0],) if len(outcomes) > 1 and len(set(outcomes)) == 1 else ()
 
 
-def _categories(items: Sequence[PairItem], sampling: Sampling) -> tuple[CategoryAgreement, ...]:
-    return tuple(
-        _category(name, [item for item in items if item.category == name], sampling)
-        for name in sorted({item.category for item in items})
-    )
-
-
 def _category(name: str, items: Sequence[PairItem], sampling: Sampling) -> CategoryAgreement:
     agreement = measure_agreement(items, [item.people for item in items], sampling)
     return CategoryAgreement(
-        name, len(items), _labels(items), agreement.decisive, agreement.three_way
+        name, len(items), count_labels(items), agreement.decisive, agreement.three_way
     )

@@ -1,7 +1,6 @@
 """The report on a judge that scores responses one at a time."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
@@ -16,7 +15,10 @@ from judges.core.calibration.items import (
     ScoreItem,
     ScoreRow,
     alpha,
+    by_category,
     check_keys,
+    count_labels,
+    count_states,
 )
 from ranking.stats.agreement import AnnotatorTest, annotator_test
 from ranking.stats.bootstrap import Correlations, Estimate
@@ -204,8 +206,8 @@ def calibrate_scores(
     return ScoreReport(
         level=level,
         n_items=len(known),
-        n_labels=_labels(known),
-        states=_states(known),
+        n_labels=count_labels(known),
+        states=count_states(known, SCORE_STATES),
         missing=sampling.share(
             ((item.cluster, float(item.score is None), 1) for item in known), NO_ITEMS
         ),
@@ -216,17 +218,10 @@ def calibrate_scores(
         where_all_agree=sampling.correlations(_agreed(known), NO_COMMON),
         length=_length(known, sampling),
         repeats=_repeats(known),
-        categories=_categories(known, sampling),
+        categories=tuple(
+            _category(name, inside, sampling) for name, inside in by_category(known).items()
+        ),
     )
-
-
-def _labels(items: Sequence[ScoreItem]) -> int:
-    return sum(len(item.labels) for item in items)
-
-
-def _states(items: Sequence[ScoreItem]) -> dict[str, int]:
-    counts = Counter(item.state for item in items)
-    return {state: counts[state] for state in SCORE_STATES}
 
 
 def _all(items: Iterable[ScoreItem]) -> Iterator[ScoreRow]:
@@ -279,13 +274,6 @@ def _repeats(items: Sequence[ScoreItem]) -> ScoreRepeats:
     return ScoreRepeats(*(alpha(runs, level) for level in ("nominal", "ordinal", "interval")))
 
 
-def _categories(items: Sequence[ScoreItem], sampling: Sampling) -> tuple[CategoryScores, ...]:
-    return tuple(
-        _category(name, [item for item in items if item.category == name], sampling)
-        for name in sorted({item.category for item in items})
-    )
-
-
 def _category(name: str, items: Sequence[ScoreItem], sampling: Sampling) -> CategoryScores:
     correlations = sampling.correlations(_all(items), NO_SCORE)
-    return CategoryScores(name, len(items), _labels(items), correlations)
+    return CategoryScores(name, len(items), count_labels(items), correlations)

@@ -24,9 +24,8 @@ stands until the judge is measured again.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
-from judges.core.calibration.items import JsonDataclass, PairItem, ScoreItem
+from judges.core.calibration.items import AnyItem, JsonDataclass, by_category
 from judges.core.calibration.pairs import PairReport
 from judges.core.calibration.scores import ScoreReport
 from ranking.stats.agreement import binomial_excess, mcnemar
@@ -36,7 +35,6 @@ ENOUGH = 0.75
 OF_PEOPLE = 0.95
 COIN_TOSS = 0.5
 FEWEST_OF_CATEGORY = 40
-AnyItem = TypeVar("AnyItem", PairItem, ScoreItem)
 
 
 RULE = 3  # raise it when the same report would be judged otherwise
@@ -118,13 +116,11 @@ def assess_categories(
     limits: TrustLimits | None = None,
 ) -> tuple[CategoryTrust, ...]:
     """Apply the rule to each category with enough items; none where all items are of one."""
-    by_category: dict[str, list[AnyItem]] = {}
-    for item in items:
-        by_category.setdefault(item.category, []).append(item)
-    if len(by_category) < 2:
+    groups = by_category(items)
+    if len(groups) < 2:
         return ()
     results = []
-    for category, inside in sorted(by_category.items()):
+    for category, inside in groups.items():
         if len(inside) >= FEWEST_OF_CATEGORY:
             trust = assess_trust(calibrate(inside), limits)
             results.append(CategoryTrust(category, len(inside), trust.trusted, trust.failed))
