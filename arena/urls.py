@@ -7,6 +7,7 @@ from django.contrib import admin
 from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, include, path, re_path, register_converter
 from django.urls.converters import PathConverter
+from django.views import View
 from django.views.generic import RedirectView
 
 from arena import language
@@ -17,6 +18,7 @@ from arena.api import prompts as api_prompts
 from arena.api import runs as api_runs
 from arena.api import teams as api_teams
 from arena.api.core import schema
+from arena.api.core.views import endpoint
 from arena.language import translated
 from arena.views import accounts, arenas, candidates, prompts, runs, teams, voting
 
@@ -27,52 +29,36 @@ handler500 = "ranking.views.site.fault"
 
 # -- Accounts -------------------------------------------------------------------------------------
 
+
+def page(route: str, view: type[View], name: str) -> URLPattern:
+    return path(route, translated(view.as_view()), name=name)
+
+
 # Some pages have two names: ours, and the one that django-allauth uses.
-sign_in = translated(accounts.SignIn.as_view())
 account_urls = [
-    path("sign-in/", sign_in, name="sign_in"),
-    path("sign-in/", sign_in, name="account_login"),
+    page("sign-in/", accounts.SignIn, "sign_in"),
+    page("sign-in/", accounts.SignIn, "account_login"),
     path("sign-out/", LogoutView.as_view(), name="sign_out"),
-    path("sign-up/", translated(accounts.SignUp.as_view()), name="sign_up"),
-    path("sign-up/", translated(accounts.SignUp.as_view()), name="account_signup"),
-    path(
-        "sign-up/sent/",
-        translated(allauth.EmailVerificationSentView.as_view()),
-        name="account_email_verification_sent",
-    ),
-    path(
-        "sign-up/address/<str:key>/",
-        translated(allauth.ConfirmEmailView.as_view()),
-        name="account_confirm_email",
-    ),
-    path(
-        "sign-in/inactive/",
-        translated(allauth.AccountInactiveView.as_view()),
-        name="account_inactive",
-    ),
-    path("account/email/", translated(accounts.ChangeEmail.as_view()), name="change_email"),
+    page("sign-up/", accounts.SignUp, "sign_up"),
+    page("sign-up/", accounts.SignUp, "account_signup"),
+    page("sign-up/sent/", allauth.EmailVerificationSentView, "account_email_verification_sent"),
+    page("sign-up/address/<str:key>/", allauth.ConfirmEmailView, "account_confirm_email"),
+    page("sign-in/inactive/", allauth.AccountInactiveView, "account_inactive"),
+    page("account/email/", accounts.ChangeEmail, "change_email"),
     path("account/data/", accounts.download_data, name="download_data"),
-    path("account/close/", translated(accounts.CloseAccount.as_view()), name="close_account"),
-    path("password/", translated(accounts.ChangePassword.as_view()), name="change_password"),
-    path(
-        "password/forgotten/",
-        translated(accounts.ForgottenPassword.as_view()),
-        name="account_reset_password",
-    ),
-    path(
-        "password/forgotten/sent/",
-        translated(allauth.PasswordResetDoneView.as_view()),
-        name="account_reset_password_done",
-    ),
+    page("account/close/", accounts.CloseAccount, "close_account"),
+    page("password/", accounts.ChangePassword, "change_password"),
+    page("password/forgotten/", accounts.ForgottenPassword, "account_reset_password"),
+    page("password/forgotten/sent/", allauth.PasswordResetDoneView, "account_reset_password_done"),
     re_path(
         r"^password/new/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>[^/]+)/$",
         translated(accounts.NewPassword.as_view()),
         name="account_reset_password_from_key",
     ),
-    path(
+    page(
         "password/new/done/",
-        translated(allauth.PasswordResetFromKeyDoneView.as_view()),
-        name="account_reset_password_from_key_done",
+        allauth.PasswordResetFromKeyDoneView,
+        "account_reset_password_from_key_done",
     ),
 ]
 
@@ -178,34 +164,30 @@ COMPARISON = f"{ARENA}comparisons/<uuid:key>/"
 
 api_urls = [
     path("", schema.root, name="api_root"),
-    path("me/", api_teams.Me.as_view(), name="api_me"),
-    path("teams/", api_teams.Teams.as_view(), name="api_teams"),
-    path("teams/<slug:slug>/", api_teams.OneTeam.as_view(), name="api_team"),
-    path("arenas/", api_arenas.Arenas.as_view(), name="api_arenas"),
-    path(ARENA, api_arenas.OneArena.as_view(), name="api_arena"),
-    path(f"{ARENA}prompts/", api_prompts.Prompts.as_view(), name="api_prompts"),
-    path(
-        f"{ARENA}prompts/<external_id:external_id>/",
-        api_prompts.OnePrompt.as_view(),
-        name="api_prompt",
-    ),
-    path(f"{ARENA}imports/", api_prompts.Imports.as_view(), name="api_imports"),
-    path(f"{ARENA}candidates/", api_candidates.Candidates.as_view(), name="api_candidates"),
-    path(API_CANDIDATE, api_candidates.OneCandidate.as_view(), name="api_candidate"),
-    path(f"{API_CANDIDATE}versions/", api_candidates.Versions.as_view(), name="api_versions"),
-    path(f"{API_CANDIDATE}retire/", api_candidates.Retire.as_view(), name="api_retire_candidate"),
-    path(f"{API_CANDIDATE}responses/", api_prompts.Responses.as_view(), name="api_responses"),
-    path(f"{API_CANDIDATE}answers/", api_runs.AnswerRuns.as_view(), name="api_answers"),
-    path(ANSWER_RUN, api_runs.OneAnswerRun.as_view(), name="api_answer_run"),
-    path(f"{ANSWER_RUN}pause/", api_runs.PauseAnswerRun.as_view(), name="api_pause_answer_run"),
-    path(f"{ANSWER_RUN}resume/", api_runs.ResumeAnswerRun.as_view(), name="api_resume_answer_run"),
-    path(f"{ANSWER_RUN}cancel/", api_runs.CancelAnswerRun.as_view(), name="api_cancel_answer_run"),
-    path(f"{ANSWER_RUN}retry/", api_runs.RetryAnswerRun.as_view(), name="api_retry_answer_run"),
-    path(f"{ARENA}comparisons/", comparisons.Comparisons.as_view(), name="api_comparisons"),
-    path(COMPARISON, comparisons.OneComparison.as_view(), name="api_comparison"),
-    path(f"{COMPARISON}vote/", comparisons.CastVote.as_view(), name="api_vote"),
-    path(f"{COMPARISON}skip/", comparisons.Skip.as_view(), name="api_skip"),
-    path("schema/", schema.SchemaView.as_view(), name="api_schema"),
+    endpoint("me/", api_teams.Me, "api_me"),
+    endpoint("teams/", api_teams.Teams, "api_teams"),
+    endpoint("teams/<slug:slug>/", api_teams.OneTeam, "api_team"),
+    endpoint("arenas/", api_arenas.Arenas, "api_arenas"),
+    endpoint(ARENA, api_arenas.OneArena, "api_arena"),
+    endpoint(f"{ARENA}prompts/", api_prompts.Prompts, "api_prompts"),
+    endpoint(f"{ARENA}prompts/<external_id:external_id>/", api_prompts.OnePrompt, "api_prompt"),
+    endpoint(f"{ARENA}imports/", api_prompts.Imports, "api_imports"),
+    endpoint(f"{ARENA}candidates/", api_candidates.Candidates, "api_candidates"),
+    endpoint(API_CANDIDATE, api_candidates.OneCandidate, "api_candidate"),
+    endpoint(f"{API_CANDIDATE}versions/", api_candidates.Versions, "api_versions"),
+    endpoint(f"{API_CANDIDATE}retire/", api_candidates.Retire, "api_retire_candidate"),
+    endpoint(f"{API_CANDIDATE}responses/", api_prompts.Responses, "api_responses"),
+    endpoint(f"{API_CANDIDATE}answers/", api_runs.AnswerRuns, "api_answers"),
+    endpoint(ANSWER_RUN, api_runs.OneAnswerRun, "api_answer_run"),
+    endpoint(f"{ANSWER_RUN}pause/", api_runs.PauseAnswerRun, "api_pause_answer_run"),
+    endpoint(f"{ANSWER_RUN}resume/", api_runs.ResumeAnswerRun, "api_resume_answer_run"),
+    endpoint(f"{ANSWER_RUN}cancel/", api_runs.CancelAnswerRun, "api_cancel_answer_run"),
+    endpoint(f"{ANSWER_RUN}retry/", api_runs.RetryAnswerRun, "api_retry_answer_run"),
+    endpoint(f"{ARENA}comparisons/", comparisons.Comparisons, "api_comparisons"),
+    endpoint(COMPARISON, comparisons.OneComparison, "api_comparison"),
+    endpoint(f"{COMPARISON}vote/", comparisons.CastVote, "api_vote"),
+    endpoint(f"{COMPARISON}skip/", comparisons.Skip, "api_skip"),
+    endpoint("schema/", schema.SchemaView, "api_schema"),
     path("docs/", schema.docs, name="api_docs"),
     # A path may contain line breaks, which `.` does not match.
     re_path(r"^[\s\S]*$", schema.NotFound.as_view(), name="api_not_here"),

@@ -2,6 +2,7 @@
 
 from django.urls import include, path, register_converter
 
+from arena.api.core.views import endpoint
 from judges.api import decisions
 from judges.api import judges as api_judges
 from judges.api import runs as api_runs
@@ -46,20 +47,20 @@ ARENA = "arenas/<slug:slug>/"
 RUN = "judge-runs/<int:pk>/"
 
 api_urls = [
-    path(f"{ARENA}judges/", api_judges.Judges.as_view(), name="api_judges"),
-    path(
+    endpoint(f"{ARENA}judges/", api_judges.Judges, "api_judges"),
+    endpoint(
         f"{ARENA}judge-exports/<judgement_file:file>",
-        api_judges.JudgementExport.as_view(),
-        name="api_export_judgements",
+        api_judges.JudgementExport,
+        "api_export_judgements",
     ),
-    path(f"{ARENA}judge-runs/", api_runs.JudgeRuns.as_view(), name="api_judge_runs"),
-    path(f"{ARENA}decision/", decisions.OneDecision.as_view(), name="api_decision"),
-    path(f"{ARENA}{RUN}", api_runs.RunOfArena.as_view(), name="api_judge_run_of_arena"),
-    path(RUN, api_runs.OneRun.as_view(), name="api_judge_run"),
-    path(f"{RUN}pause/", api_runs.PauseJudgeRun.as_view(), name="api_pause_judge_run"),
-    path(f"{RUN}resume/", api_runs.ResumeJudgeRun.as_view(), name="api_resume_judge_run"),
-    path(f"{RUN}cancel/", api_runs.CancelJudgeRun.as_view(), name="api_cancel_judge_run"),
-    path(f"{RUN}retry/", api_runs.RetryJudgeRun.as_view(), name="api_retry_judge_run"),
+    endpoint(f"{ARENA}judge-runs/", api_runs.JudgeRuns, "api_judge_runs"),
+    endpoint(f"{ARENA}decision/", decisions.OneDecision, "api_decision"),
+    endpoint(f"{ARENA}{RUN}", api_runs.RunOfArena, "api_judge_run_of_arena"),
+    endpoint(RUN, api_runs.OneRun, "api_judge_run"),
+    endpoint(f"{RUN}pause/", api_runs.PauseJudgeRun, "api_pause_judge_run"),
+    endpoint(f"{RUN}resume/", api_runs.ResumeJudgeRun, "api_resume_judge_run"),
+    endpoint(f"{RUN}cancel/", api_runs.CancelJudgeRun, "api_cancel_judge_run"),
+    endpoint(f"{RUN}retry/", api_runs.RetryJudgeRun, "api_retry_judge_run"),
 ]
 
 urlpatterns = [path("api/v1/", include(api_urls)), *page_urls]

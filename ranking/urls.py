@@ -5,6 +5,7 @@ import re
 from django.urls import include, path, register_converter
 from django.urls.converters import StringConverter
 
+from arena.api.core.views import endpoint
 from ranking.api import boards as api_boards
 from ranking.api import votes
 from ranking.exports import DATASET, EXPORTS, file_names
@@ -72,38 +73,22 @@ BOARD = "boards/<int:pk>/"
 SNAPSHOT = "snapshots/<int:pk>/"
 
 api_urls = [
-    path(f"{ARENA}boards/", api_boards.Boards.as_view(), name="api_boards"),
-    path(f"{ARENA}battles/", votes.BattleList.as_view(), name="api_battles"),
-    path(f"{ARENA}reasons/", votes.Reasons.as_view(), name="api_reasons"),
-    path(f"{ARENA}exports/battles.csv", votes.BattlesCsv.as_view(), name="api_export_battles_csv"),
-    path(
-        f"{ARENA}exports/battles.jsonl",
-        votes.BattlesJsonl.as_view(),
-        name="api_export_battles_jsonl",
-    ),
-    path(f"{ARENA}exports/log.jsonl", votes.LogOfVotes.as_view(), name="api_export_log"),
-    path(
-        f"{ARENA}exports/leaderboard.html",
-        votes.LeaderboardCopy.as_view(),
-        name="api_export_leaderboard",
-    ),
-    path(f"{ARENA}exports/dpo.jsonl", votes.Preferences.as_view(), name="api_export_dpo"),
-    path(f"{ARENA}exports/<export_file:file>", votes.ExportFile.as_view(), name="api_export_file"),
-    path(
-        f"{ARENA}prompt-exports/<prompt_set:file>",
-        votes.PromptSet.as_view(),
-        name="api_export_prompts",
-    ),
-    path(f"{ARENA}{BOARD}", api_boards.BoardOfArena.as_view(), name="api_board_of_arena"),
-    path(
-        f"{ARENA}{BOARD}snapshots/",
-        api_boards.SnapshotsOfArena.as_view(),
-        name="api_snapshots_of_arena",
-    ),
-    path(f"{ARENA}{SNAPSHOT}", api_boards.SnapshotOfArena.as_view(), name="api_snapshot_of_arena"),
-    path(BOARD, api_boards.OneBoard.as_view(), name="api_board"),
-    path(f"{BOARD}snapshots/", api_boards.Snapshots.as_view(), name="api_snapshots"),
-    path(SNAPSHOT, api_boards.OneSnapshot.as_view(), name="api_snapshot"),
+    endpoint(f"{ARENA}boards/", api_boards.Boards, "api_boards"),
+    endpoint(f"{ARENA}battles/", votes.BattleList, "api_battles"),
+    endpoint(f"{ARENA}reasons/", votes.Reasons, "api_reasons"),
+    endpoint(f"{ARENA}exports/battles.csv", votes.BattlesCsv, "api_export_battles_csv"),
+    endpoint(f"{ARENA}exports/battles.jsonl", votes.BattlesJsonl, "api_export_battles_jsonl"),
+    endpoint(f"{ARENA}exports/log.jsonl", votes.LogOfVotes, "api_export_log"),
+    endpoint(f"{ARENA}exports/leaderboard.html", votes.LeaderboardCopy, "api_export_leaderboard"),
+    endpoint(f"{ARENA}exports/dpo.jsonl", votes.Preferences, "api_export_dpo"),
+    endpoint(f"{ARENA}exports/<export_file:file>", votes.ExportFile, "api_export_file"),
+    endpoint(f"{ARENA}prompt-exports/<prompt_set:file>", votes.PromptSet, "api_export_prompts"),
+    endpoint(f"{ARENA}{BOARD}", api_boards.BoardOfArena, "api_board_of_arena"),
+    endpoint(f"{ARENA}{BOARD}snapshots/", api_boards.SnapshotsOfArena, "api_snapshots_of_arena"),
+    endpoint(f"{ARENA}{SNAPSHOT}", api_boards.SnapshotOfArena, "api_snapshot_of_arena"),
+    endpoint(BOARD, api_boards.OneBoard, "api_board"),
+    endpoint(f"{BOARD}snapshots/", api_boards.Snapshots, "api_snapshots"),
+    endpoint(SNAPSHOT, api_boards.OneSnapshot, "api_snapshot"),
 ]
 
 urlpatterns = [path("api/v1/", include(api_urls)), *page_urls]

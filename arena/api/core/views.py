@@ -55,6 +55,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.cache import get_conditional_response, patch_cache_control, patch_vary_headers
 from drf_spectacular.utils import OpenApiParameter
@@ -334,6 +335,10 @@ class ApiEndpoint(generics.GenericAPIView[Any]):
         if isinstance(finished, Response):
             finished.render()
         return with_etag(self.request._request, finished)
+
+
+def endpoint(route: str, view: type[ApiEndpoint], name: str) -> URLPattern:
+    return path(route, view.as_view(), name=name)
 
 
 class ArenaEndpoint(ApiEndpoint):
