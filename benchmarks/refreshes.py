@@ -45,6 +45,7 @@ def measure(small: Arena, large: Arena, rounds: int) -> Found:
     _rebuild(small)
     rebuild = _timed(lambda: _rebuild(large))
     for arena in (small, large):
+        _cast(arena, 0, _trusted_judge(arena))
         refresh.refresh_arena(arena_id=arena.pk, now=timezone.now())
     read, intervals = _intervals(large)
     combined = _timed(lambda: _combine(large))
@@ -110,15 +111,24 @@ def _refresh(arena: Arena, turn: int) -> float:
     seconds = _timed(lambda: refresh.refresh_arena(arena_id=arena.pk, now=timezone.now()))
     after = Tally.objects.get(arena=arena, raters="people", category="")
     assert after.version == before + 1
-    assert Snapshot.objects.current().get(board__arena=arena).last_vote_id == after.last_vote_id
+    current = Snapshot.objects.current().filter(board__arena=arena)
+    assert current.get(board__raters="people").last_vote_id == after.last_vote_id
+    assert current.get(board__raters="combined").last_vote_id < after.last_vote_id  # it waits
     return seconds
 
 
-def _cast(arena: Arena, turn: int) -> None:
+def _trusted_judge(arena: Arena) -> Rater:
+    name, now = f"Judge of {arena.name}", timezone.now()
+    return Rater.objects.create(kind=Rater.Kind.JUDGE, name=name, trusted_at=now)
+
+
+def _cast(arena: Arena, turn: int, judge: Rater | None = None) -> None:
+    """Cast new votes, by as many people or by one judge."""
     chance = random.Random(turn)
     candidates = list(arena.candidates.all())
     prompts = list(arena.prompts.all())
-    raters = list(Rater.objects.filter(name__startswith=arena.name)[:NEW_VOTES])
+    people = Rater.objects.filter(name__startswith=arena.name)[:NEW_VOTES]
+    raters = [judge] * NEW_VOTES if judge else list(people)
     now = timezone.now()
     comparisons = []
     for rater in raters:
@@ -152,7 +162,8 @@ def lines(found: Found) -> list[Line]:
     few, many = (f"{n:,}" for n in found.votes)
     return [
         Line(
-            f"Scores after {NEW_VOTES:,} new votes: time at {many} stored votes, relative to {few}",
+            f"A refresh after {NEW_VOTES:,} new votes: time at {many} stored votes, relative to"
+            f" {few}, with a combined leaderboard that waits",
             f"at most {MOST_GROWTH:g} x",
             f"{median(growth):.2f} x ({min(growth):.2f} to {max(growth):.2f})",
             median(growth) <= MOST_GROWTH,

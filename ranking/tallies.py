@@ -4,6 +4,7 @@ Counts are integers, even the points of soft verdicts (in 2^-32 of a point), so 
 removing it again restores exactly the previous counts.
 """
 
+import math
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.stats.arrays import summed
+from ranking.stats.arrays import codes, summed
 from ranking.stats.battles import Battles
 from ranking.stats.intervals import Dependence, capped_weights, largest_share
 
@@ -96,6 +97,8 @@ SOFT = 3
 class VoteCounts:
     """M rows of counts, each for one pair of candidates on one prompt.
 
+    Both arrays are best stored by column, because they are read by column.
+
     Attributes
     ----------
     keys : (M, 4) int64, the columns KEYS: ids, ``first < second``; 0 for none or any. Counts by
@@ -177,7 +180,10 @@ class VoteCounts:
         return self.decided + self["both_bad"]
 
     def where(self, chosen: Bools) -> "VoteCounts":
-        return VoteCounts(self.keys[chosen], self.counts[chosen])
+        return self if chosen.all() else self._rows(np.flatnonzero(chosen))
+
+    def _rows(self, places: Ints) -> "VoteCounts":
+        return VoteCounts(self.keys.T.take(places, 1).T, self.counts.T.take(places, 1).T)
 
     def per_prompt(self) -> "VoteCounts":
         """The same votes summed over raters where the prompt is known."""
@@ -195,12 +201,30 @@ class VoteCounts:
         """One row per key, in the order of the keys, without rows that are 0 throughout."""
         if not len(self):
             return self
-        order = np.lexsort(self.keys.T[::-1])
-        keys = self.keys[order]
-        starts = np.flatnonzero(np.r_[True, (keys[1:] != keys[:-1]).any(axis=1)])
-        counts = np.add.reduceat(self.counts[order], starts, axis=0)
-        remaining = counts.any(axis=1)
-        return VoteCounts(keys[starts][remaining], counts[remaining])
+        low = self.keys.min(axis=0)
+        spans = (self.keys.max(axis=0) - low + 1).tolist()
+        if math.prod(spans) >= 1 << 62:  # codes would overflow
+            order = np.lexsort(self.keys.T[::-1])
+            new = np.r_[True, (np.diff(self.keys[order], axis=0) != 0).any(axis=1)]
+            return self._summed(order, np.flatnonzero(new))
+        code = np.zeros(len(self), np.int64)
+        for column, least, span in zip(self.keys.T, low, spans, strict=True):
+            if span > 1:
+                code = code * span + (column - least)
+        if math.prod(spans) <= 4 * len(self):  # counting is faster than sorting
+            totals = [_totals(code, column, math.prod(spans)) for column in self.counts.T]
+            live = np.flatnonzero(np.logical_or.reduce([total != 0 for total in totals]))
+            keys = np.stack(np.unravel_index(live, spans)).T + low
+            return VoteCounts(keys, np.stack([total[live] for total in totals]).T)
+        order = np.argsort(code, kind="stable")  # fast where rows are already in order
+        return self._summed(order, np.flatnonzero(np.diff(code[order], prepend=-1)))
+
+    def _summed(self, order: Ints, starts: Ints) -> "VoteCounts":
+        """The sums of rows in this order, from each start to the next."""
+        ordered = self._rows(order)
+        counts = np.add.reduceat(ordered.counts.T, starts, axis=1).T
+        live = np.asarray(counts.any(axis=1))
+        return VoteCounts(ordered.keys.T.take(starts, 1).T, counts).where(live)
 
     def by_owner(self) -> Iterator[tuple[tuple[int, int], "VoteCounts"]]:
         """The rows of each (prompt, rater); the counts must be merged."""
@@ -224,7 +248,7 @@ class VoteCounts:
         if len(columns) != len(KEYS) + len(COUNTS):
             raise PackError(f"{len(columns)} columns are not those of tallies")
         size = len(KEYS)
-        return cls(np.column_stack(columns[:size]), np.column_stack(columns[size:]))
+        return cls(np.stack(columns[:size]).T, np.stack(columns[size:]).T)
 
     @classmethod
     def joined(cls, parts: Iterable["VoteCounts"]) -> "VoteCounts":
@@ -234,6 +258,14 @@ class VoteCounts:
             np.concatenate([part.keys for part in all_parts]),
             np.concatenate([part.counts for part in all_parts]),
         )
+
+
+def _totals(code: Ints, values: Ints, size: int) -> Ints:
+    """(size,): the exact sum of the values of each code."""
+    total = np.zeros(size, np.int64)
+    if values.any():
+        np.add.at(total, code, values)
+    return total
 
 
 # -- Raters whose votes weigh less -----------------------------------------------------------------
@@ -272,9 +304,11 @@ class CappedRaters:
         `networks`, of anonymous raters: together, those of one network weigh at most
         `network_share`, or twice the average of networks and all other raters.
         """
-        raters, place = np.unique(by_rater.key("rater"), return_inverse=True)
+        place, size = codes(by_rater.key("rater"))
+        raters = np.zeros(size, np.int64)
+        raters[place] = by_rater.key("rater")
         votes = by_rater.votes if both_bad_is_tie else by_rater.decided
-        cast = summed(place.reshape(-1), votes, len(raters))
+        cast = summed(place, votes, size)
         most = largest_share(int((cast > 0).sum()), share)
         weights = capped_weights(cast, most)
         n_raters, n_networks = int((weights < 1).sum()), 0
@@ -363,7 +397,7 @@ def dependence(
     def grouped(votes: VoteCounts, owner: Ints, weight: Floats | None) -> Battles:
         battles = _battles(votes, candidates, both_bad_is_tie, owner, weight)
         assert battles.cluster is not None
-        return replace(battles, cluster=np.unique(battles.cluster, return_inverse=True)[1])
+        return replace(battles, cluster=codes(battles.cluster)[0])
 
     prompt, by_prompt, by_rater = counts.key("prompt"), None, None
     if prompt.any():
@@ -386,7 +420,7 @@ def outcome_counts(counts: VoteCounts, both_bad_is_tie: bool) -> Ints:
     """(M, 4): plain wins of ``first`` and of ``second``, ties, and soft verdicts."""
     ties = counts["ties"] + counts["both_bad"] if both_bad_is_tie else counts["ties"]
     soft = counts["soft_first"] + counts["soft_second"] + counts["soft_ties"]
-    return np.column_stack([counts["first_wins"], counts["second_wins"], ties, soft])
+    return np.stack([counts["first_wins"], counts["second_wins"], ties, soft]).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,10 +452,13 @@ class OutcomeRows:
 def outcome_rows(counts: VoteCounts, both_bad_is_tie: bool) -> OutcomeRows:
     """The votes by outcome; the soft verdicts of a row of counts become their mean."""
     table = outcome_counts(counts, both_bad_is_tie)
-    share: Floats = counts["soft_points"] / (UNIT * np.maximum(table[:, 3], 1))
-    kind, place = np.nonzero(table.T)
-    score = np.where(kind == SOFT, share[place], PLAIN_SCORES[kind])
-    return OutcomeRows(place, kind, score, table[place, kind])
+    places = [np.flatnonzero(column) for column in table.T]
+    sizes = [len(place) for place in places]
+    score = np.repeat(PLAIN_SCORES, sizes)
+    soft = places[SOFT]
+    score[len(score) - len(soft) :] = counts["soft_points"][soft] / (UNIT * table[soft, SOFT])
+    count = np.concatenate([column[place] for column, place in zip(table.T, places, strict=True)])
+    return OutcomeRows(np.concatenate(places), np.repeat(np.arange(4), sizes), score, count)
 
 
 def _battles(
@@ -438,8 +475,8 @@ def _battles(
         each = weight[rows.place] if weight.ndim == 1 else weight[rows.place, rows.kind]
     return Battles(
         n_candidates=len(candidates),
-        first=np.searchsorted(candidates, counts.key("first")[rows.place]),
-        second=np.searchsorted(candidates, counts.key("second")[rows.place]),
+        first=np.searchsorted(candidates, counts.key("first"))[rows.place],
+        second=np.searchsorted(candidates, counts.key("second"))[rows.place],
         score=rows.score,
         weight=each,
         count=rows.count,

@@ -30,7 +30,6 @@ from ranking.services.intervals import (
     pairs_of,
     spreads_of,
 )
-from ranking.stats.arrays import codes
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.differences import neighbours
 from ranking.stats.intervals import Dependence, Sandwich, known_among
@@ -121,6 +120,8 @@ def combine(
     is_tie = evidence.both_bad_is_tie
     groups = dependence(people, by_rater, evidence.candidates, is_tie, evidence.capped)
     labelled, unlabelled = _samples(evidence, people, judged)
+    if groups.rule.startswith("prompt"):  # the same votes, folded already
+        vars(labelled)["battles"] = groups.groupings[0]
     crossed = Sandwich(CONFIDENCE, jackknifed=True).fit(*groups.groupings)
     board = evidence.board
     bootstrap = Bootstrap(board.n_resamples, CONFIDENCE, board.seed, n_threads=N_THREADS)
@@ -160,30 +161,29 @@ def _samples(
     """Human votes with the judges' mean on the same prompt and pair; the remaining verdicts."""
     rows = outcome_rows(people, evidence.both_bad_is_tie)
     weight = rows.weight(people, evidence.both_bad_is_tie, evidence.capped)
-    means = _judges_means(judged)
-    place = _find(judged, people)
-    predicted = np.where(place >= 0, means[place], np.nan) if len(judged) else None
-    n_candidates = len(evidence.candidates)
-    categories = _categories(evidence.board)
+    candidates, categories = evidence.candidates, _categories(evidence.board)
+    voted, scored = _cells(people, candidates), _cells(judged, candidates)
+    place = _find(scored, voted)
+    means = np.append(_judges_means(judged), np.nan)  # -1: none
     labelled = Labelled.from_arrays(
-        _places(evidence, people, "first")[rows.place],
-        _places(evidence, people, "second")[rows.place],
+        np.searchsorted(candidates, people.key("first"))[rows.place],
+        np.searchsorted(candidates, people.key("second"))[rows.place],
         rows.score,
-        np.full(len(rows.place), np.nan) if predicted is None else predicted[rows.place],
+        means[place][rows.place],
         weight=rows.count if weight is None else rows.count * weight,
         cluster=prompt_codes(people)[rows.place],
-        n_candidates=n_candidates,
+        n_candidates=len(candidates),
         stratum=categories(people)[rows.place],
     )
-    sides = [np.isin(judged.key(side), evidence.candidates) for side in ("first", "second")]
-    without_votes = (_find(people, judged) < 0) & sides[0] & sides[1]
+    without_votes = scored >= 0
+    without_votes[place[place >= 0]] = False
     verdicts = judged.where(without_votes)
     unlabelled = Unlabelled.from_arrays(
-        _places(evidence, verdicts, "first"),
-        _places(evidence, verdicts, "second"),
-        means[without_votes],
+        np.searchsorted(candidates, verdicts.key("first")),
+        np.searchsorted(candidates, verdicts.key("second")),
+        means[:-1][without_votes],
         cluster=verdicts.key("prompt"),
-        n_candidates=n_candidates,
+        n_candidates=len(candidates),
         stratum=categories(verdicts),
     )
     return labelled, unlabelled
@@ -204,10 +204,6 @@ def _categories(board: Board) -> Callable[[VoteCounts], Ints]:
     return code
 
 
-def _places(evidence: BoardEvidence, counts: VoteCounts, side: str) -> Ints:
-    return np.searchsorted(evidence.candidates, counts.key(side))
-
-
 def _judges_means(counts: VoteCounts) -> Floats:
     """(M,): the judges' mean score of ``first``."""
     rows = outcome_rows(counts, both_bad_is_tie=False)
@@ -216,20 +212,22 @@ def _judges_means(counts: VoteCounts) -> Floats:
     return means
 
 
-def _find(among: VoteCounts, wanted: VoteCounts) -> Ints:
-    """For each wanted row, the row of the same prompt and pair in merged counts; -1 for none."""
-    if not len(among) or not len(wanted):
-        return np.full(len(wanted), -1)
-    names = ("prompt", "first", "second")
-    both = VoteCounts.joined([among, wanted])
-    code, size = codes(both.key(names[0]))
-    for name in names[1:]:  # much faster than sorting whole rows
-        column, n_values = codes(both.key(name))
-        code, size = codes(code * n_values + column)
-    place = np.full(size, -1)
-    place[code[: len(among)]] = np.arange(len(among))
-    rows: Ints = place[code[len(among) :]]
-    return np.where(wanted.key("prompt") > 0, rows, -1)
+def _cells(counts: VoteCounts, candidates: Ints) -> Ints:
+    """(M,): a number for each row's prompt and pair; -1 without a prompt, or for other pairs."""
+    cell, known = counts.key("prompt"), counts.key("prompt") > 0
+    for side in ("first", "second"):
+        place = np.searchsorted(candidates, counts.key(side))
+        known = known & (candidates.take(place, mode="clip") == counts.key(side))
+        cell = cell * len(candidates) + place
+    return np.where(known, cell, -1)
+
+
+def _find(among: Ints, wanted: Ints) -> Ints:
+    """For each wanted cell, its place among others; -1 for none."""
+    order = np.argsort(among, kind="stable")  # fast, as tallies are in order
+    ordered = np.append(among[order], -1)
+    at = np.searchsorted(ordered[:-1], wanted)
+    return np.where((ordered[at] == wanted) & (wanted >= 0), np.append(order, -1)[at], -1)
 
 
 def _spreads(candidates: Ints, model: PredictionPowered, theta: Floats) -> dict[int, Spread]:

@@ -3,7 +3,7 @@
 import logging
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -100,7 +100,7 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
     boards = {(b.raters, b.category): b for b in leases.open_boards(arena_id, questions)}
     snapshots = Snapshot.objects.current().filter(board__in=boards.values())
     current = {snapshot.board_id: snapshot for snapshot in snapshots}
-    published = []
+    published, late = [], []
     # Combined boards come last, because they may repeat the human-votes board.
     for board in sorted(boards.values(), key=lambda board: board.raters == Counted.COMBINED):
         human = boards.get((Raters.PEOPLE.value, board.category))
@@ -110,20 +110,36 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
         if snapshot is not None:
             current[board.pk] = snapshot
             published.append(board.pk)
-    if finished and not Board.objects.filter(arena=arena_id).exclude(problem="").exists():
+        elif _is_late(evidence, current.get(board.pk)):
+            late.append(board.pk)
+    if (
+        finished
+        and not late
+        and not Board.objects.filter(arena=arena_id).exclude(problem="").exists()
+    ):
         Run.objects.filter(pk__in=finished).update(counted_at=timezone.now())
     _clean_up(arena_id, published, token)
     pair_weights.publish(arena=arena, evidence=tallies.evidence(boards[ALL_HUMAN]))
     if published:
         vote_log.send_head(arena=arena, now=timezone.now())
-    return published, _next_recheck(current.values())
+    return published, _next_recheck(current.values(), late)
 
 
-def _next_recheck(current: Iterable[Snapshot]) -> datetime | None:
-    """When postponed intervals are due; not at once, in case they just failed."""
+def _is_late(evidence: BoardEvidence, current: Snapshot | None) -> bool:
+    """Whether a combined board waits with its newest votes, as slow intervals do."""
+    waits = evidence.narrowing and current and not evidence.board.problem
+    return bool(waits and current and current.digest != evidence.digest())
+
+
+def _next_recheck(current: Iterable[Snapshot], late: Collection[int]) -> datetime | None:
+    """When postponed intervals and late boards are due; not at once, in case they just failed."""
     now = timezone.now()
     soonest = now + AFTER_A_FAILURE
-    postponed = [s for s in current if s.measured_at and s.measured_digest != s.digest]
+    postponed = [
+        s
+        for s in current
+        if s.measured_at and (s.measured_digest != s.digest or s.board_id in late)
+    ]
     if any(intervals.is_due(snapshot, now) for snapshot in postponed):
         return soonest
     return min((max(interval_due_at(snapshot), soonest) for snapshot in postponed), default=None)
@@ -148,9 +164,10 @@ def _refresh_board(
         fitted = fallback(human)
         fitted.fields["settings"]["log"] = evidence.log_head
         return publish(board=board, fitted=fitted, token=token, read_at=read_at)
-    digest, now = evidence.digest(), timezone.now()
-    is_due = board.raters == Counted.COMBINED or intervals.is_due(current, now)
+    digest, is_due = evidence.digest(), _is_due(evidence, current)
     if current and current.digest == digest and (not is_due or current.measured_digest == digest):
+        return None
+    if board.raters == Counted.COMBINED and not is_due:  # scores and intervals are fitted together
         return None
     renew(token, evidence.n_votes)
     started = time.monotonic()
@@ -158,7 +175,8 @@ def _refresh_board(
         fitted = _fit(evidence, None if is_due else current, token)
     except (NotConvergedError, fit_service.CrossCheckError) as error:
         logger.error("Board %s is not published: %s", board, error)
-        Board.objects.filter(pk=board.pk).update(problem=str(error))
+        board.problem = str(error)
+        board.save(update_fields=["problem"])
         return None
     fitted.fields["settings"] |= {
         "prompts_met": prompts_met(evidence, fitted.standings),
@@ -174,6 +192,19 @@ def _refresh_board(
         }
     fitted.fields["seconds"] = time.monotonic() - started
     return publish(board=board, fitted=fitted, token=token, read_at=read_at)
+
+
+def _is_due(evidence: BoardEvidence, current: Snapshot | None) -> bool:
+    """Whether to compute intervals now. Combined boards do not wait once other judges count, or
+    other candidates are archived."""
+    if current is None or intervals.is_due(current, timezone.now()):
+        return True
+    board = evidence.board
+    if board.raters != Counted.COMBINED:
+        return False
+    names = rater_names(board.arena_id, evidence.narrowing, board.category)
+    told = (current.findings["combined"].get("names"), current.findings.get("archived"))
+    return told != (names, list(evidence.archived))
 
 
 def _fit(

@@ -85,9 +85,11 @@ def check_votes(left: NDArray[Any], right: NDArray[Any], score: Floats, n_candid
 
 def codes(values: NDArray[Any]) -> tuple[Ints, int]:
     """Consecutive codes from 0, in sorted order of the values, and the number of codes."""
-    if len(values) and values.min() >= 0 and values.max() < 4 * len(values) + 1024:
-        used = np.bincount(values) > 0  # small integers need no sorting
-        return (np.cumsum(used) - 1)[values], int(used.sum())
+    if len(values) and int(values.max()) - int(values.min()) < 4 * len(values) + 1024:
+        wide = values if values.itemsize == 8 else values.astype(np.int64)
+        place = (wide - wide.min()).astype(np.int64, copy=False)
+        used = np.bincount(place) > 0  # integers that are close together need no sorting
+        return (np.cumsum(used) - 1)[place], int(used.sum())
     distinct, inverse = np.unique(values, return_inverse=True)
     return inverse.astype(np.int64, copy=False), len(distinct)
 

@@ -71,7 +71,11 @@ class Pairs:
     def locate(self, first: Ints, second: Ints) -> Ints:
         """The index of each (first, second) in these pairs; if missing, where it would be."""
         own = self.first * self.n_candidates + self.second
-        return np.searchsorted(own, first * self.n_candidates + second).astype(np.int64)
+        wanted: Ints = first * self.n_candidates + second
+        if self.n_candidates**2 <= len(wanted):  # look places up, rather than search for each
+            own = np.searchsorted(own, np.arange(self.n_candidates**2))
+            return own[wanted].astype(np.int64, copy=False)
+        return np.searchsorted(own, wanted).astype(np.int64)
 
     def wins(self) -> Floats:
         """(K, K): the score of the row's candidate against the column's."""
@@ -378,6 +382,11 @@ class Battles:
         """(K,) int64: the number of clusters with votes on each candidate."""
         if self.cluster is None:
             return self.votes_per_candidate()
+        return self._clusters_met.copy()
+
+    @cached_property
+    def _clusters_met(self) -> Ints:
+        assert self.cluster is not None
         both = np.concatenate([self.first, self.second])
         met = both * self.n_clusters + np.tile(self.cluster, 2)
         met = arrays.distinct(met, self.n_candidates * self.n_clusters)

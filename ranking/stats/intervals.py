@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -281,18 +281,38 @@ def _squared(battles: Battles, residual: Floats) -> Floats:
     gradients = _gradients(battles, residual)
     total = np.zeros((battles.n_candidates,) * 2)
     for start in range(0, battles.n_clusters, BLOCK):
-        block = gradients[start : start + BLOCK].toarray()
+        block = dense(gradients[start : start + BLOCK])
         total += block.T @ block
     return total
 
 
-def _gradients(battles: Battles, residual: Floats) -> csr_array:
+def _gradients(battles: Battles, residual: Floats) -> Floats | csr_array:
     """(G, K): each cluster's sum of residuals for ``first``, against ``second``."""
     assert battles.cluster is not None
-    row = np.tile(battles.cluster, 2)
-    column = np.concatenate([battles.first, battles.second])
-    entries = (np.concatenate([residual, -residual]), (row, column))
-    return csr_array(entries, shape=(battles.n_clusters, battles.n_candidates))
+    shape = (battles.n_clusters, battles.n_candidates)
+    return contrasts(battles.cluster, battles.first, battles.second, residual, shape)
+
+
+def contrasts(
+    cluster: Ints, first: Ints, second: Ints, values: Floats, shape: tuple[int, int]
+) -> Floats | csr_array:
+    """(G, K): each cluster's sum of (R,) values for ``first``, against ``second``.
+
+    Sparse if there are few rows: building a sparse matrix takes ten times as long as counting.
+    """
+    size = shape[0] * shape[1]
+    if size <= 4 * len(values):
+        total = summed(cluster * shape[1] + first, values, size)
+        total -= summed(cluster * shape[1] + second, values, size)
+        return total.reshape(shape)
+    row, column = np.tile(cluster, 2), np.concatenate([first, second])
+    return csr_array((np.concatenate([values, -values]), (row, column)), shape=shape)
+
+
+def dense(matrix: Any) -> Floats:
+    """A matrix, sparse or not, as an array."""
+    array: Floats = matrix.toarray() if isinstance(matrix, csr_array) else matrix
+    return array
 
 
 def jackknife(battles: Battles, theta: Floats, bread: Floats) -> Floats:
@@ -307,20 +327,18 @@ def jackknife(battles: Battles, theta: Floats, bread: Floats) -> Floats:
     information = battles.count * battles.weight * p * (1 - p)
     gradients = _gradients(battles, battles.count * residuals(battles, theta))
     total = np.zeros((battles.n_candidates,) * 2)
-    order = np.argsort(battles.cluster, kind="stable")
-    for start in range(0, battles.n_clusters, BLOCK):
-        own = gradients[start : start + BLOCK].toarray()
-        ends = np.searchsorted(battles.cluster, [start, start + BLOCK], sorter=order)
-        rows = order[slice(*ends)]
-        cluster, first, second = (
-            column[rows] for column in (battles.cluster - start, battles.first, battles.second)
-        )
+    block = battles.cluster // BLOCK  # of a narrow type, which is sorted by radix
+    order = np.argsort(block.astype(np.min_scalar_type(block.max(initial=0))), kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(block))[:-1])
+    for start, rows in zip(range(0, battles.n_clusters, BLOCK), parts, strict=True):
+        own, held = dense(gradients[start : start + BLOCK]), information[rows]
+        place = (battles.cluster[rows] - start) * battles.n_candidates
+        first, second = place + battles.first[rows], place + battles.second[rows]
         moved = own @ bread
         for _ in range(STEPS):
-            pulled = information[rows] * (moved[cluster, first] - moved[cluster, second])
-            places = (np.tile(cluster, 2), np.concatenate([first, second]))
-            pull = csr_array((np.concatenate([pulled, -pulled]), places), shape=own.shape)
-            last, moved = moved, (own + pull.toarray()) @ bread
+            pulled = held * (moved.take(first) - moved.take(second))
+            pull = summed(first, pulled, own.size) - summed(second, pulled, own.size)
+            last, moved = moved, (own + pull.reshape(own.shape)) @ bread
             if np.abs(moved - last).max(initial=0) <= SETTLED * np.abs(moved).max(initial=0):
                 break
         total += moved.T @ moved

@@ -154,6 +154,8 @@ def draw_weights(probability: ArrayLike, largest: float = 10.0) -> Floats:
 
 def among(rows: Sample, chosen: Bools) -> Sample:
     """The comparisons between chosen candidates ((K,) mask), renumbered in their order."""
+    if chosen.all():
+        return rows
     place = np.cumsum(chosen) - 1
     kept = _filtered(rows, chosen[rows.left] & chosen[rows.right])
     return replace(

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from ranking.stats import arrays
 from ranking.stats.arrays import Bools, Floats, Ints, summed
@@ -25,6 +24,8 @@ from ranking.stats.intervals import (
     NoInterval,
     Sandwich,
     check_confidence,
+    contrasts,
+    dense,
     normal_quantile,
     semi_definite,
     small_sample,
@@ -131,7 +132,7 @@ class Rectifier:
         contrast, most = self.contrast, normal_quantile(ALIKE)
         left_out: Bools = np.zeros(self.pairs.n_candidates, np.bool_)
         while True:
-            moved = self._per_cluster(contrast).toarray()
+            moved = dense(self._per_cluster(contrast))
             chance = np.sqrt((moved**2).sum(axis=0))
             z = np.abs(moved.sum(axis=0)) / np.where(chance > 0, chance, np.inf)
             if z.max() <= most:
@@ -147,12 +148,12 @@ class Rectifier:
         """
         people, judge = self._people(theta), self._judge
         bread = pseudo_inverse(self.pairs.information(theta))
-        steep, slope = (judge.T @ judge).toarray(), (people.T @ judge).toarray()
+        steep, slope = dense(judge.T @ judge), dense(people.T @ judge)
         square = bread @ bread  # trace(bread M bread) = sum(M * square)
         if not (steep * square).sum() > 0:
             return 0.0
         best = -float((slope * square).sum() / (steep * square).sum())
-        own = _variances(relative @ bread, (people.T @ people).toarray())
+        own = _variances(relative @ bread, dense(people.T @ people))
         steep, slope = (_variances(relative @ bread, matrix) for matrix in (steep, slope))
         root = np.sqrt(slope**2 + SLACK * own * steep)
         most = np.divide(root - slope, steep, out=np.ones(len(own)), where=steep > 0).min()
@@ -162,10 +163,10 @@ class Rectifier:
         """(K, K): the sandwich over clusters, with gradients from both samples."""
         bread = pseudo_inverse(self.pairs.information(theta))
         share = self._people(theta) + weight * self._judge
-        covariance: Floats = bread @ (share.T @ share).toarray() @ bread
+        covariance: Floats = bread @ dense(share.T @ share) @ bread
         return covariance
 
-    def _people(self, theta: Floats) -> csr_array:
+    def _people(self, theta: Floats) -> Any:
         """(G, K): each cluster's share of the human gradient at theta."""
         n = len(self.score)
         place = self.pairs.locate(self.first[:n], self.second[:n])
@@ -174,16 +175,14 @@ class Rectifier:
         )
 
     @cached_property
-    def _judge(self) -> csr_array:
+    def _judge(self) -> Any:
         """(G, K): each cluster's share of the rectifier, which does not depend on theta."""
         return self._per_cluster(self.influence)
 
-    def _per_cluster(self, value: Floats) -> csr_array:
+    def _per_cluster(self, value: Floats) -> Any:
         n = len(value)
-        row = np.tile(self.unit[:n], 2)
-        column = np.concatenate([self.first[:n], self.second[:n]])
         shape = (int(self.unit.max(initial=-1)) + 1, self.pairs.n_candidates)
-        return csr_array((np.concatenate([value, -value]), (row, column)), shape=shape)
+        return contrasts(self.unit[:n], self.first[:n], self.second[:n], value, shape)
 
 
 def _variances(by: Floats, matrix: Floats) -> Floats:

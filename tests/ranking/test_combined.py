@@ -1,14 +1,23 @@
 """The combined board: people decide, judges narrow the interval."""
 
+from collections import Counter
+from datetime import timedelta
 from statistics import mean
 from typing import Any
 
+import numpy as np
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from arena.models import Arena, Rater
-from ranking.models import Snapshot
-from tests.factories import make_arena, make_vote
+from arena.models import Arena, Rater, Vote
+from ranking.models import ArenaRefresh, Board, Snapshot
+from ranking.stats.battles import Battles
+from ranking.stats.bootstrap import Bootstrap
+from ranking.stats.intervals import Dependence, Sandwich
+from ranking.stats.judged import Labelled, Unlabelled
+from ranking.stats.ppi import PredictionPowered
+from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import JUDGED_PROMPTS, make_judged_arena, publish, set_trusted
 
 pytestmark = pytest.mark.django_db
@@ -93,6 +102,69 @@ def test_few_prompts_and_votes_without_prompts_are_no_trouble(
     assert combined(arena).n_votes == 25
 
 
+def test_it_is_what_single_votes_give(trusted_judge: Rater, most_resamples: int) -> None:
+    arena = make_judged_arena(trusted_judge)
+    Arena.objects.update(rater_cap=100)
+    candidates, others = list(arena.candidates.order_by("pk")), [make_person() for _ in range(12)]
+    for number, prompt in enumerate(arena.prompts.order_by("pk")[:48]):
+        left, right = candidates[number % 2 :][:2]
+        make_vote(arena, right, left, "right", prompt, others[number % 12])
+        make_vote(arena, left, right, ("tie", "left")[number % 2], prompt, others[number // 4])
+        make_vote(arena, left, right, "left", prompt, trusted_judge, preference=0.75)
+    both = combined(arena)
+    model = from_votes(arena, most_resamples)
+    rows = both.standings.order_by("candidate").values_list("score", "low", "high")
+    expected = np.column_stack([model.ratings_, model.low_, model.high_])
+    assert np.array(rows, float) == pytest.approx(expected, abs=1e-9)
+    assert both.findings["combined"]["lambda"] == pytest.approx(model.lambda_, abs=1e-9)
+    assert 0 < model.lambda_ < 1
+
+
+def from_votes(arena: Arena, n_resamples: int) -> PredictionPowered:
+    """The combined fit from the arena's votes, one by one, without its tallies."""
+    board = Board.objects.get(arena=arena, raters="combined", category="")
+    ids = list(arena.candidates.order_by("pk").values_list("pk", flat=True))
+    human: list[tuple[Any, ...]] = []  # candidates, prompt, score, rater
+    said: dict[tuple[Any, ...], list[float]] = {}
+    votes = Vote.objects.filter(arena=arena).select_related("comparison__prompt", "rater")
+    for vote in votes.order_by("pk"):
+        sides = ids.index(vote.comparison.left_id), ids.index(vote.comparison.right_id)
+        score = {"left": 1.0, "right": 0.0, "tie": 0.5}[vote.outcome]
+        score = score if vote.preference is None else vote.preference
+        score = score if sides[0] < sides[1] else 1 - score
+        prompt = vote.comparison.prompt
+        cell = (*sorted(sides), prompt.pk, int(prompt.category[-1]))
+        if vote.rater.kind == Rater.Kind.JUDGE:
+            said.setdefault(cell, []).append(score)
+        else:
+            human.append((*cell, score, vote.rater_id))
+    first, second, prompt, _, score, rater = np.array(human).T
+    sides = first.astype(int), second.astype(int)
+    groups = [Battles.from_arrays(*sides, score, cluster=of.astype(int)) for of in (prompt, rater)]
+    crossed = Sandwich(jackknifed=True).fit(*Dependence.choose(*groups, groups[0]).groupings)
+    bootstrap = Bootstrap(n_resamples, random_state=board.seed)
+    bootstrap.fit(crossed.strongest_, crossed)
+    # Equal votes on one prompt and pair are one row, whose weight is their number.
+    equal = Counter(row[:5] for row in human)
+    voted = np.array([row[:4] for row in equal])
+    labelled = Labelled.from_arrays(
+        *voted.T[:2],
+        [row[4] for row in equal],
+        [mean(said.get(row[:4], [np.nan])) for row in equal],
+        list(equal.values()),
+        cluster=voted[:, 2],
+        stratum=voted[:, 3],
+    )
+    alone = np.array([cell for cell in said if cell not in {row[:4] for row in equal}])
+    unlabelled = Unlabelled.from_arrays(
+        *alone.T[:2],
+        [mean(said[tuple(cell)]) for cell in alone.tolist()],
+        cluster=alone[:, 2],
+        stratum=alone[:, 3],
+    )
+    return PredictionPowered().fit(labelled, unlabelled, crossed, bootstrap)
+
+
 def judge_more(arena: Arena, judge: Rater, category: str) -> int:
     """The judge sees the first candidate lose on 30 prompts of its own; returns the candidate."""
     first, *others = arena.candidates.order_by("pk")
@@ -134,6 +206,27 @@ def test_no_interval_is_wider_than_the_human_one(trusted_judge: Rater) -> None:
     assert both.findings["combined"]["n_judge_votes"] == 180
     ends = {s.candidate_id: s.high - s.low for s in alone.standings.all()}
     assert all(s.high - s.low <= ends[s.candidate_id] + 1e-9 for s in both.standings.all())
+
+
+def test_one_that_takes_long_waits_like_intervals(trusted_judge: Rater) -> None:
+    arena = make_judged_arena(trusted_judge)
+    first = combined(arena)
+    Snapshot.objects.filter(board__raters="combined").update(measured_seconds=60.0)
+    left, right = arena.candidates.order_by("pk")[:2]
+    make_vote(arena, left, right, "left", arena.prompts.first())
+    assert combined(arena).pk == first.pk
+    due = ArenaRefresh.objects.get(arena=arena).recheck_at
+    assert first.measured_at + timedelta(seconds=600) <= due
+    Snapshot.objects.update(measured_at=timezone.now() - timedelta(hours=1))
+    second = combined(arena)
+    assert second.n_votes == first.n_votes + 1
+    assert ArenaRefresh.objects.get(arena=arena).recheck_at is None
+    Snapshot.objects.filter(board__raters="combined").update(measured_seconds=60.0)
+    another = Rater.objects.create(kind=Rater.Kind.JUDGE, name="Another judge")
+    make_vote(arena, left, right, "left", arena.prompts.last(), another)
+    set_trusted(another)
+    names = combined(arena).findings["combined"]["names"]  # trust does not wait
+    assert names == sorted([trusted_judge.name, another.name])
 
 
 # -- Trust -----------------------------------------------------------------------------------------

@@ -57,6 +57,22 @@ def test_votes_added_in_two_parts_are_votes_added_at_once(columns, cut):
     assert joined == VoteCounts.count(*columns)
 
 
+@given(votes(), st.sampled_from([(1, 1), (10**9, 10**6), (2**40, 2**20)]))
+def test_counts_are_merged_alike_however_large_the_ids(columns, scale):
+    left, right, outcome, preference, prompt, rater = columns
+    wide = (left * scale[1], right * scale[1], outcome, preference, prompt * scale[0], rater)
+    near, far = VoteCounts.count(*columns), VoteCounts.count(*wide)
+    assert (far.keys == near.keys * [scale[0], 1, scale[1], scale[1]]).all()
+    assert (far.counts == near.counts).all()
+    totals: dict = {}
+    for key, row in zip(near.keys.tolist(), near.counts.tolist(), strict=True):
+        total = totals.setdefault(tuple(key[2:]), np.zeros(len(row), np.int64))
+        total += row
+    pairs = near.per_pair()
+    assert [tuple(key) for key in pairs.keys[:, 2:].tolist()] == sorted(totals)
+    assert pairs.counts.tolist() == [totals[key].tolist() for key in sorted(totals)]
+
+
 @given(votes(), votes())
 def test_removing_votes_leaves_what_was_there(kept, passing):
     before, extra = VoteCounts.count(*kept), VoteCounts.count(*passing)

@@ -298,3 +298,17 @@ def test_a_candidate_that_met_few_raters_is_not_measurable():
     found = Dependence.choose(by_prompt, by_rater, by_rater)
     assert found.measurable.tolist() == [True, True, False, True, True]
     assert found.clusters_per_candidate[2] == 2
+
+
+@pytest.mark.parametrize("n_clusters", [3, 900])
+def test_gradients_are_the_same_whether_or_not_they_are_sparse(n_clusters: int) -> None:
+    rng = np.random.default_rng(1)
+    cluster, first = rng.integers(0, n_clusters, 50), rng.integers(0, 4, 50)
+    second, values = (first + rng.integers(1, 4, 50)) % 4, rng.normal(size=50)
+    expected = np.zeros((n_clusters, 4))
+    for g, a, b, value in zip(cluster, first, second, values, strict=True):
+        expected[g, a] += value
+        expected[g, b] -= value
+    found = module.contrasts(cluster, first, second, values, (n_clusters, 4))
+    assert isinstance(found, np.ndarray) == (n_clusters == 3)
+    assert module.dense(found) == pytest.approx(expected)
