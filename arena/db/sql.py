@@ -138,27 +138,29 @@ RELEASE = f"""
 
 LOCK_RATER = "SELECT id FROM arena_rater WHERE id = %s FOR NO KEY UPDATE"
 # The rater's open comparison, and whether any pair is demanded of them. Selecting a vote's id
-# instead of NOT EXISTS keeps PostgreSQL from reading all votes. (SELECT %s), here and below, hides
-# the rater from its planner: with one estimate for all raters it plans once, not for each pair.
+# instead of NOT EXISTS keeps PostgreSQL from reading all votes. (SELECT %(rater)s), here and below,
+# hides the rater from its planner: with one estimate for all raters it plans once, not for each
+# pair.
 WAITING = """
     SELECT
         (SELECT min(c.id) FROM arena_comparison c
             JOIN arena_prompt q ON q.id = c.prompt_id AND q.retired_at IS NULL
             JOIN arena_candidate l ON l.id = c.left_id AND l.retired_at IS NULL
             JOIN arena_candidate o ON o.id = c.right_id AND o.retired_at IS NULL
-            WHERE c.rater_id = (SELECT %s) AND c.arena_id = %s AND c.id NOT IN (%s, %s, %s)
-            AND c.expires_at > %s AND c.skipped_at IS NULL
+            WHERE c.rater_id = (SELECT %(rater)s) AND c.arena_id = %(arena)s
+            AND c.id NOT IN (%(excluded_0)s, %(excluded_1)s, %(excluded_2)s)
+            AND c.expires_at > %(now)s AND c.skipped_at IS NULL
             AND (SELECT min(v.id) FROM arena_vote v WHERE v.comparison_id = c.id) IS NULL) AS id,
-        EXISTS (SELECT 1 FROM arena_pairdemand WHERE arena_id = %s AND remaining > 0
-            AND (rater_id IS NULL OR rater_id = %s)) AS demanded
+        EXISTS (SELECT 1 FROM arena_pairdemand WHERE arena_id = %(arena)s AND remaining > 0
+            AND (rater_id IS NULL OR rater_id = %(rater)s)) AS demanded
 """
 # The candidates in an arena of the rater's own teams; those without a team are the arena's.
 OWN = """
     SELECT c.id FROM arena_rater r
     JOIN arena_membership m ON m.user_id = r.user_id
-    JOIN arena_arena a ON a.id = %s
+    JOIN arena_arena a ON a.id = %(arena)s
     JOIN arena_candidate c ON c.arena_id = a.id AND coalesce(c.team_id, a.team_id) = m.team_id
-    WHERE r.id = %s
+    WHERE r.id = %(rater)s
 """
 # Nobody gets a pair of an own and another team's candidate: they might know which is theirs.
 IMPARTIAL = "({0} IN (SELECT id FROM own)) = ({1} IN (SELECT id FROM own))"
@@ -173,11 +175,11 @@ PAIRS_LEFT = f"""
             count(*) AS n
         FROM arena_comparison c
         JOIN arena_prompt q ON q.id = c.prompt_id AND q.retired_at IS NULL
-        WHERE c.rater_id = (SELECT %s) AND c.arena_id = %s AND c.left_response_id IS NOT NULL
-            AND c.repeats_id IS NULL
+        WHERE c.rater_id = (SELECT %(rater)s) AND c.arena_id = %(arena)s
+            AND c.left_response_id IS NOT NULL AND c.repeats_id IS NULL
         GROUP BY 1, 2
     ) seen ON seen.low_id = p.low_id AND seen.high_id = p.high_id
-    WHERE p.arena_id = %s AND p.weight > 0 AND p.shared_prompts > coalesce(seen.n, 0)
+    WHERE p.arena_id = %(arena)s AND p.weight > 0 AND p.shared_prompts > coalesce(seen.n, 0)
         AND {IMPARTIAL.format("p.low_id", "p.high_id")}
 """  # noqa: S608  (made of constants alone)
 REVEALED = """
@@ -201,7 +203,7 @@ UNSEEN = f"""
     AND {REVEALED.format("p")} AND {REVEALED.format("low")} AND {REVEALED.format("high")}
     AND NOT EXISTS (
         SELECT 1 FROM arena_comparison s
-        WHERE s.rater_id = (SELECT %s) AND s.prompt_id = p.id
+        WHERE s.rater_id = (SELECT %(unseen_by)s) AND s.prompt_id = p.id
         AND (s.left_id = low.candidate_id AND s.right_id = high.candidate_id
             OR s.left_id = high.candidate_id AND s.right_id = low.candidate_id))
 """  # noqa: S608  (made of constants alone)
@@ -213,20 +215,20 @@ DEMANDED = f"""
     WITH own AS ({OWN})
     SELECT {ANSWERED}
     FROM arena_response low {JOINED}
-    WHERE low.candidate_id = %s AND high.candidate_id = %s
-        AND p.id = coalesce(%s, p.id) AND {UNSEEN.format("low.candidate_id", "high.candidate_id")}
+    WHERE low.candidate_id = %(low)s AND high.candidate_id = %(high)s
+        AND p.id = coalesce(%(prompt)s, p.id)
+        AND {UNSEEN.format("low.candidate_id", "high.candidate_id")}
         AND {IMPARTIAL.format("low.candidate_id", "high.candidate_id")}
     ORDER BY random()
     LIMIT 1
 """  # noqa: S608  (made of constants alone)
-# WAITING and, next to it, the pair into whose share of the summed weights a random number from 0 to
-# 1 falls; the pair's columns are NULL if no pair is left.
-NEXT = f"""
-    WITH own AS ({OWN}), waiting AS ({WAITING}), pairs AS ({PAIRS_LEFT}),
+# The pair into whose share of the summed weights a random number from 0 to 1 falls, with a prompt.
+MATCHUP = f"""
+    own AS ({OWN}), waiting AS ({WAITING}), pairs AS ({PAIRS_LEFT}),
     drawn AS (
         SELECT id, low_id, high_id, weight / (SELECT max(upto) FROM pairs) AS probability
         FROM pairs
-        WHERE upto > %s * (SELECT max(upto) FROM pairs)
+        WHERE upto > %(random)s * (SELECT max(upto) FROM pairs)
         ORDER BY upto
         LIMIT 1
     ),
@@ -238,64 +240,88 @@ NEXT = f"""
         ORDER BY random()
         LIMIT 1
     )
-    SELECT w.id, w.demanded, m.* FROM waiting w LEFT JOIN matchup m ON true
 """  # noqa: S608  (made of constants alone)
-LOW_GOES_LEFT = "CASE WHEN low_left = high_left THEN %s ELSE low_left < high_left END"
-TAKE_SIDE = f"""
+# WAITING and, next to it, MATCHUP; its columns are NULL if no pair is left.
+NEXT = f"""
+    WITH {MATCHUP}
+    SELECT w.id, w.demanded, NULL, NULL, m.* FROM waiting w LEFT JOIN matchup m ON true
+"""  # noqa: S608  (made of constants alone)
+LOW_GOES_LEFT = "(low_left < high_left OR low_left = high_left AND %(coin)s)"
+TAKE_SIDE_OF = f"""
     UPDATE arena_pair SET
         low_went_left = {LOW_GOES_LEFT},
-        low_left = low_left + CASE WHEN {LOW_GOES_LEFT} THEN 1 ELSE 0 END,
-        high_left = high_left + CASE WHEN {LOW_GOES_LEFT} THEN 0 ELSE 1 END
-    WHERE id = %s
+        low_left = low_left + cast({LOW_GOES_LEFT} AS integer),
+        high_left = high_left + 1 - cast({LOW_GOES_LEFT} AS integer)
+    WHERE id = {{0}}
     RETURNING low_went_left
 """  # noqa: S608  (made of constants alone)
-ISSUE_FIELDS = [
+TAKE_SIDE = TAKE_SIDE_OF.format("%(pair)s")
+DRAWN_FIELDS = [
     "key",
     "arena_id",
     "rater_id",
     "prompt_id",
-    "run_id",
-    "repeats_id",
     "draw_probability",
     "names_itself",
     "issued_at",
     "expires_at",
+    "left_id",
+    "right_id",
+    "left_response_id",
+    "right_response_id",
 ]
-SIDES = ["left_id", "right_id", "left_response_id", "right_response_id"]
+ISSUE_FIELDS = [*DRAWN_FIELDS, "run_id", "repeats_id"]
 ISSUE = f"""
-    INSERT INTO arena_comparison ({", ".join(ISSUE_FIELDS + SIDES)})
-    VALUES ({", ".join(["%s"] * len(ISSUE_FIELDS + SIDES))})
+    INSERT INTO arena_comparison ({", ".join(ISSUE_FIELDS)})
+    VALUES ({", ".join(["%s"] * len(ISSUE_FIELDS))})
     RETURNING id
 """  # noqa: S608  (made of constants alone)
-# Both statements in one round trip, which SQLite cannot do: it has no UPDATE in a WITH. Each side
-# is given as (low, high).
-TAKE_SIDE_AND_ISSUE = f"""
-    WITH side AS ({TAKE_SIDE})
-    INSERT INTO arena_comparison ({", ".join(ISSUE_FIELDS + SIDES)})
-    SELECT {", ".join(["%s"] * len(ISSUE_FIELDS))},
-        {", ".join(["CASE WHEN side.low_went_left THEN %s ELSE %s END"] * len(SIDES))}
-    FROM side
-    RETURNING id, left_id
+# NEXT, TAKE_SIDE and ISSUE in one round trip, unless a pair is waiting or demanded. SQLite cannot
+# do that: it has no UPDATE in a WITH.
+DRAWN_PAIR = "(SELECT pair_id FROM waiting w, matchup WHERE w.id IS NULL AND NOT w.demanded)"
+LEFT_AND_RIGHT = """
+    CASE WHEN low_went_left THEN {0} ELSE {1} END, CASE WHEN low_went_left THEN {1} ELSE {0} END
+"""
+NEXT_AND_ISSUE = f"""
+    WITH {MATCHUP}, side AS ({TAKE_SIDE_OF.format(DRAWN_PAIR)}),
+    issued AS (
+        INSERT INTO arena_comparison ({", ".join(DRAWN_FIELDS)})
+        SELECT %(key)s, %(arena)s, %(rater)s, prompt_id, probability, low_names OR high_names,
+            %(now)s, %(expires)s, {LEFT_AND_RIGHT.format("low_id", "high_id")},
+            {LEFT_AND_RIGHT.format("low_response_id", "high_response_id")}
+        FROM side, matchup
+        RETURNING id, left_id
+    )
+    SELECT w.id, w.demanded, i.id, i.left_id, m.*
+    FROM waiting w LEFT JOIN matchup m ON true LEFT JOIN issued i ON true
 """  # noqa: S608  (made of constants alone)
 
 
 # -- Running ---------------------------------------------------------------------------------------
 
 
-def one(statement: str, *values: Any) -> Row | None:
-    """Run a statement; return its first row, or None."""
+def one(statement: str, *values: Any, **named: Any) -> Row | None:
+    """Run a statement with values in order, or with named ones; return its first row, or None."""
     with connection.cursor() as cursor:
-        cursor.execute(statement, [stored(value) for value in values])
+        cursor.execute(statement, _all_stored(values, named))
         row: Row | None = cursor.fetchone()
     return row
 
 
-def rows(statement: str, *values: Any) -> list[Row]:
-    """Run a statement; return all rows."""
+def rows(statement: str, *values: Any, **named: Any) -> list[Row]:
+    """Like `one`, but return all rows."""
     with connection.cursor() as cursor:
-        cursor.execute(statement, [stored(value) for value in values])
+        cursor.execute(statement, _all_stored(values, named))
         result: list[Row] = cursor.fetchall()
     return result
+
+
+def _all_stored(values: Row, named: dict[str, Any]) -> Row | list[Any] | dict[str, Any]:
+    if connection.vendor == "postgresql":
+        return named or values
+    if named:
+        return {name: stored(value) for name, value in named.items()}
+    return [stored(value) for value in values]
 
 
 def single_statement() -> AbstractContextManager[object]:

@@ -235,14 +235,23 @@ def next_comparison(
         if connection.features.has_select_for_update and not is_locked:
             sql.one(sql.LOCK_RATER, rater.pk)
         excluded = [*(comparison.pk for comparison in exclude), *[0] * MAX_EXCLUDED]
-        own = arena.pk, rater.pk
-        waits_for = rater.pk, arena.pk, *excluded[:MAX_EXCLUDED], now, arena.pk, rater.pk
-        drawn_for = rater.pk, arena.pk, arena.pk, draw.random(), rater.pk
-        ((waiting, demanded, *drawn),) = sql.rows(sql.NEXT, *own, *waits_for, *drawn_for)
+        key = uuid4()
+        ((waiting, demanded, *drawn),) = sql.rows(
+            sql.NEXT_AND_ISSUE if connection.features.has_select_for_update else sql.NEXT,
+            arena=arena.pk,
+            rater=rater.pk,
+            unseen_by=rater.pk,
+            now=now,
+            random=draw.random(),
+            key=key,
+            expires=now + TIME_TO_VOTE,
+            coin=flip_coin(),
+            **{f"excluded_{n}": excluded[n] for n in range(MAX_EXCLUDED)},
+        )
         if waiting:
             return Comparison.objects.with_texts().get(pk=waiting)
         demanded_one = _issue_demanded(arena, rater, now) if demanded else None
-        return demanded_one or _issue_drawn(arena, rater, now, drawn)
+        return demanded_one or _issue_drawn(arena, rater, now, key, drawn)
 
 
 def _issue_demanded(arena: Arena, rater: Rater, now: datetime) -> Comparison | None:
@@ -255,12 +264,18 @@ def _issue_demanded(arena: Arena, rater: Rater, now: datetime) -> Comparison | N
         due = next((demand for demand in demands if demand.repeats_id), None)
         demand = due or draw.choices(demands, remaining)[0]
         probability = demand.draw_probability or demand.remaining / sum(remaining)
-        ids = demand.pair.low_id, demand.pair.high_id
-        own = arena.pk, rater.pk
-        unseen_by = NOBODY if due else rater.pk
-        row = sql.one(sql.DEMANDED, *own, *ids, demand.prompt_id, unseen_by)
+        low_id, high_id = demand.pair.low_id, demand.pair.high_id
+        row = sql.one(
+            sql.DEMANDED,
+            arena=arena.pk,
+            rater=rater.pk,
+            low=low_id,
+            high=high_id,
+            prompt=demand.prompt_id,
+            unseen_by=NOBODY if due else rater.pk,
+        )
         if row is not None and _claim(demand):
-            matchup = _matchup(*ids, row)
+            matchup = _matchup(low_id, high_id, row)
             return _issue(
                 arena,
                 rater,
@@ -281,13 +296,15 @@ def _claim(demand: PairDemand) -> bool:
 
 
 def _issue_drawn(
-    arena: Arena, rater: Rater, now: datetime, drawn: Sequence[Any]
+    arena: Arena, rater: Rater, now: datetime, key: UUID, drawn: Sequence[Any]
 ) -> Comparison | None:
     """Issue the pair drawn by weight among those with prompts that this rater has not seen."""
-    pair_id, low_id, high_id, probability, *answers = drawn
+    issued_id, left_id, pair_id, low_id, high_id, probability, *answers = drawn
     if pair_id is None:
         return None
-    return _issue(arena, rater, now, pair_id, _matchup(low_id, high_id, answers), probability)
+    issued = (key, issued_id, left_id == low_id) if issued_id else None
+    matchup = _matchup(low_id, high_id, answers)
+    return _issue(arena, rater, now, pair_id, matchup, probability, issued=issued)
 
 
 def _matchup(low_id: int, high_id: int, row: Sequence[Any]) -> Matchup:
@@ -314,46 +331,37 @@ def _issue(
     probability: float | None,
     run_id: int | None = None,
     repeats_id: int | None = None,
+    issued: tuple[UUID, int, bool] | None = None,
 ) -> Comparison:
-    """Write the comparison. Sides are decided last: that locks the pair until the commit."""
+    """Return the comparison: `issued` already (its key, its id, whether low is left), or write it.
+
+    Sides are decided last: that locks the pair until the commit.
+    """
+    low, high = matchup.low, matchup.high
+    key, pk, low_is_left = issued or (uuid4(), None, take_side(pair=Pair(pk=pair_id)))
+    left, right = (low, high) if low_is_left else (high, low)
     comparison = Comparison(
-        key=uuid4(),
+        pk=pk,
+        key=key,
         arena=arena,
         rater=rater,
         prompt=matchup.prompt,
+        left_id=left.candidate_id,
+        right_id=right.candidate_id,
+        left_response=left,
+        right_response=right,
         run_id=run_id,
         repeats_id=repeats_id,
         draw_probability=probability,
-        names_itself=matchup.low.names_itself or matchup.high.names_itself,
+        names_itself=low.names_itself or high.names_itself,
         issued_at=now,
         expires_at=now + TIME_TO_VOTE,
     )
-    left, right = _write(comparison, pair_id, matchup.low, matchup.high)
-    comparison.left_id, comparison.right_id = left.candidate_id, right.candidate_id
-    comparison.left_response, comparison.right_response = left, right
+    if pk is None:
+        values = [getattr(comparison, name) for name in sql.ISSUE_FIELDS]
+        ((comparison.pk,),) = sql.rows(sql.ISSUE, *values)
     comparison._state.adding = False
     return comparison
-
-
-def _write(
-    comparison: Comparison, pair_id: int, low: Response, high: Response
-) -> tuple[Response, Response]:
-    """Insert the comparison and set its id; return the responses as (left, right)."""
-    values = [getattr(comparison, name) for name in sql.ISSUE_FIELDS]
-    forward = low.candidate_id, high.candidate_id, low.pk, high.pk
-    reverse = high.candidate_id, low.candidate_id, high.pk, low.pk
-    if connection.features.has_select_for_update:
-        sides = [value for both in zip(forward, reverse, strict=True) for value in both]
-        coin = flip_coin()
-        ((comparison.pk, left_id),) = sql.rows(
-            sql.TAKE_SIDE_AND_ISSUE, coin, coin, coin, pair_id, *values, *sides
-        )
-        low_goes_left = left_id == low.candidate_id
-    else:
-        low_goes_left = take_side(pair=Pair(pk=pair_id))
-        ids = forward if low_goes_left else reverse
-        ((comparison.pk,),) = sql.rows(sql.ISSUE, *values, *ids)
-    return (low, high) if low_goes_left else (high, low)
 
 
 # -- Issuing a chosen pair -------------------------------------------------------------------------
@@ -386,7 +394,7 @@ def issue_pair(
         pair = arena.pairs.filter(low=candidates[0], high=candidates[1]).first()
         if pair is None:
             raise RetiredError
-        own = {pk for (pk,) in sql.rows(sql.OWN, arena.pk, rater.pk)}
+        own = {pk for (pk,) in sql.rows(sql.OWN, arena=arena.pk, rater=rater.pk)}
         if len(own.intersection(candidates)) == 1:
             raise OwnTeamError
         return _issue(arena, rater, now, pair.pk, matchup, None)

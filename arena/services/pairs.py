@@ -141,6 +141,5 @@ def take_side(*, pair: Pair) -> bool:
     so the counts of the two sides never differ by more than one. If they are equal, a coin decides,
     so that the names revealed after one vote do not reveal the sides of the next comparison.
     """
-    coin = flip_coin()
-    ((low_went_left,),) = sql.rows(sql.TAKE_SIDE, coin, coin, coin, pair.pk)
+    ((low_went_left,),) = sql.rows(sql.TAKE_SIDE, coin=flip_coin(), pair=pair.pk)
     return bool(low_went_left)

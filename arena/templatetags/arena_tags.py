@@ -68,12 +68,17 @@ class FixedTranslation(i18n.TranslateNode):
     Half of the time that a vote's answer took to render was the translation of its buttons.
     """
 
+    LANGUAGE = "language of fixed translations"
+
     def __init__(self, sentence: FilterExpression) -> None:
         super().__init__(sentence, noop=False)
         self._texts: dict[str | None, str] = {}
 
     def render(self, context: template.Context) -> str:
-        language = get_language()
+        kept = context.render_context
+        language = kept.get(self.LANGUAGE)
+        if language is None:  # to look it up for each sentence took longer than the sentences
+            language = kept[self.LANGUAGE] = get_language()
         text = self._texts.get(language)
         if text is None:
             text = self._texts[language] = super().render(context)

@@ -117,7 +117,7 @@ NOTICES = {
 class Ballot:
     """The parts of a comparison that a page may show before the vote: texts, but no names."""
 
-    key: UUID
+    key: SafeString
     prompt: SafeString
     left: SafeString
     right: SafeString
@@ -325,7 +325,7 @@ def _ballot(comparison: Comparison | None) -> Ballot | None:
     if comparison is None:
         return None
     return Ballot(
-        key=comparison.key,
+        key=SafeString(comparison.key),
         prompt=translate_own_words(prompt_html(comparison.prompt)),
         left=translate_own_words(ballot_html(comparison, comparison.left_response)),
         right=translate_own_words(ballot_html(comparison, comparison.right_response)),

@@ -136,7 +136,7 @@ def test_a_guest_reads_its_own_answers_alone(blind_arena: Arena) -> None:
 def test_voters_see_the_authors_of_their_pair(blind_arena: Arena) -> None:
     client = join(make_team())
     vote = reverse("vote", args=[blind_arena.slug])
-    key = re.findall(r"/vote/([0-9a-f-]{36})/", client.get(vote).text)[0]
+    key = re.findall(r'data-key="([0-9a-f-]{36})"', client.get(vote).text)[0]
     page = reverse("comparison", args=[blind_arena.slug, key])
     long_ago = timezone.now() - timedelta(seconds=9)
     Comparison.objects.filter(key=key).update(issued_at=long_ago)  # or the vote is too fast

@@ -59,7 +59,7 @@ def test_the_pages_of_a_rater_name_nobody(named_arena: Arena) -> None:
     for _ in range(6):
         page = rater.get(vote)
         tells_nothing(page, named_arena)
-        (key,) = set(re.findall(r"/vote/([0-9a-f-]{36})/", page.content.decode()))
+        (key,) = set(re.findall(r'data-key="([0-9a-f-]{36})"', page.content.decode()))
         ahead = rater.get(reverse("next_pair", args=[named_arena.slug]), {"besides": key})
         tells_nothing(ahead, named_arena)
         tells_nothing(rater.post(reverse("cast_vote", args=[named_arena.slug, key])), named_arena)
