@@ -38,7 +38,7 @@ GROUPS = {
     ),
     "undefeated": (
         "Never lost or tied",
-        "No finite score describes this; with wins on 8 prompts they stand above the others.",
+        "Unbeaten: no finite score. After wins on 8 prompts they rank above the others.",
     ),
     "disconnected": (
         "Not connected to the rest",
@@ -50,7 +50,7 @@ GROUPS = {
     ),
     "winless": (
         "Never won or tied",
-        "No finite score describes this; with losses on 8 prompts they stand below the others.",
+        "Winless: no finite score. After losses on 8 prompts they rank below the others.",
     ),
     "no_votes": ("No votes yet", "Nobody has compared their answers yet."),
     "only_candidate": ("Only candidate", "There is no other candidate to compare it with."),

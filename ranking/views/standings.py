@@ -115,17 +115,15 @@ def _price(line: TableRow) -> Cell:
     value = line.row.value
     if not value.n_priced:
         return Cell(NONE)
-    answers = f"{grouped(value.n_priced)} answer{'' if value.n_priced == 1 else 's'}"
     before = "No other candidate is both better and cheaper" if value.unbeaten else ""
-    return Cell(dollars(value.price), answers, before=before)
+    return Cell(dollars(value.price), before=before)
 
 
 def _seconds(line: TableRow) -> Cell:
     value = line.row.value
     if not value.n_timed:
         return Cell(NONE)
-    answers = f"{grouped(value.n_timed)} answer{'' if value.n_timed == 1 else 's'}"
-    return Cell(seconds(value.seconds), answers)
+    return Cell(seconds(value.seconds))
 
 
 def _tokens(line: TableRow) -> Cell:

@@ -95,9 +95,9 @@ def test_standings_with_costs_and_seconds_fit_a_laptop(
 
 
 def test_more_columns_scroll_inside_their_box(page: Any, addresses: dict[str, str]) -> None:
-    page.set_viewport_size({"width": 700, "height": 900})
+    page.set_viewport_size({"width": 900, "height": 900})
     page.goto(addresses["board"] + "?columns=lead,win_rate,elo,both_bad,votes")
-    assert page.evaluate("document.documentElement.scrollWidth") == 700
+    assert page.evaluate("document.documentElement.scrollWidth") == 900
     box = page.locator(".board-scroll")
     assert box.evaluate("box => box.scrollWidth > box.clientWidth")
     assert not serious_violations(page)
@@ -137,6 +137,9 @@ def test_first_number_of_the_table_is_on_a_phones_first_screen(
     phone.goto(f"{live_server.url}/a/support/")
     assert phone.locator("table.board tr.band").count() > 1
     assert phone.locator("table.board td.rank").first.bounding_box()["y"] < 500
+    phone.set_viewport_size({"width": 844, "height": 390})  # turned, the rows keep their two lines
+    assert phone.locator("table.board td.score").first.bounding_box()["x"] < 844 - 40
+    assert phone.evaluate("document.documentElement.scrollWidth") == 844
     phone.set_viewport_size({"width": 320, "height": 640})  # what scrolls does not widen the page
     assert phone.locator(".tools .toggle").bounding_box()["x"] > 320
     assert phone.evaluate("document.documentElement.scrollWidth") == 320

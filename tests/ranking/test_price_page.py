@@ -103,7 +103,7 @@ def test_the_chart_and_its_table_show_the_best_per_price(client: Client, priced:
     rows = body_of(page)
     assert [row.split()[0] for row in rows] == ["candidate-2", "candidate-0", "candidate-1"]
     assert ["Best for its price" in row for row in rows] == [True, True, False]
-    assert "$2.00 2 answers 1100 1060–1140" in rows[1]
+    assert "$2.00 2 1100 1060–1140" in rows[1]
     assert page.count("<circle") == 3
     assert page.count('class="best"') == 2
     assert len(re.search(r'frontier" points="([^"]+)"', page)[1].split()) == 3  # type: ignore[index]
