@@ -24,6 +24,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import get_user_model
+from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.hashers import make_password
 from django.core.validators import MaxLengthValidator
 from django.db import IntegrityError, transaction
@@ -383,6 +384,18 @@ class SignUpForm(PlainForm, allauth.SignupForm):
 
 class ForgottenPasswordForm(PlainForm, allauth.ResetPasswordForm):
     labels = {"email": gettext_lazy("Email address")}
+
+
+class ChangePasswordForm(PlainForm, PasswordChangeForm):
+    labels = {
+        "old_password": gettext_lazy("Current password"),
+        "new_password1": gettext_lazy("New password"),
+        "new_password2": gettext_lazy("New password, again"),
+    }
+    hints = {"new_password1": RULES}
+    error_messages = PasswordChangeForm.error_messages | {
+        "password_incorrect": gettext_lazy("Wrong password.")
+    }
 
 
 class NewPasswordForm(PlainForm, allauth.ResetPasswordKeyForm):

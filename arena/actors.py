@@ -122,7 +122,7 @@ class Actor:
 
 
 ANONYMOUS = Actor()
-CLI = Actor(display_name="an operator, by a command", by_command=True)
+CLI = Actor(display_name="an administrator (command line)", by_command=True)
 SYSTEM = Actor(display_name="a rule of the arena")
 
 

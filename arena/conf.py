@@ -316,26 +316,25 @@ def _checked(url: str) -> str:
 # -- The REST API ----------------------------------------------------------------------------------
 
 DESCRIPTION = """\
-Ringside compares answers of language models two at a time, blind, and ranks who wrote them.
+Ringside ranks prompt variants and models by blind, pairwise comparisons of their answers.
 
-**Who asks.** A program sends `Authorization: Bearer rs_...`, a token that an owner made on the
-team's page; a token acts for its team alone and has some of the scopes `read`, `submit` and
-`judge`. In the browser, your session is used, with a CSRF token for writes. Anyone can read what
-is public.
+**Authentication.** Send `Authorization: Bearer rs_...` with a token that one of your team's owners
+created. It acts for that team only, within its scopes: `read`, `submit` and `judge`. In the
+browser, your session is used, and writes need a CSRF token. Public data needs neither.
 
-**Lists** come in pages: follow `next` until it is null. `page_size` goes up to 1,000.
+**Pagination.** Follow `next` until it is null. `page_size` goes up to 1,000.
 
-**Writing once.** Every POST takes an `Idempotency-Key` of your choice. The same request with the
-same key is carried out once within 24 hours, and every repetition gets the answer of the first,
-marked `Idempotency-Replayed: true`. The same key with another request is refused with 422.
+**Idempotency.** A POST may carry an `Idempotency-Key` of your choice. Repeated within 24 hours, the
+request runs only once and gets the first response again, marked `Idempotency-Replayed: true`. The
+same key with a different request gets 422.
 
-**Reading again.** Every GET has an `ETag`; send it back as `If-None-Match` and get 304 while
-nothing has changed. Send it as `If-Match` with a PATCH, and nobody else's change is overwritten.
+**Caching.** Every GET has an `ETag`. Send it as `If-None-Match` to get 304 while nothing has
+changed, or as `If-Match` with a PATCH, so that you do not overwrite someone else's change.
 
 **Errors** are problem details (RFC 9457): `detail` is a sentence, and `errors` point at what is
 wrong in the body (`pointer`) or in the query (`parameter`).
 
-Money is in US dollars as a number; times are ISO 8601 in UTC.
+Money is in US dollars, as a number. Times are ISO 8601, in UTC.
 """
 
 
@@ -429,7 +428,7 @@ SPECTACULAR_SETTINGS = {
     # In the order of the work.
     "TAGS": [
         {"name": "You and your teams", "description": "What your token may do."},
-        {"name": "Arenas", "description": "Where the contest takes place."},
+        {"name": "Arenas", "description": "Each compares the answers to its prompts."},
         {"name": "Prompts", "description": "What the candidates answer."},
         {"name": "Candidates", "description": "Who answers: prompt variants, models, uploads."},
         {"name": "Responses", "description": "Upload answers, or have them generated."},

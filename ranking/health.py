@@ -299,7 +299,9 @@ def setup_steps(now: datetime) -> list[SetupStep]:
         SetupStep(
             "Prices",
             bool(real) and not without,
-            f"No price at {join_names(without)}." if without else f"Known for {len(priced)}.",
+            f"No price at {join_names(without)}."
+            if without
+            else f"Endpoints with a price: {len(priced)}.",
             "manage.py price ENDPOINT MODEL --input 0.15 --output 0.60",
         ),
         SetupStep(
@@ -311,9 +313,7 @@ def setup_steps(now: datetime) -> list[SetupStep]:
         SetupStep(
             "Backup",
             bool(backup and now - backup <= BACKUP_LATE_AFTER),
-            f"The last one is from {backup:%Y-%m-%d %H:%M}."
-            if backup
-            else "None was made here yet.",
+            f"The last one is from {backup:%Y-%m-%d %H:%M}." if backup else "No backup yet.",
             "manage.py backup /backups/monday, then restore --check, then schedule it.",
         ),
     ]

@@ -313,7 +313,7 @@ BY = {
         "set the budget",
         "voided votes",
     },
-    "an operator, by a command": {
+    "an administrator (command line)": {
         "blocked a rater",
         "deleted an arena",
         "repaired the log of votes",

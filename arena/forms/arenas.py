@@ -77,15 +77,6 @@ class ArenaForm(forms.Form):
         initial=20,
         help_text="Percentage of prompts whose answers are never published with names.",
     )
-    rater_cap = forms.IntegerField(
-        label="Weight of one rater",
-        required=False,
-        min_value=1,
-        max_value=100,
-        initial=10,
-        help_text="The most that one rater’s votes can weigh, in percent of all human votes; twice"
-        " the average rater’s share is always allowed. 100 for no limit.",
-    )
     guide = forms.CharField(
         label="Guide for raters",
         required=False,
@@ -98,14 +89,14 @@ class ArenaForm(forms.Form):
         required=False,
         initial="\n".join(STRENGTHS),
         widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="What raters can name in favour of the better answer after a vote, one per line.",
+        help_text="Offered to raters after a vote, one per line.",
     )
     faults = forms.CharField(
         label="Reasons against an answer",
         required=False,
         initial="\n".join(FAULTS),
         widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="What they can name against the other one. Leave both empty to ask for none.",
+        help_text="Leave both lists empty to ask for no reasons.",
     )
     self_identifying = forms.ChoiceField(
         label="Answers that reveal their author (“As Claude, …”)",
@@ -126,14 +117,23 @@ class ArenaForm(forms.Form):
         required=False,
         help_text="Programs name the raters of such votes, so nobody else can check them.",
     )
-    network_share = forms.IntegerField(
-        label="Share of one network",
+    rater_cap = forms.IntegerField(
+        label="Weight of one rater",
         required=False,
         min_value=1,
         max_value=100,
         initial=10,
-        help_text="Percentage of a human leaderboard that the anonymous votes of one network may"
-        " weigh at most.",
+        help_text="The most that one rater’s votes can weigh, in percent of all human votes; twice"
+        " the average rater’s share is always allowed. 100 for no limit.",
+    )
+    network_share = forms.IntegerField(
+        label="Weight of one network",
+        required=False,
+        min_value=1,
+        max_value=100,
+        initial=10,
+        help_text="The most that anonymous votes from one network can weigh, in percent of all"
+        " human votes.",
     )
     criteria = forms.CharField(
         label="Criteria for LLM judges",

@@ -57,6 +57,33 @@ def in_words(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
+# The log keeps the actions as they were first called; readers get the words of today's pages.
+REWORDED = {
+    "made ": "created ",
+    "ordered votes of people": "requested human votes",
+    "ordered ": "started ",
+    "a run of judges": "a judge run",
+    "a run of people": "a request for votes",
+    "a run of answers": "an answer run",
+    "asked failed": "retried failed",
+    " again": "",
+    "brought in ": "imported ",
+    "gave the team an arena": "assigned an arena to the team",
+    "registered a candidate": "added a candidate",
+    "wrote the next version of": "revised",
+    "retired": "archived",
+    "log of votes": "vote log",
+    "switched notices by e-mail": "turned email notifications",
+}
+
+
+@register.filter
+def reworded(action: str) -> str:
+    for old, new in REWORDED.items():
+        action = action.replace(old, new)
+    return action
+
+
 @register.filter
 def spaced(name: str) -> str:
     return name.replace("_", " ")

@@ -30,7 +30,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django.views.generic import FormView
 from requests import RequestException
 
-from arena.accounts import ChangeEmailForm, CloseAccountForm, too_many
+from arena.accounts import ChangeEmailForm, ChangePasswordForm, CloseAccountForm, too_many
 from arena.conf import OIDC
 from arena.forms.base import add_service_error
 from arena.services.privacy import AccountError, close_account, personal_data, reason_to_stay
@@ -101,6 +101,7 @@ class NewPassword(Limited, allauth.PasswordResetFromKeyView):
 
 class ChangePassword(LoginRequiredMixin, Limited, PasswordChangeView):
     template_name = "account/password_change.html"
+    form_class = ChangePasswordForm
     success_url = reverse_lazy("sign_in")
     action, name_field = "new-password", ""
 

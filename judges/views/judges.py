@@ -186,7 +186,6 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
         "rows": leaderboard_rows(list_standings(actor)),
         "juries": juries.order_by("name"),
         "is_operator": actor.is_operator,
-        "arenas": arenas,
         "arenas_to_judge": own,
     }
     return render(request, "judges/judges.html", context)
@@ -319,6 +318,7 @@ def judge(request: HttpRequest, pk: int) -> HttpResponse:
         "report": report,
         "current_epoch": report.epochs[0],
         "calibrations": newest_of_each_kind(report.epochs[0]),
+        "is_rated": any(mark.n for mark in report.marks),
         "has_checks": any(epoch.checks for epoch in report.epochs),
         "source": read_source(report.judge),
         "is_operator": actor.is_operator,

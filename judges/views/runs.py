@@ -199,12 +199,12 @@ def _run_page(request: HttpRequest, run: Run) -> HttpResponse:
     actor = actor_of(request)
     context = progress_of(run, timezone.now()) | _spending_context(actor, run.arena)
     context["can_steer"] = can_steer(actor, run.arena)
+    context["decision_url"] = _decision_url(actor, run)
     if request.headers.get("HX-Request") and "seen" in request.GET:
         context["state_changed"] = request.GET["seen"] != context["run"].state
         return render(request, "judges/_progress.html", context)
     chosen = VerdictFilter.of(request.GET.dict())
     context |= verdicts_of(context["report"], chosen, request.GET.get("page"))
-    context["decision_url"] = _decision_url(actor, run)
     context["rankings"] = compare_rankings(context["report"], request.GET.get("beside", ""))
     return render(request, "judges/run.html", context)
 

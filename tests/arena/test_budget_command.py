@@ -19,7 +19,7 @@ def test_an_operator_sets_a_budget_and_the_audit_log_says_so(capsys):
     assert team.budget == 12_500_000_000
     assert capsys.readouterr().out == "Help may spend $12.50; $0.00 of it is spent or reserved.\n"
     entry = team.audit_entries.latest("pk")
-    assert (entry.by, entry.action) == ("an operator, by a command", "set the budget")
+    assert (entry.by, entry.action) == ("an administrator (command line)", "set the budget")
     assert entry.details == {"budget": "$12.50", "before": "$0.00"}
 
 

@@ -54,7 +54,7 @@ def test_answers_are_ordered_watched_and_summed_up(paid_candidate: Candidate) ->
     assert "3 prompts: answered 3." in said
     assert "3 requests: $0.000060." in said
     assert f"/manage/answers/{run.pk}/" in said
-    assert AuditEntry.objects.get().by == "an operator, by a command"
+    assert AuditEntry.objects.get().by == "an administrator (command line)"
 
 
 @pytest.mark.usefixtures("no_worker")

@@ -135,7 +135,7 @@ def test_it_says_what_the_judge_is_and_what_it_is_told(client: Client) -> None:
     for part in (judge.digest, "scripted-1 at endpoint scripted", "an integer between 1 and 4"):
         assert part in html
     assert "Rubric prompts" in html
-    assert "Not calibrated in this epoch." in html
+    assert "Not measured against people" in html
     assert "No drift checks are set up" in html
 
 

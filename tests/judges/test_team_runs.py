@@ -102,7 +102,7 @@ def test_an_order_within_the_budget_takes_its_cap_of_it(
     Team.objects.update(budget=DOLLAR)
     run = order(arena_of_two, LOCAL, cap=DOLLAR)
     assert (run.team, run.cap, committed_by(team)) == (team, DOLLAR, DOLLAR)
-    assert trail(team) == [("an operator, by a command", "ordered a run of judges")]
+    assert trail(team) == [("an administrator (command line)", "ordered a run of judges")]
     with pytest.raises(BudgetError, match=r"Help centre has .* left of its budget"):
         order(make_arena(2, 2, team=team), LOCAL, cap=1)
 

@@ -292,7 +292,7 @@ def test_without_a_choice_the_first_two_are_offered(client: Client, arena: Arena
         str(first.candidate_id),
         str(second.candidate_id),
     ]
-    assert "Choose two candidates" in raw
+    assert "Row’s win rate against column" in raw
     half = client.get(f"/a/support/compare/?a={second.candidate_id}").content.decode()
     assert re.findall(r'<option value="(\d+)" selected', half) == [
         str(second.candidate_id),

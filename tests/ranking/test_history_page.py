@@ -133,7 +133,7 @@ def test_no_score_leaves_a_gap(client: Client, old_snapshot: Snapshot) -> None:
 def test_one_snapshot_is_no_history_yet(client: Client, arena: Arena) -> None:
     publish(arena)
     page = history_page(client)
-    assert "only one snapshot so far" in page
+    assert "Only one snapshot so far" in page
     assert "<polyline" not in page
     assert len(rows_of(page)) == 1
 
