@@ -41,7 +41,7 @@ def find_files(
     for file in files:
         if not file.format.repeats:
             Source.at(file.path)
-    return sorted(files, key=lambda file: KINDS.index(file.kind))
+    return sorted(files, key=lambda file: list(KINDS).index(file.kind))
 
 
 @contextmanager

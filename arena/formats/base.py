@@ -27,7 +27,13 @@ from arena.files.reader import (
 from arena.files.rows import CandidateRow, ImportRow, PromptRow, ResponseRow, Values, VoteRow
 from arena.validation import DETAILS_LIMIT, InputError, decode_json, quoted
 
-KINDS = ("prompts", "candidates", "responses", "votes")
+# The kinds of rows, and what one of them is called
+KINDS = {
+    "prompts": "prompt",
+    "candidates": "candidate",
+    "responses": "response",
+    "votes": "vote",
+}
 NOT_CONTENT = {"row", "external_id", "name", "retired"}  # fields other than a row's content
 FIRST_SHOWN = 20
 

@@ -118,7 +118,7 @@ def test_pairs_become_a_board_without_texts(pairs):
 def test_a_file_in_another_unicode_encoding_is_taken(tmp_path, encoding):
     path = tmp_path / "votes.csv"
     path.write_bytes("left,right,winner\nÄ,B,left\nÄ,Ä,tie\nB,Ä,tie".encode(encoding))
-    assert "2 votes added, 1 rows rejected" in run("board", path, "--skip-bad")
+    assert "2 votes added, 1 row rejected" in run("board", path, "--skip-bad")
     names = set(Candidate.objects.values_list("name", flat=True))
     assert names == {"Ä", "B"}
     rejects = (tmp_path / "votes.rejects.csv").read_text("utf-8-sig")
@@ -129,7 +129,7 @@ def test_parquet_is_imported_and_its_bad_rows_are_kept_as_csv(tmp_path):
     path = tmp_path / "votes.parquet"
     table = {"model_a": ["A", "A", "B"], "model_b": ["B", "A", "A"], "winner": ["model_a"] * 3}
     parquet.write_table(pyarrow.table(table | {"id": [1, 2, 3]}), path)
-    assert "2 votes added, 1 rows rejected" in run("board", path, "--skip-bad")
+    assert "2 votes added, 1 row rejected" in run("board", path, "--skip-bad")
     assert [vote.details for vote in Vote.objects.order_by("pk")] == [{"id": "1"}, {"id": "3"}]
     rejects = tmp_path / "votes.rejects.csv"
     assert rejects.read_text() == '"model_a","model_b","winner","id"\n"A","A","model_a",2\n'

@@ -316,7 +316,7 @@ def test_the_audit_log_is_newest_first_and_fifty_to_a_page():
     assert "number 10." in first
     assert "number 9." not in first
     assert "number 9." in second
-    assert "made the team" in second
+    assert "created the team" in second
     assert "elsewhere" not in first + second
     assert "Page 2 of 2" in client.get(url, {"page": "999"}).text
 

@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 from arena.files.reader import FileError
 from arena.formats import FORMATS
+from arena.formats.base import KINDS
 from arena.models import Arena, Team
 from arena.services.imports import (
     ArenaImportError,
@@ -112,7 +113,7 @@ def _column(written: str) -> tuple[str, str]:
 def format_preview(preview: ImportPreview) -> str:
     lines = []
     for file in preview.files:
-        rows = ", ".join(numbered(n_rows, kind[:-1]) for kind, n_rows in file.rows.items())
+        rows = ", ".join(numbered(n_rows, KINDS[kind]) for kind, n_rows in file.rows.items())
         bad = f"; {numbered(file.bad, 'bad row')}" if file.bad else ""
         lines.append(f"  {file.name}: {file.title} ({file.format_name}), {rows or 'no rows'}{bad}")
         used = {name: column for name, column in file.columns.items() if column}
@@ -172,10 +173,10 @@ def format_report(report: ImportReport) -> str:
 def _format_file(file: ImportedFile) -> str:
     if file.known:
         return f"  {file.path.name}: already imported, nothing to add"
-    line = f"  {file.path.name}: {numbered(file.added, file.kind[:-1])} added"
+    line = f"  {file.path.name}: {numbered(file.added, KINDS[file.kind])} added"
     if file.bad:
         copied = f" (copied to {file.rejects})" if file.rejects else ""
-        line += f", {len(file.bad):,} rows rejected{copied}"
+        line += f", {numbered(len(file.bad), 'row')} rejected{copied}"
     return line
 
 
