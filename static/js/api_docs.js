@@ -23,8 +23,12 @@
     displayRequestDuration: true,
     // No request to another host: the badge of the online validator would be one.
     validatorUrl: null,
-    // It brings a <main>, and the page has its own.
-    onComplete: () => place.querySelectorAll("main").forEach((one) => one.setAttribute("role", "group")),
+    // It brings a <main> and an <h1>, and the page has its own; it puts links into buttons that do the same.
+    onComplete: () => {
+      place.querySelectorAll("main").forEach((one) => one.setAttribute("role", "group"));
+      place.querySelectorAll("h1").forEach((one) => one.setAttribute("aria-level", "2"));
+      place.querySelectorAll("button a[href]").forEach((one) => one.removeAttribute("href"));
+    },
     requestInterceptor: (request) => {
       const isOurs = new URL(request.url, location.href).origin === location.origin;
       if (isOurs && request.method !== "GET") {
