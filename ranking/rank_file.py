@@ -197,7 +197,7 @@ def _dependence(votes: FileVotes, cluster: str) -> Dependence:
         return Dependence((_grouped(votes, _chosen(votes, cluster)),), rule)
     people = votes.raters == Raters.PEOPLE
     return Dependence.choose(
-        _grouped(votes, _or_alone(votes.prompt)) if (votes.prompt >= 0).any() else None,
+        _grouped(votes, _prompts(votes)) if (votes.prompt >= 0).any() else None,
         _grouped(votes, _or_alone(votes.rater)) if people and (votes.rater >= 0).any() else None,
         _grouped(votes, None),
     )
@@ -206,6 +206,15 @@ def _dependence(votes: FileVotes, cluster: str) -> Dependence:
 def _grouped(votes: FileVotes, cluster: Ints | None) -> Battles:
     weight, size = votes.capped[0], len(votes.names)
     return Battles.from_arrays(votes.left, votes.right, votes.score, weight, cluster, size)
+
+
+def _prompts(votes: FileVotes) -> Ints:
+    """The prompts; where one is unknown, a number for the rater's votes on the pair, as tallies
+    have them, and for each vote where the rater is unknown too."""
+    of_rater = _units(votes.rater, votes.left, votes.right, len(votes.names))
+    below = -1 - len(votes.prompt)  # lower than the numbers of single votes
+    alone = np.where(votes.rater >= 0, below - of_rater, _or_alone(votes.rater))
+    return np.where(votes.prompt >= 0, votes.prompt, alone)
 
 
 def _or_alone(column: Ints) -> Ints:

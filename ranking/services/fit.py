@@ -313,20 +313,15 @@ def _interval(score: float, spread: Spread, places: Places, i: int) -> dict[str,
 def _rank_ranges(
     places: Places, candidates: Ints, measured: MeasuredIntervals
 ) -> dict[str, Floats]:
-    """The columns of the ranks' ranges; borrowed ranges are stretched to contain the rank."""
+    """The columns of the ranks' ranges."""
     spreads = [measured.spreads.get(pk, Spread()) for pk in candidates.tolist()]
-    placed = int((~np.isnan(places.rank)).sum())
     columns = {}
     for kind in ("", "sure_"):
         best, worst = places.among_all(
             _column(spreads, f"{kind}rank_low"), _column(spreads, f"{kind}rank_high")
         )
-        columns[f"{kind}rank_low"] = np.where(np.isnan(best), best, np.fmin(best, places.rank))
-        reach = np.fmin(np.fmax(worst, places.rank), placed)
-        columns[f"{kind}rank_high"] = np.where(np.isnan(worst), worst, reach)
-    return {
-        name: np.where(np.isnan(places.rank), np.nan, values) for name, values in columns.items()
-    }
+        columns[f"{kind}rank_low"], columns[f"{kind}rank_high"] = best, worst
+    return columns
 
 
 def _rate(part: Ints | Floats, whole: Ints) -> Floats:

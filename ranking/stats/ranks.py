@@ -221,11 +221,14 @@ class Places:
     apart: Bools
 
     def among_all(self, best: Floats, worst: Floats) -> tuple[Floats, Floats]:
-        """Possible ranks among the scored (NaN if unknown) as possible ranks among all placed."""
-        return (
-            np.where(np.isnan(self.best), best + self.surely_above, self.best),
-            np.where(np.isnan(self.worst), worst + self.n_above + self.maybe_below, self.worst),
-        )
+        """Possible ranks among the measured (NaN if unknown) as possible ranks among all placed.
+
+        They contain the rank, which also counts scores without an interval.
+        """
+        low = np.where(np.isnan(self.best), best + self.surely_above, self.best)
+        high = np.where(np.isnan(self.worst), worst + self.n_above + self.maybe_below, self.worst)
+        placed = np.count_nonzero(~np.isnan(self.rank))
+        return np.minimum(low, self.rank), np.minimum(np.maximum(high, self.rank), placed)
 
     def leader(self, scored: int | None) -> int | None:
         """The clear number one, given that among the scored; None if there is none."""

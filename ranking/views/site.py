@@ -352,6 +352,13 @@ CLUSTERS = {
     "rater": "the rater",
     "vote": "each vote on its own",
 }
+OTHERS = {
+    "prompt_rater": "other raters and other prompts",
+    "prompt": "other prompts",
+    "prompt_pair": "other prompts",
+    "rater": "other raters",
+    "vote": "other votes",
+}
 NOT_COMBINED = {"fragility", "style", "elo", "agreement", "transitivity", "ties"}
 PAGE = "methodology"
 
@@ -395,8 +402,11 @@ def _numbers(view: BoardView) -> dict[str, Any]:
         return {}
     settings, findings = view.snapshot.settings, Findings.of(view.snapshot)
     names = {row.standing.candidate_id: row.name for row in view.rows}
+    collecting = wording.collecting(view.snapshot, names)
     return {
         "s": settings,
+        "collecting": collecting,
+        "others": OTHERS[settings["clusters"]],
         "times_in_100": f"{100 * settings['confidence']:g}",
         "confidence": f"{100 * settings['confidence']:g}\N{NO-BREAK SPACE}%",
         "doubt": f"{100 * (1 - settings['confidence']):g}\N{NO-BREAK SPACE}%",
@@ -405,7 +415,7 @@ def _numbers(view: BoardView) -> dict[str, Any]:
         "both_bad_sentence": wording.BOTH_BAD_SENTENCES[settings["both_bad"]],
         "capped": wording.capped(settings),
         "lead": wording.lead(view.ranked, findings, settings.get("these_raters", 0)),
-        "robustness": wording.robustness(findings, names),
+        "robustness": "" if collecting else wording.robustness(findings, names),
         "agreement": wording.agreement(findings, view.query.raters),
         "transitivity": wording.transitivity(findings),
         "combined": wording.combined(findings),

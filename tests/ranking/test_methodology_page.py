@@ -69,6 +69,22 @@ def test_what_the_board_found_is_quoted(client: Client, arena: Arena) -> None:
     assert "no two votes are on the same prompt and the same two answers." in page
 
 
+def test_it_claims_no_chance_and_no_lead_that_the_board_does_not(
+    client: Client, arena: Arena
+) -> None:
+    snapshot = publish(arena)
+    assert snapshot.settings["clusters"] == "prompt"
+    page = words(methodology(client))
+    assert "With other prompts the score would differ." in page
+    assert "is ahead, but" in page
+    snapshot.settings["evidence"]["enough"] = False
+    snapshot.save()
+    leases.drop_pages(arena_id=arena.pk)
+    page = words(methodology(client))
+    assert "is ahead, but" not in page
+    assert "no ranking yet, for lack of votes or prompts." in page
+
+
 def test_a_combined_board_explains_its_own_numbers(client: Client, arena: Arena) -> None:
     snapshot = publish(arena)
     told = {"lambda": 0.5, "gain": 1.62, "n_judge_votes": 4830, "reason": ""}
@@ -129,7 +145,7 @@ def test_before_the_first_board_there_is_a_page_that_says_so(client: Client) -> 
 def test_an_empty_board_is_explained_too(client: Client) -> None:
     publish(make_arena(n_candidates=0, slug="empty"))
     page = methodology(client, "/a/empty/methodology/")
-    assert "no clear leader, because there are no intervals yet" in page
+    assert "no ranking yet, for lack of votes or prompts." in page
     assert "0 candidates are ranked, 0 are not comparable yet" in words(page)
 
 

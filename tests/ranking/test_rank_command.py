@@ -253,6 +253,12 @@ def test_the_output_includes_further_findings(votes: Path, tmp_path: Path) -> No
     assert ranked(soft)["ties"] is None
 
 
+def test_one_rater_s_votes_on_unknown_prompts_are_one_piece_of_evidence(votes: Path) -> None:
+    votes.write_text(ROUND + "A,D,left,,w1\n" * 30)
+    found = {row["candidate"]: row for row in ranked(votes)["standings"]}
+    assert (found["D"]["status"], found["D"]["rank"]) == ("winless", None)
+
+
 def test_people_and_judges_are_never_pooled(tmp_path: Path) -> None:
     path = tmp_path / "votes.jsonl"
     judged = vote(judge="J") + vote(judge="J", outcome="right") + vote(judge="J")

@@ -60,6 +60,14 @@ def test_where_all_have_scores_ranks_are_theirs() -> None:
     assert places.n_above == 0
 
 
+def test_possible_ranks_contain_the_rank_below_a_score_without_an_interval() -> None:
+    places, _ = placed(battles_of([(0, 1, 20, 10), (1, 2, 20, 10), (3, 1, 3, 2)], 4))
+    assert places.rank.tolist() == [1, 3, 4, 2]
+    measured = [np.array([1.0, 1, 3, np.nan]), np.array([2.0, 2, 3, np.nan])]
+    best, worst = (ends.tolist()[:3] for ends in places.among_all(*measured))
+    assert (best, worst) == ([1, 1, 3], [2, 3, 4])
+
+
 def test_the_unbeaten_is_above_and_the_winless_below() -> None:
     rows = [(0, 1, 10, 0), (1, 2, 20, 10), (2, 3, 9, 0)]
     places, _ = placed(battles_of(rows, 4))
