@@ -1,100 +1,42 @@
-"""Words around a verdict: which of them leave it certain, and which refuse one.
+"""Words around a verdict: do they leave it certain?
 
-No list of the ways to take a verdict back could be complete. So a sentence is harmless only if it
-speaks for the verdict: it names the verdict (written `OWN` here) and praises it (says anything of a
-score or a tie), or gives it a reason, or is a courtesy. None may hold one of the known doubts. Any
-other makes the verdict unreadable, and the judge is asked for it once more. Texts are in lower
-case, without invisible characters.
+No list of the ways to take a verdict back could be complete. So each sentence beside or below a
+verdict must speak for it: it says something good of the answer that was chosen (written `OWN`), or
+something bad of another (`OTHER`). Courtesies aside, any other makes the verdict unreadable, and
+the judge is asked once more: one that blames the former or prefers the latter, that holds a doubt,
+or that says nothing of either. Texts are in lower case, without invisible characters.
 """
 
 import re
 from typing import Literal
 
-Kind = Literal["choice", "tie", "score", "order"]
-OWN = "§"  # stands for the verdict wherever it is named
+Kind = Literal["choice", "tie", "order", "score", "best", "worst"]
+OWN, OTHER = "§", "¤"  # stand for the answers wherever they are named
 
 # Not what strikes out, forbids or points down.
-PICTURES = r"(?![❌❎✖✗✘☒⛔🚫👎])[←-⇿⌀-➿⬀-⯿\U0001f000-\U0001faff\ufe0f]"
+PICTURES = r"(?![❌❎✖✗✘☒⛔🚫👎😂🤣🤔🤷])[←-⇿⌀-➿⬀-⯿\U0001f000-\U0001faff\ufe0f]"
 # A box that is not ticked is no decoration, either.
-MARKS = r"(?!\[\s*\])[\s*_`•‣◦▪·#\"'“”„‟‘’‚‛«»‹›()\[\]{}|\\.,:;!…—–-]"
+MARKS = r"(?!\[\s*\])[\s*_`•‣◦▪·#\"'“”„‟‘’‚‛«»‹›()\[\]{}|\\.,:;!…—–>-]"
 DECORATION = re.compile(rf"(?:{MARKS}|{PICTURES})*")
-POLITE = re.compile(
-    r"\b(?:let me know|feel free|please (?:let|feel|reach)|i hope|hope (?:this|that)|i(?:'m| am)"
-    r" happy|happy to|thank(?:s| you) for|if you (?:have|need|would|want|'d))[^.!?]*"
-    r"|\bthank(?:s| you)(?=\W*(?:\n|\Z))"
+NOUN = (
+    r"(?:answer|response|option|candidate|assistant|model|choice|winner|verdict|score|rating|level"
+    r"|grade)\b"
 )
-DOUBTS = re.compile(
-    r"~~|[?？\u0334-\u0338]|n't\b|"
-    r"\b(?:not|never|no|nor|neither|none|cannot|wait|hmm+|oops|sorry|actually|instead|unless|if"
-    r"|either|or|would|could|might|may|maybe|perhaps|should|unsure|uncertain|undecided|wrong\w*"
-    r"|incorrect\w*|mistaken\w*|mistakes?|correction|correcting|reconsider\w*|revis\w+|chang\w+"
-    r"|second|first|former|latter|left|reflection|retract\w*|withdraw\w*|rescind\w*|ignore"
-    r"|disregard|cancel\w*|scratch|strike|opposite|contrary|revers\w+|invert\w*|flip\w*|swap\w*"
-    r"|barely|hardly|scarcely|nearly|alleged\w*|seemingly|merely|half|joke|joking|kidding|void"
-    r"|abstain\w*|declin\w*|others?|alternative\w*|rival|yet|but|although|though|however|except"
-    r"|than|versus|vs|above|below|before|after|earlier|previous\w*|preceding|initial\w*|later"
-    r"|lines?|formats?|example|placeholders?|templates?|drafts?|provisional\w*|tentative\w*|pending"
-    r"|confirm\w*|hypothe\w+|suppos\w+|assum\w+|suspect\w*|pretend\w*|illustrat\w*|temporar\w+"
-    r"|claims?|claimed|quot\w+|attack\w*|inject\w*|forge\w*|fake\w*|told|tells?|said|says?|wants?"
-    r"|wanted|asks?|asked|demand\w*|instructed|instructs?|duress|trap)\b"
-)
-# What speaks against the answer that is said to be the better one.
-AGAINST = re.compile(
-    r"\b(?:wors[et]\w*|weak\w*|inferior|los(?:es|t|er|ing|e)|fail\w*|lacks?|lacking|miss(?:es|ing)"
-    r"|hallucinat\w*|trail\w*|disqualif\w*|reject\w*|ruled?|eliminat\w*|last|behind|lower|lowest"
-    r"|poor\w*|bad\w*|beaten|errors?|inaccura\w*|incomplete|irrelevan\w*|harmful|unsafe|less|least"
-    r"|false\w*|reversed|ascending|shortest|longest|lengths?|crash\w*|flaw\w*|mislead\w*|confus\w*"
-    r"|buggy|broken|verbose|threat\w*|bribe\w*|forced|must|random\w*|coin|nothing|nobody|only"
-    r"|fool\w*|the \w+ one|the (?:longer|shorter|rest)|contrast|instructions? in|(?:answer|response"
-    r"|option|candidate|assistant|model)s? (?:\d|one|two))\b|#\d"
-)
-EQUAL = re.compile(r"\b(?:equal\w*|even|same|identical\w*|draws?|tie[ds]?|both(?=\W*(?:\n|\Z)))\b")
-# What would make a score more or less than it is.
-ADJUSTS = re.compile(
-    r"\b(?:minus|plus|deduct\w*|subtract\w*|add(?:ed|ing|s)?|less|lower\w*|higher|rais\w+|reduc\w+"
-    r"|too|generous\w*|strict\w*|harsh\w*|penal\w+|round\w*|most of all|at (?:best|most|least)"
-    r"|max\w*|min(?:imum)?|up to|under|over|almost|nearly|barely|quite|about|around|roughly)\b"
-)
-AGAINST_KIND: dict[Kind, tuple[re.Pattern[str], ...]] = {
-    "choice": (AGAINST, EQUAL),
-    "tie": (AGAINST,),
-    "score": (ADJUSTS,),
-    "order": (AGAINST, EQUAL),
-}
 
-# -- What is no part of a reply, and how texts name answers ----------------------------------------
+# -- What is no part of a reply --------------------------------------------------------------------
 
 # What models think, or write before their final channel, is not part of the reply.
+THOUGHT = r"(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)\s*>"
 THOUGHT_ENDS = re.compile(
-    r"</(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)\s*>"
-    r"|\[/think\]|◁/think▷|<\|channel\|>\s*final\s*<\|message\|>",
-    re.IGNORECASE,
+    rf"</{THOUGHT}|\[/think\]|◁/think▷|<\|channel\|>\s*final\s*<\|message\|>", re.IGNORECASE
 )
 THOUGHT_BEGINS = re.compile(
-    r"<(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)\s*>"
-    r"|\[think\]|◁think▷|<\|channel\|>\s*(?:analysis|commentary)\b",
-    re.IGNORECASE,
+    rf"<{THOUGHT}|\[think\]|◁think▷|<\|channel\|>\s*(?:analysis|commentary)\b", re.IGNORECASE
 )
 END_TOKENS = re.compile(
     r"</s>|<\|[a-z0-9_ ]{1,30}\|>|<｜[^｜<>]{1,30}｜>|<(?:end_of_turn|eos|eot|pad)>|\[/?inst\]",
     re.IGNORECASE,
 )
-NOUN = (
-    r"(?:answer|response|option|candidate|assistant|model|choice|winner|verdict|score|rating|level"
-    r"|grade)\b"
-)
-# "The second answer" is B, whatever else is said of it.
-ORDINALS = (
-    (re.compile(rf"\b(?:the )?(?:first|former) (?:{NOUN}|one\b)", re.IGNORECASE), "A"),
-    (re.compile(rf"\b(?:the )?(?:second|latter) (?:{NOUN}|one\b)", re.IGNORECASE), "B"),
-)
-OWN_CHOICE = {
-    "a": r"(?<!\w)(?:A|a(?=\W*\Z))(?!\w)",
-    "b": r"(?<!\w)[Bb](?!\w)",
-    "tie": rf"\b(?:[Aa] )?(?i:tie|draw)\b|\b(?i:both)\b(?: {NOUN[:-2]}s?)?(?: A and B)?"
-    rf"|\b(?:{NOUN[:-2]}s )?A and B\b|\b[Tt]hey\b"
-    rf"|\b[Nn]either (?:{NOUN} |one )?is (?:\w+ )?(?:better|superior)",
-}
 
 
 def final_text(reply: str) -> str:
@@ -115,174 +57,399 @@ def thinks_on(reply: str) -> bool:
     return bool(begun) and begun[-1] >= max(ended, default=0)
 
 
-# -- Before a verdict, in its line -----------------------------------------------------------------
+# -- What words say of an answer -------------------------------------------------------------------
 
-# Not the end of "e.g.".
-SENTENCE_END = re.compile(r"(?<=[^.][^.][.!;])(?<!\bex\.)\s+|(?<=[。！；])")
-BULLET = re.compile(r"\A\W*(?:\d{1,2}[.)]\s|[a-z]\)\s|\[x\])")
-LEAD_IN = re.compile(
-    r"(?:in|to) (?:conclusion|conclude|summary|summari[sz]e|short|sum up|the end)"
-    r"|with (?:that|this)(?: in mind)?|after (?:comparing|weighing|reading|considering)"
-    r" (?:both|the two|all|them|everything)(?: answers)?|all things considered|as such"
-    r"|(?:i|we|i'd|i'll|let's) (?:(?:therefore|thus|will|am) )?"
-    r"(?:conclude|decide|end|judge|finish|give|go|chose|choose|picked|selected|prefer|confident)"
-    r"(?: with| in| this| it| that){0,2}|here (?:is|are)|(?:a|the) tie"
-    r"|the (?:better|best|winning)\b|"
-    r"\b(?:(?:my |the )?final answer|(?:my|the) answer|my|our|the|this|is|so|and|then|sure|ok|okay"
-    r"|thus|therefore|hence|overall|finally|final|last|accordingly|consequently|verdict|decision"
-    r"|judge?ment|conclusion|evaluation|winner|answer|because|step \d{1,2}"
-    r"|assessment|result|choice|preference|score|rating|grade|level|ranking|order"
-    r"|(?:my |the |verdict )?line|(?:json )?(?:object|output)|json|vote|boxed)\b|->|=>"
-    # "my verdict", "final", "therefore" elsewhere
-    r"|\b(?:mein\w*|das|lautet|ist|daher|somit|also|folglich|endgültig\w*|urteil|ergebnis|fazit"
-    r"|bewertung|mon|ma|le|est|donc|ainsi|par conséquent|en conclusion|verdict|voici|évaluation"
-    r"|mi|el|es|por (?:lo )?tanto|así que|en conclusión|veredicto|final|conclusión|meu|o|é"
-    r"|portanto|logo|veredito|conclusão|il|mio|quindi|pertanto|dunque|verdetto|finale|conclusione"
-    r"|итог\w*|вердикт|поэтому|таким образом|вывод|النتيجة|الحكم|النهائي|अंतिम|निर्णय|निष्कर्ष)\b"
-    r"|最终|最終|我的|判决|判定|裁决|结论|結論|排名|评分|評価|评价|以下是|综上所述?|因此|所以|したがって|よって|なので"
-    r"|최종|판정|결론|따라서|점수|是|为|は"
-)
-REASON = re.compile(
-    r"\A(?:since|because|considering|given|weighing|taking|having|based on|after)\b"
-    r"[^.:;!?]{1,200}[,:]"
-)
-CLAUSE_END = re.compile(r"[,:;]|[-–—=]+>?\s|\band\b")
-CONSEQUENCE = re.compile(r"\A.{0,200}[,;–—-]\s*(?=(?:so|thus|therefore|hence)\b)")
-DENIES = re.compile(
-    r"\b(?:if|unless|would|could|might|without|under|as|i|threat|must)\b|\bsay|\btell|\bwant"
-)
-
-
-def is_lead_in(words: str) -> bool:
-    """Return whether `words`, just before a verdict in its line, only lead to it."""
-    words = BULLET.sub("", SENTENCE_END.split(words)[-1]).strip()
-    reason = REASON.match(words) or CONSEQUENCE.match(words)
-    stated = words.startswith(("since", "because")) or not DOUBTS.search(words)
-    if reason and stated and not DENIES.search(reason[0]):
-        words = words[reason.end() :]
-    ends = [0] if OWN not in words else [0, *(end.end() for end in CLAUSE_END.finditer(words))]
-    return any(
-        not DECORATION.sub("", LEAD_IN.sub(" ", words[end:]))
-        and (not end or is_harmless("choice", "", words[:end]))
-        for end in ends
-    )
-
-
-# -- After a verdict -------------------------------------------------------------------------------
-
-# The words with which a text is praised. What speaks for an answer begins with one of them: no list
-# of the words with which texts are blamed could be complete.
-QUALITY = (
-    r"(?:better|best|winn\w+|superior|strong(?:er)?|prefer\w+|correct|accurate|complete|helpful"
-    r"|clear(?:er|est)?|right|thorough|detailed|informative|concise|relevant|good|great|excellent"
-    r"|fair|well|rich\w*|simpler|shorter|precise|equal|honest|polished|practical|safer?"
-    r"|organi[sz]ed|structured|natural|balanced|specific|useful|readable|eas(?:y|ier)|nuanced"
-    r"|persuasive|coherent|consistent|comprehensive|direct|factual|friendl\w+|ahead|grounded|true"
-    r"|faithful|valid|sound|logical|on point|polite)\b"
-)
-MORE = r"(?:(?:\w+ly|also|even|by|far|much|a bit|a little|more|most|the|an?|very|best|better) )"
+# In these lists "*" is any ending, "_" a space.
+BETTER = r"""
+better best superior* prefer* win wins won winn* outperform* surpass* beats? excels?
+exceeds_expectations edges (?:the|an|slight)_edge(?!_case) deserves? earns? ahead
+(?:rank|plac)\w+_first comes_out_(?:first|ahead) (?:rank|scor|rat)\w+_higher higher_quality
+more(?=\W*(?:,|\Z)) cho(?:ose|oses|se|sen) pick* select* recommend(?:s|ed)? favou?r*
+(?:strong|clear|rich|deep|saf|full|nic|clean|tight|sharp|smooth|warm|kind|neat|crisp)(?:er|est)
+(?:eas|friendl)ier clos(?:er|est) improve* enhanc* shin(?:es|ed) stands?_out nails
+"""
+GOOD = r"""
+good great(?:er)? (?:simpl|short|fast|wid|broad)er excellen* outstanding exemplary exceptional*
+perfect* ideal* impressive commendable solid* nice* fine strong* strength* superb correct* right*
+accura* true factual* faithful* valid* sound safe* honest* reliab* complet* full fully
+comprehensive* thorough* detail* depth deep in-depth specific* precis* clear clarity concis* brevity
+brief* succinct* straightforward direct* focus* relevan* on[-_](?:point|topic) appropriate* suitab*
+tailor* helpful* useful* practical* actionable informative* insight* value valuable benefi* engag*
+creativ* original vivid* rich nuanc* balanc* fair* objective unbiased logical* coheren* consisten*
+well structur* organi[sz]* readab* accessib* easy ease natural* polish* professional* elegan*
+polite* respect* friendl* empath* authentic* persuasive* convincing* compelling effective* efficien*
+robust* success* grounded adher* align* captur* demonstrat* illustrat* explains? explained
+explaining acknowledg* shows?_its adequate* decent acceptable step[-_]by[-_]step compil(?:es|ed)
+pass(?:es|ed) works working flawless* proper* spot_on
+"""
+BAD = r"""
+wors[et]* weak* inferior* los(?:es?|t|er|ing) failures? omission* hallucinat* fabricat* invent*
+made[-_]up mak\w+_(?:\w+_)?up reject* eliminat* disqualif* poor* bad* beaten errors? erroneous*
+incorrect* inaccura* incomplete* irrelevan* harmful unsafe dangerous* false* wrong* mislead*
+confus(?:es|ed|ing) bugs? broken verbos* wordy long longer longest bloat* rambl* padding vague*
+generic* shallow* superficial* gaps? limited unclear disorgani* mess sloppy nonsens* garbage trash
+spam fiction satire propaganda conspira* incoheren* contradict* dodg* ignor* evad* overlook*
+neglect* disregard* skip* repeat* repetit* redundan* off[-_]topic tangent* outdated biased rude*
+offensive silent hidden different_(?:question|topic|task|problem) mis(?!s|conc|understanding)\w{4,}
+un(?:helpful|supported|verified|necessar\w+|convincing|justified|fair|related|usable|reliable|founded|structured|able|natural|ethical)
+in(?:adequate|sufficient|consistent|effective|valid|appropriate|efficient)\w* hard difficult*
+problematic suffer* crash* awful* useless dull too(?=_\w) overly excess* short_of deviat* only
+(?:fall|lag|trail)\w+_behind second[-_]best (?:rank|com|plac)\w+_(?:second|third|last)
+(?:rank|scor|rat)\w+_lower lower_quality below plagiari* copied lie[sd]? lying dishonest* trick*
+scam* manipulat* deceiv* flatter* begs? careless* lazy lazily oversimplif* simplistic minor average
+partial* partly mostly mediocre moderate full_of
+easy_to_(?!understand|follow|read|use|grasp|apply)\w+ lack* miss(?:es|ed|ing)? omit*
+fail(?:s|ed|ing)? (?<!a_)(?:little|few) selective* flaw(?!less)\w*
+ha(?:s|ve|d)_(?:\w+_){0,3}(?:problem|concern|issue)s?
+"""
+# What turns the next word into its contrary; the milder words need one that is near.
+TURNS = r"""
+less fewer least not never nor none cannot far_from \w*n't
+"""
+MILD_TURNS = r"""
+no without rather_than instead_of free_(?:of|from)
+"""
+# What denies that one answer is better.
+EVEN = r"""
+equal* identical* equivalent* indistinguishable draws? tie[ds]? on_par toss-up
+no_(?:\w+_)?difference (?:as|just_as|equally)_(?:good|helpful|accurate|correct|well|strong)
+"""
+# What would make a score more or less than it is.
+ADJUSTS = r"""
+minus plus deduct* subtract* lower* higher rais\w+ reduc\w+ too generous* strict* harsh* penal*
+round* at_(?:best|most|least) max* min(?:imum)? up_to under over about around roughly
+points?_(?:for|off)
+"""
+DOUBTS = r"""
+if unless until provided(?=_that) assuming either maybe perhaps uncertain unsure barely hardly
+scarcely nearly almost half merely close_to_being alleged* supposed* hypothetic* temporar* tentativ*
+seem* appears looks?_(?!at) except anything_but than_it another others else otherwise nobody no_one
+nothing previously earlier initially later at_first last_time used_to claims_(?:to|that|it)
+claim(?:ed|ing) quot(?:ed|ing) told tells? said says wants wanted asks asked demand*
+instruct(?:ed|s) instructions?_(?:to|in) i_did according_to_it* pretend* suspect* judges? attack*
+inject* threat* forced fool* random* on_reflection guess* coin jok(?:e|ing) kidding wait sorry
+scratch instead(?!_of) opposite contrary revers\w+ invert* swap* flip(?:s|ped)?
+chang(?:ed?|ing)_(?:my|the|this|it) templates? placeholders? drafts? example_of_what starts? begins?
+designed written_to left ascending (?:is|was|'s|as|just|only|merely|simply)_(?:an?|the)_example
+one_of_(?:[§¤]|the_following|these) the_rest the_(?:long|short|small|few|old|new)(?:er|est)
+(?:not|n't)_(?:\w+_)?(?:deserve|earn|merit|warrant|count|mean|stand)
+(?:less|least|lesser)_(?:bad|wrong|evil|poor)
+(?:answer|response|option|candidate|assistant|model)s?_(?:\d|one|two) directive*
+override* embedded inside depend*
+"""
+# What an answer does that is good of it: it answers the question, cites sources, fixes the error.
 DOES = (
-    r"(?:covers|gives(?! up)|provides|explains|addresses|answers|follows|includes|uses|cites"
-    r"|contains|shows|presents|offers|meets|has|reflects|rests on|matches|wins|stays|demonstrates"
-    r"|adds|avoids|backs|quotes|sets out|succeeds|sticks|treats|captures|catches|considers"
-    r"|deserves (?:the|to) win|describes|edges|excels|fits|fixes|gets (?:it|the|to)"
-    r"|goes (?:into|further|beyond)|handles|identifies|illustrates|keeps|lists"
-    r"|makes (?:the|its|a|sense)|mentions|outperforms"
-    r"|(?:reads|sounds|works|does|feels|is) (?:far |much |a )?(?:more|better|well)|respects|solves"
-    r"|supports|takes (?:the|its|into)|translates|understands|walks|writes|comes (?:out|first)"
-    r"|is (?:based|grounded) on|is \w{3,}er)\b"
+    r"(?:answer|address|cover|follow|me[et]t?|satisf|fulfil|match|solv|handl|cit|includ|provid"
+    r"|offer|gives?|gave|giving|explain|discuss|take|back|support|adher|respect|compl|obey|stick"
+    r"|stay|keep|kept|us|contain|appl|get|got)\w*"
 )
-VERDICT = r"(?:verdict|judge?ment|decision|choice|assessment|conclusion|preference|score|rating)"
+MENDS = (
+    r"(?:identif|fix|correct|catch|caught|spot|f[io]und|resolv|solv|address|handl|point|avoid)\w*"
+)
+DOES_WELL = (
+    rf"{DOES}(?: \w+ly)?(?: (?:to|on|up|with|the|all|every|each|its|both|any|of|a|an|user'?s?"
+    r"|prompt'?s?|several|more|key|main|full|entire|root|core|actual|original|requested|relevant"
+    r"|given))* (?:question|prompt|task|request|instruction|requirement|constraint|criteri|point"
+    r"|part|aspect|need|format|problem|equation|cas|edge case|topic|reason|step|source|reference"
+    r"|citation|evidence|example|fact|guideline|concept|word limit|theorem|rubric|cause|issue"
+    r"|concern|claim)\w*"
+    rf"|{MENDS}(?: out)?(?: \w+){{0,2}} (?:error|mistake|bug|flaw|issue|gap|problem|misconception"
+    r"|contradiction|repetition|jargon|detail)s?"
+)
+BOTH = (
+    rf"both (?:of|are|were|have|had|get|got|give|gave|{NOUN[:-2]}s?)\b|they"
+    rf"|(?:the two|all three|all) {NOUN[:-2]}s"
+)
+
+
+def _any(words: str) -> str:
+    return "|".join(words.split()).replace("*", r"\w*").replace("_", " ").replace("||", "|")
+
+
+WEIGHED = re.compile(
+    rf"(?P<own>{OWN})|(?P<other>{OTHER})|\b(?:(?P<both>{BOTH})|(?P<neither>neither)"
+    rf"|(?P<does>{DOES_WELL})"
+    rf"|(?P<alike>same|similar\w*|comparable|{_any(EVEN)})|(?P<turn>{_any(TURNS)})"
+    rf"|(?P<mild>{_any(MILD_TURNS)})"
+    rf"|(?P<more>(?:more|most|far|much)(?!\W*(?:,|\Z)| on\b))|(?P<bad>{_any(BAD)})"
+    rf"|(?P<better>{_any(BETTER)})|(?P<good>(?!\w+ly,)(?:{_any(GOOD)})))(?!\w)"
+)
+BEST, FINE, ALIKE, WORSE = 2, 1, 0, -1
+QUALITIES = {"better": BEST, "good": FINE, "does": FINE, "alike": ALIKE, "bad": WORSE}
+NAMES = {"own": OWN, "other": OTHER, "both": "both", "neither": "both"}
+NEAR = 30  # characters between a word and what it turns
+SCORES: tuple[Kind, ...] = ("score", "best", "worst")
+AGAINST: dict[Kind, re.Pattern[str]] = {
+    **dict.fromkeys(SCORES, re.compile(rf"{OTHER}|\b(?:{_any(ADJUSTS)})\b")),
+    "choice": (IS_EVEN := re.compile(rf"\b(?:{_any(EVEN)})\b")),
+    "order": IS_EVEN,
+    "tie": re.compile("(?!)"),
+}
+DOUBTFUL = re.compile(
+    r"~~|[?？\u0334-\u0338]|#\d|\A(?:actually|correction|choose|pick|select|replace|for (?:example"
+    r"|instance))\b|(?:\A|[§¤]|\b(?:i|it|this|that|they|we|you|one|both|neither|and|but|users?"
+    r"|readers?|verdict|answers?|responses?)) (?:\w+ly )?(?:would|could|might|may|should|must)\b"
+    rf"|\b(?:{_any(DOUBTS)})\b"
+)
+
+# -- Words that say nothing ------------------------------------------------------------------------
+
+POLITE = re.compile(
+    r"\b(?:let me know|feel free|please (?:let|feel|reach)|i hope|hope (?:this|that)|i(?:'m| am)"
+    r" happy|happy to|thank(?:s| you) for|if you (?:have|need|would|want|'d))[^.!?\n]*"
+    r"|\bthank(?:s| you)(?=\W*(?:\n|\Z))"
+)
+ASKED = re.compile(
+    r"\b(?:what (?:they|you)|(?:what )?(?:the )?(?:user|prompt|question|task|instruction)s?(?:'s)?)"
+    r" (?:\w+ly |has |had )?(?:asks?|asked|wants?|wanted|demand\w*|request(?:s|ed)|requires?)"
+    r"(?: for)?\b"
+    r"|\bwhat (?:was|is|had been) (?:\w+ly )?(?:asked|requested|wanted)(?: for)?\b"
+)
+# Phrases without weight, in which single words would have some.
+IDIOMS = re.compile(
+    r"\bas (?:asked|requested|well|such)\b|\byou (?:asked|requested)(?: for)?|\bnot only\b"
+    r"|\bthe only\b|best to worst|\bi(?: would|'d) (?=choose|go with|pick|prefer|rate|recommend)"
+    r"|(?<=\bwhich )(?:\w+ly )?(?:would|could|might|may|can)\b"
+    rf"|,? (?:including|such as|covering|explaining|discussing) [^.;{OWN}{OTHER}]+?"
+    r"(?=, (?:which|but|and|while|whereas)\b|\.|\Z)"
+)
 REASONS = r"(?:\w+ )?(?:reason(?:ing|s)?|justification|explanation|rationale|strengths?|note)"
-THE_TEXT = r"(?:answer|response|option|candidate|assistant|model|winner)s?"
-IS = r"(?:is|was|are) (?!what|who|where|how|all|just)"
-# What the verdict's name may be followed by. Any verb that ends in "s" is in the present tense.
-TAIL = (
-    r"[\s*_`,.():\d–—-]*(?:(?:because|since) (?!it\b)|due to|given|based on|by (?:a|far)"
-    r"|for (?:its|being|the)|with (?:\w+ )?confidence|on balance|as (?:both|the)|over\W*\Z"
-    r"|points?\b|stars?\b|分)|[\s*_`'\"”’)\],]+(?:(?:because|since|as) it )?"
+# They lead to a verdict, or close a reply.
+FILLING = re.compile(
+    r"\b(?:(?:in|to) (?:conclusion|conclude|summary|summari[sz]e|short|sum up|the end)"
+    r"|with (?:that|this)(?: in mind)?|all things considered|(?:given|with"
+    r"|after) all(?: of)? (?:this|that)|(?:after|on|having) (?:careful\w* |due )?(?:consideration"
+    r"|compar\w+|weigh\w+|read\w+|review\w*|consider\w+|evaluat\w+|analy[sz]\w+)(?: (?:of )?(?:both"
+    r"|the two|all|them|everything)(?: answers| responses)?)?"
+    r"|(?:i|we|i'd|i'll|let's)(?: (?:therefore|thus|hence|will|am))?(?: (?:conclude|decide|end"
+    r"|judge|finish|give|go|chose|choose|picked|selected|select|pick|prefer|rate|confident))"
+    r"(?: with| in| this| it| that| for){0,2}|here (?:is|are)|here's|the (?:better|best|winning)"
+    r"|my reasoning is above|last line|step \d{1,2}|by far|my|our|the|this|is|was|so|and|then|sure"
+    r"|ok|okay|thus|therefore|hence|overall|final|finally|accordingly|consequently|ultimately"
+    r"|clearly|definitely|easily|verdict|decision|judge?ment|conclusion|evaluation|comparison"
+    r"|assessment|winner|answer|response|because|result|choice|preference|score|rating|grade|level"
+    r"|ranking|order|line|json|object|output|vote|boxed|call|end(?: of)?|complete|concludes"
+    r"|completes|ends|done|reply|message|cheers|(?:best|kind) regards|your judge|confidence"
+    r"|certainty|very|high|medium"
+    rf"|moderate|strong|full|of|in|points?|stars?|分|{REASONS}|(?:[6-9]\d|100)(?:\.\d+)?\s?%"
+    r"|(?<=confidence)[\s\]*_:=]*\d{1,3}(?:\.\d+)?"
+    # "my verdict", "final", "therefore" elsewhere
+    r"|mein\w*|das|lautet|ist|daher|somit|also|folglich|endgültig\w*|urteil|ergebnis|fazit"
+    r"|bewertung|mon|ma|le|est|donc|ainsi|par conséquent|en conclusion|voici|évaluation|mi|el|es"
+    r"|por (?:lo )?tanto|así que|en conclusión|veredicto|conclusión|meu|o|é|portanto|logo|veredito"
+    r"|conclusão|il|mio|quindi|pertanto|dunque|verdetto|finale|conclusione|итог\w*|вердикт|поэтому"
+    r"|таким образом|вывод|النتيجة|الحكم|النهائي|अंतिम|निर्णय|निष्कर्ष)(?!\w)"
+    r"|最终|最終|我的|判决|判定|裁决|结论|結論|排名|评分|評価|评价|以下是|综上所述?|因此|所以"
+    r"|したがって|よって|なので|최종|판정|결론|따라서|점수|是|为|は|->|=>|%"
 )
-PRAISED = re.compile(rf"{TAIL}{MORE}{{0,3}}(?:{IS}{MORE}{{0,4}}{QUALITY}|{DOES})")
-DESCRIBED = re.compile(rf"{TAIL}{MORE}{{0,3}}(?:{IS}{MORE}{{0,3}}\w+|(?!is|was)\w+[a-rt-z]s\b)")
-# A sentence that speaks of the verdict without its name.
-EXPLAINS = re.compile(
-    r"(?:that|this) is because |(?:and |overall,? |because |since |as )?"
-    rf"(?:(?:it|which|(?:the|this|that) (?:chosen |preferred )?{THE_TEXT})"
-    rf" {MORE}{{0,3}}(?:{DOES}|(?:is|was) {MORE}{{0,4}}{QUALITY}|'s {MORE}{{0,4}}{QUALITY})"
-    rf"|it's {MORE}{{0,4}}{QUALITY}|its (?:\w+ ){{1,3}}(?:is|are) {MORE}{{0,3}}{QUALITY}"
-    rf"|(?:this|my|the) {VERDICT} {DOES}|(?:(?:because|since) (?!it )|due to |given )"
-    rf"|{REASONS}[\s*_]*:|overall,? (?:an? ){MORE}{{0,2}}{QUALITY})"
+
+# -- Sentences -------------------------------------------------------------------------------------
+
+MARK = r"[\s*_`\"'(\[]"
+NAME = f"([{OWN}{OTHER}])"
+BEATS = (
+    r"(?:than|over|ahead of|followed by|and then|beats?|outperform\w*|surpass\w*|edges? out"
+    r"|(?:superior|prefer\w+) to)"
 )
-# A remark beside a verdict, which needs no sentence: "more accurate and complete".
-REMARK = re.compile(rf"{MORE}{{0,3}}{QUALITY}|\w+ly\W*\Z|(?:it {MORE}?{DOES}|why|{DOES}) ?")
-AMOUNTS = re.compile(rf"{REMARK.pattern}|(?:much|far|more|mostly|most|fully) \w|it \w+[a-rt-z]s\b")
-# What may follow a score without a stop: "4 errors" is none.
-AMOUNT = re.compile(r"\W*(?:because|since|due to|given|based on|for|with|points?\b|stars?\b|分)")
-CLOSES = re.compile(
-    r"(?:(?:very |confidence |level|score|certainty|and |is |my |of |in |the |this )*"
-    r"(?:confidence|certainty|high|moderate|medium|low|full|strong|order|\d{1,3}(?:\.\d+)?\s?%?"
-    r"|(?:out )?of \d+|/\s?\d+|[-:=*_ ])+"
-    rf"|(?:(?:this|that) (?:concludes|completes|ends) )?(?:(?:the )?end(?: of)? ?)?(?:my |the )?"
-    rf"(?:{VERDICT}|evaluation|comparison|reply|message)?(?: (?:is )?complete)?|done|json"
-    r"|cheers|(?:best|kind) regards|your judge)[\s*_`.!)\]]*"
+BEATS_OWN = re.compile(rf"(?:\b{BEATS}|>){MARK}{{1,3}}{OWN}")
+# Turns of phrase, each with a plainer one. One is of an answer that is only what the chosen
+# one is measured against: "better than B".
+PLAINER = [
+    (re.compile(pattern), plain)
+    for pattern, plain in (
+        (rf"\A{REASONS}[\s*_]*:[\s*_]*", ""),
+        # "Its accuracy is doubtful" is no praise.
+        (rf"\bthe \w+ (?:of|in|from) {NAME}(?= (?:is|was)\b)|{NAME}'s? \w+", r"\1\2"),
+        (r"\bits \w+(?= (?:is|was)\b)", "it"),
+        (
+            rf"\b(?:less|fewer|worse|weaker|inferior)\b[^§¤]{{0,80}}\b(?:than|to) {OWN}(?:'s \w+)?",
+            "worse",
+        ),
+        (r"(?:outperform|surpass|beat|best|outclass|outd|match)\w* by", "worse than"),
+        (rf"{OWN}{MARK}*(?:(?<![-=])>{{1,3}}|\bover){MARK}{{1,3}}{OTHER}", f"{OWN} better"),
+        (
+            rf"((?:\b(?:{BEATS}|unlike|versus|vs|(?:compared|comparison|relative|contrast) (?:to"
+            rf"|with))|>){MARK}{{1,3}})(?:(?:that|those) (?:of|in) )?{OTHER}(?:'s(?: \w+)?)?",
+            r"\1",
+        ),
+        (rf"(?:not|n't) \w+ (?:\w+ly )?(?:by|in) {OTHER}", ""),
+        (
+            rf"\b(?:errors?|mistakes?|flaws?|weakness\w*) (?:found )?(?:of|in|from|by) {NAME}",
+            r"\1 bad",
+        ),
+        (rf"\bonly{MARK}{{1,3}}{NAME}", r"\1 better"),
+        (
+            r"\b(?:(?:better|best|winning|preferred|chosen|stronger|superior) (?:\w+ )?(?:is|was)"
+            r"|winner is|prefer|choose|chose|pick|picked|select|selected|recommend|favou?r|go with"
+            rf"|went with|(?:win|edge|preference) goes to|in favou?r of)\W{{1,3}}{NAME}",
+            r"\1 better",
+        ),
+    )
+]
+SENTENCES = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!ex)\.(?!\w)|[!;。！；]|\s[–—-]+\s")
+CONTRASTS = re.compile(
+    r":\s|\b(?:but|yet|while|whereas|although|though|however|despite|because|since)\b"
 )
-FORM = "best to worst"
-SENTENCES = re.compile(r"\.(?!\d)|[!;。！；\n]|\s[–—-]+\s")
-STOPS = re.compile(r"\.(?!\d)|[!;。！；\n]")
-ITEM = re.compile(r"\A\s*(?:[-*•]|\d{1,2}[.)])\s")
-HEADING = re.compile(rf"{REASONS}\W*:\W*\Z")
-CONCEDES = re.compile(
-    rf"(?:(?:while|although|though) )?both (?:{THE_TEXT} )?(?:are|have|were) [^.!?]{{1,80}},"
-    rf" (?:but )?(?={OWN})"
+ITEM = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
+HEADING = re.compile(rf"{REASONS}(?: (?:of|for) {OWN})?\W*:\W*\Z")
+# A sentence that begins so speaks of the answer that was last named, or of the chosen one; and so
+# does one that names none and begins with its quality or a reason.
+BEGINS = (
+    r"(?:(?:\w+ly|and|so|thus|hence|therefore|overall|also|because|since|as|in short)[\s,:*_]+)*"
+)
+REFERS = re.compile(
+    rf"{BEGINS}(?:it|its|this|that|which|i \w+ (?:it|this)|(?:the|my|this|that) (?:chosen "
+    rf"|preferred )?(?:{NOUN}|reason)(?= (?:is|was|has|had|did|also|\w+ly|\w+s|\w+ed)\b))(?!\w)"
+)
+REMARKS = re.compile(
+    rf"{BEGINS}(?:due|given|considering|based|by|for|thanks|with|(?:an? |very |has |much |far "
+    rf"|more |most |less |no )*(?!\w+ly\b)(?:{_any(BETTER)}|{_any(GOOD)}|{_any(BAD)}"
+    rf"|{DOES_WELL}))(?!\w)"
+)
+# What a text does, which tells nothing yet; any other verb may take back what follows it.
+VERBS = (
+    rf"{DOES}|{MENDS}|(?:is|was|ha|do|present|show|mak|remain|maintain|deliver|display|exhibit"
+    r"|stand|go|pay|break|lay|com|reach|arriv|strik|reflect|achiev|communicat|summari|describ|list"
+    r"|outlin|highlight|emphas|not|mention|combin|receiv|walk|read|writ|respond|refus|help|set)\w*"
+)
+UNKNOWN_VERB = re.compile(
+    rf"(?:{OWN}(?:'s? \w+)?|\A{BEGINS}(?:it|(?:this|the) {NOUN}))(?: \w+ly| also| even| still)*"
+    rf" (?!(?:{VERBS}|{_any(BETTER)}|{_any(GOOD)}|because|as)\b)\w+(?:[^s\W]s|ed)\b"
 )
 # What makes more or less of the verdict that it follows: "4.5", "A-", "3-4", "B >".
 GLUED = re.compile(r"[-+±~%^<>=×÷/&]|'\w|\W*\d|\W*[>=]|\s*[/+&]")
+BEATEN = re.compile(rf"\A{MARK}*(?<![-=])>{{1,3}}{MARK}{{0,3}}{OTHER}")
 BARE_WORD = re.compile(r"[\s*_`]*\s[\s*_`]*(?=\w)|(?=分)")
+# What may follow a verdict without a stop; "4 errors" and "a tough call" may not.
+REASON = r"because|since|due to|given|based on|for|with"
+AMOUNT = re.compile(rf"\W*(?:{REASON}|points?\b|stars?\b|分)")
+GOES_ON = re.compile(
+    rf"\W*(?:\w+ly\W+)?(?:{REASON}|as|over|by|on|is|was|has|had|\w+[a-rt-z]s|\w+ed)\b|\W*\w+ly\W*\Z"
+)
+LONGEST = 1_000
+Stance = Literal["for", "against", "concedes", "nothing", "unknown"]
 
 
 def is_harmless(kind: Kind, after: str, closing: str) -> bool:
     """Return whether the words after a verdict in its line, and those of the lines below it, leave
-    it as it is. Where they name the verdict, they have OWN instead."""
-    after, closing = (
-        CONCEDES.sub("", POLITE.sub(" ", text.replace(FORM, ""))) for text in (after, closing)
-    )
-    both = f"{after} {closing}"
-    if GLUED.match(after) or any(words.search(both) for words in (DOUBTS, *AGAINST_KIND[kind])):
+    it as it is. Where they name answers, they have OWN or OTHER instead."""
+    if kind == "choice":
+        after = BEATEN.sub("", after)
+    if GLUED.match(after) or len(after) + len(closing) > LONGEST:
         return False
     if BARE_WORD.match(after):
-        if kind == "score" and not AMOUNT.match(after):
+        if not (AMOUNT if kind in SCORES else GOES_ON).match(after):
             return False
         after = f"{OWN} {after.lstrip()}"
-    tail, remark = (PRAISED, REMARK) if kind in ("choice", "order") else (DESCRIBED, AMOUNTS)
-    first, *others = STOPS.split(after)
-    beside = [part for part in re.split(r"\s[–—-]+\s|[(),:]", first) if part]
-    is_explained = _only_explains(first, tail) or all(
-        _only_explains(part, tail) or remark.match(_begun(part)) for part in beside
+    stances: set[Stance] = set()
+    subject, listed = "", False
+    for line in _smooth(POLITE.sub(" ", f"{after}\n{closing}")).split("\n"):
+        listed = listed and bool(ITEM.match(line))
+        for sentence in SENTENCES.split(line):
+            stance, subject = _stance(kind, DECORATION.sub("", sentence, count=1), subject)
+            if stance == "against" or (stance == "unknown" and not listed):
+                return False
+            stances.add(stance)
+        listed = listed or bool(HEADING.match(DECORATION.sub("", line, count=1)))
+    return "for" in stances or "concedes" not in stances
+
+
+def _smooth(words: str) -> str:
+    return IDIOMS.sub(" ", ASKED.sub("the question", words))
+
+
+def _says_nothing(words: str) -> bool:
+    return not DECORATION.sub("", FILLING.sub(" ", words.replace(OWN, " ")))
+
+
+def _stance(kind: Kind, words: str, subject: str) -> tuple[Stance, str]:
+    """Return how a sentence stands to the verdict, and what it speaks of at its end."""
+    if _says_nothing(words):
+        return "nothing", subject
+    for pattern, plain in PLAINER:
+        words = pattern.sub(plain, words)
+    if DOUBTFUL.search(words) or BEATS_OWN.search(words) or AGAINST[kind].search(words):
+        return "against", subject
+    if kind not in SCORES and UNKNOWN_VERB.search(words):
+        return "unknown", subject
+    is_named = OWN in words or OTHER in words
+    speaks_on = REFERS.match(words) or (not is_named and REMARKS.match(words))
+    subject = (subject or OWN) if speaks_on else ""
+    sides: list[int] = []
+    for clause in CONTRASTS.split(words):
+        said, subject = _weigh(clause, subject)
+        sides += [_side(kind, *each) for each in said]
+    # The last word must not be in favour of another answer, and none is named for nothing.
+    in_favour = subject == OTHER and (not said or said[-1][0] != OTHER or not sides[-1])
+    if -1 in sides or in_favour:
+        return "against", subject
+    if not sides or (not said and len(clause.split()) > 1):
+        return "unknown", subject
+    return "for" if 1 in sides else "concedes", subject
+
+
+def _side(kind: Kind, subject: str, quality: int) -> int:
+    """Return 1 if words about a subject speak for the verdict, -1 if against it."""
+    if kind in SCORES:
+        return int({"best": quality > 0, "worst": quality < 0}.get(kind, True))
+    if kind == "tie":
+        return -1 if subject == OTHER or quality == BEST else 1
+    if subject == OWN:
+        return 1 if quality > 0 else -1
+    return 0 if subject == "both" or quality in (ALIKE, FINE) else -1 if quality == BEST else 1
+
+
+def _weigh(clause: str, subject: str) -> tuple[list[tuple[str, int]], str]:
+    """Return which qualities a clause gives to whom, and what it speaks of at its end.
+
+    Words before the first name are about the answer that it names.
+    """
+    said: list[tuple[str, int]] = []
+    waiting: list[int] = []
+    turns: dict[str, int] = {}
+    places = [(match.lastgroup or "", match.start()) for match in WEIGHED.finditer(clause)]
+    for word, place in [*places, ("end", len(clause))]:
+        if word in ("turn", "mild", "more"):
+            turns[word] = place
+            continue
+        quality = _turned(QUALITIES.get(word), turns, place)
+        waiting += [] if quality is None else [quality]
+        subject = subject or NAMES.get(word, "")
+        if subject:
+            said += [(subject, quality) for quality in waiting]
+            waiting = []
+        subject = NAMES.get(word, subject)
+        # "Less detailed and structured" blames twice.
+        blames = word in QUALITIES and quality == WORSE
+        turns = {"turn": place} if word == "neither" else {"blame": place} if blames else {}
+    return said, subject
+
+
+def _turned(quality: int | None, turns: dict[str, int], place: int) -> int | None:
+    """Return a quality as the words before it make it: "less", "no", "more"."""
+    is_near = place - max(turns.get("turn", -NEAR), turns.get("mild", -NEAR)) < NEAR
+    if quality is None:
+        return WORSE if "turn" in turns else None
+    if quality == WORSE:
+        return FINE if is_near else WORSE
+    if is_near or "turn" in turns or (quality == FINE and "blame" in turns and "more" not in turns):
+        return WORSE
+    return BEST if "more" in turns else quality
+
+
+# -- Before a verdict, in its line -----------------------------------------------------------------
+
+BULLET = re.compile(r"\A\W*(?:\d{1,2}[.)]\s|[a-z]\)\s|\[x\])")
+CLAUSE_END = re.compile(r"[,:;]|[-–—=]+>?\s|\band\b|(?=\b(?:so|thus|therefore|hence)\b)")
+
+
+def is_lead_in(kind: Kind, words: str) -> bool:
+    """Return whether `words`, just before a verdict in its line, only lead to it."""
+    words = _smooth(BULLET.sub("", SENTENCES.split(words)[-1]))
+    return len(words) < LONGEST and any(
+        _says_nothing(words[end:]) and (not end or is_harmless(kind, "", words[:end]))
+        for end in [0, *(end.end() for end in CLAUSE_END.finditer(words))]
     )
-    if not is_explained or not all(_only_explains(part, tail) for part in others):
-        return False
-    listed = False
-    for line in closing.split("\n"):
-        item = bool(ITEM.match(line))
-        if not (listed and item) and not all(
-            _only_explains(part, tail) for part in SENTENCES.split(line)
-        ):
-            return False
-        listed = (listed and item) or bool(HEADING.match(_begun(line)))
-    return True
-
-
-def _begun(sentence: str) -> str:
-    return DECORATION.sub("", sentence, count=1)
-
-
-def _only_explains(sentence: str, tail: re.Pattern[str]) -> bool:
-    words = _begun(sentence)
-    if not words or CLOSES.fullmatch(words) or EXPLAINS.match(words):
-        return True
-    before, named, after = words.partition(OWN)
-    speaks = tail.match(after) or DECORATION.fullmatch(after)
-    return bool(named and speaks) and not DECORATION.sub("", LEAD_IN.sub(" ", before))
 
 
 # -- Refusals --------------------------------------------------------------------------------------
@@ -292,41 +459,32 @@ REFUSALS = re.compile(
     r"\b(?:i|we)(?: can't| cannot| can not| won't| will not| am unable to|'m unable to"
     r"|'re unable to|'m not able to| am not able to| must decline to| have to decline| decline to"
     r"|'d rather not| am not comfortable|'m not comfortable| do not feel comfortable"
-    r"| don't feel comfortable| must refuse to| refuse to)"
-    r"(?: in good conscience)? (?:assist|help|comply|judg|compar|evaluat|provid|do that|do this|rat"
-    r"|engag|continu|answer|fulfil|discuss|choos|participat|respond|proceed|process|complet|grad"
-    r"|score)"
-    r"|\b(?:i must (?:\w+ )?decline|i (?:have to|need to) decline|i won't be able to"
-    r"|i'm unable to take|i'm not able to (?:provide|take)"
-    r"|(?:isn't|is not) something (?:that )?i (?:can|am able to))\b"
-    r"|\bas an ai\b[^.]{0,40}\bi (?:can't|cannot|am unable|am not able)\b"
+    r"| don't feel comfortable| must refuse to| refuse to)(?: in good conscience)? (?:assist|help"
+    r"|comply|judg|compar|evaluat|provid|do that|do this|rat|engag|continu|answer|fulfil|discuss"
+    r"|choos|participat|respond|proceed|process|complet|grad|score)|\b(?:i must (?:\w+ )?decline"
+    r"|i (?:have to|need to) decline|i won't be able to|i'm unable to take"
+    r"|i'm not able to (?:provide|take)|(?:isn't|is not) something (?:that )?i (?:can"
+    r"|am able to))\b|\bas an ai\b[^.]{0,40}\bi (?:can't|cannot|am unable|am not able)\b"
     r"|\b(?:against my (?:guidelines|policy|policies)|violates? (?:my|our|the) (?:\w+ )?polic)"
-    r"|\bich (?:kann|möchte|darf|werde)\b.{0,60}\bnicht\b"
-    r"|\bich bin nicht in der lage\b"
-    r"|\bals ki\b.{0,20}\bkann ich\b.{0,60}\bnicht\b"
-    r"|\b(?:jag|jeg) kan\b.{0,20}\b(?:inte|ikke) (?:bedöma|jämföra|hjälpa|vurdere|bedømme"
-    r"|sammenligne|hjelpe|hjælpe)"
-    r"|\ben voi (?:arvioida|vertailla|auttaa)"
-    r"|\b(?:nemohu|nemůžu)\b.{0,40}\b(?:hodnotit|porovn|pomoc)"
-    r"|\bnem tudom (?:értékelni|összehasonlítani)|\bnu pot (?:evalua|compara|ajuta)"
+    r"|\bich (?:kann|möchte|darf|werde)\b.{0,60}\bnicht\b|\bich bin nicht in der lage\b"
+    r"|\bals ki\b.{0,20}\bkann ich\b.{0,60}\bnicht\b|\b(?:jag|jeg) kan\b.{0,20}\b(?:inte"
+    r"|ikke) (?:bedöma|jämföra|hjälpa|vurdere|bedømme|sammenligne|hjelpe|hjælpe)"
+    r"|\ben voi (?:arvioida|vertailla|auttaa)|\b(?:nemohu|nemůžu)\b.{0,40}\b(?:hodnotit|porovn"
+    r"|pomoc)|\bnem tudom (?:értékelni|összehasonlítani)|\bnu pot (?:evalua|compara|ajuta)"
     r"|\bδεν μπορώ να (?:αξιολογ|συγκρίν|βοηθ)|\bkhông thể (?:đánh giá|so sánh|giúp|hỗ trợ)"
-    r"|\btidak (?:dapat|bisa) (?:menilai|membandingkan|membantu)|मूल्यांकन नहीं कर सकत|तुलना नहीं कर सकत"
-    r"|ไม่สามารถ(?:ประเมิน|เปรียบเทียบ|ช่วย)|\bне (?:можу|буду) (?:оцін|порівн|допом)"
-    r"|(?:איני|אינני|אני לא) (?:יכול|יכולה) (?:להעריך|להשוות|לעזור|לסייע)"
-    r"|\bje (?:ne (?:peux|suis|saurais)|refuse)\b.{0,30}"
-    r"\b(?:aider|évaluer|juger|comparer|répondre|mesure|noter|traiter)"
-    r"|\b(?:no (?:puedo|podemos)|no me es posible) (?:ayud|evalu|juzg|compar|respond|asist"
-    r"|cumpl|proce)"
-    r"|\b(?:não posso|não consigo|não me é possível) (?:ajud|avali|julg|compar|respond|cumpr"
-    r"|process)"
-    r"|\b(?:non posso|non sono in grado di) (?:aiut|valut|giudic|confront|rispond|soddisf|elabor)"
-    r"|\bik kan\b.{0,40}\bniet (?:help|beoordel|vergelijk|beantwoord)"
-    r"|\bnie mogę (?:pomóc|ocenić|porównać|odpowiedzieć)"
-    r"|\b(?:yardımcı olamam|değerlendiremem|karşılaştıramam)"
-    r"|\bя не (?:могу|буду) (?:помо|оцен|суди|сравн|ответ|выполн)"
-    r"|(?:无法|無法|不能|不便)(?:协助|協助|帮助|幫助|评判|評判|评价|評價|评估|評估|比较|比較|回答|满足|滿足|提供|对此|對此)"
-    r"|お手伝いできません|お答えできません|評価できません|お応えできません|対応できません|比較できません"
-    r"|(?:評価|比較|回答|判断|対応)することはできません"
-    r"|도와드릴 수 없|평가할 수 없|답변(?:을|할| ?드릴) 수 없|비교할 수 없"
-    r"|لا (?:أستطيع|يمكنني) (?:المساعدة|مساعدتك|تقييم|مقارنة|الإجابة)"
+    r"|\btidak (?:dapat|bisa) (?:menilai|membandingkan|membantu)|मूल्यांकन नहीं कर सकत"
+    r"|तुलना नहीं कर सकत|ไม่สามารถ(?:ประเมิน|เปรียบเทียบ|ช่วย)|\bне (?:можу|буду) (?:оцін|порівн"
+    r"|допом)|(?:איני|אינני|אני לא) (?:יכול|יכולה) (?:להעריך|להשוות|לעזור|לסייע)|\bje (?:ne (?:peux"
+    r"|suis|saurais)|refuse)\b.{0,30}\b(?:aider|évaluer|juger|comparer|répondre|mesure|noter"
+    r"|traiter)|\b(?:no (?:puedo|podemos)|no me es posible) (?:ayud|evalu|juzg|compar|respond|asist"
+    r"|cumpl|proce)|\b(?:não posso|não consigo|não me é possível) (?:ajud|avali|julg|compar|respond"
+    r"|cumpr|process)|\b(?:non posso|non sono in grado di) (?:aiut|valut|giudic|confront|rispond"
+    r"|soddisf|elabor)|\bik kan\b.{0,40}\bniet (?:help|beoordel|vergelijk|beantwoord)"
+    r"|\bnie mogę (?:pomóc|ocenić|porównać|odpowiedzieć)|\b(?:yardımcı olamam|değerlendiremem"
+    r"|karşılaştıramam)|\bя не (?:могу|буду) (?:помо|оцен|суди|сравн|ответ|выполн)|(?:无法|無法"
+    r"|不能|不便)(?:协助|協助|帮助|幫助|评判|評判|评价|評價|评估|評估|比较|比較|回答|满足|滿足|提供"
+    r"|对此|對此)|お手伝いできません|お答えできません|評価できません|お応えできません"
+    r"|対応できません|比較できません|(?:評価|比較|回答|判断|対応)することはできません"
+    r"|도와드릴 수 없|평가할 수 없|답변(?:을|할| ?드릴) 수 없|비교할 수 없|لا (?:أستطيع"
+    r"|يمكنني) (?:المساعدة|مساعدتك|تقييم|مقارنة|الإجابة)"
 )

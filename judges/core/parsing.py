@@ -8,16 +8,15 @@ import html
 import json
 import re
 import unicodedata
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from judges.core.doubts import (
+    IDIOMS,
     NOUN,
-    ORDINALS,
+    OTHER,
     OWN,
-    OWN_CHOICE,
     PICTURES,
     REFUSALS,
     Kind,
@@ -134,8 +133,8 @@ def complete_order(groups: Sequence[Iterable[int]], n: int) -> Order | None:
 
 # The nonce is the call's own, and answers cannot contain it, so a verdict in a quoted answer is
 # never taken for the judge's. The last line with the nonce counts, unless the lines next to it give
-# other verdicts: that is the list of forms, repeated. Words around a verdict, and a sentence below
-# it, are allowed as long as they name no other verdict and neither deny nor doubt this one.
+# other verdicts: that is the list of forms, repeated. Words around a verdict, and sentences below
+# it, are allowed as long as they speak for it: doubts.py says when.
 
 EXPECTED_LINE = "the verdict line that was asked for"
 SEVERAL = "The reply holds different verdicts."
@@ -143,8 +142,8 @@ QUOTE_MARK = re.compile(r"\A[> ]+")
 IN_ANGLES = re.compile(r"<([^<>]*)>")
 # Tags that decorate. A lone <B> may be a verdict, and <del> and <!-- take back what they hold.
 TAGS = re.compile(
-    r"</?(?:strong|em|i|u|p|br|span|div|code|pre|h[1-6]|td|tr|verdict|answer|output|json|final)\s*/?>"
-    r"|<b>(?=.*</b>)|</b>"
+    r"</?(?:strong|em|i|u|p|br|span|div|code|pre|h[1-6]|td|tr|verdict|answer|output|json"
+    r"|final)\s*/?>|<b>(?=.*</b>)|</b>"
 )
 LATEX = re.compile(r"\\(?:boxed|text(?:bf|it|tt|rm)?|math(?:bf|rm|tt)|mathbf)(?=\{)|\$")
 TABLE_BAR = re.compile(r"(VERDICT-\w+\s*)\|", re.IGNORECASE)
@@ -153,7 +152,6 @@ WITHOUT_EDGES = str.maketrans("", "", EDGE)
 # One letter after another; each step between them is one of these two signs.
 OF_LIST = r"(?:(?:answer|response)\s)?"
 CHAIN = rf"[a-z](?!\w)(?:{EDGES}[>=]{EDGES}{OF_LIST}[a-z](?!\w))*+"
-LONGEST_CLOSING = 400
 # Between the mark and the verdict: a colon or another sign, decoration, ticks and arrows, and a few
 # words, but nothing that crosses out.
 SEPARATOR = r"(?:[:=]{1,2}|[-=]?>|→|➡|[—–]|-(?= )|is\b)"
@@ -165,48 +163,59 @@ BEFORE_VALUE = (
     rf"(?:[{re.escape(EDGE)}]|{PICTURES})*?{THE_BETTER}?"
     rf"(?:{NOUN}{EDGES}(?:of (?=\d)|:|=|is )?{EDGES})?"
 )
-# The letter A where it is not an article.
-A_OR_B = re.compile(r"(?<!\w)(?:[ABb]|a(?=\W*\Z|\W*[/|,>=])|(?i:tie|tied))(?!\w)")
+# A or B, but not the article.
+LETTER = r"(?:[ABb]|a(?=\W*\Z|\W*[/|,>=])|(?i:tie|tied))(?!\w)"
+NAMED_CHOICE = re.compile(rf"(?:(?i:(?:the )?{NOUN})\W{{1,3}})?(?<!\w)({LETTER})")
+VERB_OR_END = r"(?=\W*\Z|\W*[.,;:\n)]| (?:is|was|has|had|\w+s|\w+ed)\b)"
+OTHER_NAMES = [
+    (
+        re.compile(
+            rf"\b(?:the )?(?:{ordinal} (?:{NOUN}|one\b)|{alone}(?: {NOUN}|{VERB_OR_END}))", re.I
+        ),
+        name,
+    )
+    for ordinal, alone, name in (
+        ("first", "the former", "A"),
+        ("second", "the latter", "B"),
+        ("alternative", "the other(?: one)?", OTHER),
+    )
+]
+# "A" at the beginning of a sentence may be an article, unless a verb follows.
+ARTICLE = re.compile(
+    r"(?:\A|[.!?:\n(–—-])[\s*_\"'(]{0,4}A(?= (?!(?:is|was|has|had|does|did|gave|wins?|won|and|or"
+    r"|over|\w+s|\w+ed|\w+ly)\b)\w)"
+)
 Meaning = Callable[[str], ReadReply]
 
 
 @dataclass(frozen=True)
 class _Verdicts:
-    """The verdicts of a protocol, as regular expressions.
+    """The verdicts of a protocol.
 
-    value: a verdict, in a folded text.
-    named: a verdict in a text with its capitals, where it is named among words.
+    value: a regular expression for a verdict in a folded text.
+    named: how words name a verdict, in capitals; the first group is the verdict alone.
+    owns: whether naming the second verdict means the first.
     kind: what the words around a verdict are about.
-    own: by the verdict, how a text names it.
-    harmless: by the verdict, what may follow it although it names others ("A is better than B").
-    contrary: by the verdict, what contradicts it ("is better than A").
+    plain: words without what only repeats the verdict that they follow, or with other names of it.
     """
 
     value: str
     named: re.Pattern[str]
     meaning: Meaning
-    kind: Kind
-    own: Callable[[str], str]
-    harmless: Callable[[str], str] = lambda value: "(?!)"
-    contrary: Callable[[str], str] = lambda value: "(?!)"
+    owns: Callable[[str, str], bool]
+    kind: Callable[[str], Kind]
+    plain: Callable[[str], str] = str
 
-    def without_harmless(self, value: str, words: str) -> str:
-        harmless = f" {OWN} " if self.kind == "order" else " "
-        return re.sub(self.harmless(value), harmless, words, flags=re.IGNORECASE)
-
-    def with_own(self, value: str, words: str) -> str:
-        """Return `words`, folded, with OWN where they name `value`."""
-        named = re.sub(rf"(?i:(?:the |an? )?{NOUN}\W{{0,3}})?(?:{self.own(value)})", OWN, words)
-        return named.casefold().translate(APOSTROPHES)
-
-    def name_another(self, value: str, words: str) -> bool:
-        """Return whether `words` around the verdict `value` name or prefer another one."""
-        if re.search(self.contrary(value), words, re.IGNORECASE):
-            return True
-        labels = {fold_label(name) for name in self.named.findall(words)}
-        if value == "tie":  # of both
-            return labels - {"tie", "tied"} not in (set(), {"a", "b"})
-        return bool(labels - {value})
+    def with_names(self, value: str, words: str) -> str:
+        """Return `words`, folded, with OWN where they name `value`, OTHER where another verdict."""
+        words = self.plain(words)
+        labels = {fold_label(label) for label in self.named.findall(words)}
+        if value == "tie" and labels >= {"a", "b"}:  # a tie of both
+            value = "tie a b"
+        names = self.named.sub(
+            lambda name: OWN if self.owns(value, fold_label(name[1])) else OTHER, words
+        )
+        return names.casefold().translate(APOSTROPHES)
 
 
 def parse_pairwise(reply: str, nonce: str, *, cut_off: bool = False) -> ReadReply:
@@ -215,21 +224,22 @@ def parse_pairwise(reply: str, nonce: str, *, cut_off: bool = False) -> ReadRepl
     def meaning(value: str) -> ReadReply:
         return ReadReply("done", outcome=LETTERS[value.upper()])
 
-    def better_than(letter: str) -> str:
-        sign = r"(?:(?<![-=])>{1,3}|\b(?:than|over|beats|outperforms|preferred to|superior to)\b)"
-        return rf"{sign}{EDGES}(?:{NOUN}{EDGES})?{letter}(?!\w)"
+    def plain(words: str) -> str:
+        words = ARTICLE.sub("?", words)
+        for other_name, name in OTHER_NAMES:
+            words = other_name.sub(name, words)
+        return words
 
-    def better_than_other(value: str) -> str:
-        return better_than({"a": "b", "b": "a"}.get(value, "(?!)"))
+    def owns(value: str, label: str) -> bool:
+        return label in value.split() or (label == "tied" and value.startswith("tie"))
 
     verdicts = _Verdicts(
         any_label(LETTERS),
-        A_OR_B,
+        NAMED_CHOICE,
         meaning,
-        "choice",
-        OWN_CHOICE.__getitem__,
-        better_than_other,
-        better_than,
+        owns,
+        lambda value: "tie" if value == "tie" else "choice",
+        plain,
     )
     return _parse(reply, nonce, verdicts, cut_off)
 
@@ -245,19 +255,20 @@ def parse_direct(
             return unreadable("The verdict could be more than one entry of the scale.")
         return ReadReply("done", label=label)
 
-    best = re.escape(fold_label(labels[-1])) if labels else "(?!)"
+    def kind(value: str) -> Kind:
+        return ends.get(value, "score")
+
+    folded = [fold_label(label) for label in labels]
+    ends: dict[str, Kind] = {folded[0]: "worst", folded[-1]: "best"} if len(labels) > 1 else {}
+    best = re.escape(folded[-1]) if labels else "(?!)"
     out_of = rf"{EDGES}(?:/|(?:out )?of){EDGES}{best}(?!\w|[.,]\d)"
-    whole = r"\.0+(?![\w.,])"
+    repeats = re.compile(rf"\A(?:\.0+(?![\w.,]))?(?:{out_of})?", re.IGNORECASE)
     number = r"\d+(?:[.,]\d+)?" if any(label[-1:].isdigit() for label in labels) else "(?!)"
-    named = re.compile(rf"(?<!\w)(?:{any_label(labels)}|{number})", re.IGNORECASE)
+    named = re.compile(
+        rf"(?:\ban? )?(?<!\w)({any_label(labels)}|{number})(?:{out_of})?", re.IGNORECASE
+    )
     verdicts = _Verdicts(
-        any_label(labels),
-        named,
-        meaning,
-        "score",
-        # "5.5" is not 5, said twice.
-        lambda value: rf"(?<!\A[.,])\b(?:an? )?{re.escape(value)}(?!\w)(?:{out_of})?",
-        lambda _: rf"\A(?:{whole}(?:{out_of})?|{out_of})",
+        any_label(labels), named, meaning, str.__eq__, kind, lambda words: repeats.sub("", words)
     )
     return _parse(reply, nonce, verdicts, cut_off)
 
@@ -271,15 +282,15 @@ def parse_listwise(reply: str, nonce: str, n: int, *, cut_off: bool = False) -> 
             return unreadable(f"The verdict does not name each of the {n} answers once.")
         return ReadReply("done", order=order)
 
-    def in_order(value: str) -> str:
-        letters = re.findall("[a-z]", re.sub(OF_LIST, "", value)) if ">" in value else []
-        rest = "".join(rf"(?:[^\n.;]{{1,40}}?\b{letter.upper()}\b)?" for letter in letters[1:])
-        return rf"\b{letters[0].upper()}\b{rest}" if letters else "(?!)"
+    def owns(value: str, label: str) -> bool:
+        return label in re.sub(OF_LIST, "", value).partition(">")[0]
 
     # "I" is a word, and letters beyond the last answer are none of its names.
     last = "A-" + chr(ord("A") + max(0, min(n, 26) - 1))
-    named = re.compile(rf"(?<!\w)(?!I\b(?! [>=]))[{last}](?!\w)")
-    verdicts = _Verdicts(CHAIN, named, meaning, "order", in_order, in_order)
+    named = re.compile(rf"(?:(?i:{NOUN})\W{{1,3}})?(?<!\w)(?!I\b(?! [>=]))([{last}])(?!\w)")
+    verdicts = _Verdicts(
+        CHAIN, named, meaning, owns, lambda value: "order" if ">" in value else "tie"
+    )
     return _parse(reply, nonce, verdicts, cut_off)
 
 
@@ -346,6 +357,7 @@ def _lines(text: str, mark_alone: re.Pattern[str]) -> list[str]:
 def _plain(line: str) -> str:
     """Return a line without quote marks, tags and what LaTeX and tables put around a verdict."""
     line = html.unescape(QUOTE_MARK.sub("", _spell_out(line))).replace("<!--", "~~")
+    line = re.sub(f"[{OWN}{OTHER}]", " ", line)
     line = TAGS.sub(" ", line)
     line = TABLE_BAR.sub(r"\1: ", LATEX.sub(" ", line))
     return IN_ANGLES.sub(r" \1 ", UNDERSCORES.sub(" ", line))
@@ -364,27 +376,17 @@ def _doubt(line: _MarkedLine, closing: str, verdicts: _Verdicts) -> str:
     value = line.values[0]
     if not value:
         return "The line with the verdict names none of those that were asked for."
-    before, words, closing = (
-        verdicts.without_harmless(value, _named(verdicts, text))
-        for text in (line.before, line.after, closing)
+    kind = verdicts.kind(value)
+    before, after, closing = (
+        verdicts.with_names(value, text) for text in (line.before, line.after, closing)
     )
-    if not verdicts.name_another(value, before):
-        before = verdicts.with_own(value, before)
-    if not is_lead_in(before.casefold().translate(APOSTROPHES)):
+    if not is_lead_in(kind, before):
         return "The verdict does not stand alone."
-    if len(line.different) > 1 or verdicts.name_another(value, f"{words} {closing}"):
+    if len(line.different) > 1:
         return SEVERAL
-    kind: Kind = "tie" if value == "tie" else verdicts.kind
-    words, closing = (verdicts.with_own(value, text) for text in (words, closing))
-    if len(closing) > LONGEST_CLOSING or not is_harmless(kind, words, closing):
-        return "The words after the verdict may change it."
+    if not is_harmless(kind, after, closing):
+        return "The words around the verdict may change it."
     return ""
-
-
-def _named(verdicts: _Verdicts, words: str) -> str:
-    for ordinal, letter in ORDINALS if verdicts.kind == "choice" else ():
-        words = ordinal.sub(letter, words)
-    return words
 
 
 def _repeated_forms(marked: dict[int, _MarkedLine], lines: list[str], verdicts: _Verdicts) -> str:
@@ -507,25 +509,6 @@ def parse_structured(
     return ReadReply("done", outcome=LETTERS[label])
 
 
-def parse_ordered_models(
-    reply: str | Mapping[str, Any], models: Sequence[str], *, cut_off: bool = False
-) -> ReadReply:
-    """Read `ordered_models: [{model, rank}, ...]`, the arguments of a function call.
-
-    `models` are the names that the responses went by, in the order shown; capitals count. Rank 1
-    is the best, and equal ranks are a tie.
-    """
-    if isinstance(reply, str) and (trouble := useless(reply)):
-        return trouble
-    content = _object(reply, "order") if isinstance(reply, str) else reply
-    if content is None:
-        return without_verdict(str(reply), cut_off, EXPECTED_OBJECT)
-    order = _ranked(content.get("ordered_models"), models)
-    if order is None:
-        return unreadable(f"The ordered models are not each of {', '.join(models)} with a rank.")
-    return ReadReply("done", order=order)
-
-
 def _object(reply: str, kind: Kind) -> dict[str, Any] | None:
     """Return the JSON object that a reply is, fenced or not, or the only one in its text."""
     text = final_text(reply)
@@ -555,10 +538,10 @@ def _only_object(text: str, kind: Kind) -> dict[str, Any] | None:
         for part in (text[:begin], text[end:])
     )
     around = f"{before} {closing}"
-    if end == begin or "{" in around or QUOTING.search(around):
+    if end == begin or "{" in around or QUOTING.search(IDIOMS.sub("", around)):
         return None
     leading = before.rstrip().rpartition("\n")[2]
-    is_certain = is_lead_in(leading) and is_harmless(kind, "", closing)
+    is_certain = is_lead_in(kind, leading) and is_harmless(kind, "", closing)
     return content if is_certain and isinstance(content, dict) else None
 
 
@@ -586,13 +569,3 @@ def _order(verdict: Any, n: int) -> Order | None:
     if any(len(letter) != 1 for group in letters for letter in group):
         return None
     return order_of(" > ".join("=".join(group) for group in letters), n)
-
-
-def _ranked(rows: Any, models: Sequence[str]) -> Order | None:
-    groups: defaultdict[int, list[int]] = defaultdict(list)
-    for row in rows if isinstance(rows, list) else []:
-        model, rank = (row.get("model"), row.get("rank")) if isinstance(row, dict) else ("", 0)
-        if model not in models or type(rank) is not int or rank < 1:
-            return None
-        groups[rank].append(models.index(model))
-    return complete_order([groups[rank] for rank in sorted(groups)], len(models))

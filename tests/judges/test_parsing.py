@@ -275,6 +275,48 @@ def test_a_sentence_that_names_the_verdict_again_supports_it(reply: str) -> None
 
 
 @pytest.mark.parametrize(
+    "sentence",
+    [
+        "§ clearly outperforms ¤ in terms of accuracy.",
+        "§ provided a more detailed explanation, while ¤ contained a factual error.",
+        "¤ was also correct, but less detailed and structured.",
+        "§ follows the instructions, whereas ¤ does not.",
+        "Unlike ¤, § cites its sources.",
+        "Both answers are correct, but § is more concise.",
+        "§ is superior: it addresses the root cause instead of the symptom.",
+        "I would recommend § for its clarity.",
+    ],
+)
+def test_a_sentence_about_both_supports_the_one_that_it_prefers(sentence: str) -> None:
+    for letter, other, outcome in (("A", "B", "left"), ("B", "A", "right")):
+        said = sentence.replace("§", f"Answer {letter}").replace("¤", f"Answer {other}")
+        assert parse_pairwise(f"{V}: {letter}\n\n{said}", NONCE).outcome == outcome
+        assert parse_pairwise(f"{V}: {other}\n\n{said}", NONCE).outcome is None
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "§ buries the correct answer in noise.",
+        "§ is good, but ¤ is better.",
+        "§ is correct and so is ¤.",
+        "Although § is more detailed, ¤ answers the question.",
+        "§ is the better answer, according to itself.",
+        "¤ corrects the mistakes of §.",
+        "§ is the least bad.",
+        "§ is polished, fluent and wrong.",
+        "§ would have been better.",
+        "§ is convincing nonsense.",
+        "The more detailed answer is better.",
+    ],
+)
+def test_praise_that_is_taken_back_or_given_to_another_supports_none(sentence: str) -> None:
+    for letter, other in ("AB", "BA"):
+        said = sentence.replace("§", f"Answer {letter}").replace("¤", f"Answer {other}")
+        assert parse_pairwise(f"{V}: {letter}\n\n{said}", NONCE).outcome is None
+
+
+@pytest.mark.parametrize(
     "words",
     [
         " > B",

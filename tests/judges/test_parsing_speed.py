@@ -10,7 +10,6 @@ from judges.core.parsing import (
     ReadReply,
     parse_direct,
     parse_listwise,
-    parse_ordered_models,
     parse_pairwise,
     parse_prometheus_pairwise,
     parse_prometheus_score,
@@ -58,7 +57,6 @@ PARSERS: dict[str, Callable[[str], ReadReply]] = {
     "prometheus score": lambda text: parse_prometheus_score(text, HUNDRED),
     "prometheus pairwise": parse_prometheus_pairwise,
     "structured": lambda text: parse_structured(text, "pairwise"),
-    "ordered models": lambda text: parse_ordered_models(text, ("A", "B")),
 }
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judges.core.parsing import parse_ordered_models, parse_structured
+from judges.core.parsing import parse_structured
 
 FIVE = ("1", "2", "3", "4", "5")
 
@@ -122,42 +122,9 @@ def test_refusal_and_cut_reply_differ_from_nonsense() -> None:
     assert parse_structured('{"verdict": "A"}', "pairwise", cut_off=True).outcome == "left"
 
 
-def ranked(*pairs: tuple[object, object]) -> dict[str, object]:
-    return {"ordered_models": [{"model": model, "rank": rank} for model, rank in pairs]}
-
-
-@pytest.mark.parametrize(
-    ("reply", "order"),
-    [
-        (ranked(("m", 1), ("M", 2)), ((1,), (0,))),
-        (ranked(("m", 2), ("M", 1)), ((0,), (1,))),
-        (ranked(("m", 1), ("M", 1)), ((0, 1),)),
-        (json.dumps(ranked(("M", 1), ("m", 2))), ((0,), (1,))),
-        (ranked(("m", 1)), None),
-        (ranked(("m", 1), ("m", 2)), None),
-        (ranked(("m", 1), ("M", 2), ("m", 3)), None),
-        (ranked(("m", 1), ("x", 2)), None),
-        (ranked(("m", "1"), ("M", 2)), None),
-        (ranked(("m", True), ("M", 2)), None),
-        (ranked(("m", None), ("M", 2)), None),
-        (ranked(("m", float("nan")), ("M", 2)), None),
-        (ranked((["m"], 1), ("M", 2)), None),
-        ({"ordered_models": ["m", "M"]}, None),
-        ({"ordered_models": {"m": 1, "M": 2}}, None),
-        ({}, None),
-        ("m is better", None),
-        ("", None),
-    ],
-)
-def test_ordered_models_are_every_model_once_with_a_rank(reply: object, order: object) -> None:
-    read = parse_ordered_models(reply, ("M", "m"))  # type: ignore[arg-type]
-    assert read.order == order
-    assert read.state == ("done" if order else "unreadable")
-
-
 PIECES = st.sampled_from(['{"verdict": ', '"A"', "}", "```json\n", "\n```", "[", "]", ",", "4"])
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["A", "B", "m"]),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["A", "B"]),
     lambda children: st.lists(children) | st.dictionaries(st.text(), children),
 )
 
@@ -170,13 +137,11 @@ def test_no_text_raises(text: str, cut_off: bool) -> None:
     direct = parse_structured(text, "direct", labels=FIVE, cut_off=cut_off)
     assert (direct.state == "done") == (direct.label in FIVE)
     assert parse_structured(text, "listwise", n=3, cut_off=cut_off).label is None
-    assert parse_ordered_models(text, ("A", "B"), cut_off=cut_off).outcome is None
 
 
 @settings(deadline=None)
 @given(VALUES)
 def test_no_value_raises(value: object) -> None:
-    reply = json.dumps({"verdict": value, "ordered_models": value})
+    reply = json.dumps({"verdict": value})
     for protocol in ("pairwise", "direct", "listwise"):
         parse_structured(reply, protocol, labels=FIVE, n=2)  # type: ignore[arg-type]
-    parse_ordered_models(reply, ("A", "B"))
