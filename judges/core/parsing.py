@@ -265,7 +265,7 @@ def parse_direct(
     repeats = re.compile(rf"\A(?:\.0+(?![\w.,]))?(?:{out_of})?", re.IGNORECASE)
     number = r"\d+(?:[.,]\d+)?" if any(label[-1:].isdigit() for label in labels) else "(?!)"
     named = re.compile(
-        rf"(?:\ban? )?(?<!\w)({any_label(labels)}|{number})(?:{out_of})?", re.IGNORECASE
+        rf"(?:\ban? )?(?<!\w)(?<!\A[.,])({any_label(labels)}|{number})(?:{out_of})?", re.IGNORECASE
     )
     verdicts = _Verdicts(
         any_label(labels), named, meaning, str.__eq__, kind, lambda words: repeats.sub("", words)
