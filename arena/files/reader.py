@@ -504,6 +504,7 @@ def _csv_records(source: Source, delimiter: str, *, strict: bool = True) -> Iter
 
 
 INFINITE = (math.inf, -math.inf)
+DOCUMENT_BYTES = 500_000_000
 # Matches up to the next list, object or comma, or to the end. A text ends with its line, as in
 # JSON. The pattern never backtracks, so it takes linear time.
 _VALUE = re.compile(rb"""(?:[^"\[{,]++|"(?:[^"\\\r\n]++|\\.)*+"?)*+(?:[\[{,]|\Z)""")
@@ -560,19 +561,29 @@ def _object_in(line: bytes) -> Values | InputError:
         return error
 
 
-def _elements(source: Source) -> Iterator[Row]:
+def json_document(source: Source) -> Any:
+    """Return what is in one JSON document. Raises FileError."""
     with source.open() as stream:
-        data = stream.read()
+        data = stream.read(DOCUMENT_BYTES + 1)
+    lines = "one JSON object per line"
+    if len(data) > DOCUMENT_BYTES:
+        most = f"{DOCUMENT_BYTES // 10**6} MB"
+        raise FileError(f"{source.subject} is one JSON document above {most}; save {lines}.")
     try:
-        elements = decode_json(data.decode().removeprefix(BOM))
+        return decode_json(data.decode().removeprefix(BOM))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise FileError(
             f"{source.subject}: line {line:,} is not UTF-8. Save the file as UTF-8."
         ) from None
     except InputError as error:
-        raise FileError(f"{source.subject} {error.reason}.") from None
-    for number, element in enumerate(elements, start=1):
+        raise FileError(
+            f"{source.subject} {error.reason}. It must be one JSON document, or {lines}."
+        ) from None
+
+
+def _elements(source: Source) -> Iterator[Row]:
+    for number, element in enumerate(json_document(source), start=1):
         try:
             yield Row(number, number, 0, 0, json_object(element))
         except InputError as error:

@@ -16,6 +16,7 @@ LAYOUTS = {
 FORMATS: dict[str, Format] = {format_.NAME: format_ for format_ in (native, pairs)} | {
     name: Foreign(layout) for name, layout in LAYOUTS.items()
 }
+KNOWN = "; ".join(f"{format_.NAME}: {format_.FILES}" for format_ in FORMATS.values()) + "."
 # Of a folder with one of these, the first one's files alone are read.
 PROJECTS = ("promptfoo", "promptfoo-table", "promptfoo-config", "inspect")
 # A folder's files of the layout on the left repeat those of all layouts on the right, and are left
@@ -80,14 +81,13 @@ def _files_at(path: Path, format_name: str, columns: Mapping[str, str]) -> list[
         raise unreadable(path, error) from None
     if path.is_file():
         Source.at(path)
-    known = "; ".join(f"{format_.NAME}: {format_.FILES}" for format_ in FORMATS.values())
     has = "has no file" if path.is_dir() else "is not a file"
     why = (
         ""
         if path.is_dir() or path.suffix.lower() not in SUFFIXES
         else unknown_layout(path, LAYOUTS)
     )
-    raise FileError(f"{path} {has} of a known format. {why or known + '.'}")
+    raise FileError(f"{path} {has} of a known format. {why or KNOWN}")
 
 
 def _formats_of(path: Path, format_name: str, columns: Mapping[str, str]) -> list[Format]:
@@ -128,8 +128,7 @@ def _files_within(folder: Path, format_name: str, columns: Mapping[str, str]) ->
     if not names:
         for path in inside:
             Source.at(path)  # says why a workbook or an archive is not read
-        known = "; ".join(f"{format_.NAME}: {format_.FILES}" for format_ in FORMATS.values())
-        raise FileError(f"{folder} has no file of a known format. {known}.")
+        raise FileError(f"{folder} has no file of a known format. {KNOWN}")
     repeated = {name for name, others in REPEATED.items() if others <= names}
     project = next((name for name in PROJECTS if name in names), "")
     paths = [

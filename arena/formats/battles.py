@@ -145,8 +145,7 @@ def _annotation(record: SourceRecord) -> Iterator[Made]:
     for model, field in zip(models, ("output_1", "output_2"), strict=True):
         yield candidate_row(model)
         if record.get(field) is not None:
-            answer = [{"role": "assistant", "content": read_text(record, field)}]
-            yield answer_row(model, prompt, answer, field)
+            yield answer_row(model, prompt, read_text(record, field), field)
     if record.get("preference") is None and "preference" in record.cells:
         return  # the annotator failed
     names = {"a": "generator_1", "b": "generator_2", "preference_b": "preference"}
@@ -170,9 +169,13 @@ def _preference(record: SourceRecord) -> float:
 # -- MT-Bench: github.com/lm-sys/FastChat, fastchat/llm_judge/README.md ----------------------------
 
 
-def _judgment(record: SourceRecord) -> Iterator[Made]:
+def _judge(record: SourceRecord) -> str:
     judge = decoded(record.need("judge"))
-    judge = judge[0] if isinstance(judge, list) and judge else judge
+    return read_name(judge[0] if isinstance(judge, list) and judge else judge)
+
+
+def _judgment(record: SourceRecord) -> Iterator[Made]:
+    judge = _judge(record)
     models = {name: read_name(record.need(name)) for name in ("model_1", "model_2")}
     games = (("g1_winner", "model_1", "model_2"), ("g2_winner", "model_2", "model_1"))
     for game, left, right in games:
@@ -183,7 +186,7 @@ def _judgment(record: SourceRecord) -> Iterator[Made]:
         if outcome is None:
             raise InputError(f"is {quoted(winner)}, none of model_1, model_2 and tie", game)
         vote = {"a": models[left], "b": models[right], "outcome": outcome}
-        vote |= {"prompt": read_name(record.need("id")), "judge": read_name(judge)}
+        vote |= {"prompt": read_name(record.need("id")), "judge": judge}
         vote |= filled({"cast_at": read_time(record.get("time")), "turn": record.get("turn")})
         yield Made("votes", vote, {"a": left, "b": right, "judge": "judge", "cast_at": "time"})
 
@@ -191,8 +194,7 @@ def _judgment(record: SourceRecord) -> Iterator[Made]:
 def _grade(record: SourceRecord) -> Iterator[Made]:
     """The judge's votes between this answer and those it graded before: the higher grade wins."""
     model, score = read_name(record.need("model")), read_number(record, "score")
-    judge = decoded(record.need("judge"))
-    judge = read_name(judge[0] if isinstance(judge, list) and judge else judge)
+    judge = _judge(record)
     prompt, turn = read_name(record.need("id")), record.get("turn")
     if score < 0:
         return  # its reply had no grade
@@ -297,6 +299,8 @@ def _preferred_pair(record: SourceRecord) -> Iterator[Made]:
     is_left = _side(prompt)
     left, right = pair if is_left else pair[::-1]
     vote = {"a": left, "b": right, "prompt": prompt, "outcome": LEFT if is_left else RIGHT}
+    if record.get("decided") == "juries":  # our own export
+        vote |= {"kind": "jury", "rater": "juries"}
     labels = {"a": "chosen_model", "b": "rejected_model"}
     yield Made("votes", vote, labels if is_left else {"a": "rejected_model", "b": "chosen_model"})
 
@@ -351,8 +355,7 @@ def _prometheus(record: SourceRecord) -> Iterator[Made]:
     yield prompt_row(user_messages([question]), id=prompt, reference=reference, rubric=rubric)
     for name, text, field in zip("AB", texts, ("response_a", "response_b"), strict=True):
         yield candidate_row(f"Response {name}")
-        answer = [{"role": "assistant", "content": text}]
-        yield answer_row(f"Response {name}", prompt, answer, field)
+        yield answer_row(f"Response {name}", prompt, text, field)
     vote = {"a": "Response A", "b": "Response B", "prompt": prompt, "outcome": outcome}
     yield Made("votes", vote | {"judge": FEEDBACK})
 
@@ -511,6 +514,7 @@ preferences: preference pairs
     rejected=rejected,non_preferred_output,rejected_response models
     chosen_model=chosen_model,chosen_candidate rejected_model=rejected_model,rejected_candidate
     category=subset,category id=id,prompt_id
+    decided=decided_by
     needs chosen rejected
     becomes prompts candidates responses votes
 

@@ -19,6 +19,7 @@ from arena.formats.records import (
     candidate_row,
     content_id,
     filled,
+    inside,
     read_messages,
     read_name,
     written,
@@ -45,9 +46,8 @@ _RESULTS = "import the results of promptfoo eval --output results.json"
 def _tried(record: SourceRecord) -> Iterator[Made]:
     """One test with one prompt and one provider."""
     case = record.get("test") if isinstance(record.get("test"), dict) else {}
-    variables = record.get("vars")
-    if not isinstance(variables, dict):
-        variables = case.get("vars") if isinstance(case.get("vars"), dict) else {}
+    given = (record.get("vars"), case.get("vars"))
+    variables: dict[str, Any] = next((vars_ for vars_ in given if isinstance(vars_, dict)), {})
     prompt = content_id(variables)
     yield _test_prompt(prompt, variables, case)
     template, label = _template(record)
@@ -59,17 +59,16 @@ def _tried(record: SourceRecord) -> Iterator[Made]:
     output = answer.get("output") if isinstance(answer, dict) else None
     if output in (None, ""):
         return  # a provider's error is not an answer
-    usage = answer.get("tokenUsage") or {}
     milliseconds = record.get("latency")
     if not isinstance(milliseconds, int | float) or abs(milliseconds) > sys.float_info.max:
         milliseconds = None
     yield answer_row(
         variant.fields["name"],
         prompt,
-        [{"role": "assistant", "content": written(output)}],
+        written(output),
         "response",
-        tokens_in=usage.get("prompt") if isinstance(usage, dict) else None,
-        tokens_out=usage.get("completion") if isinstance(usage, dict) else None,
+        tokens_in=inside(answer, "tokenUsage", "prompt"),
+        tokens_out=inside(answer, "tokenUsage", "completion"),
         cost=record.get("cost") if record.get("cost") is not None else answer.get("cost"),
         seconds=None if milliseconds is None else milliseconds / 1000,
     )
@@ -99,8 +98,7 @@ def _table_row(record: SourceRecord) -> Iterator[Made]:
         if not status and text.startswith(("[PASS]", "[FAIL]", "[ERROR]")):
             raise InputError(f"has its grade within the answer; {_RESULTS}", names[start])
         if text and record.row.get(status) != "ERROR":
-            answer = [{"role": "assistant", "content": text}]
-            yield answer_row(variant.fields["name"], prompt, answer, names[start])
+            yield answer_row(variant.fields["name"], prompt, text, names[start])
 
 
 def _unescaped(value: Any) -> str:
@@ -125,15 +123,11 @@ def _template(record: SourceRecord) -> tuple[str, str]:
 
 def _prompt_of(record: SourceRecord, sent: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The prompt of a result among those of the document; None if it has no list of them."""
-    results = record.document.get("results") if isinstance(record.document, dict) else None
-    results = results if isinstance(results, dict) else {}
-    prompts, number = results.get("prompts"), record.get("index")
+    prompts = inside(record.document, "results", "prompts")
     if isinstance(prompts, list):
-        is_listed = isinstance(number, int) and 0 <= number < len(prompts)
-        return prompts[number] if is_listed and isinstance(prompts[number], dict) else sent
-    table = results.get("table")  # of version 2
-    head = table.get("head") if isinstance(table, dict) else None
-    listed = head.get("prompts") if isinstance(head, dict) else None
+        prompt = inside(prompts, record.get("index"))
+        return prompt if isinstance(prompt, dict) else sent
+    listed = inside(record.document, "results", "table", "head", "prompts")  # of version 2
     labelled = (prompt for prompt in listed or () if isinstance(prompt, dict))
     return next((prompt for prompt in labelled if prompt.get("label") == sent.get("label")), None)
 
@@ -190,8 +184,7 @@ def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, A
         for check in checks
         if check.get("type") not in ("equals", "factuality", "similar")
     ]
-    metadata = case.get("metadata")
-    category = metadata.get("category") if isinstance(metadata, dict) else None
+    category = inside(case, "metadata", "category")
     chat = _chat(text)
     said = {"messages": chat} if chat else {"text": text}
     fields = (

@@ -24,16 +24,16 @@ from arena.files.reader import (
     csv_rows,
     folded,
     is_json,
+    json_document,
     json_rows,
 )
 from arena.files.rows import Values, VoteRow, parse_label
 from arena.formats.base import KINDS, Layout, Made, SourceRecord, decoded, read_yaml
 from arena.formats.native import PARSERS
-from arena.validation import InputError, decode_json, is_unicode, join_names, json_type, quoted
+from arena.validation import InputError, is_unicode, join_names, json_type, quoted
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".yaml", ".yml")
 SAMPLE = 20  # records that are read to tell the layout
-DOCUMENT_BYTES = 500_000_000
 # Keys of documents with records.
 CONTAINERS = ("results", "data", "items", "observations", "samples", "request_states", "testCases")
 
@@ -60,7 +60,7 @@ class Records:
         self.source = Source.at(path)
         self.is_json = self.source.encoding != "Parquet" and is_json(self.source)
         if self.is_json and self.source.first_character() == "{" and not self._has_lines():
-            self.document = self._document()
+            self.document = json_document(self.source)
 
     def _has_lines(self) -> bool:
         """Whether the file is JSON Lines; one line alone can be a whole document."""
@@ -69,24 +69,6 @@ class Records:
             return False
         is_document = any(isinstance(first.content.get(name), list | dict) for name in CONTAINERS)
         return second is not None or not is_document
-
-    def _document(self) -> Any:
-        with self.source.open() as stream:
-            data = stream.read(DOCUMENT_BYTES + 1)
-        if len(data) > DOCUMENT_BYTES:
-            raise FileError(
-                f"{self.path} is one JSON document of more than {DOCUMENT_BYTES // 10**6} MB; "
-                "save it as JSON Lines, with one record per line."
-            )
-        try:
-            return decode_json(data.decode().removeprefix("\ufeff"))
-        except UnicodeDecodeError:
-            raise FileError(f"{self.path} is not UTF-8 throughout. Save it as UTF-8.") from None
-        except InputError as error:
-            raise FileError(
-                f"{self.path} {error.reason}. It must be one JSON document, or one JSON object "
-                "per line."
-            ) from None
 
     def names(self, layout: Layout) -> list[str]:
         """The names of the columns, or the keys of the first records."""
@@ -262,7 +244,8 @@ class Foreign:
         try:
             if made.kind == "labels":
                 return parse_label(dict(made.fields))
-            content = PARSERS[made.kind](dict(made.fields), replace_size(row))
+            # Without the row's size: its texts are not a vote's details.
+            content = PARSERS[made.kind](dict(made.fields), replace(row, start=0, end=0))
         except InputError as error:
             raise InputError(
                 error.reason, made.names.get(error.column or "", error.column)
@@ -270,11 +253,6 @@ class Foreign:
         if isinstance(content, VoteRow):
             content.makes_names = True
         return content
-
-
-def replace_size(row: Row) -> Row:
-    """Return the row without its size: its texts are not a vote's details."""
-    return Row(row.number, row.line, 0, 0, None)
 
 
 OWN = (
@@ -285,24 +263,21 @@ OWN = (
 
 
 def unknown_layout(path: Path, layouts: Mapping[str, Layout]) -> str:
-    """Say which columns a file has, and which ones the layouts need."""
+    """Say which columns a file has, and which ones the layouts need; raises FileError for a file
+    that cannot be read at all."""
     known = "; ".join([OWN, *(layout.wanted for layout in layouts.values())])
-    try:
-        records = Records(path)
-        if records.document is None and not records.is_json:
-            with records.source.open() as stream:
-                first = stream.readline(500).decode("utf-8", "replace").strip()
-            is_json = path.suffix.lower() in (".json", ".jsonl", ".ndjson")
-            why = ", but JSON begins with { or [" if is_json else ""
-            has = f"begins with {quoted(first)}{why}. Known are:"
-        else:
-            any_layout = next(iter(layouts.values()))
-            names = records.names(any_layout)
-            has = f"has the keys {join_names(map(quoted, names))}. Rename them to those of one of:"
-            has = has if names else "has no objects. Known are:"
-    except FileError as error:
-        return str(error)
-    return f"It {has} {known}."
+    records = Records(path)
+    if records.document is None and not records.is_json:
+        with records.source.open() as stream:
+            first = stream.readline(500).decode("utf-8", "replace").strip()
+        is_json = path.suffix.lower() in (".json", ".jsonl", ".ndjson")
+        why = ", but JSON begins with { or [" if is_json else ""
+        return f"It begins with {quoted(first)}{why}. Known are: {known}."
+    names = records.names(next(iter(layouts.values())))
+    if not names:
+        return f"It has no objects. Known are: {known}."
+    has = f"It has the keys {join_names(map(quoted, names))}. Rename them to those of one of:"
+    return f"{has} {known}."
 
 
 # -- Pieces that several layouts share -------------------------------------------------------------
@@ -347,19 +322,31 @@ def messages_between(questions: list[str], answers: list[str]) -> list[Message]:
     return messages
 
 
-def prompt_row(messages: list[Message], **fields: Any) -> Made:
+def prompt_row(messages: list[Message], field: str = "prompt", **fields: Any) -> Made:
     given = prompt_fields(messages)
     given = given if given["messages"] is None else {"messages": given["messages"]}
-    return Made("prompts", given | filled(fields), {"text": "prompt", "messages": "prompt"})
+    return Made("prompts", given | filled(fields), {"text": field, "messages": field})
 
 
 def answer_row(
-    candidate: str, prompt: str, messages: list[Message], field: str, **figures: Any
+    candidate: str, prompt: str, answer: str | list[Message], field: str, **figures: Any
 ) -> Made:
-    given = answer_fields(messages)
-    given = {"text": given["text"]} if given["messages"] is None else {"messages": messages}
+    if isinstance(answer, str):
+        answer = [{"role": "assistant", "content": answer}]
+    given = answer_fields(answer)
+    given = {"text": given["text"]} if given["messages"] is None else {"messages": answer}
     row = given | {"candidate": candidate, "prompt": prompt} | filled(figures)
     return Made("responses", row, {"text": field, "messages": field, "candidate": "model"})
+
+
+def inside(value: Any, *path: str | int) -> Any:
+    """The value at the end of a path of keys and places; None if there is none."""
+    for step in path:
+        is_there = (isinstance(value, dict) and step in value) or (
+            isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value)
+        )
+        value = value[step] if is_there else None
+    return value
 
 
 def filled(fields: Mapping[str, Any]) -> Values:

@@ -16,7 +16,7 @@ from arena.formats.records import (
     answer_row,
     candidate_row,
     content_id,
-    filled,
+    inside,
     prompt_id,
     prompt_row,
     read_chat,
@@ -43,10 +43,8 @@ def _example(record: SourceRecord) -> Iterator[Made]:
     expected = record.get("expected")
     reference = None if expected is None else _reference(expected, "expected")
     retired = str(record.get("status")).upper() == "ARCHIVED" or None
-    made = prompt_row(
-        messages, id=prompt_id(record, messages), reference=reference, retired=retired
-    )
-    yield Made("prompts", made.fields, dict.fromkeys(("text", "messages"), "input"))
+    prompt = prompt_id(record, messages)
+    yield prompt_row(messages, "input", id=prompt, reference=reference, retired=retired)
 
 
 # The columns of the table that LangSmith's SDK makes of an experiment (to_pandas).
@@ -80,24 +78,20 @@ def _trace(record: SourceRecord) -> Iterator[Made]:
     prompt = content_id(messages)
     expected = record.get("expected")
     reference = None if expected is None else _reference(expected, "expected")
-    made = prompt_row(messages, id=prompt, reference=reference)
-    yield Made("prompts", made.fields, dict.fromkeys(("text", "messages"), "input"))
+    yield prompt_row(messages, "input", id=prompt, reference=reference)
     if record.get("output") is None:
         return
     model = read_name(_model(record) or record.get("name") or record.stem)
     yield candidate_row(model)
     answer = read_conversation(record.get("output"), "assistant", OUTPUTS, "output")
     usage = decoded(record.get("usage"))
-    usage = usage if isinstance(usage, dict) else {}
     yield answer_row(
         model,
         prompt,
         answer[len(messages) :] if answer[: len(messages)] == messages else answer,
         "output",
-        tokens_in=_first(record.get("tokens_in"), usage.get("input"), usage.get("promptTokens")),
-        tokens_out=_first(
-            record.get("tokens_out"), usage.get("output"), usage.get("completionTokens")
-        ),
+        tokens_in=_first(record.get("tokens_in"), *_values(usage, "input", "promptTokens")),
+        tokens_out=_first(record.get("tokens_out"), *_values(usage, "output", "completionTokens")),
         cost=record.get("cost"),
         # Langfuse exports the latency of an observation in milliseconds, and that of a trace in
         # seconds.
@@ -109,14 +103,8 @@ def _model(record: SourceRecord) -> Any:
     return record.get("model") or inside(decoded(record.get("extra")), "metadata", "ls_model_name")
 
 
-def inside(value: Any, *path: str | int) -> Any:
-    """The value at the end of a path of keys and places; None if there is none."""
-    for step in path:
-        is_there = (isinstance(value, dict) and step in value) or (
-            isinstance(value, list) and isinstance(step, int) and step < len(value)
-        )
-        value = value[step] if is_there else None
-    return value
+def _values(value: Any, *names: str) -> list[Any]:
+    return [inside(value, name) for name in names]
 
 
 def _first(*values: Any) -> Any:
@@ -155,11 +143,13 @@ def _inspected(record: SourceRecord) -> Iterator[Made]:
     own = (n for n, step in enumerate(steps) if inside(step, "role") == "assistant")
     first = next((n for n in own if steps[n].get("source") != "input"), len(steps))
     model = inside(record.document, "eval", "model") or inside(record.get("output"), "model")
-    usage = {
-        name: inside(record.get("output"), "usage", f"{name}_tokens")
-        for name in ("input", "output")
-    }
-    yield from _with(record, output=steps[first:] or None, model=model, usage=usage)
+    yield from _with(
+        record,
+        output=steps[first:] or None,
+        model=model,
+        tokens_in=inside(record.get("output"), "usage", "input_tokens"),
+        tokens_out=inside(record.get("output"), "usage", "output_tokens"),
+    )
 
 
 def _request(record: SourceRecord) -> Iterator[Made]:
@@ -250,8 +240,7 @@ def _chat(record: SourceRecord) -> Iterator[Made]:
     if not question:
         raise InputError("has no user message", "messages")
     prompt = prompt_id(record, question)
-    made = prompt_row(question, id=prompt)
-    yield Made("prompts", made.fields, dict.fromkeys(("text", "messages"), "messages"))
+    yield prompt_row(question, "messages", id=prompt)
     if answer:
         model = read_name(record.get("model") or record.stem)
         yield candidate_row(model)
@@ -264,8 +253,7 @@ def _batch_request(record: SourceRecord) -> Iterator[Made]:
     messages = read_messages(_asked(body), "body")
     if not messages:
         raise InputError("has no messages", "body")
-    made = prompt_row(messages, id=read_name(record.need("id")))
-    yield Made("prompts", made.fields, dict.fromkeys(("text", "messages"), "body"))
+    yield prompt_row(messages, "body", id=read_name(record.need("id")))
 
 
 def _asked(body: Mapping[str, Any]) -> list[Any] | None:
@@ -291,14 +279,15 @@ def _batch_reply(record: SourceRecord) -> Iterator[Made]:
         )
     model = read_name(body.get("model") or record.stem)
     usage = body.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
     yield candidate_row(model)
-    prompt = read_name(record.need("id"))
-    figures = {
-        "tokens_in": _first(usage.get("prompt_tokens"), usage.get("input_tokens")),
-        "tokens_out": _first(usage.get("completion_tokens"), usage.get("output_tokens")),
-    }
-    yield answer_row(model, prompt, messages, "response", **figures)
+    yield answer_row(
+        model,
+        read_name(record.need("id")),
+        messages,
+        "response",
+        tokens_in=_first(*_values(usage, "prompt_tokens", "input_tokens")),
+        tokens_out=_first(*_values(usage, "completion_tokens", "output_tokens")),
+    )
 
 
 def _replied(body: Mapping[str, Any]) -> list[Any] | None:
@@ -306,10 +295,9 @@ def _replied(body: Mapping[str, Any]) -> list[Any] | None:
     message of Anthropic's."""
     if "role" in body:
         return [body]
-    choices, output = body.get("choices"), body.get("output")
-    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
-        message = choices[0].get("message")
-        return [message] if isinstance(message, dict) else None
+    output, message = body.get("output"), inside(body, "choices", 0, "message")
+    if isinstance(message, dict):
+        return [message]
     steps = output if isinstance(output, list) else []
     return [step for step in steps if isinstance(step, dict) and "role" in step] or None
 
@@ -320,20 +308,13 @@ def _replied(body: Mapping[str, Any]) -> list[Any] | None:
 def _question(record: SourceRecord) -> Iterator[Made]:
     turns = read_turns(record.need("turns"), "turns")
     references = read_turns(record.get("reference") or [""], "reference")
-    yield Made(
-        "prompts",
-        dict(prompt_row(user_messages(turns)).fields)
-        | {"id": read_name(record.need("id"))}
-        | filled({"category": record.get("category"), "reference": "\n\n".join(references)}),
-        {"text": "turns", "messages": "turns"},
-    )
+    more = {"category": record.get("category"), "reference": "\n\n".join(references)}
+    yield prompt_row(user_messages(turns), "turns", id=read_name(record.need("id")), **more)
 
 
 def _model_answer(record: SourceRecord) -> Iterator[Made]:
     model = read_name(record.need("model"))
-    choices = record.decoded("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    turns = first.get("turns") if isinstance(first, dict) else None
+    turns = inside(record.decoded("choices"), 0, "turns")
     if not isinstance(turns, list):
         raise InputError("has no turns in its first choice", "choices")
     answers = read_turns(turns, "choices")
@@ -383,8 +364,7 @@ def _outputs(record: SourceRecord) -> Iterator[Made]:
     if "response" in record.cells and record.cells["response"] is None:
         return  # a golden of DeepEval
     yield candidate_row(model)
-    answer = [{"role": "assistant", "content": read_text(record, "response")}]
-    yield answer_row(model, prompt, answer, "response")
+    yield answer_row(model, prompt, read_text(record, "response"), "response")
 
 
 # -- The list ------------------------------------------------------------------------------------

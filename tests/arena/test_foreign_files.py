@@ -367,6 +367,24 @@ def test_a_file_of_no_known_format_says_which_keys_it_has_and_which_are_known(tm
     assert "LMArena battles (model_a, model_b, winner or winner_model_a" in sentence
 
 
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (
+            b'[{"prompt": "Why?",\n "response" "So."}]',
+            r"Expecting ':' delimiter, line 2, .* or one",
+        ),
+        (b'{"results": [\n{"a": "\xe9"}]}', "x.json: line 2 is not UTF-8. Save the file as UTF-8"),
+    ],
+)
+def test_a_broken_document_is_refused_with_its_line_and_nothing_of_formats(tmp_path, data, words):
+    path = tmp_path / "x.json"
+    path.write_bytes(data)
+    with pytest.raises(CommandError, match=words) as caught:
+        call_command("import_arena", "mine", path, stdout=StringIO())
+    assert "known format" not in str(caught.value)
+
+
 def test_a_preview_by_command_writes_nothing():
     out = StringIO()
     call_command("import_arena", "mine", FILES / "lmarena-wide.csv", "--preview", stdout=out)

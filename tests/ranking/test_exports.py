@@ -114,6 +114,31 @@ def test_votes_in_lmarenas_columns_come_back_with_their_texts(
     assert "Question 0?" in back.prompts.values_list("text", flat=True)
 
 
+@pytest.mark.parametrize("name", ["dpo", "dpo-messages"])
+def test_preferences_come_back_with_their_prompts_candidates_and_juries(
+    client: Client, empty_arena: Arena, jury: Rater, tmp_path: Path, name: str
+) -> None:
+    vote_on(empty_arena, 0, 1, "left")
+    vote_on(empty_arena, 0, 2, "left")
+    vote_on(empty_arena, 2, 1, "left", rater=jury)
+    path = tmp_path / "pairs.jsonl"
+    path.write_bytes(content(client, f"{name}.jsonl", raters="both"))
+    import_files(slug="back", paths=[path], now=timezone.now(), options=Options())
+    back = Arena.objects.get(slug="back")
+    ours, theirs = (
+        sorted(
+            (
+                vote.comparison.prompt.external_id,
+                vote.rater.kind,
+                str(getattr(vote.comparison, vote.outcome)),
+            )
+            for vote in arena.votes.all()
+        )
+        for arena in (empty_arena, back)
+    )
+    assert theirs == ours
+
+
 def test_a_bad_row_of_exported_votes_is_named_by_its_column(
     client: Client, empty_arena: Arena, tmp_path: Path
 ) -> None:
