@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 APPS = ("arena", "judges", "ranking")
-WRITES = re.compile(r"\brecord\([^)]*\b(by|action)=")
+WRITES = re.compile(r"\brecord\([^)]*\b(by|action)=|\brecord_in\(")
 
 
 def actions() -> dict[str, str]:
@@ -24,7 +24,7 @@ def actions() -> dict[str, str]:
 
 def _in_module(tree: ast.Module) -> Iterator[str]:
     """What is handed over as `action`, by name or in its place, or put into a variable of it."""
-    places = dict(_takers(tree))
+    places = {"audit.record_in": 2, **dict(_takers(tree))}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and _is_action(node.targets[0]):
             yield from _texts(node.value)
@@ -33,7 +33,7 @@ def _in_module(tree: ast.Module) -> Iterator[str]:
         for keyword in node.keywords:
             if keyword.arg == "action":
                 yield from _texts(keyword.value)
-        place = places.get(node.func.id if isinstance(node.func, ast.Name) else "")
+        place = places.get(ast.unparse(node.func))
         if place is not None and place < len(node.args):
             yield from _texts(node.args[place])
 

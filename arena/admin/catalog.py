@@ -260,13 +260,7 @@ class ArenaAdmin(DeletedInWords, ThroughServices):
             update_arena(arena=obj, by=actor_of(request), **audited)
         super().save_model(request, obj, form, change)
         if "team" in form.changed_data:
-            audit.record(
-                team=obj.team,
-                by=actor_of(request),
-                action="gave the team an arena",
-                subject=obj,
-                arena=obj.slug,
-            )
+            audit.record_in(obj, actor_of(request), "gave the team an arena")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Arena | None = None) -> list[str]:
         """An arena's address and team are permanent; its settings are changed on its own page."""

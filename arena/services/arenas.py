@@ -182,7 +182,7 @@ def _create(team: Team, by: Actor, fields: dict[str, Any], slug: str) -> Arena:
         with transaction.atomic():
             arena = create_arena(slug=slug, team=team, **fields)
             _set_criteria(arena, criteria)
-            audit.record(team=team, by=by, action="made an arena", subject=arena, arena=arena.slug)
+            audit.record_in(arena, by, "made an arena")
     except ValidationError as invalid:
         raise _first_error(invalid) from None
     except IntegrityError:
@@ -210,14 +210,7 @@ def update_arena(*, arena: Arena, by: Actor, **fields: Unpack[NamedArenaFields])
         locked.save()
         if RULES.intersection(changed):
             apply_rules(arena=locked)
-        audit.record(
-            team=locked.team,
-            by=by,
-            action="changed an arena",
-            subject=locked,
-            arena=locked.slug,
-            fields=changed,
-        )
+        audit.record_in(locked, by, "changed an arena", fields=changed)
     return locked
 
 
@@ -332,6 +325,4 @@ def _hide(arena: Arena, by: Actor) -> None:
     unfinished.update(state=Run.State.CANCELLED, closed_at=timezone.now())
     if is_first_call:
         deduct_spent(runs=Run.objects.filter(arena=arena))
-        audit.record(
-            team=arena.team, by=by, action="deleted an arena", subject=arena, arena=arena.slug
-        )
+        audit.record_in(arena, by, "deleted an arena")

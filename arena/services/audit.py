@@ -3,7 +3,7 @@
 from typing import Any
 
 from arena.actors import Actor
-from arena.models import AuditEntry, Team
+from arena.models import Arena, AuditEntry, Team
 
 LONGEST_SUBJECT = 300
 
@@ -26,4 +26,24 @@ def record(
         action=action,
         subject=str(subject)[:LONGEST_SUBJECT],
         details=details,
+    )
+
+
+def record_in(
+    arena: Arena,
+    by: Actor,
+    action: str,
+    subject: object = None,
+    *,
+    team: Team | None = None,
+    **details: Any,
+) -> AuditEntry | None:
+    """Record what `by` did in `arena`, by default to the arena itself and for its team."""
+    return record(
+        team=team or arena.team,
+        by=by,
+        action=action,
+        subject=arena if subject is None else subject,
+        arena=arena.slug,
+        **details,
     )

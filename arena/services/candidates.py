@@ -267,14 +267,8 @@ def retire_candidate(*, candidate: Candidate, by: Actor, now: datetime) -> None:
         locked.save()
         sync_pairs(arena=locked.arena, touched=locked)
         if by_host:
-            audit.record(
-                team=locked.arena.team,
-                by=by,
-                action="retired a guest's candidate",
-                subject=locked,
-                arena=locked.arena.slug,
-                candidate=locked.pk,
-            )
+            action = "retired a guest's candidate"
+            audit.record_in(locked.arena, by, action, locked, candidate=locked.pk)
         _record(locked, HOST_TEAM if by_host else by, "retired a candidate", **details)
     elif cancelled:
         _record(locked, HOST_TEAM if by_host else by, "cancelled a run of answers", **details)
@@ -321,15 +315,9 @@ def loss_of_candidate(candidate: Candidate) -> str:
 
 def _record(candidate: Candidate, by: Actor, action: str, **details: object) -> None:
     """Record `action` in the audit log of the candidate's own team, which knows its name."""
-    audit.record(
-        team=candidate.team or candidate.arena.team,
-        by=by,
-        action=action,
-        subject=candidate.own_name,
-        arena=candidate.arena.slug,
-        candidate=candidate.pk,
-        **details,
-    )
+    details = {"candidate": candidate.pk} | details
+    name, team = candidate.own_name, candidate.team
+    audit.record_in(candidate.arena, by, action, name, team=team, **details)
 
 
 # -- Disclosure: when the name and texts of a private candidate become public ----------------------
@@ -376,14 +364,8 @@ def _disclose(pk: int, votes: int | None, now: datetime) -> bool:
     candidate.disclosed_at = now
     # Saved as an instance, so that signals clear cached pages that still show the mask.
     candidate.save(update_fields=["disclosed_at"])
-    audit.record(
-        team=candidate.team or candidate.arena.team,
-        by=SYSTEM,
-        action="disclosed a candidate",
-        subject=candidate,
-        arena=candidate.arena.slug,
-        votes=votes,
-    )
+    action = "disclosed a candidate"
+    audit.record_in(candidate.arena, SYSTEM, action, candidate, team=candidate.team, votes=votes)
     return True
 
 

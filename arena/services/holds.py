@@ -150,12 +150,4 @@ def _decide(hold: Hold, state: str, by: Actor, reason: str, now: datetime) -> Ho
 
 
 def _record(hold: Hold, by: Actor, action: str, **details: Any) -> None:
-    audit.record(
-        team=hold.arena.team,
-        by=by,
-        action=action,
-        subject=hold,
-        arena=hold.arena.slug,
-        votes=hold.n_votes,
-        **details,
-    )
+    audit.record_in(hold.arena, by, action, hold, votes=hold.n_votes, **details)

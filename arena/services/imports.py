@@ -522,9 +522,7 @@ def _open(arena: Arena, files: list[ImportedFile], now: datetime, by: Actor) -> 
     hidden = arena.pk is None or not Arena.objects.revealed().filter(pk=arena.pk).exists()
     if arena.pk is None:
         arena.save()
-        audit.record(
-            team=arena.team, by=by, action="imported an arena", subject=arena, arena=arena.slug
-        )
+        audit.record_in(arena, by, "imported an arena")
     imports = [
         Import.objects.get_or_create(
             arena=arena,

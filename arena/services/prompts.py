@@ -284,15 +284,8 @@ def upsert_prompts(
     fields = [*CONTENT, "html", "html_version"]
     Prompt.objects.bulk_update(plan.changed, fields, batch_size=BATCH)
     if report.added or report.changed:
-        audit.record(
-            team=arena.team,
-            by=by,
-            action="brought in prompts",
-            subject=arena,
-            arena=arena.slug,
-            added=report.added,
-            changed=report.changed,
-        )
+        added, changed = report.added, report.changed
+        audit.record_in(arena, by, "brought in prompts", added=added, changed=changed)
     return report
 
 
@@ -445,23 +438,10 @@ def _set_retired(
     if len(locked) == 1:
         _record(locked[0], by, f"{verb} a prompt")
     else:
-        audit.record(
-            team=arena.team,
-            by=by,
-            action=f"{verb} prompts",
-            subject=numbered(len(locked), "prompt"),
-            arena=arena.slug,
-            prompts=[prompt.pk for prompt in locked],
-        )
+        ids, subject = [prompt.pk for prompt in locked], numbered(len(locked), "prompt")
+        audit.record_in(arena, by, f"{verb} prompts", subject, prompts=ids)
     return len(locked)
 
 
 def _record(prompt: Prompt, by: Actor, action: str) -> None:
-    audit.record(
-        team=prompt.arena.team,
-        by=by,
-        action=action,
-        subject=prompt.external_id,
-        arena=prompt.arena.slug,
-        prompt=prompt.pk,
-    )
+    audit.record_in(prompt.arena, by, action, prompt.external_id, prompt=prompt.pk)

@@ -152,12 +152,12 @@ def _carry_out(plan: "_Plan", *, by: Actor, atomic: bool) -> UploadReport:
     )
     if drafts:
         sync_pairs(arena=candidate.arena, touched=candidate)
-        audit.record(
-            team=candidate.team or candidate.arena.team,
-            by=by,
-            action="uploaded answers",
-            subject=candidate.own_name,
-            arena=candidate.arena.slug,
+        audit.record_in(
+            candidate.arena,
+            by,
+            "uploaded answers",
+            candidate.own_name,
+            team=candidate.team,
             candidate=candidate.pk,
             added=report.added,
             changed=report.changed,
@@ -381,18 +381,11 @@ def import_upload(*, arena: Arena, upload: Upload, by: Actor, now: datetime) -> 
             report = import_files(slug=arena.slug, paths=[path], now=now, options=options)
         except BadRowsError as error:
             raise BadUploadError(_nameless(error.rejected, folder)) from None
-    added = {file.kind: 0 for file in report.files}
+    added: dict[str, Any] = {file.kind: 0 for file in report.files}
     for file in report.files:
         added[file.kind] += 0 if file.known else file.added
     if any(added.values()):
-        audit.record(
-            team=arena.team,
-            by=by,
-            action="imported a file",
-            subject=upload.name[:200],
-            arena=arena.slug,
-            **added,
-        )
+        audit.record_in(arena, by, "imported a file", upload.name[:200], **added)
     return replace(report, rejected=_nameless(report.rejected, folder))
 
 

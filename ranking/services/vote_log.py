@@ -477,15 +477,8 @@ def repair(*, arena: Arena, reason: str, by: Actor, token: uuid.UUID) -> LogFaul
             append(log=log, kind=Kind.GONE, columns=columns, details={"reason": reason})
         details = {"reason": reason, "accepted": findings.links}
         append(log=log, kind=Kind.REPAIR, details=details)
-        audit.record(
-            team=arena.team,
-            by=by,
-            action="repaired the log of votes",
-            subject=arena,
-            arena=arena.slug,
-            votes=len(findings.different | findings.gone),
-            reason=reason,
-        )
+        n_votes = len(findings.different | findings.gone)
+        audit.record_in(arena, by, "repaired the log of votes", votes=n_votes, reason=reason)
     return findings
 
 
