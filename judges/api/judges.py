@@ -24,7 +24,7 @@ from judges.services.planning import runs_in
 from judges.services.quotes import JudgeQuote, Quote
 from judges.services.registry import JudgeError, spec_named
 from judges.wording import REASON_HIDDEN
-from ranking.api.votes import ExportEndpoint, streamed
+from ranking.api.votes import ExportEndpoint, named_file, streamed
 from ranking.exports import JSONL, PARQUET, file_names
 
 MONEY = ("cap", "expected_cost", "worst_cost", "spent", "reserved")
@@ -282,15 +282,7 @@ class JudgementExport(ExportEndpoint):
         "`judge-pairs`: two replies to one request, of which most people agree with `chosen`. Only "
         "the arena's team gets them, because replies may repeat references and rubrics.",
         '{"format": "pairwise", "output": "Feedback: B answers. [RESULT] B", "people": "B"}\n',
-        [
-            OpenApiParameter(
-                "file",
-                str,
-                OpenApiParameter.PATH,
-                enum=file_names(EXPORTS),
-                description="The file's name determines the content and the format.",
-            )
-        ],
+        [named_file(file_names(EXPORTS))],
     )
     def get(self, request: Request, slug: str, file: str) -> StreamingHttpResponse:
         self.require(TeamPermission.READ, self.arena.team_id)

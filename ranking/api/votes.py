@@ -376,6 +376,11 @@ class ExportEndpoint(ArenaEndpoint):
         )
 
 
+def named_file(names: list[str]) -> OpenApiParameter:
+    says = "The file's name determines the content and the format."
+    return OpenApiParameter("file", str, OpenApiParameter.PATH, enum=names, description=says)
+
+
 def streamed(
     operation_id: str,
     summary: str,
@@ -469,13 +474,7 @@ class ExportFile(ExportEndpoint):
         FILES,
         LMARENA_EXAMPLE,
         [
-            OpenApiParameter(
-                "file",
-                str,
-                OpenApiParameter.PATH,
-                enum=[*file_names(EXPORTS), DATASET],
-                description="The file's name determines the content and the format.",
-            ),
+            named_file([*file_names(EXPORTS), DATASET]),
             RATERS,
         ],
     )
@@ -495,15 +494,7 @@ class PromptSet(ExportEndpoint):
         "`promptfoo-tests`: tests of promptfoo. `langfuse-items`: items of a dataset of Langfuse. "
         "Only the arena's team gets them, because they have references and rubrics.",
         '{"description": "refund-1", "vars": {"prompt": "How long?"}, "assert": []}\n',
-        [
-            OpenApiParameter(
-                "file",
-                str,
-                OpenApiParameter.PATH,
-                enum=file_names(PROMPT_SETS),
-                description="The file's name determines the content and the format.",
-            )
-        ],
+        [named_file(file_names(PROMPT_SETS))],
     )
     def get(self, request: Request, slug: str, file: str) -> StreamingHttpResponse:
         self.require(TeamPermission.READ, self.arena.team_id)
