@@ -41,9 +41,15 @@ class ArenaContext:
     Templates get this context as `access`.
     """
 
-    def __init__(self, arena: Arena, actor: Actor) -> None:
+    def __init__(self, request: HttpRequest, arena: Arena, actor: Actor) -> None:
+        self.request = request
         self.arena = arena
         self.actor = actor
+
+    def render(self, template: str, *, tab: str, **data: Any) -> HttpResponse:
+        """Render a page of the workspace, with `tab` as the current one in its navigation."""
+        common = {"arena": self.arena, "access": self, "tab": tab}
+        return render(self.request, template, common | data)
 
     @cached_property
     def can_read(self) -> bool:
@@ -153,7 +159,7 @@ def require_permission(permission: Permission) -> Callable[[View], View]:
         def guarded(request: HttpRequest, slug: str, **kwargs: Any) -> HttpResponse:
             actor = actor_of(request)
             arenas = Arena.objects.visible_to(actor).select_related("team")
-            context = ArenaContext(get_object_or_404(arenas, slug=slug), actor)
+            context = ArenaContext(request, get_object_or_404(arenas, slug=slug), actor)
             if getattr(context, permission):
                 return view(request, context, **kwargs)
             if not request.user.is_authenticated and request.method in ("GET", "HEAD"):
@@ -163,12 +169,3 @@ def require_permission(permission: Permission) -> Callable[[View], View]:
         return guarded
 
     return decorate
-
-
-def render_in_context(
-    request: HttpRequest, context: ArenaContext, template: str, *, tab: str, **data: Any
-) -> HttpResponse:
-    """Render a page of the workspace, with `tab` as the current one in its navigation."""
-    return render(
-        request, template, {"arena": context.arena, "access": context, "tab": tab, **data}
-    )

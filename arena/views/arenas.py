@@ -34,7 +34,6 @@ from arena.views.arena_context import (
     HIDDEN_NAMES,
     READ_ONLY,
     ArenaContext,
-    render_in_context,
     require_permission,
 )
 from arena.views.prompts import limit_upload
@@ -202,9 +201,7 @@ def manage_arena(request: HttpRequest, context: ArenaContext) -> HttpResponse:
         for candidate in overview.to_answer
         if is_open_to(actor, arena, candidate.team_id) and can_change(actor, candidate)
     ]
-    return render_in_context(
-        request,
-        context,
+    return context.render(
         "manage/arena.html",
         tab="overview",
         overview=overview,
@@ -234,9 +231,7 @@ def arena_settings(request: HttpRequest, context: ArenaContext) -> HttpResponse:
             update_arena(arena=arena, by=context.actor, **form.cleaned_data)
             messages.success(request, "Settings saved.")
             return redirect("arena_settings", arena.slug)
-    return render_in_context(
-        request,
-        context,
+    return context.render(
         "manage/arena_form.html",
         tab="settings",
         form=form,
@@ -356,9 +351,7 @@ def vote_orders(request: HttpRequest, context: ArenaContext) -> HttpResponse:
         arena.runs.of_people().select_related("created_by").prefetch_related("raters__rater__user")
     )
     page = Paginator(runs.order_by("-pk"), RUNS_PER_PAGE).get_page(request.GET.get("page"))
-    return render_in_context(
-        request,
-        context,
+    return context.render(
         "manage/votes.html",
         tab="votes",
         form=form,

@@ -28,7 +28,7 @@ from arena.prompting.templates import (
 )
 from arena.services import candidates
 from arena.services.candidate_checks import CLOSED, CandidateError, templates_in
-from arena.views.arena_context import ArenaContext, render_in_context, require_permission
+from arena.views.arena_context import ArenaContext, require_permission
 from arena.views.arenas import answer_count, with_answer_counts
 from arena.views.prompts import limit_upload
 from arena.views.runs import generation_of
@@ -157,9 +157,7 @@ def manage_candidates(request: HttpRequest, context: ArenaContext) -> HttpRespon
     others = context.arena.candidates.revealed().exclude(
         pk__in=[candidate.pk for candidate in readable]
     )
-    return render_in_context(
-        request,
-        context,
+    return context.render(
         "manage/candidates.html",
         tab="candidates",
         candidates=readable,
@@ -192,9 +190,7 @@ def new_candidate(request: HttpRequest, context: ArenaContext) -> HttpResponse:
         else:
             messages.success(request, f"{candidate.own_name} has been added.")
             return redirect("manage_candidate", arena.slug, candidate.pk)
-    return render_in_context(
-        request,
-        context,
+    return context.render(
         "manage/candidate_form.html",
         tab="candidates",
         form=form,
@@ -223,9 +219,7 @@ def manage_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> Ht
     answers_page = Paginator(answers.order_by("prompt_id"), ANSWERS_PER_PAGE)
     is_open = is_open_to(context.actor, context.arena, candidate.team_id)
     can_edit = is_open and can_change(context.actor, candidate)
-    return render_in_context(
-        request,
-        context,
+    return context.render(
         "manage/candidate.html",
         tab="candidates",
         candidate=candidate,
@@ -286,9 +280,7 @@ def edit_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> Http
             messages.success(request, message)
             return redirect("manage_candidate", arena.slug, saved.pk)
     preview = _form_preview(request, context, form)
-    return render_in_context(
-        request,
-        context,
+    return context.render(
         "manage/candidate_form.html",
         tab="candidates",
         candidate=candidate,

@@ -48,7 +48,6 @@ from arena.validation import numbered
 from arena.views.arena_context import (
     READ_ONLY,
     ArenaContext,
-    render_in_context,
     require_permission,
 )
 
@@ -160,9 +159,7 @@ def upload_answers(request: HttpRequest, context: ArenaContext, pk: int) -> Http
             else:
                 if report.written and not report.problems:
                     form = UploadAnswersForm()
-    return render_in_context(
-        request,
-        context,
+    return context.render(
         "manage/upload_answers.html",
         tab="candidates",
         candidate=candidate,
@@ -187,9 +184,7 @@ def manage_prompts(request: HttpRequest, context: ArenaContext) -> HttpResponse:
     query = request.GET.copy()
     query.pop("page", None)
     page = Paginator(rows, PROMPTS_PER_PAGE).get_page(request.GET.get("page"))
-    return render_in_context(
-        request,
-        context,
+    return context.render(
         "manage/prompts.html",
         tab="prompts",
         form=form,
@@ -228,7 +223,7 @@ def add_prompts(request: HttpRequest, context: ArenaContext) -> HttpResponse:
             except responses.UploadError as error:
                 add_service_error(form, error)
     template = "manage/import.html" if "preview" in shown else "manage/add_prompts.html"
-    return render_in_context(request, context, template, tab="prompts", **{"form": form} | shown)
+    return context.render(template, tab="prompts", **{"form": form} | shown)
 
 
 def _added_or_previewed(
@@ -302,9 +297,7 @@ def edit_prompt(request: HttpRequest, context: ArenaContext, pk: int) -> HttpRes
             prompts.revise_prompt(prompt=prompt, by=context.actor, **form.cleaned_data)
             messages.success(request, f"Prompt {prompt} saved.")
             return redirect("manage_prompts", context.arena.slug)
-    return render_in_context(
-        request,
-        context,
+    return context.render(
         "manage/prompt.html",
         tab="prompts",
         prompt=prompt,
@@ -386,9 +379,7 @@ def import_file(request: HttpRequest, context: ArenaContext) -> HttpResponse:
             result = {"problems": error.rejected.lines}
         except responses.UploadError as error:
             add_service_error(form, error)
-    return render_in_context(
-        request, context, "manage/import.html", tab="prompts", **{"form": form} | result
-    )
+    return context.render("manage/import.html", tab="prompts", **{"form": form} | result)
 
 
 def _imported_or_previewed(

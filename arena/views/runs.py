@@ -32,7 +32,7 @@ from arena.services import runs as run_service
 from arena.services.runs import budget_left, check_cap
 from arena.tasks import enqueue_on_commit
 from arena.validation import in_dollars
-from arena.views.arena_context import ArenaContext, render_in_context, require_permission
+from arena.views.arena_context import ArenaContext, require_permission
 
 LISTED_RUNS = 10
 ROWS_PER_PAGE = 20
@@ -178,9 +178,7 @@ def answer_run(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResp
         return render(request, "manage/_answers_progress.html", progress)
     failures = Paginator(failures_of(run), ROWS_PER_PAGE).get_page(request.GET.get("failures"))
     answers = Paginator(answers_of(run), ROWS_PER_PAGE).get_page(request.GET.get("page"))
-    return render_in_context(
-        request,
-        context,
+    return context.render(
         "manage/answers.html",
         tab="candidates",
         failures_page=failures,
