@@ -9,7 +9,7 @@ from django.db import connection, models
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
-from arena.models.teams import check, unique
+from arena.models.teams import check, index, unique
 
 CACHED_SECONDS = 5.0
 
@@ -190,11 +190,7 @@ class Call(models.Model):
             ),
         ]
         indexes = [
-            models.Index(
-                fields=["due_at"],
-                condition=Q(state__in=["waiting", "running"]),
-                name="call_still_to_make",
-            ),
+            index("call_still_to_make", "due_at", where=Q(state__in=["waiting", "running"])),
         ]
 
     def __str__(self) -> str:

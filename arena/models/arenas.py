@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.deconstruct import deconstructible
 from django.utils.functional import cached_property
 
-from arena.models.teams import Team, check, unique
+from arena.models.teams import Team, check, index, unique
 from arena.outcomes import BOTH_BAD, LEFT, RIGHT
 from arena.validation import (
     ABOUT_LIMIT,
@@ -484,11 +484,7 @@ class Candidate(Sourced):
             check("candidate_at_an_endpoint_has_a_model", Q(endpoint="") | ~Q(model="")),
         ]
         indexes = [
-            models.Index(
-                fields=["arena"],
-                condition=Q(disclosed_at__isnull=True),
-                name="candidate_undisclosed",
-            ),
+            index("candidate_undisclosed", "arena", where=Q(disclosed_at__isnull=True)),
         ]
 
     def __str__(self) -> str:

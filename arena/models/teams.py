@@ -18,6 +18,10 @@ def unique(name: str, *fields: str, where: Q | None = None) -> models.UniqueCons
     return models.UniqueConstraint(fields=fields, name=name, condition=where)
 
 
+def index(name: str, *fields: str, where: Q | None = None) -> models.Index:
+    return models.Index(fields=fields, name=name, condition=where)
+
+
 class Team(models.Model):
     """People who own arenas and candidates together.
 
@@ -190,7 +194,7 @@ class AuditEntry(models.Model):
 
     class Meta:
         verbose_name_plural = "audit entries"
-        indexes = [models.Index(fields=["team", "-id"], name="audit_newest_of_team")]
+        indexes = [index("audit_newest_of_team", "team", "-id")]
 
     def __str__(self) -> str:
         return f"{self.by} {self.action}: {self.subject}"
@@ -219,7 +223,7 @@ class IdempotentRequest(models.Model):
         constraints = [
             unique("idempotency_key_once_per_owner", "owner", "key"),
         ]
-        indexes = [models.Index(fields=["created_at"], name="idempotent_request_by_age")]
+        indexes = [index("idempotent_request_by_age", "created_at")]
 
     def __str__(self) -> str:
         return f"{self.owner} {self.key}"
@@ -344,11 +348,7 @@ class Delivery(models.Model):
             ),
         ]
         indexes = [
-            models.Index(
-                fields=["due_at"],
-                condition=Q(state__in=["waiting", "running"]),
-                name="delivery_still_to_make",
-            ),
+            index("delivery_still_to_make", "due_at", where=Q(state__in=["waiting", "running"])),
         ]
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from django.urls import reverse
 from arena import outcomes
 from arena.models.arenas import REVEALED, Arena, Candidate, Prompt, Response, Sourced
 from arena.models.runs import Run
-from arena.models.teams import check, unique
+from arena.models.teams import check, index, unique
 from arena.validation import TAG_LIMIT
 
 
@@ -316,17 +316,13 @@ class Vote(Sourced):
             ),
         ]
         indexes = [
-            models.Index(fields=["arena", "id"], name="vote_newest_of_arena"),
-            models.Index(fields=["rater", "arena"], name="vote_of_rater"),
-            models.Index(fields=["arena", "id"], condition=TO_ADD, name="vote_to_add_to_tallies"),
-            models.Index(
-                fields=["arena", "id"], condition=TO_TAKE_OUT, name="vote_to_take_out_of_tallies"
-            ),
-            models.Index(fields=["hold"], condition=HELD, name="vote_held"),
-            models.Index(
-                fields=["arena", "uncounted"],
-                condition=Q(uncounted__isnull=False),
-                name="vote_that_does_not_count",
+            index("vote_newest_of_arena", "arena", "id"),
+            index("vote_of_rater", "rater", "arena"),
+            index("vote_to_add_to_tallies", "arena", "id", where=TO_ADD),
+            index("vote_to_take_out_of_tallies", "arena", "id", where=TO_TAKE_OUT),
+            index("vote_held", "hold", where=HELD),
+            index(
+                "vote_that_does_not_count", "arena", "uncounted", where=Q(uncounted__isnull=False)
             ),
         ]
 
@@ -528,7 +524,7 @@ class PairDemand(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["arena"], condition=Q(remaining__gt=0), name="demand_still_open"),
+            index("demand_still_open", "arena", where=Q(remaining__gt=0)),
         ]
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ from django.db.models.functions import Now, StrIndex, Substr
 
 from arena import outcomes
 from arena.models import Call, Comparison, Run
-from arena.models.teams import check, unique
+from arena.models.teams import check, index, unique
 from judges.models.judges import Epoch, LabelItem, LabelSet
 
 
@@ -188,7 +188,7 @@ class Judgement(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["run", "state"], name="judgement_progress"),
+            index("judgement_progress", "run", "state"),
         ]
 
     def __str__(self) -> str:

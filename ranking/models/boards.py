@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 
 from arena.models import Arena, Candidate
-from arena.models.teams import check, unique
+from arena.models.teams import check, index, unique
 
 
 class Raters(models.TextChoices):
@@ -159,7 +159,7 @@ class Snapshot(models.Model):
             unique("snapshot_one_current", "board", where=Q(is_current=True)),
         ]
         indexes = [
-            models.Index(fields=["board", "-published_at"], name="snapshot_newest_of_board"),
+            index("snapshot_newest_of_board", "board", "-published_at"),
         ]
 
     def __str__(self) -> str:

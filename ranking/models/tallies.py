@@ -12,7 +12,7 @@ from django.db.models import Count, Exists, F, Max, OuterRef, Q, Subquery, Sum, 
 from django.db.models.functions import Coalesce
 
 from arena.models import Arena, ArenaTrust, Import, Prompt, Rater, Response, Vote
-from arena.models.teams import check, unique
+from arena.models.teams import check, index, unique
 from ranking.models.boards import Board, Counted, Raters
 
 
@@ -211,7 +211,7 @@ class TallyDelta(models.Model):
     cells = models.BinaryField()
 
     class Meta:
-        indexes = [models.Index(fields=["arena", "raters"], name="tally_delta_of_arena")]
+        indexes = [index("tally_delta_of_arena", "arena", "raters")]
 
     def __str__(self) -> str:
         return f"{self.arena_id}: {self.raters}, {self.n_cells} cells"
