@@ -7,6 +7,7 @@ sessions are stored in the database, and the secret must not be.
 
 import hashlib
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -42,6 +43,7 @@ from arena.services.notices import absolute_url
 from arena.services.rate_limits import allow, client_address
 from arena.services.teams import InvitationError
 
+GMAIL = (r"gmail\.com", r"googlemail\.com")  # one mailbox, with dots anywhere or nowhere
 LONGEST_ADDRESS = 254  # as in the account tables; user names are shorter
 MINUTES, HOUR = timedelta(minutes=5), timedelta(hours=1)
 
@@ -265,6 +267,15 @@ class Accounts(DefaultAccountAdapter):
     def get_email_confirmation_url(self, request: HttpRequest, emailconfirmation: Any) -> str:
         return absolute_url(reverse("account_confirm_email", args=[emailconfirmation.key]))
 
+    @transaction.atomic
+    def confirm_email(self, request: HttpRequest, email_address: EmailAddress) -> bool:
+        """Let one mailbox prove one account: leaderboards of verified people count it once."""
+        others = EmailAddress.objects.select_for_update().exclude(user=email_address.user_id)
+        if others.filter(email__iregex=mailbox_pattern(email_address.email), verified=True):
+            context = {"confirmation": True, "can_confirm": False}
+            raise ImmediateHttpResponse(render(request, "account/email_confirm.html", context))
+        return super().confirm_email(request, email_address)
+
     def send_account_already_exists_mail(self, email: str) -> None:
         make_password(email)  # which takes as long as a new account's
         links = {
@@ -282,6 +293,17 @@ class Accounts(DefaultAccountAdapter):
             log.error("Cannot send email (%s): %s", template_prefix, type(error).__name__)
             page = render(self.request, "account/email_failed.html", status=503)
             raise ImmediateHttpResponse(page) from None
+
+
+def mailbox_pattern(email: str) -> str:
+    """Return a regular expression for the addresses whose mail arrives in the same mailbox."""
+    name, _, host = email.lower().rpartition("@")
+    name, host = name.partition("+")[0], re.escape(host)
+    letters = [re.escape(letter) for letter in name]
+    if host in GMAIL:
+        letters, host = [letter for letter in letters if letter != r"\."], f"({'|'.join(GMAIL)})"
+    dots = r"\.?" if "|" in host else ""
+    return rf"^{dots.join(letters)}(\+[^@]*)?@{host}$"
 
 
 def use_up_invitation(request: HttpRequest, user: Any) -> None:

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.contrib.auth import get_user_model
 from django.contrib.auth.hashers import MD5PasswordHasher
 from django.core import mail
@@ -106,6 +107,27 @@ def test_where_mail_arrives_the_account_is_ready_after_its_link(client, deliveri
     assert not is_signed_in(client)
     assert client.post(link_in(mail.outbox[0])).url == "/teams/"
     assert is_signed_in(client)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_taken"),
+    [
+        ("eve@example.org", "eve+2@example.org", True),
+        ("eve+1@example.org", "Eve+2@Example.org", True),
+        ("e.ve@gmail.com", "eve+x@googlemail.com", True),
+        ("e.ve@example.org", "eve@example.org", False),
+        ("eve@example.org", "steve+eve@example.org", False),
+    ],
+)
+def test_one_mailbox_proves_one_account(client, delivering, first, second, is_taken):
+    for address in (first, second):
+        client.post("/sign-up/", ADA | {"email": address})
+        client.cookies.clear()
+    client.post(link_in(mail.outbox[0]))
+    client.cookies.clear()
+    page = client.post(link_in(mail.outbox[1]))
+    assert ("Another account already uses this mailbox" in page.text) == is_taken
+    assert EmailAddress.objects.filter(verified=True).count() == 2 - is_taken
 
 
 def test_an_unproven_account_is_sent_the_link_again(client, delivering):
