@@ -218,8 +218,12 @@ class VoteQuerySet(models.QuerySet["Vote"]):
         return self.exclude(comparison__run__in=Run.objects.hiding_names())
 
     def to_add(self) -> "VoteQuerySet":
-        """Votes that count and are not in the tallies yet."""
-        return self.filter(TO_ADD)
+        """Votes that count and are not in the tallies yet.
+
+        Those of an order that hides names wait until it ends: raters would find their own vote in
+        the log by its time, and with it the names.
+        """
+        return self.filter(TO_ADD).listed()
 
     def to_take_out(self) -> "VoteQuerySet":
         """Votes in the tallies that have been voided or left out since."""
