@@ -309,7 +309,7 @@ def _take(file: LogFile, line: Line) -> None:
         verified_group: Any = line.get("verified_group", group)
         file.places[_number(line["rater"])] = (line["place"], group, verified_group)
     elif kind == "leaderboard":
-        file.boards.append(line)
+        file.boards.append(line | {"raters": Counted(line["raters"])})
     elif kind == "link":
         file.links.append(ChainLink(**line))
 
@@ -383,9 +383,9 @@ def check_log(file: LogFile, key: str | None = None) -> list[str]:
     faults = [*links, *file.faults]
     if len(file.links) != file.n_links:
         faults.append(f"The file has {len(file.links):,} of {file.n_links:,} links.")
-    digests = {link.number: link.digest for link in file.links}
+    heads = {link.number: link.head() for link in file.links}
     for board in file.boards:
-        if digests.get(board["head"]["number"]) != board["head"]["digest"]:
+        if heads.get(board["head"]["number"]) != board["head"]:
             faults.append(f"{board_name(board)}: its head is not in the log.")
     wrong = int((counted_rows(file, file.n_links) != (_event(file, "counts") > 0)).sum())
     if wrong:
@@ -528,8 +528,8 @@ def _compare(line: Line, standings: list[Line], fields: Mapping[str, Any]) -> Ch
         n_numbers += len(findings)
         faults += [
             f"the finding “{name}” is not what the votes give"
-            for name, value in findings.items()
-            if not _same(value, made_findings.get(name))
+            for name in sorted(findings.keys() | made_findings.keys())
+            if not _same(findings.get(name), made_findings.get(name))
         ]
     return CheckedBoard(line, standings, faults, n_numbers)
 

@@ -409,8 +409,13 @@ class _Check:
             self.findings.votes.append(f"Vote {pk} was voided, and its row says something else.")
 
     def find_added(self) -> None:
-        """Find counted votes that are missing from the log."""
-        known = np.unique(np.concatenate([np.zeros(0, np.int64), *self.known]))
+        """Find counted votes that are missing from the log, or in it more than once."""
+        every = np.concatenate([np.zeros(0, np.int64), *self.known])
+        known, times = np.unique(every, return_counts=True)
+        for pk in known[
+            times > 1
+        ].tolist():  # its mark was taken back, so the fold counted it again
+            self._fault(pk, "was counted more than once")
         votes = counted_votes(self.log.arena_id).order_by("pk")
         renew(self.token, len(known))
         if votes.count() == len(known):

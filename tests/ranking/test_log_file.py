@@ -184,6 +184,9 @@ def test_the_file_names_nobody_and_shows_what_counts(arena: Arena, client: Clien
 Rewrite = Callable[[list[dict[str, Any]]], Any]
 
 
+HEADER = '{"type": "log", "version": 3, "arena": {}, "key": "", "links": 0}\n'
+
+
 def first(lines: list[dict[str, Any]], kind: str) -> dict[str, Any]:
     return next(line for line in lines if line["type"] == kind)
 
@@ -200,9 +203,16 @@ REWRITES: list[tuple[Rewrite, str]] = [
         "score is 1200.0, its votes give",
     ),
     (lambda lines: first(lines, "leaderboard")["findings"].update(ties={}), "“ties”"),
+    (lambda lines: first(lines, "leaderboard")["findings"].pop("neighbours"), "“neighbours”"),
+    (lambda lines: first(lines, "leaderboard")["standings"].pop(), ""),
+    (lambda lines: lines.remove(first(lines, "rater")), ""),
     (lambda lines: first(lines, "leaderboard").update(n_votes=1), "n_votes is 1"),
     (
         lambda lines: first(lines, "leaderboard")["head"].update(digest="1" * 64),
+        "its head is not in the log",
+    ),
+    (
+        lambda lines: first(lines, "leaderboard")["head"].update(signature="1" * 128),
         "its head is not in the log",
     ),
 ]
@@ -235,6 +245,7 @@ def test_another_key_is_refused(arena: Arena, tmp_path: Path, capsys: Any) -> No
         ("{}\n", "Line 1 is not a line"),
         ("no JSON\n", "Line 1 is not JSON"),
         ('{"type": "log", "version": 4}\n', "not a log"),
+        (f'{HEADER}{{"type": "leaderboard", "raters": "nobody"}}\n', "'nobody' is not a valid"),
     ],
 )
 def test_an_invalid_log_is_refused(tmp_path: Path, content: str, words: str) -> None:

@@ -20,6 +20,7 @@ from arena.models import (
     Notice,
     Prompt,
     Rater,
+    Run,
     Vote,
     Webhook,
 )
@@ -183,6 +184,22 @@ def test_a_void_taken_back_in_the_database_is_found(arena: Arena, later: Any) ->
     assert found(arena) == []
 
 
+@pytest.mark.parametrize(
+    "table", ["vote SET tallied = false", "import SET tallied_row = 0, tallied_at = NULL"]
+)
+def test_votes_that_the_database_has_counted_again_are_found(arena: Arena, table: str) -> None:
+    reveal(hidden_import(arena, 5, 7))
+    fold(arena)
+    run_sql(f"UPDATE arena_{table}")
+    assert any("is no longer counted" in fault for fault in found(arena))
+    fold(arena)
+    faults = found(arena)
+    assert faults
+    assert all("was counted more than once" in fault for fault in faults)
+    repair(arena)
+    assert found(arena) == []
+
+
 def change_link(**fields: Any) -> Callable[[Arena], None]:
     return lambda arena: LogLink.objects.filter(arena=arena, number=2).update(**fields) and None
 
@@ -317,6 +334,23 @@ def test_a_vote_undone_before_it_was_counted_is_not_in_the_log(arena: Arena) -> 
     undo_vote(comparison=vote.comparison, rater=vote.rater, now=timezone.now())
     fold(arena)
     assert sum(arena.log_links.values_list("n_rows", flat=True)) == 24
+    assert found(arena) == []
+
+
+def test_votes_of_an_order_that_hides_names_are_counted_when_it_ends(arena: Arena) -> None:
+    fold(arena)
+    order = Run.objects.create(
+        arena=arena, kind="person", per_pair=1, state="open", hides_names=True
+    )
+    vote = cast(arena)
+    Comparison.objects.filter(pk=vote.comparison_id).update(run=order)
+    fold(arena)
+    assert kinds(arena) == ["start", "cast"]
+    assert not Vote.objects.to_add().exists()
+    Run.objects.update(state="done")
+    assert Vote.objects.to_add().exists()
+    fold(arena)
+    assert kinds(arena) == ["start", "cast", "cast"]
     assert found(arena) == []
 
 

@@ -37,6 +37,10 @@ class Command(BaseCommand):
             raise CommandError(f"{path} cannot be read: {error}.") from None
         except (LogFileError, NotConvergedError, CrossCheckError) as error:
             raise CommandError(str(error)) from None
+        except (LookupError, TypeError, ValueError):
+            raise CommandError(
+                f"{path} does not check out: lines are damaged or missing."
+            ) from None
         self._print(file, faults)
         for board in boards:
             self._print_board(file, board)
