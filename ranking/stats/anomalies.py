@@ -27,16 +27,19 @@ Bools = NDArray[np.bool_]
 LIMIT = 1000.0  # the e-value from which votes are held
 TASTE = 1.0  # log-odds; twice the variance of .7, because both candidates of a pair have one
 ALWAYS = 0.97  # how often a rigged ballot has the candidate win, or one side
-SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.95)  # of a group, how many may be rigged
-SURE = 0.92  # the probability from which a member of a rigged group is taken to be rigged
-LIKELY = 0.7  # the same where all raters of a board are looked at together, within a bound:
-MISTAKEN = 0.01  # of all honest raters of a board, the share expected among those held together
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.9, 0.99)  # of a group, how many may be rigged
+SURE = 0.95  # the probability from which a member of a rigged group may be held
+LIKELY = 0.7  # the same where all raters of a board are looked at together; within a bound:
+MISTAKEN = 0.01  # of all honest raters of a board, the share expected among those held for a group
+OWN = 30.0  # the likelihood ratio of a rater's own votes from which that share does not matter
+FEW = 30  # honest raters; with fewer, that share is smaller, because they tell little of others
 ALWAYS_WON = 4  # votes on one candidate, all won
 PRIOR = 0.1
 REFITS = 4
 LEAST_VOTES = 10  # of one rater, before a test of the rater alone can hold
 HONEST_RUSHED, RIGGED_RUSHED = 0.1, 0.6
 NEWCOMERS = (16, 32, 64, 128)  # sizes of the groups of raters who came one after the other
+STEP = 8  # of a group's size, the part after which the next group begins
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 
 
@@ -97,11 +100,7 @@ def find(votes: Cast, n_candidates: int, others: Cast | None = None) -> list[Sus
     theta = honest_scores(votes.with_others(others) if others else votes, n_candidates)
     ratios, wins, met = favour_ratios(votes, theta)
     suspicions = [*_favours(ratios, wins, met), *_sides(votes), *_speeds(votes)]
-    suspicions += _group("board", np.unique(votes.rater), ratios, wins, met)
-    for number in np.unique(votes.network[votes.network >= 0]).tolist():
-        members = np.unique(votes.rater[votes.network == number])
-        suspicions += _group("network", members, ratios, wins, met, network=number)
-    suspicions += _bursts(votes, ratios, wins, met)
+    suspicions += _groups(votes, ratios, wins, met)
     return sorted(suspicions, key=lambda suspicion: -suspicion.evidence)
 
 
@@ -166,64 +165,93 @@ def _favours(ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:
     return suspicions
 
 
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Raters of whom a share makes one candidate nearly always win.
+
+    ``rigged``: the probability that each belongs to that share; 0 for those who may not be held.
+    """
+
+    test: str
+    evidence: float
+    members: Ints
+    rigged: Floats
+    candidate: int
+    network: int
+
+
+def _groups(votes: Cast, ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:
+    """Suspicious groups of raters: everybody, a network, those who came one after the other.
+
+    Groups overlap, so one bound on the honest ones held applies to all of them together.
+    """
+    raters, first = np.unique(votes.rater, return_index=True)
+    arrived = raters[np.argsort(first, kind="stable")]
+    known = np.unique(votes.network[votes.network >= 0]).tolist()
+    bursts = [
+        arrived[start : start + size]
+        for size in NEWCOMERS
+        for start in range(0, max(len(arrived) - size // 2, 1), size // STEP)
+    ]
+    tested = [_group("board", raters, ratios)]
+    for number in known:
+        members = np.unique(votes.rater[votes.network == number])
+        tested.append(_group("network", members, ratios, network=number))
+    tested += [_group("burst", members, ratios, tries=len(bursts)) for members in bursts]
+    groups = [group for group in tested if group is not None]
+    rigged = np.zeros(votes.n_raters)
+    for group in groups:
+        rigged[group.members] = np.maximum(rigged[group.members], group.rigged)
+    is_held = np.zeros(votes.n_raters, np.bool_)
+    is_held[raters] = _most_certain(rigged[raters])
+    suspicions = []
+    for group in groups:
+        held = group.members[is_held[group.members] & (group.rigged > 0)]
+        if len(held):
+            n, k = int(met[held, group.candidate].sum()), int(wins[held, group.candidate].sum())
+            who, evidence = tuple(held.tolist()), _e(group.evidence)
+            suspicions.append(
+                Suspicion(group.test, evidence, who, group.network, group.candidate, n, k)
+            )
+    return suspicions
+
+
 def _group(
-    test: str,
-    members: Ints,
-    ratios: Floats,
-    wins: Floats,
-    met: Ints,
-    network: int = -1,
-    tries: int = 1,
-) -> list[Suspicion]:
-    """A share of the group's raters, whoever they are, makes one candidate nearly always win."""
+    test: str, members: Ints, ratios: Floats, network: int = -1, tries: int = 1
+) -> _Group | None:
+    """Test whether a share of these raters, whoever they are, makes one candidate win."""
     if len(members) < 2:
-        return []
+        return None
     own = ratios[members]
     shares = np.array(SHARES)[:, None, None]
     mixed = np.logaddexp(np.log1p(-shares), np.log(shares) + own)  # shares, members, candidates
     total = mixed.sum(axis=1)
-    evidence = logsumexp(total) - np.log(total.size * tries)
+    evidence = float(logsumexp(total) - np.log(total.size * tries))
     if evidence < np.log(LIMIT):
-        return []
-    best, candidate = np.unravel_index(int(total.argmax()), total.shape)
-    share = SHARES[int(best)]
-    odds = np.log(share) + own[:, candidate]
-    rigged = np.exp(odds - np.logaddexp(np.log1p(-share), odds))
-    raters = members[_most_certain(rigged) if test == "board" else rigged >= SURE]
-    n, k = int(met[raters, candidate].sum()), int(wins[raters, candidate].sum())
-    if not len(raters):
-        return []
-    who = tuple(raters.tolist())
-    return [Suspicion(test, _e(evidence), who, network, int(candidate), n, k)]
+        return None
+    candidate = int(total.max(axis=0).argmax())
+    # The share is unknown too: each counts by how well it explains the votes.
+    share_is = np.exp(total[:, candidate] - logsumexp(total[:, candidate]))
+    rigged = np.exp(np.log(shares[..., 0]) + own[:, candidate] - mixed[..., candidate])
+    probability = share_is @ rigged
+    probability[probability < (LIKELY if test == "board" else SURE)] = 0
+    # Honest raters reach this ratio with a probability of at most 1 / OWN, however few they are.
+    probability[(own[:, candidate] >= np.log(OWN)) & (probability > 0)] = 1
+    return _Group(test, evidence, members, probability, candidate, network)
 
 
 def _most_certain(rigged: Floats) -> Bools:
     """(N,) which raters to hold, given the probability that each is rigged.
 
-    As many `LIKELY` ones as possible, the most certain first, while the honest ones expected among
-    them are at most the share `MISTAKEN` of all honest ones.
+    As many as possible, the most certain first, while the honest ones expected among them are at
+    most the share `MISTAKEN` of all honest ones.
     """
     order = np.argsort(-rigged, kind="stable")
     honest = 1 - rigged[order]
     chosen = np.zeros(len(rigged), np.bool_)
-    chosen[order] = np.cumsum(honest) <= MISTAKEN * honest.sum()
-    return chosen & (rigged >= LIKELY)
-
-
-def _bursts(votes: Cast, ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:
-    """Groups of raters who arrived one after the other."""
-    raters, first = np.unique(votes.rater, return_index=True)
-    arrived = raters[np.argsort(first, kind="stable")]
-    groups = [
-        arrived[start : start + size]
-        for size in NEWCOMERS
-        for start in range(0, max(len(arrived) - size // 2, 1), size // 2)
-    ]
-    return [
-        suspicion
-        for members in groups
-        for suspicion in _group("burst", members, ratios, wins, met, tries=len(groups))
-    ]
+    n_honest = honest.sum()
+    chosen[order] = np.cumsum(honest) <= MISTAKEN * n_honest**2 / (n_honest + FEW)
+    return chosen & (rigged > 0)
 
 
 # -- Other habits ----------------------------------------------------------------------------------

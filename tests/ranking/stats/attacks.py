@@ -34,18 +34,19 @@ class Attack(Enum):
 class Rigged:
     votes: anomalies.Cast
     theta: np.ndarray
+    n_honest: int
 
 
-def cast_board(attack: Attack, seed: int) -> Rigged:
-    """A board whose last candidate is the target; honest raters are the first `N_HONEST`."""
+def cast_board(attack: Attack, seed: int, n_honest: int = N_HONEST, each: int = EACH) -> Rigged:
+    """A board whose last candidate is the target; honest raters are the first `n_honest`."""
     rng = np.random.default_rng(seed)
     n_rigged, n_votes, everywhere, at_once, one_network = attack.value
     theta = np.sort(rng.normal(0, 0.8, N_CANDIDATES))[::-1]
     began = rng.uniform(0.1, 0.9)
     rows = []
-    for rater in range(N_HONEST + n_rigged):
-        is_rigged = rater >= N_HONEST
-        n = n_votes if is_rigged else EACH
+    for rater in range(n_honest + n_rigged):
+        is_rigged = rater >= n_honest
+        n = n_votes if is_rigged else each
         pairs = np.array([rng.choice(N_CANDIDATES, 2, replace=False) for _ in range(n)])
         own = theta
         if not is_rigged:  # every tenth has a view that has nothing to do with the others'
@@ -62,7 +63,7 @@ def cast_board(attack: Attack, seed: int) -> Rigged:
             score[rng.random(n) < 0.15] = 0.5
         start = began + rng.uniform(0, 0.02) if is_rigged and at_once else rng.random()
         time = start + np.sort(rng.random(n)) * 0.02
-        network = N_HONEST if is_rigged and one_network else rater
+        network = n_honest if is_rigged and one_network else rater
         rows.append((np.full(n, rater), np.full(n, network), left, right, score, time))
     rater, network, left, right, score, time = (
         np.concatenate(column) for column in zip(*rows, strict=True)
@@ -71,12 +72,12 @@ def cast_board(attack: Attack, seed: int) -> Rigged:
     votes = anomalies.Cast(
         rater[order], network[order], left[order], right[order], score[order], time[order] < 0
     )
-    return Rigged(votes, theta)
+    return Rigged(votes, theta, n_honest)
 
 
 def found_in(board: Rigged) -> tuple[float, float]:
     """The share of rigged votes and of honest raters that the tests find."""
     held = anomalies.held_raters(anomalies.find(board.votes, N_CANDIDATES))
-    rigged = board.votes.rater[board.votes.rater >= N_HONEST]
+    rigged = board.votes.rater[board.votes.rater >= board.n_honest]
     share = float(np.isin(rigged, list(held)).mean()) if len(rigged) else 0.0
-    return share, sum(rater < N_HONEST for rater in held) / N_HONEST
+    return share, sum(rater < board.n_honest for rater in held) / board.n_honest

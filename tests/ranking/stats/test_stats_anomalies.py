@@ -81,8 +81,16 @@ def test_of_all_raters_the_most_certain_are_held_within_the_bound() -> None:
     rigged = np.r_[np.full(20, 0.98), np.full(5, 0.8), np.full(100, 0.01)]
     chosen = anomalies._most_certain(rigged)
     assert chosen[:20].all()
-    assert chosen[20:25].sum() == 3  # 0.4 + 3 x 0.2 of 100.4 who are honest
+    assert chosen[20:25].sum() == 1  # 0.4 + 0.2: at most 1 % of 101.4, times 101.4 / 131.4
     assert not chosen[25:].any()
+
+
+def test_few_honest_raters_among_many_rigged_ones_are_not_held() -> None:
+    """A newcomer who never saw the target was held as likely as the others who came then."""
+    boards = [cast_board(Attack.TARGET_ONLY, seed, n_honest=3, each=10) for seed in range(20)]
+    held, honest = np.mean([found_in(board) for board in boards], axis=0)
+    assert held >= 0.95
+    assert honest <= 0.01
 
 
 @pytest.mark.slow
