@@ -87,7 +87,8 @@ def test_a_run_that_is_over_asks_no_more_and_lists_its_verdicts(
     run = work_off(order(make_arena(2, 2)))
     html = page_text(client, run_url(run))
     assert "hx-trigger" not in html
-    assert html.count('data-state="voted"') == 2
+    assert html.count('id="verdict-') == 2
+    assert "data-state=" not in html.partition('id="verdict-')[2]  # as all have voted
     assert html.count("· Tie") + html.count(">Tie<") == 2
     assert "Demo only" not in html
 
