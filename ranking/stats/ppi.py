@@ -50,7 +50,7 @@ from ranking.stats.judged import Labelled, Unlabelled, among
 FEWEST = 1.5  # effective clusters in a pair's mean; fewer do not show their variation
 ALIKE = 0.9  # confidence of each candidate's test for prompts of another kind
 SLACK = 0.02  # of a variance, by which tuning may let it grow before it is cut to what it was
-ROUNDING = 1e-12  # a smaller deviation of a score from the mean is rounding
+ROUNDING = 1e-12  # a smaller gain, or deviation of a score from the mean, is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,7 +414,7 @@ class PredictionPowered:
         if (after & ~before).any():
             return NoGain.NO_VARIATION
         gain = float(self._covariance.trace() / covariance.trace())
-        if self.tuning is None and (weight == 0 or gain < 1):
+        if self.tuning is None and (weight == 0 or gain < 1 + ROUNDING):
             return NoGain.UNINFORMATIVE
         self._theta, self._covariance, self.lambda_, self.gain_ = theta, covariance, weight, gain
         return None
