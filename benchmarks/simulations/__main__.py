@@ -10,6 +10,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
+from benchmarks.results import spaced
 from benchmarks.simulations import page, prediction_powered
 from benchmarks.simulations.boards import (
     CROWD_RESAMPLES,
@@ -191,7 +192,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     started = time.monotonic()
     found = run(TABLES if "all" in options.tables else options.tables, seed=options.seed)
     print(
-        text(found, REPEATS, FEWER) if options.seed == SEED else "\n".join(map(str, found.values()))
+        spaced(text(found, REPEATS, FEWER))
+        if options.seed == SEED
+        else "\n".join(map(str, found.values()))
     )
     print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
     missed = [row for row in found.values() if row.missed]
