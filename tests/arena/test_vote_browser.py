@@ -306,7 +306,7 @@ def test_on_a_phone_nothing_overflows_and_a_tap_votes(phone, live_server, long_a
     page.get_by_text("You chose").wait_for()
     page.locator(".reasons .chip").last.wait_for()  # the reasons widen nothing, hide no button
     assert page.evaluate("document.documentElement.scrollWidth") == 390
-    page.wait_for_timeout(200)  # htmx listens to what it has inserted after 20 ms: nobody is so fast
+    page.wait_for_timeout(200)  # htmx listens to new elements after 20 ms: nobody is faster
     page.locator(".reasons .chip").first.tap()
     page.get_by_text("Saved. Thank you.").wait_for()
     page.get_by_role("button", name="Next pair").tap()
