@@ -306,13 +306,28 @@ def test_on_a_phone_nothing_overflows_and_a_tap_votes(phone, live_server, long_a
     page.get_by_text("You chose").wait_for()
     page.locator(".reasons .chip").last.wait_for()  # the reasons widen nothing, hide no button
     assert page.evaluate("document.documentElement.scrollWidth") == 390
-    page.wait_for_timeout(200)  # htmx listens to new elements after 20 ms: nobody is faster
     page.locator(".reasons .chip").first.tap()
     page.get_by_text("Saved. Thank you.").wait_for()
     page.get_by_role("button", name="Next pair").tap()
     expect(page.get_by_role("button", name="B is better")).to_be_visible()
     assert Vote.objects.get().outcome == "right"
     assert Reason.objects.count() == 1
+
+
+def test_a_reason_chosen_as_soon_as_it_appears_is_saved(page, live_server, long_arena):
+    page.add_init_script("""addEventListener("DOMContentLoaded", () => {
+        new MutationObserver((_, observer) => {
+            const reason = document.querySelector(".reasons input");
+            if (!reason) return;
+            observer.disconnect();
+            reason.checked = true;
+            reason.dispatchEvent(new Event("change", { bubbles: true }));
+        }).observe(document.getElementById("reasons"), { childList: true });
+    })""")
+    page.goto(live_server.url + reverse("vote", args=[long_arena.slug]))
+    wait_for_ahead(page)
+    page.keyboard.press("ArrowLeft")
+    page.get_by_text("Saved. Thank you.").wait_for()
 
 
 def test_long_answers_end_at_the_same_place_until_both_are_unfolded(page, live_server):
