@@ -43,7 +43,7 @@ from arena.services.notices import absolute_url
 from arena.services.rate_limits import allow, client_address
 from arena.services.teams import InvitationError
 
-GMAIL = (r"gmail\.com", r"googlemail\.com")  # one mailbox, with dots anywhere or nowhere
+GMAIL = ("gmail.com", "googlemail.com")  # one mailbox, with dots anywhere or nowhere
 LONGEST_ADDRESS = 254  # as in the account tables; user names are shorter
 MINUTES, HOUR = timedelta(minutes=5), timedelta(hours=1)
 
@@ -298,12 +298,11 @@ class Accounts(DefaultAccountAdapter):
 def mailbox_pattern(email: str) -> str:
     """Return a regular expression for the addresses whose mail arrives in the same mailbox."""
     name, _, host = email.lower().rpartition("@")
-    name, host = name.partition("+")[0], re.escape(host)
-    letters = [re.escape(letter) for letter in name]
+    name, hosts, dots = name.partition("+")[0], [host], ""
     if host in GMAIL:
-        letters, host = [letter for letter in letters if letter != r"\."], f"({'|'.join(GMAIL)})"
-    dots = r"\.?" if "|" in host else ""
-    return rf"^{dots.join(letters)}(\+[^@]*)?@{host}$"
+        name, hosts, dots = name.replace(".", ""), [*GMAIL], r"\.?"
+    letters = dots.join(map(re.escape, name))
+    return rf"^{letters}(\+[^@]*)?@({'|'.join(map(re.escape, hosts))})$"
 
 
 def use_up_invitation(request: HttpRequest, user: Any) -> None:

@@ -146,8 +146,9 @@ def _check_writing(health: Health) -> None:
     """Find a full disk, or a program that keeps SQLite's file locked: reading goes on."""
     if connection.in_atomic_block:  # then the lock is our own, and an error would end the work
         return
+    write = _write_to_file if connection.vendor == "sqlite" else _write_to_server
     try:
-        _write_to_file() if connection.vendor == "sqlite" else _write_to_server()
+        write()
     except (OSError, sqlite3.Error, DatabaseError) as error:
         reason = getattr(error, "strerror", "") or " ".join(str(error).split())
         health.findings.append(f"Nothing can be written to the database ({reason}).")

@@ -317,7 +317,7 @@ def rows(statement: str, *values: Any, **named: Any) -> list[Row]:
 
 
 def _all_stored(values: Row, named: dict[str, Any]) -> Row | list[Any] | dict[str, Any]:
-    if connection.vendor == "postgresql":
+    if connection.vendor == "postgresql":  # which stores all of them as they are
         return named or values
     if named:
         return {name: stored(value) for name, value in named.items()}

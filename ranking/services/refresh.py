@@ -127,8 +127,9 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
 
 def _is_late(evidence: BoardEvidence, current: Snapshot | None) -> bool:
     """Whether a combined board waits with its newest votes, as slow intervals do."""
-    waits = evidence.narrowing and current and not evidence.board.problem
-    return bool(waits and current and current.digest != evidence.digest())
+    if current is None or not evidence.narrowing or evidence.board.problem:
+        return False
+    return current.digest != evidence.digest()
 
 
 def _next_recheck(current: Iterable[Snapshot], late: Collection[int]) -> datetime | None:

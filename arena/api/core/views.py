@@ -379,6 +379,7 @@ class ListEndpoint(ApiEndpoint):
     filterset_class: Any = None
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         if cls.filterset_class:  # the API's description reads the types of filters from the model
             cls.queryset = cls.filterset_class.Meta.model.objects.none()
 

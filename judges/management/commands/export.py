@@ -3,6 +3,7 @@
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,10 @@ from ranking.exports import (
     DATASET,
     DECIDED_BY,
     EXPORTS,
+    FORMATS,
     file_names,
     rows_of,
     write_dataset,
-    write_file,
 )
 from ranking.results import EXPORTS as PROMPT_SETS
 
@@ -60,9 +61,10 @@ def _content(name: str, arena: Arena, raters: str) -> Iterator[bytes]:
         return write_dataset(arena, CLI)
     stem, _, ending = name.rpartition(".")
     export = {**EXPORTS, **OF_TEAM}[stem]
-    if next(rows_of(export, arena, CLI, raters), None) is None:  # no tool loads a file without rows
+    rows = rows_of(export, arena, CLI, raters)
+    if (first := next(rows, None)) is None:  # no tool loads a file without rows
         raise CommandError(f"{arena.slug} has nothing to write into {name} yet.")
-    return write_file(export, ending, arena, CLI, raters)
+    return FORMATS[ending][0](chain([first], rows), export.columns)
 
 
 def _write(path: Path, content: Iterator[bytes]) -> int:
