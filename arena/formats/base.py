@@ -8,7 +8,7 @@ InputError in its place; an unusable file raises FileError.
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -304,6 +304,8 @@ class Checker:
 # -- Layouts of other tools' files -----------------------------------------------------------------
 
 OUTPUT = re.compile(r"\[([^\]]+)\] (.*)", re.DOTALL)  # a column of answers: `[provider] prompt`
+# A member of an object: `inputs.question`, as pandas writes it, or `input_question`, as LangSmith.
+MEMBER = re.compile(r"(\w+\.|(?:in|out)put_(?!tokens|[a-z\d]$))(.+)", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -320,7 +322,7 @@ class SourceRecord:
     """One record: its known cells by field, and all of them as written.
 
     `path` is the file; `document` is what surrounds the records; in `seen` a layout keeps what it
-    needs of the records before.
+    needs of the records before; `chosen` are the fields whose columns a person chose.
     """
 
     cells: Values
@@ -328,6 +330,7 @@ class SourceRecord:
     path: Path
     document: Any = None
     seen: dict[Any, Any] = field(default_factory=dict)
+    chosen: Collection[str] = ()
 
     @property
     def stem(self) -> str:
@@ -378,8 +381,8 @@ class Layout:
         written: dict[str, str] = {}
         for name in names:
             written.setdefault("[output]" if OUTPUT.fullmatch(name) else folded(name), name)
-            if "." in name:  # a member of an object, as pandas writes it
-                written.setdefault(folded(name.partition(".")[0]) + ".", name)
+            if member := MEMBER.fullmatch(name):
+                written.setdefault(folded(member[1]), name)
         columns = {
             field: next((written[name] for name in known if name in written), "")
             for field, known in self.columns.items()

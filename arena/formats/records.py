@@ -213,7 +213,7 @@ class Foreign:
         fields = self.fields(records)
         kinds = self.layout.kinds(set(fields))
         is_first = kind == next((k for k in KINDS if k in kinds), kind)
-        number, of_file = 0, SourceRecord({}, {}, path, records.document)
+        number, of_file = 0, SourceRecord({}, {}, path, records.document, chosen=self.chosen)
         for row in records.rows(self._chosen_layout()):
             made: list[Any]
             try:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from arena.conversations import Message, split_answer
-from arena.formats.base import Made, SourceRecord, decoded, layouts
+from arena.formats.base import MEMBER, Made, SourceRecord, decoded, layouts
 from arena.formats.records import (
     INPUTS,
     OUTPUTS,
@@ -47,18 +47,30 @@ def _example(record: SourceRecord) -> Iterator[Made]:
     yield prompt_row(messages, "input", id=prompt, reference=reference, retired=retired)
 
 
-# The columns of the table that LangSmith's SDK makes of an experiment (to_pandas).
-MEMBERS = {"inputs": "input", "input": "input", "outputs": "output", "reference": "expected"}
+# The columns of the table that LangSmith's SDK makes of an experiment (to_pandas), and of the CSV
+# file of a dataset.
+OBJECTS = {"inputs.": "input", "input.": "input", "outputs.": "output", "reference.": "expected"}
+DOWNLOADED = {"input_": "input", "output_": "expected"}
+
+
+def _objects(record: SourceRecord, objects: Mapping[str, str]) -> SourceRecord:
+    """The record with the objects that have a column for each member."""
+    cells: dict[str, Any] = {}
+    for name, value in record.row.items():
+        member = MEMBER.fullmatch(name)
+        field = objects.get(member[1].lower()) if member else None
+        if member and field and field not in record.chosen:
+            cells.setdefault(field, {})
+            cells[field] |= {} if value in (None, "") else {member[2]: decoded(value)}
+    return replace(record, cells=record.cells | {name: cells[name] or None for name in cells})
 
 
 def _experiment(record: SourceRecord) -> Iterator[Made]:
-    """A row of an experiment, whose objects may have a column for each member."""
-    objects: dict[str, dict[str, Any]] = {}
-    for name, value in record.row.items():
-        prefix, dot, member = name.partition(".")
-        if dot and prefix in MEMBERS and value not in (None, ""):
-            objects.setdefault(MEMBERS[prefix], {})[member] = decoded(value)
-    yield from _with(record, **objects)
+    yield from _trace(_objects(record, OBJECTS))
+
+
+def _downloaded(record: SourceRecord) -> Iterator[Made]:
+    yield from _example(_objects(record, DOWNLOADED))
 
 
 # Kinds of traced steps that answer somebody; others are tools, searches and the like.
@@ -473,6 +485,11 @@ langsmith-table: LangSmith dataset as a table
     without prompt model
     becomes prompts
 
+langsmith-csv: CSV file of a LangSmith dataset
+    id=id,example_id input=input_ expected=output_
+    needs input expected
+    becomes prompts
+
 alpaca-outputs: AlpacaEval outputs
     prompt=instruction response=output model=generator category=dataset id
     needs prompt response model
@@ -522,6 +539,7 @@ openai-evals-items: items of OpenAI's Evals API
         "lm-eval": _harness,
         "weave": _call,
         "langsmith-table": _example,
+        "langsmith-csv": _downloaded,
         "alpaca-outputs": _outputs,
         "answers": _outputs,
         "prompts": _prompt,

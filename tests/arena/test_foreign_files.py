@@ -40,6 +40,7 @@ SAMPLES = {
     "langsmith-experiment.csv": ("langsmith-experiment", 1, 1, 1, 0),
     "langsmith-table.csv": ("langsmith-table", 2, 0, 0, 0),
     "langsmith-to-pandas.csv": ("langsmith-experiment", 2, 1, 1, 0),
+    "langsmith-download.csv": ("langsmith-csv", 2, 0, 0, 0),
     "inspect.json": ("inspect", 2, 1, 2, 0),
     "helm.json": ("helm", 1, 1, 1, 0),
     "lm-eval.jsonl": ("lm-eval", 1, 1, 1, 0),
@@ -222,6 +223,19 @@ def test_langsmiths_tables_have_references_and_answers_as_its_sdk_writes_them():
     assert not second.responses.exists()
     written = Prompt.objects.filter(arena__slug="dataset").values_list("text", "reference")
     assert [*written] == [("Who wrote Emma?", "Jane Austen"), ("What is 2 + 3?", "5")]
+
+
+def test_a_downloaded_dataset_of_langsmith_has_a_column_for_each_key():
+    first, second = bring(FILES / "langsmith-download.csv").prompts.order_by("pk")
+    assert (first.external_id, first.text, first.reference) == (
+        "e1",
+        "Who wrote Emma?",
+        "Jane Austen",
+    )
+    assert (second.text, second.reference, second.variables) == ("What is 2 + 3?", "", {})
+    chosen = {"input": "input_tone", "expected": "output_answer"}
+    arena = bring(FILES / "langsmith-download.csv", slug="tone", columns=chosen, skip_bad=True)
+    assert [prompt.text for prompt in arena.prompts.all()] == ["formal"]
 
 
 def test_an_answer_that_is_desirable_wins_against_one_that_is_not(tmp_path):

@@ -39,7 +39,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="the arena's slug, as in /a/SLUG/")
         parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="file or folder")
-        parser.add_argument("--format", choices=["auto", *FORMATS], default="auto")
+        add_format(parser)
         parser.add_argument("--name", default="", help="the name of a new arena")
         parser.add_argument(
             "--team", default="", help="the slug of the team that will own a new arena"
@@ -101,6 +101,16 @@ class Command(BaseCommand):
         self.stdout.write(format_preview(preview))
         if preview.rejected.count:
             self.stderr.write(str(preview.rejected))
+
+
+def add_format(parser: CommandParser) -> None:
+    parser.add_argument(
+        "--format",
+        choices=["auto", *sorted(FORMATS)],
+        default="auto",
+        metavar="NAME",
+        help=f"read the files as: {', '.join(sorted(FORMATS))}; auto tells it by their content",
+    )
 
 
 def _column(written: str) -> tuple[str, str]:

@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from arena.files.reader import FileError
-from arena.formats import FORMATS, opened, renamed
-from arena.management.commands.import_arena import ProgressBars
+from arena.formats import opened, renamed
+from arena.management.commands.import_arena import ProgressBars, add_format
 from ranking.file_votes import KINDS, BadFileError, FileVotes, read_file
 from ranking.rank_file import CLUSTERS, Settings, as_json, as_table, rank_votes
 from ranking.stats.bradley_terry import NotConvergedError
@@ -21,7 +21,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("path", type=Path, metavar="FILE", help="file, folder or zip archive")
-        parser.add_argument("--format", choices=["auto", *FORMATS], default="auto")
+        add_format(parser)
         parser.add_argument(
             "--raters",
             choices=["auto", *KINDS.values()],
