@@ -28,7 +28,7 @@ def packages(lock: str) -> list[dict[str, Any]]:
 
 
 def licence_of(name: str) -> str:
-    """Return what the installed package says of its licence, in a line."""
+    """Return the licence that the installed package states, on one line."""
     try:
         about = metadata.metadata(name)
     except metadata.PackageNotFoundError:

@@ -277,7 +277,7 @@ class Accounts(DefaultAccountAdapter):
         return super().confirm_email(request, email_address)
 
     def send_account_already_exists_mail(self, email: str) -> None:
-        make_password(email)  # which takes as long as a new account's
+        make_password(email)  # takes as long as it does for a new account
         links = {
             "sign_in_url": absolute_url(reverse("sign_in")),
             "password_reset_url": absolute_url(reverse("account_reset_password")),

@@ -242,8 +242,8 @@ def can_read_money(actor: Actor, candidate: Candidate) -> bool:
 def can_read_texts(actor: Actor, candidate: Candidate) -> bool:
     """Return whether `actor` can read the candidate's configuration and all of its answers.
 
-    Its own team can; the arena's team can once the candidate is disclosed. Nobody can from whom an
-    order hides names.
+    Its own team can; the arena's team can once the candidate is disclosed. Nobody can while an
+    order hides names from them.
     """
     of_team = can_read_money(actor, candidate) or (
         candidate.disclosed_at is not None

@@ -45,7 +45,7 @@ class Channel(memory.Channel):
 
     def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:
         super().basic_ack(delivery_tag, multiple)
-        _arrived.set()  # a worker that had its fill may take the next message
+        _arrived.set()  # a worker at its limit may now take the next message
 
 
 class Transport(memory.Transport):

@@ -21,7 +21,7 @@ app = Celery("ringside")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
-# A worker or beat that works touches this file, if there is one; compose kills one that does not.
+# A healthy worker or beat touches this file, if it is set; compose kills one that no longer does.
 PULSE = os.environ.get("PULSE_FILE", "")
 PULSE_EVERY = 10.0
 STALLED_AFTER = 120.0

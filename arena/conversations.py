@@ -22,7 +22,7 @@ TITLES = {"system": "System", "user": "User", "assistant": "Assistant", "tool": 
 MOST_MESSAGES = 1_000
 NAME_LIMIT = 200
 _CONTENT_PARTS = ("text", "input_text", "output_text")
-_THOUGHTS = ("reasoning", "thinking", "redacted_thinking")  # parts that are no answer
+_THOUGHTS = ("reasoning", "thinking", "redacted_thinking")  # not part of the answer
 
 
 def clean_messages(value: Any) -> list[Message] | None:

@@ -159,8 +159,8 @@ def set_signed_in_cookie(
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
         session = request.session
-        # Do not load a session that the page did not use: cached pages must stay without one.
-        # Behind a fault there may be no session to read: the database is away.
+        # Do not load a session that the page did not use: cached pages must stay without one. After
+        # an error the session may be unreadable, because the database is away.
         if session.accessed and response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
             has_cookie = SIGNED_IN in request.COOKIES
             if SESSION_KEY not in session:

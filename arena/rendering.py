@@ -482,7 +482,9 @@ def render_conversation(messages: Sequence[Message]) -> str:
 
 
 def _turn(message: Message, html: str) -> str:
-    """One message as a section, or folded for the system or a tool; nothing for one of calls."""
+    """One message as a section, folded for the system or a tool; nothing for a message without
+    text.
+    """
     role, title = message["role"], escape(_clean(title_of(message)))
     if role == "tool" or (role == "system" and html):
         return (

@@ -65,8 +65,8 @@ log = logging.getLogger(__name__)
 class Dispatcher(ThreadedTaskDispatcher):
     """Threads that answer requests, and one more for `/healthz`.
 
-    So pages that wait for something do not delay it. Where no thread has taken a page for a while
-    although some wait, `/healthz` waits with them, and the supervisor starts this process again.
+    So slow pages do not delay it. If pages are waiting and no thread has taken one for a while,
+    `/healthz` waits with them, and the supervisor restarts this process.
     """
 
     def __init__(self) -> None:
@@ -103,8 +103,8 @@ def make_server(sockets: list[int]) -> Any:
 def keep_sqlite_open() -> None:
     """Hold a connection to SQLite's file until this process ends; does nothing on PostgreSQL.
 
-    Whoever closes the last connection removes the files beside the database, and the next one makes
-    them again: that costs every request of a quiet site time, and fails while the disk is full.
+    Closing the last connection removes the files beside the database, and the next one creates them
+    again. That would slow every request of a quiet site, and fail while the disk is full.
     """
     if connections["default"].vendor == "sqlite":
         name = connections["default"].settings_dict["NAME"]

@@ -53,7 +53,7 @@ with stop_on_bad_value():
     ACCOUNTS = read_accounts(env)
     NOTICES = read_notices(env, production=PRODUCTION, hosts=ALLOWED_HOSTS, host=HOST, port=PORT)
     VOTES_PER_MINUTE = env.int("VOTES_PER_MINUTE", 120, validate=Range(min=1))
-    # Days; what is deleted, and why it may be, is said in arena/services/privacy.py.
+    # In days. arena/services/privacy.py says what is deleted, and why it may be.
     KEEP_UNANSWERED_DAYS = env.int("KEEP_UNANSWERED_DAYS", 30, validate=Range(min=1))
     KEEP_RATERS_DAYS = env.int("KEEP_RATERS_DAYS", 30, validate=Range(min=1))
     KEEP_NOTICES_DAYS = env.int("KEEP_NOTICES_DAYS", 0, validate=Range(min=0))
@@ -85,8 +85,8 @@ else:
             "min_size": 1,
             "max_size": DATABASE_POOL,
             "timeout": 20,
-            # After an outage, whoever wants a connection has it made, instead of waiting for a try
-            # that the pool has put off for minutes.
+            # After an outage, whoever needs a connection opens one, instead of waiting minutes for
+            # the pool's next try.
             "reconnect_timeout": 5,
         },
         "connect_timeout": 5,
@@ -113,7 +113,7 @@ CELERY_TASK_ROUTES = {
 }
 CELERY_TASK_DEFAULT_QUEUE = "fits"
 CELERY_TIMEZONE = "UTC"
-# A broker in memory loses messages only with its process, so an idle machine is left in peace.
+# A broker in memory loses messages only with its process, so fewer sweeps are enough.
 BOARDS_SWEPT_EVERY = 2.0
 if CELERY_BROKER_URL.startswith("memory"):
     BOARDS_SWEPT_EVERY = 5.0
@@ -304,7 +304,7 @@ LOGGING = {
         "django.request": {"filters": ["tracebacks"]},
         "django.security.DisallowedHost": {"filters": ["tracebacks"]},
         "celery.app.trace": {"filters": ["tracebacks"]},
-        # What follows a commit finds the connection gone.
+        # Hooks that run after a commit may find the connection gone.
         "django.db.backends.base": {"filters": ["tracebacks"]},
         # Each failed request says that there is no connection; the pool says so at every try.
         "psycopg.pool": {"level": "ERROR"},

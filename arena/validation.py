@@ -395,7 +395,7 @@ def decode_json(text: str) -> Any:
 
 
 def _json_fault(error: json.JSONDecodeError) -> tuple[str, str]:
-    """Return what is wrong, and the remedy for what is no JSON though many tools write it."""
+    """Return what is wrong, and the remedy for what many tools write although it is not JSON."""
     here, before = error.doc[error.pos :].lstrip(), error.doc[: error.pos].rstrip()
     if here.startswith(("//", "/*", "#")):
         return "there is a comment", "; remove it"

@@ -14,8 +14,8 @@ _pages = get_wsgi_application()
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
     """Answer a request; a HEAD request gets the headers alone.
 
-    Neither Django nor waitress leaves out the body, and on a connection that is kept, a proxy would
-    take it for the response to somebody else's request.
+    Neither Django nor waitress leaves out the body, and on a connection that stays open, a proxy
+    would take it for the response to somebody else's request.
     """
     response = _pages(environ, start_response)
     if environ["REQUEST_METHOD"] != "HEAD":

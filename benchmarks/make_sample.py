@@ -80,7 +80,7 @@ TASTES: dict[str, tuple[float, ...]] = {
     "warm": (-0.3, -0.5, 0.0, 1.0, 0.0, 0.2, -0.2, -1.0),
     "structured": (-0.5, 0.2, 1.0, -0.8, 0.8, 0.7, -0.6, -0.8),
 }
-# What is said for and against the answers of a candidate, the more often the earlier.
+# Reasons for and against a candidate's answers, the most frequent first.
 STRENGTHS: dict[str, tuple[str, ...]] = {
     "plain": ("clear", "right length"),
     "concise": ("right length", "clear"),
@@ -222,7 +222,7 @@ def vote_row(slot: Slot, left: str, right: str) -> Row:
 
 
 def reasons(slot: Slot, sides: Mapping[str, str], outcome: str) -> Row:
-    """Return what the rater says for the better answer and against the other, if anything."""
+    """Return the rater's reasons for the better answer and against the other, if any."""
     if outcome == "tie" or draw(slot.key, "explained") >= SHARE_EXPLAINED:
         return {}
     better = {"left": "a", "right": "b"}.get(outcome)

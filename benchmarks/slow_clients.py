@@ -1,4 +1,4 @@
-"""Clients that are slow on purpose, and how long /healthz takes beside them."""
+"""Clients that are slow on purpose, and how long /healthz takes while they are connected."""
 
 import http.client
 import socket

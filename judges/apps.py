@@ -14,9 +14,8 @@ class JudgesConfig(AppConfig):
     verbose_name = "Judges: LLMs that vote"
 
     def ready(self) -> None:
-        """Register judges' runs, follow cancelled ones, mark the votes of scripts.
-
-        Those disclose no candidates, and leaderboards warn about them.
+        """Register judge runs, follow cancellations, and mark scripted raters: their votes disclose
+        no candidates, and leaderboards warn about them.
         """
         services = import_module("judges.services.runs")
         engine = import_module("arena.services.runs")

@@ -283,7 +283,7 @@ class DifferenceBoard:
         """Compare the candidates with these two different ids; `forecast`: also the votes to go.
 
         Intervals hold at every check, as the decision does; with `once`, for a single check only.
-        `burden`: of proof, as `ranking.stats.differences.burdens` has it.
+        `burden`: the burden of proof, as in `ranking.stats.differences.burdens`.
         """
         if unscored := self._unscored(candidate, baseline):
             result = self._complete_separation(candidate, baseline, burden) or unscored

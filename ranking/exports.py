@@ -323,7 +323,7 @@ PREFERENCES = {
     "decided_by": "name",
 }
 CHATS = PREFERENCES | dict.fromkeys(("prompt", "chosen", "rejected"), "messages")
-# Whose votes decide, the first first.
+# Whose votes decide, in this order.
 DECIDED_BY = {
     "people": [Rater.Kind.PERSON],
     "juries": [Rater.Kind.JURY],

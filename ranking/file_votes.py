@@ -69,7 +69,7 @@ class FileVotes:
 
     @cached_property
     def capped(self) -> tuple[Floats | None, str]:
-        """(N,) the votes' weights, and a sentence; None and '' if all weigh as much."""
+        """(N,) the votes' weights, and a sentence; None and '' if all weigh the same."""
         if self.raters != Raters.PEOPLE:
             return None, ""
         weights, share = vote_weights(self.rater)

@@ -90,7 +90,7 @@ def store(*, arena: Arena, epoch: int | None, key: str, page: Page) -> None:
     if epoch is None:  # not opened yet: nothing would mark the page as outdated
         return
     row = BoardPage(arena=arena, key=key, epoch=epoch, etag=page.etag, body=page.body)
-    with suppress(OperationalError):  # a full disk takes nobody's page
+    with suppress(OperationalError):  # a full disk must not keep anybody from the page
         BoardPage.objects.bulk_create(
             [row],
             update_conflicts=True,

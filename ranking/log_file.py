@@ -490,8 +490,9 @@ def _capped(evidence: BoardEvidence, by_rater: VoteCounts, line: Line) -> BoardE
 
 
 def _network_of(raters: Ints, groups: Ints, networks: Ints, n_shared: int) -> dict[int, str]:
-    """The network that most of an anonymous rater's votes came from, by group, as `networks_of`
-    says. The first groups have several raters; these are there under numbers that are no group."""
+    """The network that most of an anonymous rater's votes came from, by group, as in `networks_of`.
+    The first groups hold several raters, whose networks are keyed by the negative rater instead.
+    """
     sent = networks != NO_NETWORK
     keys = np.where(groups > n_shared, groups, -raters)[sent]
     pairs, n_votes = np.unique(np.column_stack([keys, networks[sent]]), axis=0, return_counts=True)

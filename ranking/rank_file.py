@@ -125,7 +125,7 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     groups = _dependence(votes, settings.cluster)
     battles = groups.groupings[0]
     confidence, seed = settings.confidence, settings.seed
-    # Clusters of the user's choice have the errors of the textbook.
+    # With clusters of the user's choice, errors are those of textbooks.
     sandwich = Sandwich(confidence, jackknifed=settings.cluster == "auto").fit(*groups.groupings)
     bootstrap = Bootstrap(settings.n_resamples, confidence, seed, n_threads=N_THREADS)
     bootstrap.fit(sandwich.strongest_, sandwich)
@@ -175,7 +175,9 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
 
 
 def _share_first_place(rank: Floats, low: Floats, high: Floats) -> None:
-    """Without a clear leader, two ranges of ranks or more include the first, as on a board."""
+    """Without a clear leader, at least two ranges of ranks include the first place, as on a
+    board.
+    """
     order = [int(i) for i in np.argsort(rank, kind="stable") if not np.isnan(rank[i])]
     known = [i for i in order if not np.isnan(low[i])]
     if not known or len(order) < 2 or high[known[0]] != 1:
@@ -209,8 +211,9 @@ def _grouped(votes: FileVotes, cluster: Ints | None) -> Battles:
 
 
 def _prompts(votes: FileVotes) -> Ints:
-    """The prompts; where one is unknown, a number for the rater's votes on the pair, as tallies
-    have them, and for each vote where the rater is unknown too."""
+    """The prompt of each vote. If it is unknown, the rater's votes on a pair share a number, as in
+    tallies; if the rater is unknown too, the vote has a number of its own.
+    """
     of_rater = _units(votes.rater, votes.left, votes.right, len(votes.names))
     below = -1 - len(votes.prompt)  # lower than the numbers of single votes
     alone = np.where(votes.rater >= 0, below - of_rater, _or_alone(votes.rater))
@@ -218,7 +221,7 @@ def _prompts(votes: FileVotes) -> Ints:
 
 
 def _or_alone(column: Ints) -> Ints:
-    """The column, with a number of its own for each vote where it is unknown."""
+    """The column, with a separate number for each vote whose value is unknown."""
     return np.where(column >= 0, column, -1 - np.arange(len(column)))
 
 

@@ -29,7 +29,7 @@ from ranking.votes import Floats, Ints
 
 VOTES_READ = 300  # the latest votes that agreement and settled pairs are read from
 FEWEST = 10  # votes before a ranking is shown
-# Every candidate begins with two ties against the others, so one lucky vote moves it little.
+# Every candidate begins with two ties against the others, so one lucky vote hardly moves it.
 TIES_AT_FIRST = 2.0
 ELO_PER_THETA = 400 / np.log(10)
 

@@ -289,7 +289,7 @@ class GroupPlace:
 def rankings(findings: Findings, unranked: Iterable[BoardStanding]) -> list[list[GroupPlace]]:
     """The rankings of groups not connected to the rest, for candidates without a rank."""
     rows = {row.standing.candidate_id: row for row in unranked}
-    found = [
+    groups = [
         [
             GroupPlace(rows[place["candidate"]], *(place[name] for name in PLACE))
             for place in group
@@ -297,7 +297,7 @@ def rankings(findings: Findings, unranked: Iterable[BoardStanding]) -> list[list
         ]
         for group in findings.groups
     ]
-    return [group for group in found if len(group) > 1]
+    return [group for group in groups if len(group) > 1]
 
 
 def freshness(snapshot: Snapshot | None) -> Freshness | None:

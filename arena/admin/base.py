@@ -80,7 +80,7 @@ class ThroughServices(NeverDeleted):
 
 
 class DeletedInWords(admin.ModelAdmin):
-    """Rows deleted by a service: the page says what would be lost, or why that cannot be."""
+    """Rows that a service deletes: the page says what would be lost, or why they must stay."""
 
     reason_to_keep: Callable[[Any], str]  # why the row cannot be deleted, in words; '' if it can
     loss: Callable[[Any], str]  # what is lost with the row, in words

@@ -98,8 +98,9 @@ class NamesShown(serializers.Serializer[Any]):
 
 
 class ComparisonShown(serializers.Serializer[IssuedComparison]):
-    """A comparison as its rater sees it; `candidates` holds their names after the vote, or after
-    everyone's, where an order of votes hides them until then."""
+    """A comparison as its rater sees it; `candidates` holds the names once the rater has voted, or,
+    if an order of votes hides names, once everyone has.
+    """
 
     key = serializers.UUIDField(source="comparison.key")
     state = serializers.ChoiceField(choices=["open", "voted", "skipped", "expired", "undone"])

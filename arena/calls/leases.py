@@ -4,8 +4,9 @@ A worker may die at any line. Its claims are free again when their leases expire
 ended. Every write after the claim is fenced by `attempts` and state, so a worker that returns late
 changes neither the call nor any money.
 
-Several runs may have the same call. The claim decides which one asks, kept by a unique index; the
-others wait no longer than its lease, then copy the reply or make the call themselves.
+Several runs may have the same call. The first claim decides which run makes it, and a unique index
+allows no second one. The others wait until that run's lease ends at the latest, then copy the reply
+or make the call themselves.
 """
 
 import secrets
@@ -55,8 +56,8 @@ DUE = """
 """
 
 COLUMNS = {field.name: field for field in Call._meta.concrete_fields}
-# The columns of a claim or an end: few distinct statements, which PostgreSQL plans once. Returned
-# is whether another run waits with the same call.
+# The columns of a claim or an end: few distinct statements, which PostgreSQL plans once. They
+# return whether another run is waiting with the same call.
 UPDATE = """
     UPDATE arena_call SET {} WHERE id = %s AND attempts = %s AND state = %s {}
     RETURNING EXISTS (
@@ -71,8 +72,8 @@ NOBODY_ELSE = """
         WHERE o.requester = %s AND o.subject = %s AND o.sample = %s AND o.id <> %s AND NOT o.copied
             AND o.state IN ('running', 'done', 'unreadable', 'refused', 'too_long'))
 """
-# The other run's call is still being asked. On PostgreSQL, whoever ends it comes before or after:
-# the lock keeps its end from missing those that wait for it.
+# Whether the other run's call is still in progress. On PostgreSQL, the lock puts this check before
+# or after the end of that call, so that its end misses no call that waits for it.
 STILL_ASKED = """
     AND EXISTS (SELECT 1 FROM arena_call o WHERE o.id = %s AND o.state = 'running' {})
 """
@@ -234,7 +235,7 @@ def write(*, call: Call, now: datetime, cost: int = 0, uncertain: int = 0, **val
     assign(call, fitted)
     if was_running and others_wait:
         # A statement of its own, so that no two workers wait for each other's rows. If it is lost,
-        # the others wait for the lease that they have seen.
+        # the others wait until the lease that they have seen ends.
         with sql.single_statement():
             sql.rows(MAKE_DUE, now, now, call.requester, call.subject, call.sample, call.pk, now)
     return True

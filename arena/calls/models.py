@@ -253,7 +253,7 @@ class Price(models.Model):
 class Capability(models.Model):
     """What a model at an endpoint supports, as probed once; `dropped`: parameters rejected since.
 
-    Null means that nobody has tried. `model_returned` is the model name that the server reported.
+    Null: not tried yet. `model_returned` is the model name that the server reported.
     """
 
     endpoint = models.CharField(max_length=100)

@@ -212,7 +212,7 @@ def sweep(*, now: datetime) -> None:
     Calls of paused and cancelled runs are freed too, so that their reservations are released.
     """
     free_abandoned(now=now)
-    # Calls that were under way when their run was cancelled, and were then to be tried again.
+    # Calls that were under way when their run was cancelled, and then failed with retries left.
     runs.cancel_calls(Call.objects.filter(run__state=Run.State.CANCELLED), now)
     end_what_waits_in_vain(now=now)
     runs.pause_stuck_runs()

@@ -174,7 +174,7 @@ GREETING = (Message("user", "Say hello, in one word."),)
 
 @dataclass(frozen=True)
 class Probed:
-    """What was found out. If `ok` is false, `problem` says why, and the abilities mean nothing.
+    """The result of a probe. If `ok` is false, `problem` says why, and the abilities mean nothing.
 
     `limit` is the name under which the server takes the limit of tokens, '' if it takes none.
     `requests` counts those that were sent; tokens are summed over them, if the server reported any.

@@ -62,9 +62,9 @@ UNCOUNTED = """
             AND (a.counts = 'invited' OR a.counts = 'verified' AND NOT {0}.verified) THEN 'tier'
     END
 """
-# Nobody can have looked at both answers sooner: half a second, and one for each 4,000 characters,
-# at most 1.5 in all. The voting page asks for a second press within twice that time. Slower votes
-# do not count the characters.
+# Nobody can look at both answers in less time than this: half a second, plus one second per 4,000
+# characters, but at most 1.5 seconds. The voting page asks for a second press within twice that
+# time. The characters of slower votes are not counted, which saves time.
 RUSHED = """
     CASE WHEN seconds >= 1.5 THEN false
         WHEN seconds < CASE WHEN chars < 4000 THEN 0.5 + chars / 4000.0 ELSE 1.5 END
@@ -115,7 +115,7 @@ CAST = f"""
     RETURNING id, uncounted
 """  # noqa: S608  (made of constants alone)
 # The same rules, applied again to an arena's votes, except those that are voided or held, and
-# repeats and chosen pairs, which a file brings without what shows them.
+# imported repeats and chosen pairs, because files do not say enough to recognise them.
 RULING = f"""
     (SELECT {UNCOUNTED.format("arena_vote")} FROM arena_comparison c
         JOIN arena_arena a ON a.id = c.arena_id WHERE c.id = arena_vote.comparison_id)

@@ -99,9 +99,10 @@ def _flat(pyarrow: Any, batch: Any) -> Any:
 # -- Archives --------------------------------------------------------------------------------------
 
 MOST_MEMBERS = 10_000
-# Texts and votes are packed to a fifth or a fiftieth; more is meant to fill the disk.
+# Texts shrink to a fifth and votes to a fiftieth; an archive that shrinks further is meant to fill
+# the disk.
 MOST_RATIO = 200
-SMALL = 50_000_000  # bytes that may come of any archive
+SMALL = 50_000_000  # bytes to which any archive may grow
 BROKEN = (
     zipfile.BadZipFile,
     gzip.BadGzipFile,
@@ -137,7 +138,7 @@ def unpacked(path: Path) -> Iterator[Path]:
         except BROKEN as error:
             raise ArchiveError(f"cannot be unpacked: {error}; pack it again") from None
         except OSError as error:
-            if error.errno != errno.EINVAL:  # a place before the archive's beginning
+            if error.errno != errno.EINVAL:  # an offset before the start of the archive
                 raise
             raise ArchiveError("cannot be unpacked: it is damaged; pack it again") from None
         inside = list(folder.iterdir())

@@ -17,10 +17,10 @@ FORMATS: dict[str, Format] = {format_.NAME: format_ for format_ in (native, pair
     name: Foreign(layout) for name, layout in LAYOUTS.items()
 }
 KNOWN = "; ".join(f"{format_.NAME}: {format_.FILES}" for format_ in FORMATS.values()) + "."
-# Of a folder with one of these, the first one's files alone are read.
+# If a folder has files of these layouts, only those of the first one are read.
 PROJECTS = ("promptfoo", "promptfoo-table", "promptfoo-config", "inspect")
-# A folder's files of the layout on the left repeat those of all layouts on the right, and are left
-# out beside them.
+# Files of the layout on the left repeat the votes of those on the right, so in a folder that has
+# all of these, they are left out.
 REPEATED = {
     "mt-bench-grades": {"mt-bench-judgments"},
     "battles": {"lmarena"},
@@ -47,7 +47,7 @@ def find_files(
 
 @contextmanager
 def opened(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
-    """Yield where the content of each path is: for a packed file, in a temporary folder."""
+    """Yield where to read the content of each path: for a packed file, a temporary folder."""
     with ExitStack() as stack:
         places = {}
         for path in paths:
@@ -62,7 +62,7 @@ def opened(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
 
 
 def renamed(sentence: str, places: Mapping[Path, Path]) -> str:
-    """Return the sentence with the places of `opened` named by the paths as they were given."""
+    """Return the sentence with the places that `opened` yields replaced by the user's paths."""
     for path, place in places.items():
         sentence = sentence.replace(str(place), str(path) if path == place else path.name)
     return sentence
@@ -100,7 +100,7 @@ def _formats_of(path: Path, format_name: str, columns: Mapping[str, str]) -> lis
     if layout is None:
         return [native, pairs]
     of_layout = Foreign(layout, columns)
-    # Ringside's own files of prompts are told by their names, and may say more.
+    # Ringside's own files of prompts are recognised by their names, and may have more fields.
     return [native, of_layout] if layout.name == PROMPTS else [of_layout, native, pairs]
 
 

@@ -361,7 +361,9 @@ def _prometheus(record: SourceRecord) -> Iterator[Made]:
 
 
 def _refused(why: str, *fields: str) -> Callable[[SourceRecord], Iterator[Made]]:
-    """What converts a record that is no vote: it says why, of the first of these fields."""
+    """Return the converter of records that are not votes: it says why, about the first of these
+    fields.
+    """
 
     def refuse(record: SourceRecord) -> Iterator[Made]:
         raise InputError(why, next((name for name in fields if name in record.cells), fields[0]))

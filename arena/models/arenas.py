@@ -332,8 +332,10 @@ class Arena(models.Model):
         return self.visibility == self.Visibility.PRIVATE
 
     def reasons_for(self, side: str, outcome: str) -> list[str]:
-        """What a rater with this verdict may name about the answer on a side: strengths of the
-        better one and faults of the other; after a tie both, after "both bad" only faults."""
+        """The reasons that a rater with this verdict can give about the answer on this side:
+        strengths of the better one and faults of the other; after a tie both, after "both bad" only
+        faults.
+        """
         strengths, faults = self.strengths.splitlines(), self.faults.splitlines()
         if outcome in (LEFT, RIGHT):
             return strengths if outcome == side else faults

@@ -111,7 +111,7 @@ class Run(models.Model):
                 | ~Q(kind="answers") & Q(candidate__isnull=True),
             ),
             check("run_hides_names_of_people", Q(kind="person") | Q(hides_names=False)),
-            # Whoever has read the names would not judge the same pair afresh.
+            # Nobody who has seen the names could judge the same pair blind again.
             check("run_repeats_without_names", Q(hides_names=True) | Q(repeats=0)),
         ]
 

@@ -109,11 +109,11 @@ def find_open(*, rater: Rater, arena: Arena) -> Hold | None:
 
 def find_newest(*, rater: Rater, arena: Arena, now: datetime) -> Hold | None:
     """Return the open hold of this rater's votes, or the last one that was decided lately."""
-    told = {f"evidence__{RELEASED_RATERS}__has_key": str(rater.pk)}
-    of_network = Q(rater=None, state=Hold.State.RELEASED, **told)
+    names_rater = {f"evidence__{RELEASED_RATERS}__has_key": str(rater.pk)}
+    of_network = Q(rater=None, state=Hold.State.RELEASED, **names_rater)
     of_rater = Q(rater=rater) | Q(votes__rater=rater) | of_network
-    shown = Q(state=Hold.State.HELD, votes__rater=rater) | Q(decided_at__gte=now - SHOWN_FOR)
-    newest = arena.holds.filter(of_rater, shown)
+    is_recent = Q(state=Hold.State.HELD, votes__rater=rater) | Q(decided_at__gte=now - SHOWN_FOR)
+    newest = arena.holds.filter(of_rater, is_recent)
     return newest.order_by(F("decided_at").desc(nulls_first=True), "pk").first()
 
 

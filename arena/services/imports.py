@@ -152,7 +152,7 @@ def import_files(
     try:
         with exclusive_import(slug), _opened(paths) as places:
             arena = _arena(slug, options, places.values())
-            files = _found(places, options)
+            files = _files_to_import(places, options)
             if any(path != place for path, place in places.items()) and not options.rejects_folder:
                 options = replace(options, rejects_folder=paths[0].parent)
             return _import(arena, files, options, now)
@@ -181,7 +181,7 @@ def _rename(rejected: RejectedRows, places: Mapping[Path, Path]) -> None:
     rejected.hint = renamed(rejected.hint, places)
 
 
-def _found(places: Mapping[Path, Path], options: Options) -> list[ImportedFile]:
+def _files_to_import(places: Mapping[Path, Path], options: Options) -> list[ImportedFile]:
     """Return the files to import; those with the same content count once."""
     to_import = find_files([*places.values()], options.format_name, options.columns)
     files = [ImportedFile(**vars(file), **_fingerprint(file)) for file in to_import]
@@ -235,7 +235,7 @@ def preview_files(
     options = options or Options()
     with _opened(paths) as places:
         arena = _arena(slug, options, places.values())
-        files = _found(places, options)
+        files = _files_to_import(places, options)
         checker, rejected = Checker(_known(arena, files)), RejectedRows()
         for file in files:
             _check_file(file, checker, rejected, options.progress)

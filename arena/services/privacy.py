@@ -1,5 +1,5 @@
-"""What is forgotten about people, and when: accounts are closed, their data exported, raters
-forgotten, and rows deleted that are kept for a limited time.
+"""Privacy: closes accounts, exports people's data, forgets raters, and deletes rows that are kept
+for a limited time.
 
 Votes stay, because leaderboards and the log of votes are built on them. What identifies the voter
 is deleted. Old rows are deleted in small batches, so that nobody has to wait; every statement

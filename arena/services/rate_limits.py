@@ -39,7 +39,7 @@ def count_use(*, key: str, window: timedelta, now: datetime) -> tuple[int, float
         row = sql.one(COUNT_HIT, key, now, now - window, now - window)
     assert row is not None, "an upsert always returns its row"
     hits, started_at = row
-    if started_at.tzinfo is None:  # SQLite's times are in UTC, and do not say so
+    if started_at.tzinfo is None:  # SQLite returns times in UTC without saying so
         started_at = started_at.replace(tzinfo=UTC)
     return int(hits), max((started_at + window - now).total_seconds(), 0)
 

@@ -226,7 +226,7 @@ class _Plan:
         elif answer is None:
             self._draft(row, pk, None)
             self.report.added += 1
-        elif _differs(answer, row) or _said(row).items() - _figures(answer).items():
+        elif _differs(answer, row) or _given_figures(row).items() - _figures(answer).items():
             self._draft(row, pk, answer)
             self.report.changed += 1
         else:
@@ -274,7 +274,7 @@ class _Plan:
             figures = {}
             if answer is not None:
                 self.retold[answer.pk] = pk
-        for name, value in (figures | _said(row)).items():
+        for name, value in (figures | _given_figures(row)).items():
             setattr(draft, name, value)
         self.drafts[pk] = draft, row
 
@@ -317,7 +317,7 @@ def _differs(answer: Response, row: ResponseRow) -> bool:
     return bool(answer.text != row.text or answer.messages != row.messages)
 
 
-def _said(row: ResponseRow) -> dict[str, Any]:
+def _given_figures(row: ResponseRow) -> dict[str, Any]:
     return {name: value for name in FIGURES if (value := getattr(row, name)) is not None}
 
 

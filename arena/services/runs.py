@@ -199,7 +199,7 @@ def _begin(
     by: Actor,
 ) -> tuple[Run, RunWriter]:
     run = handler.draft(order, by)
-    # A cap that nothing can spend would take up a team's budget anyway.
+    # The cap of a free run would still take up the team's budget.
     run.cap = cap if quote.worst or run.team is None else None
     reserve_budget(team=run.team, cap=run.cap)
     run.max_calls = quote.calls

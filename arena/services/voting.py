@@ -222,7 +222,7 @@ def cast_vote(
     return vote
 
 
-def seconds_open(comparison: Comparison, now: datetime, told: str = "") -> float:
+def seconds_open(comparison: Comparison, now: datetime, reported: str = "") -> float:
     """Return how long a pair was open: the client's figure, at most the time since it was issued.
 
     A client that sends no figure is assumed to have shown the pair all that time.
@@ -230,7 +230,7 @@ def seconds_open(comparison: Comparison, now: datetime, told: str = "") -> float
     issued = comparison.issued_at or now
     longest = max((now - issued).total_seconds(), 0.0)
     try:
-        seconds = float(told)
+        seconds = float(reported)
     except ValueError:
         return longest
     return min(max(seconds, 0.0), longest) if math.isfinite(seconds) else longest
@@ -289,7 +289,7 @@ def _check_rater(comparison: Comparison, rater: Rater) -> None:
 
 @retry_on_deadlock
 def skip_comparison(*, comparison: Comparison, rater: Rater, now: datetime) -> Vote | None:
-    """Skip a comparison: missing data, never a tie. A vote that is there stays, and is returned."""
+    """Skip a comparison: missing data, never a tie. An existing vote stays, and is returned."""
     _check_rater(comparison, rater)
     open_comparison = Comparison.objects.filter(pk=comparison.pk, skipped_at=None, votes=None)
     if open_comparison.update(skipped_at=now):

@@ -90,9 +90,8 @@ def spaced(name: str) -> str:
 
 
 class FixedTranslation(i18n.TranslateNode):
-    """A constant sentence, which is translated once for each language.
-
-    Half of the time that a vote's answer took to render was the translation of its buttons.
+    """A constant sentence that is translated once per language. Translating its buttons took half
+    of the time in which the response to a vote was rendered.
     """
 
     LANGUAGE = "language of fixed translations"
@@ -104,7 +103,7 @@ class FixedTranslation(i18n.TranslateNode):
     def render(self, context: template.Context) -> str:
         kept = context.render_context
         language = kept.get(self.LANGUAGE)
-        if language is None:  # to look it up for each sentence took longer than the sentences
+        if language is None:  # looking it up for each sentence took longer than the rest
             language = kept[self.LANGUAGE] = get_language()
         text = self._texts.get(language)
         if text is None:

@@ -52,7 +52,7 @@ from arena.views.arena_context import (
 )
 
 MAX_FORM_BYTES = AT_MOST_BYTES + 2_000_000  # a file and the fields around it
-MOST_UNASKED = 3  # new variables; more are hardly meant, but the columns of another tool's file
+MOST_UNASKED = 3  # new variables; more are probably columns of another tool's file
 MAX_DRAINED_BYTES = 64_000_000
 CHUNK = 1 << 16
 View = Callable[..., HttpResponseBase]
@@ -212,18 +212,18 @@ def _filtered(arena: Arena, form: FilterForm) -> QuerySet[Prompt]:
 @require_http_methods(["GET", "HEAD", "POST"])
 def add_prompts(request: HttpRequest, context: ArenaContext) -> HttpResponse:
     """Add pasted prompts, or those in a file once its preview is confirmed, and report each row."""
-    form, shown = AddPromptsForm(), dict[str, Any]()
+    form, page = AddPromptsForm(), dict[str, Any]()
     if request.method == "POST":
         form = AddPromptsForm(request.POST, request.FILES)
         if form.is_valid():
             try:
-                shown = _added_or_previewed(request, context, form)
+                page = _added_or_previewed(request, context, form)
             except FileError as error:
                 form.add_error("pasted" if form.is_pasted else "file", str(error))
             except responses.UploadError as error:
                 add_service_error(form, error)
-    template = "manage/import.html" if "preview" in shown else "manage/add_prompts.html"
-    return context.render(template, tab="prompts", **{"form": form} | shown)
+    template = "manage/import.html" if "preview" in page else "manage/add_prompts.html"
+    return context.render(template, tab="prompts", **{"form": form} | page)
 
 
 def _added_or_previewed(
@@ -236,8 +236,8 @@ def _added_or_previewed(
     file, key, roles = fields["file"], "", form.chosen_roles()
     if file:
         name, data, roles = file.name, form.file_bytes(), {}
-        if shown := _of_another_tool(context, name, data):
-            return shown
+        if page := _of_another_tool(context, name, data):
+            return page
     else:
         key = fields["kept"]
         name, data = responses.kept_upload(arena=arena, key=key, by=context.actor)
@@ -267,19 +267,19 @@ def _added(
         atomic=fields["atomic"],
     )
     is_done = report.written and not report.problems
-    shown = {"report": report, "notices": table.notices}
-    return shown | ({"form": AddPromptsForm()} if is_done else {})
+    page = {"report": report, "notices": table.notices}
+    return page | ({"form": AddPromptsForm()} if is_done else {})
 
 
 def _of_another_tool(context: ArenaContext, name: str, data: bytes) -> dict[str, Any] | None:
     """What the page shows of a file that is more than a table of prompts; None for such a table."""
     try:
-        shown = _preview(context, name, data, {"format": "auto", "skip_bad": False})
+        page = _preview(context, name, data, {"format": "auto", "skip_bad": False})
     except responses.UploadError:
         return None
-    files = shown["preview"].files
+    files = page["preview"].files
     is_table = all(file.format_name in ("native", "prompts") for file in files)
-    return None if is_table and {*shown["preview"].rows} == {"prompts"} else shown
+    return None if is_table and {*page["preview"].rows} == {"prompts"} else page
 
 
 @limit_upload

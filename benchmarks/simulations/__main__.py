@@ -83,7 +83,8 @@ def jobs(repeats: int, fewer: int, seed: int = SEED) -> list[Job]:
         for of_people in prediction_powered.DESIGNS:
             row = partial(page.combined_row, judge, of_people)
             names = (page.JUDGES[judge], page.DESIGNS[of_people])
-            # The level of the test for prompts of another kind was chosen on the draws of 200.
+            # Not seed + 200: its draws served to choose the level of the test for prompts of
+            # another kind.
             arguments = (judge, fewer, seed + 500, of_people)
             planned.append(Job("combined", prediction_powered.simulate, arguments, names, row))
     for place, design in enumerate(WATCHED):

@@ -63,7 +63,7 @@ USUAL: dict[str, Any] = {
     "model": "",
     "parameters": {},
 }
-SAID = ("variant", "notes", "organisation", "licence", "link")
+FACTS = ("variant", "notes", "organisation", "licence", "link")
 # The largest figures that an answer may have; tokens are whole numbers.
 FIGURES = {"tokens_in": 2**31 - 1, "tokens_out": 2**31 - 1, "seconds": 10**6, "cost": 10**6}
 ANSWER = ("prompt_id", "prompt", "text", "messages", *FIGURES)
@@ -310,40 +310,40 @@ class Reply:
     def json(self) -> Any:
         """The body, a JSON object; raises RingsideError for anything else."""
         try:
-            said = json.loads(self.body, object_hook=_Answer)
+            value = json.loads(self.body, object_hook=_Answer)
         except ValueError:
             raise RingsideError(f"The answer is not JSON. {_IS_IT}", status=self.status) from None
-        if not isinstance(said, dict):
+        if not isinstance(value, dict):
             raise RingsideError(f"The answer is not an object. {_IS_IT}", status=self.status)
-        return said
+        return value
 
     def error(self) -> RingsideError:
         """The error for a status of 300 or above."""
         try:
-            said = json.loads(self.body)
+            problem = json.loads(self.body)
         except ValueError:
-            said = None
-        said = said if isinstance(said, dict) else {}
-        title = str(said.get("title") or http.client.responses.get(self.status, ""))
-        errors = said.get("errors")
-        blamed = errors if isinstance(errors, list) else []
+            problem = None
+        problem = problem if isinstance(problem, dict) else {}
+        title = str(problem.get("title") or http.client.responses.get(self.status, ""))
+        errors = problem.get("errors")
+        listed = errors if isinstance(errors, list) else []
         usual = _ELSEWHERE if self.status < 400 else "The server gave no reason."
         return RingsideError(
-            str(said.get("detail") or usual),
+            str(problem.get("detail") or usual),
             status=self.status,
             title=title,
-            kind=str(said.get("type") or ""),
-            errors=[one for one in blamed if isinstance(one, dict)],
+            kind=str(problem.get("type") or ""),
+            errors=[item for item in listed if isinstance(item, dict)],
             is_repeated="idempotency-replayed" in self.headers,
         )
 
     def pause(self) -> float:
         """Seconds that the server asks to wait before another attempt; 0 by default."""
-        said = self.headers.get("retry-after", "").strip()
-        if said.isdecimal():
-            return float(said)
+        retry_after = self.headers.get("retry-after", "").strip()
+        if retry_after.isdecimal():
+            return float(retry_after)
         try:
-            then = email.utils.parsedate_to_datetime(said)
+            then = email.utils.parsedate_to_datetime(retry_after)
         except (TypeError, ValueError):
             return 0.0
         if then.tzinfo is None:
@@ -402,11 +402,11 @@ class _Web:
             error = (
                 RingsideError(trouble) if reply is None else self._explained(reply.error(), path)
             )
-            asked = reply.pause() if reply is not None else 0.0
+            wait = reply.pause() if reply is not None else 0.0
             helps = error.status in (0, *AGAIN) or error.kind == STILL_AT_WORK
-            if attempt == MOST_TRIES or not helps or asked > LONGEST_PAUSE:
+            if attempt == MOST_TRIES or not helps or wait > LONGEST_PAUSE:
                 raise error
-            _pause(asked + random.uniform(0, min(LONGEST_PAUSE, 2.0**attempt / 2)), deadline, error)
+            _pause(wait + random.uniform(0, min(LONGEST_PAUSE, 2.0**attempt / 2)), deadline, error)
         raise AssertionError("every attempt returns or raises")
 
     def _explained(self, error: RingsideError, path: str) -> RingsideError:
@@ -446,12 +446,12 @@ class _Web:
                 return _reply(answer.status, answer), ""
         except urllib.error.HTTPError as error:
             with error:
-                return self._told(error)
+                return self._reply_of(error)
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", None) or error
             return None, f"{self.base} does not answer: {reason or type(error).__name__}."
 
-    def _told(self, error: urllib.error.HTTPError) -> tuple[Reply | None, str]:
+    def _reply_of(self, error: urllib.error.HTTPError) -> tuple[Reply | None, str]:
         try:
             return _reply(error.code, error), ""
         except (OSError, http.client.HTTPException):
@@ -609,7 +609,7 @@ class Ringside:
     def ensure_candidate(self, arena: str, name: str, **made_of: Any) -> Candidate:
         """Return the version of `name` with exactly this configuration; create it if necessary.
 
-        `made_of` are some of the fields in USUAL, with the defaults there, and SAID. If the newest
+        `made_of` are some of the fields in USUAL, with the defaults there, and FACTS. If the newest
         version has the same configuration, it is returned; if not, the next version is created. A
         retired version is never returned, and its next version must differ from it.
         """
@@ -645,7 +645,7 @@ class Ringside:
     def _versions(self, arena: str, name: str, team: str, **query: Any) -> list[Candidate]:
         """The versions with a name, the newest last."""
         query = {"name": name, **query, **({"team": team} if team else {})}
-        return sorted(self.candidates(arena, **query), key=lambda one: one["version"] or 0)
+        return sorted(self.candidates(arena, **query), key=lambda row: row["version"] or 0)
 
     def check_answers(self, arena: str, rows: Iterable[Mapping[str, Any]]) -> list[RowProblem]:
         """Return the problems of answers for a new candidate; nothing is uploaded."""
@@ -705,16 +705,18 @@ class Ringside:
         path = f"{_candidate(arena, run['candidate'])}answers/"
 
         def this_run(page: Any) -> AnswerRun | None:
-            found: list[AnswerRun] = [one for one in page["results"] if one["id"] == run["id"]]
-            return found[0] if found else None
+            current: list[AnswerRun] = [
+                answer_run for answer_run in page["results"] if answer_run["id"] == run["id"]
+            ]
+            return current[0] if current else None
 
         def is_over(page: Any) -> bool:
-            found = this_run(page)
-            return found is not None and found["state"] in (*ENDED, "paused")
+            current = this_run(page)
+            return current is not None and current["state"] in (*ENDED, "paused")
 
         def so_far(page: Any) -> str:
-            found = this_run(page) or run
-            return f"Answers: {found['done']:,} of {found['wanted']:,}"
+            current = this_run(page) or run
+            return f"Answers: {current['done']:,} of {current['wanted']:,}"
 
         page = self.wait(path, is_over, patience=patience, what="The answers", so_far=so_far)
         return this_run(page) or run
@@ -732,9 +734,9 @@ class Ringside:
 
     def judges(self, arena: str, *names: str) -> list[Judge]:
         """Return the registered judges; with names, the judges that a run would use for them."""
-        path, asked = f"{_arena(arena)}judges/", [{"name": name} for name in names] or [{}]
-        found = [judge for query in asked for judge in self.rows(path, **query)]
-        return cast("list[Judge]", found)
+        path, queries = f"{_arena(arena)}judges/", [{"name": name} for name in names] or [{}]
+        judges = [judge for query in queries for judge in self.rows(path, **query)]
+        return cast("list[Judge]", judges)
 
     def order_judging(self, arena: str, *, after: int | None = None, **order: Any) -> JudgeRun:
         """Start a judge run: `judges`, `candidates`, `per_pair` and `cap` in dollars.
@@ -751,15 +753,15 @@ class Ringside:
     def wait_for_judges(self, run: int, *, patience: float) -> JudgeRun:
         """Return a judge run once it has ended or paused; raises StillWaiting."""
 
-        def is_over(said: Any) -> bool:
-            return said["state"] in (*ENDED, "paused")
+        def is_over(state: Any) -> bool:
+            return state["state"] in (*ENDED, "paused")
 
-        def so_far(said: Any) -> str:
-            return f"Run {run}: {said['done']:,} of {said['wanted']:,} verdicts"
+        def so_far(state: Any) -> str:
+            return f"Run {run}: {state['done']:,} of {state['wanted']:,} verdicts"
 
         path, what = f"judge-runs/{run:d}/", f"Run {run}"
-        said = self.wait(path, is_over, patience=patience, what=what, so_far=so_far)
-        return cast(JudgeRun, said)
+        state = self.wait(path, is_over, patience=patience, what=what, so_far=so_far)
+        return cast(JudgeRun, state)
 
     def decision(
         self,
@@ -792,19 +794,19 @@ class Ringside:
         Raises StillWaiting, with the current decision as `last`.
         """
 
-        def is_over(said: Any) -> bool:
-            return bool(said["verdict"] != "unknown" if run is None else said["counted"])
+        def is_over(current: Any) -> bool:
+            return bool(current["verdict"] != "unknown" if run is None else current["counted"])
 
         query = _decision_query(candidate, baseline, raters, run)
         path = f"{_arena(arena)}decision/"
-        said = self.wait(path, is_over, patience=patience, what="The decision", **query)
-        return cast(Decision, said)
+        current = self.wait(path, is_over, patience=patience, what="The decision", **query)
+        return cast(Decision, current)
 
     def board(self, arena: str, *, raters: str = "people", category: str = "") -> Any:
         """Return a leaderboard's standings as its page shows them; None without such a board."""
         boards = self.rows(f"{_arena(arena)}boards/", raters=raters)
-        found = next((one for one in boards if one["category"] == category), None)
-        return self.get(f"{_arena(arena)}boards/{found['id']:d}/") if found else None
+        board = next((board for board in boards if board["category"] == category), None)
+        return self.get(f"{_arena(arena)}boards/{board['id']:d}/") if board else None
 
     def battles(self, arena: str, **query: Any) -> Iterator[Battle]:
         """Yield the votes that count; with `texts="true"`, with prompts and answers.
@@ -832,23 +834,23 @@ class Ringside:
         long as an answer takes. Unchanged answers are not sent again.
         """
         path, deadline, pause = _with_query(path, query), time.monotonic() + patience, FIRST_LOOK
-        etag, said = "", None
+        etag, last = "", None
         while True:
             until = max(deadline, time.monotonic() + LONGEST_BEYOND)
             try:
                 reply = self._web.send("GET", path, etag=etag, deadline=until)
             except StillWaiting as late:
                 detail = f"{what}: not finished after {patience:.0f} s. {late}"
-                raise StillWaiting(detail, said) from None
+                raise StillWaiting(detail, last) from None
             if reply.status != http.HTTPStatus.NOT_MODIFIED:
-                etag, said = reply.headers.get("etag", ""), reply.json()
+                etag, last = reply.headers.get("etag", ""), reply.json()
                 if so_far is not None and self._progress is not None:
-                    self._progress(so_far(said))
-            if is_over(said):
-                return said
+                    self._progress(so_far(last))
+            if is_over(last):
+                return last
             left = deadline - time.monotonic()
             if left <= 0:
-                raise StillWaiting(f"{what}: not finished after {patience:.0f} s.", said)
+                raise StillWaiting(f"{what}: not finished after {patience:.0f} s.", last)
             time.sleep(min(pause, left))
             pause = min(pause * 1.5, LONGEST_LOOK)
 
@@ -867,8 +869,8 @@ class Ringside:
         for batch in _batches(rows):
             # A key made from the content would be wrong here: the same rows may be uploaded again
             # on purpose, after others. Uploading them twice does no harm.
-            said = self.post(path, {member: batch})
-            _add(report, said, start)
+            part = self.post(path, {member: batch})
+            _add(report, part, start)
             start += len(batch)
             if self._progress is not None:
                 self._progress(f"{start:,} rows uploaded")
@@ -879,7 +881,7 @@ class Ringside:
 
 
 def _content(made_of: Mapping[str, Any]) -> dict[str, Any]:
-    if unknown := made_of.keys() - {*USUAL, *SAID}:
+    if unknown := made_of.keys() - {*USUAL, *FACTS}:
         raise RingsideError(f"A candidate has no {', '.join(sorted(unknown))}.")
     content = {**USUAL, **made_of}
     if content["messages"] is None:
@@ -914,18 +916,20 @@ class _Fit:
         return f"Row {index + 1:,}: {wrong}" if wrong else ""
 
     def _wrong_prompt(self, index: int, row: Mapping[str, Any]) -> str:
-        said = _stripped(row.get("prompt_id")) or _stripped(row.get("prompt"))
-        by_text = [] if _stripped(row.get("prompt_id")) else self.by_text.get(said, [])
-        found = [said] if said in self.retired else by_text
-        if not said:
+        name = _stripped(row.get("prompt_id")) or _stripped(row.get("prompt"))
+        by_text = [] if _stripped(row.get("prompt_id")) else self.by_text.get(name, [])
+        matches = [name] if name in self.retired else by_text
+        if not name:
             return "It needs prompt_id or prompt."
-        if len(found) != 1:
-            how_many = "more than one prompt" if found else "no prompt"
-            return f"There is {how_many} {said[:80]!r} in this arena."
-        if self.retired[found[0]]:
-            return f"The prompt {found[0]!r} is archived."
-        first = self.rows.setdefault(found[0], index)
-        return "" if first == index else f"It answers {found[0]!r} again, after row {first + 1:,}."
+        if len(matches) != 1:
+            how_many = "more than one prompt" if matches else "no prompt"
+            return f"There is {how_many} {name[:80]!r} in this arena."
+        if self.retired[matches[0]]:
+            return f"The prompt {matches[0]!r} is archived."
+        first = self.rows.setdefault(matches[0], index)
+        return (
+            "" if first == index else f"It answers {matches[0]!r} again, after row {first + 1:,}."
+        )
 
 
 def _wrong_with(row: Mapping[str, Any]) -> str:
@@ -987,13 +991,13 @@ def _batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, An
         yield batch
 
 
-def _add(report: Report, said: Mapping[str, Any], start: int) -> None:
+def _add(report: Report, part: Mapping[str, Any], start: int) -> None:
     """Add the report of a batch that begins at row `start`; the last batch says what is missing."""
-    report["added"] += said["added"]
-    report["changed"] += said["changed"]
-    report["unchanged"] += said["unchanged"]
-    report["missing"] = said.get("missing", [])
-    for problem in said["refused"]:
+    report["added"] += part["added"]
+    report["changed"] += part["changed"]
+    report["unchanged"] += part["unchanged"]
+    report["missing"] = part.get("missing", [])
+    for problem in part["refused"]:
         report["refused"].append(_moved(problem, start))
 
 
@@ -1050,9 +1054,9 @@ def _given(text: str) -> Any:
         return None
 
 
-def _finite(said: str) -> float:
+def _finite(text: str) -> float:
     """Parse a number; raises ValueError unless it is finite."""
-    number = float(said)
+    number = float(text)
     if not math.isfinite(number):
         raise ValueError
     return number
@@ -1107,35 +1111,35 @@ class _Check:
     """Compares a candidate with a baseline: uploads, judges, decides."""
 
     client: Ringside
-    asked: argparse.Namespace
+    options: argparse.Namespace
     say: Callable[[str], object]
     deadline: float = 0.0
     has_judged_all: bool = False
 
     def run(self) -> int:
         """Return the exit code."""
-        asked = self.asked
-        if asked.candidate.strip() == asked.baseline.strip():
-            raise RingsideError(SAME_NAME.format(asked.baseline.strip()))
-        wait = USUAL_WAIT if asked.wait is None else asked.wait
+        options = self.options
+        if options.candidate.strip() == options.baseline.strip():
+            raise RingsideError(SAME_NAME.format(options.baseline.strip()))
+        wait = USUAL_WAIT if options.wait is None else options.wait
         self.deadline = time.monotonic() + wait
-        arena = self.client.arena(asked.arena)
-        if asked.judge:  # candidates are permanent, so a mistyped judge must fail before
-            self.client.judges(asked.arena, *asked.judge)
+        arena = self.client.arena(options.arena)
+        if options.judge:  # candidates are permanent, so a mistyped judge must fail before
+            self.client.judges(options.arena, *options.judge)
         baseline = self._baseline()
         candidate = self._candidate(baseline)
         if candidate["id"] == baseline["id"]:
-            self.say(f"{asked.candidate} is the baseline itself: nothing to compare.")
-            return UNKNOWN[asked.require]
+            self.say(f"{options.candidate} is the baseline itself: nothing to compare.")
+            return UNKNOWN[options.require]
         self.say(f"{_named(candidate)} against {_named(baseline)} in {arena['name']}:")
-        run = self._judged(candidate, baseline) if asked.judge else None
-        found = self._decided(candidate, baseline, run)
-        self.say(found["sentence"])
-        if why := self._why(run, found):
+        run = self._judged(candidate, baseline) if options.judge else None
+        decision = self._decided(candidate, baseline, run)
+        self.say(decision["sentence"])
+        if why := self._why(run, decision):
             self.say(why)
-        if asked.summary:
-            self._sum_up(candidate, baseline, run, found)
-        return self._code(run, found)
+        if options.summary:
+            self._sum_up(candidate, baseline, run, decision)
+        return self._code(run, decision)
 
     @property
     def left(self) -> float:
@@ -1145,38 +1149,45 @@ class _Check:
     # -- The two candidates --
 
     def _baseline(self) -> Candidate:
-        arena, named = self.asked.arena, self.asked.baseline
-        found = self.client.candidate(arena, int(named)) if ID.fullmatch(named) else None
-        found = found or self.client.newest(arena, named)
-        if found is None:
+        arena, named = self.options.arena, self.options.baseline
+        baseline = self.client.candidate(arena, int(named)) if ID.fullmatch(named) else None
+        baseline = baseline or self.client.newest(arena, named)
+        if baseline is None:
             raise RingsideError(f"The arena has no candidate {named!r} that you can see.")
-        return found
+        return baseline
 
     def _candidate(self, baseline: Candidate) -> Candidate:
         """Create the candidate with its answers; without a configuration, find it."""
-        asked, made_of = self.asked, self._made_of()
-        if asked.answers:
-            made_of |= {"endpoint": "", "model": asked.model or ""}
+        options, made_of = self.options, self._made_of()
+        if options.answers:
+            made_of |= {"endpoint": "", "model": options.model or ""}
             return self._uploaded(baseline, made_of)
         if made_of:
             return self._generated(baseline, {**_content_of(baseline), **made_of})
-        found = self.client.newest(asked.arena, asked.candidate)
-        if found is None:
+        candidate = self.client.newest(options.arena, options.candidate)
+        if candidate is None:
             raise RingsideError(
-                f"The arena has no candidate {asked.candidate!r}. Configure it or upload its "
+                f"The arena has no candidate {options.candidate!r}. Configure it or upload its "
                 "answers: --system-prompt-file, --template-file, --answers."
             )
-        return found
+        return candidate
 
     def _made_of(self) -> dict[str, Any]:
-        asked = self.asked
-        files = {"system_prompt": asked.system_prompt_file, "user_template": asked.template_file}
+        options = self.options
+        files = {
+            "system_prompt": options.system_prompt_file,
+            "user_template": options.template_file,
+        }
         texts = {part: _text_of(Path(f).read_bytes(), f) for part, f in files.items() if f}
-        said = {part: getattr(asked, part) for part in ("endpoint", "model", "parameters")}
-        return {**texts, **{part: value for part, value in said.items() if value is not None}}
+        given = {part: getattr(options, part) for part in ("endpoint", "model", "parameters")}
+        return {**texts, **{part: value for part, value in given.items() if value is not None}}
 
     def _uploaded(self, baseline: Candidate, made_of: dict[str, Any]) -> Candidate:
-        arena, name, rows = self.asked.arena, self.asked.candidate, read_answers(self.asked.answers)
+        arena, name, rows = (
+            self.options.arena,
+            self.options.candidate,
+            read_answers(self.options.answers),
+        )
         # Answers that were compared never change: other answers are another version.
         made_of["notes"] = f"Uploaded by a program. SHA-256 of the answers: {_key_of(rows)}"
         # Candidates are permanent: none is created before its answers are valid.
@@ -1194,16 +1205,16 @@ class _Check:
 
     def _check_rows(self, rows: list[dict[str, Any]]) -> None:
         if not rows:
-            raise RingsideError(f"{self.asked.answers} has no answers. Nothing was uploaded.")
-        if problems := self.client.check_answers(self.asked.arena, rows):
+            raise RingsideError(f"{self.options.answers} has no answers. Nothing was uploaded.")
+        if problems := self.client.check_answers(self.options.arena, rows):
             are = "one row is" if len(problems) == 1 else f"{len(problems):,} rows are"
             raise RingsideError(f"Nothing was uploaded: {are} invalid.", errors=problems)
 
     def _generated(self, baseline: Candidate, made_of: dict[str, Any]) -> Candidate:
-        arena, client = self.asked.arena, self.client
-        candidate = client.ensure_candidate(arena, self.asked.candidate, **made_of)
+        arena, client = self.options.arena, self.client
+        candidate = client.ensure_candidate(arena, self.options.candidate, **made_of)
         self._rehearse(candidate, baseline)
-        run = client.generate_answers(arena, candidate["id"], cap=self.asked.answers_cap)
+        run = client.generate_answers(arena, candidate["id"], cap=self.options.answers_cap)
         if run is not None:
             run = client.wait_for_answers(arena, run, patience=self.left)
             self.say(f"Answers: {run['done']} of {run['wanted']}, for ${run['spent'] or 0:.2f}.")
@@ -1215,9 +1226,9 @@ class _Check:
 
     def _judged(self, candidate: Candidate, baseline: Candidate) -> JudgeRun | None:
         """Start the judge run, or find it; None if there is nothing left to judge."""
-        asked = self.asked
+        options = self.options
         try:
-            run = self.client.order_judging(asked.arena, **self._order(candidate, baseline))
+            run = self.client.order_judging(options.arena, **self._order(candidate, baseline))
         except RingsideError as error:
             if error.kind == STILL_JUDGING:
                 again = f"{error.detail} Run this again when it has ended."
@@ -1234,36 +1245,36 @@ class _Check:
         return run
 
     def _order(self, candidate: Candidate, baseline: Candidate) -> dict[str, Any]:
-        asked = self.asked
+        options = self.options
         return {
-            "judges": asked.judge,
+            "judges": options.judge,
             "candidates": [candidate["id"], baseline["id"]],
-            "per_pair": asked.per_pair,
-            "cap": asked.cap,
-            **({"own_family": True} if asked.own_family else {}),
+            "per_pair": options.per_pair,
+            "cap": options.cap,
+            **({"own_family": True} if options.own_family else {}),
         }
 
     def _rehearse(self, candidate: Candidate, baseline: Candidate) -> None:
         """Raise the error that would refuse the judge run, before anything is paid."""
-        if not self.asked.judge or candidate["id"] == baseline["id"]:
+        if not self.options.judge or candidate["id"] == baseline["id"]:
             return
         try:
-            self.client.quote_judging(self.asked.arena, **self._order(candidate, baseline))
+            self.client.quote_judging(self.options.arena, **self._order(candidate, baseline))
         except RingsideError as error:
             if error.kind not in (NOTHING_TO_DO, STILL_JUDGING):  # without answers, no pairs
                 raise
 
     def _decided(self, candidate: Candidate, baseline: Candidate, run: JudgeRun | None) -> Decision:
-        asked = self.asked
-        usual = self.left if asked.wait is not None else 0.0
-        patience = min(self.left, SETTLING) if asked.judge else usual
+        options = self.options
+        usual = self.left if options.wait is not None else 0.0
+        patience = min(self.left, SETTLING) if options.judge else usual
         try:
             return self.client.wait_for_decision(
-                asked.arena,
+                options.arena,
                 candidate["id"],
                 baseline["id"],
                 patience=patience,
-                raters=asked.raters or _usual_raters(asked.judge),
+                raters=options.raters or _usual_raters(options.judge),
                 run=run["id"] if run and run["state"] == "done" else None,
             )
         except StillWaiting as waiting:
@@ -1271,50 +1282,50 @@ class _Check:
                 raise
             return cast(Decision, waiting.last)
 
-    def _why(self, run: JudgeRun | None, found: Decision) -> str:
-        """Explain an inconclusive verdict if more than votes is missing; else ''."""
-        if why := _why_open(run, found):
+    def _why(self, run: JudgeRun | None, decision: Decision) -> str:
+        """Explain an inconclusive verdict that more votes alone would not settle; else ''."""
+        if why := _why_open(run, decision):
             return why
-        return NOTHING_MORE if self.has_judged_all and found["verdict"] == "unknown" else ""
+        return NOTHING_MORE if self.has_judged_all and decision["verdict"] == "unknown" else ""
 
-    def _code(self, run: JudgeRun | None, found: Decision) -> int:
-        if _why_open(run, found):
+    def _code(self, run: JudgeRun | None, decision: Decision) -> int:
+        if _why_open(run, decision):
             return OUT_OF_TIME
         known = {"better": PASSED, "worse": FAILED}
-        return known.get(found["verdict"], UNKNOWN[self.asked.require])
+        return known.get(decision["verdict"], UNKNOWN[self.options.require])
 
     def _sum_up(
-        self, candidate: Candidate, baseline: Candidate, run: JudgeRun | None, found: Decision
+        self, candidate: Candidate, baseline: Candidate, run: JudgeRun | None, decision: Decision
     ) -> None:
         """Append the result to a file, as Markdown."""
         rows = {
             "Candidate": _named(candidate),
             "Baseline": _named(baseline),
-            "Verdict": found["verdict"],
-            "Preferred": _share(found),
-            "Votes between the two": f"{found['between']:,}",
-            "Votes still needed": _or_dash(found["votes_to_go"]),
+            "Verdict": decision["verdict"],
+            "Preferred": _share(decision),
+            "Votes between the two": f"{decision['between']:,}",
+            "Votes still needed": _or_dash(decision["votes_to_go"]),
             "Spent on judges": f"${run['spent'] or 0:.2f}" if run else "-",
         }
-        lines = [f"**{_plain(found['sentence'])}** {_plain(self._why(run, found))}".rstrip()]
+        lines = [f"**{_plain(decision['sentence'])}** {_plain(self._why(run, decision))}".rstrip()]
         lines += ["", "| | |", "|---|---|"]
         lines += [f"| {name} | {_plain(value)} |" for name, value in rows.items()]
-        lines += ["", f"[Decision page]({found['page']})", ""]
-        with Path(self.asked.summary).open("a", encoding="utf-8") as file:
+        lines += ["", f"[Decision page]({decision['page']})", ""]
+        with Path(self.options.summary).open("a", encoding="utf-8") as file:
             file.write("\n".join(lines))
 
 
-def _why_open(run: JudgeRun | None, found: Decision) -> str:
+def _why_open(run: JudgeRun | None, decision: Decision) -> str:
     """Why there is no verdict, not even "not conclusively worse"; else ''."""
-    if run is not None and run["state"] == "done" and not found["counted"]:
-        return NOT_COUNTED  # a part of the votes may say otherwise than all of them
-    if found["verdict"] != "unknown":
+    if run is not None and run["state"] == "done" and not decision["counted"]:
+        return NOT_COUNTED  # some of the votes may say something different from all of them
+    if decision["verdict"] != "unknown":
         return ""
     if run is not None and run["state"] != "done":
         return NOT_THROUGH  # it was paused or cancelled
-    if not found["between"]:
+    if not decision["between"]:
         return NOTHING_MEASURED
-    return NO_VERDICT if found["wins"] is None else ""
+    return NO_VERDICT if decision["wins"] is None else ""
 
 
 def _content_of(baseline: Candidate) -> dict[str, Any]:
@@ -1334,8 +1345,8 @@ def _named(candidate: Candidate) -> str:
     return candidate["name"] if version == 1 else f"{candidate['name']} v{version}"
 
 
-def _share(found: Decision) -> str:
-    shares = [found["wins"], found["wins_low"], found["wins_high"]]
+def _share(decision: Decision) -> str:
+    shares = [decision["wins"], decision["wins_low"], decision["wins_high"]]
     known = [f"{100 * share:.0f}" for share in shares if share is not None]
     if len(known) < len(shares):
         return f"{known[0]} %" if known else "-"
@@ -1351,35 +1362,35 @@ def _plain(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>#|~&@])", r"\\\1", " ".join(text.split()))
 
 
-def _seconds(said: str) -> float:
+def _seconds(text: str) -> float:
     """Parse a duration such as 90, 90s, 30m or 2h to seconds."""
-    found = re.fullmatch(r"(\d{1,6})(s|m|h)?", said)
-    if not found:
-        raise argparse.ArgumentTypeError(f"{said!r} is not a time: use 90s, 30m or 2h.")
-    return int(found[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0}[found[2] or "s"]
+    match = re.fullmatch(r"(\d{1,6})(s|m|h)?", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time: use 90s, 30m or 2h.")
+    return int(match[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0}[match[2] or "s"]
 
 
-def _dollars(said: str) -> float:
+def _dollars(text: str) -> float:
     try:
-        found = _finite(said)
+        amount = _finite(text)
     except ValueError:
-        found = -1.0
-    if found < 0:
-        raise argparse.ArgumentTypeError(f"{said!r} is not an amount of dollars: use 2 or 0.50.")
-    return found
+        amount = -1.0
+    if amount < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount of dollars: use 2 or 0.50.")
+    return amount
 
 
-def _parameters(said: str) -> dict[str, Any]:
-    found = _given(said)
-    if not isinstance(found, dict):
+def _parameters(text: str) -> dict[str, Any]:
+    value = _given(text)
+    if not isinstance(value, dict):
         raise argparse.ArgumentTypeError(
             "parameters are a JSON object, as in '{\"temperature\": 0}'"
         )
-    return found
+    return value
 
 
-def _names(said: str) -> list[str]:
-    return [name for name in said.split(",") if name]
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -1472,29 +1483,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code."""
     if can := getattr(sys.stdout, "reconfigure", None):
         can(errors="replace")  # a terminal may lack characters of a candidate's name
-    asked = _parser().parse_args(argv)
+    options = _parser().parse_args(argv)
     try:
-        return _carried_out(asked)
+        return _carried_out(options)
     except Exception as error:  # Python would exit with 1, which means that the candidate is worse
-        if asked.debug:
+        if options.debug:
             traceback.print_exc()
         what = " ".join(f"{type(error).__name__}: {error}".split())
         sys.stderr.write(f"This program crashed: {what}. Use --debug for a traceback.\n")
         return REFUSED
 
 
-def _client_of(asked: argparse.Namespace) -> Ringside:
+def _client_of(options: argparse.Namespace) -> Ringside:
     """The client that the arguments and the environment describe; raises RingsideError."""
-    if not asked.url:
+    if not options.url:
         raise RingsideError(NO_URL)
     token = os.environ.get("RINGSIDE_TOKEN", "").strip()
     if not token:
         raise RingsideError(NO_TOKEN)
-    return Ringside(asked.url, token, progress=_progress if sys.stderr.isatty() else None)
+    return Ringside(options.url, token, progress=_progress if sys.stderr.isatty() else None)
 
 
-def _check(client: Ringside, asked: argparse.Namespace) -> int:
-    return _Check(client, asked, _print).run()
+def _check(client: Ringside, options: argparse.Namespace) -> int:
+    return _Check(client, options, _print).run()
 
 
 def _progress(sentence: str) -> None:
@@ -1503,14 +1514,14 @@ def _progress(sentence: str) -> None:
     sys.stderr.flush()
 
 
-def _carried_out(asked: argparse.Namespace) -> int:
+def _carried_out(options: argparse.Namespace) -> int:
     try:
-        return int(asked.command(_client_of(asked), asked))
+        return int(options.command(_client_of(options), options))
     except StillWaiting as waiting:
         _print(str(waiting))
         return OUT_OF_TIME
     except RingsideError as error:
-        _print(str(error), *(f"  {one.get('detail')}" for one in error.errors[:10]))
+        _print(str(error), *(f"  {problem.get('detail')}" for problem in error.errors[:10]))
         return REFUSED
     except OSError as error:
         _print(f"{error.filename or 'A file'} cannot be used: {error.strerror or error}.")
@@ -1558,26 +1569,26 @@ def mcp_server(client: Ringside, *, most: float = 1.0) -> Any:
         offered += [(tools.quote_judge_run, True), (tools.start_judge_run, False)]
     for tool, reads in offered:
         hints = ToolAnnotations(read_only_hint=reads, destructive_hint=False, idempotent_hint=True)
-        server.tool(annotations=hints, structured_output=False)(_told(tool))
+        server.tool(annotations=hints, structured_output=False)(_as_tool(tool))
     return server
 
 
-def _told(tool: Callable[..., Any]) -> Callable[..., str]:
+def _as_tool(tool: Callable[..., Any]) -> Callable[..., str]:
     """The tool with its answer as JSON, and with errors as sentences."""
 
     @functools.wraps(tool)
-    def told(*args: Any, **named: Any) -> str:
+    def call(*args: Any, **named: Any) -> str:
         from mcp.server.mcpserver.exceptions import ToolError
 
         try:
             return json.dumps(tool(*args, **named), ensure_ascii=False)
         except RingsideError as error:
-            details = [str(one.get("detail")) for one in error.errors[:5]]
+            details = [str(problem.get("detail")) for problem in error.errors[:5]]
             more = [detail for detail in details if detail not in error.detail]
             raise ToolError(" ".join([str(error), *more])) from None
 
-    told.__annotations__ = {**tool.__annotations__, "return": "str"}
-    return told
+    call.__annotations__ = {**tool.__annotations__, "return": "str"}
+    return call
 
 
 class _Tools:
@@ -1617,20 +1628,20 @@ class _Tools:
         """What did a candidate lose, and to whom? Counts its lost votes by opponent, oldest first
         up to 1,000 (is_complete: these are all), and shows the last ones with prompt and both
         answers, where you may read them."""
-        mine = self._find(arena, candidate)
-        query: dict[str, Any] = {"candidate": mine["id"], "result": "lost", "texts": "true"}
+        loser = self._find(arena, candidate)
+        query: dict[str, Any] = {"candidate": loser["id"], "result": "lost", "texts": "true"}
         query |= {"opponent": self._find(arena, opponent)["id"]} if opponent else {}
         query |= {"raters": raters} if raters else {}
         lost_to: dict[str, int] = {}
         latest: collections.deque[Any] = collections.deque(maxlen=max(0, min(examples, 50)))
         battles = iter(self._client.battles(arena, **query))
         for battle in itertools.islice(battles, MOST_LOSSES):
-            sides = ("left", "right") if battle["left_id"] == mine["id"] else ("right", "left")
+            sides = ("left", "right") if battle["left_id"] == loser["id"] else ("right", "left")
             lost_to[battle[sides[1]]] = lost_to.get(battle[sides[1]], 0) + 1  # type: ignore[literal-required]
             latest.append(_loss(battle, *sides))
         ranked = sorted(lost_to.items(), key=lambda pair: -pair[1])
         return {
-            "candidate": _named(mine),
+            "candidate": _named(loser),
             "lost_to": dict(ranked),
             "is_complete": next(battles, None) is None,
             "examples": [*latest][::-1],
@@ -1706,38 +1717,39 @@ class _Tools:
 
     def _find(self, arena: str, named: str) -> Candidate:
         """A candidate by id or name (`short` or `short v2`); raises RingsideError."""
-        found = self._client.candidate(arena, int(named)) if ID.fullmatch(named) else None
-        if found is None:
+        match = self._client.candidate(arena, int(named)) if ID.fullmatch(named) else None
+        if match is None:
             name, _, version = named.rpartition(" v")
             if name and version.isdecimal():
                 same = self._client.candidates(arena, name=name)
-                found = next((one for one in same if str(one["version"]) == version), None)
-        found = found or self._client.newest(arena, named)
-        if found is None:
+                numbered = (row for row in same if str(row["version"]) == version)
+                match = next(numbered, None)
+        match = match or self._client.newest(arena, named)
+        if match is None:
             raise RingsideError(_no_candidate(arena, named))
-        return found
+        return match
 
 
 def _no_candidate(arena: str, named: str) -> str:
     return f"The arena `{arena}` has no candidate {named!r} that you can see."
 
 
-def _loss(battle: Battle, mine: str, theirs: str) -> dict[str, Any]:
+def _loss(battle: Battle, own: str, preferred: str) -> dict[str, Any]:
     texts: Any = battle["texts"] or {}
-    said: Any = battle
+    fields: Any = battle
     return {
-        "opponent": said[theirs],
+        "opponent": fields[preferred],
         "prompt_id": battle["prompt"],
         "prompt": texts.get("prompt"),
-        "answer": texts.get(mine),
-        "preferred_answer": texts.get(theirs),
+        "answer": texts.get(own),
+        "preferred_answer": texts.get(preferred),
         "rater_kind": battle["rater_kind"],
         "cast_at": battle["cast_at"],
     }
 
 
-def _serve_mcp(client: Ringside, asked: argparse.Namespace) -> int:
-    mcp_server(client, most=asked.most).run("stdio")
+def _serve_mcp(client: Ringside, options: argparse.Namespace) -> int:
+    mcp_server(client, most=options.most).run("stdio")
     return PASSED
 
 

@@ -184,7 +184,8 @@ class OneDecision(ArenaEndpoint):
         team = self._team(parameters.get("team", ""))
         if parameters.get("raters") and parameters["raters"] not in Counted.values:
             raise BadParameter("raters", f"Must be one of: {', '.join(Counted.values)}.")
-        # Asked before the board is read: a refresh in between may not vouch for what it replaced.
+        # Read before the board: a refresh in between must not make the board that it replaces look
+        # current.
         behind = ArenaRefresh.objects.behind(timezone.now()).filter(arena=self.arena)
         run = self._run(parameters.get("run", ""))
         is_up_to_date = not behind.exists()
@@ -293,7 +294,7 @@ def _find_named(
     if parameter not in parameters:
         return None
     name = parameters[parameter].strip()
-    if not name:  # an empty variable of a script: a default would be about other candidates
+    if not name:  # perhaps an unset variable of a script, so no default
         raise BadParameter(parameter, "Must not be empty. Leave it out for the default.")
     matches = [entry for entry in candidates if str(entry.pk) == name]
     if not matches:

@@ -88,7 +88,7 @@ class RunShown(serializers.ModelSerializer[Run]):
     """A judge run. `wanted` and `done` count verdicts by single judges; `spent` is the most that it
     can have cost so far.
 
-    Money is null for everybody but the arena's team, and the reason of a pause is hidden.
+    Money is null for everybody but the arena's team, and the reason for a pause is hidden.
     """
 
     arena = serializers.SlugRelatedField[Arena](slug_field="slug", read_only=True)

@@ -24,8 +24,8 @@ LINE_END = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
 # Plain letters and digits in place of these would say something else: x2 is not x².
 MEANINGFUL = ("<super>", "<sub>", "<fraction>")
 NONCE = re.compile(r"[0-9a-f]{8,32}")
-# What the Prometheus formats mean by their marks. A heading of Markdown has a space after its
-# hashes and keeps them; one that is glued, or bears a name of the format's own, does not.
+# The marks of the Prometheus formats. A Markdown heading, with a space after its hashes, keeps
+# them; one without a space, or with a name that the format uses, does not.
 RESULT_MARK = re.compile(r"\[\s*+(result)\s*+\]", re.IGNORECASE)
 OWN_HEADING = re.compile(
     r"(?<!#)#{3,}+(\s*+(?:task description|the instruction to evaluate|instruction|response"
@@ -70,8 +70,8 @@ def normalise(text: str) -> str:
 def neutralise(text: str) -> str:
     """Return `text` normalised, without what the Prometheus formats would take for their marks.
 
-    `[RESULT]` becomes `(RESULT)`; a glued heading gets a space (`### Title`), as in Markdown; one
-    named like a section of the format has two hashes instead of three. All else stays.
+    `[RESULT]` becomes `(RESULT)`; a heading without a space gets one (`### Title`), as in Markdown;
+    one named like a section of the format gets two hashes instead of three. Everything else stays.
     """
     text = RESULT_MARK.sub(r"(\1)", normalise(text))
     return GLUED_HEADING.sub(r"\1 ", OWN_HEADING.sub(r"##\1", text))
@@ -189,7 +189,7 @@ CLAIM = rf"""
     (?:full\ marks|perfect\ score|maximum|highest|top\ (?:score|marks|rating)|score\ of|10\b|5\b)
   | \bend\ of\ (?:{ANSWER}|prompt|submission)\ ?[ab]?\b\ ?(?:[\])>=*-]|$)
 """
-# Each begins with a word; to say so first saves most of the time.
+# Each begins with a word; checking that first saves most of the time.
 INSTRUCTION = rf"\b(?:{OVERRIDE}|{ADDRESS}|{CLAIM})"
 # Whatever is said of the answers themselves and of how good they are, in one sentence. Answers
 # speak to the person who asked about what was asked; one that speaks of answers speaks to a judge.
@@ -411,8 +411,8 @@ THOUGHT = r"""
   | ^[^\w\n]{0,4}</(?:analysis|thoughts?|reflection)\ ?>
   | \[/?think\]|◁/?think▷
 """
-# The whole of a text that says nothing, and yet moves some judges (Zhao et al. 2025, "One token to
-# fool LLM-as-a-judge"): marks alone, or the words with which a solution begins.
+# A whole text that says nothing, and yet sways some judges (Zhao et al. 2025, "One token to fool
+# LLM-as-a-judge"): marks alone, or the words with which a solution begins.
 LONGEST_KEY = 80
 KEY = re.compile(
     r"""
@@ -490,7 +490,7 @@ UNSEEN = {
 
 MOST_HITS = 5
 EXCERPT_BEFORE = 20
-# Letters by their category, and yet they show nothing.
+# Their category is "letter", but they show nothing.
 FILLERS = "\u115f\u1160"
 EXCERPT = 120
 

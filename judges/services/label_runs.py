@@ -43,10 +43,10 @@ def quote_label_run(*, spec: JudgeSpec, items: Sequence[LabelItem], samples: int
     return Quote(0, len(items) * samples, [judge])
 
 
-def _text_bytes(item: LabelItem, spec: JudgeSpec, shown: Sequence[int]) -> int:
+def _text_bytes(item: LabelItem, spec: JudgeSpec, places: Sequence[int]) -> int:
     """Return the bytes of an item's texts that a call shows."""
     texts = [item.prompt, item.rubric]
-    texts += [item.response_1 if place == 1 else item.response_2 for place in shown]
+    texts += [item.response_1 if place == 1 else item.response_2 for place in places]
     if spec.rubric.reference == "required":
         texts.append(item.reference)
     return sum(len(text.encode("utf-8", "replace")) for text in texts)

@@ -48,7 +48,7 @@ from judges.services.registry import DEFAULT_RUBRIC, JudgeError
 from judges.services.subjects import answers_in, criteria_suffix, ids_of, key_of_pair
 
 MOST_SHOWN = 20
-Said = str | float
+LabelValue = str | float
 ItemKey = tuple[str, str, str, str, str]
 
 
@@ -58,7 +58,7 @@ class LabelsError(Exception):
 
 @dataclass
 class LabelledItem:
-    """Two responses to a prompt, or one, and `said`: rater -> outcome, or score.
+    """Two responses to a prompt, or one, and `labels`: rater -> outcome, or score.
 
     If a file has an item in both orders, the first order counts, and the labels of the other are
     mirrored.
@@ -72,7 +72,7 @@ class LabelledItem:
     category: str
     line: int
     models: tuple[str, str] = ("", "")
-    said: dict[str, Said] = field(default_factory=dict)
+    labels: dict[str, LabelValue] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -96,7 +96,7 @@ class LabelFile:
 
     @property
     def labels(self) -> int:
-        return sum(len(item.said) for item in self.items)
+        return sum(len(item.labels) for item in self.items)
 
     @property
     def digest(self) -> str:
@@ -105,7 +105,7 @@ class LabelFile:
             [
                 item.key,
                 item.category,
-                sorted(item.said.items()),
+                sorted(item.labels.items()),
                 *(item.models if any(item.models) else []),
             ]
             for item in self.items
@@ -192,7 +192,7 @@ class _Collected:
             )
         if not any(item.models):
             item.models = (row.model_2, row.model_1) if turned else (row.model_1, row.model_2)
-        label: Said = row.score if row.score is not None else row.outcome
+        label: LabelValue = row.score if row.score is not None else row.outcome
         _note(item, line, row.rater, mirror(row.outcome) if turned else label)
 
     def notes(self) -> list[str]:
@@ -212,15 +212,15 @@ class _Collected:
         return self.items[key], False
 
 
-def _note(item: LabelledItem, line: int, rater: str, label: Said) -> None:
+def _note(item: LabelledItem, line: int, rater: str, label: LabelValue) -> None:
     """Store a label; each label without a rater counts as another person's."""
-    name = rater or _nobody(item.said)
-    if item.said.get(name, label) != label:
-        before = f"{item.said[name]} in line {item.lines[name]}"
+    name = rater or _nobody(item.labels)
+    if item.labels.get(name, label) != label:
+        before = f"{item.labels[name]} in line {item.lines[name]}"
         raise InputError(
             f"says {label} by rater {quoted(name)}, who gave {before} to the same item"
         )
-    item.said[name] = label
+    item.labels[name] = label
     item.lines.setdefault(name, line)
 
 
@@ -294,9 +294,9 @@ def _store(file: LabelFile, name: str, arena: Arena | None) -> LabelSet:
     items = LabelItem.objects.bulk_create(drafts, batch_size=BATCH)
     Label.objects.bulk_create(
         [
-            _label(item, rater, said)
+            _label(item, rater, label)
             for item, labelled in zip(items, file.items, strict=True)
-            for rater, said in labelled.said.items()
+            for rater, label in labelled.labels.items()
         ],
         batch_size=BATCH,
     )
@@ -343,7 +343,7 @@ def labels_of_votes(arena: Arena) -> LabelFile:
         texts = (prompt.text, low.text, high.text, prompt.reference, prompt.rubric)
         item = LabelledItem(*texts, votes.category, 0, (known[0], known[1]), dict(votes.labels))
         same = items.setdefault(item.key, item)  # other candidates may have given the same answers
-        same.said = item.said | same.said
+        same.labels = item.labels | same.labels
     if not items:
         raise JudgeError(NO_VOTES)
     return LabelFile(LabelSet.Kind.PAIRS, list(items.values()))

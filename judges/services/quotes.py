@@ -135,8 +135,8 @@ def expected_costs(*, arena: Arena, specs: Iterable[JudgeSpec]) -> list[int | No
     prompt, answer = _typical_length(prompts), _typical_length(answers)
     costs = []
     for spec in specs:
-        shown = {"direct": 1, "listwise": 3}.get(spec.protocol, 2)
-        size = prompt_overhead(spec) + prompt + shown * answer
+        n_shown = {"direct": 1, "listwise": 3}.get(spec.protocol, 2)
+        size = prompt_overhead(spec) + prompt + n_shown * answer
         costs.append(quote_calls(spec, 1, [size, size] * spec.readings).expected)
     return costs
 

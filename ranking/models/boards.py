@@ -82,7 +82,8 @@ class Board(models.Model):
 # -- Snapshots -------------------------------------------------------------------------------------
 
 
-# More than Elo intervals of ten million votes may take; later, the clock was ahead.
+# Longer than the Elo intervals of ten million votes take; a later time was written while the clock
+# was ahead.
 LONGEST_CLAIM = timedelta(hours=1)
 
 

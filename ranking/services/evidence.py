@@ -34,8 +34,8 @@ class BoardEvidence:
     one rater may weigh, `network_share`: the anonymous raters of one network; `capped`: the raters
     affected. `keeps_named`: votes count on answers that are known to reveal their author.
     `archived`: the ids of candidates that have votes but are archived. `names`: those that the
-    public may see, by id; their order decides which side of a pair is the first for alpha, so that
-    a file gives the same.
+    public may see, by id; their order decides which side of a pair comes first, so that alpha is
+    the same for a ranked file.
     """
 
     board: Board

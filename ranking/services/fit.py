@@ -120,8 +120,9 @@ def compose(
 def _claims(
     evidence: BoardEvidence, scores: Scores, places: Places, measured: MeasuredIntervals
 ) -> dict[str, Any]:
-    """The clear leader and the leads over the next, without those that newer votes or an archive
-    have undone; who stands apart with as much evidence, and who is archived."""
+    """The clear leader and the leads over the next, without those undone by newer votes or by
+    archiving; the candidates that stand apart with as much evidence; and the archived ones.
+    """
     leader, ids = measured.findings.get("leader"), evidence.candidates
     at = int(np.searchsorted(ids, leader or 0))
     if leader is not None and not places.allow(at, evidence.active):
@@ -141,7 +142,7 @@ def _sufficiency(evidence: BoardEvidence, measured: MeasuredIntervals) -> dict[s
     """How many votes a ranking needs, and whether there are enough votes and prompts for one."""
     counts = evidence.scored(evidence.counts) > 0
     voted = np.union1d(evidence.counts.key("first")[counts], evidence.counts.key("second")[counts])
-    # Each vote is one for two candidates.
+    # Each vote counts for two candidates.
     needed = -(-VOTES_PER_CANDIDATE * max(len(voted), 2) // 2)
     prompts = measured.settings.get("effective", {}).get("prompts")
     few_prompts = prompts is not None and prompts < MIN_CLUSTERS

@@ -204,8 +204,8 @@ def _is_due(evidence: BoardEvidence, current: Snapshot | None) -> bool:
     if board.raters != Counted.COMBINED:
         return False
     names = rater_names(board.arena_id, evidence.narrowing, board.category)
-    told = (current.findings["combined"].get("names"), current.findings.get("archived"))
-    return told != (names, list(evidence.archived))
+    published = (current.findings["combined"].get("names"), current.findings.get("archived"))
+    return published != (names, list(evidence.archived))
 
 
 def _fit(

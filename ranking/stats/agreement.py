@@ -390,14 +390,14 @@ def correlation_lift(
     a constant baseline, which predicts nothing, counts as 0.
     """
     sampling = Resampling(level, n_resamples, seed)
-    one, base, other = _scores(x=x, baseline=baseline, y=y)
-    if not len(one) or not np.ptp(base):
-        return _pearson_estimate(sampling, one, other, cluster_codes(clusters, len(one)))
-    cluster = cluster_codes(clusters, len(one))
-    if not np.ptp(one) or not np.ptp(other):
-        return unknown(len(one), len(np.unique(cluster)), CONSTANT)
-    totals = np.hstack([_moments(cluster, one, other), _moments(cluster, base, other)])
-    return sampling.estimate(totals, _lift, len(one), (-2, 2))
+    judged, base, people = _scores(x=x, baseline=baseline, y=y)
+    if not len(judged) or not np.ptp(base):
+        return _pearson_estimate(sampling, judged, people, cluster_codes(clusters, len(judged)))
+    cluster = cluster_codes(clusters, len(judged))
+    if not np.ptp(judged) or not np.ptp(people):
+        return unknown(len(judged), len(np.unique(cluster)), CONSTANT)
+    totals = np.hstack([_moments(cluster, judged, people), _moments(cluster, base, people)])
+    return sampling.estimate(totals, _lift, len(judged), (-2, 2))
 
 
 def _kendall(first: Floats, second: Floats) -> float:

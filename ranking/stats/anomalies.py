@@ -29,10 +29,10 @@ TASTE = 1.0  # log-odds; twice the variance of .7, because both candidates of a 
 ALWAYS = 0.97  # how often a rigged ballot has the candidate win, or one side
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.9, 0.99)  # of a group, how many may be rigged
 SURE = 0.95  # the probability from which a member of a rigged group may be held
-LIKELY = 0.7  # the same where all raters of a board are looked at together; within a bound:
+LIKELY = 0.7  # the same when all raters of a board are tested together, within this bound:
 MISTAKEN = 0.01  # of all honest raters of a board, the share expected among those held for a group
 OWN = 30.0  # the likelihood ratio of a rater's own votes from which that share does not matter
-FEW = 30  # honest raters; with fewer, that share is smaller, because they tell little of others
+FEW = 30  # honest raters; with fewer, that share is smaller, because they say little about others
 ALWAYS_WON = 4  # votes on one candidate, all won
 PRIOR = 0.1
 REFITS = 4
@@ -105,7 +105,7 @@ def find(votes: Cast, n_candidates: int, others: Cast | None = None) -> list[Sus
 
 
 def honest_scores(votes: Cast, n_candidates: int) -> Floats:
-    """(K,) log-odds of the candidates, without those raters' votes that look rigged.
+    """(K,) log-odds of the candidates, without the votes of raters who look rigged.
 
     Rigged votes hide in the scores that they have raised. So the first fit leaves out all raters
     with whom a candidate always wins; each later one, those who look rigged by the last one.

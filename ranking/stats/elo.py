@@ -140,7 +140,7 @@ class Elo:
     def _replay(
         self, ratings: Floats, left: NDArray[Any], right: NDArray[Any], score: Floats
     ) -> Floats:
-        # A plain loop, because each vote depends on the one before. Unlike exp, tanh cannot
+        # A plain loop, because each vote depends on the rating_a before. Unlike exp, tanh cannot
         # overflow.
         now = ratings.tolist()
         stake, slope, tanh = self.k / 2, math.log(10) / (2 * self.scale), math.tanh
@@ -148,9 +148,9 @@ class Elo:
             part = slice(begin, begin + CHUNK)
             edge = ((2 * score[part] - 1) * stake).tolist()
             for a, b, gained in zip(left[part].tolist(), right[part].tolist(), edge, strict=True):
-                one, other = now[a], now[b]
-                move = gained - stake * tanh(slope * (one - other))
-                now[a], now[b] = one + move, other - move
+                rating_a, rating_b = now[a], now[b]
+                move = gained - stake * tanh(slope * (rating_a - rating_b))
+                now[a], now[b] = rating_a + move, rating_b - move
         return np.array(now)
 
     def _check(self) -> None:

@@ -49,8 +49,8 @@ from ranking.stats.judged import Labelled, Unlabelled, among
 
 FEWEST = 1.5  # effective clusters in a pair's mean; fewer do not show their variation
 ALIKE = 0.9  # confidence of each candidate's test for prompts of another kind
-SLACK = 0.02  # of a variance, by which tuning may let it grow before it is cut to what it was
-ROUNDING = 1e-12  # a smaller gain, or deviation of a score from the mean, is none
+SLACK = 0.02  # of a variance, by which tuning may let it grow before it is cut back
+ROUNDING = 1e-12  # a smaller gain, or deviation of a score from the mean, is 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +126,8 @@ class Rectifier:
         For each candidate, the judge's scores on prompts with human votes and on all others are
         compared within pairs, as the rectifier compares them: with prompts of the same kind, only
         chance makes a difference, whatever the judge is like (score test; Rao 1948). The largest
-        one is left out first, because it makes opposite ones of its opponents. The doubt is how
-        close the others come to that (squared), from 0 to 1; 1 for those left out.
+        difference is left out first, because it causes opposite ones for its opponents. The doubt
+        is how close the others come to that (squared), from 0 to 1; 1 for those left out.
         """
         contrast, most = self.contrast, normal_quantile(ALIKE)
         left_out: Bools = np.zeros(self.pairs.n_candidates, np.bool_)
@@ -284,15 +284,15 @@ class PredictionPowered:
     comparisons that it has scored, and kappa = N / (N + n) of the pair (see `Rectifier`). So both
     samples stand for the same pairs: **the estimand is the Bradley-Terry fit to infinitely many
     human votes, with pairs weighted as the labelled weights weight them**, however the judge's
-    pairs were drawn. Weights of 1 give the human-votes board as it is; `draw_weights` of the
-    stored probabilities make all pairs count equally. Within a pair, the judge's weights matter
-    only if its prompts were drawn unevenly. The assumption is that, pair by pair, the judge's
-    comparisons are of the same kind as people's: prompts from one source, and sides balanced in
-    both (or ``by_side=True``). Within strata, such as categories of prompts, each stratum needs it
-    for itself, and those without human votes are not used. It is tested for each candidate: if a
+    pairs were drawn. Weights of 1 give the human-votes board as it is; `draw_weights` of the stored
+    probabilities make all pairs count equally. Within a pair, the judge's weights matter only if
+    its prompts were drawn unevenly. The assumption is that, pair by pair, the judge's comparisons
+    are of the same kind as people's: prompts from one source, and sides balanced in both (or
+    ``by_side=True``). Within strata, such as categories of prompts, each stratum needs it for
+    itself, and those without human votes are not used. It is tested for each candidate: if a
     candidate fares differently on the judge's own prompts, only people's prompts count in the
-    bracket, and the closer it comes to that, the closer its error is to that with human votes alone
-    (`Rectifier.alike`).
+    bracket, and the stronger the evidence of that, the closer its error is to the one with human
+    votes alone (`Rectifier.alike`).
 
     The bracket has expectation 0 whatever the judge is like, so a bad judge can only cost
     precision, which lambda prevents: it minimises the trace of the cluster-robust covariance (the

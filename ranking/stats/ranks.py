@@ -427,10 +427,10 @@ def clear_number_one(
 ) -> int | None:
     """The candidate that is clearly number one among all active candidates, or None.
 
-    ``scored``: the clear number one among those with an interval. It is none if another candidate
-    has as high a score, if only of few votes, or has beaten it, whatever the scores say, or if
-    `Places` do not allow it. ``direct``: (K, K) `direct_wins`. ``active``: (K,) mask of the
-    candidates that are not archived.
+    ``scored``: the clear number one among those with an interval. None if another candidate has as
+    high a score, even from few votes, or has beaten it, whatever the scores say, or if `Places`
+    does not allow it. ``direct``: (K, K) `direct_wins`. ``active``: (K,) mask of the candidates
+    that are not archived.
     """
     leader = places.leader(scored)
     if leader is None or not places.allow(leader, active):

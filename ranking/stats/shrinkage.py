@@ -31,9 +31,9 @@ from ranking.stats.battles import Battles, Pairs
 from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
 from ranking.stats.intervals import Sandwich, check_confidence, normal_quantile
 
-TYPICAL = 150.0  # Elo, the deviation of strengths where votes tell nothing about it
-FEWEST = 5  # candidates that tell something about it
-SPAN = 30.0  # the deviation is looked for from a 30th to 30 times the typical one
+TYPICAL = 150.0  # Elo, the deviation of strengths if votes say nothing about it
+FEWEST = 5  # candidates; fewer say too little about it
+SPAN = 30.0  # the deviation is sought from a 30th to 30 times the typical one
 CLOSE = 0.01  # of log tau, the tolerance of the search
 TOLERANCE = 1e-9  # of theta
 MAX_STEPS = 200

@@ -212,7 +212,7 @@ def exports(request: HttpRequest, slug: str) -> HttpResponseBase:
 
 @require_safe
 def win_matrix(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """The matrix is part of the page "Head to head" now."""
+    """Redirect to the page "Head to head", which has the matrix now."""
     arena = find_arena(slug, actor_of(request))
     response = redirect("compare", slug=arena.slug, permanent=True)
     response["Location"] += f"?{request.GET.urlencode()}" if request.GET else ""

@@ -47,26 +47,26 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
     arenas = Arena.objects.visible_to(actor).filter(slug=slug)
     revealed = Candidate.objects.revealed().select_related("arena", "team")
     revealed = revealed.annotate(so_far=votes_so_far())
-    shown = get_object_or_404(revealed, arena__in=arenas, pk=pk)
-    arena = shown.arena
-    voters = record.list_voters(shown)
+    candidate = get_object_or_404(revealed, arena__in=arenas, pk=pk)
+    arena = candidate.arena
+    voters = record.list_voters(candidate)
     filters = VoteFilters.of(request.GET, voters)
-    page = record.list_votes(shown, filters, request.GET.get("page", "1"))
-    standings = _standings(shown)
+    page = record.list_votes(candidate, filters, request.GET.get("page", "1"))
+    standings = _standings(candidate)
     # The chart shows the first board with a score, human votes before others.
     charted = next((standing for standing in standings if standing.score is not None), None)
     # The sentence is about the leaderboard that opens first, as the picture is.
     first = choose_snapshot([standing.snapshot for standing in standings], BoardQuery())
     described = next((standing for standing in standings if standing.snapshot == first), None)
-    for_its_team = shown.disclosed_at is None and can_read_texts(actor, shown)
+    for_its_team = candidate.disclosed_at is None and can_read_texts(actor, candidate)
     context = {
         "arena": arena,
-        "candidate": shown,
-        "description": f"{shown} in {arena.name}: {describe_standing(described)}.",
+        "candidate": candidate,
+        "description": f"{candidate} in {arena.name}: {describe_standing(described)}.",
         # In pairs: a template would take a parameter named "items" for the method.
-        "parameters": list(shown.parameters.items()),
+        "parameters": list(candidate.parameters.items()),
         "for_its_team": for_its_team,
-        "disclosure": disclosure_rule(shown),
+        "disclosure": disclosure_rule(candidate),
         "standings": [
             (title, rows)
             for title, rows in (
@@ -77,37 +77,37 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
         ],
         "charted": charted,
         "chart": candidate_chart(charted) if charted else None,
-        "history_url": _history_url(shown, charted) if charted else "",
+        "history_url": _history_url(candidate, charted) if charted else "",
         "record": [
-            (row, _votes_url(shown, raters=filters.raters, opponent=row.opponent.pk))
-            for row in record.count_record(shown, filters.raters)
+            (row, _votes_url(candidate, raters=filters.raters, opponent=row.opponent.pk))
+            for row in record.count_record(candidate, filters.raters)
         ],
         "categories": [
             (
                 row,
-                _votes_url(shown, raters=filters.raters, category=row.category, result="won"),
-                _votes_url(shown, raters=filters.raters, category=row.category, result="lost"),
+                _votes_url(candidate, raters=filters.raters, category=row.category, result="won"),
+                _votes_url(candidate, raters=filters.raters, category=row.category, result="lost"),
             )
-            for row in record.count_categories(shown, filters.raters)
+            for row in record.count_categories(candidate, filters.raters)
             if row.category
         ],
-        "costs": read_costs(arena, "").get(shown.pk),
+        "costs": read_costs(arena, "").get(candidate.pk),
         "filters": filters,
         "raters_links": choice_links(
             [(raters, str(Raters(raters).label)) for raters in voters],
             filters.raters,
-            lambda raters: _url(shown, raters=raters),
+            lambda raters: _url(candidate, raters=raters),
         ),
         "results": record.RESULTS.items(),
         "reasons": [
             reason
             for reason in count_reasons(arena)
-            if reason.candidate == shown.pk and (reason.stands_out or not reason.category)
+            if reason.candidate == candidate.pk and (reason.stands_out or not reason.category)
         ],
         "page": page,
-        "any_category_url": _page_url(shown, replace(filters, category=""), 1),
-        "newer_url": _page_url(shown, filters, page.number - 1) if page.has_previous() else "",
-        "older_url": _page_url(shown, filters, page.number + 1) if page.has_next() else "",
+        "any_category_url": _page_url(candidate, replace(filters, category=""), 1),
+        "newer_url": _page_url(candidate, filters, page.number - 1) if page.has_previous() else "",
+        "older_url": _page_url(candidate, filters, page.number + 1) if page.has_next() else "",
     }
     private = arena.is_private or for_its_team
     return send_template(request, "ranking/candidate.html", context, private=private)
@@ -146,19 +146,23 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
     actor = actor_of(request)
     arena = get_object_or_404(Arena.objects.visible_to(actor), slug=slug)
     voted = Exists(Vote.objects.revealed().listed().filter(comparison=OuterRef("pk")))
-    shown = get_object_or_404(Comparison.objects.with_texts().filter(voted, arena=arena), key=key)
-    sides = (
-        ("Left", shown.left, shown.left_response),
-        ("Right", shown.right, shown.right_response),
+    comparison = get_object_or_404(
+        Comparison.objects.with_texts().filter(voted, arena=arena), key=key
     )
-    to_all = can_read_authors(ANONYMOUS, arena, shown.prompt)
-    voted_here = shown.rater_id is not None and shown.rater_id == _reader_id(request)
-    named = to_all or can_read_authors(actor, arena, shown.prompt, voted=voted_here)
+    sides = (
+        ("Left", comparison.left, comparison.left_response),
+        ("Right", comparison.right, comparison.right_response),
+    )
+    to_all = can_read_authors(ANONYMOUS, arena, comparison.prompt)
+    voted_here = comparison.rater_id is not None and comparison.rater_id == _reader_id(request)
+    named = to_all or can_read_authors(actor, arena, comparison.prompt, voted=voted_here)
     context = {
         "arena": arena,
-        "comparison": shown,
-        "title": f"{shown.left} vs. {shown.right}",
-        "prompt": prompt_html(shown.prompt) if shown.prompt and shown.prompt.text else "",
+        "comparison": comparison,
+        "title": f"{comparison.left} vs. {comparison.right}",
+        "prompt": prompt_html(comparison.prompt)
+        if comparison.prompt and comparison.prompt.text
+        else "",
         "sides": [
             {
                 "side": side,
@@ -171,10 +175,10 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
             for side, candidate, response in sides
         ],
         # A comment may quote an answer, so it is shown to those who may read the answers.
-        "comments": Reason.objects.filter(vote__in=shown.votes.revealed(), side=Reason.BOTH)
+        "comments": Reason.objects.filter(vote__in=comparison.votes.revealed(), side=Reason.BOTH)
         if named
         else [],
-        "votes": shown.votes.revealed().select_related("rater").order_by("pk"),
+        "votes": comparison.votes.revealed().select_related("rater").order_by("pk"),
     }
     private = arena.is_private or not to_all
     return send_template(request, "ranking/comparison.html", context, private=private)

@@ -179,7 +179,7 @@ def home_context(actor: Actor) -> dict[str, Any]:
 @translated
 @require_safe
 def index(request: HttpRequest) -> HttpResponseBase:
-    """The home page; that of strangers is stored, in each language, until any arena changes."""
+    """The home page; without sign-in it is stored, once per language, until any arena changes."""
     actor, language = actor_of(request), get_language() or settings.LANGUAGE_CODE
     if actor.key:
         return send_template(request, "ranking/index.html", home_context(actor), private=True)

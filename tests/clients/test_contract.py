@@ -38,7 +38,7 @@ def test_every_member_of_a_type_is_one_of_the_api(kind: Any, api_schema: Any) ->
 
 def test_what_a_candidate_is_made_of_can_be_sent(api_schema: Any) -> None:
     members = api_schema["components"]["schemas"]["CandidateGivenRequest"]["properties"]
-    assert {*ringside.USUAL, *ringside.SAID} <= members.keys()
+    assert {*ringside.USUAL, *ringside.FACTS} <= members.keys()
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def table(folder: Path, *rows: dict[str, Any], start: str = "", delimiter: str =
 
 
 def verdicts_of(file: LabelFile) -> list[dict[str, Any]]:
-    return [item.said for item in file.items]
+    return [item.labels for item in file.items]
 
 
 def test_several_raters_label_one_item(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_scores_with_optional_columns(tmp_path: Path) -> None:
     more = {"scenario": "code", "reference": "So.", "rubric": "Is it right?", "id": 7}
     file = read_labels(table(tmp_path, SCORE | more | {"score": "3.5"}))
     item = file.items[0]
-    assert (file.kind, item.said) == ("scores", {"": 3.5})
+    assert (file.kind, item.labels) == ("scores", {"": 3.5})
     assert (item.category, item.reference, item.rubric) == ("code", "So.", "Is it right?")
 
 
@@ -121,7 +121,7 @@ def test_preference_pairs_are_labels_for_the_chosen_answer() -> None:
         assert file.kind == "pairs"
         assert file.items
         for item in file.items:
-            better = item.response_1 if item.said == {"": "left"} else item.response_2
+            better = item.response_1 if item.labels == {"": "left"} else item.response_2
             assert better in ("Hello!", "Goodbye!", "Blue.", "5", "6")
     item = read_labels(FILES / "rewardbench.csv").items[0]
     assert (item.prompt, item.category) == ("Add 2 and 3.", "math")
@@ -134,7 +134,7 @@ def test_preference_pairs_are_labels_for_the_chosen_answer() -> None:
 def test_the_better_answer_is_evenly_left_and_always_on_the_same_side(tmp_path: Path) -> None:
     rows = [{"prompt": f"{n}?", "chosen": f"{n}.", "rejected": "No."} for n in range(400)]
     file = read_labels(jsonl(tmp_path, *rows))
-    n_left = sum(item.said == {"": "left"} for item in file.items)
+    n_left = sum(item.labels == {"": "left"} for item in file.items)
     assert 160 < n_left < 240
     more = [row | {"id": 7, "subset": ""} for row in reversed(rows)]
     assert read_labels(jsonl(tmp_path, *more)).digest == file.digest
@@ -150,7 +150,7 @@ def test_two_answers_by_one_author_are_accepted(tmp_path: Path) -> None:
 def test_prometheus_files_are_labels_with_rubric_and_reference() -> None:
     pairs = read_labels(FILES / "prometheus.jsonl")
     item = pairs.items[0]
-    assert (pairs.kind, item.said) == ("pairs", {"Prometheus feedback": "left"})
+    assert (pairs.kind, item.labels) == ("pairs", {"Prometheus feedback": "left"})
     assert (item.reference, item.rubric) == ("Gravity of moon and sun.", "Is the explanation true?")
     scores = read_labels(FILES / "labels" / "prometheus-scores.json")
     assert scores.kind == "scores"
@@ -345,7 +345,7 @@ def test_the_first_category_of_an_item_counts_and_another_is_a_note(tmp_path: Pa
     rows = [PAIR | {"category": "code"}, PAIR | {"rater": "bob", "category": "poems"}]
     file = read_labels(write_labels(tmp_path, rows))
     (item,) = file.items
-    assert (item.category, len(item.said)) == ("code", 2)
+    assert (item.category, len(item.labels)) == ("code", 2)
     (note,) = file.notes
     assert note == (
         "Line 2: the category is 'poems', but the same item has 'code' in line 1, which counts."

@@ -25,7 +25,7 @@ from arena.calls.providers.base import (
 )
 
 MAX_TOKENS = 1024  # the format demands a limit where the request names none
-UNKNOWN = ("seed", LOGPROBS, "top_logprobs")  # nothing in this format stands for them
+UNKNOWN = ("seed", LOGPROBS, "top_logprobs")  # this format has no equivalent
 CUT_OFF = {"max_tokens", "model_context_window_exceeded"}
 
 
@@ -55,7 +55,7 @@ class AnthropicProvider:
             raise unreadable(hidden(f"The reply cannot be read: {error}", self._key)) from None
 
     def _send(self, body: dict[str, Any], headers: dict[str, str]) -> Any:
-        # All in the body as it stands: the SDK has no argument for temperature any more.
+        # Sent in the body, because the SDK no longer has an argument for temperature.
         return self._client.messages.create(
             model=body["model"],
             max_tokens=body["max_tokens"],
@@ -114,7 +114,7 @@ def _body(request: Request) -> dict[str, Any]:
     if system:
         body["system"] = "\n\n".join(system)
     if request.schema is not None:
-        # The server takes a part of JSON Schema; the SDK moves the rest into descriptions.
+        # The server supports only part of JSON Schema; the SDK moves the rest into descriptions.
         schema = anthropic.transform_schema(dict(request.schema))
         body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
     return body

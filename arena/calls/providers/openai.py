@@ -55,7 +55,7 @@ class OpenAIProvider:
         messages: Any = [
             {"role": message.role, "content": message.content} for message in request.messages
         ]
-        # In the body as they stand: servers have parameters that the SDK has no argument for.
+        # Sent in the body unchanged, because servers have parameters that the SDK does not know.
         return self._client.chat.completions.create(
             model=request.model,
             messages=messages,
@@ -88,7 +88,7 @@ def _client(base_url: str, key: str, timeout: float) -> openai.OpenAI:
         timeout=timeout,
         max_retries=0,
     )
-    # The SDK takes these from the environment; they are nothing to other companies' servers.
+    # The SDK takes these from the environment; other companies' servers must not get them.
     client.organization = client.project = None
     client._custom_headers = {}
     return client

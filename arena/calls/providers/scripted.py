@@ -28,7 +28,7 @@ Kind = Literal["pairwise", "direct", "listwise", "note", "text"]
 
 @dataclass(frozen=True)
 class ScriptedRequest:
-    """A request, understood. `labels` are those of a scale, from worst to best.
+    """What a request asks for. `labels` are those of a scale, from worst to best.
 
     `items` is the number of those on a checklist. `beside` is what accompanies the prompt and
     describes a good answer: a reference or a grading note.

@@ -3,8 +3,9 @@
 A server that is stopped refuses connections, and the pool tries again for as long as a request may
 wait. One that hangs is worse: TCP keeps a connection for a quarter of an hour while nobody answers.
 So whoever has waited for a moment, for a connection or for a result, asks whether the server still
-takes new connections. If it does not, the waiting ends with an OperationalError, and until the
-server is back everybody else's does at once. A query may take as long as it likes while it does.
+takes new connections. If it does not, the wait ends with an OperationalError; until the server is
+back, every other wait ends in the same way at once. While the server answers, a query may take as
+long as it likes.
 """
 
 import select
@@ -40,7 +41,7 @@ class Server:
 
     def ask(self) -> None:
         """Ask the server; raise OperationalError if it is away."""
-        # While it is known to be away, nobody waits for the one who asks.
+        # While the server is known to be away, only one thread asks; the others fail at once.
         if self._lock.acquire(blocking=not self._trouble):
             try:
                 if monotonic() - self._asked_at >= ASKED_AGAIN:
@@ -65,7 +66,7 @@ class WatchedConnection(psycopg.Connection[Any]):
     server: Server | None = None
 
     def wait(self, gen: Generator[Any, Any, Any], *args: Any, **kwargs: Any) -> Any:
-        """Wait for `gen`, which learns at intervals that nothing has arrived yet."""
+        """Wait for `gen`, which is told at intervals that nothing has arrived yet."""
         if self.server is None:
             return super().wait(gen, *args, **kwargs)
         return super().wait(self._watch(gen, self.server), *args, **kwargs)
@@ -87,12 +88,12 @@ class WatchedConnection(psycopg.Connection[Any]):
         try:
             server.ask()
         except psycopg.OperationalError:
-            self.close()  # what it waits for will not come, or too late
+            self.close()  # the result will come too late, if at all
             raise
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """PostgreSQL through a pool that gives out connections of servers that are there."""
+    """PostgreSQL through a pool that hands out live connections only."""
 
     _servers: ClassVar[dict[str, Server]] = {}
 
@@ -126,7 +127,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 
 def _is_alive(connection: psycopg.Connection[Any]) -> bool:
-    """Return whether the server has not ended an idle connection, without asking it."""
+    """Return whether an idle connection is still open, without a round trip to the server."""
     waiting = select.poll()
     waiting.register(connection.fileno(), select.POLLIN)
     if not waiting.poll(0):

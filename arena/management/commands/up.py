@@ -143,7 +143,7 @@ def invite_first_administrator() -> str:
     administrator, is_new = first_administrator()
     if not is_new and (administrator.last_login or administrator.has_usable_password()):
         return ""
-    administrator.set_unusable_password()  # another one, which voids the link before
+    administrator.set_unusable_password()  # a new one, which makes the previous link invalid
     administrator.save(update_fields=["password"])
     account, secret = user_pk_to_url_str(administrator), default_token_generator.make_token
     link = Accounts().get_reset_password_from_key_url(f"{account}-{secret(administrator)}")

@@ -1,4 +1,4 @@
-"""One fit from the input that each reads fastest, with the checks and the pass over the votes.
+"""One fit from each package's fastest input, including the checks and the pass over the votes.
 
 Ours reads integer arrays; evalica has no faster input than lists of integers, and arena-rank none
 than its own dataset, which is built untimed.

@@ -191,7 +191,7 @@ class Accuracy:
 class BenchmarkFigures:
     """The judge as published benchmarks would report it.
 
-    ``single``: the readings in the one and in the other order, averaged
+    ``single``: the readings in each order, averaged
     ``both``: an item counts as right only if both orders are
     ``verdict``: by the judge's settled verdict
     """
@@ -291,8 +291,8 @@ def paired_difference(
 
     Raises ValueError if a set has a key twice, or if an item's labels or prompt differ.
     """
-    one, other = tuple(first), tuple(second)
-    both = _matched(one, other)
+    first_items, second_items = tuple(first), tuple(second)
+    both = _matched(first_items, second_items)
     sampling = Sampling(level, n_resamples, seed)
     right = [_agree_with_majority(*pair) for pair in both]
     strict = list(_strict_rows(both))
@@ -300,7 +300,7 @@ def paired_difference(
     decides = [(item.verdict in SIDES, same.verdict in SIDES) for item, same in both]
     return PairedDifference(
         n_items=len(both),
-        left_out=len(one) + len(other) - 2 * len(both),
+        left_out=len(first_items) + len(second_items) - 2 * len(both),
         decisive=sampling.difference(_decisive_rows(both), NO_COMMON_DECISION),
         three_way=sampling.difference(_three_way_rows(both), NO_COMMON_VERDICT),
         strict=sampling.difference(strict, NO_SIDES),
@@ -381,7 +381,7 @@ class PairReport(JsonDataclass):
         ``where_all_agree``: items of at least two labels that are all the same. The last flatters
         a judge, because such items are easy: read all three
     ``people``: people's agreement among themselves on the items that the judge settled;
-        ``people_everywhere``: on all items, those it left out too
+        ``people_everywhere``: on all items, including those it left out
     ``left_out``: people's ceiling: each person left out in turn, beside the judge
     ``benchmarks``: the figures as published benchmarks define them
     ``longer``: what "the longer answer wins" reaches, and how far the judge is above it

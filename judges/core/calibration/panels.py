@@ -125,11 +125,11 @@ def panel_items(judges: Sequence[Sequence[PairItem]]) -> list[PanelItem]:
 
 
 def fit_weights(items: Sequence[PanelItem]) -> Weights:
-    """Fit the weights of a jury by penalised maximum likelihood. There is at least one item."""
+    """Fit the weights of a jury by penalised maximum likelihood. Needs at least one item."""
     counts = Counter(item.category for item in items)
     names = sorted(name for name, count in counts.items() if count >= FEWEST_OF_CATEGORY)
     if len(counts) == 1:
-        names = []  # they are the weights over all
+        names = []  # its weights would be those over all
     width = len(items[0].verdicts)
     rows = []
     for item in items:

@@ -27,7 +27,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         arena = find_arena(options["arena"], hidden_too=True)
         examined = read(arena)
-        # Votes that do not count already are no part of what an attacker has to move.
+        # An attacker does not have to outweigh votes that do not count.
         cast = examined.cast.where(examined.is_counted).with_others(examined.in_files)
         names = Candidate.objects.in_bulk(examined.candidates.tolist())
         labels = [str(names[pk]) for pk in examined.candidates.tolist()]
