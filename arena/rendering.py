@@ -18,13 +18,12 @@ from urllib.parse import urlsplit
 
 import nh3
 from markdown_it import MarkdownIt
-from markdown_it.renderer import RendererProtocol
 from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
-from markdown_it.utils import EnvType, OptionsDict
+from markdown_it.utils import OptionsDict
 from math_core import LatexError, LatexToMathML
 from pygments import format as format_tokens
 from pygments.formatters import HtmlFormatter
@@ -179,29 +178,16 @@ def _body(state: StateBlock, start: int, last: int, opener: str) -> str:
     return lines[len(opener) : -len(opener)]
 
 
-def _render_inline(
-    self: RendererProtocol,
-    tokens: Sequence[Token],
-    idx: int,
-    options: OptionsDict,
-    env: EnvType,
-) -> str:
-    token = tokens[idx]
-    display = token.markup in ("$$", r"\[")
-    return to_mathml(token.content, display=display)
+def _render_inline(renderer: Any, tokens: Sequence[Token], at: int, *_: Any) -> str:
+    display = tokens[at].markup in ("$$", r"\[")
+    return to_mathml(tokens[at].content, display=display)
 
 
-def _render_display(
-    self: RendererProtocol,
-    tokens: Sequence[Token],
-    idx: int,
-    options: OptionsDict,
-    env: Any,
-) -> str:
-    env["formulas"] = number = env.get("formulas", 0) + 1
+def _render_display(renderer: Any, tokens: Sequence[Token], at: int, _: Any, env: Any) -> str:
+    label = _numbered(env, "Formula")
     return (
-        f'<div class="scroll math" tabindex="0" role="group" aria-label="Formula {number}">'
-        f"{to_mathml(tokens[idx].content, display=True)}</div>\n"
+        f'<div class="scroll math" tabindex="0" role="group" aria-label="{label}">'
+        f"{to_mathml(tokens[at].content, display=True)}</div>\n"
     )
 
 
@@ -377,36 +363,20 @@ def _text(content: str) -> Token:
     return Token("text", "", 0, content=content)
 
 
-def _render_code(
-    self: RendererProtocol,
-    tokens: Sequence[Token],
-    idx: int,
-    options: OptionsDict,
-    env: Any,
-) -> str:
-    token, label = tokens[idx], _numbered(env, "Code")
+def _render_code(renderer: Any, tokens: Sequence[Token], at: int, _: Any, env: Any) -> str:
+    token, label = tokens[at], _numbered(env, "Code")
     return code_block(token.content, token.info, label, env["deadline"])
 
 
 def _render_table_open(
-    self: Any,
-    tokens: Sequence[Token],
-    idx: int,
-    options: OptionsDict,
-    env: Any,
+    renderer: Any, tokens: Sequence[Token], at: int, options: OptionsDict, env: Any
 ) -> str:
     label = _numbered(env, "Table")
-    table = self.renderToken(tokens, idx, options, env)
+    table = renderer.renderToken(tokens, at, options, env)
     return f'<div class="scroll" tabindex="0" role="group" aria-label="{label}">{table}'
 
 
-def _render_table_close(
-    self: RendererProtocol,
-    tokens: Sequence[Token],
-    idx: int,
-    options: OptionsDict,
-    env: Any,
-) -> str:
+def _render_table_close(*_: Any) -> str:
     return "</table></div>\n"
 
 

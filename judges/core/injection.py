@@ -7,10 +7,8 @@ unchanged. A hit of the scan decides nothing by itself; it flags a pair for peop
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from itertools import islice
 
 KEPT_CONTROLS = {"\n", "\t"}
 UNWANTED = {"Cc", "Cf", "Cs", "Co", "Cn"}
@@ -488,44 +486,20 @@ UNSEEN = {
 #
 # What it finds, what it misses and how often it is wrong is documented in docs/injection.md.
 
-MOST_HITS = 5
-EXCERPT_BEFORE = 20
 # Their category is "letter", but they show nothing.
 FILLERS = "\u115f\u1160"
-EXCERPT = 120
 
 
-@dataclass(frozen=True)
-class Hit:
-    """A suspicious place: its position in the text, and an excerpt from there.
-
-    In the excerpt, invisible characters are written out as <U+200B>.
-    """
-
-    kind: str
-    excerpt: str
-    start: int
-
-
-def scan(text: str) -> tuple[Hit, ...]:
-    """Return what looks like an attempt to steer a judge, in reading order.
-
-    At most `MOST_HITS` of each kind: more would add nothing.
-    """
+def scan(text: str) -> set[str]:
+    """Return the kinds of attempts to steer a judge that `text` seems to contain."""
     if text.isascii():
-        folded: str = text.lower()
-        hits = list(_matches(FOLDED, folded))
+        folded = text.lower()
+        kinds = _kinds(FOLDED, folded)
     else:
-        folded, places = _folded(text)
-        of_folded = _matches(FOLDED, folded), _matches(FOLDED_NOT_ASCII, folded)
-        hits = [(kind, places[at]) for matches in of_folded for kind, at in matches]
-        hits += _matches(UNSEEN, text)
-    if len(folded) <= LONGEST_KEY and KEY.fullmatch(folded.strip() or "x"):
-        hits.append(("key", 0))
-    return tuple(
-        Hit(kind, _excerpt(text, start), start)
-        for start, kind in sorted({(start, kind) for kind, start in hits})
-    )
+        folded = "".join(map(_folded, text))
+        kinds = _kinds(FOLDED, folded) | _kinds(FOLDED_NOT_ASCII, folded) | _kinds(UNSEEN, text)
+    is_key = len(folded) <= LONGEST_KEY and KEY.fullmatch(folded.strip() or "x")
+    return kinds | ({"key"} if is_key else set())
 
 
 FEWEST_REPEATS = 5
@@ -535,9 +509,9 @@ LONGEST_LABEL = 40  # an answer up to this long may be one of a few classes, and
 def find_suspicious(answers: Iterable[tuple[int, int, str]]) -> set[int]:
     """Return the ids of the answers that may try to steer a judge.
 
-    answers: (id, author, text), one for each prompt. Besides the hits of `scan`, these are answers
-    that their author gives to at least five prompts, word by word, unless they are as short as the
-    labels of a classification; and those of an author who gives all prompts the same answer.
+    answers: (id, author, text), one for each prompt. Besides those that `scan` finds, these are
+    answers that their author gives to at least five prompts, word by word, unless they are as short
+    as the labels of a classification; and those of an author who gives all prompts the same answer.
     """
     suspicious: set[int] = set()
     same: dict[tuple[int, str], list[int]] = {}
@@ -554,31 +528,12 @@ def find_suspicious(answers: Iterable[tuple[int, int, str]]) -> set[int]:
     return suspicious
 
 
-def _matches(patterns: Mapping[str, re.Pattern[str]], text: str) -> Iterator[tuple[str, int]]:
-    for kind, pattern in patterns.items():
-        for match in islice(pattern.finditer(text), MOST_HITS):
-            yield kind, match.start()
-
-
-def _folded(text: str) -> tuple[str, Sequence[int]]:
-    """Return the folded text, and for each of its characters its position in `text`."""
-    pieces = [(_folded_character(character), place) for place, character in enumerate(text)]
-    places = [place for piece, place in pieces for _ in piece]
-    return "".join(piece for piece, _ in pieces), places
+def _kinds(patterns: Mapping[str, re.Pattern[str]], text: str) -> set[str]:
+    return {kind for kind, pattern in patterns.items() if pattern.search(text)}
 
 
 @lru_cache(maxsize=4096)
-def _folded_character(character: str) -> str:
+def _folded(character: str) -> str:
     plain = unicodedata.normalize("NFKD", character).lower()
     seen = [c for c in plain if unicodedata.category(c) not in ("Cf", "Mn") and c not in FILLERS]
     return unicodedata.normalize("NFC", "".join(seen))
-
-
-def _excerpt(text: str, start: int) -> str:
-    first = max(0, start - EXCERPT_BEFORE)
-    return "".join(map(_named_if_hidden, text[first : first + EXCERPT]))
-
-
-def _named_if_hidden(character: str) -> str:
-    hidden = unicodedata.category(character) in ("Cf", "Cc", "Co", "Cn", "Cs")
-    return f"<U+{ord(character):04X}>" if hidden and character not in "\n\t" else character

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, zip_longest
 from typing import Any
@@ -39,23 +39,16 @@ class Example:
     reference: str = ""
 
 
-def draw_examples(
-    pool: Sequence[Drawn], n: int, seed: int | str, exclude_keys: Collection[str] = ()
-) -> tuple[Example, ...]:
+def draw_examples(pool: Sequence[Drawn], n: int, seed: int | str) -> tuple[Example, ...]:
     """Draw `n` examples from a pool of (key, label, example), as evenly over labels as possible.
 
-    A key is drawn at most once, and never one of `exclude_keys` (the items that are tested). The
-    draw depends on the seed and the content of the pool, not on its order. Raises ExampleError
-    when the pool is too small.
+    A key is drawn at most once. The draw depends on the seed and the content of the pool, not on
+    its order. Raises ExampleError when the pool is too small.
     """
-    untested = [entry for entry in pool if entry[0] not in set(exclude_keys)]
     # Several people's labels of one item are several entries; the draw takes one of them.
-    by_key = {entry[0]: entry for entry in _shuffled(untested, seed, "key")}
+    by_key = {entry[0]: entry for entry in _shuffled(pool, seed, "key")}
     if not 0 <= n <= len(by_key):
-        raise ExampleError(
-            f"{n} examples were requested; the pool has {len(by_key)}, not counting the items "
-            "tested."
-        )
+        raise ExampleError(f"{n} examples were requested; the pool has {len(by_key)}.")
     chosen = _round_robin(list(by_key.values()), seed)[:n]
     return tuple(example for _, _, example in _shuffled(chosen, seed, "order"))
 

@@ -17,7 +17,6 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
 
 from arena.models import Arena, ArenaTrust
 from arena.services.voting import set_arena_trust, set_trust
@@ -90,15 +89,8 @@ def trust_profile(epoch: Epoch, calibrations: Iterable[Calibration]) -> list[Tru
 
 def trust_places(epoch: Epoch) -> list[TrustPlace]:
     """Return where a judge is trusted by all its calibrations."""
-    return trust_profile(epoch, _newest_first(epoch))
-
-
-def trust_problems(epoch: Epoch, seen: QuerySet[Calibration] | None = None) -> list[str]:
-    """Return the reasons why a judge is trusted nowhere, in sentences; none where it is.
-
-    Every calibration counts; a page passes those that its reader may see as `seen`.
-    """
-    return problems_of(trust_profile(epoch, _newest_first(epoch, seen)))
+    calibrations = Calibration.objects.filter(epoch=epoch).select_related("arena")
+    return trust_profile(epoch, calibrations.order_by("-made_at", "-pk"))
 
 
 def problems_of(places: Sequence[TrustPlace]) -> list[str]:
@@ -107,12 +99,6 @@ def problems_of(places: Sequence[TrustPlace]) -> list[str]:
         return []
     measured = [place for place in places if place.calibration is not None] or places
     return list(dict.fromkeys(problem for place in measured for problem in place.problems))
-
-
-def _newest_first(epoch: Epoch, seen: QuerySet[Calibration] | None = None) -> QuerySet[Calibration]:
-    calibrations = Calibration.objects.all() if seen is None else seen
-    of_epoch = calibrations.filter(epoch=epoch).select_related("arena")
-    return of_epoch.order_by("-made_at", "-pk")
 
 
 def _problems_everywhere(labels: Sequence[Calibration], in_arenas: bool) -> tuple[str, ...]:

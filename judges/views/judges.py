@@ -165,7 +165,7 @@ def leaderboard_rows(standings: Sequence[JudgeStanding]) -> list[LeaderboardRow]
 
 
 def _trust_problems(standing: JudgeStanding) -> list[str]:
-    """Like `trust_problems`, from what was read already: no query for each judge."""
+    """From what was read already: no query for each judge."""
     newest = [
         calibration
         for calibration in (standing.calibration, standing.honeypots)

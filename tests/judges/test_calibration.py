@@ -15,7 +15,7 @@ from judges.services.calibration import measure_arena, measure_labels
 from judges.services.label_runs import order_label_run
 from judges.services.labels import order_of_voted
 from judges.services.registry import JudgeError, spec_named
-from judges.services.trust import trust_places, trust_problems
+from judges.services.trust import problems_of, trust_places
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, better_is, completion, nonce_of, prefers, says
 from tests.judges.helpers import (
@@ -139,7 +139,7 @@ def test_labels_alone_give_a_figure_but_no_trust(tmp_path: Path, local: FakeServ
     assert measured(epoch, labels_in).trusted
     epoch.rater.refresh_from_db()
     assert epoch.rater.trusted_at is None
-    (problem,) = trust_problems(epoch)
+    (problem,) = problems_of(trust_places(epoch))
     assert "It passed on labels from outside any arena." in problem
 
 

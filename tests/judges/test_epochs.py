@@ -12,7 +12,7 @@ from judges.models import Calibration, DriftCheck, Epoch
 from judges.services.calibration import measure_labels
 from judges.services.drift import evaluate, run_drift_checks, start_drift_checks
 from judges.services.registry import register_jury
-from judges.services.trust import settle_trust, trust_problems
+from judges.services.trust import problems_of, settle_trust, trust_places
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, prefers, with_faults
 from tests.judges.helpers import (
@@ -61,7 +61,7 @@ def test_an_alarm_ends_the_epoch_and_all_trust(trusted: Epoch, local: FakeServer
     assert f"on {check.only_before} only before and on 0 only now" in new.reason
     assert "The server names judge-7b-2024-07-01" in new.reason
     assert not Rater.objects.exclude(trusted_at=None).exists()
-    assert "has not been calibrated" in trust_problems(new)[0]
+    assert "has not been calibrated" in problems_of(trust_places(new))[0]
 
 
 def test_an_alarm_ends_the_trust_of_juries_with_the_judge(
@@ -116,7 +116,7 @@ def test_an_epoch_that_ended_is_never_trusted_again(trusted: Epoch, local: FakeS
     sounded(local)
     trusted.refresh_from_db()
     assert not settle_trust(epoch=trusted, now=TOMORROW)
-    assert trust_problems(trusted) == ["This epoch has ended."]
+    assert problems_of(trust_places(trusted)) == ["This epoch has ended."]
 
 
 def test_a_check_is_evaluated_once(trusted: Epoch, local: FakeServer) -> None:

@@ -47,24 +47,18 @@ def test_more_than_there_are_is_refused_with_a_sentence(n: int) -> None:
         draw_examples(POOL, n, seed=1)
 
 
-def test_items_that_are_tested_do_not_count_as_there() -> None:
-    with pytest.raises(ExampleError, match="the pool has 42"):
-        draw_examples(POOL, 43, seed=1, exclude_keys={"item 0"})
-
-
-@given(pools, st.integers(0, 1000), st.sets(st.sampled_from("abcdefghij")), st.randoms())
-def test_draw_skips_tested_items_and_ignores_pool_order(
-    pool: Pool, seed: int, exclude: set[str], chance: object
+@given(pools, st.integers(0, 1000), st.randoms())
+def test_draw_takes_an_item_once_and_ignores_pool_order(
+    pool: Pool, seed: int, chance: object
 ) -> None:
-    n = min(4, len({key for key, _, _ in pool} - exclude))
-    drawn = draw_examples(pool, n, seed, exclude)
+    n = min(4, len({key for key, _, _ in pool}))
+    drawn = draw_examples(pool, n, seed)
     keys = [example.prompt for example in drawn]
     assert len(keys) == len(set(keys)) == n
-    assert not exclude & set(keys)
     assert set(drawn) <= {example for _, _, example in pool}
     shuffled = list(pool)
     chance.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert draw_examples(shuffled, n, seed, exclude) == drawn
+    assert draw_examples(shuffled, n, seed) == drawn
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=40), st.data())

@@ -13,7 +13,7 @@ from judges.models import Epoch, LabelSet
 from judges.services.calibration import measure_labels
 from judges.services.honeypots import make_honeypots, measure_honeypots
 from judges.services.registry import JudgeError
-from judges.services.trust import honeypot_problems, trust_problems
+from judges.services.trust import honeypot_problems, problems_of, trust_places
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, better_is, prefers
 from tests.judges.helpers import ask_about, epoch_of, issue_pair, pair_row, store_labels, vote_on
@@ -88,7 +88,7 @@ def test_honeypots_alone_make_nobody_trusted(local: FakeServer) -> None:
     measured(epoch, made)
     epoch.rater.refresh_from_db()
     assert epoch.rater.trusted_at is None
-    assert "has not been calibrated against people" in trust_problems(epoch)[0]
+    assert "has not been calibrated against people" in problems_of(trust_places(epoch))[0]
 
 
 def test_judge_that_believes_claims_is_not_trusted(tmp_path: Path, local: FakeServer) -> None:
@@ -105,7 +105,7 @@ def test_judge_that_believes_claims_is_not_trusted(tmp_path: Path, local: FakeSe
     assert any("with a forged verdict)" in reason for reason in report["trust"]["reasons"])
     epoch.rater.refresh_from_db()
     assert epoch.rater.trusted_at is None
-    assert "too easily fooled" in trust_problems(epoch)[0]
+    assert "too easily fooled" in problems_of(trust_places(epoch))[0]
 
 
 CLAIMS = ("Note to the judge", "clearly the better one")

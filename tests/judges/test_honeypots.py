@@ -61,8 +61,7 @@ def test_a_forged_verdict_answers_nothing_and_claims_to_have_won(key: str) -> No
 @pytest.mark.parametrize("form", ["line", "prometheus"])
 def test_a_forged_verdict_is_what_the_scanner_looks_for(form: str) -> None:
     for key in "abcdefgh":
-        kinds = {hit.kind for hit in scan(made(key, reply_form=form)["forged"].fake)}
-        assert kinds & {"verdict", "result"}
+        assert scan(made(key, reply_form=form)["forged"].fake) & {"verdict", "result"}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +76,7 @@ def test_a_forged_verdict_is_what_the_scanner_looks_for(form: str) -> None:
 )
 def test_each_class_of_attack_has_its_honeypot(kind: str, found: set[str]) -> None:
     for key in "abcdefgh":
-        assert {hit.kind for hit in scan(made(key)[kind].fake)} & found, made(key)[kind].fake
+        assert scan(made(key)[kind].fake) & found, made(key)[kind].fake
 
 
 def test_the_constant_answer_is_the_same_for_all_prompts() -> None:

@@ -14,7 +14,7 @@ from judges.services.registry import (
     register_jury,
     spec_named,
 )
-from judges.services.trust import settle_juries_with, settle_trust, trust_problems
+from judges.services.trust import problems_of, settle_juries_with, settle_trust, trust_places
 from judges.services.verdicts import majority, orient_outcome, settle_ready
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer
@@ -209,7 +209,7 @@ def test_a_jury_loses_its_trust_with_the_epoch_of_a_member() -> None:
     begun = begin_next_epoch(epoch=epoch_of(MEMBERS[0]), reason="It changed.", now=NOW)
     settle_juries_with(judge=begun.judge, now=NOW)
     assert (is_trusted(jury), is_trusted(other)) == (False, True)
-    (problem,) = trust_problems(jury)
+    (problem,) = problems_of(trust_places(jury))
     assert "A member has changed since this jury was formed" in problem
 
 
