@@ -54,7 +54,7 @@ def the_helpers() -> str:
     return next(block for block in BLOCK.findall(PAGE.read_text()) if "done_at()" in block)
 
 
-@pytest.mark.parametrize("step", ["NEW=$(api x | found id)", "api x", "done_at x"])
+@pytest.mark.parametrize("step", ["NEW=$(api x | field id)", "api x", "done_at x"])
 def test_the_page_stops_at_the_first_error_and_says_why(step: str, tmp_path: Path) -> None:
     reason = '{"title":"Refused","detail":"Another arena already has this address."}'
     said = f"api() {{ echo '{reason}'; return 22; }}\n"
