@@ -112,11 +112,11 @@ def _post(desk: Desk, address: tuple[str, int], candidate: Candidate) -> float:
     began = time.perf_counter()
     web.request("POST", path, body, headers)
     answer = web.getresponse()
-    said = json.loads(answer.read())
+    reply = json.loads(answer.read())
     seconds = time.perf_counter() - began
     web.close()
-    if answer.status != http.HTTPStatus.OK or said["added"] != len(desk.rows):
-        raise RuntimeError(f"An unexpected answer: {answer.status} {str(said)[:2000]}")
+    if answer.status != http.HTTPStatus.OK or reply["added"] != len(desk.rows):
+        raise RuntimeError(f"An unexpected answer: {answer.status} {str(reply)[:2000]}")
     return seconds
 
 
@@ -143,9 +143,9 @@ def _create(desk: Desk, candidate: Candidate) -> float:
 
 def bulk_line(ours: Sequence[float], bare: Sequence[float]) -> Line:
     """The target for the API's rows per second, as a share of the bare insert in the same round."""
-    shares = [theirs / mine for mine, theirs in zip(ours, bare, strict=True)]
-    found = f"{median(shares):.0%} ({min(shares):.0%} to {max(shares):.0%})"
-    return Line(BULK, f"at least {LEAST_SHARE:.0%}", found, median(shares) >= LEAST_SHARE)
+    shares = [theirs / own for own, theirs in zip(ours, bare, strict=True)]
+    value = f"{median(shares):.0%} ({min(shares):.0%} to {max(shares):.0%})"
+    return Line(BULK, f"at least {LEAST_SHARE:.0%}", value, median(shares) >= LEAST_SHARE)
 
 
 def bulk_text(ours: Sequence[float], bare: Sequence[float]) -> str:

@@ -45,10 +45,10 @@ def voting_on(people: Iterator[Person]) -> Script:
         for number in range(PAIRS_EACH):
             answer = yield vote(person, f"/a/{SLUG}/vote/{key}/", number, with_next="1")
             _expect(answer, b"data-after")
-            found = NEXT_KEY.search(answer.body)
-            if not found:
+            match = NEXT_KEY.search(answer.body)
+            if not match:
                 raise RuntimeError("There was no next pair.")
-            key = found[1].decode()
+            key = match[1].decode()
 
 
 def inserting(people: Iterator[Person]) -> Script:

@@ -41,7 +41,7 @@ CELERY = [sys.executable, "-m", "celery", "-A", "arena.celery"]
 
 
 @dataclass(frozen=True)
-class Took:
+class RunTime:
     """Seconds of one run, CPU seconds of its workers, and the numbers of calls and workers."""
 
     calls: int
@@ -104,7 +104,7 @@ def wait_for(what: Callable[[], bool], patience: float = PATIENCE) -> None:
     deadline = time.monotonic() + patience
     while not what():
         if time.monotonic() > deadline:
-            raise RuntimeError("It took too long.")
+            raise RuntimeError("It run_time too long.")
         time.sleep(0.05)
 
 
@@ -137,7 +137,7 @@ def order(name: str, comparisons: int, endpoint: str = "local") -> Run:
     return order_run(order=prepared, cap=10**12, now=timezone.now())
 
 
-def judge(name: str, comparisons: int, workers: Workers, count: int) -> Took:
+def judge(name: str, comparisons: int, workers: Workers, count: int) -> RunTime:
     """Order a run, queue its calls, and wait until it is done."""
     run = order(name, comparisons)
     began, cpu = time.monotonic(), workers.cpu()
@@ -145,7 +145,7 @@ def judge(name: str, comparisons: int, workers: Workers, count: int) -> Took:
     wait_for(lambda: Run.objects.get(pk=run.pk).state != Run.State.OPEN, patience=600)
     seconds = time.monotonic() - began
     _check(run, comparisons)
-    return Took(2 * comparisons, count, seconds, workers.cpu() - cpu)
+    return RunTime(2 * comparisons, count, seconds, workers.cpu() - cpu)
 
 
 def _check(run: Run, comparisons: int) -> None:
@@ -158,46 +158,46 @@ def _check(run: Run, comparisons: int) -> None:
         raise RuntimeError(f"{run.state}: {settled} settled, {asked} requests, {votes} votes.")
 
 
-def bare(calls: int, workers: Workers) -> Took:
+def bare(calls: int, workers: Workers) -> RunTime:
     """Send the same requests from tasks that do nothing else: Celery with the SDK, no database."""
     client = redis.Redis.from_url(settings.CELERY_BROKER_URL)
     began, cpu = time.monotonic(), workers.cpu()
     for _ in range(calls):
         ask.apply_async(queue="calls")
     wait_for(lambda: not client.llen("calls") and not client.hlen("unacked"), patience=600)
-    return Took(calls, 1, time.monotonic() - began, workers.cpu() - cpu)
+    return RunTime(calls, 1, time.monotonic() - began, workers.cpu() - cpu)
 
 
-def judge_beside(name: str, comparisons: int, workers: Workers) -> Took:
+def judge_beside(name: str, comparisons: int, workers: Workers) -> RunTime:
     """Judge while a model that hardly answers gets as many requests as allowed."""
     slow = order(f"{name}-slow", PAIRS, "slow")
     wake_workers()
     wait_for(lambda: slow.calls.filter(state="running").count() == WAITING)
-    took = judge(name, comparisons, workers, 1)
+    run_time = judge(name, comparisons, workers, 1)
     cancel_run(run_id=slow.pk, now=timezone.now())
-    return took
+    return run_time
 
 
-def measure(comparisons: int) -> dict[str, Took]:
+def measure(comparisons: int) -> dict[str, RunTime]:
     """Measure one worker, bare Celery in it, the worker beside a slow model, then two workers."""
     with tempfile.TemporaryDirectory() as folder, Workers(Path(folder)) as workers:
         workers.add()
         judge("warm-up", PAIRS * 4, workers, 1)
-        found = {"one": judge("one", comparisons, workers, 1)}
-        found["bare"] = bare(comparisons, workers)
-        found["beside"] = judge_beside("beside", comparisons, workers)
+        timings = {"one": judge("one", comparisons, workers, 1)}
+        timings["bare"] = bare(comparisons, workers)
+        timings["beside"] = judge_beside("beside", comparisons, workers)
         workers.add()
         judge("warm-up-two", PAIRS * 8, workers, 2)
-        return found | {"two": judge("two", comparisons, workers, 2)}
+        return timings | {"two": judge("two", comparisons, workers, 2)}
 
 
 # -- The report ------------------------------------------------------------------------------------
 
 
-def lines(found: dict[str, Took]) -> list[Line]:
+def lines(timings: dict[str, RunTime]) -> list[Line]:
     """The targets."""
-    one, two = found["one"], found["two"]
-    speed = one.seconds / found["beside"].seconds
+    one, two = timings["one"], timings["two"]
+    speed = one.seconds / timings["beside"].seconds
     return [
         _line(f"{one.calls:,} calls by one worker of {THREADS} threads", one, MOST_ALONE),
         _line(f"{two.calls:,} calls by two workers of {THREADS} threads", two, MOST_TOGETHER),
@@ -210,13 +210,13 @@ def lines(found: dict[str, Took]) -> list[Line]:
     ]
 
 
-def _line(what: str, took: Took, most: float) -> Line:
-    least = took.seconds / took.times
+def _line(what: str, run_time: RunTime, most: float) -> Line:
+    least = run_time.seconds / run_time.times
     what = f"{what}, compared with calls x {LATENCY:g} s / threads = {least:.2f} s"
-    return Line(what, f"at most {most:g} x", f"{took.times:.2f} x", took.times <= most)
+    return Line(what, f"at most {most:g} x", f"{run_time.times:.2f} x", run_time.times <= most)
 
 
-def table(found: dict[str, Took]) -> str:
+def table(timings: dict[str, RunTime]) -> str:
     """The section of RESULTS.md."""
     names = {
         "one": "A run by one worker",
@@ -230,15 +230,15 @@ def table(found: dict[str, Took]) -> str:
             " Each comparison is judged in both orders; the time is from the first queued task to"
             " the end of the run.",
             "",
-            *targets(lines(found)),
+            *targets(lines(timings)),
             "",
             "| | s | x calls x latency / threads | workers' CPU per call, ms |",
             "|---|---:|---:|---:|",
-            *(_row(names[key], took) for key, took in found.items()),
+            *(_row(names[key], run_time) for key, run_time in timings.items()),
         ]
     )
 
 
-def _row(name: str, took: Took) -> str:
-    per_call = 1000 * took.cpu / took.calls
-    return f"| {name} | {took.seconds:.1f} | {took.times:.2f} | {per_call:.1f} |"
+def _row(name: str, run_time: RunTime) -> str:
+    per_call = 1000 * run_time.cpu / run_time.calls
+    return f"| {name} | {run_time.seconds:.1f} | {run_time.times:.2f} | {per_call:.1f} |"

@@ -164,5 +164,5 @@ class _Client:
 
 
 def _length(head: bytes) -> int:
-    found = head.lower().partition(b"\r\ncontent-length:")[2]
-    return int(found.partition(b"\r\n")[0] or 0)
+    length = head.lower().partition(b"\r\ncontent-length:")[2]
+    return int(length.partition(b"\r\n")[0] or 0)

@@ -26,7 +26,7 @@ PUT_OFF = 10.0**6  # stored as the seconds of the last intervals, so that they a
 
 
 @dataclass(frozen=True)
-class Found:
+class RefreshTimings:
     """Seconds: of rounds of refreshes, of a rebuild from the votes, and of intervals."""
 
     votes: tuple[int, int]
@@ -39,7 +39,7 @@ class Found:
     peak_megabytes: int
 
 
-def measure(small: Arena, large: Arena, rounds: int) -> Found:
+def measure(small: Arena, large: Arena, rounds: int) -> RefreshTimings:
     """Rebuild both from their votes, publish them once, then refresh them in turns."""
     sizes = (small.votes.count(), large.votes.count())
     _rebuild(small)
@@ -56,7 +56,9 @@ def measure(small: Arena, large: Arena, rounds: int) -> Found:
             if turn:  # the first one warms up
                 times[arena.pk].append(seconds)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    return Found(sizes, times[small.pk], times[large.pk], rebuild, read, intervals, combined, peak)
+    return RefreshTimings(
+        sizes, times[small.pk], times[large.pk], rebuild, read, intervals, combined, peak
+    )
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -155,11 +157,11 @@ def _cast(arena: Arena, turn: int, judge: Rater | None = None) -> None:
 # -- The report ------------------------------------------------------------------------------------
 
 
-def lines(found: Found) -> list[Line]:
+def lines(timings: RefreshTimings) -> list[Line]:
     """The targets."""
-    growth = [large / small for small, large in zip(found.small, found.large, strict=True)]
-    share, combined = found.intervals / found.rebuild, found.combined / found.rebuild
-    few, many = (f"{n:,}" for n in found.votes)
+    growth = [large / small for small, large in zip(timings.small, timings.large, strict=True)]
+    share, combined = timings.intervals / timings.rebuild, timings.combined / timings.rebuild
+    few, many = (f"{n:,}" for n in timings.votes)
     return [
         Line(
             f"A refresh after {NEW_VOTES:,} new votes: time at {many} stored votes, relative to"
@@ -184,27 +186,27 @@ def lines(found: Found) -> list[Line]:
     ]
 
 
-def table(found: Found) -> str:
+def table(timings: RefreshTimings) -> str:
     """The section of RESULTS.md."""
-    few, many = (f"{n:,}" for n in found.votes)
+    few, many = (f"{n:,}" for n in timings.votes)
     seconds = [
-        (f"Refresh with scores at {few} votes, median", median(found.small)),
-        (f"Refresh with scores at {many} votes, median", median(found.large)),
-        (f"Reading the tallies per prompt at {many} votes", found.read),
-        ("The same, plus all intervals, ranks and findings (1,000 replicates)", found.intervals),
+        (f"Refresh with scores at {few} votes, median", median(timings.small)),
+        (f"Refresh with scores at {many} votes, median", median(timings.large)),
+        (f"Reading the tallies per prompt at {many} votes", timings.read),
+        ("The same, plus all intervals, ranks and findings (1,000 replicates)", timings.intervals),
         (
             "The combined leaderboard with its intervals, judges on half of the prompts",
-            found.combined,
+            timings.combined,
         ),
-        (f"Rebuilding the tallies from {many} votes", found.rebuild),
+        (f"Rebuilding the tallies from {many} votes", timings.rebuild),
     ]
     return "\n".join(
         [
             f"{machine()}; {CANDIDATES} candidates x {PROMPTS:,} prompts,"
-            f" {len(found.small)} rounds in turns. Peak memory of the process:"
-            f" {found.peak_megabytes:,} MB.",
+            f" {len(timings.small)} rounds in turns. Peak memory of the process:"
+            f" {timings.peak_megabytes:,} MB.",
             "",
-            *targets(lines(found)),
+            *targets(lines(timings)),
             "",
             "| | s |",
             "|---|---:|",

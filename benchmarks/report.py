@@ -16,31 +16,31 @@ LARGEST_LOAD = 60 * 1024
 def rate_line(measures: Measures, name: str, beside: str, least: float) -> Line:
     """The target for requests per second, as a share of another contestant's in the same round."""
     shares = _ratios(measures, name, beside, lambda measure: measure.rate)
-    found = f"{median(shares):.0%} ({min(shares):.0%} to {max(shares):.0%})"
+    value = f"{median(shares):.0%} ({min(shares):.0%} to {max(shares):.0%})"
     what = f"{name}: requests per second, as a share of {beside}"
-    return Line(what, f"at least {least:.0%}", found, median(shares) >= least)
+    return Line(what, f"at least {least:.0%}", value, median(shares) >= least)
 
 
 def p95_line(measures: Measures, name: str, beside: str, most: float) -> Line:
     """The target for the 95th percentile of response times, as a multiple of another's."""
     times = _ratios(measures, name, beside, lambda measure: measure.p95)
-    found = f"{median(times):.2f} x ({min(times):.2f} to {max(times):.2f})"
+    value = f"{median(times):.2f} x ({min(times):.2f} to {max(times):.2f})"
     return Line(
-        f"{name}: p95, compared with {beside}", f"at most {most:g} x", found, median(times) <= most
+        f"{name}: p95, compared with {beside}", f"at most {most:g} x", value, median(times) <= most
     )
 
 
-def queries_line(what: str, found: int, most: int) -> Line:
-    return Line(f"{what}: queries", f"at most {most}", str(found), found <= most)
+def queries_line(what: str, value: int, most: int) -> Line:
+    return Line(f"{what}: queries", f"at most {most}", str(value), value <= most)
 
 
 def weight_line(weight: Weight) -> Line:
     """The target for the compressed size of a page's first load."""
     kib = [f"{size / 1024:.1f}" for size in (weight.total, weight.html, weight.linked)]
-    found = "{} KB (page {}, styles and scripts {})".format(*kib)
+    value = "{} KB (page {}, styles and scripts {})".format(*kib)
     target = f"at most {LARGEST_LOAD // 1024} KB"
     return Line(
-        f"{weight.page} first load, compressed", target, found, weight.total <= LARGEST_LOAD
+        f"{weight.page} first load, compressed", target, value, weight.total <= LARGEST_LOAD
     )
 
 

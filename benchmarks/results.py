@@ -33,11 +33,11 @@ class Line:
 
     what: str
     target: str
-    found: str
+    measured: str
     met: bool
 
     def __str__(self) -> str:
-        return f"| {self.what} | {self.target} | {self.found} | {'yes' if self.met else 'NO'} |"
+        return f"| {self.what} | {self.target} | {self.measured} | {'yes' if self.met else 'NO'} |"
 
 
 def targets(lines: Iterable[Line]) -> list[str]:

@@ -20,7 +20,7 @@ from benchmarks.simulations.boards import (
     simulate_leader,
 )
 from benchmarks.simulations.designs import COVERAGE, CROWDS, EFFECT, LEADERS, TIES
-from benchmarks.simulations.page import Found, Row
+from benchmarks.simulations.page import Figures, Row
 from benchmarks.simulations.watching import (
     FAMILIES,
     LOOKS,
@@ -42,10 +42,10 @@ class Job:
     begins with `names`."""
 
     table: str
-    simulate: Callable[..., Found]
+    simulate: Callable[..., Figures]
     arguments: tuple[Any, ...]
     names: tuple[str, ...]
-    row: Callable[[Found], Row]
+    row: Callable[[Figures], Row]
 
 
 TABLES = {
@@ -106,22 +106,22 @@ def run(
     The same seed gives the same rows on any number of processes. Those of the page's own seed are
     written to it.
     """
-    found: dict[Job, Row] = {}
+    finished: dict[Job, Row] = {}
     planned = [job for job in jobs(repeats, fewer, seed) if job.table in tables]
     with ProcessPoolExecutor(PROCESSES) as pool:
         futures = {pool.submit(job.simulate, *job.arguments): job for job in planned}
         for future in as_completed(futures):
             job = futures[future]
-            found[job] = job.row(future.result())
-            print(found[job], file=sys.stderr, flush=True)
+            finished[job] = job.row(future.result())
+            print(finished[job], file=sys.stderr, flush=True)
             if seed == SEED:
-                page.keep(text(found, repeats, fewer))
-    return found
+                page.keep(text(finished, repeats, fewer))
+    return finished
 
 
-def text(found: Mapping[Job, Row], repeats: int, fewer: int) -> str:
-    """The five tables, with the explanations needed to read them; rows not found stay as stored."""
-    known = {(job.table, job.names): str(row) for job, row in found.items()}
+def text(finished: Mapping[Job, Row], repeats: int, fewer: int) -> str:
+    """The five tables, with the explanations needed to read them; other rows stay as stored."""
+    known = {(job.table, job.names): str(row) for job, row in finished.items()}
     rows: dict[str, list[str]] = {name: [] for name in TABLES}
     for job in jobs(repeats, fewer):
         row = known.get((job.table, job.names)) or page.stored(TABLES[job.table], job.names)
@@ -191,14 +191,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     started = time.monotonic()
-    found = run(TABLES if "all" in options.tables else options.tables, seed=options.seed)
+    finished = run(TABLES if "all" in options.tables else options.tables, seed=options.seed)
     print(
-        spaced(text(found, REPEATS, FEWER))
+        spaced(text(finished, REPEATS, FEWER))
         if options.seed == SEED
-        else "\n".join(map(str, found.values()))
+        else "\n".join(map(str, finished.values()))
     )
     print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
-    missed = [row for row in found.values() if row.missed]
+    missed = [row for row in finished.values() if row.missed]
     for row in missed:
         print(f"Missed: {row}", file=sys.stderr)
     return bool(missed)

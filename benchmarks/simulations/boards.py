@@ -83,11 +83,11 @@ def simulate_crowd(design: Design, n_repeats: int, seed: int) -> dict[str, float
         alone = Sandwich().fit(votes.battles(clustered=votes.cluster is not None))
         by_prompt.append(_holds(alone, votes.truth))
         differences.append(_differences_hold(fit, votes.truth))
-    found = {"refused": 1 - len(rows) / n_repeats}
+    figures = {"refused": 1 - len(rows) / n_repeats}
     for name, table in (("bootstrap", rows), ("difference", differences), ("by_prompt", by_prompt)):
         each = np.nanmean(table, axis=0)
-        found |= {name: float(each.mean()), f"least_{name}": float(each.min())}
-    return found
+        figures |= {name: float(each.mean()), f"least_{name}": float(each.min())}
+    return figures
 
 
 def _differences_hold(fit: Sandwich, truth: Floats) -> Floats:

@@ -15,7 +15,7 @@ REFUSED = 0.05
 ALL_RANKS = 0.95
 WRONG_LEADER = 0.05
 WRONG_RESULT = 0.064  # 5 %, and two standard errors of 1,000 leaderboards
-Found = dict[str, float]
+Figures = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -42,20 +42,20 @@ COVERAGE_HEAD = (
 )
 
 
-def coverage_row(name: str, found: Found, *, cautious: bool) -> Row:
+def coverage_row(name: str, figures: Figures, *, cautious: bool) -> Row:
     """Targets: coverage by both methods and by the simultaneous ranks.
 
     `cautious` intervals are wider than necessary and may cover more often.
     """
     most = 1.0 if cautious else COVERS[1]
-    missed = [way for way in ("bootstrap", "sandwich") if not COVERS[0] <= found[way] <= most]
-    if found["simultaneous"] < ALL_RANKS:
+    missed = [way for way in ("bootstrap", "sandwich") if not COVERS[0] <= figures[way] <= most]
+    if figures["simultaneous"] < ALL_RANKS:
         missed.append("ranks")
     methods = [
-        f"{_percent(found[way])} ({_percent(found[f'least_{way}'])})"
+        f"{_percent(figures[way])} ({_percent(figures[f'least_{way}'])})"
         for way in ("bootstrap", "sandwich")
     ]
-    others = [_percent(found[key]) for key in ("independent", "simultaneous", "marginal")]
+    others = [_percent(figures[key]) for key in ("independent", "simultaneous", "marginal")]
     return Row((name, *methods, *others), tuple(missed))
 
 
@@ -65,15 +65,15 @@ CROWD_HEAD = (
 )
 
 
-def crowd_row(name: str, found: Found) -> Row:
+def crowd_row(name: str, figures: Figures) -> Row:
     """Targets: coverage of scores and differences, and hardly any board refused."""
     ways = ("bootstrap", "difference")
-    missed = [way for way in ways if not COVERS[0] <= found[way] <= WIDE]
-    if found["refused"] > REFUSED:
+    missed = [way for way in ways if not COVERS[0] <= figures[way] <= WIDE]
+    if figures["refused"] > REFUSED:
         missed.append("refused")
-    cells = [f"{_percent(found[way])} ({_percent(found[f'least_{way}'])})" for way in ways]
+    cells = [f"{_percent(figures[way])} ({_percent(figures[f'least_{way}'])})" for way in ways]
     return Row(
-        (name, *cells, _percent(found["by_prompt"]), _percent(found["refused"])), tuple(missed)
+        (name, *cells, _percent(figures["by_prompt"]), _percent(figures["refused"])), tuple(missed)
     )
 
 
@@ -83,18 +83,20 @@ LEADER_HEAD = (
 )
 
 
-def leader_row(name: str, found: Found, *, repeats: int, claimed: bool, ranks: bool = True) -> Row:
+def leader_row(
+    name: str, figures: Figures, *, repeats: int, claimed: bool, ranks: bool = True
+) -> Row:
     """Targets, if `claimed`: few leaders named in error, and (`ranks`) all true ranks covered.
 
     Among equals the ranks err exactly at the allowed rate, so about half of all simulations would
     show slightly more: two standard errors of the simulation are tolerated.
     """
-    cells = [_percent(found[key]) for key in ("wrong", "marginal", "simultaneous")]
+    cells = [_percent(figures[key]) for key in ("wrong", "marginal", "simultaneous")]
     allowed = 2 * math.sqrt(ALL_RANKS * (1 - ALL_RANKS) / repeats)
     missed = []
-    if claimed and found["wrong"] > WRONG_LEADER:
+    if claimed and figures["wrong"] > WRONG_LEADER:
         missed.append("number one")
-    if claimed and ranks and found["simultaneous"] < ALL_RANKS - allowed:
+    if claimed and ranks and figures["simultaneous"] < ALL_RANKS - allowed:
         missed.append("ranks")
     return Row((name, *cells), tuple(missed))
 
@@ -104,10 +106,10 @@ WATCHED_HEAD = (
 )
 
 
-def watched_row(name: str, found: Found) -> Row:
+def watched_row(name: str, figures: Figures) -> Row:
     """Target: over all checks, the rule errs no more often than an interval at a single check."""
-    missed = ["conclusive"] if found["known"] > WRONG_RESULT else []
-    return Row((name, _percent(found["known"]), _percent(found["interval"])), tuple(missed))
+    missed = ["conclusive"] if figures["known"] > WRONG_RESULT else []
+    return Row((name, _percent(figures["known"]), _percent(figures["interval"])), tuple(missed))
 
 
 JUDGES = {
@@ -133,17 +135,21 @@ COMBINED_HEAD = (
 )
 
 
-def combined_row(judge: str, design: str, found: Found) -> Row:
+def combined_row(judge: str, design: str, figures: Figures) -> Row:
     """Targets: coverage by the combined intervals, of all candidates and of the one that may be
     shifted, and no interval wider than with human votes alone."""
-    missed = [] if COVERS[0] <= found["coverage"] <= COVERS[1] else ["coverage"]
-    if found["shifted"] < COVERS[0]:
+    missed = [] if COVERS[0] <= figures["coverage"] <= COVERS[1] else ["coverage"]
+    if figures["shifted"] < COVERS[0]:
         missed.append("coverage of that candidate")
-    if found["wider"]:
+    if figures["wider"]:
         missed.append("width")
-    shares = [_percent(found[key]) for key in ("coverage", "shifted", "people_coverage")]
-    ratios = [f"{found[key]:.3f}" for key in ("width_ratio", "widest_ratio")]
-    others = _percent(found["wider"]), _percent(found["left_out"]), f"{found['mean_lambda']:.3f}"
+    shares = [_percent(figures[key]) for key in ("coverage", "shifted", "people_coverage")]
+    ratios = [f"{figures[key]:.3f}" for key in ("width_ratio", "widest_ratio")]
+    others = (
+        _percent(figures["wider"]),
+        _percent(figures["left_out"]),
+        f"{figures['mean_lambda']:.3f}",
+    )
     return Row((JUDGES[judge], DESIGNS[design], *shares, *ratios, *others), tuple(missed))
 
 

@@ -128,14 +128,14 @@ def _ends(design: Design) -> list[int]:
 
 def _family_looks(votes: Drawn, design: Design) -> Looks:
     """At each look, of any of the candidates against the first."""
-    found, others = [], range(1, len(design.strengths))
+    looks, others = [], range(1, len(design.strengths))
     for n in _ends(design):
         board = _board(votes.first(n))
         once = (board.difference(i, 0, forecast=False, once=True).lead for i in others)
         beyond = any(lead in (Lead.AHEAD, Lead.BEHIND) for lead in once)
         family = compare_family(board, others, 0, forecast=False)
-        found.append((beyond, any(difference.is_decided for difference in family.values())))
-    return found
+        looks.append((beyond, any(difference.is_decided for difference in family.values())))
+    return looks
 
 
 def _board(votes: Drawn) -> DifferenceBoard:
@@ -159,7 +159,7 @@ def _board(votes: Drawn) -> DifferenceBoard:
 
 def _looks(votes: Drawn, design: Design) -> Looks:
     """At each look with a known error."""
-    found = []
+    looks = []
     for n in _ends(design):
         groups = votes.first(n).dependence()
         if groups.n_raters and not design.these_raters:
@@ -171,8 +171,8 @@ def _looks(votes: Drawn, design: Design) -> Looks:
         if not math.isnan(gap) and variance > 0 and own >= MIN_CLUSTERS:
             error = math.sqrt(variance)
             beyond = abs(gap) > critical_value(0.95, fit.n_clusters_) * error
-            found.append((beyond, SequentialTest.measured(gap, error, naive, own).is_decided))
-    return found
+            looks.append((beyond, SequentialTest.measured(gap, error, naive, own).is_decided))
+    return looks
 
 
 def _variance(covariance: Floats) -> float:

@@ -30,13 +30,13 @@ def main(part: str) -> int:
         for contest in import_module(module).CONTESTS:
             print(contest.what, file=sys.stderr, flush=True)
             measured[contest] = compete(module, contest)
-    found = [line for contest, rounds in measured.items() for line in lines(contest, rounds)]
+    all_lines = [line for contest, rounds in measured.items() for line in lines(contest, rounds)]
     if part == "statistics":
-        found += [memory(next(iter(measured.values()))[0]), imports.line()]
-    text = section(found, measured)
+        all_lines += [memory(next(iter(measured.values()))[0]), imports.line()]
+    text = section(all_lines, measured)
     results.keep(part, text)
     print(text)
-    print(missed := results.missed(found), file=sys.stderr)
+    print(missed := results.missed(all_lines), file=sys.stderr)
     return bool(missed)
 
 
@@ -49,12 +49,12 @@ def modules(part: str) -> list[str]:
 
 def memory(fit: Measured) -> Line:
     """The target for the fit's memory beyond its input arrays."""
-    target, found = f"at most {LARGEST_FIT:g} MB", f"{fit.megabytes:.0f} MB"
+    target, value = f"at most {LARGEST_FIT:g} MB", f"{fit.megabytes:.0f} MB"
     what = "One fit from integer arrays: peak memory above the input"
-    return Line(what, target, found, fit.megabytes <= LARGEST_FIT)
+    return Line(what, target, value, fit.megabytes <= LARGEST_FIT)
 
 
-def section(found: list[Line], measured: dict[Contest, list[Measured]]) -> str:
+def section(all_lines: list[Line], measured: dict[Contest, list[Measured]]) -> str:
     """Everything as Markdown."""
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     return "\n".join(
@@ -66,7 +66,7 @@ def section(found: list[Line], measured: dict[Contest, list[Measured]]) -> str:
             " largest of a round). Memory is measured by a first call in a fresh process: its peak"
             " resident size above the input.",
             "",
-            *results.targets(found),
+            *results.targets(all_lines),
             "",
             "| | | median, s | peak, MB |",
             "|---|---|---:|---:|",

@@ -90,10 +90,10 @@ def _line(what: str, faster: float, ours: list[float], theirs: list[float]) -> L
     ratio = median(theirs) / median(ours)
     rounds = sorted(b / a for a, b in zip(ours, theirs, strict=True))
     if faster < 1:
-        found = f"{1 / ratio:.3g} x ({1 / rounds[-1]:.3g} to {1 / rounds[0]:.3g})"
-        return Line(what, f"at most {1 / faster:g} x the time", found, ratio >= faster)
-    found = f"{ratio:,.3g} x ({rounds[0]:,.3g} to {rounds[-1]:,.3g})"
-    return Line(what, f"at least {faster:g} x as fast", found, ratio >= faster)
+        value = f"{1 / ratio:.3g} x ({1 / rounds[-1]:.3g} to {1 / rounds[0]:.3g})"
+        return Line(what, f"at most {1 / faster:g} x the time", value, ratio >= faster)
+    value = f"{ratio:,.3g} x ({rounds[0]:,.3g} to {rounds[-1]:,.3g})"
+    return Line(what, f"at least {faster:g} x as fast", value, ratio >= faster)
 
 
 def _seconds(call: Call) -> float:

@@ -15,9 +15,9 @@ def line() -> Line:
     """Time starts with and without the import, in turns; the median difference."""
     starts = [(_seconds("pass"), _seconds("import ranking.stats")) for _ in range(ROUNDS)]
     more = [with_it - without for without, with_it in starts]
-    found = f"{median(more):.3f} s ({min(more):.3f} to {max(more):.3f})"
+    value = f"{median(more):.3f} s ({min(more):.3f} to {max(more):.3f})"
     what = "import ranking.stats, on top of Python's start"
-    return Line(what, f"at most {LONGEST:g} s", found, median(more) <= LONGEST)
+    return Line(what, f"at most {LONGEST:g} s", value, median(more) <= LONGEST)
 
 
 def _seconds(code: str) -> float:

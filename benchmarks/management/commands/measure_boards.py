@@ -26,10 +26,10 @@ class Command(BaseCommand):
             raise CommandError("This is measured on PostgreSQL.")
         call_command("migrate", verbosity=0)
         arenas = store([Sizes("small", SMALL), Sizes("large", large)])
-        found = refreshes.measure(*arenas, rounds)
-        text = refreshes.table(found)
+        timings = refreshes.measure(*arenas, rounds)
+        text = refreshes.table(timings)
         if large == LARGE:
             results.keep("boards", text)
         self.stdout.write(text)
-        if missed := results.missed(refreshes.lines(found)):
+        if missed := results.missed(refreshes.lines(timings)):
             raise CommandError(missed)

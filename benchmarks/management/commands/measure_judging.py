@@ -22,10 +22,10 @@ class Command(BaseCommand):
         if connection.vendor != "postgresql":
             raise CommandError("This is measured on PostgreSQL.")
         call_command("migrate", verbosity=0)
-        found = judging.measure(comparisons)
-        text = judging.table(found)
+        timings = judging.measure(comparisons)
+        text = judging.table(timings)
         if comparisons == COMPARISONS:
             results.keep("judging", text)
         self.stdout.write(text)
-        if missed := results.missed(judging.lines(found)):
+        if missed := results.missed(judging.lines(timings)):
             raise CommandError(missed)
