@@ -496,7 +496,7 @@ class Candidate(Sourced):
     @property
     def facts(self) -> dict[str, str]:
         """The facts that its team gave, by label."""
-        facts = {name.capitalize(): getattr(self, name) for name in self.FACTS}
+        facts = {name.replace("_", " ").capitalize(): getattr(self, name) for name in self.FACTS}
         return {label: text for label, text in facts.items() if text}
 
     @property
