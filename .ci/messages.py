@@ -26,7 +26,7 @@ CALLS = {"gettext", "gettext_lazy"}
 
 
 def texts_in_templates() -> Iterator[str | tuple[str, str]]:
-    """Sentences of `translate` and `blocktranslate`; pairs where there is a plural."""
+    """Sentences of `translate` and `blocktranslate`; a pair for a sentence with a plural."""
     folder = ROOT / "templates"
     for path in sorted([*folder.rglob("*.html"), *folder.rglob("*.txt")]):
         text = path.read_text(encoding="utf-8")

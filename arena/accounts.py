@@ -459,7 +459,7 @@ class ChangeEmailForm(ConfirmedForm, PlainForm, allauth.AddEmailForm):
 
 
 class CloseAccountForm(ConfirmedForm):
-    """Asks for the user name too, where people sign in elsewhere."""
+    """Also asks for the user name if people sign in elsewhere."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

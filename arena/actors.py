@@ -170,9 +170,9 @@ def can_read_authors(
 
     Anyone who can is not blind when the same answers are on their ballot. So only these can: the
     arena's team; anyone who has `voted` on these two answers; and everyone once the prompt is
-    archived, or where answers are open (as they are where nobody can vote) and the prompt is not
-    held out. A candidate's own team can read its answers anyway (`can_read_texts`). No team can
-    while an order hides names from the actor.
+    archived, or if answers are open (as they are if nobody can vote) and the prompt is not held
+    out. A candidate's own team can read its answers anyway (`can_read_texts`). No team can while an
+    order hides names from the actor.
     """
     if voted or prompt is None or prompt.retired_at is not None:
         return True
@@ -230,7 +230,9 @@ def can_retire(actor: Actor, candidate: Candidate) -> bool:
 
 
 def can_delete(actor: Actor, candidate: Candidate) -> bool:
-    """Return whether `actor` can delete `candidate` while nobody has voted on it: its owners."""
+    """Return whether `actor` can delete `candidate` while nobody has voted on it: its owners
+    can.
+    """
     return actor.may(TeamPermission.MANAGE, candidate.team_id or candidate.arena.team_id)
 
 

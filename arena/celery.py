@@ -89,7 +89,7 @@ class Scheduler(beat.Scheduler):
         for entry in ahead:
             entry.last_run_at = now
         if ahead:
-            self._heap = None  # planned anew
+            self._heap = None  # plan again
         return super().tick(*args, **kwargs)
 
     def apply_entry(self, entry: Any, producer: Any = None) -> None:

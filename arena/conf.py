@@ -206,8 +206,8 @@ def read_accounts(env: Env) -> dict[str, Any]:
         "ACCOUNT_USERNAME_BLACKLIST": KEPT_NAMES,
         # Without a mail server, nobody could receive the link that confirms an address.
         "ACCOUNT_EMAIL_VERIFICATION": "mandatory" if delivers else "none",
-        # Sign-up never tells whether an address is known. With mail, its owner is told by mail.
-        # Without, no address is proven, so another account may name the same one.
+        # Sign-up never tells whether an address is known. With a mail server, its owner gets an
+        # email. Without one, no address is proven, so another account may use the same one.
         "ACCOUNT_PREVENT_ENUMERATION": True if delivers else "strict",
         "ACCOUNT_EMAIL_SUBJECT_PREFIX": "",
         "ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION": True,

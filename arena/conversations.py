@@ -1,4 +1,4 @@
-"""Conversations: lists of messages beside the text of a prompt or an answer. Pure.
+"""Conversations: lists of messages stored next to the text of a prompt or an answer. Pure.
 
 A message is an object in the form of OpenAI's chat API: `role` (one of ROLES), `content` (text),
 and where present `name`, `tool_calls` and `tool_call_id`. A single text is not a conversation:
@@ -85,7 +85,7 @@ def clean_turns(value: Any) -> list[Message] | None:
 def template_fields(messages: list[Message]) -> dict[str, Any]:
     """Return `system_prompt`, `user_template` and `messages` of a candidate with these clean turns.
 
-    A system message with one user message, and the latter alone, are the two texts.
+    A system message with one user message, or a user message by itself, becomes the two texts.
     """
     *before, user = messages
     if any(message["role"] != "system" for message in before):

@@ -55,7 +55,7 @@ WORKER_ARGUMENTS = [
     "--loglevel=WARNING",
 ]
 # Without the database, pages should say so before many of them hold all threads; a worker's calls
-# and fits rather wait for their turn in the pool.
+# and fits should wait for their turn in the pool instead.
 LONGEST_CONNECT = 5.0
 SILENCE = 60.0
 STUCK = 20.0
@@ -73,7 +73,7 @@ class Dispatcher(ThreadedTaskDispatcher):
         super().__init__()
         self._health = ThreadedTaskDispatcher()
         self._health.set_thread_count(1)
-        self._oldest: Any = None  # of those that wait, when `/healthz` was last asked for
+        self._oldest: Any = None  # the oldest waiting page at the last `/healthz`
         self._moved_at = monotonic()
 
     def add_task(self, task: Any) -> None:

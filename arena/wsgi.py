@@ -12,7 +12,7 @@ _pages = get_wsgi_application()
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answer a request; a HEAD request gets the headers alone.
+    """Answer a request; a HEAD request gets only the headers.
 
     Neither Django nor waitress leaves out the body, and on a connection that stays open, a proxy
     would take it for the response to somebody else's request.

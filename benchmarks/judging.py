@@ -169,7 +169,7 @@ def bare(calls: int, workers: Workers) -> RunTime:
 
 
 def judge_beside(name: str, comparisons: int, workers: Workers) -> RunTime:
-    """Judge while a model that hardly answers gets as many requests as allowed."""
+    """Judge while an extremely slow model gets as many requests as allowed."""
     slow = order(f"{name}-slow", PAIRS, "slow")
     wake_workers()
     wait_for(lambda: slow.calls.filter(state="running").count() == WAITING)
@@ -179,7 +179,7 @@ def judge_beside(name: str, comparisons: int, workers: Workers) -> RunTime:
 
 
 def measure(comparisons: int) -> dict[str, RunTime]:
-    """Measure one worker, bare Celery in it, the worker beside a slow model, then two workers."""
+    """Measure one worker, Celery alone in it, the worker next to a slow model, then two workers."""
     with tempfile.TemporaryDirectory() as folder, Workers(Path(folder)) as workers:
         workers.add()
         judge("warm-up", PAIRS * 4, workers, 1)

@@ -14,7 +14,7 @@ from benchmarks.serving import PATIENCE, REPOSITORY
 MODEL = "judge-7b-2024-07-01"
 LATENCY = 0.5
 SLOW = 60.0
-WAITING = 8  # calls that the slow model is asked at once
+WAITING = 8  # calls to the slow model at a time
 
 
 def free_port() -> int:
@@ -86,7 +86,7 @@ def model_server(seconds: float) -> Iterator[str]:
 
 @contextmanager
 def model_endpoints() -> Iterator[str]:
-    """Yield MODEL_ENDPOINTS that name two models: `local`, and `slow`, which hardly answers."""
+    """Yield MODEL_ENDPOINTS with two models: `local`, and the extremely slow `slow`."""
     with model_server(LATENCY) as local, model_server(SLOW) as slow:
         price = {MODEL: {"input": 0.15, "output": 0.6}}
         shared = {"provider": "openai", "prices": price}

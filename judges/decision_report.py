@@ -72,7 +72,7 @@ class JudgePrice:
     """The judges of the newest run, and what one of their votes costs in nano-dollars.
 
     `per_vote` is the mean cost of votes so far, or else the quoted one; None without a price.
-    `epoch` is the one that votes: the jury's where there are several judges.
+    `epoch` is the one that votes: the jury's if there are several judges.
     """
 
     labels: list[str]
@@ -96,7 +96,7 @@ class Supply:
 class Needed:
     """The votes still needed for a conclusive result if the difference stays the same.
 
-    `price` is None before the first judge run, `supply` where judges cannot be asked.
+    `price` is None before the first judge run, `supply` if judges cannot be asked.
     """
 
     votes: int
@@ -364,7 +364,7 @@ def decision_context(
 ) -> dict[str, Any]:
     """Build the context of `judges/decision.html` in a fixed number of queries.
 
-    `alone`: the candidate in focus is a question of its own, not one of the team's candidates.
+    `alone`: the candidate in focus is judged by itself, not in the family of the team's candidates.
     Raises Http404 for candidates that are not there.
     """
     candidates = read_candidates(team, arena, query)

@@ -313,9 +313,9 @@ class JudgeStanding:
     """A judge in its open epoch, as the judges' leaderboard shows it. Money in nano-dollars.
 
     `trusted_arenas`: how many of the arenas that the reader may see trust it as measured there.
-    `calibration` is the newest against people, `honeypots` the newest on honeypots; None where
-    there is none. `n_flipped` of `both`: judgements whose verdict changed with the order, of all
-    with two verdicts. `first` of `decisive`: calls that preferred the answer shown first.
+    `calibration` is the newest against people, `honeypots` the newest on honeypots; None if there
+    is none. `n_flipped` of `both`: judgements whose verdict changed with the order, of all with two
+    verdicts. `first` of `decisive`: calls that preferred the answer shown first.
     """
 
     epoch: Epoch

@@ -70,7 +70,8 @@ show_table(ArenaRefresh, "arena started_at seconds leased_until problem", base=P
 show_table(BoardPage, "arena key epoch etag", base=Published)
 show_table(HomePage, "n_arenas newest epochs etag", base=Published)
 
-# The log and tallies must match the votes, so nobody deletes them; `rebuild_tallies` repairs them.
+# The log and tallies must match the votes, so they cannot be deleted; `rebuild_tallies` repairs
+# them.
 show_table(VoteLog)
 show_table(LogLink)
 show_table(Tally, "arena raters category n_raters n_prompts version", filters="raters arena")

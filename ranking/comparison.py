@@ -221,7 +221,7 @@ class CandidateDifference:
     groups_to_go : the fewest new groups (prompts, if votes are grouped by prompt) that these must
         be in
     n_groups : the number of groups with votes of whichever has fewer; None if not stored
-    these_raters : the number of raters, if the result is about them alone; else 0
+    these_raters : the number of raters, if the result is about them only; else 0
     is_shut_out : whether one has won every vote between the two, so that there is no interval
     style : the difference in style-controlled scores, if the board has them
     """

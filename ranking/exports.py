@@ -247,7 +247,7 @@ LMARENA = {
     "anony": "flag",
     "language": "name",
     "tstamp": "number",
-    "rater_kind": "name",  # ours alone: a jury's votes stay a jury's when they come back
+    "rater_kind": "name",  # only in our files: a jury's votes stay a jury's when they are imported
 }
 WINNERS = {
     Outcome.LEFT: "model_a",
@@ -258,8 +258,9 @@ WINNERS = {
 
 
 def lmarena_battles(arena: Arena, actor: Actor) -> Iterator[Row]:
-    """Yield the votes that count in LMArena's columns; a conversation is null where `actor` may not
-    know who wrote its answer, or no text is stored."""
+    """Yield the votes that count in LMArena's columns; a conversation is null if `actor` may not
+    know who wrote its answer, or if no text is stored.
+    """
     reader = FieldVisibility(actor, arena)
     votes = arena.votes.live().listed().filter(outcome__in=WINNERS)
     for vote in one_by_one(with_texts(votes)):
@@ -344,7 +345,7 @@ def preferences(
 ) -> Iterator[Row]:
     """Yield, for each prompt and two answers to it, which one more raters preferred.
 
-    Only decisive votes count; if they are level, there is no row. With "both", juries decide where
+    Only decisive votes count; if they are level, there is no row. With "both", juries decide if
     people do not. Answers of undisclosed candidates, and those whose authors `actor` may not know,
     are left out.
     """

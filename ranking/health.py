@@ -36,10 +36,10 @@ from arena.services.notices import PAUSES
 from arena.validation import NANO, join_names
 from ranking.models import ArenaRefresh, Backup, Snapshot
 
-RECORD_EVERY = 20.0  # seconds: one small write, where a sweep runs every few seconds
+RECORD_EVERY = 20.0  # seconds between two small writes, although a sweep runs every few seconds
 SILENT_AFTER = timedelta(minutes=1)
 STALE_AFTER = timedelta(minutes=2)
-BACKUP_LATE_AFTER = timedelta(days=3)  # where backups are made at all
+BACKUP_LATE_AFTER = timedelta(days=3)  # if backups are made at all
 PING_SECONDS = 1.0
 WRITE_WITHIN = 4.0
 WRITTEN = 1 << 20  # bytes
@@ -143,7 +143,7 @@ def _queues_answering() -> set[str]:
 
 
 def _check_writing(health: Health) -> None:
-    """Find a full disk, or a program that keeps SQLite's file locked: reading goes on."""
+    """Find a full disk, or a program that keeps SQLite's file locked: neither stops reads."""
     if connection.in_atomic_block:  # then the lock is our own, and an error would end the work
         return
     write = _write_to_file if connection.vendor == "sqlite" else _write_to_server

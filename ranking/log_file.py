@@ -83,7 +83,7 @@ def write_lines(arena: Arena) -> Iterator[Line]:
 
 
 def _published(arena: Arena, groups_of: Mapping[str, Mapping[int, int]]) -> Iterator[Line]:
-    """The current leaderboards that votes alone decide."""
+    """The current leaderboards that depend on nothing but votes."""
     current = Snapshot.objects.current().filter(board__arena=arena, settings__has_key="log")
     current = current.exclude(board__raters=Counted.COMBINED)
     for snapshot in current.select_related("board").order_by("board__raters", "board__category"):

@@ -252,7 +252,7 @@ DIGITS = 6
 
 
 def find(board: FileBoard) -> dict[str, Any]:
-    """Everything besides the standings, as JSON; null is unknown."""
+    """Everything except the standings, as JSON; null is unknown."""
     triads, robustness = transitivity(board.battles.wins()), board.robustness
     return {
         "clear_leader": board.name(board.leader),

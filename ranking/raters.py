@@ -128,7 +128,7 @@ def _settled(latest: list[Vote], board: DifferenceBoard, names: dict[int, str]) 
 def _places(
     counts: VoteCounts, board: DifferenceBoard | None, names: dict[int, str]
 ) -> list[OwnPlace]:
-    """The candidates that the rater has met, by their own votes alone; best first."""
+    """The candidates that the rater has seen, ranked by this rater's votes only; best first."""
     met = np.unique(np.concatenate([counts.key("first"), counts.key("second")]))
     scores = dict(zip(met.tolist(), shrunk_scores(counts, met).tolist(), strict=True))
     standings = board.standings if board else {}

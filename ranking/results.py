@@ -117,7 +117,7 @@ def _candidate(board: BoardView, row: BoardStanding) -> dict[str, str]:
 
 
 def _about(row: BoardStanding) -> dict[str, str | None]:
-    """What is public about the candidate besides its name; null while it is undisclosed."""
+    """What is public about the candidate in addition to its name; null while it is undisclosed."""
     candidate = row.standing.candidate
     return {name: getattr(candidate, name) if candidate.disclosed_at else None for name in ABOUT}
 
@@ -285,7 +285,7 @@ def _prompts(arena: Arena) -> Iterator[Prompt]:
 
 
 def _variables(prompt: Prompt) -> dict[str, str]:
-    """The prompt's variables, and `prompt` where its text is none of them, or made of them."""
+    """The prompt's variables, and `prompt`, its text, unless the variables contain all of it."""
     variables: dict[str, str] = dict(prompt.variables)
     made = "\n".join(f"{name}: {value}" for name, value in variables.items())
     if prompt.messages:

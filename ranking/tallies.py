@@ -186,7 +186,7 @@ class VoteCounts:
         return VoteCounts(self.keys.T.take(places, 1).T, self.counts.T.take(places, 1).T)
 
     def per_prompt(self) -> "VoteCounts":
-        """The same votes summed over raters where the prompt is known."""
+        """The same votes, summed over raters if the prompt is known."""
         keys = self.keys.copy()
         keys[keys[:, 0] > 0, 1] = 0
         return VoteCounts(keys, self.counts).merged()
@@ -216,7 +216,7 @@ class VoteCounts:
             live = np.flatnonzero(np.logical_or.reduce([total != 0 for total in totals]))
             keys = np.stack(np.unravel_index(live, spans)).T + low
             return VoteCounts(keys, np.stack([total[live] for total in totals]).T)
-        order = np.argsort(code, kind="stable")  # fast where rows are already in order
+        order = np.argsort(code, kind="stable")  # fast if rows are already in order
         return self._summed(order, np.flatnonzero(np.diff(code[order], prepend=-1)))
 
     def _summed(self, order: Ints, starts: Ints) -> "VoteCounts":
@@ -387,7 +387,7 @@ def dependence(
     both_bad_is_tie: bool,
     capped: CappedRaters = NOBODY,
 ) -> Dependence:
-    """The dependence of votes counted by prompt and, where raters are a sample, by rater too.
+    """The dependence of votes counted by prompt and, if raters are a sample, by rater too.
 
     There are no counts of the votes of one rater on one prompt. So the votes of capped raters are
     assumed to be spread over the prompts like all votes on the same pair with the same outcome.
@@ -411,7 +411,7 @@ def dependence(
 
 
 def prompt_codes(counts: VoteCounts) -> Ints:
-    """(M,): each row's prompt, or a number of its own where the prompt is unknown."""
+    """(M,): each row's prompt, or a separate number if the prompt is unknown."""
     prompt = counts.key("prompt")
     return np.where(prompt > 0, prompt, -1 - np.arange(len(prompt)))
 

@@ -123,7 +123,7 @@ def collecting(snapshot: Snapshot | None, names: Mapping[int, str]) -> Collectin
         return None
     n, evidence = snapshot.n_votes, snapshot.settings["evidence"]
     text = gettext("Collecting votes: {n} of {needed}.")
-    if not n or n >= evidence["needed"]:  # how many are needed depends on who is voted on
+    if not n or n >= evidence["needed"]:  # the number needed depends on the candidates
         text = gettext("Collecting votes: {n} so far.")
     headline = text.format(n=f"{n:,}", needed=f"{evidence['needed']:,}")
     clear = [
@@ -171,7 +171,7 @@ def lead(
 ) -> LeadSummary | None:
     """What the simultaneous rank intervals say about the first place; None without intervals.
 
-    `these_raters`: the number of raters, if the results are about them alone.
+    `these_raters`: the number of raters, if the results are about them only.
     """
     ranked = sorted(rows, key=lambda row: (row.standing.rank or 0, row.name))
     measured = sum(row.standing.sure_rank_low is not None for row in ranked)

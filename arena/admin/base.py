@@ -43,7 +43,7 @@ def show_table(
     base: type[admin.ModelAdmin] = ReadOnly,
     **options: Any,
 ) -> None:
-    """Register pages of rows that nobody edits; names are separated by spaces.
+    """Register pages of rows that cannot be edited; names are separated by spaces.
 
     `related`: what the rows are joined with, if not with the foreign keys among the columns.
     """

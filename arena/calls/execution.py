@@ -110,7 +110,9 @@ def plan_request(call: Call, handler: CallHandler) -> PlannedRequest:
 
 
 def _in_turn(call: Call, handler: CallHandler) -> Request:
-    """Render the request; the second turn adds the first reply and asks for the verdict alone."""
+    """Render the request; the second turn adds the first reply and asks for nothing but the
+    verdict.
+    """
     request = handler.render(call)
     if call.turn == 0:
         return request

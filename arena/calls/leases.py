@@ -65,7 +65,7 @@ UPDATE = """
         WHERE o.requester = arena_call.requester AND o.subject = arena_call.subject
             AND o.sample = arena_call.sample AND o.id <> arena_call.id AND o.state = 'waiting')
 """
-# No other run asks, or has asked, for the same call.
+# No other run is making, or has made, the same call.
 NOBODY_ELSE = """
     AND NOT EXISTS (
         SELECT 1 FROM arena_call o
@@ -120,7 +120,7 @@ def _learn_from_other_runs(call: Call, now: datetime) -> bool:
                 if not _wait_for(other, call, until):  # it has ended meanwhile
                     write(call=call, now=now, due_at=now, enqueue_after=now)
                 return False
-            abandon(call=other, now=now)  # uncertain in the run that asked
+            abandon(call=other, now=now)  # uncertain in the run that made it
     begun = next((other for other in others if other.turn > call.turn), None)
     if begun is not None:
         copies = {name: getattr(begun, name) for name in FIRST_TURN}

@@ -96,9 +96,9 @@ class Call(models.Model):
     (again).
 
     A call may take two turns: a reply that cannot be read is kept in `reply`, and the second turn
-    asks for the verdict alone (`repair_reply`). Money is in nano-dollars: `cost` is what all its
-    requests were billed, `reserved` is held while one is under way, `uncertain` is what requests
-    that were cut off may have cost at most. Tokens are the sum over its requests.
+    asks for nothing but the verdict (`repair_reply`). Money is in nano-dollars: `cost` is what all
+    its requests were billed, `reserved` is held while one is under way, `uncertain` is what
+    requests that were cut off may have cost at most. Tokens are the sum over its requests.
     """
 
     class State(models.TextChoices):

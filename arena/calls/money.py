@@ -111,8 +111,8 @@ def rate_in_words(rate: Rate | Price) -> str:
 # -- A run's sums ----------------------------------------------------------------------------------
 
 # Reserved before a request, settled after it; together never above the cap. Callers hold the lock
-# on the call's row in the same transaction, so a run's sums are always those of its calls.
-# Raw SQL, because the ORM sends a number beside F() as 32 bits: $2.15 would overflow.
+# on the call's row in the same transaction, so a run's sums are always those of its calls. Raw SQL,
+# because the ORM sends a number next to F() as 32 bits: $2.15 would overflow.
 RESERVE = """
     UPDATE arena_run SET reserved = reserved + %s
     WHERE id = %s AND state = 'open' AND cap >= settled + reserved + uncertain + %s

@@ -46,8 +46,8 @@ class Slots:
     """The model calls that this worker may make at once, shared between endpoints.
 
     An endpoint uses at most as many as its operator set (`concurrency`), and never more than stay
-    free (the dynamic threshold of Choudhury and Hahne, 1998, with alpha = 1): alone at most half of
-    them, two at most a third each.
+    free (the dynamic threshold of Choudhury and Hahne, 1998, with alpha = 1): a single endpoint
+    gets at most half of them, two get at most a third each.
     """
 
     def __init__(self, size: int = 16) -> None:
@@ -92,7 +92,7 @@ class CallBuffer:
             if time.monotonic() > self._kept_until:
                 self._calls.clear()  # another worker may have taken them since
             if not self._calls:
-                # Few, so that another worker finds some too; twice as many each time at first.
+                # Only a few at first, twice as many each time, so that other workers find some too.
                 at_most = 2 * SLOTS.used(endpoint)
                 self._kept_until = time.monotonic() + leases.HANDED_OUT.total_seconds()
                 self._calls.extend(
@@ -234,7 +234,7 @@ def free_abandoned(*, now: datetime) -> int:
 
 
 def end_what_waits_in_vain(*, now: datetime) -> int:
-    """End calls that need a call which ended without a reply before they were written."""
+    """End calls that depend on a call which had ended without a reply before they were written."""
     vain = Call.objects.filter(state=Call.State.WAITING, needs__state__in=leases.WITHOUT_REPLY)
     needed = [call.needs_id for call in vain.order_by("pk")[:AT_MOST] if call.needs_id]
     return leases.end_dependents(call_ids=needed, now=now)

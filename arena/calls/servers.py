@@ -408,7 +408,7 @@ def take_turn(*, endpoint: Endpoint, tokens: int, now: datetime) -> datetime | N
 
 
 def hold(*, endpoint: Endpoint, until: datetime) -> None:
-    """Send nothing to a paced endpoint before `until`, as its server asked."""
+    """Send nothing to a paced endpoint before `until`, because its server asked for a pause."""
     if not endpoint.is_paced:
         return
     at, limits = until.timestamp(), (_requests(endpoint), _tokens(endpoint))

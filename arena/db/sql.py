@@ -70,8 +70,8 @@ RUSHED = """
         WHEN seconds < CASE WHEN chars < 4000 THEN 0.5 + chars / 4000.0 ELSE 1.5 END
         THEN true ELSE false END
 """
-# What a vote keeps of its origin, and whether it counts, is found by the statement that casts it.
-# MATERIALIZED: once, and not wherever UNCOUNTED asks for it.
+# The statement that casts a vote also finds its origin and whether it counts. MATERIALIZED: once,
+# and not wherever UNCOUNTED asks for it.
 CAST = f"""
     WITH known AS (
         SELECT c.id AS comparison_id, r.id AS rater_id, r.user_id,
@@ -162,7 +162,7 @@ OWN = """
     JOIN arena_candidate c ON c.arena_id = a.id AND coalesce(c.team_id, a.team_id) = m.team_id
     WHERE r.id = %(rater)s
 """
-# Nobody gets a pair of an own and another team's candidate: they might know which is theirs.
+# Nobody gets a pair of a candidate of their own team and one of another: they might know theirs.
 IMPARTIAL = "({0} IN (SELECT id FROM own)) = ({1} IN (SELECT id FROM own))"
 # The pairs with prompts that the rater has not seen, with the running sum of their weights.
 PAIRS_LEFT = f"""
@@ -317,7 +317,7 @@ def rows(statement: str, *values: Any, **named: Any) -> list[Row]:
 
 
 def _all_stored(values: Row, named: dict[str, Any]) -> Row | list[Any] | dict[str, Any]:
-    if connection.vendor == "postgresql":  # which stores all of them as they are
+    if connection.vendor == "postgresql":  # PostgreSQL stores all of them as they are
         return named or values
     if named:
         return {name: stored(value) for name, value in named.items()}

@@ -36,7 +36,7 @@ from arena.validation import (
 AT_MOST_BYTES = 20_000_000
 AT_MOST_ROWS = 10_000
 AT_MOST_COLUMNS = 200
-VARIABLE, UNUSED = "variable", ""  # roles of columns besides fields
+VARIABLE, UNUSED = "variable", ""  # roles of columns that are not fields
 _BRACES = re.compile(r"\{\{\s{0,9}[^\W\d]\w{0,99}\s{0,9}\}\}")
 _RULE = re.compile(r"\s*-{3,}\s*")
 

@@ -337,7 +337,9 @@ def _shared(first: list[Message], second: list[Message]) -> int:
 
 
 def _side(*of: object) -> bool:
-    """Whether the first of two answers goes left; their content decides, evenly."""
+    """Whether the first of two answers goes left; their content decides, half of the time each
+    way.
+    """
     return int(content_id(*of), 16) % 2 == 0
 
 
@@ -427,7 +429,7 @@ def _label_of_pair(record: SourceRecord) -> Made:
         question, answers = _question_and_answers(record)
         prompt = prompt_fields(question)["text"]
         texts = {name: answer_fields(answer)["text"] for name, answer in answers.items()}
-    # By content alone, so that the same pair lies the same way round in every file.
+    # Only the content decides, so the same pair has the same order in every file.
     is_left = _side(prompt, texts)
     left, right = names if is_left else names[::-1]
     label = {"prompt": prompt, "response_1": texts[left], "response_2": texts[right]}

@@ -22,7 +22,7 @@ repeats = False
 FILES = "a .csv, .tsv, .txt or .parquet file"
 SUFFIXES = (".csv", ".tsv", ".txt", ".parquet")
 NEEDED = ("left", "right", "winner")
-# Other names of columns, each used where the file has no column of the usual name.
+# Other names of columns, each used if the file has no column with the usual name.
 ALIASES = {"left": "model_a", "right": "model_b", "worker": "rater"}
 SPELLINGS = {
     **dict.fromkeys(("a", "model_a"), LEFT),
@@ -62,7 +62,7 @@ def rows(path: Path, kind: str) -> Iterator[Row]:
 
 
 def blocks(path: Path, kind: str) -> Iterator[VoteColumns | list[Row]]:
-    """Yield the same rows in blocks, as columns where all of them are good."""
+    """Yield the same rows in blocks, as columns if all of them are good."""
     source = Source.at(path)
     header, done = _header(source), 0
     can_be_stored = _can_be_stored(header)

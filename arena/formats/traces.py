@@ -81,7 +81,7 @@ def _trace(record: SourceRecord) -> Iterator[Made]:
     """A traced call: its input is a prompt, its output the answer of its model, and what was
     expected the reference.
 
-    A step that answers nobody, or was traced without its input, is no prompt.
+    A step that answers nobody, or was traced without its input, is not a prompt.
     """
     kind = str(record.get("kind") or "").lower()
     if (kind and kind not in ANSWERING) or record.get("input") is None:
@@ -138,7 +138,7 @@ def _duration(record: SourceRecord) -> float | None:
 # lm-evaluation-harness (docs/interface.md, --log_samples), OpenAI (API reference, "Evals"),
 # Weave (its calls), Braintrust (braintrust.dev/docs, "Export") -----------------------------------
 
-# What was expected, in an item whose other keys are asked.
+# The expected answer, in an item whose other keys are the question.
 EXPECTED = ("ideal", "expected", "reference", "ground_truth", "correct_label", "label", "target")
 
 
@@ -339,7 +339,9 @@ def _model_answer(record: SourceRecord) -> Iterator[Made]:
 
 
 def _prompt(record: SourceRecord) -> Iterator[Made]:
-    """A row of a table of prompts. A further column is no variable: nobody has said so."""
+    """A row of a table of prompts. Further columns are not variables, because nothing says that
+    they are.
+    """
     given = {name: record.get(name) for name in ("category", "reference", "rubric", "variables")}
     given["variables"] = decoded(given["variables"])
     if record.get("messages") is None:

@@ -32,7 +32,7 @@ FILES = ".csv,.tsv,.txt,.json,.jsonl,.ndjson,text/csv,application/json,text/plai
 
 
 class JsonTextField(forms.JSONField):
-    """JSON in a text box, shown indented and as it was typed where it is refused."""
+    """JSON in a text box, shown indented, or as it was typed if it is refused."""
 
     def __init__(self, **options: Any) -> None:
         widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false"})
@@ -162,7 +162,7 @@ class AddPromptsForm(UploadForm):
 
     @property
     def other_fields(self) -> list[forms.BoundField]:
-        """The fields besides those of columns; a preview asks for no other prompts."""
+        """All fields but those of columns; a preview takes no other prompts."""
         left_out = ("pasted", "file") if self.column_fields else ()
         return [
             field

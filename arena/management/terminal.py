@@ -1,5 +1,4 @@
-"""What commands have in common: the arenas that they name, a progress bar, a question before a
-deletion."""
+"""What commands share: finding arenas, showing progress, and confirming a deletion."""
 
 import sys
 import time

@@ -324,7 +324,7 @@ class Arena(models.Model):
 
     @cached_property
     def has_open_answers(self) -> bool:
-        """Whether everybody may read who wrote which answer: they may where nobody can vote."""
+        """Whether everybody may read who wrote which answer: they may if nobody can vote."""
         return self.open_answers or not self.pairs.filter(shared_prompts__gt=0).exists()
 
     @property

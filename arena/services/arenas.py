@@ -37,7 +37,7 @@ LONGEST_SLUG = 60
 RULES = {"self_identifying", "counts", "counts_tokens", "visibility"}
 RESERVED_SLUGS = {"new"}  # pages with these addresses exist
 MAX_SLUG_NUMBER = 49
-# 40 bits: nobody finds a random address by trying, and collisions are negligible.
+# 40 bits: nobody guesses a random address, and collisions are negligible.
 RANDOM_LENGTH = 8
 RANDOM_LETTERS = "abcdefghjkmnpqrstuvwxyz0123456789"
 DELETED_AT_ONCE = 500
@@ -71,7 +71,7 @@ class ArenaSettings(TypedDict, total=False):
 
 
 class ArenaFields(ArenaSettings, total=False):
-    """An arena's settings, besides its name."""
+    """An arena's settings, without its name."""
 
     question: str
     description: str

@@ -101,7 +101,7 @@ def response_html(response: Response | None) -> SafeString:
 
 
 def ballot_text(comparison: Comparison, response: Response | None) -> str:
-    """Return an answer's text as it is put to the vote: without names, where the arena masks."""
+    """Return an answer's text as raters see it: without names, if the arena masks them."""
     if response is None:
         return ""
     if not _is_masked(comparison, response):

@@ -209,7 +209,7 @@ def _vote(vote: Vote, names: dict[int, str], kind: str, rater: str) -> Line:
         line["preference_a"] = vote.preference
     details = vote.details if isinstance(vote.details, dict) else {}
     details = details | _reasons(vote)
-    # Further fields of an imported vote, renamed where they would clash with a vote's own.
+    # Further fields of an imported vote, renamed if they would clash with a vote's own.
     return line | {
         f"{name}_" if name in VOTE_KEYS else name: value
         for name, value in _without_addresses(details).items()

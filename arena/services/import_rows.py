@@ -202,7 +202,7 @@ class Writer:
         """
         vote: VoteRow = row.content
         origin = vote.provenance or Provenance()
-        # A team's file may claim anything, so nobody but an operator brings votes' origins.
+        # A team's file may claim anything, so only operators can import the origin of votes.
         is_trusted = vote.provenance is not None and self.channel == VoteChannel.FILE
         uncounted: str | None = origin.uncounted
         voided_at, reason = origin.voided_at, origin.void_reason

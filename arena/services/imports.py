@@ -292,7 +292,7 @@ def import_archive(*, team: Team, by: Actor, path: Path, now: datetime) -> Arena
     except (FileError, ArenaImportError) as error:
         if left := Arena.objects.filter(slug=slug).first():
             delete_arena(arena=left, by=by)
-        # The path on this server is nobody's business.
+        # Messages must not reveal paths on this server.
         raise ArenaImportError(str(error).replace(f"{path.parent}/", "")) from None
 
 

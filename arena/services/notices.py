@@ -152,7 +152,7 @@ def remove_webhook(*, webhook: Webhook, by: Actor, now: datetime) -> bool:
 
 
 def send_test(*, webhook: Webhook, by: Actor, now: datetime) -> Notice:
-    """Queue a test notice for this webhook alone. Raises WebhookError for too many tests."""
+    """Queue a test notice for this webhook only. Raises WebhookError for too many tests."""
     key = f"webhook-test:{webhook.team_id}"
     if not rate_limits.allow(key=key, limit=MAX_TESTS, window=TESTS_WINDOW, now=now):
         raise WebhookError(f"A team can send {MAX_TESTS} tests an hour. Try again later.")
@@ -229,7 +229,7 @@ def deliver(*, delivery_id: int, now: datetime) -> None:
         settle = _try_again if error.retryable else _give_up
         settle(delivery, error.reason, now)
     except (SMTPException, OSError):
-        # A mail server's reply may name accounts, so it is not stored; the server's log has it.
+        # A mail server's reply may name accounts, so it is not stored; it is in the server's log.
         _try_again(delivery, "The mail server did not accept the message.", now)
     else:
         _settle(delivery, state=State.DELIVERED, delivered_at=now, error="")

@@ -46,8 +46,8 @@ def order_people_run(
     """Order `per_pair` human votes for every pair of the arena, from each of `raters` or in all
     from anybody; a task opens the run.
 
-    `hides_names`: the raters see no names until all of them have voted. Then each can be asked
-    about `repeats` of their pairs twice. Raises ValidationError.
+    `hides_names`: the raters see no names until all of them have voted. In that case, each can be
+    asked twice about `repeats` of their pairs. Raises ValidationError.
     """
     pairs = arena.pairs.filter(shared_prompts__gt=0).count()
     if not pairs:
@@ -223,7 +223,7 @@ def _votes_wanted(run: Run, demand: PairDemand, counts: PairCounts, seen: Counte
         return min(done, run.per_pair)
     if demand.rater_id is None:
         return run.per_pair
-    unseen = max(shared - seen[key], 0)  # nobody else can take what this rater has seen
+    unseen = max(shared - seen[key], 0)  # what this rater has seen cannot go to anybody else
     return min(done + waiting + unseen, run.per_pair)
 
 

@@ -99,7 +99,7 @@ def close_account(*, user: User, now: datetime) -> None:
 
 
 def _rename_in_sentences(user: User, name: str, pseudonym: str) -> None:
-    """Replace the name where the site itself wrote it into a sentence or a row's description."""
+    """Replace the name in sentences and descriptions of rows that the site itself wrote."""
     by_them, by_nobody = f"voided by {name}", f"voided by {pseudonym}"
     for prefix in ("", "rater "):
         voided = Vote.objects.filter(voided_at__isnull=False, void_reason=prefix + by_them)
@@ -345,7 +345,7 @@ REST_OF_LEASE = timedelta(seconds=30)
 
 
 def make_clock_check() -> Callable[[], bool]:
-    """Return a function that says whether the clock ran evenly since the function's last call."""
+    """Return a function that says whether the clock has run evenly since it was last called."""
     offset = time() - monotonic()
 
     def is_even() -> bool:

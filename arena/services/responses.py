@@ -2,7 +2,7 @@
 team imports into its arena, after a preview.
 
 Between preview and confirmation such a file waits in the folder of uploads, where it is deleted
-after a day; a signed key leads back to it, for the same person and arena alone.
+after a day; a signed key leads back to it, only for the same person and arena.
 """
 
 import re
@@ -372,8 +372,8 @@ def preview_upload(*, arena: Arena, upload: Upload) -> ImportPreview:
 def import_upload(*, arena: Arena, upload: Upload, by: Actor, now: datetime) -> ImportReport:
     """Import the file. Raises UploadError; BadUploadError for bad rows, unless they are skipped.
 
-    Votes of people count as votes by the team's token do: on a public leaderboard only where the
-    arena says so.
+    Votes of people count as votes by the team's token do: on a public leaderboard only if the arena
+    says so.
     """
     with _on_disk(upload) as (path, folder):
         try:

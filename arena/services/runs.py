@@ -62,7 +62,7 @@ class RunError(ServiceError):
 class RunQuote(Protocol):
     """What an order will cost, in nano-dollars; `unpriced` is a (endpoint, model) without a price.
 
-    Where a price is missing, `expected` and `worst` are None.
+    If a price is missing, `expected` and `worst` are None.
     """
 
     @property
@@ -114,7 +114,7 @@ class RunHandler:
         raise NotImplementedError
 
     def details(self, order: Any) -> Mapping[str, object]:
-        """What the audit log says about an order besides its cap."""
+        """Further details of an order for the audit log, which always has its cap."""
         return {}
 
     def opened(self, run: Run, now: datetime) -> None:
@@ -336,7 +336,8 @@ def deduct_spent(*, runs: QuerySet[Run]) -> None:
     """Deduct the cost of finished runs from their teams' budgets, before the runs are deleted."""
     spent_by = runs.exclude(team=None).order_by().values_list("team").annotate(amount=Sum(COST))
     for team_id, spent in spent_by:
-        # Not within the statement: PostgreSQL takes an amount beside a column for a short integer.
+        # Added here and not in the statement, where PostgreSQL would take an amount next to a
+        # column for a short integer.
         team = Team.objects.select_for_update(no_key=True).get(pk=team_id)
         team.budget = max(0, team.budget - int(spent))
         team.save(update_fields=["budget"])
@@ -545,7 +546,7 @@ def resume_run(*, run_id: int, now: datetime) -> bool:
 
 @transaction.atomic
 def reopen_run(*, run_id: int, now: datetime) -> bool:
-    """Reopen a finished run for its failed calls alone. Returns False if it is not finished."""
+    """Reopen a finished run for its failed calls only. Returns False if it is not finished."""
     _wake_failed(Call.objects.filter(run=run_id, run__state=State.DONE), now)
     return _reopen(run_id, [State.DONE])
 

@@ -113,7 +113,7 @@ class FixedTranslation(i18n.TranslateNode):
 
 @register.tag
 def translate(parser: Parser, token: Token) -> i18n.TranslateNode:
-    """Django's `translate`, but for a literal alone it remembers the translations."""
+    """Django's `translate`, but remembers the translations of a plain literal."""
     node = i18n.do_translate(parser, token)
     is_literal = len(token.split_contents()) == 2 and not node.filter_expression.filters
     if is_literal and getattr(node.filter_expression.var, "literal", None) is not None:

@@ -107,7 +107,7 @@ class ChangePassword(LoginRequiredMixin, Limited, PasswordChangeView):
 
 
 class Confirmed(LoginRequiredMixin, Limited, FormView):
-    """A change that a stolen session alone does not allow."""
+    """A change for which a stolen session is not enough."""
 
     def get_form_kwargs(self) -> dict[str, Any]:
         user: Any = self.request.user

@@ -77,7 +77,7 @@ class ArenaContext:
 
     @cached_property
     def entering_teams(self) -> list[Team | None]:
-        """The teams for which candidates may be entered; None stands for the administrators."""
+        """The teams for which candidates may be entered; None means the administrators."""
         teams: list[Team | None] = [self.arena.team] if self.can_submit else []
         if self.arena.open_to_teams or self.actor.is_operator:
             others = self.actor.teams_with(TeamPermission.SUBMIT).order_by("name")

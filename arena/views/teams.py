@@ -362,7 +362,7 @@ def team_notices(request: HttpRequest, team: Team) -> HttpResponse:
     """List the team's notifications; members also choose here whether to get them by email."""
     membership = team.memberships.select_related("team", "user").filter(user=request.user.pk)
     own_membership = membership.first()
-    # Without a mail server, mail goes to the output of the server process.
+    # Without a mail server, mail is printed by the server process.
     is_printed = "console" in settings.EMAIL_BACKEND
     if request.method != "POST":
         page = paginate(request, team.notices.select_related("arena").order_by("-pk"))

@@ -32,7 +32,7 @@ from benchmarks.simulations.watching import (
 PROCESSES = 2
 SEED = 20_261
 REPEATS = 4000  # the standard error of a share of 95 % is then 0.35 percentage points
-FEWER = 1000  # where a board takes longer
+FEWER = 1000  # for boards that take longer
 TWO_ALONE = 2  # candidates; with two, errors occur at the allowed rate: reported, not a target
 
 

@@ -67,7 +67,7 @@ def simulate_leader(design: Design, n_repeats: int, seed: int) -> dict[str, floa
 
 def simulate_crowd(design: Design, n_repeats: int, seed: int) -> dict[str, float]:
     """Shares over repeats and candidates of 95 % intervals that contain the truth: ``bootstrap``,
-    ``difference`` (of every two) and ``by_prompt``, of a sandwich by prompt alone; ``least_`` of
+    ``difference`` (of every two) and ``by_prompt``, of a sandwich by prompt only; ``least_`` of
     the candidate or pair with the fewest. ``refused``: of boards whose results hold for these
     raters or prompts only; they are not counted otherwise.
     """

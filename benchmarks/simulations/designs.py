@@ -199,7 +199,7 @@ def _truth(design: Design, odds: Floats, liked: Floats, pair: Ints) -> Floats:
 
 
 def _weights(votes: Drawn) -> Floats:
-    """(K, K) the weights that the product publishes after these votes, as `pair_weights` has it."""
+    """(K, K) the weights that the product (`pair_weights`) would publish after these votes."""
     battles = votes.battles(clustered=False)
     shown = np.zeros((len(votes.truth),) * 2)
     np.add.at(shown, (battles.first, battles.second), battles.count)

@@ -66,7 +66,7 @@ CROWD_HEAD = (
 
 
 def crowd_row(name: str, figures: Figures) -> Row:
-    """Targets: coverage of scores and differences, and hardly any board refused."""
+    """Targets: coverage of scores and differences, and few boards refused."""
     ways = ("bootstrap", "difference")
     missed = [way for way in ways if not COVERS[0] <= figures[way] <= WIDE]
     if figures["refused"] > REFUSED:

@@ -30,7 +30,7 @@ JUDGED = 6000
 PROMPTS = 60  # seen by people; the judge sees these and as many others
 SPREAD = 0.8  # of strengths, in natural log-odds
 RESAMPLES = 300
-SHIFTED = 2  # the candidate that fares better on the judge's own prompts, where one does
+SHIFTED = 2  # the candidate that fares better on the judge's own prompts, if one does
 SURPRISE = 1.2  # the standard deviation of an answer's quality around its candidate's strength
 
 
@@ -178,7 +178,7 @@ def _draw(
 
 
 def _verdict(judge_kind: str, seen: Seen, rng: np.random.Generator) -> Floats:
-    """The judge's soft score for left; one in ten is random, NaN where the judge abstains."""
+    """The judge's soft score for left; one in ten is random, NaN if the judge abstains."""
     leaning = {
         "good": seen.gap,
         "abstains": np.where(np.abs(seen.gap) < 0.7, np.nan, seen.gap),

@@ -163,7 +163,7 @@ def _looks(votes: Drawn, design: Design) -> Looks:
     for n in _ends(design):
         groups = votes.first(n).dependence()
         if groups.n_raters and not design.these_raters:
-            continue  # a claim about these raters, to whom the two need not be equal
+            continue  # a claim about these raters alone, for whom the two may differ
         fit = Sandwich(jackknifed=True).fit(*groups.groupings)
         gap = float(fit.model_.theta_[0] - fit.model_.theta_[1])
         variance, naive = _variance(fit.covariance_), _variance(fit.model_.covariance_)

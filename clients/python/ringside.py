@@ -1627,7 +1627,8 @@ class _Tools:
     ) -> Any:
         """What did a candidate lose, and to whom? Counts its lost votes by opponent, oldest first
         up to 1,000 (is_complete: these are all), and shows the last ones with prompt and both
-        answers, where you may read them."""
+        answers, if you may read them.
+        """
         loser = self._find(arena, candidate)
         query: dict[str, Any] = {"candidate": loser["id"], "result": "lost", "texts": "true"}
         query |= {"opponent": self._find(arena, opponent)["id"]} if opponent else {}

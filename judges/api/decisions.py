@@ -200,8 +200,7 @@ class OneDecision(ArenaEndpoint):
         return Response(DecisionShown(decision).data)
 
     def _without_votes(self, context: dict[str, Any], category: str) -> dict[str, Any]:
-        """The same, also for a category without a board, where the page falls back to all
-        prompts."""
+        """The same, also for a category without a board, for which the page shows all prompts."""
         if category not in self.arena.prompts.values_list("category", flat=True).distinct():
             raise BadParameter("category", f"There is no category {quoted(category)} here.")
         query, candidates = replace(context["query"], category=category), context["candidates"]

@@ -1,7 +1,7 @@
 """Honeypots: pairs of a real answer and a fake one that no attentive judge prefers.
 
-The fake answers are made from texts alone, so any arena can have them, and nobody has to label
-them. `key` decides everything that varies: the same key always makes the same honeypots.
+The fake answers are made only from texts, so any arena can have them, and nobody has to label them.
+`key` decides everything that varies: the same key always makes the same honeypots.
 
 The real answer counts as left and the fake as right, whichever order they are shown in.
 """

@@ -78,7 +78,7 @@ def criteria_of(rubric: Rubric, material: Material) -> str:
     """Return the criteria text: the prompt's own, else the arena's, else the rubric's.
 
     The Prometheus formats state a criterion in one line, and to compare two answers they leave the
-    levels out: their models were trained on the criterion alone.
+    levels out: their models were trained on the criterion only.
     """
     general = material.criteria.strip() or rubric.criteria
     if not rubric.is_prometheus:
@@ -143,8 +143,8 @@ def render_prompt(
     """Return the (role, text) messages that ask for a verdict on `material`.
 
     `structured`: the reply will be held to `verdict_schema`. Raises MaterialError for material that
-    the rubric cannot show (MissingMaterialError where something is missing), ValueError for an
-    invalid nonce, and for a schema where the format has none.
+    the rubric cannot show (MissingMaterialError if something is missing), ValueError for an invalid
+    nonce, and for a schema where the format has none.
     """
     check_nonce(nonce)
     check_material(spec.rubric, material)
@@ -162,7 +162,7 @@ def render_prompt(
 def render_note(spec: JudgeSpec, material: Material, *, nonce: str) -> Messages:
     """Return the request for the grading note: the prompt without the answers.
 
-    Raises MissingMaterialError for a missing reference, ValueError where the rubric has no note.
+    Raises MissingMaterialError for a missing reference, ValueError if the rubric has no note.
     """
     check_nonce(nonce)
     check_reference(spec.rubric, material)
@@ -172,13 +172,15 @@ def render_note(spec: JudgeSpec, material: Material, *, nonce: str) -> Messages:
 
 
 def repair_message(spec: JudgeSpec, *, nonce: str, n_answers: int) -> str:
-    """Return the user message of the one repair turn, which asks for the verdict line alone."""
+    """Return the user message of the one repair turn, which asks for nothing but the verdict
+    line.
+    """
     check_nonce(nonce)
     return how_to_repair(spec.rubric, _checked(spec, n_answers), nonce)
 
 
 def verdict_schema(spec: JudgeSpec, n_answers: int) -> dict[str, Any]:
-    """Return the JSON schema of a structured reply; ValueError where the format has none."""
+    """Return the JSON schema of a structured reply; raises ValueError if the format has none."""
     _check_schema(spec)
     return schema_of(spec.rubric, _checked(spec, n_answers))
 

@@ -129,7 +129,7 @@ class Scale:
 
     @property
     def spellings(self) -> dict[str, str]:
-        """Map what a reply may write to the label: 8.0 is 8 where there are steps."""
+        """Map what a reply may write to the label: 8.0 is 8 if there are steps."""
         whole = [label for label in self.labels if self.step is not None and "." not in label]
         return {f"{label}.0": label for label in whole} | {label: label for label in self.labels}
 

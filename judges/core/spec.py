@@ -203,7 +203,8 @@ class JudgeSpec:
         return hashlib.sha256(json.dumps(facts | versions, sort_keys=True).encode()).hexdigest()
 
     def _own_facts(self) -> dict[str, Any]:
-        # Options that came later are facts only where they are used: other digests stay.
+        # Options that came later are facts only if they are used, so that other digests stay the
+        # same.
         expected = {"scores": "expected"} if self.soft and self.protocol == "direct" else {}
         readings = {"samples": self.readings} if self.readings > 1 else {}
         return (
@@ -244,7 +245,7 @@ def is_alias(model: str) -> bool:
 
 
 def family_of(model: str) -> str:
-    """Return the family a model belongs to: its maker where known, else its first word."""
+    """Return the family a model belongs to: its maker if known, else its first word."""
     name = model.lower().rsplit("/", 1)[-1]
     for family, pattern in FAMILIES.items():
         if re.search(pattern, name):

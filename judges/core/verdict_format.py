@@ -80,7 +80,7 @@ def reminder(nonce: str, *, structured: bool) -> str:
 
 
 def how_to_repair(rubric: Rubric, n_answers: int, nonce: str) -> str:
-    """Return the message after an unreadable reply, which asks for the verdict alone."""
+    """Return the message after an unreadable reply, which asks for nothing but the verdict."""
     if rubric.items:
         return checklist.REPAIR.format(lines=item_lines(len(rubric.items), nonce))
     if not rubric.is_prometheus:

@@ -161,8 +161,9 @@ def check_alike(models: Sequence[dict[str, Tensor]], names: Sequence[str]) -> No
 
 
 def merge_tensor(name: str, tensors: Sequence[Tensor], recipe: Recipe) -> Iterator[bytes]:
-    """Yield the bytes of the merged tensor; `tensors` are those of the two judges and, where the
-    method needs it, of the base. Raises WeightsError."""
+    """Yield the bytes of the merged tensor; `tensors` are those of the two judges and, if the
+    method needs it, of the base. Raises WeightsError.
+    """
     dtype = tensors[0].dtype
     if dtype not in FLOATS:
         for pieces in zip(*(tensor.pieces() for tensor in tensors), strict=True):

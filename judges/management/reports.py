@@ -33,8 +33,8 @@ def follow_run(run: Run) -> RunReport:
 def wait_for_runs(runs: Sequence[Run], out: OutputWrapper, err: OutputWrapper) -> bool:
     """Enqueue the runs and follow each to its end; return False after Ctrl-C.
 
-    A paused run of a hopeless judge is over, too: its verdicts can be measured. Raises
-    CommandError where a run pauses for another reason, or where no worker answers.
+    A paused run of a hopeless judge is over, too: its verdicts can be measured. Raises CommandError
+    if a run pauses for another reason, or if no worker answers.
     """
     if runs and (problem := enqueue_due_calls()):
         err.write(problem)

@@ -56,7 +56,7 @@ class JudgementQuerySet(models.QuerySet["Judgement"]):
         return forward_ended.exclude(reverse__state__in=Call.GOING_ON)
 
     def of_call(self, call_id: int) -> "JudgementQuerySet":
-        """The judgements that use a call: one for a pair, many where it scores a single answer."""
+        """The judgements that use a call: one for a pair, many if it scores a single answer."""
         return self.filter(Q(forward=call_id) | Q(reverse=call_id))
 
     def further_calls(self) -> QuerySet[Call]:

@@ -1,15 +1,15 @@
 """Calibrations: a judge's agreement with people, measured and stored.
 
-A report holds the figures of `judges.core.calibration` as plain numbers, and besides
+A report holds the figures of `judges.core.calibration` as plain numbers, and:
 
     trust         whether this measurement passes the rule, over all and by category, and why
     money         what the verdicts cost, and how long they took
-    beside        this judge minus other judges of the same model, on the same items; where one of
-                  the two scores single answers, it comes first, whichever of them is measured
+    beside        this judge minus other judges of the same model, on the same items; if one of the
+                  two scores single answers, it comes first, whichever of them is measured
     transitivity  of its verdicts in the arena: A over B over C over A is none (arenas only); of the
                   majorities over all prompts, and `transitivity_per_prompt`
-    ranking       how its votes order the candidates beside people's (arenas only)
-    panel         what this judge and others reach together, on the pairs that all have judged: the
+    ranking       how its votes order the candidates, compared with people's (arenas only)
+    panel         how well this judge and others do together, on the pairs that all have judged: the
                   report of `judges.core.calibration.panels`, with the ids of the `judges` and the
                   newest vote, `fitted_until` (arenas only; None if there is too little)
     not_asked     pairs that people voted on and the judge has not settled (arenas only)
@@ -155,7 +155,7 @@ def _store(
 def summarise_costs(judgements: JudgementQuerySet) -> dict[str, Any]:
     """Return what judgements cost, grading notes included, and how long their calls took.
 
-    In nano-dollars and seconds; None per verdict where there is none. A shared call counts once.
+    In nano-dollars and seconds; None per verdict if there is no verdict. A shared call counts once.
     """
     by_call = Q(forward_of__in=judgements) | Q(reverse_of__in=judgements)
     direct = Call.objects.filter(by_call).values("pk")
@@ -290,7 +290,7 @@ def _compare_same_model(
         else:
             other_items = arena_items(other, against)
         first, second = (judge, items), (other.judge, other_items)
-        if judge.protocol != DIRECT and other.judge.protocol == DIRECT:  # as Direct2Pair has it
+        if judge.protocol != DIRECT and other.judge.protocol == DIRECT:  # as in Direct2Pair
             first, second = second, first
         difference = paired_difference(first[1], second[1])
         if difference.n_items:
@@ -473,7 +473,7 @@ def _items(labels_in: LabelSet) -> Iterable[tuple[int, str, str, str, int, int]]
 
 
 def _models_of(labels_in: LabelSet) -> dict[int, list[str]]:
-    """Map item -> the families of the models that wrote its two answers, where one is known."""
+    """Map item -> the families of the models that wrote its two answers, if one is known."""
     rows = labels_in.items.exclude(model_1="", model_2="").values_list("pk", "model_1", "model_2")
     return {pk: [family_of(model) if model else "" for model in models] for pk, *models in rows}
 

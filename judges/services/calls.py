@@ -180,7 +180,7 @@ def _verdict_of(spec: JudgeSpec, parsed: ReadReply) -> dict[str, object] | None:
 def _add_probabilities(
     spec: JudgeSpec, verdict: dict[str, object], reply: Reply, nonce: str
 ) -> None:
-    """Add the probabilities to a verdict as `p`, where the endpoint returned them.
+    """Add the probabilities to a verdict as `p`, if the endpoint returned them.
 
     Those of a scale also give its `expected` score.
     """

@@ -249,7 +249,7 @@ def _verdicts(check: DriftCheck) -> dict[str, str | None]:
 
 
 def _majorities(labels_in: LabelSet) -> dict[str, str]:
-    """Map each item to the outcome that more people chose than any other, where there is one."""
+    """Map each item to the outcome that more people chose than any other, if there is one."""
     majorities = {}
     for item, labels in labels_of(labels_in, "outcome").items():
         outcomes = [TIE if outcome == BOTH_BAD else outcome for _, outcome in labels]

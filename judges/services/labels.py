@@ -245,7 +245,7 @@ def add_labels(*, file: LabelFile, name: str, arena: Arena | None = None) -> Lab
     """
     try:
         return stored_labels(file) or _store(file, name, arena)
-    except IntegrityError:  # somebody else stored the same at the same moment
+    except IntegrityError:  # somebody else stored the same set at the same moment
         label_set = stored_labels(file)
         if label_set is None:
             raise

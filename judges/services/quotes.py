@@ -28,9 +28,9 @@ VERDICT_TOKENS = 20
 REASON_TOKENS = 75
 ITEM_TOKENS = 30
 NOTE_TOKENS = 200
-REPAIR = 400  # bytes of the message that asks for the verdict alone
+REPAIR = 400  # bytes of the message that asks for nothing but the verdict
 BATCH = 500
-SAMPLED = 200  # texts whose mean length stands for all
+SAMPLED = 200  # texts whose mean length is taken for all
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class StillJudgingError(JudgeError):
 
 @dataclass(frozen=True)
 class Switches:
-    """Options of a judge besides endpoint, model and rubric; each combination is another judge.
+    """Options of a judge other than endpoint, model and rubric; each combination is another judge.
 
     swap_policy: what happens when the verdict changes with the order: abstain, tie or average.
     unpinned: the model name is a known alias.
@@ -119,7 +119,7 @@ def _registered(name: str, switches: Switches) -> JudgeSpec | None:
     spec = spec_of(judge)
     if spec.digest != judge.digest:
         if name == spec.label:
-            return None  # the name also stands for a judge with the files as they are now
+            return None  # the name also means a judge with the current files
         raise SpecError(
             f"The files of rubric {judge.rubric} have changed since judge {name!r} was registered. "
             f"Use {spec.label} to register a judge with the new files."

@@ -1,4 +1,4 @@
-"""Judge runs: what they write besides calls, and how their failures are retried.
+"""Judge runs: what they write in addition to calls, and how their failures are retried.
 
 The engine (`arena.services.runs`) orders, opens, pauses, resumes and cancels them.
 """
@@ -102,7 +102,7 @@ class JudgeRunHandler(JudgementRunHandler):
 
     def opened(self, run: Run, now: datetime) -> None:
         # What all members had judged before can be decided now. The sweep does it too, so a failure
-        # here must not make an order that stands look as if it had failed.
+        # here must not make a valid order look as if it had failed.
         transaction.on_commit(lambda: settle_ready(now=now, run=run), robust=True)
 
     def before_calls(self, now: datetime) -> None:
@@ -155,7 +155,7 @@ def write_comparisons(*, writer: JudgeRunWriter, picks: Sequence[PlannedComparis
 def _not_asked(
     writer: JudgeRunWriter, picks: Sequence[PlannedComparison]
 ) -> list[PlannedComparison]:
-    """Drop what another run has asked the judge or the jury since the order was planned."""
+    """Drop what the judge or the jury was asked by another run since the order was planned."""
     responses = [pick.responses for pick in picks]
     asked: QuerySet[Any]
     if writer.jury is not None:

@@ -30,7 +30,7 @@ from judges.models import LabelItem
 
 # Longer answers, in characters, may not fit in a model's context.
 LONG = 100_000
-# Only answers up to this length are checked for being white space alone.
+# Only answers up to this length are checked for consisting of white space.
 SHORT = 200
 QUESTION = Arena._meta.get_field("question").default
 FACTS = "a.question, a.criteria, p.text, p.reference, p.rubric"

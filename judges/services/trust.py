@@ -2,7 +2,7 @@
 
 In an arena where a judge was measured, the newest calibration against its human votes decides.
 Everywhere else it is trusted only if its newest calibration on labels passes and an administrator
-said that labels decide there (`Calibration.everywhere`). The rule is in
+has decided that labels count there (`Calibration.everywhere`). The rule is in
 `judges.core.calibration.trust`.
 
 Honeypots never make a judge trusted, but they can keep it from being trusted anywhere: when, at the

@@ -48,7 +48,7 @@ WITHOUT_VERDICT = {
 
 @dataclass(frozen=True)
 class FinishedCall:
-    """A finished call: its state, its subject, and its verdict where there is one."""
+    """A finished call: its state, its subject, and its verdict if there is one."""
 
     state: str
     subject: str
@@ -198,7 +198,7 @@ def _verdict(call: FinishedCall) -> Mapping[str, Any]:
 def _combine_orders(
     forward: OrientedVerdict, reverse: OrientedVerdict, policy: str
 ) -> JudgementResult:
-    """Where the two orders disagree, the judge's swap policy decides."""
+    """If the two orders disagree, the judge's swap policy decides."""
     mean = (forward.points + reverse.points) / 2
     if forward.outcome == reverse.outcome:
         preference = mean if forward.soft and reverse.soft else None
@@ -214,8 +214,8 @@ def _combine_orders(
 # -- Casting votes ---------------------------------------------------------------------------------
 
 
-# Whether a rater's vote on the same two answers stands: a deleted run takes its judgements along,
-# but not its votes.
+# Whether the rater has a vote on the same two answers: deleting a run deletes its judgements, but
+# not its votes.
 HAS_VOTED = """
     SELECT 1 FROM arena_comparison c
     JOIN arena_vote v ON v.comparison_id = c.id AND v.rater_id = c.rater_id AND v.voided_at IS NULL

@@ -329,8 +329,9 @@ def judge(request: HttpRequest, pk: int) -> HttpResponse:
 
 @dataclass(frozen=True)
 class MemberWeight:
-    """A jury member's weights in log odds, over all and by category, and the accuracy, measured
-    alone, that they came from."""
+    """A jury member's weights in log odds, over all and by category, and the measured accuracy of
+    the member by itself.
+    """
 
     judge: Judge
     general: float
@@ -349,7 +350,7 @@ class JuryWeights:
 
 
 def jury_weights_of(jury: Judge, actor: Actor) -> JuryWeights | None:
-    """Return the weights; None without any, and where the reader may not see the measurement."""
+    """Return the weights; None without any, or if the reader may not see the measurement."""
     if not jury.weights:
         return None
     general, by_category = jury.weights["general"], jury.weights["categories"]
@@ -458,7 +459,7 @@ def _panel_name(option: dict[str, Any], judges: Sequence[str]) -> str:
 class RankingComparison:
     """The ranking by a run's judge or jury, and another one's.
 
-    `agreement` is None before another judge is chosen, and where one of them has no scores.
+    `agreement` is None before another judge is chosen, and if one of them has no scores.
     """
 
     own: Epoch
@@ -573,8 +574,9 @@ def _read_checks_and_faults(
 
 
 def _page_context(context: Mapping[str, Any]) -> dict[str, Any]:
-    """What the page shows besides `decision_context`: the checks so far, and the raters'
-    reasons."""
+    """What the page shows in addition to `decision_context`: the checks so far, and the raters'
+    reasons.
+    """
     board, focus, baseline = context["board"], context.get("focus"), context.get("baseline")
     if board is None or focus is None or baseline is None:
         return {}

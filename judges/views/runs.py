@@ -127,7 +127,7 @@ def _state_links(report: RunReport, chosen: VerdictFilter) -> list[FilterLink]:
 
 
 def _judge_links(report: RunReport, chosen: VerdictFilter) -> list[FilterLink]:
-    """By judge, where there are several."""
+    """By judge, if there are several."""
     if len(report.judges) < 2:
         return []
     return [_link(chosen, "All judges", chosen.judge is None, judge=None)] + [
@@ -137,7 +137,7 @@ def _judge_links(report: RunReport, chosen: VerdictFilter) -> list[FilterLink]:
 
 
 def _flagged_links(run: Run, chosen: VerdictFilter) -> list[FilterLink]:
-    """Pairs with a possible prompt injection, where there are any."""
+    """Pairs with a possible prompt injection, if there are any."""
     flagged = Judgement.objects.settled().filter(run=run, flagged=True).count()
     if not (flagged or chosen.flagged):
         return []
@@ -194,8 +194,9 @@ def trial_run(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _run_page(request: HttpRequest, run: Run) -> HttpResponse:
-    """The whole page, of which htmx takes the list of verdicts every few seconds during the run;
-    or, where the page says which state it shows, only its upper part, which is polled too."""
+    """The whole page, from which htmx takes the list of verdicts every few seconds during the run;
+    or, if the request says which state the page shows, only its upper part, which is polled too.
+    """
     actor = actor_of(request)
     context = progress_of(run, timezone.now()) | _spending_context(actor, run.arena)
     context["can_steer"] = can_steer(actor, run.arena)
@@ -258,7 +259,7 @@ ORDER_CHANGED = (
     "The order has changed since it was quoted, so no run was started. Check the new quote, then "
     "start the run."
 )
-# A real nonce is drawn for every run; this one only shows where it stands.
+# A real nonce is drawn for every run; this one only shows its place.
 NONCE = "0123456789abcdef"
 NOTE = "(The judge’s own grading note goes here.)"
 

@@ -206,7 +206,7 @@ def can_repeat_secrets(judgement: Judgement) -> bool:
     if prompt and prompt.rubric:
         return True
     source = read_source(judgement.epoch.judge)
-    # If the judge's files have changed since, nobody can tell what it was told.
+    # If the judge's files have changed since, nobody knows what it was told.
     return source.rubric is None or source.changed or source.rubric.reference == "required"
 
 
@@ -255,7 +255,7 @@ class DisplayedCall:
 
 
 def calls_of(judgement: Judgement) -> list[DisplayedCall]:
-    """Both calls of a judgement, or the one where both are the same."""
+    """Both calls of a judgement, or the only one if both are the same."""
     sides = _sides(judgement)
     display = {"direct": _score_call, "listwise": _listwise_call}.get(
         judgement.epoch.judge.protocol, _pairwise_call

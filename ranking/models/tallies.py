@@ -149,7 +149,7 @@ class TalliedTrust(models.Model):
 
 
 class ClusterTally(models.Model):
-    """The votes on one prompt per pair (of one rater, where the prompt is unknown).
+    """The votes on one prompt per pair (of one rater, if the prompt is unknown).
 
     Clustered intervals need it. It lags behind the tallies by the votes in `TallyDelta`.
     """
@@ -301,8 +301,8 @@ class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
     def claim(self, arena_id: int, now: datetime, lease: timedelta) -> uuid.UUID | None:
         """Lease the arena for one refresh; None if it is taken or the pause is not over.
 
-        `is_stale` is cleared now and not at the end, where that would lose a request made
-        during the refresh.
+        `is_stale` is cleared now, because clearing it at the end would lose a request made during
+        the refresh.
         """
         token = uuid.uuid4()
         free = self.free(now).filter(arena=arena_id)

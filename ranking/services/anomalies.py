@@ -15,7 +15,7 @@ from ranking.stats import anomalies
 from ranking.stats.anomalies import Cast, Suspicion
 from ranking.votes import Bools, Ints
 
-LEAST_RATERS = 10  # with fewer, taste cannot be told from fraud
+LEAST_RATERS = 10  # with fewer, taste cannot be distinguished from fraud
 RECENT = timedelta(minutes=3)  # an examination is due every minute
 LATEST = 5_000  # votes of the whole site, among which the recent ones are
 NEWEST = 20_000  # votes that are read; older ones were examined before

@@ -72,7 +72,7 @@ def count(arena_id: int, raters: str, trusted: Collection[int]) -> CountedVotes:
 
 
 def count_by_prompt(votes: VoteQuerySet) -> VoteCounts:
-    """Count the votes by prompt, or by rater where the prompt is unknown; merged."""
+    """Count the votes by prompt, or by rater if the prompt is unknown; merged."""
     return _count(votes, by_rater=False)
 
 

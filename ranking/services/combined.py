@@ -112,7 +112,7 @@ def combine(
 ) -> tuple[Scores, MeasuredIntervals]:
     """Fit the board to human and judges' counts by prompt; `by_rater`: the human ones by rater.
 
-    Raises NotConvergedError, and CrossCheckError where choix disagrees.
+    Raises NotConvergedError, and CrossCheckError if choix disagrees.
     """
     started = time.monotonic()
     people = people.where(evidence.scored(people) > 0)

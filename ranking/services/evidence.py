@@ -98,7 +98,7 @@ class BoardEvidence:
 
     @property
     def mean_weight(self) -> float:
-        """Of a vote in the scores: below 1 where raters or networks are capped."""
+        """Of a vote in the scores: below 1 if raters or networks are capped."""
         return float(self.battles.pairs.weight.sum()) / max(self.n_votes, 1) or 1.0
 
     def digest(self) -> str:
@@ -137,7 +137,8 @@ class ArenaTallies:
 
     def questions(self) -> set[Question]:
         """Each (raters, category) with votes, whether or not the raters are trusted; of verified
-        people only where others voted too."""
+        people only if others voted too.
+        """
         return {
             (raters, category)
             for (raters, category), tally in self.tallies.items()

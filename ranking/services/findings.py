@@ -1,4 +1,6 @@
-"""A snapshot's findings besides scores and intervals: leader, neighbours, robustness, style ..."""
+"""A snapshot's findings other than scores and intervals: leader, neighbours, robustness, style
+...
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -131,7 +133,7 @@ class ClusteredEstimate:
 def build_findings(
     estimate: ClusteredEstimate, places: Places, *, with_style: bool
 ) -> dict[str, Any]:
-    """All findings of a snapshot besides its standings, as JSON."""
+    """All findings of a snapshot except its standings, as JSON."""
     pairs = estimate.evidence.battles
     scored = clear_leader(
         estimate.theta,
@@ -348,7 +350,7 @@ def _coefficients(model: StyledBradleyTerry) -> list[dict[str, Any]]:
 def _scores(
     candidates: Ints, model: StyledBradleyTerry, estimate: ClusteredEstimate
 ) -> dict[str, Any]:
-    """Their intervals are by prompt; where raters widen those of the scores, they widen these."""
+    """Their intervals are by prompt; if raters widen those of the scores, they widen these."""
     by_prompt = Sandwich(CONFIDENCE).fit(estimate.battles)
     wider = (estimate.sandwich.high_ - estimate.sandwich.low_) / (by_prompt.high_ - by_prompt.low_)
     wider = np.where(estimate.measurable, np.fmax(wider, 1.0), np.nan)
@@ -412,8 +414,8 @@ def named_votes(evidence: BoardEvidence) -> dict[str, Any]:
     """How many counted votes are on such answers, and which candidates have another rank without
     them.
 
-    `without` has [candidate, rank, score] for each of those; None for one without a rank. Nothing
-    where such votes do not count, or the names are hidden.
+    `without` has [candidate, rank, score] for each of those; None for one without a rank. Empty if
+    such votes do not count, or if the names are hidden.
     """
     board = evidence.board
     if not evidence.keeps_named:

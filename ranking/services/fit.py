@@ -61,7 +61,7 @@ class Record:
 
 
 def fit(evidence: BoardEvidence) -> Scores:
-    """Fit the scores. Raises NotConvergedError, and CrossCheckError where choix disagrees."""
+    """Fit the scores. Raises NotConvergedError, and CrossCheckError if choix disagrees."""
     battles = evidence.battles
     model = BradleyTerry().fit(battles)
     return Scores(model.ratings_, model.status_, cross_check(battles, model))

@@ -113,7 +113,7 @@ def measure(
 
 
 def measured_effects(candidates: Ints, groups: Dependence, sandwich: Sandwich) -> dict[str, Any]:
-    """What the shrinkage of later votes needs: [candidate id, design effect] where it is known."""
+    """What the shrinkage of later votes needs: [candidate id, design effect], if it is known."""
     effects = np.where(groups.measurable, design_effects(sandwich), np.nan)
     pairs = zip(candidates.tolist(), effects.tolist(), strict=True)
     return {"effects": [[pk, effect] for pk, effect in pairs if not np.isnan(effect)]}

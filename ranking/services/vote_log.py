@@ -412,7 +412,7 @@ class _Check:
         """Find counted votes that are missing from the log, or in it more than once."""
         every = np.concatenate([np.zeros(0, np.int64), *self.known])
         known, times = np.unique(every, return_counts=True)
-        for pk in known[times > 1].tolist():  # as after its mark has been taken back
+        for pk in known[times > 1].tolist():  # for example after its mark was reset
             self._fault(pk, "was counted more than once")
         votes = counted_votes(self.log.arena_id).order_by("pk")
         renew(self.token, len(known))

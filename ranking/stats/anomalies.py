@@ -7,7 +7,7 @@ Grünwald, Vovk and Shafer 2023, "Game-theoretic statistics and safe anytime-val
 
 Honest raters differ in taste: each may like a candidate more or less than others do, by a normal
 shift with the standard deviation `TASTE`. So a rater who now and then disagrees with everybody is
-not suspicious, but one with whom a candidate nearly always wins, wherever it is shown, may be.
+not suspicious, but one for whom a candidate nearly always wins, wherever it is shown, may be.
 """
 
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ class Cast:
         return Cast(*(column[chosen] for column in vars(self).values()))
 
     def with_others(self, others: "Cast") -> "Cast":
-        """These votes after those of `others`, none of whom is among these raters."""
+        """The votes of `others`, then these; no rater is in both."""
         own, more = vars(self), vars(others) | {"rater": others.rater + self.n_raters}
         return Cast(*(np.concatenate([more[name], own[name]]) for name in own))
 
@@ -80,7 +80,7 @@ class Suspicion:
     """A test's result: its e-value, the raters concerned, and the votes behind it.
 
     ``test``: favours, sides, speed, skips, network or burst. ``candidate``: the one that wins, or
-    whose pairs alone are voted on. ``n``, ``k``: of n votes, k were as the test says.
+    the only one whose pairs are voted on. ``n``, ``k``: of n votes, k were as the test says.
     """
 
     test: str
@@ -108,7 +108,8 @@ def honest_scores(votes: Cast, n_candidates: int) -> Floats:
     """(K,) log-odds of the candidates, without the votes of raters who look rigged.
 
     Rigged votes hide in the scores that they have raised. So the first fit leaves out all raters
-    with whom a candidate always wins; each later one, those who look rigged by the last one.
+    for whom a candidate always wins; each later one leaves out those who look rigged by the fit
+    before.
     """
     shape = (votes.n_raters, n_candidates)
     ratios, wins, met = favour_ratios(votes, np.zeros(n_candidates))
@@ -151,7 +152,7 @@ def favour_ratios(votes: Cast, theta: Floats) -> tuple[Floats, Floats, Ints]:
 
 
 def _favours(ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:
-    """Raters with whom one candidate, whichever it is, nearly always wins."""
+    """Raters for whom one candidate, whichever it is, nearly always wins."""
     if not ratios.size:
         return []
     evidence = logsumexp(ratios, axis=1) - np.log(ratios.shape[1])
@@ -167,7 +168,7 @@ def _favours(ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Raters of whom a share makes one candidate nearly always win.
+    """Raters, some of whom make one candidate nearly always win.
 
     ``rigged``: the probability that each belongs to that share; 0 for those who may not be held.
     """

@@ -154,7 +154,7 @@ def sum_per_cluster(cluster: Ints, *values: Floats) -> Floats:
 # With exponential weights no replicate loses a candidate or splits the graph. If each vote is its
 # own cluster, ``count`` equal votes share one gamma weight with shape ``count``. A replicate is
 # refitted from the estimate by steps with one fixed inverse information, rescaled per candidate to
-# the replicate's own. Where votes are so few that these steps do not contract, Newton's steps are
+# the replicate's own. If votes are so few that these steps do not contract, Newton's steps are
 # found by conjugate gradients, all replicates at once; where those fail too, one by one.
 
 BLOCK = 50  # most replicates refitted together; affects seeded results

@@ -168,8 +168,8 @@ def neighbours(
     confidence : determines z, which is 1.96 for 0.95
     n_clusters : G; if given, z is Student's t with G - 1 degrees of freedom
     most : the largest forecast to give
-    direct : (K, K) who is better by the votes between the two alone. Where these turn the order
-        round, the two are not separated, and there is no forecast
+    direct : (K, K) who is better by the votes between just the two. If these reverse the order, the
+        two are not separated, and there is no forecast
 
     Raises ValueError naming the invalid argument.
     """

@@ -174,7 +174,7 @@ class Dependence:
 
 # -- The weight of one rater -----------------------------------------------------------------------
 
-RATER_SHARE = 0.1  # of the votes of people, where nothing else is set
+RATER_SHARE = 0.1  # of human votes, unless the arena sets another one
 
 
 def largest_share(n_raters: int, share: float) -> float:

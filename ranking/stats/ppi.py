@@ -86,7 +86,7 @@ class Rectifier:
     ) -> "Rectifier":
         """Compare the two samples per pair and stratum, or with ``by_side`` also per side.
 
-        ``left_out``: (K,) mask of candidates of whom only prompts with human votes are compared.
+        ``left_out``: (K,) mask of candidates that are compared on prompts with human votes only.
         """
         n, size = len(people), people.n_candidates
         left, right = _joined(people.left, judge.left), _joined(people.right, judge.right)

@@ -3,8 +3,8 @@
 Rank intervals come from the covariance of differences, not from overlapping intervals. A candidate
 that never lost to the scored ones, directly or through others, ranks above them, and one that never
 won ranks below them, as soon as its votes are on as many prompts as a decision about
-`CompleteSeparation` needs. Where nobody has a score, as when one candidate won every vote, the
-order of the chains of wins is the result. Candidates with fewer votes stand apart.
+`CompleteSeparation` needs. If no candidate has a score, as when one won every vote, the order of
+the chains of wins is the result. Candidates with fewer votes stand apart.
 """
 
 import math
@@ -31,7 +31,7 @@ from ranking.stats.intervals import (
 
 DRAWS = 10_000  # the simultaneous level is exact to 0.2 percentage points (one standard error)
 MOST_DRAWN = 400  # candidates; with more, the draws of all pairs would take seconds
-FARTHEST = 10_000.0  # Elo beyond the scores, where a bound is looked for
+FARTHEST = 10_000.0  # Elo beyond the scores, within which a bound is sought
 LEVEL = 1e-6  # Elo; scores that differ by less are equal but for rounding
 ROUNDING = 1e-9  # of a vote; shares that differ by less agree
 BLOCK = 500  # draws whose differences are in memory at once, to fit the processor's cache
@@ -247,7 +247,7 @@ class Places:
 
 
 def independent_groups(first: Ints, second: Ints, prompt: Ints, n_clusters: Ints) -> Ints:
-    """(K,) the number of prompts of each candidate's votes; of clusters where some are unknown.
+    """(K,) the number of prompts of each candidate's votes; of clusters, if some are unknown.
 
     ``first``, ``second``: (N,) candidates; ``prompt``: (N,), negative if unknown; ``n_clusters``:
     (K,) clusters of votes on each candidate.
@@ -383,7 +383,7 @@ def _unsettled(
 
 
 def direct_wins(battles: Battles, confidence: float = 0.95) -> Bools:
-    """(K, K) whether the row is better than the column by the votes between the two alone.
+    """(K, K) whether the row is better than the column by the votes between just the two.
 
     Significantly so, by a t test over clusters, or without ever losing on as many clusters as a
     `CompleteSeparation` needs.

@@ -403,7 +403,7 @@ def sequence_chart(checks: Sequence[ShareAt]) -> SequenceChart | None:
 LAPTOP, PHONE = 960, 300  # px of the plot's width, for which labels are placed
 LETTER, GAP = 7.2, 9  # px of a letter, and between a dot and its label
 MOST_LABELS = 40
-WIDE = 20  # values that differ more than this many times stand on a logarithmic scale
+WIDE = 20  # the scale is logarithmic if the largest value is more times the smallest
 AXIS = (1, 2, 3, 5)  # first digits of round numbers
 
 
@@ -484,7 +484,7 @@ def scatter_chart(points: Sequence[ScatterPoint]) -> ScatterChart | None:
     scale = ScoreScale.around([end for p in points for end in (p.score, p.low, p.high)])
     axis = _ValueAxis.around([point.value for point in points])
     best = frontier(points)
-    # The best points are named first: where there is no room, others go without a label.
+    # The best points are named first; others go without a label if there is no room.
     order = sorted(points, key=lambda point: (point.url not in best, -point.score))
     places = [(axis.share(point.value), scale.y(point.score)) for point in order]
     names = [shorten(point.name, SHORT) for point in order]

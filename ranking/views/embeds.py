@@ -256,7 +256,7 @@ def wrap(text: str, width: float, size: float, *, lines: int) -> Iterator[str]:
 
 
 def measure(text: str, size: float, *, bold: bool = False) -> float:
-    """The approximate width of a text in px, rather too large than too small."""
+    """The approximate width of a text in px, erring on the large side."""
     return size * (1.06 if bold else 1.0) * sum(map(_em_width, text))
 
 

@@ -431,7 +431,7 @@ def table_context(
             if value
         ],
         "kept_filters": [item for item in table.filter_parameters.items() if item[1]],
-        # Where a row has no space for more, it shows the column that it is sorted by.
+        # If a row has no space for more, it shows the column that it is sorted by.
         "on_phone": sorted_by if sorted_by in columns else "votes",
         "is_wide": len(columns) > MOST_COLUMNS,
     }

@@ -24,7 +24,7 @@ from arena.calls.providers.base import (
     unreadable,
 )
 
-MAX_TOKENS = 1024  # the format demands a limit where the request names none
+MAX_TOKENS = 1024  # the format requires a limit, even if the request has none
 UNKNOWN = ("seed", LOGPROBS, "top_logprobs")  # this format has no equivalent
 CUT_OFF = {"max_tokens", "model_context_window_exceeded"}
 

@@ -107,9 +107,9 @@ class RetryableError(ProviderError):
     """The server is busy, broken or out of reach; `retry_after`: the seconds that it asked for, if
     any.
 
-    `maybe_billed` where the request had been sent and its answer was lost on the way: the server
-    may have done the work, and may bill it. `in_progress` where the server is still at work on an
-    earlier request with the same idempotency key.
+    `maybe_billed` if the request had been sent and its answer was lost on the way: the server may
+    have done the work, and may bill it. `in_progress` if the server is still at work on an earlier
+    request with the same idempotency key.
     """
 
     def __init__(

@@ -30,8 +30,8 @@ Kind = Literal["pairwise", "direct", "listwise", "note", "text"]
 class ScriptedRequest:
     """What a request asks for. `labels` are those of a scale, from worst to best.
 
-    `items` is the number of those on a checklist. `beside` is what accompanies the prompt and
-    describes a good answer: a reference or a grading note.
+    `items` is the number of those on a checklist. `beside` is a description of a good answer that
+    comes with the prompt: a reference or a grading note.
     """
 
     kind: Kind
@@ -105,7 +105,7 @@ def _rising(labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def _prometheus(text: str) -> ScriptedRequest | None:
-    """Read the two formats of Prometheus 2, whose parts stand below headings."""
+    """Read the two formats of Prometheus 2, whose parts have headings."""
     if RESULT not in text:
         return None
     parts = {title.strip().lower(): body.strip() for title, body in SECTION.findall(text)}

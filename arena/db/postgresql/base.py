@@ -19,7 +19,7 @@ from django.db.backends.postgresql import base
 from django.db.backends.postgresql.psycopg_any import IsolationLevel
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-PATIENCE = 1.5  # seconds, before the server is asked at all
+PATIENCE = 1.5  # seconds before the server is first asked
 ANSWER_WITHIN = 3  # whole seconds: it forks a process first, however busy the machine is
 ASKED_AGAIN = 0.5
 FULL = ("too many", "connection slots")  # it refuses, but it is there
@@ -61,7 +61,7 @@ class Server:
 
 
 class WatchedConnection(psycopg.Connection[Any]):
-    """A connection whose waiting ends if its server goes away."""
+    """A connection that stops waiting if its server goes away."""
 
     server: Server | None = None
 

@@ -1,4 +1,6 @@
-"""Measure the server beside clients that are slow on purpose. `make bench` gives it a database."""
+"""Measure the server while clients that are slow on purpose are connected. `make bench` gives it a
+database.
+"""
 
 import os
 from statistics import median

@@ -1,4 +1,4 @@
-"""Measure an import of 1,000,000 votes beside bare inserts. `make bench` gives it databases."""
+"""Compare an import of 1,000,000 votes with bare inserts. `make bench` gives it databases."""
 
 import csv
 import random

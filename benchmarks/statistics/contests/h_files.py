@@ -1,4 +1,4 @@
-"""A CSV file ranked by a command: ours with intervals and ranks, evalica's with scores alone."""
+"""A CSV file ranked by a command: ours with intervals and ranks, evalica's with scores only."""
 
 import os
 import subprocess

@@ -96,7 +96,7 @@ class PairItem:
 
     @cached_property
     def longer(self) -> str:
-        """The outcome by "the longer answer wins"; a tie where both are equally long."""
+        """The outcome by "the longer answer wins"; a tie if both are equally long."""
         if self.length_left == self.length_right:
             return "tie"
         return "left" if self.length_left > self.length_right else "right"
@@ -220,7 +220,7 @@ ONE_VALUE = "All values are the same, so agreement cannot be distinguished from 
 class Alpha:
     """Krippendorff's alpha over the ``n_values`` of the ``n_items`` with at least two values.
 
-    None with the reason where it cannot be computed.
+    None with the reason if it cannot be computed.
     """
 
     value: float | None
@@ -338,12 +338,12 @@ def first_position(items: Sequence[PairItem], sampling: Sampling) -> Estimate:
 
 
 def picks_longer(items: Sequence[PairItem], sampling: Sampling) -> Preference:
-    """How often the longer response is preferred, where the lengths differ."""
+    """How often the longer response is preferred, if the lengths differ."""
     return _preference(items, [item.longer for item in items], sampling, NO_LENGTHS)
 
 
 def own_family(items: Sequence[PairItem], sampling: Sampling) -> Preference:
-    """How often the response by the judge's own family is preferred, where one side is."""
+    """How often the response by the judge's own family is preferred, if one of the two is."""
     return _preference(items, [item.own_family for item in items], sampling, NO_FAMILY)
 
 

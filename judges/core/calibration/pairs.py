@@ -107,7 +107,7 @@ def measure_agreement(
 
 
 def decided(cluster: str, verdict: str, labels: Iterable[str]) -> ShareRow:
-    """Labels equal to the verdict among those that choose a side, where the verdict does."""
+    """Labels equal to the verdict among those that choose a side, if the verdict does."""
     sides = decisive(labels) if decisive([verdict]) else []
     return cluster, sides.count(verdict), len(sides)
 
@@ -202,7 +202,9 @@ class BenchmarkFigures:
 
 
 def measure_benchmarks(items: Sequence[PairItem], sampling: Sampling) -> BenchmarkFigures:
-    """Measure the figures of benchmarks. A judge that is asked once has that one reading."""
+    """Measure the figures of benchmarks. For a judge that is asked once, that is the only
+    reading.
+    """
     return BenchmarkFigures(
         _accuracy(items, _single_hit, sampling),
         _accuracy(items, _hit_in_both, sampling),
@@ -238,7 +240,7 @@ def _readings(item: PairItem) -> tuple[str | None, ...]:
 
 
 def confusion_matrix(items: Sequence[PairItem]) -> dict[str, dict[str, int]]:
-    """Count labels by outcome and by the judge's verdict; "none" where it has no verdict."""
+    """Count labels by outcome and by the judge's verdict; "none" if it has no verdict."""
     counts = Counter((label, item.verdict or "none") for item in items for label in item.people)
     return {
         label: {verdict: counts[label, verdict] for verdict in (*OUTCOMES, "none")}
@@ -469,7 +471,7 @@ def _abstention(items: Sequence[PairItem], sampling: Sampling) -> Estimate:
 
 
 def _on_all(item: PairItem) -> ShareRow:
-    """Labels that choose a side, equal to the verdict; half of them where it chooses none."""
+    """Labels that choose a side, equal to the verdict; half of them if it chooses none."""
     sides = decisive(item.people)
     hits = sides.count(item.verdict) if item.verdict in SIDES else len(sides) / 2
     return item.cluster, hits, len(sides)

@@ -1,13 +1,13 @@
 """Panels: the verdicts of several judges combined, and their cost, on pairs that people labelled.
 
 A weighted jury is a logistic regression of people's choices on the members' verdicts: 1 for left,
--1 for right, 0 for a tie or none, and no intercept, because sides are random. Where errors are
+-1 for right, 0 for a tie or none, and no intercept, because sides are random. If errors are
 independent, the weights are the log odds of the members' accuracies, as in Dawid and Skene (1979,
 Applied Statistics 28, with the truth known); because they are fitted together, members that make
 the same mistakes share theirs. Each category with enough items has weights of its own, drawn
 towards those over all, by a ridge.
 
-A cascade asks its first judge, and its second one only where the first has no verdict.
+A cascade asks its first judge, and its second one only if the first has no verdict.
 
 Everything is measured as trust is: the share of the labels that choose a side on which the verdict
 agrees, where no verdict, or a tie, counts half. A weighted jury is measured on prompts that it was
@@ -206,7 +206,7 @@ def measure_panel(
         ("judge", (judge,), [item.verdicts[judge] for item in items], costs[judge])
         for judge in everybody
     ]
-    if len(costs) > 2:  # two judges have a majority only where they agree
+    if len(costs) > 2:  # two judges have a majority only if they agree
         ways.append(("majority", everybody, [most(item.verdicts) for item in items], sum(costs)))
     ways.append(("weighted", everybody, _out_of_fold(items), sum(costs)))
     for first, second in permutations(everybody, 2):

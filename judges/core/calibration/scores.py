@@ -139,7 +139,7 @@ class PeopleScores:
 class LengthBaseline:
     """Length as a score: its Pearson with people's scores, and the judge's lift over it.
 
-    The lift is on the same labels; where all lengths are equal, their Pearson counts as 0.
+    The lift is on the same labels; if all lengths are equal, their Pearson counts as 0.
     """
 
     pearson: Estimate

@@ -4,8 +4,8 @@ Pairs: the lower bound of the agreement on all items, where a tie or no verdict 
 least 75 %, or at least 95 % of people's agreement with one another; the judge has a verdict on
 enough of the items, and seldom changes it with the order of the answers (`TrustLimits`); and the
 lower bound of its lift over "the longer answer wins" is above 0, on all items too. A judge that is
-right when it decides, but seldom decides, is not trusted. People's agreement is a yardstick only
-where it is significantly better than chance: otherwise any judge would reach it.
+right when it decides, but seldom decides, is not trusted. People's agreement is a yardstick only if
+it is significantly better than chance: otherwise any judge would reach it.
 
 Scores: a single response shows no preference, and a judge that is consistently stricter than people
 still ranks as they do. So the rule asks for correlation, not for equal scores: the lower bound of
@@ -96,7 +96,7 @@ def assess_trust(report: PairReport | ScoreReport, limits: TrustLimits | None = 
     if isinstance(report, PairReport):
         checks.append(_check_sides(report))
         checks.append(_check_coverage(report.coverage.value, report.n_items, limits.coverage))
-        if report.flips.value is not None:  # it has been asked in both orders
+        if report.flips.value is not None:  # it was asked in both orders
             checks.append(_check_flips(report.flips.value, report.flips.n, limits.flips))
         checks.append(_check_lift(report.longer.lift_on_all, _AGREEMENT))
     else:
@@ -115,7 +115,7 @@ def assess_categories(
     calibrate: Callable[[Sequence[AnyItem]], PairReport | ScoreReport],
     limits: TrustLimits | None = None,
 ) -> tuple[CategoryTrust, ...]:
-    """Apply the rule to each category with enough items; none where all items are of one."""
+    """Apply the rule to each category with enough items; none if all items are in one."""
     groups = by_category(items)
     if len(groups) < 2:
         return ()

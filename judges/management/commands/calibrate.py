@@ -265,7 +265,7 @@ def _describe_place(epoch: Epoch, place: TrustPlace) -> str:
     where = f"in {place.arena}" if place.arena else "in arenas where it is not measured"
     if place.is_trusted:
         return f"{epoch} is trusted {where}: its votes count on combined leaderboards there."
-    failed = place.calibration and not place.calibration.trusted  # its reasons are told already
+    failed = place.calibration and not place.calibration.trusted  # its reasons are already printed
     reason = "" if failed else f" {place.problems[0]}"
     return (
         f"{epoch} is not trusted {where}: its votes do not count on combined leaderboards there."

@@ -62,7 +62,7 @@ def _content(name: str, arena: Arena, raters: str) -> Iterator[bytes]:
     stem, _, ending = name.rpartition(".")
     export = {**EXPORTS, **OF_TEAM}[stem]
     rows = rows_of(export, arena, CLI, raters)
-    if (first := next(rows, None)) is None:  # no tool loads a file without rows
+    if (first := next(rows, None)) is None:  # no tool can load a file without rows
         raise CommandError(f"{arena.slug} has nothing to write into {name} yet.")
     return FORMATS[ending][0](chain([first], rows), export.columns)
 

@@ -77,7 +77,7 @@ class Command(BaseCommand):
 
 
 def _folders(options: dict[str, Any], recipe: Recipe) -> list[Path]:
-    """The two judges, and the base where the method needs it."""
+    """The two judges, and the base if the method needs it."""
     first, second, base = options["first"], options["second"], options["base"]
     if first.resolve() == second.resolve():
         raise WeightsError("A and B are the same folder.")
