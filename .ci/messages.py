@@ -57,7 +57,7 @@ def collect() -> set[str | tuple[str, str]]:
 
 
 def update(path: Path) -> bytes:
-    """Bring a language's file up to date; return it compiled."""
+    """Update a language's file; return it compiled."""
     with path.open("rb") as file:
         known = read_po(file)
     catalog = Catalog(locale=path.parts[-3], header_comment=HEADER, fuzzy=False)

@@ -1,4 +1,5 @@
-"""`make sbom`: what the product is made of, as CycloneDX 1.5 (sbom.json) and as a list of licences.
+"""`make sbom`: lists the parts of the product, as CycloneDX 1.5 (sbom.json) and as a list of
+licences.
 
 Names, versions and digests are those of requirements.txt, licences those that the installed
 packages state.

@@ -185,8 +185,8 @@ def _invitation_id(request: HttpRequest) -> int:
 class ProveAddress(EmailVerificationStage):
     """Requires people who signed up to confirm their address.
 
-    Accounts created by an administrator are exempt, because their address may belong to nobody;
-    also while they change it.
+    Accounts created by an administrator are exempt, even while they change their address, because
+    it may belong to nobody.
     """
 
     def handle(self) -> Any:

@@ -113,7 +113,9 @@ class Actor:
         return self.teams_with(TeamPermission.READ)
 
     def may(self, permission: str, team: Team | int | None) -> bool:
-        """Return whether this actor has `permission` for `team`; for no team, only operators do."""
+        """Return whether this actor has `permission` for `team`; without a team, only operators
+        do.
+        """
         if self.is_operator:
             return True
         if team is None:

@@ -74,7 +74,7 @@ def status_of(address: tuple[str, int], path: str, *, site: str, patience: float
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 # A child that ran this long has started well, so its next pause is the shortest again.
 SETTLED = 30.0
-# How long a child may not answer: once it has answered, and before.
+# How long a child may fail to answer: after its first answer, and before.
 HUNG, STARTS_WITHIN = 30.0, 300.0
 ANSWER_WITHIN, ASK_EVERY = 10.0, 5.0
 

@@ -22,12 +22,12 @@ from ranking.services.leases import LEASE
 NEW_VOTES = 1000
 MOST_GROWTH = 1.5
 INTERVALS_SHARE = 0.1
-PUT_OFF = 10.0**6  # stored as the seconds of the last intervals, so that they are not due for long
+PUT_OFF = 10.0**6  # stored as the seconds of the last intervals, so the next are not due soon
 
 
 @dataclass(frozen=True)
 class RefreshTimings:
-    """Seconds: of rounds of refreshes, of a rebuild from the votes, and of intervals."""
+    """Seconds of refreshes (by round), of a rebuild from the votes, and of intervals."""
 
     votes: tuple[int, int]
     small: list[float]

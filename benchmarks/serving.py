@@ -59,7 +59,7 @@ class Web:
             time.sleep(0.05)
 
     def end(self, number: int = signal.SIGTERM) -> None:
-        """Signal the whole group and wait for its end."""
+        """Signal the whole group and wait until it has ended."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, number)
         self.process.wait(PATIENCE)

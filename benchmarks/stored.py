@@ -45,7 +45,9 @@ class Sizes:
 
 
 def store(wanted: Iterable[Sizes]) -> list[Arena]:
-    """Create the arenas. Their votes are marked as tallied, for the timed rebuild to count them."""
+    """Create the arenas. Their votes are marked as tallied, so that the timed rebuild counts
+    them.
+    """
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")  # generated rows need no checks
         indexes = _drop_indexes(cursor)

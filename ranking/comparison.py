@@ -407,7 +407,7 @@ class DifferenceBoard:
 
     @cached_property
     def _separated_prompts(self) -> dict[tuple[int, int], int]:
-        """The number of prompts that a pair met on, if one won every vote and one has no score."""
+        """The number of prompts on which a pair met, if one won every vote and one has no score."""
         stored = self.snapshot.settings.get("prompts_met", [])
         return {(low, high): prompts for low, high, prompts in stored}
 

@@ -196,7 +196,7 @@ def _networks(arena: Arena) -> dict[int, int]:
 
 
 def _removed(arena: Arena, last: int) -> dict[int, int]:
-    """The last link that removed or repeated each vote that was removed or repeated."""
+    """For each vote that was removed or repeated, the last link that did so."""
     kinds = (*REMOVES, LogLink.Kind.RELEASED, LogLink.Kind.REPAIR)
     rows = LogLink.objects.filter(arena=arena, number__lte=last, kind__in=kinds, n_rows__gt=0)
     latest: dict[int, int] = {}
@@ -402,7 +402,7 @@ def _event(file: LogFile, name: str) -> Ints:
 
 
 def counted_rows(file: LogFile, until: int) -> Any:
-    """(N,) mask of rows: the last one about a vote until this link, if it adds the vote."""
+    """(N,) mask of the rows that are the last about their vote up to this link, and add it."""
     ids, links, adds = (_event(file, name) for name in ("id", "link", "adds"))
     order = np.lexsort([links, ids])
     order = order[links[order] <= until]

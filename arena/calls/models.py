@@ -53,7 +53,7 @@ class CallQuerySet(models.QuerySet["Call"]):
     """Reads of the ledger; the time is passed in."""
 
     def in_progress(self) -> "CallQuerySet":
-        """Calls that have not ended, of open runs (or no run), by requesters not paused."""
+        """Calls that have not ended, of open runs (or no run), whose requesters are not paused."""
         paused = RunRequester.objects.filter(
             run=OuterRef("run"), requester=OuterRef("requester"), paused_at__isnull=False
         )

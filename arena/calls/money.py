@@ -134,7 +134,7 @@ IS_OVER = "SELECT 1 FROM arena_run WHERE id = %s AND cap < settled + reserved + 
 class BudgetDeniedError(Exception):
     """A run has no money for a request, or is no longer open.
 
-    `passes`: there may be money once the requests under way are settled.
+    `passes` says that there may be money once the requests under way are settled.
     """
 
     def __init__(self, reason: str, *, passes: bool = False) -> None:

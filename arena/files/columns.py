@@ -11,7 +11,7 @@ from typing import Any
 from arena.files.reader import Header, Row, Source, csv_rows
 from arena.validation import DETAILS_LIMIT
 
-BLOCK_BYTES = 1 << 22  # a bad row costs a slow reading of its block; shorter ones cost more calls
+BLOCK_BYTES = 1 << 22  # a bad row makes its block slow to read; shorter blocks need more calls
 
 
 @dataclass(frozen=True, eq=False)

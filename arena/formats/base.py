@@ -304,7 +304,8 @@ class Checker:
 # -- Layouts of other tools' files -----------------------------------------------------------------
 
 OUTPUT = re.compile(r"\[([^\]]+)\] (.*)", re.DOTALL)  # a column of answers: `[provider] prompt`
-# A member of an object: `inputs.question`, as pandas writes it, or `input_question`, as LangSmith.
+# A member of an object: `inputs.question`, as pandas writes it, or `input_question`, as LangSmith
+# does.
 MEMBER = re.compile(r"(\w+\.|(?:in|out)put_(?!tokens|[a-z\d]$))(.+)", re.IGNORECASE | re.DOTALL)
 
 

@@ -274,7 +274,7 @@ def _pairs(record: SourceRecord) -> Iterator[SourceRecord]:
 
 
 def _texts(record: SourceRecord, name: str) -> list[Any]:
-    """The texts of a cell; a conversation is one."""
+    """The texts of a cell; a conversation counts as one."""
     value = record.decoded(name)
     is_list = isinstance(value, list) and value and all(isinstance(v, str) for v in value)
     return value if is_list else [value]

@@ -141,7 +141,7 @@ def _columns(block: Block) -> VoteColumns | None:
 
 
 def _clean(field: str, column: Column) -> Column:
-    """The column with each text as the row's schema cleans it; raises InputError."""
+    """The column with each text cleaned by the row's schema; raises InputError."""
     if field == "cast_at":
         odd = column.unlike(PLAIN_TIME)
     elif field == "outcome":

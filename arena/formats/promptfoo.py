@@ -28,7 +28,7 @@ from arena.validation import InputError, decode_json, is_variable, json_type, qu
 
 MOST_COMBINATIONS = 1_000
 MOST_ROWS = 100_000  # tests of a configuration, and candidates; a few lines could make billions
-MOST_FILES, MOST_BYTES = 1_000, 20_000_000  # that a configuration names, and in each of them
+MOST_FILES, MOST_BYTES = 1_000, 20_000_000  # files that a configuration names, and bytes in each
 LABEL_LENGTH = 80
 _TEXT_VARIABLES = ("prompt", "question", "query", "input", "message", "text", "instruction")
 # Prompts, tests and providers that a program makes: they cannot be read without running it.
@@ -276,7 +276,7 @@ class _Project:
         return files
 
     def loaded(self, value: Any, field: str) -> Any:
-        """The value, or what is in the one file that it refers to."""
+        """The value, or the content of the one file that it refers to."""
         return _content(self.files(value, field)[0]) if _is_reference(value) else value
 
     def tests(self, value: Any) -> Iterator[Any]:

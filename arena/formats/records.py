@@ -208,7 +208,9 @@ class Foreign:
         return ([row] for row in self.rows(path, kind))
 
     def rows(self, path: Path, kind: str) -> Iterator[Row]:
-        """Yield the rows of one kind, numbered from 1; a bad record counts as one of its first."""
+        """Yield the rows of one kind, numbered from 1; a bad record counts as a row of its first
+        kind.
+        """
         records = Records(path)
         fields = self.fields(records)
         kinds = self.layout.kinds(set(fields))

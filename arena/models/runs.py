@@ -30,7 +30,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.exclude(state__in=[Run.State.DONE, Run.State.CANCELLED])
 
     def hiding_names(self) -> "RunQuerySet":
-        """Runs whose raters may not see names yet, because some of them have still to vote."""
+        """Runs whose raters may not see names yet, because some of them have not voted yet."""
         return self.not_over().filter(hides_names=True)
 
 

@@ -190,7 +190,7 @@ class Comparison(Sourced):
 
     @property
     def hides_names(self) -> bool:
-        """Whether its rater may not see the names yet, because others have still to vote."""
+        """Whether its rater may not see the names yet, because others have not voted yet."""
         return self.run is not None and self.run.hides_names and not self.run.is_over
 
 

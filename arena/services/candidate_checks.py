@@ -242,7 +242,9 @@ TEXTS_OR_MESSAGES = "Enter a system prompt and user template, or messages, not b
 
 
 def with_changes(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content with `changes`: messages replace the two texts, and these the messages."""
+    """Return the content with `changes`: messages replace the two texts, and the two texts replace
+    messages.
+    """
     replaced: dict[str, Any] = {}
     if changes.get("messages"):
         replaced = {"system_prompt": "", "user_template": ""}

@@ -333,7 +333,7 @@ def _issue(
     repeats_id: int | None = None,
     issued: tuple[UUID, int, bool] | None = None,
 ) -> Comparison:
-    """Return the comparison: `issued` already (its key, its id, whether low is left), or write it.
+    """Return the comparison that was `issued` (its key, its id, whether low is left), or write one.
 
     Sides are decided last: that locks the pair until the commit.
     """

@@ -552,7 +552,8 @@ def _write_file(
     while batch := _batch(rows, size):
         started = time.monotonic()
         writer.write(batch, file.kind)
-        # As many rows as fit into the time a transaction may take, but at most twice as many.
+        # As many rows as fit into the time a transaction may take, but at most twice as many as
+        # before.
         seconds = max(time.monotonic() - started, 0.001)
         wanted = min(len(batch) * BATCH_SECONDS / seconds, len(batch) * 2)
         size = int(min(max(wanted, SMALLEST_BATCH), LARGEST_BATCH))

@@ -38,7 +38,7 @@ def exclusive_lock(work: str, *, busy: Exception) -> AbstractContextManager[None
 
 @contextmanager
 def _file_lock(path: Path, busy: Exception) -> Iterator[None]:
-    """Lock a file, which is gone afterwards; the next holder makes another."""
+    """Lock a file, which is removed afterwards; the next holder creates another."""
     file = _locked(path, busy)
     while file is None:
         file = _locked(path, busy)

@@ -19,7 +19,7 @@ from arena.services.comparisons import TIME_TO_VOTE
 
 MAX_PER_PAIR = 10_000
 MAX_REPEATS = 100
-# So many other votes of a rater lie between a pair and its repeat, until they run out of others.
+# The number of a rater's other votes between a pair and its repeat, while there are others left.
 VOTES_BETWEEN = 5
 
 # Whose comparisons (None: anybody's) of which two candidates, the lower id first.

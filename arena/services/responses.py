@@ -413,7 +413,7 @@ def _on_disk(upload: Upload) -> Iterator[tuple[Path, Path]]:
 
 
 def _nameless(rejected: RejectedRows, folder: Path) -> RejectedRows:
-    """The rows in words that do not name the folder."""
+    """The rejected rows in words, without the folder's name."""
     lines = [_without(line, folder) for line in rejected.first]
     return replace(rejected, first=lines, hint=_without(rejected.hint, folder))
 

@@ -60,7 +60,7 @@ class RunError(ServiceError):
 
 
 class RunQuote(Protocol):
-    """What an order will cost, in nano-dollars; `unpriced` is a (endpoint, model) without a price.
+    """What an order will cost, in nano-dollars; `unpriced` is an (endpoint, model) without a price.
 
     If a price is missing, `expected` and `worst` are None.
     """
@@ -97,7 +97,7 @@ class RunHandler:
         raise NotImplementedError
 
     def prepare(self, order: Any, now: datetime) -> Any:
-        """Under the order's lock, clear the way for it, and return it as planned now."""
+        """Under the order's lock, cancel what is in its way, and return it as planned now."""
         return order
 
     def quote(self, order: Any) -> RunQuote:

@@ -105,7 +105,7 @@ class Overview:
 
     @property
     def collecting(self) -> Run | None:
-        """The oldest unfinished run that brings votes."""
+        """The oldest unfinished run that collects votes."""
         voting = (run for run in self.runs if run.kind != Run.Kind.ANSWERS)
         return next((run for run in voting if run.state != Run.State.PAUSED), None)
 

@@ -127,7 +127,7 @@ def _ends(design: Design) -> list[int]:
 
 
 def _family_looks(votes: Drawn, design: Design) -> Looks:
-    """At each look, of any of the candidates against the first."""
+    """At each look, the result for any of the candidates against the first."""
     looks, others = [], range(1, len(design.strengths))
     for n in _ends(design):
         board = _board(votes.first(n))

@@ -1,7 +1,7 @@
 """`python -m benchmarks.statistics PART`: run its contests, write its section of RESULTS.md.
 
-The part `names` has the contests in which everybody is given the same names or file, `statistics`
-all others. Fails if a target is missed.
+The part `names` has the contests in which all packages get the same names or file, `statistics` all
+others. Fails if a target is missed.
 """
 
 import sys

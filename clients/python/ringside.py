@@ -47,7 +47,7 @@ MOST_TRIES = 6
 MOST_REFUSALS = 100  # repeated errors of one request in a day before the error is final
 LONGEST_PAUSE = 60.0  # seconds between two attempts of a request
 LEAST_TRY = 1.0  # seconds that an attempt needs
-LONGEST_BEYOND = 15.0  # seconds that the last poll may take beyond the time to wait
+LONGEST_BEYOND = 15.0  # seconds by which the last poll may exceed the waiting time
 FIRST_LOOK, LONGEST_LOOK = 1.0, 15.0  # seconds between two polls
 AGAIN = (429, 500, 502, 503, 504)
 STILL_AT_WORK = "urn:ringside:problem:still-at-work"
@@ -197,7 +197,7 @@ class Decision(TypedDict):
     """A candidate compared with a baseline, in one sentence and in numbers.
 
     `verdict` is better, worse or unknown; `wins`, `wins_low` and `wins_high` are how often it is
-    preferred, from 0 to 1; `between` are the votes on just these two; `scripted` says that some
+    preferred, from 0 to 1; `between` counts the votes on just these two; `scripted` says that some
     votes come from scripts, not real judges.
     """
 
@@ -539,7 +539,7 @@ class Ringside:
         return self._web.send("GET", _with_query(path, query)).json()
 
     def post(self, path: str, body: Any, *, key: str = "") -> Any:
-        """Return the answer to a POST; without a `key`, with a random one."""
+        """Return the answer to a POST with this idempotency `key`; by default, a random one."""
         return self._web.send("POST", path, body, key=key or _once()).json()
 
     def post_once(self, path: str, body: Any, *parts: Any) -> Any:
@@ -629,11 +629,11 @@ class Ringside:
             )
         if last.get("messages"):
             content.setdefault("messages", None)
-        if last.get("disclosed_at", "") is None:  # the next version stays as private
+        if last.get("disclosed_at", "") is None:  # the next version stays just as private
             content |= {name: last[name] for name in ("private_until_votes", "private_until")}
         path = f"{candidates}{last['id']}/versions/"
-        # The key contains the newest version of all, so that a configuration that was retired since
-        # is created anew.
+        # The key includes the newest version, so that a configuration that has been retired since
+        # is created again.
         return cast(Candidate, self.post_once(path, content, versions[-1], content))
 
     def find_candidate(self, arena: str, name: str, **made_of: Any) -> Candidate | None:
@@ -1002,7 +1002,7 @@ def _add(report: Report, part: Mapping[str, Any], start: int) -> None:
 
 
 def _moved(problem: RowProblem, start: int) -> RowProblem:
-    """A row's problem, counted from the first row of the first batch."""
+    """A row's problem, with its number counted from the first batch."""
     index = problem["index"] + start
     sharp, member, _, *rest = problem["pointer"].split("/")
     pointer = "/".join([sharp, member, str(index), *rest])
@@ -1124,7 +1124,7 @@ class _Check:
         wait = USUAL_WAIT if options.wait is None else options.wait
         self.deadline = time.monotonic() + wait
         arena = self.client.arena(options.arena)
-        if options.judge:  # candidates are permanent, so a mistyped judge must fail before
+        if options.judge:  # candidates are permanent, so a mistyped judge must fail first
             self.client.judges(options.arena, *options.judge)
         baseline = self._baseline()
         candidate = self._candidate(baseline)
@@ -1188,9 +1188,9 @@ class _Check:
             self.options.candidate,
             read_answers(self.options.answers),
         )
-        # Answers that were compared never change: other answers are another version.
+        # Answers that were compared never change: different answers make another version.
         made_of["notes"] = f"Uploaded by a program. SHA-256 of the answers: {_key_of(rows)}"
-        # Candidates are permanent: none is created before its answers are valid.
+        # Candidates are permanent: none is created until its answers are valid.
         if self.client.find_candidate(arena, name, **made_of) is None:
             self._check_rows(rows)
         candidate = self.client.ensure_candidate(arena, name, **made_of)
@@ -1538,7 +1538,7 @@ ABOUT = (
 NO_SDK = (
     "ringside mcp needs the MCP SDK: pip install 'ringside-client[mcp]' (Python 3.10 or later)."
 )
-MOST_LOSSES = 1000  # of a candidate, that are read to count its opponents
+MOST_LOSSES = 1000  # lost votes that are read to count a candidate's opponents
 
 
 def mcp_server(client: Ringside, *, most: float = 1.0) -> Any:

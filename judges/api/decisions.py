@@ -217,7 +217,7 @@ class OneDecision(ArenaEndpoint):
         return context | changes
 
     def _run(self, number: str) -> Run | None:
-        """The judge run that is named, as it is now; raises BadParameter."""
+        """The judge run named in the query, in its current state; raises BadParameter."""
         if not number:
             return None
         runs = Run.objects.filter(arena=self.arena, kind=Run.Kind.JUDGE)

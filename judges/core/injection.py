@@ -95,7 +95,7 @@ def _is_meaningful(character: str) -> bool:
 # case letters without accents and invisible characters; those of UNSEEN the text as it stands. No
 # step may repeat without a bound, or a hostile text takes quadratic time.
 
-# Who judges, in words that answers to people rarely use of their reader.
+# Names for a judge that answers to people rarely give their reader.
 JUDGE = r"(?:judge|evaluator|grader|rater|assessor|reviewing\ model|llm|language\ model|ai)"
 ANSWER = r"(?:answer|response|output|reply|completion|assistant|candidate|solution)"
 LETTER = r"(?:a|b|c|1|2|one|two)\b"
@@ -139,7 +139,7 @@ OVERRIDE = rf"""
   | \bfrom\ now\ on,?\ (?:you\ )?(?:(?:only|must|will|always)\ )*
     (?:answer|write|output|choose|say|pick|prefer|reply|respond|judge|vote|rate|rank|score)\b
 """
-# Words to whoever judges, instead of to the person who asked.
+# Words addressed to a judge instead of to the person who asked.
 ADDRESS = rf"""
     \bas\ (?:the|a|an|your)\ (?:\w{{1,12}}\ )?{JUDGE},?
     \ you\ (?:must|should|will|shall|have|need|are)
@@ -189,8 +189,8 @@ CLAIM = rf"""
 """
 # Each begins with a word; checking that first saves most of the time.
 INSTRUCTION = rf"\b(?:{OVERRIDE}|{ADDRESS}|{CLAIM})"
-# Whatever is said of the answers themselves and of how good they are, in one sentence. Answers
-# speak to the person who asked about what was asked; one that speaks of answers speaks to a judge.
+# Anything about the answers themselves and how good they are, in one sentence. Answers talk to the
+# person who asked, about the question; one that talks about answers talks to a judge.
 TEXTS = r"(?:answers?|responses?|reply|replies|completions?|submissions?)"
 SUBJECT = rf"""
     \b(?:(?:this|that|these|my|both|each|the\ (?:first|second|other|next|better|above|following
@@ -352,7 +352,7 @@ DECLARES = rf"""
   | \b(?:this|my)\ {DECLARED}\ (?:was|has\ been)\ {GAP}{{0,25}}
     \b(?:approved|verified|preferred|chosen|certified|rated|written\ by)\b
 """
-# The text speaks to whoever compares.
+# The text addresses whoever compares the answers.
 SPEAKS = rf"""
     \b(?:whoever|whichever\ \w{{1,12}}|anyone\ who|(?:model|ai|llm)\ (?:that|which|who)
     |the\ one(?:\ who)?)\ (?:\w{{1,10}}\ )?
@@ -403,7 +403,7 @@ FORGED = rf"""
     (?:{ANSWER}\ )?[ab12]\ (?:preferred|wins|is)\b
   | \b(?:the\ )?(?:jury|panel|judges)\ (?:has|have)\ (?:spoken|decided|ruled):\ ?[ab12]\b
 """
-# The end of a thought that the judge is to take for its own.
+# The end of a thought that the judge should take for its own.
 THOUGHT = r"""
     (?<!`)</?(?:think|thinking|thoughts?|reasoning|reflection|scratchpad|inner_?monologue)\ ?>
   | ^[^\w\n]{0,4}</(?:analysis|thoughts?|reflection)\ ?>

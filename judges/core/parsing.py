@@ -39,7 +39,8 @@ LETTERS: dict[str, Outcome] = {"A": "left", "B": "right", "TIE": "tie"}
 EDGE = " *_`#\"'“”„‟‘’‚‛«»‹›()[]{}|\\"
 EDGES = f"[{re.escape(EDGE)}]*+"
 MINUS = {"−": "-"}
-# NFKC would turn "4²" into "42": raised and lowered digits are kept apart from those beside them.
+# NFKC would turn "4²" into "42": superscript and subscript digits are separated from their
+# neighbours.
 RAISED = {digit: f"^{digit}" for digit in "⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉"}
 BEFORE_FOLDING = str.maketrans(MINUS | RAISED)
 APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'"})
@@ -140,7 +141,7 @@ EXPECTED_LINE = "the verdict line that was asked for"
 SEVERAL = "The reply holds different verdicts."
 QUOTE_MARK = re.compile(r"\A[> ]+")
 IN_ANGLES = re.compile(r"<([^<>]*)>")
-# Tags that decorate. A lone <B> may be a verdict, and <del> and <!-- take back what they hold.
+# Tags that decorate. A lone <B> may be a verdict, and <del> and <!-- take back what they enclose.
 TAGS = re.compile(
     r"</?(?:strong|em|i|u|p|br|span|div|code|pre|h[1-6]|td|tr|verdict|answer|output|json"
     r"|final)\s*/?>|<b>(?=.*</b>)|</b>"

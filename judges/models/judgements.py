@@ -12,7 +12,7 @@ from judges.models.judges import Epoch, LabelItem, LabelSet
 
 
 class RunJudge(models.Model):
-    """A judge of a run, in one epoch; a jury is listed besides its members.
+    """A judge of a run, in one epoch; a jury is listed in addition to its members.
 
     `labels_in`: the labels that a run outside any arena is about. `own_family`: it judges answers
     of its own model family too. `hopeless_at`: it was paused because most of its first verdicts

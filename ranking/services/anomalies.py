@@ -59,7 +59,7 @@ class Examined:
 
 
 def arenas_to_examine(*, now: datetime) -> list[int]:
-    """The arenas with open votes of the last minutes; those of members are never examined."""
+    """The arenas with open votes of the last minutes, except those in which only members vote."""
     latest = Vote.objects.order_by("-pk").values("pk")[:LATEST]
     votes = Vote.objects.filter(pk__in=list(latest.values_list("pk", flat=True)))
     recent = votes.filter(channel__in=OPEN, cast_at__gte=now - RECENT)

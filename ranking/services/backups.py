@@ -183,7 +183,9 @@ class Manifest:
 
 
 def describe(execute: Execute, engine: str, tables: Collection[str], made_at: str) -> Manifest:
-    """Describe the database in which `execute` runs a statement, made by the same migrations."""
+    """Describe the database in which `execute` runs a statement, with the same migrations as this
+    one.
+    """
     counts = {name: n for name in sorted(tables) for (n,) in execute(_count(name))}
     digests: dict[str, Any] = {}
     for slug, *standing in execute(BOARDS):

@@ -126,7 +126,7 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
 
 
 def _is_late(evidence: BoardEvidence, current: Snapshot | None) -> bool:
-    """Whether a combined board waits with its newest votes, as slow intervals do."""
+    """Whether a combined board leaves its newest votes for later, as slow intervals do."""
     if current is None or not evidence.narrowing or evidence.board.problem:
         return False
     return current.digest != evidence.digest()

@@ -214,7 +214,7 @@ def least(changes: Callable[[int], bool], guess: int, limit: int) -> int | None:
 # -- The search ------------------------------------------------------------------------------------
 
 LEVEL = 1e-9  # of theta; a smaller lead is rounding
-MOST_RIVALS = 20  # that are tried, the nearest by influence
+MOST_RIVALS = 20  # rivals that are tried, the nearest by influence first
 SLACK = 1.5  # rivals up to this factor and MARGIN votes above the lowest prediction are tried
 MARGIN = 3
 

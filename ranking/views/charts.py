@@ -403,7 +403,7 @@ def sequence_chart(checks: Sequence[ShareAt]) -> SequenceChart | None:
 LAPTOP, PHONE = 960, 300  # px of the plot's width, for which labels are placed
 LETTER, GAP = 7.2, 9  # px of a letter, and between a dot and its label
 MOST_LABELS = 40
-WIDE = 20  # the scale is logarithmic if the largest value is more times the smallest
+WIDE = 20  # times the smallest value; if the largest is above, the scale is logarithmic
 AXIS = (1, 2, 3, 5)  # first digits of round numbers
 
 

@@ -136,7 +136,7 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response:
         content_type=CONTENT_TYPE,
     )
     if api_error.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        # As Django logs pages that fail; it does not log this response again.
+        # Logged like Django's own failing pages; Django does not log this response again.
         log_response(
             "%s %s failed",
             request.method,

@@ -374,7 +374,7 @@ def _verdict(request: Request, asked: ScriptedRequest, decided: ScriptedVerdict)
 
 
 def _checked(seed: str, asked: ScriptedRequest, of_five: int) -> str:
-    """Answer each item of a checklist, with yes as often as the answer is good."""
+    """Answer each item of a checklist; the better the answer, the more often with yes."""
     return "\n".join(
         f"VERDICT-{asked.nonce} {item}: "
         f"{'YES' if fraction(seed, f'item {item}', *asked.answers) < of_five / 5 else 'NO'}"

@@ -26,7 +26,7 @@ from benchmarks.sample import settle
 VOTES = 1_000_000
 CANDIDATES, PROMPTS, RATERS = 12, 1_000, 5_000
 SEED = 7
-CHUNK = 10_000  # rows that are prepared at a time, so that the bare inserts need little memory too
+CHUNK = 10_000  # rows prepared at a time, so that the bare inserts need little memory too
 LEAST_RATIO = {"postgresql": 1.5, "sqlite": 1.0}  # by COPY, and by executemany
 MOST_GROWTH = 32  # MB more for ten times as many votes
 CAST_AT = datetime(2026, 11, 2, 9, tzinfo=UTC)

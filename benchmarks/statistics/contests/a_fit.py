@@ -1,7 +1,7 @@
 """One fit from each package's fastest input, including the checks and the pass over the votes.
 
 Ours reads integer arrays; evalica has no faster input than lists of integers, and arena-rank none
-than its own dataset, which is built untimed.
+faster than its own dataset, which is built untimed.
 """
 
 import evalica

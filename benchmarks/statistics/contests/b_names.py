@@ -46,7 +46,7 @@ def arena_rank() -> Call:
 
 
 def evalica_columns() -> Call:
-    """evalica takes outcomes only as objects of its own, so they are turned into those untimed."""
+    """evalica takes outcomes only as its own objects, so they are converted, untimed."""
     data, winner = frame(), pd.Series(winners(votes()))
     return lambda: evalica.bradley_terry(data["model_a"], data["model_b"], winner)
 

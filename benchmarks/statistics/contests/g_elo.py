@@ -1,6 +1,6 @@
 """Online Elo, vote after vote: from each one's fastest input, and from the same columns of names.
 
-Outcomes are in each one's own spelling, so they are turned into that untimed.
+Outcomes are converted to each package's own spelling, untimed.
 """
 
 import evalica

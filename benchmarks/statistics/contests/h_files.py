@@ -12,7 +12,7 @@ from benchmarks.statistics.votes import votes
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 OUTCOMES = ("right", "tie", "left")
-# The least that any reader of columns takes to read the file and count what it has to count.
+# The minimum for any reader of columns: reading the file and doing the necessary counting.
 COLUMNAR = """
 import sys
 import pyarrow

@@ -209,8 +209,8 @@ def _check_known(key: str, name: str, outcomes: Iterable[str], known: Sequence[s
 
 ShareRow = tuple[str, float, int]  # cluster, successes, trials
 DifferenceRow = tuple[str, float, float, int]  # cluster, successes of the one and the other, trials
-OutcomeRow = tuple[str, str, str]  # cluster, and the outcomes of the one and the other
-ScoreRow = tuple[str, float, float]  # cluster, and the scores of the one and the other
+OutcomeRow = tuple[str, str, str]  # cluster, and the outcomes of the first and of the second
+ScoreRow = tuple[str, float, float]  # cluster, and the scores of the first and of the second
 LiftRow = tuple[str, float, float, float]  # cluster, the judge's, the baseline's and people's score
 NEVER_TWICE = "No item has two values."
 ONE_VALUE = "All values are the same, so agreement cannot be distinguished from chance."
