@@ -83,7 +83,6 @@ def database(env: Env, default: str) -> dict[str, Any]:
 
 
 def broker_url(env: Env, default: str) -> str:
-    """Return CELERY_BROKER_URL."""
     url = env.str("CELERY_BROKER_URL", default)
     if url.partition("://")[0] not in BROKERS:
         raise ImproperlyConfigured("CELERY_BROKER_URL must begin with redis:// or memory://.")
@@ -186,7 +185,6 @@ KEPT_NAMES = ["admin", "administrator", "operator", "ringside", "root", "staff",
 
 
 def read_accounts(env: Env) -> dict[str, Any]:
-    """Return the account settings, by name."""
     mail = _mail(env)
     delivers = "smtp" in mail["EMAIL_BACKEND"]
     return {
@@ -285,7 +283,6 @@ def _origin(server: str) -> str:
 def read_notices(
     env: Env, *, production: bool, hosts: list[str], host: str, port: int
 ) -> dict[str, Any]:
-    """Return the notification settings, by name."""
     loopback = env.int("WEBHOOKS_LOOPBACK_PORT", 0, validate=Range(min=0, max=65535))
     if production and loopback:
         raise ImproperlyConfigured(

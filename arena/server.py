@@ -93,7 +93,6 @@ class Dispatcher(ThreadedTaskDispatcher):
 
 
 def make_server(sockets: list[int]) -> Any:
-    """Return a waitress server for open sockets."""
     dispatcher = Dispatcher()
     dispatcher.set_thread_count(settings.WEB_THREADS)
     opened = [socket.socket(fileno=number) for number in sockets]

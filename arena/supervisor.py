@@ -116,7 +116,6 @@ class Child:
         return LOOK_EVERY
 
     def terminate(self) -> None:
-        """Ask the child to end."""
         if self.process is not None:
             self.process.terminate()
 

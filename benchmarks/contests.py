@@ -20,8 +20,6 @@ OUTCOMES = ("left", "right", "tie", "both_bad")
 
 @dataclass(frozen=True)
 class Measure:
-    """One contestant in one round."""
-
     rate: float
     p50: float
     p95: float

@@ -195,7 +195,6 @@ def measure(comparisons: int) -> dict[str, RunTime]:
 
 
 def lines(timings: dict[str, RunTime]) -> list[Line]:
-    """The targets."""
     one, two = timings["one"], timings["two"]
     speed = one.seconds / timings["beside"].seconds
     return [
@@ -217,7 +216,6 @@ def _line(what: str, run_time: RunTime, most: float) -> Line:
 
 
 def table(timings: dict[str, RunTime]) -> str:
-    """The section of RESULTS.md."""
     names = {
         "one": "A run by one worker",
         "beside": f"The same beside {WAITING} calls that wait for a slow model",

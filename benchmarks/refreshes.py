@@ -158,7 +158,6 @@ def _cast(arena: Arena, turn: int, judge: Rater | None = None) -> None:
 
 
 def lines(timings: RefreshTimings) -> list[Line]:
-    """The targets."""
     growth = [large / small for small, large in zip(timings.small, timings.large, strict=True)]
     share, combined = timings.intervals / timings.rebuild, timings.combined / timings.rebuild
     few, many = (f"{n:,}" for n in timings.votes)
@@ -187,7 +186,6 @@ def lines(timings: RefreshTimings) -> list[Line]:
 
 
 def table(timings: RefreshTimings) -> str:
-    """The section of RESULTS.md."""
     few, many = (f"{n:,}" for n in timings.votes)
     seconds = [
         (f"Refresh with scores at {few} votes, median", median(timings.small)),

@@ -29,8 +29,6 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Line:
-    """One target and what was measured."""
-
     what: str
     target: str
     measured: str
@@ -41,7 +39,6 @@ class Line:
 
 
 def targets(lines: Iterable[Line]) -> list[str]:
-    """The lines as a table."""
     return ["| What | Target | Measured | Met |", "|---|---|---|---|", *map(str, lines)]
 
 

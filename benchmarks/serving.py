@@ -40,7 +40,6 @@ class Web:
     address: tuple[str, int]
 
     def answers(self) -> bool:
-        """Whether it answers requests."""
         connection = http.client.HTTPConnection(*self.address, timeout=5)
         try:
             connection.request("GET", "/healthz")

@@ -10,7 +10,6 @@ from benchmarks.models import BareVote
 
 @require_POST
 def insert(request: HttpRequest) -> HttpResponse:
-    """One INSERT in one transaction."""
     with transaction.atomic():
         row = BareVote.objects.create(outcome=request.POST["outcome"], cast_at=timezone.now())
     return HttpResponse(f"<p>Row {row.pk} is there.</p>")
@@ -18,5 +17,4 @@ def insert(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def constant(request: HttpRequest) -> HttpResponse:
-    """A constant string."""
     return HttpResponse("<p>Hello.</p>")

@@ -338,7 +338,6 @@ class JudgeStanding:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether it is trusted anywhere."""
         return self.is_trusted_everywhere or bool(self.trusted_arenas)
 
     @property

@@ -36,8 +36,6 @@ page_urls = [
 
 
 class JudgementFile(ExportName):
-    """The name of a file with judgements."""
-
     regex = ExportName.any_of(file_names(EXPORTS))
 
 

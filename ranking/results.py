@@ -167,7 +167,6 @@ def _values(row: BoardStanding, findings: Findings) -> dict[str, Any]:
 
 
 def as_csv(board: BoardView) -> str:
-    """The board as CSV, with a header line."""
     out, findings = io.StringIO(), Findings.of(board.snapshot)
     writer = csv.writer(out)
     writer.writerow(["candidate", *FIELDS, *INTERVALS_AND_STYLE, *VALUES, *ABOUT])

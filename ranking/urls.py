@@ -50,8 +50,6 @@ page_urls = [
 
 
 class ExportName(StringConverter):
-    """The name of a file that can be exported, such as lmarena.parquet."""
-
     @staticmethod
     def any_of(names: list[str]) -> str:
         return "|".join(map(re.escape, names))
@@ -60,8 +58,6 @@ class ExportName(StringConverter):
 
 
 class PromptSetName(ExportName):
-    """The name of a file with prompts."""
-
     regex = ExportName.any_of(file_names(PROMPT_SETS))
 
 

@@ -86,8 +86,7 @@ class DeletedInWords(admin.ModelAdmin):
     loss: Callable[[Any], str]  # what is lost with the row, in words
 
     @abstractmethod
-    def delete(self, obj: Any, by: Actor) -> None:
-        """Delete the row; raises ServiceError."""
+    def delete(self, obj: Any, by: Actor) -> None: ...
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return admin.ModelAdmin.has_delete_permission(self, request, obj)

@@ -13,8 +13,6 @@ ARCHIVE_BYTES = 20_000_000
 
 
 class ArchiveForm(forms.Form):
-    """An export to import."""
-
     file = forms.FileField(
         label="Exported arena",
         widget=forms.FileInput(attrs={"accept": ".zip,application/zip"}),

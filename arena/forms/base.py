@@ -64,7 +64,6 @@ def disclosure_text(votes: int | None, until: datetime | None) -> str:
 
 
 def cap_field(**options: Any) -> forms.DecimalField:
-    """Return a form field for an amount in dollars."""
     return forms.DecimalField(
         required=False,
         min_value=0,

@@ -48,8 +48,6 @@ def confirm(question: str, answer: str) -> None:
 
 
 class Report(Protocol):
-    """The progress of a run."""
-
     @property
     def total(self) -> int: ...
 

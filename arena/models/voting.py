@@ -105,8 +105,6 @@ class Uncounted(models.TextChoices):
 
 
 class Outcome(models.TextChoices):
-    """The outcomes as choices of a field."""
-
     LEFT = outcomes.LEFT, outcomes.LABELS[outcomes.LEFT]
     RIGHT = outcomes.RIGHT, outcomes.LABELS[outcomes.RIGHT]
     TIE = outcomes.TIE, outcomes.LABELS[outcomes.TIE]

@@ -86,7 +86,6 @@ def html_of(row: Prompt | Response) -> SafeString:
 
 
 def prompt_html(prompt: Prompt | None) -> SafeString:
-    """Return the HTML of a prompt; empty if the comparison has no prompt."""
     return html_of(prompt) if prompt else SafeString()
 
 

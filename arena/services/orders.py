@@ -257,8 +257,6 @@ def _add_up(
 
 @dataclass(frozen=True)
 class OwnVote:
-    """A rater's vote for a run."""
-
     comparison: int
     repeats: int | None
     left: int

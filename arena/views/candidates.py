@@ -124,7 +124,6 @@ def _count_lacking(arena: Arena, configuration: Mapping[str, Any]) -> int:
 
 
 def changes_between(before: Candidate, after: Mapping[str, Any]) -> VersionChanges:
-    """Compare a version with the configuration `after`."""
     texts = [
         TextChange(label, diff_of(getattr(before, name), after[name]))
         for name, label in TEXTS.items()

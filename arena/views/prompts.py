@@ -309,7 +309,6 @@ def edit_prompt(request: HttpRequest, context: ArenaContext, pk: int) -> HttpRes
 @require_permission("can_submit")
 @require_POST
 def retire_prompt(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
-    """Archive a prompt, or restore it."""
     prompt = _find_prompt(context, pk)
     _archive_or_restore(request, context, Prompt.objects.filter(pk=prompt.pk), f"Prompt {prompt}")
     return redirect("edit_prompt", context.arena.slug, prompt.pk)
@@ -348,7 +347,6 @@ def _archive_or_restore(
 @require_permission("can_manage")
 @require_POST
 def remove_prompt(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
-    """Delete a prompt that nobody has voted on."""
     prompt = _find_prompt(context, pk)
     with errors_as_messages(request):
         prompts.delete_prompt(prompt=prompt, by=context.actor)

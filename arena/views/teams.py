@@ -431,7 +431,6 @@ def remove_webhook(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
 @for_team(TeamPermission.MANAGE)
 @require_POST
 def send_test(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
-    """Send a notification that says it is a test."""
     webhook = get_object_or_404(team.webhooks.live().select_related("team"), pk=pk)
     with errors_as_messages(request):
         notices.send_test(webhook=webhook, by=actor_of(request), now=timezone.now())

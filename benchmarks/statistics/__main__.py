@@ -55,7 +55,6 @@ def memory(fit: Measured) -> Line:
 
 
 def section(all_lines: list[Line], measured: dict[Contest, list[Measured]]) -> str:
-    """Everything as Markdown."""
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     return "\n".join(
         [

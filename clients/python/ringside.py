@@ -1117,7 +1117,6 @@ class _Check:
     has_judged_all: bool = False
 
     def run(self) -> int:
-        """Return the exit code."""
         options = self.options
         if options.candidate.strip() == options.baseline.strip():
             raise RingsideError(SAME_NAME.format(options.baseline.strip()))

@@ -10,8 +10,6 @@ from arena.models.teams import check, index, unique
 
 
 class Raters(models.TextChoices):
-    """The kinds of raters."""
-
     PEOPLE = "people", "People"
     JUDGES = "judges", "Judges"
     JURIES = "juries", "Juries"

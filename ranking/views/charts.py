@@ -176,7 +176,6 @@ class _Frame:
         return cls(times[0], times[-1], ScoreScale.around(values))
 
     def x(self, at: datetime) -> float:
-        """The horizontal position, from 0 to 1."""
         return (at - self.first) / (self.last - self.first)
 
     def y(self, value: float | None) -> float:
@@ -528,7 +527,6 @@ class _ValueAxis:
         return cls(max(low - margin, 0.0), high + margin, False)
 
     def share(self, value: float) -> float:
-        """The horizontal position, from 0 to 1."""
         at = log10(value) if self.is_log else value
         return (at - self.low) / (self.high - self.low)
 

@@ -169,8 +169,6 @@ class MatrixCell:
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """A row of the table."""
-
     standing: Standing
     name: str
     short: str

@@ -73,8 +73,6 @@ class DrawnInterval:
 
 @dataclass(frozen=True)
 class TableRow:
-    """A ranked candidate's row."""
-
     row: BoardStanding
     is_leader: bool = False
     below_name: str = ""

@@ -51,7 +51,6 @@ class Turnstile:
             raise
 
     def leave(self) -> None:
-        """Release the lock."""
         self._unlock(WRITING)
         self._threads.release()
 

@@ -59,7 +59,6 @@ def _board() -> str:
 
 
 def _board_queries() -> int:
-    """The number of queries for a stored board."""
     client = Client()
     pages.queries(client, _board())
     return pages.queries(client, _board())
