@@ -21,7 +21,7 @@ NAME = f"ringside_bench_{os.getpid()}"
 
 
 def on_fresh_database(*command: str, **settings: str) -> int:
-    """Run a management command of `benchmarks` on a new PostgreSQL database; return its code.
+    """Run a management command of `benchmarks` on a new PostgreSQL database; return its exit code.
 
     `settings` are added to its environment.
     """
@@ -30,7 +30,7 @@ def on_fresh_database(*command: str, **settings: str) -> int:
 
 
 def on_sqlite(*command: str, **settings: str) -> int:
-    """Run a management command of `benchmarks` on a new SQLite database; return its code."""
+    """Run a management command of `benchmarks` on a new SQLite database; return its exit code."""
     ours = {"CELERY_BROKER_URL", "DATABASE_URL"}
     with tempfile.TemporaryDirectory(prefix=NAME) as home:
         environment = {key: value for key, value in os.environ.items() if key not in ours}

@@ -176,7 +176,7 @@ GREETING = (Message("user", "Say hello, in one word."),)
 class Probed:
     """The result of a probe. If `ok` is false, `problem` says why, and the abilities mean nothing.
 
-    `limit` is the name under which the server takes the limit of tokens, '' if it takes none.
+    `limit` is the name under which the server accepts a token limit, '' if it accepts none.
     `requests` counts those that were sent; tokens are summed over them, if the server reported any.
     """
 

@@ -134,7 +134,7 @@ def csv_blocks(source: Source, header: Header) -> Iterator[Block]:
 def _is_plain(data: bytes, delimiter: str) -> bool:
     """Whether lines end with \\n or \\r\\n, are short, and quotes enclose whole fields only.
 
-    Then every other piece between quotes is outside of them, and is fenced by delimiters.
+    In that case, every second piece between quotes is outside of them, between delimiters.
     """
     if not _has_plain_ends(data) or _has_long_line(data):
         return False

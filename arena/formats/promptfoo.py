@@ -214,7 +214,7 @@ def _chat(text: str) -> list[Message]:
 
 
 def _config(record: SourceRecord) -> Iterator[Made]:
-    """A project: its tests are prompts, its prompts with providers candidates."""
+    """A project: its tests become prompts, its prompts with providers become candidates."""
     project = _Project(record.path.parent)
     default = project.loaded(record.get("default") or {}, "default")
     if not isinstance(default, dict):

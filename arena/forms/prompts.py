@@ -149,7 +149,7 @@ class AddPromptsForm(UploadForm):
 
     @property
     def is_pasted(self) -> bool:
-        """Whether prompts were pasted; a kept file is then of no interest."""
+        """Whether prompts were pasted; in that case, a kept file does not matter."""
         return bool(self.cleaned_data.get("pasted", "").strip())
 
     def chosen_roles(self) -> dict[str, str]:

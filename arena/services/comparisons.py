@@ -223,10 +223,10 @@ def next_comparison(
 ) -> Comparison | None:
     """Return the comparison that `rater` gets next, or None when nothing is left.
 
-    An open comparison of this rater comes first, so that a reload shows the same pair; `exclude`,
-    when the next one is prefetched, are at most MAX_EXCLUDED: the one on the screen, and those
-    whose votes are still on their way. A lock on the rater keeps two tabs from getting the same
-    two responses; `is_locked`: this transaction already holds the lock.
+    An open comparison of this rater comes first, so that a reload shows the same pair; `exclude`
+    are comparisons to pass over when the next one is prefetched, at most MAX_EXCLUDED: the one on
+    the screen, and those whose votes are still on their way. A lock on the rater keeps two tabs
+    from getting the same two responses; `is_locked`: this transaction already holds the lock.
     Raises SignInFirstError and MembersOnlyError.
     """
     check_admission(arena, rater)

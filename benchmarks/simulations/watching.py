@@ -158,7 +158,7 @@ def _board(votes: Drawn) -> DifferenceBoard:
 
 
 def _looks(votes: Drawn, design: Design) -> Looks:
-    """At each look with a known error."""
+    """The results at each look with a known error."""
     looks = []
     for n in _ends(design):
         groups = votes.first(n).dependence()

@@ -199,7 +199,7 @@ def _check_labels(labels: tuple[str, ...]) -> None:
 
 
 def _is_one_line(label: str) -> bool:
-    """Whether there is text that a reply can repeat without losing or breaking it."""
+    """Whether the label has text, all of which survives in a reply on one line."""
     worn = label != " ".join(label.split()) or not label.isprintable()
     return not worn and any(character.isalnum() for character in label)
 

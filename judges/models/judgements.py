@@ -55,10 +55,6 @@ class JudgementQuerySet(models.QuerySet["Judgement"]):
         forward_ended = written.exclude(forward__state__in=Call.GOING_ON)
         return forward_ended.exclude(reverse__state__in=Call.GOING_ON)
 
-    def of_call(self, call_id: int) -> "JudgementQuerySet":
-        """The judgements that use a call: one for a pair, many if it scores a single answer."""
-        return self.filter(Q(forward=call_id) | Q(reverse=call_id))
-
     def further_calls(self) -> QuerySet[Call]:
         """The further calls of judges that are asked several times for one verdict."""
         several = self.filter(epoch__judge__readings__gt=1)

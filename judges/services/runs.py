@@ -137,7 +137,7 @@ class JudgeRunWriter:
 @transaction.atomic
 def write_comparisons(*, writer: JudgeRunWriter, picks: Sequence[PlannedComparison]) -> None:
     """Write comparisons, calls and judgements of some picks, unless the run was cancelled."""
-    # Taking sides updates many pairs, in the same order as whoever else updates them.
+    # Taking sides updates many pairs, in the same order as all other code that updates them.
     lock_arena(writer.arena.pk)
     if not runs.is_being_written(writer.run):
         return

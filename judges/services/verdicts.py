@@ -251,8 +251,8 @@ def try_to_vote(
 # -- Settling judgements ---------------------------------------------------------------------------
 
 # Statements that every call needs are written as SQL: composing them with the ORM took several
-# times longer than running them, and a worker's threads share one core. The judgements to settle
-# (as Judgement.objects.of_call().ready()),
+# times longer than running them, and a worker's threads share one core. The waiting
+# judgements of a call whose other call has ended too (as `Judgement.objects.ready`),
 READY = """
     SELECT j.id, j.run_id FROM judges_judgement j
     JOIN arena_call f ON f.id = j.forward_id

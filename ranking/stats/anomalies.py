@@ -27,7 +27,7 @@ Bools = NDArray[np.bool_]
 LIMIT = 1000.0  # the e-value from which votes are held
 TASTE = 1.0  # log-odds; twice the variance of .7, because both candidates of a pair have one
 ALWAYS = 0.97  # how often a rigged ballot has the candidate win, or one side
-SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.9, 0.99)  # of a group, how many may be rigged
+SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.9, 0.99)  # shares of a group that may be rigged
 SURE = 0.95  # the probability from which a member of a rigged group may be held
 LIKELY = 0.7  # the same when all raters of a board are tested together, within this bound:
 MISTAKEN = 0.01  # of all honest raters of a board, the share expected among those held for a group
@@ -36,10 +36,10 @@ FEW = 30  # honest raters; with fewer, that share is smaller, because they say l
 ALWAYS_WON = 4  # votes on one candidate, all won
 PRIOR = 0.1
 REFITS = 4
-LEAST_VOTES = 10  # of one rater, before a test of the rater alone can hold
+LEAST_VOTES = 10  # that a rater needs before a test of this rater only can hold them
 HONEST_RUSHED, RIGGED_RUSHED = 0.1, 0.6
 NEWCOMERS = (16, 32, 64, 128)  # sizes of the groups of raters who came one after the other
-STEP = 8  # of a group's size, the part after which the next group begins
+STEP = 8  # a group begins after each such part of the size of the one before
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 
 

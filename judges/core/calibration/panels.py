@@ -9,7 +9,7 @@ towards those over all, by a ridge.
 
 A cascade asks its first judge, and its second one only if the first has no verdict.
 
-Everything is measured as trust is: the share of the labels that choose a side on which the verdict
+Everything is measured like trust: the share of the labels that choose a side on which the verdict
 agrees, where no verdict, or a tie, counts half. A weighted jury is measured on prompts that it was
 not fitted on.
 """
