@@ -365,7 +365,7 @@ def decision_context(
     """Build the context of `judges/decision.html` in a fixed number of queries.
 
     `alone`: the candidate in focus is judged by itself, not in the family of the team's candidates.
-    Raises Http404 for candidates that are not there.
+    Raises Http404 for candidates that do not exist.
     """
     candidates = read_candidates(team, arena, query)
     boards = read_difference_boards(arena, query.board_query)

@@ -92,7 +92,7 @@ class DeletedInWords(admin.ModelAdmin):
         return admin.ModelAdmin.has_delete_permission(self, request, obj)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Several rows are not deleted at once: each has its own sentence."""
+        """Rows cannot be deleted in bulk, because each needs its own warning."""
         actions: dict[str, Any] = super().get_actions(request)
         return {name: action for name, action in actions.items() if name != "delete_selected"}
 

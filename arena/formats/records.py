@@ -405,7 +405,9 @@ OUTPUTS = (*ANSWERS, "generations", "choices")
 
 
 def read_conversation(value: Any, role: str, names: tuple[str, ...], field: str) -> list[Message]:
-    """Return the messages in a tool's input or output: a text, messages, or an object with one."""
+    """Return the messages in a tool's input or output: a text, messages, or an object that has
+    either.
+    """
     value = _unpacked(decoded(value))
     if isinstance(value, str):
         return [{"role": role, "content": value}]

@@ -247,8 +247,7 @@ def _stored(moment: datetime) -> Any:
 
 @cache
 def _compose_due() -> tuple[str, list[Any]]:
-    """Return the SQL of `due` and its values; those that depend on the time are differences to
-    it."""
+    """Return the SQL of `due` and its values; those that depend on the time are relative to it."""
     some_time = datetime(2000, 1, 1, tzinfo=UTC)
     arenas = ArenaRefresh.objects.free(some_time).behind(some_time).values_list("arena_id")
     sql, values = arenas.query.sql_with_params()

@@ -1,4 +1,4 @@
-"""The examination of an arena's votes after they were counted: suspicious ones are held."""
+"""Examines an arena's votes after they were counted, and holds suspicious ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -142,7 +142,9 @@ def boards_without_intervals(now: datetime) -> list[int]:
 
 
 def add_intervals(*, board_id: int, now: datetime) -> bool:
-    """Add Elo intervals to the board's current snapshot unless it has them; return whether."""
+    """Add Elo intervals to the board's current snapshot unless it has them; return whether it
+    did.
+    """
     waiting = Snapshot.objects.current().without_elo_intervals(now).filter(board=board_id)
     snapshot = waiting.select_related("board__arena").first()
     if snapshot is None or not _claim(snapshot, now):
