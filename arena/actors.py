@@ -168,7 +168,7 @@ def is_open_to(actor: Actor, arena: Arena, team_id: int | None) -> bool:
 def can_read_authors(
     actor: Actor, arena: Arena, prompt: Prompt | None, *, voted: bool = False
 ) -> bool:
-    """Return whether `actor` can read who wrote the answers to `prompt`, beside their texts.
+    """Return whether `actor` can read who wrote the answers to `prompt`, next to their texts.
 
     Anyone who can is not blind when the same answers are on their ballot. So only these can: the
     arena's team; anyone who has `voted` on these two answers; and everyone once the prompt is
@@ -301,7 +301,7 @@ class FieldVisibility:
         return can_read_authors(ANONYMOUS, self.arena, prompt, voted=voted)
 
     def reads_answer(self, candidate: Candidate, prompt: Prompt | None, rater: Rater) -> bool:
-        """Whether the actor can read the candidate's answer beside its name."""
+        """Whether the actor can read the candidate's answer next to its name."""
         of_team = self.is_of_team(candidate) and not self.is_blind
         return self.knows(candidate) and (of_team or self.reads_authors(prompt, rater))
 

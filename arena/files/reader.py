@@ -562,7 +562,7 @@ def _object_in(line: bytes) -> Values | InputError:
 
 
 def json_document(source: Source) -> Any:
-    """Return what is in one JSON document. Raises FileError."""
+    """Return the content of one JSON document. Raises FileError."""
     with source.open() as stream:
         data = stream.read(DOCUMENT_BYTES + 1)
     lines = "one JSON object per line"

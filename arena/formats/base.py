@@ -403,7 +403,9 @@ class Layout:
 
 
 def decoded(value: Any) -> Any:
-    """Return the value in a text that is JSON of a list, an object or a text; else the value."""
+    """Return the value that a text encodes as JSON (a list, object or text); else the text
+    itself.
+    """
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{", '"'):
         try:
             return decode_json(value)

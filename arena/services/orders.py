@@ -123,7 +123,7 @@ def reconcile_people_run(*, run: Run, now: datetime) -> Run:
     A pair's demand is the votes ordered less those cast and those still open with a rater, so
     expired, skipped and undone comparisons are demanded again.
     """
-    # NO KEY: a comparison of this run that is just being written refers to its row.
+    # NO KEY: a comparison of this run that is being written refers to its row.
     run = Run.objects.select_for_update(of=("self",), no_key=True).get(pk=run.pk)
     if run.state not in (Run.State.ORDERED, Run.State.OPEN):
         return run

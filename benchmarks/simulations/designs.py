@@ -94,7 +94,7 @@ class Design:
         return self.fitted_to(self.wins(self.gap, 2**0.5 * self.taste))
 
     def wins(self, gap: Floats, tastes: float = 0.0) -> Floats:
-        """The shares won at these gaps by all prompts, and by tastes that deviate so much."""
+        """The shares won at these gaps, over all prompts and over tastes with these deviations."""
         of_prompts = {"none": 0.0, "unit": EFFECT, "prompt": 2**0.5 * self.prompt_effect}
         node, share = np.polynomial.hermite_e.hermegauss(NODES)
         spread = math.hypot(of_prompts[self.effect], tastes)

@@ -504,7 +504,7 @@ def _load(slug: str, folder: Path) -> Rubric:
         contents[NOTE] = _read(folder / NOTE)
     elif (folder / NOTE).exists():
         raise FactsError(f"{NOTE} is there, but rubric.toml does not say note = true.")
-    # Only line ends are taken off: a format may end with a space that counts.
+    # Only line ends are removed: a format may end with a significant space.
     texts = {name: _text(contents, name).strip("\n") for name in contents}
     check_templates(facts, texts)
     return Rubric(

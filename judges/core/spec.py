@@ -234,7 +234,7 @@ def check_pinned(model: str, unpinned: bool = False) -> None:
 def is_alias(model: str) -> bool:
     """Whether this name may point to a newer model later.
 
-    Recognised are words such as `latest`, hosted previews without a date or build number, and
+    It recognises words such as `latest`, hosted previews without a date or build number, and
     undated names that makers point at their current version. Any other name counts as pinned.
     """
     name = model.lower().rsplit("/", 1)[-1]
