@@ -403,9 +403,7 @@ class Layout:
 
 
 def decoded(value: Any) -> Any:
-    """Return the value that a text encodes as JSON (a list, object or text); else the text
-    itself.
-    """
+    """Return what a text encodes as JSON (a list, object or text); else the value itself."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{", '"'):
         try:
             return decode_json(value)
