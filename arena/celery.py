@@ -43,7 +43,7 @@ class Pulse(threading.Thread):
             time.sleep(PULSE_EVERY)
 
     def has_stalled(self) -> bool:
-        """Whether the worker is free, messages wait, and it has long taken none."""
+        """Whether the worker is free, messages wait, and it has taken none for a long time."""
         is_full = len(state.active_requests) >= self.worker.concurrency
         if is_full or monotonic() - self.received_at < STALLED_AFTER:
             return False

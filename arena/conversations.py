@@ -4,8 +4,8 @@ A message is an object in the form of OpenAI's chat API: `role` (one of ROLES), 
 and where present `name`, `tool_calls` and `tool_call_id`. A single text is not a conversation:
 the messages of a prompt that is one question, and of an answer that is one text, are None.
 
-The text beside the messages is for code that reads one text: the transcript of a prompt, or the
-assistant's own words in an answer.
+The text next to the messages is for code that reads a single text: the transcript of a prompt, or
+the assistant's own words in an answer.
 """
 
 import json

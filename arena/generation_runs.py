@@ -298,7 +298,7 @@ class AnswerRunHandler(runs.RunHandler):
 
 @dataclass(frozen=True)
 class AnswerRunWriter:
-    """Writes the calls of a run beyond its first ones."""
+    """Writes the calls of a run after its first ones."""
 
     order: AnswerOrder
     run: Run

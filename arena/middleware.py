@@ -98,7 +98,7 @@ class UsefulTracebacks(logging.Filter):
 
 def outage(error: BaseException) -> str:
     """Return in one line what is wrong with the database; drivers never repeat the password."""
-    # A server that answers with an SQL state is there, unless it is starting or shutting down.
+    # A server that answers with an SQL state is running, unless it is starting or shutting down.
     state = getattr(error.__cause__, "sqlstate", None) or ""
     is_there = (state and not state.startswith(("08", "57P"))) or "is locked" in str(error)
     trouble = "busy" if is_there else "not reachable"

@@ -97,8 +97,8 @@ class Call(models.Model):
 
     A call may take two turns: a reply that cannot be read is kept in `reply`, and the second turn
     asks for nothing but the verdict (`repair_reply`). Money is in nano-dollars: `cost` is what all
-    its requests were billed, `reserved` is held while one is under way, `uncertain` is what
-    requests that were cut off may have cost at most. Tokens are the sum over its requests.
+    its requests were billed, `reserved` is held while one is under way, `uncertain` is the most
+    that cut-off requests may have cost. Tokens are the sum over its requests.
     """
 
     class State(models.TextChoices):

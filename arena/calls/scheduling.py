@@ -137,7 +137,7 @@ def _stop(**kwargs: object) -> None:
 
 
 def endpoints_with_work(*, now: datetime) -> dict[str, int]:
-    """Return how many calls nobody has taken are due, by the name of their endpoint."""
+    """Return how many untaken calls are due, by the name of their endpoint."""
     waiting = _not_taken(now).order_by().values("endpoint").annotate(calls=Count("pk"))
     return dict(waiting.values_list("endpoint", "calls"))
 

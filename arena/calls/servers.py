@@ -341,7 +341,7 @@ def fitted(request: Request, capability: Capability | None) -> tuple[Request, li
 
 
 def without(request: Request, entries: Sequence[str]) -> tuple[Request, list[str]]:
-    """Return `request` without `entries`, and those of them it had."""
+    """Return `request` without `entries`, and those that it had."""
     dropped = []
     for entry in entries:
         name, _, instead = entry.partition(ARROW)

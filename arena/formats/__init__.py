@@ -107,8 +107,8 @@ def _formats_of(path: Path, format_name: str, columns: Mapping[str, str]) -> lis
 def _files_within(folder: Path, format_name: str, columns: Mapping[str, str]) -> list[ImportFile]:
     """Return the files of other tools in a folder; files with such names must be readable.
 
-    The references of MT-Bench are not answers. Of a promptfoo project only the results count, which
-    have everything that was run, or else the configuration.
+    The references of MT-Bench are not answers. From a promptfoo project only the results are read,
+    because they have everything that was run; without results, the configuration is.
     """
     inside = [
         path

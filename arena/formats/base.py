@@ -322,8 +322,8 @@ class Made:
 class SourceRecord:
     """One record: its known cells by field, and all of them as written.
 
-    `path` is the file; `document` is what surrounds the records; in `seen` a layout keeps what it
-    needs of the records before; `chosen` are the fields whose columns a person chose.
+    `path` is the file; `document` is what surrounds the records; a layout keeps in `seen` what it
+    needs from earlier records; `chosen` are the fields whose columns a person chose.
     """
 
     cells: Values

@@ -77,8 +77,9 @@ def _battle(record: SourceRecord) -> Iterator[Made]:
 def _shared_prompt(
     record: SourceRecord, asked: tuple[Any, ...], answers: Mapping[str, list[Message]]
 ) -> str:
-    """Return the id of the file's first prompt that asks the same; a new one if a model has
-    answered that prompt in other words."""
+    """Return the id of the file's first prompt that asks the same question; a new one if a model
+    has answered that prompt in other words.
+    """
     said = {model: content_id(answer) for model, answer in answers.items()}
     own = prompt_id(record, *asked, said)
     first, before = record.seen.setdefault(content_id(*asked), (own, said))

@@ -122,7 +122,7 @@ def _vote(fields: Values, row: Row) -> VoteRow:
 
 
 def _provenance(fields: Values) -> Provenance | None:
-    """Pop what an export says of the vote's origin and state."""
+    """Pop what an export says about the vote's origin and state."""
     given = fields.pop("provenance", None)
     if given is None:
         return None

@@ -319,7 +319,7 @@ class _Project:
 def _found(folder: Path, name: str) -> list[Path]:
     """The files in the folder with this name, in which `*` stands for anything.
 
-    None outside of it: a file that was uploaded must not read those of the server.
+    Files outside the folder are left out: an uploaded file must not read those of the server.
     """
     inside = folder.resolve()
     try:

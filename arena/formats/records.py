@@ -298,7 +298,7 @@ def read_messages(value: Any, name: str) -> list[Message]:
 
 
 def read_turns(value: Any, name: str) -> list[str]:
-    """Return the turns in a cell: a list of texts, or one text; nulls at its end are no turns."""
+    """Return the turns in a cell: a list of texts, or one text; nulls at its end are not turns."""
     value = decoded(value)
     turns = list(value) if isinstance(value, list) else [value]
     while len(turns) > 1 and turns[-1] is None:
@@ -315,7 +315,7 @@ def user_messages(turns: Iterable[str]) -> list[Message]:
 
 
 def messages_between(questions: list[str], answers: list[str]) -> list[Message]:
-    """Return the messages that answer the first question, with the later questions between."""
+    """Return the messages that answer the first question, with the later questions in between."""
     messages: list[Message] = []
     for number, answer in enumerate(answers):
         if number and number < len(questions):

@@ -47,7 +47,7 @@ def _example(record: SourceRecord) -> Iterator[Made]:
     yield prompt_row(messages, "input", id=prompt, reference=reference, retired=retired)
 
 
-# The columns of the table that LangSmith's SDK makes of an experiment (to_pandas), and of the CSV
+# The columns of the table that LangSmith's SDK makes from an experiment (to_pandas), and of the CSV
 # file of a dataset.
 OBJECTS = {"inputs.": "input", "input.": "input", "outputs.": "output", "reference.": "expected"}
 DOWNLOADED = {"input_": "input", "output_": "expected"}
@@ -354,7 +354,7 @@ def _prompt(record: SourceRecord) -> Iterator[Made]:
 
 
 def _asked_text(record: SourceRecord, field: str) -> list[Message]:
-    """The question in a cell: a text, taken as it is, or an object or list with one."""
+    """The question in a cell: a text, taken as it is, or an object or list that contains one."""
     value = record.need(field)
     if isinstance(value, dict | list):
         return read_conversation(value, "user", INPUTS, field)

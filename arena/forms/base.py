@@ -43,7 +43,7 @@ def errors_as_messages(request: HttpRequest) -> Iterator[None]:
 
 
 def visibility_text(arena: Arena, what: str, when: str = "") -> str:
-    """Return a sentence about who can read `what`, and from when on."""
+    """Return a sentence about who can read `what`, and from when."""
     readers = READERS[Arena.Visibility(arena.visibility)]
     if arena.visibility == Arena.Visibility.PRIVATE:
         return f"{readers} {what}."

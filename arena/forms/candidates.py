@@ -198,7 +198,7 @@ class VersionForm(forms.Form):
         return {name: self.cleaned_data[name] for name in names}
 
     def readers(self) -> str:
-        """A sentence about who will read the texts, and from when on if the form sets that."""
+        """A sentence about who will read the texts, and from when if the form sets that."""
         when = ""
         if self.says_privacy():
             data = self.cleaned_data

@@ -27,7 +27,7 @@ from arena.validation import MOST_VARIABLES, InputError, decode_json, is_unicode
 NOTHING = "Paste something, or choose a file."
 BOTH = "You pasted a text and chose a file. Send only one of them."
 OTHER_FILES = ".parquet,.yaml,.yml,.zip,.gz,.eval"  # of other tools
-COLUMN = "column-"  # begins the names of fields that choose a column or what it is
+COLUMN = "column-"  # prefix of the fields that choose a column or its role
 FILES = ".csv,.tsv,.txt,.json,.jsonl,.ndjson,text/csv,application/json,text/plain"
 
 
@@ -327,7 +327,7 @@ class ImportForm(forms.Form):
 
 
 def chosen_columns(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return what was chosen in the fields of columns, by their names without the beginning."""
+    """Return what was chosen in the fields of columns, by their names without the prefix."""
     return {
         name.removeprefix(COLUMN): value
         for name, value in data.items()

@@ -407,7 +407,7 @@ class Prompt(Sourced):
         return self.external_id
 
     def is_held_out(self, arena: Arena) -> bool:
-        """Whether its answers are never published with names; this depends on its id alone."""
+        """Whether its answers are never published with names; this depends only on its id."""
         return crc32(f"{arena.pk}:{self.external_id}".encode()) % 100 < arena.held_out
 
 

@@ -126,7 +126,7 @@ class ComparisonQuerySet(models.QuerySet["Comparison"]):
 class Comparison(Sourced):
     """One prompt and two candidates' responses, sides fixed, issued to one rater.
 
-    The candidates are stored beside the responses because every fit reads them, and because an
+    The candidates are stored next to the responses because every fit reads them, and because an
     arena without texts has no responses. Pages identify a comparison by `key` alone: its id would
     reveal the order in which comparisons were made.
     """
@@ -468,8 +468,8 @@ class Pair(models.Model):
 class RunRater(models.Model):
     """A person named in a run of human votes, with their progress as of its last reconciliation.
 
-    Only the named raters get the run's pairs, each of them all. `repeats_same` counts the pairs
-    asked twice (`repeats_done`) on which both votes were the same.
+    Only the named raters get the run's pairs, and each of them gets all. `repeats_same` counts the
+    pairs asked twice (`repeats_done`) on which both votes were the same.
     """
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="raters")

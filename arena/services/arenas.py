@@ -52,8 +52,9 @@ class ArenaError(ServiceError):
 
 
 class ArenaSettings(TypedDict, total=False):
-    """Who sees an arena, who votes in it, and what counts; the model's defaults apply to omitted
-    ones."""
+    """Who sees an arena, who votes in it, and what counts; settings left out get the model's
+    defaults.
+    """
 
     visibility: str
     voters: str

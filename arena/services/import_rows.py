@@ -189,7 +189,7 @@ class Writer:
             )
             for row, comparison in zip(rows, compared, strict=True)
         ]
-        # Most files know nothing of their votes' origin, and fewer columns are faster.
+        # Most files say nothing about their votes' origin, and fewer columns are faster.
         with_origin = any(vote.provenance for vote in votes)
         columns = (*VOTE, *ORIGIN) if with_origin else VOTE
         insert(Vote, columns, (values[: len(columns)] for values in rows_of_votes))

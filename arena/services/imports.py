@@ -63,7 +63,7 @@ FIRST_BATCH, SMALLEST_BATCH, LARGEST_BATCH = 500, 50, 2_000
 BATCH_BYTES = 8_000_000
 BATCH_SECONDS = 0.2
 CHUNK = 1 << 20
-MANY_ROWS = 10_000  # exports right after an import of more would take three times as long
+MANY_ROWS = 10_000  # with more, an export right after the import would take three times as long
 BUSY = "Another import into this arena is running. Wait for it to finish, then try again."
 # Called with the stage ("checking", "writing"), the file, the rows done and the approximate total.
 Progress = Callable[[str, Path, int, int], None]

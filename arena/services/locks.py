@@ -67,7 +67,9 @@ def _locked(path: Path, busy: Exception) -> int | None:
 
 @contextmanager
 def _transaction_lock(key: int, busy: Exception) -> Iterator[None]:
-    """Take a lock that ends with the transaction; a failed transaction could not release one."""
+    """Take a lock that ends with the transaction; a failed transaction could not release it
+    itself.
+    """
     if not _call_lock_function("pg_try_advisory_xact_lock", key):
         raise busy
     yield

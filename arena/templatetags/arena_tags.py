@@ -91,7 +91,7 @@ def spaced(name: str) -> str:
 
 class FixedTranslation(i18n.TranslateNode):
     """A constant sentence that is translated once per language. Translating its buttons took half
-    of the time in which the response to a vote was rendered.
+    the time needed to render the response to a vote.
     """
 
     LANGUAGE = "language of fixed translations"

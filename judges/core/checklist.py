@@ -79,7 +79,7 @@ def describe_items(items: Sequence[ChecklistItem]) -> str:
 
 
 def item_lines(n: int, nonce: str) -> str:
-    """Return the lines that are to be completed, one for each of `n` items."""
+    """Return the lines to be completed, one for each of `n` items."""
     return "\n".join(f"VERDICT-{nonce} {number}:" for number in range(1, n + 1))
 
 

@@ -95,7 +95,7 @@ def _is_meaningful(character: str) -> bool:
 # case letters without accents and invisible characters; those of UNSEEN the text as it stands. No
 # step may repeat without a bound, or a hostile text takes quadratic time.
 
-# Names for a judge that answers to people rarely give their reader.
+# Names for a judge; an answer meant for people rarely calls its reader that.
 JUDGE = r"(?:judge|evaluator|grader|rater|assessor|reviewing\ model|llm|language\ model|ai)"
 ANSWER = r"(?:answer|response|output|reply|completion|assistant|candidate|solution)"
 LETTER = r"(?:a|b|c|1|2|one|two)\b"
@@ -410,7 +410,7 @@ THOUGHT = r"""
   | \[/?think\]|◁/?think▷
 """
 # A whole text that says nothing, and yet sways some judges (Zhao et al. 2025, "One token to fool
-# LLM-as-a-judge"): marks alone, or the words with which a solution begins.
+# LLM-as-a-judge"): punctuation alone, or the words with which a solution begins.
 LONGEST_KEY = 80
 KEY = re.compile(
     r"""
@@ -481,10 +481,10 @@ UNSEEN = {
 
 # Every kind of attack is a few patterns, matched against the folded text: NFKC, lower case, without
 # accents and invisible characters, so that neither full-width letters nor a zero-width space within
-# a word hide anything. Characters that people cannot see are searched in the text as it stands. All
-# steps that a pattern can take from one place are bounded, so the time grows with the length alone.
-#
-# What it finds, what it misses and how often it is wrong is documented in docs/injection.md.
+# a word hide anything. Characters that people cannot see are searched in the text as it stands. The
+# number of steps that a pattern can take from one place is bounded, so the time is linear in the
+# length.  What it finds, what it misses and how often it is wrong is documented in
+# docs/injection.md.
 
 # Their category is "letter", but they show nothing.
 FILLERS = "\u115f\u1160"
@@ -510,8 +510,9 @@ def find_suspicious(answers: Iterable[tuple[int, int, str]]) -> set[int]:
     """Return the ids of the answers that may try to steer a judge.
 
     answers: (id, author, text), one for each prompt. Besides those that `scan` finds, these are
-    answers that their author gives to at least five prompts, word by word, unless they are as short
-    as the labels of a classification; and those of an author who gives all prompts the same answer.
+    answers that their author gives to at least five prompts, word for word, unless they are as
+    short as the labels of a classification; and those of an author who gives all prompts the same
+    answer.
     """
     suspicious: set[int] = set()
     same: dict[tuple[int, str], list[int]] = {}

@@ -193,11 +193,10 @@ Meaning = Callable[[str], ReadReply]
 class _Verdicts:
     """The verdicts of a protocol.
 
-    value: a regular expression for a verdict in a folded text.
-    named: how words name a verdict, in capitals; the first group is the verdict alone.
-    owns: whether naming the second verdict means the first.
-    kind: what the words around a verdict are about.
-    plain: words without what only repeats the verdict that they follow, or with other names of it.
+    value: a regular expression for a verdict in a folded text. named: how words name a verdict, in
+    capitals; the first group is the verdict alone. owns: whether naming the second verdict means
+    the first. kind: what the words around a verdict are about. plain: the words around a verdict,
+    without what merely repeats it, or with its other names.
     """
 
     value: str

@@ -2,8 +2,8 @@
 
 A rubric's templates are filled in one pass, so a placeholder inside someone's text stays text.
 Prompts and answers are normalised and fenced with a nonce that their authors cannot know. The
-Prometheus formats have neither nonce nor fences, because their models were trained without: there,
-whatever a text could forge is neutralised instead.
+Prometheus formats have neither nonce nor fences, because their models were trained without them;
+there, whatever a text could forge is neutralised instead.
 """
 
 import re

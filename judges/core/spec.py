@@ -12,7 +12,7 @@ from judges.core.parsing import PARSER_VERSION
 from judges.core.rubric import Rubric
 from judges.core.verdict_format import can_show, is_order, verdicts_of
 
-# To be raised when the texts change that `prompts` and `verdict_format` add to a rubric's files.
+# Raise it when the texts that `prompts` and `verdict_format` add to a rubric's files change.
 PROMPT_VERSION = 1
 MOST_READINGS = 9
 SWAP_POLICIES = ("abstain", "tie", "average")

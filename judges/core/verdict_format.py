@@ -177,11 +177,11 @@ def read_soft_verdict(
     labels: the verdicts that were offered: A, B and TIE, or the entries of a scale.
     verdict: the label that the parser read; the reply must end with it.
 
-    The probabilities are those of the verdict's first token, normalised over the labels (Liu et
-    al. 2023, "G-Eval", section 2, for scores); a label that is not among the likeliest tokens has
-    0. None if that place cannot be found, if the known labels have less than half of the
-    probability there, where tokens that could begin several labels have more than a hundredth,
-    and where no token in that place begins `verdict`.
+    The probabilities are those of the verdict's first token, normalised over the labels (Liu et al.
+    2023, "G-Eval", section 2, for scores); a label that is not among the likeliest tokens has 0.
+    None if that place cannot be found, if the known labels have less than half of the probability
+    there, if tokens that could begin several labels have more than a hundredth, or if no token
+    there begins `verdict`.
     """
     token = _token_of_verdict(tokens, _marker(form, nonce), verdict)
     if token is None:

@@ -45,7 +45,7 @@ class HoneypotKindReport(JsonDataclass):
 class HoneypotReport(JsonDataclass):
     """How a judge did on honeypots.
 
-    `false_wins` is a share of the verdicts, with an interval that takes the honeypots of one
+    `false_wins` is a share of the verdicts, with an interval that treats the honeypots of one
     prompt as dependent; a missing verdict does not count.
     """
 

@@ -17,7 +17,7 @@ from ranking.votes import Bools, Ints
 
 LEAST_RATERS = 10  # with fewer, taste cannot be distinguished from fraud
 RECENT = timedelta(minutes=3)  # an examination is due every minute
-LATEST = 5_000  # votes of the whole site, among which the recent ones are
+LATEST = 5_000  # votes of the whole site that are searched for recent ones
 NEWEST = 20_000  # votes that are read; older ones were examined before
 FROM_FILES = 5_000  # votes that are read for comparison
 OPEN = (VoteChannel.BROWSER.value, VoteChannel.SIGNED_IN.value)

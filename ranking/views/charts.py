@@ -144,7 +144,9 @@ class LineChart:
 
 
 def line_chart(series: Sequence[Series], band: bool = False) -> LineChart | None:
-    """Lay out scores over time, with the `band` of their intervals; None for under two moments."""
+    """Lay out scores over time, with the `band` of their intervals; None for fewer than two
+    moments.
+    """
     times = sorted({moment.at for line in series for moment in line.moments})
     scored = [line for line in series if any(m.score is not None for m in line.moments)]
     if len(times) < 2 or not scored:

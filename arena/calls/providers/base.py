@@ -29,7 +29,7 @@ class Message:
 class Request:
     """One question to a model. `parameters` are the sampling parameters by their usual names.
 
-    With a JSON `schema` the reply is to be an object that obeys it; `logprobs` asks for the
+    With a JSON `schema` the reply must be an object that follows it; `logprobs` asks for the
     probabilities of the reply's tokens and of their alternatives. A server that already knows the
     `idempotency_key` repeats its answer instead of doing the work again.
     """

@@ -136,7 +136,7 @@ def _text(content: Any) -> str:
 
 
 def _billed(usage: Any) -> tuple[int | None, int | None]:
-    """Tokens in and out. Some servers count a model's reasoning in the total alone."""
+    """Tokens in and out. Some servers count a model's reasoning only in the total."""
     if usage is None:
         return None, None
     asked, answered = count_of(usage.prompt_tokens), count_of(usage.completion_tokens)

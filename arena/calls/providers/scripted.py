@@ -142,7 +142,7 @@ REFUSED, UNREADABLE, DECIDED = "refused", "unreadable", "decided"
 
 @dataclass(frozen=True)
 class ScriptedVerdict:
-    """A verdict as it is to be written, and the probability of each possible one.
+    """A verdict to be written, and the probability of each possible one.
 
     `order` is that of a list of answers: groups of letters, the best first, ties within a group.
     """
@@ -230,7 +230,7 @@ def _quality(seed: str, asked: ScriptedRequest, answer: str) -> float:
 
 
 def fraction(*parts: str) -> float:
-    """Return a number in [0, 1) decided by `parts` alone."""
+    """Return a number in [0, 1) that depends only on `parts`."""
     digest = hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
 

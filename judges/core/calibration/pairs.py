@@ -264,7 +264,7 @@ class PairedDifference(JsonDataclass):
     ``only_first_decides``, ``only_second_decides``: items on which only one chooses a side
     ``only_first_right``, ``only_second_right``: of the items on which both verdicts and the
         majority of the labels choose a side, those on which only one agrees with that majority
-    ``p``: McNemar's of these two counts; it takes items as independent, unlike the intervals
+    ``p``: McNemar's of these two counts; it treats items as independent, unlike the intervals
     """
 
     n_items: int

@@ -34,7 +34,7 @@ from ranking.stats.shrinkage import ridge_logistic
 
 Kind = Literal["judge", "majority", "weighted", "cascade"]
 FEWEST_ITEMS = 60
-FEWEST_OF_CATEGORY = 20  # the ridge keeps few from saying much
+FEWEST_OF_CATEGORY = 20  # the ridge keeps a few items from saying much
 MOST_MEMBERS = 5
 FOLDS = 5
 RIDGE = 0.1  # on the weights over all: a standard deviation of 3.2 on the logit scale

@@ -233,7 +233,7 @@ class DriftMonitor(JsonDataclass):
 class Drift(JsonDataclass):
     """Verdicts at the baseline and now.
 
-    ``n``: items judged both times; ``changed``: with another verdict, or with one only once
+    ``n``: items judged both times; ``changed``: with another verdict, or with a verdict only once
     ``share``: changed per item, None without items
     ``p``: probability of so many changes or more at the usual share, None if that is not known;
     ``alarm``: whether it is below alpha
