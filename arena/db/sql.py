@@ -246,7 +246,14 @@ NEXT = f"""
     WITH {MATCHUP}
     SELECT w.id, w.demanded, NULL, NULL, m.* FROM waiting w LEFT JOIN matchup m ON true
 """  # noqa: S608  (made of constants alone)
-LOW_GOES_LEFT = "(low_left < high_left OR low_left = high_left AND %(coin)s)"
+# A coin decides, unless one side is MOST_UNEVEN ahead (Soares and Wu 1983, "Some restricted
+# randomization rules in sequential designs"). With a smaller bound, whoever knows the sides of the
+# last showings, which are public, could often tell the next ones: one in 2 MOST_UNEVEN is forced.
+MOST_UNEVEN = 10
+LOW_GOES_LEFT = f"""
+    (low_left - high_left <= -{MOST_UNEVEN}
+        OR low_left - high_left < {MOST_UNEVEN} AND %(coin)s)
+"""
 TAKE_SIDE_OF = f"""
     UPDATE arena_pair SET
         low_went_left = {LOW_GOES_LEFT},

@@ -440,9 +440,8 @@ class NetworkKey(models.Model):
 class Pair(models.Model):
     """Two candidates of an arena, lower id first, with their weight in draws.
 
-    `low_left` and `high_left` count the comparisons issued with each candidate on the left; the
-    counts never differ by more than one. `low_went_left` tells the sides of the latest comparison;
-    a coin decided if the counts were equal.
+    `low_left` and `high_left` count the comparisons issued with each candidate on the left; they
+    never differ by more than `sql.MOST_UNEVEN`. `low_went_left`: the sides of the latest one.
     """
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="pairs")

@@ -138,8 +138,9 @@ def take_side(*, pair: Pair) -> bool:
     """Count that `pair` is shown once more; return whether its lower id goes left.
 
     Call this in the transaction that writes the comparison: the row stays locked until the commit,
-    so the counts of the two sides never differ by more than one. If they are equal, a coin decides,
-    so that the names revealed after one vote do not reveal the sides of the next comparison.
+    so the counts of the two sides never differ by more than `sql.MOST_UNEVEN`. Short of that a coin
+    decides, so that the names revealed after one vote do not reveal the sides of the next
+    comparison.
     """
     ((low_went_left,),) = sql.rows(sql.TAKE_SIDE, coin=flip_coin(), pair=pair.pk)
     return bool(low_went_left)
