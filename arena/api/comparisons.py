@@ -252,7 +252,8 @@ class CastVote(OfComparison):
         answer=None,
         shown=None,
         status=204,
-        description="Possible within 30 seconds. The pair then goes to another rater.",
+        description="Possible within 30 seconds, five times an hour. The pair then goes to another "
+        "rater.",
     )
     def delete(self, request: Request, slug: str, key: UUID) -> Response:
         comparison = self.comparison

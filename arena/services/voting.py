@@ -35,6 +35,7 @@ from arena.validation import COMMENT_LIMIT, TAG_LIMIT, InputError, clean_name, c
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 TIME_TO_UNDO = timedelta(seconds=30)
+MOST_UNDONE = 5  # of a rater within an hour: undoing whatever a candidate lost would move a board
 VOTES_PER_CANDIDATE = 10  # on average; fewer make no ranking
 UNDONE = "undone by the rater"
 VOIDED_AT_ONCE = 1000
@@ -99,6 +100,12 @@ class LongCommentError(VoteError):
 
 class TooLateToUndoError(VoteError):
     message = gettext_lazy("A vote can be undone within 30 seconds. This one is final.")
+
+
+class OftenUndoneError(VoteError):
+    message = gettext_lazy(
+        "You have undone several votes within an hour and saw the names, so this one is final."
+    )
 
 
 # -- Raters ----------------------------------------------------------------------------------------
@@ -308,6 +315,9 @@ def undo_vote(*, comparison: Comparison, rater: Rater, now: datetime) -> Vote:
     vote = rater.votes.filter(arena=comparison.arena_id).order_by("-pk").first()
     if vote is None or vote.comparison_id != comparison.pk or vote.cast_at < now - TIME_TO_UNDO:
         raise TooLateToUndoError
+    undone = rater.votes.filter(void_reason=UNDONE, voided_at__gt=now - HOUR)
+    if undone.count() >= MOST_UNDONE:
+        raise OftenUndoneError
     if void(votes={vote.pk: vote.arena_id}, reason=UNDONE, now=now):
         vote.reasons.all().delete()
         _demand_again(comparison)

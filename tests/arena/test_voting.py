@@ -109,6 +109,24 @@ def test_only_the_last_vote_can_be_undone(comparison, rater):
         voting.undo_vote(comparison=comparison, rater=rater, now=NOW)
 
 
+def test_nobody_can_withdraw_every_vote_that_turns_out_to_be_against_a_favourite(rater):
+    """The names follow the vote: whoever withdraws at will moves a board without telling authors
+    apart."""
+    arena = make_arena(2, 8)
+
+    def vote_and_withdraw(now):
+        issued = comparisons.next_comparison(arena=arena, rater=rater, now=now)
+        cast(issued, rater, now=now)
+        voting.undo_vote(comparison=issued, rater=rater, now=now)
+
+    for _ in range(voting.MOST_UNDONE):
+        vote_and_withdraw(NOW)
+    with pytest.raises(voting.OftenUndoneError):
+        vote_and_withdraw(NOW)
+    assert Vote.objects.live().count() == 1
+    vote_and_withdraw(NOW + voting.HOUR)
+
+
 def test_an_undone_pair_takes_no_second_vote_of_its_rater(comparison, rater):
     cast(comparison, rater)
     voting.undo_vote(comparison=comparison, rater=rater, now=NOW)
