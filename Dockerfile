@@ -12,7 +12,8 @@ RUN RINGSIDE_ENV=production RINGSIDE_HOME=/tmp/build SECRET_KEY=only-for-the-bui
     && /venv/bin/python -m compileall -q arena ranking judges
 
 FROM python:3.11-slim-trixie
-ENV PATH="/venv/bin:$PATH" PYTHONUNBUFFERED=1 RINGSIDE_ENV=production RINGSIDE_HOME=/data HOST=0.0.0.0
+ENV PATH="/venv/bin:$PATH" PYTHONUNBUFFERED=1 RINGSIDE_ENV=production RINGSIDE_HOME=/data TMPDIR=/data \
+    HOST=0.0.0.0
 # pg_dump and pg_restore for backups, of the version that compose.yaml runs.
 # hadolint ignore=DL3008
 RUN apt-get update && apt-get install --yes --no-install-recommends postgresql-client-17 \

@@ -9,7 +9,7 @@ PYTEST_SLOW := $(PYTEST) --numprocesses=3 --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow lint bench simulate sbom lock
+.PHONY: help run test test-slow lint bench simulate sbom audit lock
 
 help: ## list what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile
@@ -42,6 +42,9 @@ simulate: .venv/.installed-dev ## try the statistics' promises on made-up votes;
 
 sbom: .venv/.installed ## what the product is made of: sbom.json (CycloneDX) and licences.txt
 	$(BIN)/python .ci/sbom.py
+
+audit: .venv/.installed ## known advisories about its packages, where https://osv.dev can be reached
+	@$(BIN)/python .ci/advisories.py
 
 lock: .venv/.installed-dev ## write requirements*.txt from requirements*.in
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

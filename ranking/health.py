@@ -25,6 +25,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from arena import __version__
 from arena.calls.leases import LONGEST_PAUSE
 from arena.calls.models import Call, EndpointPace
 from arena.calls.money import dollars
@@ -67,6 +68,7 @@ def record_sweep(queue: str) -> None:
 class Health:
     """Facts for programs, and one sentence for each problem that needs an operator."""
 
+    version: str = __version__
     findings: list[str] = field(default_factory=list)
     seconds_since_sweep: dict[str, float | None] = field(default_factory=dict)
     stale_boards: list[dict[str, Any]] = field(default_factory=list)

@@ -142,7 +142,8 @@ def copy_of(answered: Call, now: datetime) -> dict[str, Any]:
     """The columns of a call that ends with a copied reply; money and usage stay in the other
     run."""
     copies = {name: getattr(answered, name) for name in WHOLE_REPLY}
-    return ended(answered.state, answered.error, now) | copies | {"copied": True}
+    at = max(now, answered.finished_at or now)  # `now` may be from before the reply
+    return ended(answered.state, answered.error, at) | copies | {"copied": True}
 
 
 def claim(*, call: Call, lease: timedelta, now: datetime, amount: int = 0) -> bool:

@@ -26,7 +26,7 @@ import tempfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -47,6 +47,7 @@ from django.utils import timezone
 from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 
+from arena import __version__
 from ranking.models import Backup
 
 MAGIC = b"ringside-encrypted-1\n"
@@ -165,6 +166,21 @@ class Manifest:
     migrations: list[str]
     tables: dict[str, int]  # number of rows
     boards: dict[str, str]  # a digest of each arena's current leaderboards
+    version: str = ""  # of Ringside; backups made before 0.1.0 do not say it
+
+    @classmethod
+    def parse(cls, text: bytes) -> "Manifest":
+        """Read a manifest. What a newer version adds to it is ignored, unless its format differs.
+
+        Raises BackupError for another format.
+        """
+        members = json.loads(text)
+        if members["format"] != FORMAT:
+            raise BackupError(
+                f"This version of Ringside cannot read backups of format {members['format']}."
+            )
+        known = {member.name for member in fields(cls)}
+        return cls(**{name: value for name, value in members.items() if name in known})
 
     def differences(self, other: "Manifest") -> list[str]:
         """One sentence for each table and arena that differs in `other`."""
@@ -193,7 +209,7 @@ def describe(execute: Execute, engine: str, tables: Collection[str], made_at: st
     boards = {slug: digest.hexdigest() for slug, digest in digests.items()}
     applied = MigrationRecorder(connection).applied_migrations()
     migrations = sorted(f"{app}.{name}" for app, name in applied)
-    return Manifest(FORMAT, made_at, engine, migrations, counts, boards)
+    return Manifest(FORMAT, made_at, engine, migrations, counts, boards, __version__)
 
 
 def table_names() -> list[str]:
@@ -298,7 +314,7 @@ def _read_archive(stream: IO[bytes], passphrase: str, dump: Path) -> Manifest:
     plain = io.BufferedReader(EncryptedReader(stream, passphrase)) if is_encrypted else stream
     with gzip.open(plain) as unpacked, dump.open("xb") as copy:
         with tarfile.open(fileobj=unpacked, mode="r|") as archive:
-            manifest = Manifest(**json.loads(_member(archive, MANIFEST).read(LONGEST_MANIFEST)))
+            manifest = Manifest.parse(_member(archive, MANIFEST).read(LONGEST_MANIFEST))
             shutil.copyfileobj(_member(archive, DATABASE), copy, PIECE)
         while unpacked.read(PIECE):  # to the end, where the checksum is
             pass
@@ -315,10 +331,6 @@ def _member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
 
 
 def _check_versions(manifest: Manifest) -> None:
-    if manifest.format != FORMAT:
-        raise BackupError(
-            f"This version of Ringside cannot read backups of format {manifest.format}."
-        )
     if manifest.engine != connection.vendor:
         raise BackupError(
             f"The backup is of {ENGINES.get(manifest.engine, manifest.engine)}, but DATABASE_URL is"
@@ -326,9 +338,10 @@ def _check_versions(manifest: Manifest) -> None:
         )
     known = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations or {}}
     if unknown := sorted(set(manifest.migrations) - known):
+        version = f" ({manifest.version})" if manifest.version else ""
         raise BackupError(
-            f"The backup is from a newer Ringside, which has {unknown[-1]}. Install that version "
-            "first."
+            f"The backup is from a newer Ringside{version}, which has {unknown[-1]}. Install that"
+            " version first."
         )
 
 

@@ -277,7 +277,7 @@ def operators(request: HttpRequest) -> HttpResponse:
         "steps": setup_steps(now),
         "models": known_models(),
         "tested": tested,
-        "findings": check_health(now).findings,
+        "health": check_health(now),
         "teams": Team.objects.order_by("name")[:TEAMS_LISTED],
     }
     return render(request, "ranking/operators.html", context)

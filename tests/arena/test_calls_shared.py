@@ -88,6 +88,15 @@ def test_an_answer_is_copied_whatever_it_is(model: Model, state: str) -> None:
     assert (copy.requests, copy.cost, copy.tokens_in, model.requests) == (0, 0, None, [])
 
 
+def test_a_copy_has_not_ended_before_its_original() -> None:
+    """The copier may have looked at its clock before the other run's request was sent."""
+    first, second = make_shared()
+    assert end(must_take(first), "done", now=NOW + SOON)
+    copy = leases.due_call(call_id=second.pk, now=NOW)
+    assert copy is not None
+    assert (copy.copied, copy.finished_at) == (True, NOW + SOON)
+
+
 def test_what_was_answered_before_is_copied_as_calls_are_written() -> None:
     first = make_call(subject="1,2", state="done", reply="A")
     run = make_run()

@@ -1,7 +1,8 @@
-"""A database of an earlier commit, with data, is upgraded by `migrate` without losing anything.
+"""A database of each release, and of one commit before, is upgraded with its data by `migrate`.
 
-`upgrade/415a895.sql.gz` was dumped by that commit's own code: the sample arena with its votes,
-three of them voided, its leaderboards, an account, a team and its private arena.
+`upgrade/415a895.sql.gz` was dumped by that commit's own code, those of releases by
+`python -m tests.ops.upgrade.dump`: the sample arena with its votes, three of them voided, its
+leaderboards, an account, a team and its private arena.
 """
 
 import gzip
@@ -65,7 +66,7 @@ def test_an_earlier_database_is_upgraded_with_its_data(dump: Path, tmp_path: Pat
     with sqlite3.connect(path) as database:
         database.executescript(gzip.decompress(dump.read_bytes()).decode())
     counts, scores = contents(path)
-    assert counts["arena_vote"] == 400
+    assert counts["arena_vote"] >= 400
     assert counts["auth_user"] == counts["arena_team"] == 1
 
     migrated = manage("migrate", "--verbosity=0", home=tmp_path)
@@ -78,6 +79,8 @@ def test_an_earlier_database_is_upgraded_with_its_data(dump: Path, tmp_path: Pat
     assert json.loads(checked.stdout.splitlines()[-1]) == [200, 200]
     counts_now, scores_now = contents(path)
     assert counts_now == counts
-    assert [row[:3] for row in scores_now if row[0] != "juries"] == [row[:3] for row in scores]
-    for now, before in zip(scores_now, scores, strict=False):
-        assert now[3] == pytest.approx(before[3], abs=0.5) or before[3] is None
+    now, before = ({row[:3]: row[3] for row in rows} for rows in (scores_now, scores))
+    # That commit had no leaderboard of juries.
+    assert {board for board in now if board[0] != "juries" or board in before} == before.keys()
+    for board, score in before.items():
+        assert now[board] == pytest.approx(score, abs=0.5) or score is None

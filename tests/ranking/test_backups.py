@@ -13,6 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
+from arena import __version__
 from arena.models import Arena, Vote
 from ranking.management.commands.backup import VARIABLE
 from ranking.models import Backup
@@ -50,6 +51,7 @@ def test_what_it_holds_is_counted_and_its_boards_have_digests(voted: Arena, tmp_
     with backups.open_backup(back_up(tmp_path / "backup"), "") as (manifest, _):
         assert manifest.tables["arena_vote"] == Vote.objects.count()
         assert list(manifest.boards) == [voted.slug]
+        assert manifest.version == __version__
 
 
 @committed
@@ -129,8 +131,11 @@ def rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> Path:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda manifest: manifest.update(format=2), "format 2"),
-        (lambda manifest: manifest["migrations"].append("arena.9999_later"), "newer Ringside"),
+        (lambda manifest: manifest.update(format=2, more=1), "format 2"),
+        (
+            lambda manifest: manifest["migrations"].append("arena.9999_later"),
+            rf"newer Ringside \({__version__}\), which has arena.9999_later",
+        ),
         (lambda manifest: manifest.update(engine="oracle"), "The backup is of oracle"),
         (lambda manifest: manifest["tables"].update({'x"; --': 1}), "impossible table"),
         (
@@ -138,7 +143,7 @@ def rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> Path:
             "arena_vote has 0 rows instead of 7",
         ),
         (lambda manifest: manifest["boards"].update(support="0"), "leaderboards of support differ"),
-        (lambda manifest: manifest.update(more=1), "truncated or damaged"),
+        (lambda manifest: manifest.pop("boards"), "truncated or damaged"),
     ],
 )
 def test_a_backup_that_is_not_what_it_says_is_refused(
@@ -146,6 +151,15 @@ def test_a_backup_that_is_not_what_it_says_is_refused(
 ) -> None:
     with pytest.raises(BackupError, match=words):
         check(rewrite(made, change))
+
+
+def test_a_manifest_with_less_or_more_of_another_version_is_read(made: Path) -> None:
+    def change(manifest: dict[str, Any]) -> None:
+        del manifest["version"]
+        manifest["more"] = 1
+
+    with backups.open_backup(rewrite(made, change), "") as (manifest, _):
+        assert manifest.version == ""
 
 
 @pytest.mark.parametrize("table", ["arena_vote", "nowhere"])

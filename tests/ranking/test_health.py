@@ -15,6 +15,7 @@ from django.utils import timezone
 from kombu import Connection
 from kombu.exceptions import OperationalError as BrokerError
 
+from arena import __version__
 from arena.calls.models import EndpointPace
 from arena.models import Arena, RateLimit, Vote
 from arena.tasks import disclose_candidates, make_calls, sweep_calls
@@ -136,6 +137,7 @@ def test_a_token_costs_no_query_for_an_account(client: Client, swept: Callable[.
     answer = full(client)
     assert (answer.status_code, answer.json()["status"]) == (200, "well")
     assert answer.json()["findings"] == []
+    assert answer.json()["version"] == __version__
     assert answer["Cache-Control"].startswith("max-age=0, no-cache, no-store")
     assert not get_user_model().objects.exists()
 

@@ -29,7 +29,8 @@ class Command(BaseCommand):
                 manifest = check_backup(
                     source=source, passphrase=passphrase, report=self.stdout.write
                 )
-                self.stdout.write(f"The backup of {manifest.made_at} is good.")
+                by = f", made by Ringside {manifest.version}," if manifest.version else ""
+                self.stdout.write(f"The backup of {manifest.made_at}{by} is good.")
                 return
             manifest = restore_backup(source=source, passphrase=passphrase)
         except BackupError as error:
