@@ -138,6 +138,7 @@ MANIFEST, DATABASE = "manifest.json", "database"
 PIECE = 1 << 20
 ROWS_AT_ONCE = 2000
 LONGEST_MANIFEST = 50 * PIECE
+FULL = "The disk is full. Nothing was changed."
 BOARDS = """
     SELECT a.slug, n.id, s.candidate_id, s.rank, s.score, s.low, s.high, s.votes
     FROM ranking_standing s JOIN ranking_snapshot n ON n.id = s.snapshot_id AND n.is_current
@@ -233,6 +234,8 @@ def make_backup(*, target: Path, passphrase: str, now: datetime) -> Manifest:
     """
     if target.exists():
         raise BackupError(f"{target} exists. Choose another name.")
+    if not target.parent.is_dir():
+        raise BackupError(f"There is no folder {target.parent}.")
     with _errors_in_words(), tempfile.TemporaryDirectory(dir=target.parent) as folder:
         dump, draft = Path(folder, DATABASE), Path(folder, "backup")
         copy = _copy_postgres if connection.vendor == "postgresql" else _copy_sqlite
@@ -364,6 +367,13 @@ def restore_backup(*, source: Path, passphrase: str) -> Manifest:
             dump.chmod(0o600)
             dump.replace(target)
         return manifest
+
+
+def remember_restored(*, source: Path, manifest: Manifest, is_encrypted: bool) -> None:
+    """Record the restored backup as the last one: it does not contain its own record."""
+    made_at = datetime.fromisoformat(manifest.made_at)
+    size = source.stat().st_size
+    Backup.objects.create(made_at=made_at, size=size, is_encrypted=is_encrypted)
 
 
 def check_backup(*, source: Path, passphrase: str, report: Callable[[str], Any]) -> Manifest:
@@ -554,7 +564,8 @@ def _run_postgres(program: str, *options: str, database: str = "") -> None:
     except FileNotFoundError:
         raise BackupError(f"{program} is missing. Install PostgreSQL's client programs.") from None
     if result.returncode:
-        raise BackupError(f"{program}: {result.stderr.strip()}")
+        reason = result.stderr.strip().removeprefix(f"{program}: ")
+        raise BackupError(FULL if os.strerror(errno.ENOSPC) in reason else f"{program}: {reason}")
 
 
 # -- What may go wrong -----------------------------------------------------------------------------
@@ -576,9 +587,9 @@ def _errors_in_words() -> Iterator[None]:
         raise BackupError(f"PostgreSQL: {error}") from None
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise BackupError("The disk is full. Nothing was changed.") from None
+            raise BackupError(FULL) from None
         raise BackupError(f"{error.filename or 'File'}: {error.strerror or error}.") from None
     except sqlite3.OperationalError as error:
         if "full" in str(error):
-            raise BackupError("The disk is full. Nothing was changed.") from None
+            raise BackupError(FULL) from None
         raise BackupError(f"SQLite: {error}.") from None

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.ops.running import manage, migrated_database
+from tests.ops.upgrade.dump import KEY
 
 DUMPS = sorted((Path(__file__).parent / "upgrade").glob("*.sql.gz"))
 TABLES = (
@@ -60,7 +61,7 @@ def schema(path: Path) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dump", DUMPS, ids=lambda path: path.name.split(".")[0])
+@pytest.mark.parametrize("dump", DUMPS, ids=lambda path: path.name.removesuffix(".sql.gz"))
 def test_an_earlier_database_is_upgraded_with_its_data(dump: Path, tmp_path: Path) -> None:
     path = tmp_path / "ringside.sqlite3"
     with sqlite3.connect(path) as database:
@@ -74,7 +75,7 @@ def test_an_earlier_database_is_upgraded_with_its_data(dump: Path, tmp_path: Pat
     assert contents(path) == (counts, scores)
     assert schema(path) == schema(migrated_database())
 
-    checked = manage("shell", "--verbosity=0", "--command", CHECK, home=tmp_path)
+    checked = manage("shell", "--verbosity=0", "--command", CHECK, home=tmp_path, **KEY)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert json.loads(checked.stdout.splitlines()[-1]) == [200, 200]
     counts_now, scores_now = contents(path)

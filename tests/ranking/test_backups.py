@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from arena import __version__
 from arena.models import Arena, Vote
+from ranking.management.commands import restore
 from ranking.management.commands.backup import VARIABLE
 from ranking.models import Backup
 from ranking.services import backups
@@ -70,7 +71,7 @@ def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BackupError, match="nowhere"):
+    with pytest.raises(BackupError, match=r"There is no folder .*/nowhere\.$"):
         back_up(tmp_path / "nowhere" / "backup")
 
 
@@ -85,6 +86,13 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.M
         back_up(tmp_path / "backup")
     assert not list(tmp_path.iterdir())
     assert not Backup.objects.exists()
+
+
+def test_a_full_disk_under_pg_dump_is_the_same_sentence() -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite is copied without another program")
+    with pytest.raises(BackupError, match=r"^The disk is full\. Nothing was changed\.$"):
+        backups._run_postgres("pg_dump", "--format=custom", "--file=/dev/full")
 
 
 def test_a_database_with_tables_is_not_replaced(voted: Arena, made: Path) -> None:
@@ -209,6 +217,18 @@ def test_the_command_asks_nobody_where_nobody_sits(
     monkeypatch.setattr("sys.stdin", StringIO())
     with pytest.raises(CommandError, match=VARIABLE):
         call_command("backup", tmp_path / "backup", "--encrypt")
+
+
+def test_a_restored_site_knows_how_old_its_last_backup_is(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with backups.open_backup(made, "") as (manifest, _):
+        monkeypatch.setattr(restore, "restore_backup", lambda **_: manifest)
+    Backup.objects.all().delete()  # a backup is made before its record
+    call_command("restore", made, stdout=StringIO())
+    record = Backup.objects.get()
+    assert record.made_at.isoformat() == manifest.made_at
+    assert (record.size, record.is_encrypted) == (made.stat().st_size, False)
 
 
 def test_restore_names_a_missing_file(tmp_path: Path) -> None:

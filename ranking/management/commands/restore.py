@@ -7,7 +7,13 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ranking.management.commands.backup import read_passphrase
-from ranking.services.backups import MAGIC, BackupError, check_backup, restore_backup
+from ranking.services.backups import (
+    MAGIC,
+    BackupError,
+    check_backup,
+    remember_restored,
+    restore_backup,
+)
 
 
 class Command(BaseCommand):
@@ -36,6 +42,7 @@ class Command(BaseCommand):
         except BackupError as error:
             raise CommandError(str(error)) from None
         call_command("migrate", verbosity=0, interactive=False)
+        remember_restored(source=source, manifest=manifest, is_encrypted=bool(passphrase))
         rows = sum(manifest.tables.values())
         self.stdout.write(f"Restored the backup of {manifest.made_at}: {rows:,} rows.")
 
