@@ -54,8 +54,8 @@ WORKER_ARGUMENTS = [
     "--without-heartbeat",
     "--loglevel=WARNING",
 ]
-# Without the database, pages should say so before many of them hold all threads; a worker's calls
-# and fits should wait for their turn in the pool instead.
+# While the database is away, pages should say so before waiting ones hold all threads; a worker's
+# calls and fits should wait for their turn in the pool instead.
 LONGEST_CONNECT = 5.0
 SILENCE = 60.0
 STUCK = 20.0

@@ -172,7 +172,7 @@ def slots_of_pair(pair: tuple[str, str]) -> list[Slot]:
 
 
 def willing_raters(prompt: str, pair: tuple[str, str]) -> list[SampleRater]:
-    """Return all raters in the order in which they accept this comparison, active ones earlier."""
+    """Return all raters in the order in which they are asked; active ones tend to come earlier."""
     return sorted(RATERS, key=lambda rater: draw(prompt, *pair, rater.name) / rater.activity)
 
 

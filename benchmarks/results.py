@@ -51,7 +51,7 @@ def keep(part: str, text: str) -> None:
 
 
 def spaced(text: str) -> str:
-    """With a blank before each percent sign, as on all pages."""
+    """With a space before each percent sign, as on all pages."""
     return re.sub(r"(?<=\d)%", " %", text)
 
 

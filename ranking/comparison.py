@@ -494,7 +494,7 @@ class DifferenceBoard:
         return math.log(10) / float(self.snapshot.settings["scale"])
 
     def _count_groups(self, candidate: int, baseline: int) -> int | None:
-        """The number of groups with votes of whichever has fewer; None if not stored."""
+        """The number of groups with votes on the candidate that has fewer; None if not stored."""
         settings = self.snapshot.settings
         by_candidate = dict(settings.get("clusters_met", []))
         stored = [settings.get("n_clusters"), *map(by_candidate.get, (candidate, baseline))]

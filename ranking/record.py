@@ -277,7 +277,7 @@ def _votes_before() -> Coalesce:
     return Coalesce(Subquery(before.values("total")[:1]), 0)
 
 
-# What `list_entrants` reads of candidates and of snapshots (the tally of all human votes).
+# What `list_entrants` reads from candidates and snapshots (the tally of all human votes).
 CANDIDATE_COLUMNS = {
     "weight": _weight("low") + _weight("high"),
     "votes_before": _votes_before(),

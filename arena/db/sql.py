@@ -70,8 +70,8 @@ RUSHED = """
         WHEN seconds < CASE WHEN chars < 4000 THEN 0.5 + chars / 4000.0 ELSE 1.5 END
         THEN true ELSE false END
 """
-# The statement that casts a vote also finds its origin and whether it counts. MATERIALIZED: once,
-# and not wherever UNCOUNTED asks for it.
+# The statement that casts a vote also finds its origin and whether it counts. MATERIALIZED:
+# computed once, not wherever UNCOUNTED refers to it.
 CAST = f"""
     WITH known AS (
         SELECT c.id AS comparison_id, r.id AS rater_id, r.user_id,

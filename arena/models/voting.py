@@ -146,7 +146,7 @@ class Comparison(Sourced):
     run = models.ForeignKey(Run, models.SET_NULL, null=True, blank=True, related_name="comparisons")
     draw_probability = models.FloatField(null=True, blank=True)
     names_itself = models.BooleanField(default=False)
-    # Rare, so the constraint's partial index serves better than one of all comparisons.
+    # Rare, so the constraint's partial index is better than one of all comparisons.
     repeats = models.ForeignKey(
         "self",
         models.CASCADE,

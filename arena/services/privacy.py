@@ -311,8 +311,7 @@ def raters_without_votes(now: datetime) -> QuerySet[Rater]:
 
 
 def _delete_in_batches(rows: QuerySet[Any]) -> None:
-    """Delete rows without what refers to them: a cascade would also delete a vote cast
-    meanwhile."""
+    """Delete rows but nothing that refers to them: a cascade could delete a vote just cast."""
     last: Any = None
     while True:
         batch = rows.filter(pk__gt=last) if last is not None else rows

@@ -139,7 +139,7 @@ def read_labels(path: Path, *, skip_bad: bool = False) -> LabelFile:
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    """Yield every row, good or bad: the values of Ringside's own labels, the labels of others."""
+    """Yield every row, good or bad: values of our own format, or labels of another tool's."""
     if layout := recognise(path, LABEL_LAYOUTS):
         return Foreign(layout).rows(path, "labels")
     try:
@@ -463,7 +463,7 @@ def _example_pool(labels: LabelSet, rubric: Rubric) -> list[Drawn]:
 
 
 def _majority_verdict(item: LabelItem, scale: Scale | None) -> str | None:
-    """Return the label of more than half of the people, as a judge writes it."""
+    """Return the label that more than half of the people gave, as a judge writes it."""
     labels = list(item.labels.all())
     if scale is None:
         verdicts = [label.outcome for label in labels]

@@ -124,7 +124,7 @@ def _registered(name: str, switches: Switches) -> JudgeSpec | None:
             f"The files of rubric {judge.rubric} have changed since judge {name!r} was registered. "
             f"Use {spec.label} to register a judge with the new files."
         )
-    # With switches, the name means another judge, which its endpoint, model and rubric describe.
+    # Switches ask for another judge, described by this one's endpoint, model and rubric.
     return spec if switches == DEFAULT_SWITCHES else None
 
 

@@ -10,7 +10,7 @@ from arena.templatetags.arena_tags import NONE
 from ranking.templatetags.ranking_tags import correlation
 
 register = template.Library()
-register.filter("figure", correlation)  # kappa, alpha: written as a correlation is
+register.filter("figure", correlation)  # kappa, alpha: written like a correlation
 
 
 @register.filter

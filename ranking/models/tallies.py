@@ -80,7 +80,7 @@ class Tally(models.Model):
 
 
 def _is_trusted(arena: str) -> Q:
-    """Whether a row's rater is trusted in its `arena`: as measured there, else as a whole."""
+    """Whether a row's rater is trusted in its `arena`: as measured there, or else in general."""
     measured = ArenaTrust.objects.filter(arena=OuterRef(arena), rater=OuterRef("rater"))
     as_a_whole = Q(rater__trusted_at__isnull=False) & ~Q(Exists(measured))
     return Q(Exists(measured.filter(trusted=True))) | as_a_whole

@@ -25,7 +25,7 @@ from ranking.tallies import COUNTS, UNIT, VoteCounts
 from ranking.votes import BOTH_BAD, HUMAN, PLACES, TIE, TRUSTED, Bools, Ints, cast_by
 
 GROUPS_AT_ONCE = 100_000
-ALL = Value(0)  # votes that are not counted in parts
+ALL = Value(0)  # the part that holds all votes, where they are not counted in parts
 MEMBERS = ("rater", "prompt")
 EMPTY = VoteCounts.none().pack()
 Members = dict[str, dict[int, int]]  # number of votes by id, of raters and of prompts

@@ -44,7 +44,7 @@ from ranking.votes import HUMAN, rater_names
 
 logger = logging.getLogger(__name__)
 
-ALL_HUMAN = (Raters.PEOPLE.value, "")  # the question of raters and category
+ALL_HUMAN = (Raters.PEOPLE.value, "")  # (raters, category)
 MOST_RUNS = 5  # judge runs named on a judges' board
 VOTES_PER_REPLICATE = 200  # a replicate takes at most as long as fitting this many votes
 SHORTEST_GAP = timedelta(seconds=1)

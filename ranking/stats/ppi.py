@@ -296,12 +296,11 @@ class PredictionPowered:
 
     The bracket has expectation 0 whatever the judge is like, so a bad judge can only cost
     precision, which lambda prevents: it minimises the trace of the cluster-robust covariance (the
-    sum of the ratings' variances), clipped to 0..1 and to where no rating's error is larger than
-    with human votes alone, give or take 1 %, which is then cut. With equal weights the expected
+    sum of the ratings' variances), clipped to 0..1 and to where no rating's error is more than 1 %
+    larger than with human votes alone; that excess is then cut. With equal weights the expected
     scores cancel out of the bracket: the equations are those of human votes with shifted scores,
-    and concave. A
-    vote that the judge has not scored counts in full and is not corrected; a pair in only one of
-    the two samples is not corrected.
+    and concave. A vote that the judge has not scored counts in full and is not corrected; a pair in
+    only one of the two samples is not corrected.
 
     Parameters
     ----------
