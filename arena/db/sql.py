@@ -51,15 +51,15 @@ ISSUED = f"""
 # A pair issued without being drawn was chosen by its rater, who may know its names.
 UNCOUNTED = """
     CASE
-        WHEN c.repeats_id IS NOT NULL THEN 'repeat'
+        WHEN {1}.repeats_id IS NOT NULL THEN 'repeat'
         WHEN {0}.rushed THEN 'rushed'
-        WHEN c.issued_at IS NOT NULL AND c.draw_probability IS NULL
+        WHEN {1}.issued_at IS NOT NULL AND {1}.draw_probability IS NULL
             AND {0}.channel IN ('browser', 'signed_in', 'invited') THEN 'chosen'
-        WHEN {0}.channel = 'token' AND a.visibility = 'public' AND NOT a.counts_tokens
+        WHEN {0}.channel = 'token' AND {2}.visibility = 'public' AND NOT {2}.counts_tokens
             THEN 'channel'
-        WHEN c.names_itself AND a.self_identifying = 'drop' THEN 'named'
+        WHEN {1}.names_itself AND {2}.self_identifying = 'drop' THEN 'named'
         WHEN {0}.channel IN ('browser', 'signed_in')
-            AND (a.counts = 'invited' OR a.counts = 'verified' AND NOT {0}.verified) THEN 'tier'
+            AND ({2}.counts = 'invited' OR {2}.counts = 'verified' AND NOT {0}.verified) THEN 'tier'
     END
 """
 # Nobody can look at both answers in less time than this: half a second, plus one second per 4,000
@@ -72,10 +72,12 @@ RUSHED = """
 """
 # The statement that casts a vote also finds its origin and whether it counts. MATERIALIZED:
 # computed once, not wherever UNCOUNTED refers to it.
-CAST = f"""
-    WITH known AS (
-        SELECT c.id AS comparison_id, r.id AS rater_id, r.user_id,
-            cast(%s AS double precision) AS seconds,
+VOTE = f"""
+    known AS (
+        SELECT c.id AS comparison_id, r.id AS rater_id, r.user_id, c.arena_id,
+            c.repeats_id, c.issued_at, c.draw_probability, c.names_itself,
+            a.visibility, a.counts_tokens, a.self_identifying, a.counts,
+            cast(%(seconds)s AS double precision) AS seconds,
             CASE
                 WHEN r.kind <> 'person' THEN ''
                 WHEN r.arena_id IS NOT NULL THEN 'token'
@@ -88,12 +90,13 @@ CAST = f"""
                 WHERE t.id IN (c.left_response_id, c.right_response_id)) AS chars
         FROM arena_comparison c
         JOIN arena_arena a ON a.id = c.arena_id
-        JOIN arena_rater r ON r.id = %s
-        WHERE c.id = %s
+        JOIN arena_rater r ON r.id = %(rater)s
+        WHERE c.id = %(comparison)s
             AND NOT EXISTS (SELECT 1 FROM arena_vote WHERE comparison_id = c.id AND rater_id = r.id)
     ),
     origin AS MATERIALIZED (
-        SELECT comparison_id, rater_id, seconds, channel,
+        SELECT comparison_id, rater_id, arena_id, repeats_id, issued_at, draw_probability,
+            names_itself, visibility, counts_tokens, self_identifying, counts, seconds, channel,
             channel = 'invited' OR user_id IS NOT NULL AND (
                 EXISTS (SELECT 1 FROM account_emailaddress e
                     WHERE e.user_id = known.user_id AND e.verified)
@@ -102,22 +105,42 @@ CAST = f"""
             {RUSHED} AS rushed
         FROM known
     )
+"""  # noqa: S608  (made of constants alone)
+INSERT_VOTE = f"""
     INSERT INTO arena_vote
         (arena_id, comparison_id, rater_id, outcome, preference, cast_at, void_reason,
             seconds, network, channel, verified, rushed, uncounted)
-    SELECT a.id, o.comparison_id, o.rater_id, %s, %s, %s, '',
-        o.seconds, %s, o.channel, o.verified, o.rushed, {UNCOUNTED.format("o")}
-    FROM origin o
-    JOIN arena_comparison c ON c.id = o.comparison_id
-    JOIN arena_arena a ON a.id = c.arena_id
+    SELECT arena_id, comparison_id, rater_id, %(outcome)s, %(preference)s, %(now)s, '',
+        seconds, %(network)s, channel, verified, rushed, {UNCOUNTED.format(*["origin"] * 3)}
+    FROM origin
     WHERE true
     ON CONFLICT DO NOTHING
     RETURNING id, uncounted
 """  # noqa: S608  (made of constants alone)
+CAST = f"WITH {VOTE} {INSERT_VOTE}"
+# Starts a new window if the last one has passed.
+COUNT = """
+    INSERT INTO arena_ratelimit AS kept (key, window_started_at, hits)
+    SELECT %(key)s, %(now)s, 1 {0}
+    ON CONFLICT (key) DO UPDATE SET
+        hits = CASE WHEN kept.window_started_at <= %(since)s THEN 1 ELSE kept.hits + 1 END,
+        window_started_at = CASE
+            WHEN kept.window_started_at <= %(since)s THEN excluded.window_started_at
+            ELSE kept.window_started_at END
+    RETURNING hits, window_started_at
+"""
+# These also lock the rater's row until the end of the transaction, so PostgreSQL only.
+COUNT_AND_LOCK = COUNT.format(
+    "FROM (SELECT id FROM arena_rater WHERE id = %(rater)s FOR NO KEY UPDATE) AS locked"
+)
+CAST_AND_COUNT = f"""
+    WITH {VOTE}, counted AS ({COUNT_AND_LOCK}), vote AS ({INSERT_VOTE})
+    SELECT vote.id, vote.uncounted, hits FROM counted LEFT JOIN vote ON true
+"""  # noqa: S608  (made of constants alone)
 # The same rules, applied again to an arena's votes, except those that are voided or held, and
 # imported repeats and chosen pairs, because files do not say enough to recognise them.
 RULING = f"""
-    (SELECT {UNCOUNTED.format("arena_vote")} FROM arena_comparison c
+    (SELECT {UNCOUNTED.format("arena_vote", "c", "a")} FROM arena_comparison c
         JOIN arena_arena a ON a.id = c.arena_id WHERE c.id = arena_vote.comparison_id)
 """  # noqa: S608  (made of constants alone)
 APPLY_RULES = f"""
@@ -241,11 +264,6 @@ MATCHUP = f"""
         LIMIT 1
     )
 """  # noqa: S608  (made of constants alone)
-# WAITING and, next to it, MATCHUP; its columns are NULL if no pair is left.
-NEXT = f"""
-    WITH {MATCHUP}
-    SELECT w.id, w.demanded, NULL, NULL, m.* FROM waiting w LEFT JOIN matchup m ON true
-"""  # noqa: S608  (made of constants alone)
 # A coin decides, unless one side is MOST_UNEVEN ahead (Soares and Wu 1983, "Some restricted
 # randomization rules in sequential designs"). With a smaller bound, whoever knows the sides of the
 # last showings, which are public, could often tell the next ones: one in 2 MOST_UNEVEN is forced.
@@ -283,13 +301,13 @@ ISSUE = f"""
     VALUES ({", ".join(["%s"] * len(ISSUE_FIELDS))})
     RETURNING id
 """  # noqa: S608  (made of constants alone)
-# NEXT, TAKE_SIDE and ISSUE in one round trip, unless a pair is waiting or demanded. SQLite cannot
-# do that: it has no UPDATE in a WITH.
+# This also runs TAKE_SIDE and ISSUE in the same round trip, unless a pair is waiting or demanded.
+# SQLite cannot do that: it has no UPDATE in a WITH.
 DRAWN_PAIR = "(SELECT pair_id FROM waiting w, matchup WHERE w.id IS NULL AND NOT w.demanded)"
 LEFT_AND_RIGHT = """
     CASE WHEN low_went_left THEN {0} ELSE {1} END, CASE WHEN low_went_left THEN {1} ELSE {0} END
 """
-NEXT_AND_ISSUE = f"""
+_NEXT_AND_ISSUE = f"""
     WITH {MATCHUP}, side AS ({TAKE_SIDE_OF.format(DRAWN_PAIR)}),
     issued AS (
         INSERT INTO arena_comparison ({", ".join(DRAWN_FIELDS)})
@@ -302,6 +320,23 @@ NEXT_AND_ISSUE = f"""
     SELECT w.id, w.demanded, i.id, i.left_id, m.*
     FROM waiting w LEFT JOIN matchup m ON true LEFT JOIN issued i ON true
 """  # noqa: S608  (made of constants alone)
+
+# WAITING and, next to it, MATCHUP, whose columns are NULL if no pair is left.
+_NEXT = f"""
+    WITH {MATCHUP}
+    SELECT w.id, w.demanded, NULL, NULL, m.* FROM waiting w LEFT JOIN matchup m ON true
+"""  # noqa: S608  (made of constants alone)
+_OWN = f"own AS ({OWN}), "
+_IMPARTIAL = "AND " + IMPARTIAL.format("p.low_id", "p.high_id")
+# By whether the rater may be in a team, and whether the pair is issued at once. Without their
+# indentation psycopg keeps these texts parsed: that ends at 4,096 characters.
+NEXT = {
+    (in_team, issues): " ".join(
+        (text if in_team else text.replace(_OWN, "").replace(_IMPARTIAL, "")).split()
+    )
+    for issues, text in ((False, _NEXT), (True, _NEXT_AND_ISSUE))
+    for in_team in (False, True)
+}
 
 
 # -- Running ---------------------------------------------------------------------------------------

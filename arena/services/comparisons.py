@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 from django.db import DEFAULT_DB_ALIAS, connection, transaction
 from django.db.models import F
+from django.db.models.base import ModelState
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy
 
@@ -192,9 +193,13 @@ def _private_access(actor: Actor) -> tuple[bool, int | None, int | None]:
 def _partial_row(model: Any, fields: Sequence[str], values: Sequence[Any]) -> Any:
     """Build a model instance from `fields` only; the other fields are fetched when accessed.
 
-    `fields` must be in the order in which the model defines them.
+    Model.__init__ would set each of the other fields aside, which took ten times as long.
     """
-    return model.from_db(DEFAULT_DB_ALIAS, fields, values)
+    row = model.__new__(model)
+    row.__dict__.update(zip(fields, values, strict=True))
+    row._state = ModelState()
+    row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
+    return row
 
 
 # -- Issuing the next comparison -------------------------------------------------------------------
@@ -235,8 +240,9 @@ def next_comparison(
             sql.one(sql.LOCK_RATER, rater.pk)
         excluded = [*(comparison.pk for comparison in exclude), *[0] * MAX_EXCLUDED]
         key = uuid4()
+        issues = connection.features.has_select_for_update
         ((waiting, demanded, *drawn),) = sql.rows(
-            sql.NEXT_AND_ISSUE if connection.features.has_select_for_update else sql.NEXT,
+            sql.NEXT[rater.user_id is not None, issues],
             arena=arena.pk,
             rater=rater.pk,
             unseen_by=rater.pk,

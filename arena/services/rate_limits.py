@@ -14,29 +14,12 @@ from arena.db import sql
 from arena.models import NetworkKey
 
 KEPT_FOR = timedelta(hours=24)  # longer than any window
-# Starts a new window if the last one has passed. Both databases support upserts with RETURNING.
-COUNT_HIT = """
-    INSERT INTO arena_ratelimit AS kept (key, window_started_at, hits) VALUES (%s, %s, 1)
-    ON CONFLICT (key) DO UPDATE SET
-        hits = CASE WHEN kept.window_started_at <= %s THEN 1 ELSE kept.hits + 1 END,
-        window_started_at = CASE
-            WHEN kept.window_started_at <= %s THEN excluded.window_started_at
-            ELSE kept.window_started_at END
-    RETURNING hits, window_started_at
-"""
-
-
-# COUNT_HIT that also locks a rater's row until the end of the transaction. PostgreSQL only.
-COUNT_AND_LOCK = COUNT_HIT.replace(
-    "VALUES (%s, %s, 1)",
-    "SELECT %s, %s, 1 FROM (SELECT id FROM arena_rater WHERE id = %s FOR NO KEY UPDATE) AS rater",
-)
 
 
 def count_use(*, key: str, window: timedelta, now: datetime) -> tuple[int, float]:
     """Count one use of `key`; return the uses in the current window, and its seconds to go."""
     with sql.single_statement():
-        row = sql.one(COUNT_HIT, key, now, now - window, now - window)
+        row = sql.one(sql.COUNT.format("WHERE true"), key=key, now=now, since=now - window)
     assert row is not None, "an upsert always returns its row"
     hits, started_at = row
     if started_at.tzinfo is None:  # SQLite returns times in UTC without saying so
@@ -53,7 +36,7 @@ def allow_rater(*, key: str, rater_id: int, limit: int, window: timedelta, now: 
     """Like `allow`, but also lock the rater's row until the end of the transaction."""
     if not connection.features.has_select_for_update:
         return allow(key=key, limit=limit, window=window, now=now)
-    row = sql.one(COUNT_AND_LOCK, key, now, rater_id, now - window, now - window)
+    row = sql.one(sql.COUNT_AND_LOCK, key=key, now=now, since=now - window, rater=rater_id)
     assert row is not None, "the rater exists, and an upsert returns its row"
     return bool(row[0] <= limit)
 

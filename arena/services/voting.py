@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils.translation import gettext_lazy
 
@@ -145,7 +145,7 @@ def allow_comparison(*, rater: Rater, now: datetime) -> bool:
 
     In a transaction this locks the rater, as `next_comparison` does.
     """
-    limit, key = settings.VOTES_PER_MINUTE, f"issue:{rater.pk}"
+    limit, key = settings.VOTES_PER_MINUTE, _limit_key(rater.pk)
     return allow_rater(key=key, rater_id=rater.pk, limit=limit, window=MINUTE, now=now)
 
 
@@ -202,11 +202,14 @@ def cast_vote(
     preference: float | None = None,
     seconds: float | None = None,
     network: str = "",
+    count_next: bool = False,
 ) -> Vote:
     """Record the outcome of a comparison issued to `rater`; repeating the vote changes nothing.
 
-    `seconds`: how long the pair was open (see `seconds_open`). Raises a VoteError. The database's
-    unique constraint decides between two concurrent requests.
+    `seconds`: how long the pair was open (see `seconds_open`). `count_next`: in the same statement,
+    if the database can, do what `allow_comparison` does for the next pair, and keep the count in
+    `next_count`. Raises a VoteError. The database's unique constraint decides between two
+    concurrent requests.
     """
     if outcome not in OUTCOMES:
         raise UnknownOutcomeError
@@ -223,8 +226,10 @@ def cast_vote(
         seconds=seconds,
         network=network,
     )
-    if not _insert(vote):
-        return _earlier_vote(comparison, rater, outcome)
+    if not _insert(vote, count_next and connection.features.has_select_for_update):
+        earlier = _earlier_vote(comparison, rater, outcome)
+        earlier.next_count = vote.next_count
+        return earlier
     announce(votes_changed, arena_id=comparison.arena_id)
     return vote
 
@@ -254,24 +259,34 @@ def apply_rules(*, arena: Arena) -> int:
     return changed
 
 
-def _insert(vote: Vote) -> bool:
+def _insert(vote: Vote, count_next: bool) -> bool:
     """Write the vote unless its rater ever voted on this comparison; return whether it is new."""
-    with sql.single_statement():
-        row = sql.one(
-            sql.CAST,
-            vote.seconds,
-            vote.rater_id,
-            vote.comparison_id,
-            vote.outcome,
-            vote.preference,
-            vote.cast_at,
-            vote.network,
-        )
-    if row is None:
-        return False
+    values = {
+        "seconds": vote.seconds,
+        "rater": vote.rater_id,
+        "comparison": vote.comparison_id,
+        "outcome": vote.outcome,
+        "preference": vote.preference,
+        "now": vote.cast_at,
+        "network": vote.network,
+    }
+    if count_next:
+        key, since = _limit_key(vote.rater_id), vote.cast_at - MINUTE
+        counted = sql.one(sql.CAST_AND_COUNT, **values, key=key, since=since)
+        assert counted is not None, "the rater exists, and an upsert returns its row"
+        row, vote.next_count = counted[:2], counted[2]
+    else:
+        with sql.single_statement():
+            row = sql.one(sql.CAST, **values) or (None, None)
     vote.pk, vote.uncounted = row
+    if vote.pk is None:
+        return False
     vote._state.adding = False
     return True
+
+
+def _limit_key(rater_id: int) -> str:
+    return f"issue:{rater_id}"
 
 
 def _earlier_vote(comparison: Comparison, rater: Rater, outcome: str) -> Vote:

@@ -232,8 +232,9 @@ def _vote_and_follow(request: HtmxRequest, comparison: Comparison) -> tuple[Vote
                 now=now,
                 seconds=voting.seconds_open(comparison, now, request.POST.get("seconds", "")),
                 network=network,
+                count_next=_wants_next(request),
             )
-        return vote, _following(request, comparison)
+        return vote, _following(request, comparison, vote)
 
 
 @translated
@@ -246,7 +247,8 @@ def undo_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
         voting.undo_vote(comparison=comparison, rater=comparison.rater, now=timezone.now())
     except voting.VoteError as error:
         return _refuse(request, comparison, error)
-    return _respond(request, comparison, _following(request, comparison), vote=None, undone=True)
+    following = _following(request, comparison, None)
+    return _respond(request, comparison, following, vote=None, undone=True)
 
 
 @translated
@@ -309,8 +311,13 @@ def _check_owner(request: HttpRequest, rater: Rater) -> None:
         raise voting.NotIssuedToYouError
 
 
-def _can_have_another(rater: Rater) -> bool:
-    return not rater.blocked_at and allow_comparison(rater=rater, now=timezone.now())
+def _can_have_another(rater: Rater, count: int | None = None) -> bool:
+    """Return whether the rater may get one more pair, which is `count`ed already or counts now."""
+    if rater.blocked_at:
+        return False
+    if count is not None:
+        return count <= settings.VOTES_PER_MINUTE
+    return allow_comparison(rater=rater, now=timezone.now())
 
 
 def _requested_pair(request: HttpRequest, arena: Arena, rater: Rater) -> Comparison | None:
@@ -350,11 +357,11 @@ def _wants_next(request: HtmxRequest) -> bool:
     return bool(request.htmx) and "with_next" in request.POST
 
 
-def _following(request: HtmxRequest, comparison: Comparison) -> NextPair:
+def _following(request: HtmxRequest, comparison: Comparison, vote: Vote | None) -> NextPair:
     """Issue the next pair, for a browser that has not prefetched one."""
     if not _wants_next(request):
         return NextPair(wanted=False)
-    if not _can_have_another(comparison.rater):
+    if not _can_have_another(comparison.rater, vote.next_count if vote else None):
         return NextPair(wanted=True, too_fast=True)
     following = comparisons.next_comparison(
         arena=comparison.arena,
