@@ -334,6 +334,8 @@ NEXT = {
     (in_team, issues): " ".join(
         (text if in_team else text.replace(_OWN, "").replace(_IMPARTIAL, "")).split()
     )
+    .replace("( ", "(")
+    .replace(" )", ")")
     for issues, text in ((False, _NEXT), (True, _NEXT_AND_ISSUE))
     for in_team in (False, True)
 }
