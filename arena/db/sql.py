@@ -171,7 +171,7 @@ WAITING = """
             JOIN arena_candidate l ON l.id = c.left_id AND l.retired_at IS NULL
             JOIN arena_candidate o ON o.id = c.right_id AND o.retired_at IS NULL
             WHERE c.rater_id = (SELECT %(rater)s) AND c.arena_id = %(arena)s
-            AND c.id NOT IN (%(excluded_0)s, %(excluded_1)s, %(excluded_2)s)
+            AND c.id NOT IN (%(skip_0)s, %(skip_1)s, %(skip_2)s)
             AND c.expires_at > %(now)s AND c.skipped_at IS NULL
             AND (SELECT min(v.id) FROM arena_vote v WHERE v.comparison_id = c.id) IS NULL) AS id,
         EXISTS (SELECT 1 FROM arena_pairdemand WHERE arena_id = %(arena)s AND remaining > 0
@@ -226,7 +226,7 @@ UNSEEN = f"""
     AND {REVEALED.format("p")} AND {REVEALED.format("low")} AND {REVEALED.format("high")}
     AND NOT EXISTS (
         SELECT 1 FROM arena_comparison s
-        WHERE s.rater_id = (SELECT %(unseen_by)s) AND s.prompt_id = p.id
+        WHERE s.rater_id = (SELECT %(unseen)s) AND s.prompt_id = p.id
         AND (s.left_id = low.candidate_id AND s.right_id = high.candidate_id
             OR s.left_id = high.candidate_id AND s.right_id = low.candidate_id))
 """  # noqa: S608  (made of constants alone)

@@ -245,13 +245,13 @@ def next_comparison(
             sql.NEXT[rater.user_id is not None, issues],
             arena=arena.pk,
             rater=rater.pk,
-            unseen_by=rater.pk,
+            unseen=rater.pk,
             now=now,
             random=draw.random(),
             key=key,
             expires=now + TIME_TO_VOTE,
             coin=flip_coin(),
-            **{f"excluded_{n}": excluded[n] for n in range(MAX_EXCLUDED)},
+            **{f"skip_{n}": excluded[n] for n in range(MAX_EXCLUDED)},
         )
         if waiting:
             return Comparison.objects.with_texts().get(pk=waiting)
@@ -277,7 +277,7 @@ def _issue_demanded(arena: Arena, rater: Rater, now: datetime) -> Comparison | N
             low=low_id,
             high=high_id,
             prompt=demand.prompt_id,
-            unseen_by=NOBODY if due else rater.pk,
+            unseen=NOBODY if due else rater.pk,
         )
         if row is not None and _claim(demand):
             matchup = _matchup(low_id, high_id, row)

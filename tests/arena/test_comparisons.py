@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.utils import timezone
+from psycopg._queries import MAX_CACHED_STATEMENT_LENGTH
 
-from arena.db.sql import MOST_UNEVEN
+from arena.db.sql import MOST_UNEVEN, NEXT
 from arena.models import Arena, Candidate, Comparison, Pair, PairDemand, Prompt, Role, Team
 from arena.services import comparisons, voting
 from arena.services.comparisons import TIME_TO_VOTE
@@ -242,6 +243,10 @@ def test_a_pair_that_was_chosen_follows_the_same_rule(contest: tuple[Arena, Team
     with pytest.raises(comparisons.OwnTeamError):
         issue(responses=(first, third))
     assert issue(responses=(third, fourth)).rater == rater
+
+
+def test_psycopg_keeps_the_next_pairs_statement_parsed():
+    assert len(NEXT[False, True]) <= MAX_CACHED_STATEMENT_LENGTH
 
 
 def test_the_next_pair_is_planned_alike_for_every_rater():
