@@ -52,9 +52,9 @@ def code_css() -> str:
     )
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(first: str, second: str) -> float:
     """Return WCAG's contrast ratio of two `#rrggbb` colours, 1 to 21."""
-    dim, bright = sorted((_luminance(one), _luminance(other)))
+    dim, bright = sorted((_luminance(first), _luminance(second)))
     return (bright + 0.05) / (dim + 0.05)
 
 

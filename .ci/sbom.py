@@ -19,13 +19,13 @@ UNKNOWN = "not stated"
 
 def packages(lock: str) -> list[dict[str, Any]]:
     """Return name, version and digests of every package in a lock file."""
-    found: list[dict[str, Any]] = []
+    pinned_packages: list[dict[str, Any]] = []
     for line in lock.splitlines():
         if pinned := PINNED.match(line):
-            found.append({"name": pinned[1], "version": pinned[2], "digests": []})
-        if found and (digest := DIGEST.search(line)):
-            found[-1]["digests"].append(digest[1])
-    return found
+            pinned_packages.append({"name": pinned[1], "version": pinned[2], "digests": []})
+        if pinned_packages and (digest := DIGEST.search(line)):
+            pinned_packages[-1]["digests"].append(digest[1])
+    return pinned_packages
 
 
 def licence_of(name: str) -> str:
@@ -61,8 +61,8 @@ def main(lock: Path, folder: Path) -> None:
     bom = {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "components": components}
     (folder / "sbom.json").write_text(json.dumps(bom, indent=1) + "\n")
     lines = [
-        f"{one['name']} {one['version']}: {one['licenses'][0]['license']['name']}"
-        for one in components
+        f"{entry['name']} {entry['version']}: {entry['licenses'][0]['license']['name']}"
+        for entry in components
     ]
     (folder / "licences.txt").write_text("\n".join(lines) + "\n")
     print(f"sbom.json and licences.txt: {len(components)} packages")

@@ -104,7 +104,7 @@ def wait_for(what: Callable[[], bool], patience: float = PATIENCE) -> None:
     deadline = time.monotonic() + patience
     while not what():
         if time.monotonic() > deadline:
-            raise RuntimeError("It run_time too long.")
+            raise RuntimeError("It took too long.")
         time.sleep(0.05)
 
 
@@ -120,9 +120,9 @@ def make_arena(name: str, comparisons: int) -> Arena:
         for i in range(comparisons // PAIRS)
     )
     Response.objects.bulk_create(
-        Response(candidate=one, prompt=prompt, text=f"Answer {prompt.pk} of {i}. " * 80)
+        Response(candidate=candidate, prompt=prompt, text=f"Answer {prompt.pk} of {i}. " * 80)
         for prompt in prompts
-        for i, one in enumerate(candidates)
+        for i, candidate in enumerate(candidates)
     )
     sync_pairs(arena=arena)
     return arena
@@ -195,11 +195,15 @@ def measure(comparisons: int) -> dict[str, RunTime]:
 
 
 def lines(timings: dict[str, RunTime]) -> list[Line]:
-    one, two = timings["one"], timings["two"]
-    speed = one.seconds / timings["beside"].seconds
+    alone, together = timings["one"], timings["two"]
+    speed = alone.seconds / timings["beside"].seconds
     return [
-        _line(f"{one.calls:,} calls by one worker of {THREADS} threads", one, MOST_ALONE),
-        _line(f"{two.calls:,} calls by two workers of {THREADS} threads", two, MOST_TOGETHER),
+        _line(f"{alone.calls:,} calls by one worker of {THREADS} threads", alone, MOST_ALONE),
+        _line(
+            f"{together.calls:,} calls by two workers of {THREADS} threads",
+            together,
+            MOST_TOGETHER,
+        ),
         Line(
             f"Speed of a run while {WAITING} calls of {SLOW:g} s wait for another model",
             f"at least {LEAST_BESIDE:.0%}",

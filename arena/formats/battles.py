@@ -56,8 +56,8 @@ def _battle(record: SourceRecord) -> Iterator[Made]:
         questions, answers = _sides(record)
         language = record.get("language")
         category = None if language == "unknown" else language
-        said = dict(zip((left, right), answers, strict=True))
-        vote["prompt"] = prompt = _shared_prompt(record, (questions, category), said)
+        by_model = dict(zip((left, right), answers, strict=True))
+        vote["prompt"] = prompt = _shared_prompt(record, (questions, category), by_model)
         yield prompt_row(questions, id=prompt, category=category)
         for model, messages, side in zip((left, right), answers, ("a", "b"), strict=True):
             yield candidate_row(model)
@@ -75,18 +75,18 @@ def _battle(record: SourceRecord) -> Iterator[Made]:
 
 
 def _shared_prompt(
-    record: SourceRecord, asked: tuple[Any, ...], answers: Mapping[str, list[Message]]
+    record: SourceRecord, question: tuple[Any, ...], answers: Mapping[str, list[Message]]
 ) -> str:
     """Return the id of the file's first prompt that asks the same question; a new one if a model
     has answered that prompt in other words.
     """
-    said = {model: content_id(answer) for model, answer in answers.items()}
-    own = prompt_id(record, *asked, said)
-    first, before = record.seen.setdefault(content_id(*asked), (own, said))
-    if all(before.get(model, answer) == answer for model, answer in said.items()):
-        before |= said
+    digests = {model: content_id(answer) for model, answer in answers.items()}
+    own = prompt_id(record, *question, digests)
+    first, before = record.seen.setdefault(content_id(*question), (own, digests))
+    if all(before.get(model, answer) == answer for model, answer in digests.items()):
+        before |= digests
         return str(first)
-    return own if own != first else content_id(*asked, said)
+    return own if own != first else content_id(*question, digests)
 
 
 def _winner(record: SourceRecord) -> str:
@@ -224,13 +224,13 @@ def _question_and_answers(record: SourceRecord) -> tuple[list[Message], dict[str
     sides = {}
     for name in ("chosen", "rejected"):
         side = record.need(name)
-        said = (
+        turns = (
             _SPEAKER.split(side) if isinstance(side, str) and record.get("prompt") is None else []
         )
-        if len(said) > 1 and not said[0].strip():
+        if len(turns) > 1 and not turns[0].strip():
             side = [
                 {"role": _SPEAKERS[speaker], "content": text.strip()}
-                for speaker, text in zip(said[1::2], said[2::2], strict=True)
+                for speaker, text in zip(turns[1::2], turns[2::2], strict=True)
             ]
         sides[name] = read_conversation(side, "assistant", OUTPUTS, name)
     if record.get("prompt") is not None:
@@ -289,9 +289,9 @@ def _preferred(record: SourceRecord) -> Iterator[Made]:
 def _preferred_pair(record: SourceRecord) -> Iterator[Made]:
     question, answers = _question_and_answers(record)
     names = {name: read_name(record.get(f"{name}_model") or name) for name in answers}
-    said = {names[name]: answer for name, answer in answers.items()}
+    by_model = {names[name]: answer for name, answer in answers.items()}
     category = record.get("category")
-    prompt = _shared_prompt(record, (question, category, record.get("id")), said)
+    prompt = _shared_prompt(record, (question, category, record.get("id")), by_model)
     yield prompt_row(question, id=prompt, category=category)
     for name, answer in answers.items():
         yield candidate_row(names[name])

@@ -81,7 +81,7 @@ def _table_row(record: SourceRecord) -> Iterator[Made]:
     status.
     """
     names = list(record.row)
-    outputs = [(n, found) for n, found in enumerate(map(OUTPUT.fullmatch, names)) if found]
+    outputs = [(n, heading) for n, heading in enumerate(map(OUTPUT.fullmatch, names)) if heading]
     if not outputs:
         raise InputError("is missing", "output")
     variables = {name: _unescaped(record.row[name]) for name in names[: outputs[0][0]]}
@@ -89,8 +89,8 @@ def _table_row(record: SourceRecord) -> Iterator[Made]:
     prompt = content_id(variables)
     yield _test_prompt(prompt, variables, {"description": description})
     ends = [start for start, _ in outputs[1:]] + [len(names)]
-    for (start, found), end in zip(outputs, ends, strict=True):
-        provider, label = found.groups()
+    for (start, heading), end in zip(outputs, ends, strict=True):
+        provider, label = heading.groups()
         variant = _variant({"id": provider}, label if "{{" in label else "", label)
         yield variant
         text = _unescaped(record.row[names[start]])
@@ -186,10 +186,10 @@ def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, A
     ]
     category = inside(case, "metadata", "category")
     chat = _chat(text)
-    said = {"messages": chat} if chat else {"text": text}
+    content = {"messages": chat} if chat else {"text": text}
     fields = (
         {"id": prompt}
-        | said
+        | content
         | filled(
             {"reference": "\n\n".join(expected), "rubric": "\n".join(rubric)}
             | {"category": category if isinstance(category, str) else None}
@@ -260,7 +260,7 @@ class _Project:
                 f"refers to {quoted(reference)}, which only promptfoo can run; {_RESULTS}",
                 field,
             )
-        files = _found(self.folder, name)
+        files = _matching_files(self.folder, name)
         if not files:
             raise InputError(
                 f"refers to {quoted(reference)}, which is not here; pack the whole folder as a "
@@ -305,7 +305,7 @@ class _Project:
             given = prompt if isinstance(prompt, dict) else {"raw": prompt}
             raw = written(given.get("raw") or given.get("id") or "")
             label = str(given.get("label") or "")
-            is_name = _PROMPT_FILE.fullmatch(raw) and _found(self.folder, raw)
+            is_name = _PROMPT_FILE.fullmatch(raw) and _matching_files(self.folder, raw)
             if not (_is_reference(raw) or is_name):
                 yield label or raw, raw
                 continue
@@ -316,7 +316,7 @@ class _Project:
                     yield (f"{name} {number}" if len(templates) > 1 else name), template
 
 
-def _found(folder: Path, name: str) -> list[Path]:
+def _matching_files(folder: Path, name: str) -> list[Path]:
     """The files in the folder with this name, in which `*` stands for anything.
 
     Files outside the folder are left out: an uploaded file must not read those of the server.
@@ -336,7 +336,7 @@ def _parts(path: Path) -> Iterable[Path]:
     except OSError:
         return []
     names = list(dict.fromkeys(_REFERENCE.findall(text)))[:MOST_FILES]
-    files = dict.fromkeys(file for name in names for file in _found(path.parent, name))
+    files = dict.fromkeys(file for name in names for file in _matching_files(path.parent, name))
     return [file for file in files if file.stat().st_size <= MOST_BYTES]
 
 

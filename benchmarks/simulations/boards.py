@@ -101,7 +101,7 @@ def _differences_hold(fit: Sandwich, truth: Floats) -> Floats:
 
 
 def _generators(n_repeats: int, seed: int) -> list[np.random.Generator]:
-    return [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(n_repeats)]
+    return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(n_repeats)]
 
 
 def _seed(rng: np.random.Generator) -> int:

@@ -78,8 +78,8 @@ class Design:
     @cached_property
     def chance(self) -> Floats:
         """(P,): the probability of drawing each pair."""
-        shown = np.array(self.popular)
-        product: Floats = shown[self.pairs[0]] * shown[self.pairs[1]]
+        popularity = np.array(self.popular)
+        product: Floats = popularity[self.pairs[0]] * popularity[self.pairs[1]]
         return product / product.sum()
 
     @cached_property
@@ -101,13 +101,13 @@ class Design:
         wins: Floats = sigmoid(gap[..., None] + spread * node) @ share / share.sum()
         return wins
 
-    def fitted_to(self, wins: Floats, shown: Floats | None = None) -> Floats:
+    def fitted_to(self, wins: Floats, draws: Floats | None = None) -> Floats:
         """(K,) Elo, given the (P,) probabilities that the first wins a vote that is not a tie.
 
-        ``shown``: (P,) how often the pairs were drawn, if not as designed.
+        ``draws``: (P,) how often the pairs were drawn, if not as designed.
         """
         score = self.ties / 2 + (1 - self.ties) * wins
-        votes = Battles.from_arrays(*self.pairs, score, self.chance if shown is None else shown)
+        votes = Battles.from_arrays(*self.pairs, score, self.chance if draws is None else draws)
         return BradleyTerry().fit(votes).ratings_
 
 
@@ -193,19 +193,19 @@ def _truth(design: Design, odds: Floats, liked: Floats, pair: Ints) -> Floats:
     if design.these_raters:
         return design.fitted_to(design.wins(design.gap + liked).mean(axis=0))
     if design.adaptive:
-        shown = np.bincount(pair, minlength=len(design.gap)).astype(np.float64)
-        return design.fitted_to(design.wins(design.gap, 2**0.5 * design.taste), shown)
+        draws = np.bincount(pair, minlength=len(design.gap)).astype(np.float64)
+        return design.fitted_to(design.wins(design.gap, 2**0.5 * design.taste), draws)
     return design.truth
 
 
 def _weights(votes: Drawn) -> Floats:
     """(K, K) the weights that the product (`pair_weights`) would publish after these votes."""
     battles = votes.battles(clustered=False)
-    shown = np.zeros((len(votes.truth),) * 2)
-    np.add.at(shown, (battles.first, battles.second), battles.count)
+    votes_between = np.zeros((len(votes.truth),) * 2)
+    np.add.at(votes_between, (battles.first, battles.second), battles.count)
     fit = Sandwich(jackknifed=True).fit(*votes.dependence().groupings)
     theta, wins = fit.model_.theta_, battles.wins()
-    return pair_weights(theta, fit.covariance_, shown + shown.T, TARGET_ERROR, wins)
+    return pair_weights(theta, fit.covariance_, votes_between + votes_between.T, TARGET_ERROR, wins)
 
 
 def _tastes(design: Design, rng: np.random.Generator) -> tuple[Ints, Floats]:

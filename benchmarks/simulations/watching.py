@@ -113,8 +113,8 @@ def _simulate(
     look: Callable[[Drawn, Design], Looks], design: Design, n_repeats: int, seed: int
 ) -> dict[str, float]:
     called = []
-    for one in np.random.SeedSequence(seed).spawn(n_repeats):
-        looks = look(draw(design, np.random.default_rng(one)), design)
+    for child in np.random.SeedSequence(seed).spawn(n_repeats):
+        looks = look(draw(design, np.random.default_rng(child)), design)
         called.append(np.any(looks, axis=0) if looks else (False, False))
     interval, known = np.mean(called, axis=0)
     return {"interval": float(interval), "known": float(known)}

@@ -235,9 +235,9 @@ def _picks_of(
         return picks
     listed = []
     for pick in picks:
-        shown = lists.get((pick.prompt_id, pick.low_response), ())
-        if pick.high_response in shown:
-            listed.append(replace(pick, shown=shown))
+        answer_list = lists.get((pick.prompt_id, pick.low_response), ())
+        if pick.high_response in answer_list:
+            listed.append(replace(pick, shown=answer_list))
     return listed
 
 

@@ -140,7 +140,7 @@ class Elo:
     def _replay(
         self, ratings: Floats, left: NDArray[Any], right: NDArray[Any], score: Floats
     ) -> Floats:
-        # A plain loop, because each vote depends on the rating_a before. Unlike exp, tanh cannot
+        # A plain loop, because each vote depends on the one before. Unlike exp, tanh cannot
         # overflow.
         now = ratings.tolist()
         stake, slope, tanh = self.k / 2, math.log(10) / (2 * self.scale), math.tanh
