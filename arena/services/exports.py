@@ -1,9 +1,9 @@
 """Exporting an arena to files of the native format; importing them gives the same boards.
 
 An export contains the arena's settings, prompts, candidates, answers, and all votes with their
-origin, including those that do not count. No email address and no account is exported: judges and
-raters from an imported file keep their names, everybody else becomes "rater-<n>". An undisclosed
-candidate is exported under its public name, with its votes only.
+origin, including those that do not count. Neither email addresses nor accounts are exported: judges
+and raters from an imported file keep their names, everybody else becomes "rater-<n>". An
+undisclosed candidate is exported under its public name, with its votes only.
 """
 
 import json

@@ -361,7 +361,7 @@ class NumberedEndpoint(ApiEndpoint):
     """An endpoint with an id in its path, either under its arena or alone."""
 
     def arenas(self) -> QuerySet[Arena]:
-        """The arenas to search: the one in the path, or without one those that `known_to` allows.
+        """The arenas to search: the one in the path, or else those that `known_to` allows.
 
         Ids can be guessed, so an id alone leads to no unlisted arena unless the actor's team owns
         the arena or has a candidate in it.
