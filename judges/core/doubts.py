@@ -83,18 +83,19 @@ explaining acknowledg* shows?_its adequate* decent acceptable step[-_]by[-_]step
 pass(?:es|ed) works working flawless* proper* spot_on
 """
 BAD = r"""
-wors[et]* weak* inferior* los(?:es?|t|er|ing) failures? omission* hallucinat* fabricat* invent*
-made[-_]up mak\w+_(?:\w+_)?up reject* eliminat* disqualif* poor* bad* beaten errors? erroneous*
-incorrect* inaccura* incomplete* irrelevan* harmful unsafe dangerous* false* wrong* mislead*
-confus(?:es|ed|ing) bugs? broken verbos* wordy long longer longest bloat* rambl* padding vague*
-generic* shallow* superficial* gaps? limited unclear disorgani* mess sloppy nonsens* garbage trash
-spam fiction satire propaganda conspira* incoheren* contradict* dodg* ignor* evad* overlook*
+wors[et]* weak* inferior* los(?:es?|s|t|er|ing) runner-up failures? omission* hallucinat* fabricat*
+invent* made[-_]up mak\w+_(?:\w+_)?up reject* eliminat* disqualif* poor* bad* beaten errors?
+erroneous* incorrect* inaccura* incomplete* irrelevan* harmful unsafe dangerous* false* wrong*
+mislead* confus(?:es|ed|ing) bugs? broken verbos* wordy long longer longest bloat* rambl* padding
+vague* generic* shallow* superficial* gaps? limited unclear disorgani* mess sloppy nonsens* garbage
+trash spam fiction satire propaganda conspira* incoheren* contradict* dodg* ignor* evad* overlook*
 neglect* disregard* skip* repeat* repetit* redundan* off[-_]topic tangent* outdated biased rude*
 offensive silent hidden different_(?:question|topic|task|problem) mis(?!s|conc|understanding)\w{4,}
 un(?:helpful|supported|verified|necessar\w+|convincing|justified|fair|related|usable|reliable|founded|structured|able|natural|ethical)
 in(?:adequate|sufficient|consistent|effective|valid|appropriate|efficient)\w* hard difficult*
 problematic suffer* crash* awful* useless dull too(?=_\w) overly excess* short_of deviat* only
-(?:fall|lag|trail)\w+_behind second[-_]best (?:rank|com|plac)\w+_(?:second|third|last)
+(?:fall|fell)\w*_short (?:fall|lag|trail)\w+_behind second[-_]best
+(?:rank|com|plac)\w+_(?:second|third|last)
 (?:rank|scor|rat)\w+_lower lower_quality below plagiari* copied lie[sd]? lying dishonest* trick*
 scam* manipulat* deceiv* flatter* begs? careless* lazy lazily oversimplif* simplistic minor average
 partial* partly mostly mediocre moderate full_of
@@ -124,7 +125,8 @@ DOUBTS = r"""
 if unless until provided(?=_that) assuming either maybe perhaps uncertain unsure barely hardly
 scarcely nearly almost half merely close_to_being alleged* supposed* hypothetic* temporar* tentativ*
 seem* appears looks?_(?!at) except anything_but than_it another others else otherwise nobody no_one
-nothing previously earlier initially later at_first last_time used_to claims_(?:to|that|it)
+nothing previous* earlier initially later at_first last_time used_to no_longer nowhere close_to
+claims_(?:to|that|it)
 claim(?:ed|ing) quot(?:ed|ing) told tells? said says wants wanted asks asked demand*
 instruct(?:ed|s) instructions?_(?:to|in) i_did according_to_it* pretend* suspect* judges? attack*
 inject* threat* forced fool* random* on_reflection guess* coin jok(?:e|ing) kidding wait sorry
@@ -222,7 +224,8 @@ FILLING = re.compile(
     r"|compar\w+|weigh\w+|read\w+|review\w*|consider\w+|evaluat\w+|analy[sz]\w+)(?: (?:of )?(?:both"
     r"|the two|all|them|everything)(?: answers| responses)?)?"
     r"|(?:i|we|i'd|i'll|let's)(?: (?:therefore|thus|hence|will|am))?(?: (?:conclude|decide|end"
-    r"|judge|finish|give|go|chose|choose|picked|selected|select|pick|prefer|rate|confident))"
+    r"|judge|finish|give|go|chose|choose|picked|selected|select|pick|prefer|rate|confident"
+    r"|stand by))"
     r"(?: with| in| this| it| that| for){0,2}|here (?:is|are)|here's|the (?:better|best|winning)"
     r"|my reasoning is above|last line|step \d{1,2}|by far|my|our|the|this|is|was|so|and|then|sure"
     r"|ok|okay|thus|therefore|hence|overall|final|finally|accordingly|consequently|ultimately"
@@ -230,9 +233,13 @@ FILLING = re.compile(
     r"|assessment|winner|answer|response|because|result|choice|preference|score|rating|grade|level"
     r"|ranking|order|line|json|object|output|vote|boxed|call|end(?: of)?|complete|concludes"
     r"|completes|ends|done|reply|message|cheers|(?:best|kind) regards|your judge|confidence"
-    r"|certainty|very|high|medium"
+    r"|certainty|certain|confident|fairly|quite|very|high|medium|margin|difference|gap|small|large"
+    r"|slight|narrow|close|clear|easy|it|that|are|reasons|explained|given|stated|based on|criteria"
+    r"|rubric|see|above|i'm|i am"
+    r"|besser|genauer|antwort|die|meilleure|précise|plus|la|réponse|merci|mejor|respuesta|gracias"
+    r"|migliore|risposta|melhor|resposta|лучше|ответ"
     rf"|moderate|strong|full|of|in|points?|stars?|分|{REASONS}|(?:[6-9]\d|100)(?:\.\d+)?\s?%"
-    r"|(?<=confidence)[\s\]*_:=]*\d{1,3}(?:\.\d+)?"
+    r"|(?<=confidence)[\s\]*_:=]*(?:[6-9]\d(?:\.\d+)?|100|0?\.[6-9]\d*|1\.0+)(?![\d.])"
     # "my verdict", "final", "therefore" elsewhere
     r"|mein\w*|das|lautet|ist|daher|somit|also|folglich|endgültig\w*|urteil|ergebnis|fazit"
     r"|bewertung|mon|ma|le|est|donc|ainsi|par conséquent|en conclusion|voici|évaluation|mi|el|es"
@@ -258,6 +265,7 @@ PLAINER = [
     (re.compile(pattern), plain)
     for pattern, plain in (
         (rf"\A{REASONS}[\s*_]*:[\s*_]*", ""),
+        (rf"\A(?:given|due to|because of) ([^{OWN}{OTHER}]+) (?:of|in|from) {NAME}", r"\2 \1"),
         # "Its accuracy is doubtful" is no praise.
         (rf"\bthe \w+ (?:of|in|from) {NAME}(?= (?:is|was)\b)|{NAME}'s? \w+", r"\1\2"),
         (r"\bits \w+(?= (?:is|was)\b)", "it"),
@@ -319,6 +327,16 @@ UNKNOWN_VERB = re.compile(
 # What makes more or less of the verdict that it follows: "4.5", "A-", "3-4", "B >".
 GLUED = re.compile(r"[-+±~%^<>=×÷/&]|'\w|\W*\d|\W*[>=]|\s*[/+&]")
 BEATEN = re.compile(rf"\A{MARK}*(?<![-=])>{{1,3}}{MARK}{{0,3}}{OTHER}")
+PRAISE = rf"(?:{_any(BETTER)}|{_any(GOOD)})(?!\w)"
+# Praise of something else: "the better liar", "ahead in typos", "safe to skip", "more fluent than
+# true".
+MISDIRECTED = re.compile(
+    rf"(?:{OWN}|\bit) (?:is|was|com\w+|remain\w+) (?:an?|the) (?>(?:(?:{PRAISE}|\w+ly|more|most"
+    rf"|and)\b[ ,]*)+)(?!{NOUN}|one\b|because|(?:for|of|with|in|due|as|than)\b)\w"
+    rf"|\bmore \w+ than {PRAISE}|\b(?:{_any(BETTER)}) (?:in|at|until|when|where|by)"
+    rf" (?!its|terms|comparison|every|all|an? \w+ margin|[^.;]*\b{PRAISE})"
+    rf"|\b{PRAISE} (?:as an?|enough)\b|\b(?:safe|right|fair) to\b"
+)
 BARE_WORD = re.compile(r"[\s*_`]*\s[\s*_`]*(?=\w)|(?=分)")
 # What may follow a verdict without a stop; "4 errors" and "a tough call" may not.
 REASON = r"because|since|due to|given|based on|for|with"
@@ -370,10 +388,13 @@ def _stance(kind: Kind, words: str, subject: str) -> tuple[Stance, str]:
         words = pattern.sub(plain, words)
     if DOUBTFUL.search(words) or BEATS_OWN.search(words) or AGAINST[kind].search(words):
         return "against", subject
-    if kind not in SCORES and UNKNOWN_VERB.search(words):
+    if kind not in SCORES and (UNKNOWN_VERB.search(words) or MISDIRECTED.search(words)):
         return "unknown", subject
     is_named = OWN in words or OTHER in words
-    speaks_on = REFERS.match(words) or (not is_named and REMARKS.match(words))
+    # "The winner stands next to A" is not about the winner alone.
+    speaks_on = (OWN not in words and REFERS.match(words)) or (
+        not is_named and REMARKS.match(words)
+    )
     subject = (subject or OWN) if speaks_on else ""
     sides: list[int] = []
     for clause in CONTRASTS.split(words):
@@ -414,9 +435,11 @@ def _weigh(clause: str, subject: str) -> tuple[list[tuple[str, int]], str]:
             continue
         quality = _turned(QUALITIES.get(word), turns, place)
         waiting += [] if quality is None else [quality]
-        subject = subject or NAMES.get(word, "")
         if subject:
             said += [(subject, quality) for quality in waiting]
+            waiting = []
+        elif word in NAMES:  # "The best of A is its title": blame alone is known to be its
+            said += [(NAMES[word], quality) for quality in waiting if quality == WORSE]
             waiting = []
         subject = NAMES.get(word, subject)
         # "Less detailed and structured" blames twice.
