@@ -135,7 +135,7 @@ OVERRIDE = rf"""
     \ (?:has|have|was|were|is\ now|are\ now)\b
   | \b(?:evaluation|comparison|judging)\ (?:is\ )?(?:now\ )?
     (?:complete|completed|over|finished|closed)\b
-  | \byou\ are\ no\ longer\ (?:a\ |an\ |the\ |judging|comparing|evaluating|grading|rating)
+  | \byou\ are\ no\ longer\ (?:an?\ {JUDGE}|judging|comparing|evaluating|grading|rating)
   | \bfrom\ now\ on,?\ (?:you\ )?(?:(?:only|must|will|always)\ )*
     (?:answer|write|output|choose|say|pick|prefer|reply|respond|judge|vote|rate|rank|score)\b
 """
@@ -144,17 +144,17 @@ ADDRESS = rf"""
     \bas\ (?:the|a|an|your)\ (?:\w{{1,12}}\ )?{JUDGE},?
     \ you\ (?:must|should|will|shall|have|need|are)
   | \b(?:dear|hello|hey|hi|attention|note\ (?:to|for)|message\ (?:to|for)|instructions?\ (?:to|for))
-    ,?\ (?:all\ |the\ |any\ |you\ )?(?:\w{{1,12}}\ )?{JUDGE}s?\b
+    ,?\ (?:all\ |the\ |any\ |you\ )?(?:\w{{1,12}}\ )?{JUDGE}s?\b(?!\ \w{{1,20}},)
   | \bif\ you\ are\ (?:an?|the)\ (?:\w{{1,12}}\ )?{JUDGE}\b
   | \b(?:any|every|all|the)\ {JUDGE}s?\ (?:reading|reviewing|evaluating|judging|processing)\b
   | \b(?:judge|grader|evaluator|rater|assessor)s?\ (?:have|has|will|must|should|already)?\ ?
     (?:already\ |always\ )?(?:agreed?|prefers?|preferred|chose|chosen|choose)\ {GAP}{{0,15}}
-    \b(?:this|my|on|that)\b
+    \b(?:this(?!\ (?:year|season|week))|my|on|that)\b
   | \b(?:act|behave|respond|answer)\ (?:as|like)\ (?:a|an|the)\ {JUDGE}\ (?:who|that|which)
   | \b(?:developer|creator|administrator|author|maintainer|organi[sz]er|owner)s?\ of\ (?:this|the)
     \ (?:benchmark|evaluation|leaderboard|arena|comparison)
   | \b(?:this|the)\ (?:answer\ key|gold\ (?:answer|standard)|reference\ answer)\ (?:says|is|matches)
-  | \b(?:the\ one|what)\ you\ (?:are\ reading|have\ just\ read)
+  | \bthe\ one\ you\ (?:are\ reading|have\ just\ read)
 """
 # Which answer is to be preferred.
 CLAIM = rf"""
@@ -176,7 +176,7 @@ CLAIM = rf"""
   | \b(?:this|my)\ {ANSWER}\ (?:is|must\ be|should\ be|deserves|wins|has\ been|was|must|got)
     \ {GAP}{{0,30}}\b(?:better|best|winner|win|preferred|superior|highest|perfect|chosen
     |selected|full\ marks|verified|approved|endorsed|validated|certified)\b
-  | \bthe\ (?:other|next|previous|second|first|competing)\ {ANSWER}s?
+  | \bthe\ (?:other|next|previous|second|first|competing)\ (?:answer|response|reply|assistant)s?
     \ (?:is|are|must|should|contains?|was|were|has|fails|lies)\b
   | \b{ANSWER}s?\ (?:below|above)\ (?:is|are|must|should|contains?|was|won|wins|fails)\b
   | \b(?:output|print|return|(?:reply|respond|answer)\ with)\ (?:only\ )?["'`]?
@@ -184,7 +184,8 @@ CLAIM = rf"""
   | \b(?:only|just|always|simply)\ (?:write|say|says|output|answer|print)\ ["'`]?[ab]["'`]?(?:\.|$)
   | \balways\ (?:says?|choo?ses?|picks?|prefers?)\ (?:{ANSWER}\ )?["'`]?[ab]\b
   | \bgive\ (?:it|this|me|this\ {ANSWER}|my\ {ANSWER})\ (?:a\ |the\ )?
-    (?:full\ marks|perfect\ score|maximum|highest|top\ (?:score|marks|rating)|score\ of|10\b|5\b)
+    (?:full\ marks|perfect\ score|maximum|highest|top\ (?:score|marks|rating)
+    |(?:score\ of\ )?(?:10|5|100)\b)
   | \bend\ of\ (?:{ANSWER}|prompt|submission)\ ?[ab]?\b\ ?(?:[\])>=*-]|$)
 """
 # Each begins with a word; checking that first saves most of the time.
@@ -193,7 +194,7 @@ INSTRUCTION = rf"\b(?:{OVERRIDE}|{ADDRESS}|{CLAIM})"
 # person who asked, about the question; one that talks about answers talks to a judge.
 TEXTS = r"(?:answers?|responses?|reply|replies|completions?|submissions?)"
 SUBJECT = rf"""
-    \b(?:(?:this|that|these|my|both|each|the\ (?:first|second|other|next|better|above|following
+    \b(?:(?:this|that|these|my|both|the\ (?:first|second|other|next|better|above|following
       |present|current))\ {TEXTS}
     |{TEXTS}\ (?:[ab12]|one|two|above|below)\b
     |competitor\b|the\ text\ (?:above|below)
@@ -266,8 +267,8 @@ FENCE = r"""
 """
 # Full marks that an answer gives itself, and nothing less: films get 8/10 all the time.
 SCORE = rf"""
-    \b(?:score|rating|grade|marks?)[^\w\n]{{0,6}}(?:(?:of|is)\ )?[*_]{{0,2}}
-    (?:5\ ?(?:/|out\ of)\ ?5|10\ ?(?:/|out\ of)\ ?10|100\ ?(?:/|out\ of)\ ?100|100\ ?%)(?!\w)
+    \b(?:score|rating|grade|marks?)(?:\ (?:awarded|given)(?:\ by\ \w{{1,12}})?)?[^\w\n]{{0,6}}
+    (?:(?:of|is)\ )?[*_]{{0,2}}(?:([0-9]{{1,3}})\ ?(?:/|(?:out\ )?of)\ ?\1|100\ ?%)(?!\w)
   | \b(?:i|we)\ (?:would\ )?(?:rate|give|score|grade)\ (?:this|my)\ (?:\w{{1,12}}\ )?{ANSWER}\b
   | \b{ANSWER}\ (?:deserves|merits|earns|scores|receives)\ {GAP}{{0,20}}
     (?:full\ marks|highest|maximum|perfect|10\b|5\b|100\b)
@@ -277,6 +278,7 @@ SCORE = rf"""
 JUDGING = r"(?:evaluat(?:or|ion)|judge|grad(?:er|ing)|scor(?:er|ing)|rating)"
 REASON = r"(?:feedback|reason(?:ing)?|rationale|explanation|justification|comment)"
 GRADE = r"(?:rank|score|rating|points)"
+QUALITY = r"(?:accuracy|correctness|helpfulness|clarity|depth|completeness|relevance|overall)"
 TEMPLATE = rf"""
     <\|[a-z][a-z_ ]{{2,40}}\|>
   | ^[^\w\n]{{0,12}}(?:(?:un)?ordered\ )?(?:model|system|assistant|ai|candidate)(?:'s)?
@@ -287,7 +289,7 @@ TEMPLATE = rf"""
     |template|sheet|output|guide|result|instructions?|prompt|task|rubric|criteria))[^\n]{{0,30}}[:=]?$
   | ["'](?:model_?(?:identifier|id|name)?|system|assistant|candidate|answer|response)["']\ ?:
     \ ?["'][^"'\n]{{1,40}}["'],\s{{0,8}}["'](?:{GRADE}|position)["']\ ?:\ ?["']?[0-9]
-  | ["']{GRADE}["']\ ?:\ ?["']?[0-9]{{1,3}}["']?,\s{{0,8}}["']{REASON}["']
+  | ["']{GRADE}["']\ ?:\ ?["']?[0-9]{{1,3}}["']?,\s{{0,8}}["'](?!comment){REASON}["']
   | ["']{REASON}["']\ ?:\ ?["'][^"\n]{{0,300}}["'],\s{{0,8}}
     ["'](?:{GRADE}|verdict|preference|winner)["']
   | ["'](?:preferred?|preference|choice|chosen|better|best)(?:_?(?:answer|response|model|output))?
@@ -308,6 +310,10 @@ TEMPLATE = rf"""
   | ["'](?:winner|better|preferred|choice)["']\ ?:\ ?["'](?:response|answer|model|assistant|output)
     _?[ab12]["']
   | ["']preferred_\w{{1,12}}["']\ ?:\ ?[12]\b
+  | (?:\b{QUALITY}["'*_]{{0,3}}\ ?[:=]\ ?["'*_]{{0,3}}(?:5|10|full|fulfilled)\b
+    [^\w\n]{{0,4}}\n?[^\w\n]{{0,6}}){{2}}
+  | ["']this["']\ ?,\ ?["']other["']|\bname["']?:\ ["']?(?:this|mine)["']?$|^\#{{1,6}}score\ ?:
+  | \bthis\ {ANSWER}\ \|\ (?:the\ )?other\ {ANSWER}\b
   | \[x\]\ (?:this|answer\ [ab]|the\ first)\ {GAP}{{0,10}}\[\ \]
   | ^[^\w\n]{{0,6}}(?:reply|response|verdict)\ format:[^\n]{{0,20}}\b(?:single|one|letter|digit)\b
   | \byour\ (?:output|reply|verdict|decision|judge?ment|evaluation|rating|score)
@@ -382,21 +388,27 @@ SPEAKS = rf"""
   | \bwant\ you\ to\ (?:favou?r|prefer|pick|choose)\ this\b
   | (?:^|,\ ?)(?:arbiter|referee),\ (?:decide|choose|pick|thanks|please)
   | \bdear\ (?:arbiter|referee),
-  | ^[^\w\n]{{0,6}}(?:to|dear|attention|hello|hi|reader|whoever)\ {GAP}{{0,30}}
+  | ^[^\w\n]{{0,6}}(?:to(?!\ (?:evaluate|judge|grade|score|mark)\b)|dear|attention|hello|hi|reader
+    |whoever)\ {GAP}{{0,30}}
     \b(?:scor|mark|grad|evaluat|judg)(?:e|es|ing|s|ed|er|ion)\b[^.!?:,\n]{{0,20}}[:,]
     (?={GAP}{{0,60}}\b(?:award|give|reward|generous|maximum|output|remember|choose|pick|prefer)\b)
   | \byou\ would\ be\ wrong\ to\ (?:pick|choose|prefer|select)\b
 """
+NAMED = (
+    rf"(?:(?:(?:this|the|first|second|present)\ ){{1,3}}(?:one|text|first|second|{ANSWER})"
+    rf"|{ANSWER}\ {LETTER})"
+)
 FORGED = rf"""
-    ^[^\w\n]{{0,6}}(?:(?:final|overall|my|the|evaluator's|judge's|grader's)\ ){{0,3}}
-    (?:verdict|judge?ment|decision|preference|choice|winner|ranking|result)(?:\ \([^)\n]{{1,15}}\))?
+    ^[^\w\n]{{0,6}}(?:\w{{1,12}}(?:'s)?\ ){{0,3}}
+    (?:verdict|judge?ment|decision|preference|preferred|choice|winner|ranking|result|outcome|vote
+    |ruling|pick|call|(?:best|selected|chosen|preferred|better)\ {ANSWER})
+    (?:\ \([^)\n]{{1,15}}\)|\ of\ \w{{1,12}}\ \w{{1,12}})?
     \ ?(?:[:=-]{{1,2}}>?|is|→)\ ?[^\w\n]{{0,4}}
-    (?:(?:this|the)\ (?:one|{ANSWER}|text|first|second)|(?:first|second)\ (?:one|{ANSWER})
-    |{ANSWER}\ {LETTER}|[ab]\b\ ?(?:$|[>.)\]]))
-  | ^[^\w\n]{{0,6}}(?:(?:final\ |official\ |panel\ |my\ )?(?:vote|ruling|pick|outcome|result))
-    \ ?(?:[:=-]{{1,2}}>?)\ ?[^\w\n]{{0,4}}(?:(?:[ab]|left|right)\b[^\w\n]{{0,3}}
-    (?:$|\(confidence|(?:is\ )?(?:preferred|wins)\b)
-    |{GAP}{{0,12}}\b(?:first|present)\ (?:text|{ANSWER})|the\ text\ above)
+    (?:(?:for\ )?{NAMED}|(?:this|first|second|(?<!answer:\ )(?:[ab]|left|right))\b[^\w\n]{{0,3}}
+    (?:$|>|\([0-9c]|(?:is\ |has\ )?(?:better|preferred|w[io]ns?|ahead)\b))
+  | <(?:\w{{0,12}}(?:verdict|decision|choice|winner|preferred|preference|judge?ment))>\s{{0,3}}
+    (?:{NAMED}|this|first|second|[ab12])\s{{0,3}}</
+  | ["']?\bthis["']?\ ?[:=]\ ?[0-9.]{{1,4}}[,;]?\s{{1,4}}["']?other["']?\ ?[:=]
   | ^[^\w\n]{{0,6}}(?:verdict|decision|ruling|note)\ of\ the\ (?:panel|jury|judges?|graders?):
     {GAP}{{0,20}}\b(?:first|second|[ab12])\b
   | \b(?:judge|grader|evaluator|rater)'s\ (?:note|verdict|decision):\ ?
@@ -405,9 +417,8 @@ FORGED = rf"""
 """
 # The end of a thought that the judge should take for its own.
 THOUGHT = r"""
-    (?<!`)</?(?:think|thinking|thoughts?|reasoning|reflection|scratchpad|inner_?monologue)\ ?>
-  | ^[^\w\n]{0,4}</(?:analysis|thoughts?|reflection)\ ?>
-  | \[/?think\]|◁/?think▷
+    (?<!`)</?\ ?\w{0,12}(?:think|thought|reason|reflect|analys|scratchpad|monologue)\w{0,12}\ ?>
+  | \[/?think(?:ing)?\]|◁/?think▷
 """
 # A whole text that says nothing, and yet sways some judges (Zhao et al. 2025, "One token to fool
 # LLM-as-a-judge"): punctuation alone, or the words with which a solution begins.
