@@ -378,12 +378,15 @@ def test_a_tie_of_scores_between_unequal_labels_is_wrong():
 
 
 def test_direct2pair_is_the_difference_of_two_accuracies():
-    scored = [pair_item(i, "lt", "tie" if i % 2 else "left") for i in range(20)]
-    compared = [pair_item(i, "lt", None if i % 5 == 0 else "left") for i in range(20)]
+    """Scores right on 46.7 % of the pairs with unequal labels and verdicts on 80.0 %: -33.3."""
+    scored = [pair_item(i, "lt", "left" if i < 14 else "tie") for i in range(30)]
+    compared = [pair_item(i, "lt", "left" if i >= 6 else None) for i in range(30)]
+    compared[0] = pair_item(0, "lt", "right")  # so on the pairs that both decide, scores are ahead
     found = paired_difference(scored, compared)
-    assert (found.strict_first.value, found.strict_second.value) == (0.5, 0.8)
-    assert found.strict_first.n == found.strict.n == 20  # the ties of people are not unequal labels
-    assert found.strict.value == pytest.approx(-0.3)
+    assert found.decisive.value == pytest.approx(1 / 9)
+    figures = (found.strict_first.value, found.strict_second.value, found.strict.value)
+    assert [f"{100 * figure:+.1f}" for figure in figures] == ["+46.7", "+80.0", "-33.3"]
+    assert found.strict_first.n == found.strict.n == 30  # the ties of people are not unequal labels
 
 
 def test_benchmarks_count_readings_over_all_items():
