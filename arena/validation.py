@@ -379,12 +379,17 @@ def _whole(literal: str) -> int:
 _JSON = json.JSONDecoder(parse_constant=_finite, parse_float=_finite, parse_int=_whole)
 
 
-def decode_json(text: str) -> Any:
-    """Return the value in `text`; raises InputError if it is not JSON or cannot be stored."""
+def decode_json(text: str, *, is_file: bool = False) -> Any:
+    """Return the value in `text`; raises InputError if it is not JSON or cannot be stored.
+
+    The error names the line of a text of several lines, and always that of a whole file.
+    """
     try:
         return _JSON.decode(text.strip())
     except json.JSONDecodeError as error:
-        line = f"line {error.lineno:,}, " if "\n" in text.strip() else ""
+        before = text[: len(text) - len(text.lstrip())].count("\n")
+        is_long = is_file or "\n" in text.strip()
+        line = f"line {error.lineno + before:,}, " if is_long else ""
         reason, remedy = _json_fault(error)
         place = f"{line}character {error.colno:,}"
         raise InputError(f"is not JSON: {reason}, {place}{remedy}") from None

@@ -410,7 +410,8 @@ def count_preferences(arena: Arena, prompts: Mapping[int, Prompt], kind: str) ->
 
 # -- Streamed files, in constant memory ------------------------------------------------------------
 
-ROWS_IN_GROUP, TEXTS_IN_GROUP = 20_000, 1_000  # of a Parquet file: a group is held in memory
+# Of a Parquet file a group is held in memory, and 25 kB about each group until the file is closed.
+ROWS_IN_GROUP, BYTES_IN_GROUP = 20_000, 8_000_000
 
 
 class _Chunks(io.RawIOBase):
@@ -472,12 +473,18 @@ def as_parquet(rows: Iterable[Row], columns: Columns) -> Iterator[bytes]:
         "messages": pa.list_(message),
     }
     schema = pa.schema([(name, types[kind]) for name, kind in columns.items()])
-    size = ROWS_IN_GROUP if {*columns.values()}.isdisjoint({"text", "messages"}) else TEXTS_IN_GROUP
     chunks = _Chunks()
     with pq.ParquetWriter(pa.PythonFile(chunks, mode="w"), schema, compression="zstd") as file:
-        for batch in batches(rows, size):
-            file.write_batch(pa.RecordBatch.from_pylist(batch, schema=schema))
-            yield chunks.take()
+        group: list[Any] = []
+        for batch in batches(rows, AT_ONCE):
+            group.append(pa.RecordBatch.from_pylist(batch, schema=schema))
+            n_bytes = sum(part.nbytes for part in group)
+            if len(group) * AT_ONCE >= ROWS_IN_GROUP or n_bytes >= BYTES_IN_GROUP:
+                file.write_table(pa.Table.from_batches(group))
+                group.clear()
+                yield chunks.take()
+        if group:
+            file.write_table(pa.Table.from_batches(group))
     yield chunks.take()
 
 

@@ -15,7 +15,9 @@ import csv
 import hashlib
 import io
 import json
+import re
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 from django.conf import settings
@@ -24,6 +26,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 
+from arena.formats.base import decoded
 from arena.models import Arena, Outcome, Prompt
 from arena.validation import escape_cells
 from ranking import wording
@@ -293,9 +296,32 @@ def _variables(prompt: Prompt) -> dict[str, str]:
     return variables if is_known else variables | {"prompt": prompt.text}
 
 
+# A line of a rubric that was an assertion of promptfoo with a value alone, which runs no code.
+CHECK = re.compile(
+    r"((?:not-)?(?:i?contains(?:-a(?:ny|ll))?|contains-(?:json|sql|xml|html)|starts-with|regex|"
+    r"is-[a-z-]+)): (.*)"
+)
+
+
 def _assertions(prompt: Prompt) -> list[dict[str, Any]]:
-    kinds = {"factuality": prompt.reference, "llm-rubric": prompt.rubric}
-    return [{"type": kind, "value": value} for kind, value in kinds.items() if value.strip()]
+    """The reference, and the rubric with its lines that were assertions as such again."""
+    checks: list[dict[str, Any]] = []
+    if prompt.reference.strip():
+        checks.append({"type": "factuality", "value": prompt.reference})
+    for is_check, group in groupby(prompt.rubric.split("\n"), lambda line: bool(CHECK.match(line))):
+        lines = list(group)
+        if is_check:
+            checks += map(_check, lines)
+        elif any(map(str.strip, lines)):
+            checks.append({"type": "llm-rubric", "value": "\n".join(lines)})
+    return checks
+
+
+def _check(line: str) -> dict[str, Any]:
+    kind, _, value = line.partition(": ")
+    if not value:
+        return {"type": kind}
+    return {"type": kind, "value": decoded(value) if value.startswith("[") else value}
 
 
 EXPORTS = {

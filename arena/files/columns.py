@@ -11,7 +11,7 @@ from typing import Any
 from arena.files.reader import Header, Row, Source, csv_rows
 from arena.validation import DETAILS_LIMIT
 
-BLOCK_BYTES = 1 << 22  # a bad row makes its block slow to read; shorter blocks need more calls
+BLOCK_BYTES = 1 << 21  # a bad row makes its block slow to read; shorter blocks need more calls
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,8 @@ class Block:
         try:
             table = csv.read_csv(
                 pyarrow.BufferReader(self.data),
-                csv.ReadOptions(column_names=list(keys)),
+                # With threads, the memory of each one grows with the number of blocks.
+                csv.ReadOptions(column_names=list(keys), use_threads=False),
                 csv.ParseOptions(delimiter=self.header.delimiter, newlines_in_values=True),
                 csv.ConvertOptions(
                     include_columns=list(wanted), column_types=dict.fromkeys(wanted, texts)

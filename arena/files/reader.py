@@ -22,7 +22,7 @@ from charset_normalizer import from_bytes
 from pydantic_core import from_json
 
 from arena.files.copies import PARQUET, Copy, ParquetError, write_csv
-from arena.validation import TEXT_LIMIT, InputError, decode_json, json_type, quoted
+from arena.validation import TEXT_LIMIT, InputError, decode_json, json_type, numbered, quoted
 
 # -- Files and their encoding ----------------------------------------------------------------------
 
@@ -435,7 +435,8 @@ def csv_header(
     header = max(fitting, key=lambda header: len(header.names))
     if twice := [name for name in header.keys if name and header.keys.count(name) > 1]:
         raise RepeatedColumnError(
-            f"{source.subject} names the column {quoted(twice[0])} twice in its first row."
+            f"{source.subject} names the column {quoted(twice[0])} twice in its first row. Rename "
+            "or delete one of them."
         )
     return header if len(header.names) > 1 else replace(header, delimiter=ONE_COLUMN)
 
@@ -466,11 +467,15 @@ def _named(keys: Sequence[str], cells: list[str]) -> Values | InputError:
     while len(cells) > len(keys) and not cells[-1].strip():
         cells.pop()
     if len(cells) != len(keys):
-        return InputError(f"has {len(cells)} fields; the header has {len(keys)}")
+        fields = numbered(len(cells), "field")
+        remedy = "leave missing ones empty"
+        if len(cells) > len(keys):
+            remedy = "put texts with delimiters in quotes"
+        return InputError(f"has {fields}; the header has {len(keys)}: {remedy}")
     pairs = list(zip(keys, cells, strict=True))
     # A first column without a name has the numbers of the rows, as pandas writes them.
     if any(cell.strip() for key, cell in pairs[1:] if not key):
-        return InputError("has a value in a column without a name")
+        return InputError("has a value in a column without a name; name or delete the column")
     return {key: cell for key, cell in pairs if key}
 
 
@@ -487,7 +492,9 @@ def _csv_records(source: Source, delimiter: str, *, strict: bool = True) -> Iter
                 content = next(records, None)
             except csv.Error as error:
                 is_long = "field limit" in str(error)
-                content = InputError(TOO_LONG if is_long else f"is not CSV: {error}")
+                content = InputError(
+                    TOO_LONG if is_long else f"is not CSV: {error}; write a quote in a text twice"
+                )
             if content is None:
                 return
             number += 1
@@ -570,7 +577,7 @@ def json_document(source: Source) -> Any:
         most = f"{DOCUMENT_BYTES // 10**6} MB"
         raise FileError(f"{source.subject} is one JSON document above {most}; save {lines}.")
     try:
-        return decode_json(data.decode().removeprefix(BOM))
+        return decode_json(data.decode().removeprefix(BOM), is_file=True)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise FileError(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import yaml
+from yaml.reader import ReaderError
 
 from arena.files.columns import Column
 from arena.files.reader import (
@@ -122,15 +123,22 @@ def read_yaml(path: Path) -> Any:
     """Return the document, with the same types as in JSON. Raises FileError."""
     if path.stat().st_size > YAML_BYTES:
         raise FileError(f"{path} is larger than {YAML_BYTES // 10**6} MB; save it as JSON.")
+    data = path.read_bytes()
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError:
-        raise FileError(f"{path} is not UTF-8. Save it as UTF-8.") from None
+        text = data.decode("utf-8-sig")
+        document = yaml.safe_load(text)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileError(f"{path}: line {line:,} is not UTF-8. Save it as UTF-8.") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         reason = getattr(error, "problem", None) or "it cannot be read"
-        raise FileError(f"{path}{line} is not YAML: {reason}.") from None
+        line = mark.line + 1 if mark else 0
+        if isinstance(error, ReaderError):
+            line = text.count("\n", 0, error.position) + 1
+            reason = f"it contains U+{error.character:04X}; remove it"
+        place = f", line {line:,}" if line else ""
+        raise FileError(f"{path}{place} is not YAML: {reason}.") from None
     if document is None:
         raise FileError(f"{path} is empty.")
     waiting, count = [document], 0
@@ -163,7 +171,8 @@ class RejectedRows:
         self.count += 1
         if self.count > FIRST_SHOWN:
             return
-        column = f", column {error.column}" if error.column else ""
+        name = (error.column or "").encode(errors="replace").decode()
+        column = f", column {name}" if name else ""
         self.first.append(f"{path}, line {line}{column}: {error.reason}")
         if "UTF-8" in error.reason and not self.hint:
             with path.open("rb") as stream:

@@ -179,10 +179,9 @@ class Foreign:
         if isinstance(records.document, dict) or self.layout.has_variables:
             return {}, []
         fields = self.fields(records)
+        names = [name for name in records.names(self._chosen_layout()) if is_unicode(name) and name]
         columns = {name: fields.get(name, "") for name in self.layout.columns}
-        return columns, [
-            name for name in records.names(self._chosen_layout()) if is_unicode(name) and name
-        ]
+        return {name: column if column in names else "" for name, column in columns.items()}, names
 
     def _chosen_layout(self) -> Layout:
         """The layout with the chosen columns as further names of their fields."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.core.files.uploadedfile import UploadedFile
 
 from arena.models import Arena, Team
 from arena.models.arenas import FAULTS, STRENGTHS, length_limit
@@ -19,6 +20,16 @@ class ArchiveForm(forms.Form):
         error_messages={"empty": "The file is empty."},
         help_text=f"A zip file of up to {ARCHIVE_BYTES // 1_000_000} MB, made by an export.",
     )
+
+    def clean_file(self) -> UploadedFile:
+        file: UploadedFile = self.cleaned_data["file"]
+        if file.read(2) != b"PK":
+            raise forms.ValidationError(
+                "This is not an exported arena, which is a zip file. Create an arena, and upload "
+                "files of other tools there, with “Add prompts”."
+            )
+        file.seek(0)
+        return file
 
 
 KEPT = {"held_out", "rater_cap", "self_identifying", "counts", "network_share"}

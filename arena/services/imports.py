@@ -409,7 +409,9 @@ def _check(arena: Arena, files: list[ImportedFile], options: Options) -> Rejecte
 
 
 def _without_rows(file: ImportedFile) -> FileError:
-    return FileError(f"{file.path} has no rows to import.")
+    return FileError(
+        f"{file.path} has no rows to import. Export it again with prompts, answers or votes."
+    )
 
 
 def _check_file(

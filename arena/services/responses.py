@@ -39,7 +39,7 @@ from arena.services.imports import (
 )
 from arena.services.locks import retry_on_deadlock
 from arena.services.pairs import sync_pairs
-from arena.validation import join_names, quoted
+from arena.validation import join_names, numbered, quoted
 
 BATCH = 500
 FIGURES = ("tokens_in", "tokens_out", "seconds", "cost")
@@ -342,10 +342,10 @@ class UploadError(ServiceError):
 class BadUploadError(UploadError):
     """Rows of the file are bad, so that nothing was imported."""
 
-    def __init__(self, rejected: RejectedRows) -> None:
+    def __init__(self, rejected: RejectedRows, *, skipped: bool) -> None:
+        advice = "No rows are left: correct them." if skipped else "Correct them, or skip bad rows."
         super().__init__(
-            f"Nothing was imported, because of {rejected.count:,} bad rows. Correct them, or skip "
-            "bad rows.",
+            f"Nothing was imported, because of {numbered(rejected.count, 'bad row')}. {advice}",
             field="skip_bad",
         )
         self.rejected = rejected
@@ -380,7 +380,8 @@ def import_upload(*, arena: Arena, upload: Upload, by: Actor, now: datetime) -> 
             options = replace(_options(upload), by=by, by_team=True, rejects_folder=folder)
             report = import_files(slug=arena.slug, paths=[path], now=now, options=options)
         except BadRowsError as error:
-            raise BadUploadError(_nameless(error.rejected, folder)) from None
+            rejected = _nameless(error.rejected, folder)
+            raise BadUploadError(rejected, skipped=upload.skip_bad) from None
     added: dict[str, Any] = {file.kind: 0 for file in report.files}
     for file in report.files:
         added[file.kind] += 0 if file.known else file.added

@@ -1,7 +1,7 @@
 """Raters, and casting, skipping, undoing and voiding votes."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -399,19 +399,26 @@ def give_reasons(
 def read_reasons(*, votes: QuerySet[Vote]) -> int:
     """Store the reasons in a file's votes, in `reasons_a`, `reasons_b` and `comment`;
     return how many are new. Running it again adds none."""
-    reasons = []
     given = Q(details__has_any_keys=[*REASONS_IN_FILES, "comment"])
-    for vote in votes.filter(given, reasons=None).iterator(chunk_size=VOIDED_AT_ONCE):
-        details = vote.details or {}
-        for name, side in REASONS_IN_FILES.items():
-            tags = details.get(name)
-            for tag in dict.fromkeys(tags if isinstance(tags, list) else []):
-                if isinstance(tag, str) and 0 < len(tag) <= TAG_LIMIT:
-                    reasons.append(Reason(vote=vote, side=side, tag=tag))
-        comment = details.get("comment")
-        if isinstance(comment, str) and 0 < len(comment) <= COMMENT_LIMIT:
-            reasons.append(Reason(vote=vote, side=Reason.BOTH, comment=comment))
-    return len(Reason.objects.bulk_create(reasons, batch_size=500))
+    votes = votes.filter(given, reasons=None).order_by("pk")
+    new = last = 0
+    while some := list(votes.filter(pk__gt=last)[:VOIDED_AT_ONCE]):
+        last = some[-1].pk
+        reasons = [reason for vote in some for reason in _reasons_in(vote)]
+        new += len(Reason.objects.bulk_create(reasons, batch_size=500))
+    return new
+
+
+def _reasons_in(vote: Vote) -> Iterator[Reason]:
+    details = vote.details or {}
+    for name, side in REASONS_IN_FILES.items():
+        tags = details.get(name)
+        for tag in dict.fromkeys(tags if isinstance(tags, list) else []):
+            if isinstance(tag, str) and 0 < len(tag) <= TAG_LIMIT:
+                yield Reason(vote=vote, side=side, tag=tag)
+    comment = details.get("comment")
+    if isinstance(comment, str) and 0 < len(comment) <= COMMENT_LIMIT:
+        yield Reason(vote=vote, side=Reason.BOTH, comment=comment)
 
 
 # -- Voiding ---------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ def test_a_header_without_the_needed_columns():
 
 def test_a_column_named_twice():
     assert refusal(b"text,Customer,customer\na,b,c\n") == (
-        "The file names the column 'customer' twice in its first row."
+        "The file names the column 'customer' twice in its first row. Rename or delete one of them."
     )
 
 
@@ -150,7 +150,7 @@ def test_the_width_is_looked_at_before_the_names(monkeypatch):
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"[", "The file is not JSON: Expecting value, character 2."),
+        (b"[", "The file is not JSON: Expecting value, line 1, character 2."),
         (b'[{"text": "a"},\n]', "a comma before ], line 2, character 1; remove the comma."),
         (b'[{"text": "a"}\n{"text": "b"}]', "Expecting ',' delimiter, line 2, character 1."),
         (b'[{"text": "a"}', "Expecting ',' delimiter"),

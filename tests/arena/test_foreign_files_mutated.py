@@ -1,15 +1,25 @@
 """Mutated rows and broken files of other tools: a sentence each, never a crash."""
 
+import base64
 import json
 import random
+import re
+from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import CommandError, call_command
+from django.test import Client
+from django.urls import reverse
 
 from arena.files.reader import FileError
 from arena.formats import LAYOUTS, find_files
 from arena.formats.records import Foreign, Records
+from arena.models import Arena
 from arena.validation import InputError
+from tests.factories import make_arena, make_member, make_team
 
 FILES = Path(__file__).parent.parent / "files"
 SAMPLES = sorted(
@@ -52,37 +62,28 @@ def read(path: Path, format_: Foreign) -> list[InputError]:
     return errors
 
 
-def test_mutated_rows_are_read_or_refused_with_their_field(tmp_path):
+def mutants(folder: Path, n_rows: int) -> Iterator[tuple[Path, Foreign, int]]:
+    """Files of mutated rows in every layout: the path, its format and how many rows are mutated."""
     random_ = random.Random(7)
-    n_rows = n_errors = n_named = 0
     usable = [path for path in SAMPLES if path.suffix != ".yaml"]
-    each = N_ROWS // len(usable) + 1
+    each = n_rows // len(usable) + 1
     for path in usable:
-        name = layout_of(path)
-        layout, records = LAYOUTS[name], Records(path)
-        rows = [row.content for row in records.rows(layout)]
+        layout = LAYOUTS[layout_of(path)]
+        rows = [row.content for row in Records(path).rows(layout)]
         made = [
             row | {key: mutated(row[key], random_)}
             for row in random_.choices(rows, k=each)
             for key in [random_.choice(list(row))]
         ]
-        mutant = tmp_path / f"{path.stem}.jsonl"
+        mutant = folder / f"{path.stem}.jsonl"
         # The first rows are whole, so that the layout is told.
         mutant.write_text("".join(json.dumps(row) + "\n" for row in [*rows * 20, *made]))
-        errors = read(mutant, Foreign(layout))
-        n_rows += len(made)
-        n_errors += len(errors)
-        n_named += sum(1 for error in errors if error.column)
-    assert n_rows >= N_ROWS
-    assert n_errors > N_ROWS / 10
-    assert n_named > 0.9 * n_errors
+        yield mutant, Foreign(layout), len(made)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_broken_files_are_read_or_refused_with_a_sentence(tmp_path, seed):
-    random_ = random.Random(seed)
-    refused = []
-    for number in range(N_FILES // 4):
+def broken_files(folder: Path, n_files: int) -> Iterator[Path]:
+    random_ = random.Random(3)
+    for number in range(n_files):
         path = random_.choice(SAMPLES)
         data = bytearray(path.read_bytes())
         for _ in range(random_.randrange(1, 6)):
@@ -91,8 +92,25 @@ def test_broken_files_are_read_or_refused_with_a_sentence(tmp_path, seed):
             data[place : place + random_.randrange(3)] = cut
         if random_.random() < 0.3:
             del data[random_.randrange(len(data)) :]
-        broken = tmp_path / f"{number}{path.suffix}"
+        broken = folder / f"{number}{path.suffix}"
         broken.write_bytes(data)
+        yield broken
+
+
+def test_mutated_rows_are_read_or_refused_with_their_field(tmp_path):
+    n_rows = n_errors = 0
+    for path, format_, n_made in mutants(tmp_path, N_ROWS // 10):
+        errors = read(path, format_)
+        n_rows += n_made
+        n_errors += len(errors)
+        assert all(error.column for error in errors)
+    assert n_rows >= N_ROWS / 10
+    assert n_errors > N_ROWS / 100
+
+
+def test_broken_files_are_read_or_refused_with_a_sentence(tmp_path):
+    refused = []
+    for broken in broken_files(tmp_path, N_FILES // 4):
         try:
             for file in find_files([broken]):
                 for row in file.rows():
@@ -101,3 +119,73 @@ def test_broken_files_are_read_or_refused_with_a_sentence(tmp_path, seed):
             refused.append(str(broken) in str(error))
     assert refused
     assert all(refused)
+
+
+# -- Through the doors -----------------------------------------------------------------------------
+
+# A bad row: its line, and its column unless the whole line cannot be read.
+BAD_ROW = re.compile(
+    r"[^ ]+, line [\d,]+(, column .+: |: (is not |has [\d,]+ fields?;|is .+, not an? ))", re.DOTALL
+)
+SUMMARY = re.compile(r"\.\.\. and [\d,]+ more bad rows\.|Nothing was ")
+REMEDY = re.compile(
+    r"save|Save|correct|Rename|rename|remove|must|import |Export|line [\d,]+ is not YAML"
+)
+
+
+def said_by_page(client: Client, arena: Arena, path: Path) -> list[str]:
+    """What the page says of the file, whose good rows it imports."""
+    address = reverse("import_file", args=[arena.slug])
+    file = SimpleUploadedFile(path.name, path.read_bytes())
+    answer = client.post(address, {"file": file, "skip_bad": "on"})
+    said = list(answer.context.get("problems", []))
+    if "preview" in answer.context:
+        kept = {name: answer.context["form"].initial[name] for name in ("kept", "format")}
+        answer = client.post(address, kept | {"do": "import", "skip_bad": "on"})
+    assert answer.status_code == 200
+    errors = answer.context["form"].errors.values()
+    return [*said, *(str(error) for listed in errors for error in listed)]
+
+
+def said_by_api(client: Client, arena: Arena, path: Path) -> list[str]:
+    content = base64.b64encode(path.read_bytes()).decode()
+    body = {"file_name": path.name, "content_base64": content}
+    answer = client.post(reverse("api_imports", args=[arena.slug]), body, "application/json")
+    assert answer.status_code in (200, 422)
+    shown = answer.json()
+    return shown["problems"] if answer.status_code == 200 else [shown["detail"]]
+
+
+def said_by_command(client: Client, arena: Arena, path: Path) -> list[str]:
+    said = StringIO()
+    try:
+        call_command(
+            "import_arena", arena.slug, str(path), "--preview", stdout=StringIO(), stderr=said
+        )
+    except CommandError as error:
+        said.write(str(error))
+    return said.getvalue().replace(f"{path.parent}/", "").splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.any_database
+@pytest.mark.django_db
+def test_page_api_and_command_refuse_alike_and_say_what_helps(tmp_path, client, settings):
+    settings.API_SUBMITS_PER_MINUTE = 10**6
+    team = make_team()
+    client.force_login(make_member(team).user)
+    n_bad_rows = n_bad_files = 0
+    paths = [path for path, *_ in mutants(tmp_path, N_ROWS)]
+    for path in [*paths, *broken_files(tmp_path, N_FILES)]:
+        bad_rows = []
+        for door in (said_by_page, said_by_api, said_by_command):
+            said = door(client, make_arena(0, 0, team=team, visibility="unlisted"), path)
+            rows = [line for line in said if BAD_ROW.match(line)]
+            of_file = [line for line in said if line not in rows and not SUMMARY.match(line)]
+            assert all(REMEDY.search(sentence) for sentence in of_file), of_file
+            n_bad_files += bool(of_file)
+            bad_rows.append(rows)
+        assert bad_rows[0] == bad_rows[1] == bad_rows[2]
+        n_bad_rows += len(bad_rows[0])
+    assert n_bad_rows > 500
+    assert n_bad_files > 100

@@ -8,6 +8,7 @@ from threading import Event, Thread
 
 import pyarrow
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -72,7 +73,9 @@ def counts() -> list[int]:
 
 
 def test_a_folder_becomes_an_arena(folder):
-    assert "3 votes added" in run("mine", folder, "--name", "My arena")
+    said = run("mine", folder, "--name", "My arena")
+    assert "3 votes added" in said
+    assert f"Vote at {settings.SITE_URL}/a/mine/vote/" in said
     arena = Arena.objects.revealed().get(slug="mine")
     assert arena.name == "My arena"
     assert sorted(arena.prompts.active().values_list("external_id", "reference", "rubric")) == [

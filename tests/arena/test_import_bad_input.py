@@ -74,12 +74,16 @@ def refused(*arguments: object) -> str:
         ("stuff.jsonl", b'{"a": 1}\n', "is not a file of a known format"),
         ("stuff.jsonl", b'{"a": 1}\n', "It has the keys 'a'. Rename them to those of one of: Ri"),
         ("stuff.jsonl", b'# x\n{"a": 1}\n', "begins with '# x', but JSON begins with { or ["),
-        ("a.json", b'[{"a": 1},]', "there is a comma before ], character 11; remove the comma"),
+        (
+            "a.json",
+            b'[{"a": 1},]',
+            "there is a comma before ], line 1, character 11; remove the comma",
+        ),
         ("a.json", b'{\n // x\n "a": 1}', "there is a comment, line 2, character 2; remove it"),
         (
             "a.jsonl",
             b"{'a': 1}\n",
-            "a single quote, character 2; texts and names need double quotes",
+            "a single quote, line 1, character 2; texts and names need double quotes",
         ),
         ("stuff.jsonl", b'{"a": 1}\n', "votes.jsonl (a, b, outcome or preference_b)"),
         (

@@ -433,7 +433,7 @@ def test_a_bad_archive_is_an_error_in_the_form(client, content):
     file = SimpleUploadedFile("mine.zip", content)
     response = client.post(reverse("import_arena", args=[team.slug]), {"file": file})
     text = response.content.decode()
-    assert "cannot be unpacked" in text or "The file is empty" in text
+    assert "This is not an exported arena" in text or "The file is empty" in text
     assert "/tmp" not in text
     assert not Arena.objects.exists()
 

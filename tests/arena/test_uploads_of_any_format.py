@@ -137,6 +137,7 @@ def test_a_file_of_no_known_format_is_explained_without_a_path_of_the_server(mem
         ("old.csv", "prompt,response,état\nWhy?,So.,x\n".encode("cp1252")),
         ("broken.json", b'[{"prompt": "Why?", "response": "So.", "\\ud800": 1}]'),
         ("unknown.json", b'[{"\\ud800": 1}]'),
+        ("members.csv", b"input_q\xff,output_text\nWhy?,So.\n"),
         ("table.json", b'[{"text": "Why?", "\\ud800": "x"}]'),
     ],
 )

@@ -40,7 +40,16 @@ def test_prompts_of_promptfoo_go_back_and_forth(tmp_path: Path) -> None:
             "assert": [{"type": "equals", "value": "So"}],
         },
         {"vars": {"prompt": "How?"}, "metadata": {"category": "x"}},
-        {"vars": {"a": "1", "b": "2"}, "assert": [{"type": "contains", "value": "3"}]},
+        {
+            "vars": {"a": "1", "b": "2"},
+            "assert": [
+                {"type": "not-contains", "value": "3"},
+                {"type": "llm-rubric", "value": "Is kind.\nIs brief."},
+                {"type": "contains-any", "value": ["4", "5"]},
+                {"type": "is-json"},
+            ],
+        },
+        {"vars": {"q": "6"}, "assert": [{"type": "javascript", "value": "output === 7"}]},
         {"vars": {"prompt": json.dumps(TURNS), "extra": "y"}},
         {"vars": {"prompt": '[{"role": "owl", "content": "Hu?"}]'}},  # no chat of ours: a text
     ]
@@ -53,6 +62,9 @@ def test_prompts_of_promptfoo_go_back_and_forth(tmp_path: Path) -> None:
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     assert [row["vars"] for row in rows] == [row["vars"] for row in given]
     assert rows[0]["assert"] == [{"type": "factuality", "value": "So"}]
+    assert rows[2]["assert"] == given[2]["assert"]
+    # An arena's rubric may be anybody's: nothing in it runs.
+    assert rows[3]["assert"] == [{"type": "llm-rubric", "value": "javascript: output === 7"}]
     assert facts(bring(file, "second"), "rubric") == facts(first, "rubric")
 
 

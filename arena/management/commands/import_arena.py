@@ -4,14 +4,16 @@ from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.urls import reverse
 from django.utils import timezone
 from tqdm import tqdm
 
 from arena.files.reader import FileError
 from arena.formats import FORMATS
 from arena.formats.base import KINDS
-from arena.models import Arena, Team
+from arena.models import Arena, Response, Team
 from arena.services.imports import (
     ArenaImportError,
     BadRowsError,
@@ -155,10 +157,12 @@ def run_import(slug: str, paths: list[Path], options: Options, *, quiet: bool) -
         except BadRowsError as error:
             rejected = error.rejected
             advice = (
-                "No rows are left." if options.skip_bad else "Use --skip-bad to import the rest."
+                "No rows are left: correct them."
+                if options.skip_bad
+                else "Correct them, or use --skip-bad to import the rest."
             )
             raise CommandError(
-                f"{rejected}\nNothing was imported: {rejected.count:,} bad rows. {advice}"
+                f"{rejected}\nNothing was imported: {numbered(rejected.count, 'bad row')}. {advice}"
             ) from None
         except (FileError, ArenaImportError, OSError) as error:
             raise CommandError(str(error)) from None
@@ -177,6 +181,9 @@ def format_report(report: ImportReport) -> str:
             f"The arena already had {votes - added:,} votes. If one of these files is a longer"
             " version of a file imported before, its old votes now count twice."
         )
+    has_answers = Response.objects.revealed().filter(candidate__arena=arena).exists()
+    address = reverse("vote" if has_answers else "board", args=[arena.slug])
+    lines.append(f"{'Vote' if has_answers else 'See it'} at {settings.SITE_URL}{address}")
     return "\n".join(lines)
 
 
