@@ -133,8 +133,8 @@ log = logging.getLogger(__name__)
 SESSION_KEY = "invitation"
 NAME_ATTEMPTS = 3
 TAKEN = gettext_lazy(
-    "There is already an account with your email address. Sign in to it with its password, then"
-    " connect it to {name} on this page."
+    "An account with your email address already exists. Sign in with its password, then connect "
+    "{name} to it on this page."
 )
 WELCOME = gettext_lazy(
     "Your account has been created, and you are signed in. To compare your own prompts, create a"
@@ -370,7 +370,7 @@ class PlainForm(forms.Form):
 # -- Forms -----------------------------------------------------------------------------------------
 
 SIGN_IN_AGAIN = gettext_lazy(
-    "Sign out and sign in again first: this is possible within five minutes of signing in."
+    "Sign out and back in first: you can do this only within five minutes of signing in."
 )
 RULES = gettext_lazy("At least eight characters, and not a common password.")
 

@@ -92,7 +92,7 @@ def _listen(**kwargs: object) -> None:
         Path(_socket_path()).unlink(missing_ok=True)
         receiver.bind(_socket_path())
     except OSError as error:  # such as a path too long for a socket
-        log.warning("Work ordered by commands starts seconds later (%s).", error)
+        log.warning("Work requested by commands will start a few seconds late (%s).", error)
         receiver.close()
         return
     threading.Thread(target=_receive, args=[receiver], daemon=True).start()

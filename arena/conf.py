@@ -94,8 +94,8 @@ def secret_key(env: Env, home: Path, *, required: bool) -> str:
     if given := env.str("SECRET_KEY", None) or text_of_file(env, "SECRET_KEY_FILE"):
         if required and _is_weak(given):
             raise ImproperlyConfigured(
-                "SECRET_KEY is easy to guess. Make one: python3 -c"
-                " 'import secrets; print(secrets.token_urlsafe(50))'"
+                "SECRET_KEY is easy to guess. Generate one: python3 -c 'import secrets; "
+                "print(secrets.token_urlsafe(50))'"
             )
         return given
     if required:
@@ -119,8 +119,8 @@ def vote_log_key(env: Env, home: Path, secret: str, *, production: bool) -> str:
             decoded = b""
         if len(decoded) != VOTE_LOG_KEY_BYTES:
             raise ImproperlyConfigured(
-                "VOTE_LOG_KEY must be 32 bytes in URL-safe Base64. Make one:"
-                " openssl rand -base64 32 | tr +/ -_"
+                "VOTE_LOG_KEY must be 32 bytes in URL-safe Base64. Generate one: openssl rand "
+                "-base64 32 | tr +/ -_"
             )
         return given
     if production:
@@ -255,8 +255,8 @@ def _oidc(env: Env) -> dict[str, Any]:
     }
     if not (app["client_id"] and app["secret"]):
         raise ImproperlyConfigured(
-            "OIDC_SERVER_URL needs OIDC_CLIENT_ID and OIDC_CLIENT_SECRET"
-            " (or OIDC_CLIENT_SECRET_FILE) beside it."
+            "OIDC_SERVER_URL also needs OIDC_CLIENT_ID and OIDC_CLIENT_SECRET (or "
+            "OIDC_CLIENT_SECRET_FILE)."
         )
     return shared | {
         "OIDC_NAME": name,
@@ -286,7 +286,7 @@ def read_notices(
     loopback = env.int("WEBHOOKS_LOOPBACK_PORT", 0, validate=Range(min=0, max=65535))
     if production and loopback:
         raise ImproperlyConfigured(
-            "WEBHOOKS_LOOPBACK_PORT lets webhooks reach this machine, for testing: it cannot be "
+            "WEBHOOKS_LOOPBACK_PORT lets webhooks reach this machine for testing; it cannot be "
             "set in production."
         )
     given = env.str("SITE_URL", "") or _usual(production, hosts, host, port)
@@ -385,7 +385,7 @@ PROBLEM = {
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string", "description": "A sentence for people."},
-        "instance": {"type": "string", "description": "The path that was asked for."},
+        "instance": {"type": "string", "description": "The path of the request."},
         "errors": {
             "type": "array",
             "items": {
@@ -433,8 +433,8 @@ SPECTACULAR_SETTINGS = {
         {"name": "Comparisons and votes", "description": "Have your own raters vote."},
         {"name": "Boards", "description": "Read the leaderboards."},
         {"name": "Decisions", "description": "Compare a candidate with your baseline."},
-        {"name": "Battles", "description": "Read single votes, such as what a candidate lost."},
-        {"name": "Exports", "description": "Take everything along."},
+        {"name": "Battles", "description": "Read single votes, such as those a candidate lost."},
+        {"name": "Exports", "description": "Take your data with you."},
     ],
     "ENUM_NAME_OVERRIDES": {
         "Visibility": "arena.models.Arena.Visibility",

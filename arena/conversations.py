@@ -71,14 +71,14 @@ def clean_turns(value: Any) -> list[Message] | None:
     for number, message in enumerate(messages, start=1):
         if message["role"] == "tool" or message.keys() != {"role", "content"}:
             raise InputError(
-                f"has a message {number:,} with more than text; the messages of a template have "
-                "a role (system, user or assistant) and content"
+                f"has a message {number:,} with more than text; a template's messages have only a "
+                "role (system, user or assistant) and content"
             )
         if message["role"] == "system" and number > 1:
-            raise InputError(f"has a message {number:,} that is a system message; it comes first")
+            raise InputError(f"has a system message as message {number:,}; it must come first")
     roles = [message["role"] for message in messages if message["role"] != "system"]
     if not roles or roles[0] != "user" or roles[-1] != "user":
-        raise InputError("must begin and end with a user message, after the system message, if any")
+        raise InputError("must start (after any system message) and end with a user message")
     return messages
 
 
@@ -101,7 +101,7 @@ def text_of(content: Any) -> str:
     if isinstance(content, str):
         return clean_text(content)
     if not isinstance(content, list):
-        raise InputError(f"has {json_type(content)} for its content, not text")
+        raise InputError(f"has content that is {json_type(content)}, not text")
     return "\n\n".join(
         _part(part)
         for part in content
@@ -120,7 +120,7 @@ def _part(part: Any) -> str:
 
 def _tool_calls(value: Any) -> list[Message]:
     if not isinstance(value, list):
-        raise InputError(f"has {json_type(value)} for its tool_calls, not a list")
+        raise InputError(f"has tool_calls that are {json_type(value)}, not a list")
     return [_tool_call(call) for call in value]
 
 

@@ -135,7 +135,7 @@ def _check_together(where: str, endpoint: Endpoint) -> None:
     if endpoint.provider != "scripted" and not endpoint.base_url:
         raise ValueError(f"{where}: base_url must be an http(s) address.")
     if endpoint.provider == "anthropic" and endpoint.base_url.rstrip("/").endswith("/v1"):
-        raise ValueError(f"{where}: leave out /v1 from the base_url of an anthropic endpoint.")
+        raise ValueError(f"{where}: leave /v1 out of the base_url of an anthropic endpoint.")
 
 
 # -- Fields: each reads one value, or raises ValueError --------------------------------------------
@@ -257,7 +257,7 @@ def endpoint_named(name: str) -> Endpoint:
     if name not in endpoints:
         known = ", ".join(sorted(endpoints))
         raise UnknownEndpointError(
-            f"There is no model endpoint called {name!r}. MODEL_ENDPOINTS knows: {known}."
+            f"There is no model endpoint called {name!r}. MODEL_ENDPOINTS has: {known}."
         )
     return endpoints[name]
 

@@ -136,7 +136,7 @@ def _without_ended(
     if n := len(prompts) - len(left):
         left_out.append(
             f"{_prompts(n)} left out because the model refused or its answer exceeded the limit. "
-            "A new version of the candidate asks again."
+            "A new version of the candidate will ask again."
         )
     return left
 

@@ -148,7 +148,7 @@ def watch() -> None:
         time.sleep(SILENCE / 10)
         drained_at = broker.drained_at if broker.is_ours() else monotonic()
         if monotonic() - min(Beat.ticked_at, drained_at) > SILENCE:
-            log.error("The worker has stood still for a minute. Starting again.")
+            log.error("The worker has been stuck for a minute. Restarting.")
             os.kill(os.getpid(), signal.SIGKILL)
 
 

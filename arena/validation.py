@@ -268,7 +268,7 @@ def clean_variables(value: Any) -> dict[str, str]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise InputError(f"is {json_type(value)}, not an object of names and texts")
+        raise InputError(f"is {json_type(value)}, not an object that maps names to texts")
     given = {name: text for name, text in value.items() if text is not None}
     if len(given) > MOST_VARIABLES:
         raise InputError(
@@ -346,7 +346,7 @@ def dollars_argument(text: str) -> int:
     try:
         return nano_dollars(Decimal(text))
     except (InvalidOperation, ValueError):
-        raise ArgumentTypeError(f"must be an amount of dollars, like 5.00; not {text!r}") from None
+        raise ArgumentTypeError(f"must be dollars, such as 5.00, not {text!r}") from None
 
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")

@@ -93,7 +93,7 @@ def test_what_has_votes_is_kept_and_the_admin_says_why(admin_client, voted):
     for row in (candidate, prompt):
         url = reverse(names(type(row), "delete"), args=[row.pk])
         for page in (admin_client.get(url), admin_client.post(url, follow=True)):
-            assert "1 vote would be lost with this" in page.text
+            assert "has 1 vote, which leaderboards" in page.text
         assert type(row).objects.filter(pk=row.pk).exists()
 
 
@@ -104,9 +104,9 @@ def test_the_admin_says_what_would_be_lost_and_then_deletes(admin_client, voted)
     arena.save()
     unused = make_candidate(arena, "unused")
     lost = {
-        unused: "unused is deleted for good, with 0 answers and 0 runs that generated them.",
+        unused: "Deleting unused also permanently deletes 0 answers and 0 runs that generated them.",
         arena: "4 prompts, 3 candidates, their answers, the leaderboards, the log of votes and 1",
-        team: "with its memberships, API tokens, webhooks and audit log.",
+        team: "its memberships, API tokens, webhooks and audit log.",
     }
     url = reverse("admin:arena_team_delete", args=[team.pk])
     assert "still has arenas" in admin_client.get(url).text

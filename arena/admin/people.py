@@ -51,14 +51,14 @@ from arena.validation import MOST, in_dollars, nano_dollars, percent
 RELEASE, VOID = "release", "void"
 DECISIONS = {RELEASE: holds.release, VOID: holds.void}
 SENTENCES = {
-    "favours": "{candidate} won {k} of {n} votes of this rater. Tastes differ, but honest votes"
-    " are rarely that one-sided.",
-    "network": "{candidate} won {k} of {n} votes of {raters} raters in one network.",
-    "burst": "{candidate} won {k} of {n} votes of {raters} raters who came one after the other.",
-    "board": "{candidate} won {k} of {n} votes of {raters} raters, this one among them.",
-    "sides": "{k} of {n} decided votes chose the same side, which a coin assigns.",
+    "favours": "{candidate} won {k} of this rater’s {n} votes. Tastes differ, but honest votes "
+    "are rarely that one-sided.",
+    "network": "{candidate} won {k} of {n} votes by {raters} raters on one network.",
+    "burst": "{candidate} won {k} of {n} votes by {raters} raters who arrived one after another.",
+    "board": "{candidate} won {k} of {n} votes by {raters} raters, including this one.",
+    "sides": "{k} of {n} decisive votes chose the same side, though sides are random.",
     "speed": "{k} of {n} votes were faster than anyone can read.",
-    "skips": "{k} of {n} votes are on pairs with {candidate}; nearly all others were skipped.",
+    "skips": "{k} of {n} votes are on pairs with {candidate}; nearly all other pairs were skipped.",
 }
 ROW, LABEL, WIDTH = 22, 180, 200  # px
 

@@ -106,7 +106,7 @@ class ArenaChanges(PatchSerializer):
     voters = serializers.ChoiceField(choices=Arena.Voters.choices, required=False)
     open_to_teams = serializers.BooleanField(required=False)
     open_answers = serializers.BooleanField(
-        required=False, help_text="Whether everybody can read who wrote which answer."
+        required=False, help_text="Whether everyone can read who wrote which answer."
     )
     held_out = serializers.IntegerField(
         min_value=0,
@@ -118,8 +118,8 @@ class ArenaChanges(PatchSerializer):
         min_value=1,
         max_value=100,
         required=False,
-        help_text="The most that one rater’s votes can weigh, in percent of all human votes; twice"
-        " the average rater’s share is always allowed.",
+        help_text="Maximum weight of one rater’s votes, as a percentage of all human votes; twice "
+        "the average rater’s share is always allowed.",
     )
     self_identifying = serializers.ChoiceField(
         choices=Arena.SelfIdentifying.choices,
@@ -130,13 +130,13 @@ class ArenaChanges(PatchSerializer):
         choices=Arena.Counts.choices, required=False, help_text="Whose votes count."
     )
     counts_tokens = serializers.BooleanField(
-        required=False, help_text="Whether votes by a token count on a public leaderboard."
+        required=False, help_text="Whether votes cast with a token count on a public leaderboard."
     )
     network_share = serializers.IntegerField(
         min_value=1,
         max_value=100,
         required=False,
-        help_text="The most that one network's anonymous votes can weigh, in percent of all "
+        help_text="Maximum weight of anonymous votes from one network, as a percentage of all "
         "human votes.",
     )
 
@@ -153,8 +153,8 @@ class ArenaGiven(ArenaChanges):
     slug = serializers.SlugField(
         max_length=60,
         required=False,
-        help_text="The arena's address, by default made from its name. The address of a private "
-        "arena ends in random letters; so does that of an unlisted one, unless given here.",
+        help_text="The arena's address, derived from its name by default. Private arenas get an "
+        "address that ends in random letters; so do unlisted ones, unless you give one here.",
     )
 
 
@@ -211,8 +211,8 @@ class OneArena(ArenaEndpoint):
         sent={"criteria": "The shorter one, if both are right."},
         answer=ArenaShown,
         shown=SHOWN,
-        description="Only owners who are signed in can do this; tokens cannot. The `criteria` can "
-        "also be changed by members, and by tokens with the scope `submit`.",
+        description="Only owners who are signed in can do this; tokens cannot. Members, and "
+        "tokens with the scope `submit`, can also change the `criteria`.",
     )
     def patch(self, request: Request, slug: str) -> Response:
         self.require(TeamPermission.SUBMIT, self.arena.team_id)
@@ -229,13 +229,13 @@ class OneArena(ArenaEndpoint):
 
     @operation(
         "delete_arena",
-        "Delete an arena with everything in it, for good",
+        "Delete an arena and everything in it, for good",
         answer=None,
         shown=None,
         status=204,
         parameters=[CONFIRM],
         description="Only owners who are signed in can do this; tokens cannot. Without `confirm`, "
-        "the answer says what would be lost.",
+        "the error says what would be lost.",
     )
     def delete(self, request: Request, slug: str) -> Response:
         self.require(TeamPermission.MANAGE, self.arena.team_id)

@@ -39,9 +39,9 @@ CONFIGURATION = (
     *("organisation", "licence", "link"),
 )
 MESSAGES_HELP = (
-    "Instead of `system_prompt` and `user_template`: an optional system message, then turns of "
-    "`user` and `assistant`, the last by `user`. Each is a template. Null for a candidate with the "
-    "two texts; a list that says no more than them is stored as them."
+    "Instead of `system_prompt` and `user_template`: an optional system message, then `user` and "
+    "`assistant` turns, ending with `user`. Each is a template. Null for a candidate with those "
+    "two texts; a list equivalent to them is stored as them."
 )
 HIDDEN = ("version", "team", *CONFIGURATION)
 PRIVACY = ("private_until_votes", "private_until")
@@ -178,15 +178,15 @@ class CandidateGiven(CandidateChanges):
 class CandidateFilters(filters.FilterSet):
     """Filters by hidden fields match only candidates that the actor knows."""
 
-    name = filters.CharFilter(method="of_known", help_text="A candidate's name, in all versions.")
+    name = filters.CharFilter(method="of_known", help_text="Only of this candidate, by name.")
     team = filters.CharFilter(
-        method="of_known", field_name="team__slug", help_text="The slug of a team."
+        method="of_known", field_name="team__slug", help_text="Only of this team, by slug."
     )
     retired = filters.BooleanFilter(
         field_name="retired_at",
         lookup_expr="isnull",
         exclude=True,
-        help_text="Archived, or not.",
+        help_text="Only archived candidates, or only active ones.",
     )
 
     class Meta:
@@ -245,9 +245,9 @@ class Candidates(OfCandidates, ListEndpoint):
         answer=CandidateShown,
         shown=SHOWN,
         status=201,
-        description="With an endpoint and a model, its answers are generated; without an endpoint, "
-        "they are uploaded. `private_until_votes` and `private_until` hide its name and its "
-        "configuration from the public, and cannot be changed later.",
+        description="With an endpoint and a model, its answers are generated; without an "
+        "endpoint, you upload them. `private_until_votes` and `private_until` hide its name and "
+        "its configuration from the public, and cannot be changed later.",
     )
     def post(self, request: Request, slug: str) -> Response:
         arena, data = self.arena, self.validated(CandidateGiven)
@@ -282,9 +282,9 @@ class OneCandidate(OfCandidates):
         answer=None,
         shown=None,
         status=204,
-        description="Its answers and the runs that generated them are deleted with it. A candidate "
-        "that somebody has voted on cannot be deleted; archive it. Only owners who are signed in "
-        "can delete; tokens cannot.",
+        description="Its answers and the runs that generated them are deleted with it. A "
+        "candidate with votes cannot be deleted; archive it instead. Only owners who are signed "
+        "in can delete; tokens cannot.",
     )
     def delete(self, request: Request, slug: str, pk: int) -> Response:
         refuse_unless(self.actor, can_delete(self.actor, self.candidate))
@@ -300,7 +300,8 @@ class Versions(OfCandidates, ListEndpoint):
         "List the versions of a candidate",
         answer=CandidateShown(many=True),
         shown=SHOWN,
-        description="To the public, a version that is not disclosed yet is listed alone.",
+        description="For the public, the list of a version that is not disclosed yet contains "
+        "only that version.",
     )
     def get(self, request: Request, slug: str, pk: int) -> Response:
         rows = self.candidates()

@@ -137,7 +137,7 @@ class Comparisons(ArenaEndpoint):
         summary="Get the next comparison for a rater",
         description="A comparison that awaits the rater's vote comes first, so repeating the "
         "request returns the same one. With a token, `rater` is required, and the arena must "
-        "belong to the token's team; who else may vote there does not matter.",
+        "belong to the token's team; its setting for who can vote does not apply.",
         request=RaterGiven,
         responses={
             200: ComparisonShown,
@@ -166,7 +166,7 @@ class Comparisons(ArenaEndpoint):
         name = self.validated(RaterGiven).get("rater")
         if self.actor.token is None:
             if name is not None:
-                error = {"pointer": "#/rater", "detail": "You vote for yourself: omit `rater`."}
+                error = {"pointer": "#/rater", "detail": "You vote as yourself: omit `rater`."}
                 raise Unprocessable(error["detail"], [error])
             return rater_of_person(user_id=self.actor.user.pk)
         self.require(TeamPermission.SUBMIT, self.arena.team_id)
@@ -269,7 +269,8 @@ class Skip(OfComparison):
         "Skip a comparison",
         answer=ComparisonShown,
         shown=OPEN | {"state": "skipped"},
-        description="A skip counts as missing data, never as a tie. After a vote, it is refused.",
+        description="A skip counts as missing data, never as a tie. You cannot skip a comparison "
+        "that you have voted on.",
     )
     def post(self, request: Request, slug: str, key: UUID) -> Response:
         comparison = self.comparison

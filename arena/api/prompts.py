@@ -74,11 +74,11 @@ REPORT = {
 
 
 CONVERSATION_HELP = (
-    "The conversation, as in OpenAI's chat API; null for one text. The text is its transcript."
+    "The conversation, as in OpenAI's chat API; null for a single text. `text` is its transcript."
 )
 STEPS_HELP = (
-    "The steps of the answer, as in OpenAI's chat API; null for one text. The text is what the "
-    "assistant itself says."
+    "The steps of the answer, as in OpenAI's chat API; null for a single text. `text` is only "
+    "what the assistant itself says."
 )
 
 
@@ -258,8 +258,8 @@ class OnePrompt(OfPrompts):
         answer=None,
         shown=None,
         status=204,
-        description="The answers to it are deleted with it. A prompt that somebody has voted on "
-        "cannot be deleted; archive it. Only owners who are signed in can delete; tokens cannot.",
+        description="The answers to it are deleted with it. A prompt with votes cannot be "
+        "deleted; archive it instead. Only owners who are signed in can delete; tokens cannot.",
     )
     def delete(self, request: Request, slug: str, external_id: str) -> Answer:
         self.require(TeamPermission.MANAGE, self.arena.team_id)
@@ -332,7 +332,7 @@ class ResponseRowGiven(serializers.Serializer[Any]):
     candidate = serializers.CharField(
         max_length=200,
         required=False,
-        help_text="As in an export; rows of other candidates are left out.",
+        help_text="As in an export; rows that name another candidate are left out.",
     )
 
 
@@ -375,7 +375,8 @@ class Responses(OfCandidates, ListEndpoint):
         "List the answers of a candidate",
         answer=ResponseShown(many=True),
         shown=RESPONSE_SHOWN,
-        description="For the candidate's team, and for the arena's team once it is disclosed.",
+        description="Available to the candidate's team and, once the candidate is disclosed, to "
+        "the arena's team.",
     )
     def get(self, request: Request, slug: str, pk: int) -> Answer:
         refuse_unless(self.actor, can_read_texts(self.actor, self.candidate))
@@ -497,7 +498,7 @@ class Imports(OfPrompts):
         shown=IMPORT_SHOWN,
         description="Files of LMArena, AutoArena, AlpacaEval, MT-Bench, promptfoo, Langfuse, "
         "LangSmith, OpenAI and others are recognised by their content. Nothing is written unless "
-        "`preview` is false. Bad rows are a 422, unless they are skipped.",
+        "`preview` is false. Bad rows cause a 422 unless they are skipped.",
     )
     def post(self, request: Request, slug: str) -> Answer:
         self.require(TeamPermission.SUBMIT, self.arena.team_id)

@@ -142,7 +142,7 @@ class AnswerOrderGiven(StrictSerializer):
     """A new run; a free one needs no cap."""
 
     cap = Dollars(required=False, allow_null=True)
-    dry_run = serializers.BooleanField(default=False, help_text="Return a quote, start nothing.")
+    dry_run = serializers.BooleanField(default=False, help_text="Return a quote and start nothing.")
 
 
 class AnswerQuoteShown(serializers.Serializer[AnswerOrder]):
@@ -247,7 +247,7 @@ class OneAnswerRun(OfAnswerRun):
         "Retrieve an answer run",
         answer=AnswerRunShown,
         shown=SHOWN,
-        description="Repeat it, with the ETag, until `state` is done, cancelled or paused.",
+        description="Poll with the ETag until `state` is done, cancelled or paused.",
     )
     def get(self, request: Request, pk: int) -> Response:
         refuse_unless(self.actor, can_read_texts(self.actor, self.candidate))

@@ -157,7 +157,7 @@ def _without_unsupported(call: Call, request: Request) -> tuple[Request, list[st
 UNTIL_SETTLED = timedelta(seconds=2)
 DATABASE_AGAIN = 0.5
 NO_USAGE = "The server reported no token counts, so the highest possible cost is booked."
-BILLED_MORE = "The server billed more than the request could cost, and the cap is exceeded."
+BILLED_MORE = "The server billed more than the request's maximum cost, so the cap is exceeded."
 
 
 class CannotAskCallError(CannotAskError):

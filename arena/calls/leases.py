@@ -253,7 +253,7 @@ def end_dependents(*, call_ids: Sequence[int], now: datetime) -> int:
         waiting_now = list(needing.select_related("needs"))
         for call in waiting_now:
             assert call.needs is not None, "found by what it needs"
-            why = f"The call it needs has ended as {call.needs.state}: {call.needs.error}"
+            why = f"The call that it depends on ended as {call.needs.state}: {call.needs.error}"
             fields = ended(call.needs.state, storable("error", why), now)
             Call.objects.filter(pk=call.pk, state=Call.State.WAITING).update(**fields)
         ids = [call.pk for call in waiting_now]

@@ -134,7 +134,7 @@ def unpacked(path: Path) -> Iterator[Path]:
                 with zipfile.ZipFile(path) as archive:
                     _unpack(archive, folder, most)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
-            raise ArchiveError("has two files of the same name; pack it again") from None
+            raise ArchiveError("contains two files with the same name; pack it again") from None
         except BROKEN as error:
             raise ArchiveError(f"cannot be unpacked: {error}; pack it again") from None
         except OSError as error:
@@ -153,8 +153,8 @@ def _unpack(archive: zipfile.ZipFile, folder: Path, most: int) -> None:
         _check_member(member)
     if (size := sum(member.file_size for member in members)) > most:
         raise ArchiveError(
-            f"would become {size:,} bytes, more than {MOST_RATIO} times its size; unpack "
-            "it yourself if you trust it"
+            f"would unpack to {size:,} bytes, more than {MOST_RATIO} times its size; unpack it "
+            "yourself if you trust it"
         )
     left = most
     for member in members:
@@ -172,7 +172,7 @@ def _copy(packed: IO[bytes] | gzip.GzipFile, target: Path, most: int) -> int:
             size += len(chunk)
             if size > most:
                 raise ArchiveError(
-                    f"would become more than {most:,} bytes; unpack it yourself if you trust it"
+                    f"would unpack to more than {most:,} bytes; unpack it yourself if you trust it"
                 )
             copy.write(chunk)
     return size

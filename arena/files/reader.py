@@ -136,7 +136,7 @@ class Source:
         """
         if most and len(data) > most:
             size, limit = math.ceil(len(data) / 1e5) / 10, most / 1e6
-            raise FileError(f"{subject} has {size:,.1f} MB; at most {limit:,.1f} MB are allowed.")
+            raise FileError(f"{subject} is {size:,.1f} MB; the limit is {limit:,.1f} MB.")
         _refuse_other_formats(data, subject)
         data, encoding, notice = _decoded(data, subject, guess=guess)
         if b"\0" in data:
@@ -232,8 +232,8 @@ def _decoded(data: bytes, subject: str, *, guess: bool) -> tuple[bytes, str, str
     if not guess or not codec:
         seems = f" and seems to be {ENCODINGS[codec]}" if codec else ""
         raise FileError(
-            f"{subject}: line {line:,} is not UTF-8{seems}. Save the file as UTF-8 (a spreadsheet "
-            "calls it CSV UTF-8), then try again."
+            f"{subject}: line {line:,} is not UTF-8{seems}. Save the file as UTF-8 (in a "
+            "spreadsheet, choose CSV UTF-8), then try again."
         )
     notice = (
         f"{subject} is not UTF-8 and was read as {ENCODINGS[codec]}. Check accented letters and "
@@ -429,7 +429,7 @@ def csv_header(
         with source.open() as stream:
             start = stream.read(CHUNK).decode("utf-8", "replace").lstrip(BOM).strip()
         raise FileError(
-            f"{source.subject} must name its columns in the first row, which is "
+            f"{source.subject} must name its columns in the first row, but that row is "
             f"{quoted(start.partition(chr(10))[0].strip())}. {wanted}"
         )
     header = max(fitting, key=lambda header: len(header.names))
@@ -500,7 +500,7 @@ def _csv_records(source: Source, delimiter: str, *, strict: bool = True) -> Iter
             number += 1
             if number > row_limit:
                 raise FileError(
-                    f"{source.subject} has more than {row_limit:,} rows, with blank ones."
+                    f"{source.subject} has more than {row_limit:,} rows, counting blank ones."
                 )
             if lines.too_long:
                 content = lines.length_error()
@@ -575,7 +575,7 @@ def json_document(source: Source) -> Any:
     lines = "one JSON object per line"
     if len(data) > DOCUMENT_BYTES:
         most = f"{DOCUMENT_BYTES // 10**6} MB"
-        raise FileError(f"{source.subject} is one JSON document above {most}; save {lines}.")
+        raise FileError(f"{source.subject} is a JSON document of over {most}; save {lines}.")
     try:
         return decode_json(data.decode().removeprefix(BOM), is_file=True)
     except UnicodeDecodeError as error:

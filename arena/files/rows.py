@@ -92,9 +92,9 @@ def clean_number(value: Any, most: int) -> Decimal | None:
     if not written:
         return None
     if _THOUSANDS.fullmatch(written):
-        raise InputError(f"is {quoted(written)}, in which the comma is ambiguous")
+        raise InputError(f"is {quoted(written)}, where the comma is ambiguous")
     if not _NUMBER.fullmatch(written):
-        raise InputError(f"is {quoted(written)}, not a number of 0 or more")
+        raise InputError(f"is {quoted(written)}, not a number that is 0 or more")
     number = Decimal(written.replace(",", "."))
     if number > most:
         raise InputError(f"is {quoted(written)}; at most {most:,} is allowed")
@@ -207,7 +207,7 @@ def texts_of(cells: Values, fields_of: Callable[[list[Message]], Values]) -> Val
         return {"messages": None} if "messages" in cells else {}
     fields = fields_of(clean)
     if cells.get("text") not in (None, "", fields["text"]):
-        raise InputError("cannot be used with messages; give one of the two", "text")
+        raise InputError("cannot be used with messages; give one or the other", "text")
     return fields
 
 
@@ -336,8 +336,8 @@ ImportRow = PromptRow | CandidateRow | ResponseRow | VoteRow
 LABELS = {"1": LEFT, "2": RIGHT, "a": LEFT, "b": RIGHT} | {name: name for name in COUNTED}
 LABEL_COLUMNS = (
     "A label is {prompt, response_1, response_2, label} or {prompt, response, score}, each with "
-    "an optional rater, category (or scenario), reference and rubric; a file may also be of "
-    "preference pairs {prompt, chosen, rejected} or of Prometheus {orig_instruction, "
+    "an optional rater, category (or scenario), reference and rubric; a file may instead have "
+    "preference pairs {prompt, chosen, rejected} or Prometheus rows {orig_instruction, "
     "orig_response_A, orig_response_B, orig_preference}, {orig_instruction, orig_response, "
     "orig_score}."
 )
@@ -411,7 +411,7 @@ SCORE_LABEL: Schema[LabelRow] = Schema(LabelRow, _SCORE | {name: name for name i
 def parse_label(cells: Values) -> LabelRow:
     """Return the label in one row of a label file; raises InputError."""
     if "label" in cells and "score" in cells:
-        raise InputError("has a label and a score; a file can have only one of the two")
+        raise InputError("has both a label and a score; a file can have only one or the other")
     is_pair = "label" in cells or "response_1" in cells
     for column in (*_PAIR.values(), "label") if is_pair else _SCORE.values():
         if cells.get(column) is None:

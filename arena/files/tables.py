@@ -355,7 +355,7 @@ class _Sheet(Generic[UploadRow]):
         for group in self.columns.needed:
             if not any(name in assigned for name in group):
                 needed = " or ".join(self.columns.labels[name] for name in group)
-                raise FileError(f"No column is the {needed}. Choose one.")
+                raise FileError(f"No column contains the {needed}. Choose one.")
         return assigned
 
     def read(self, rows: Iterable[Row], at_most_rows: int) -> Table[UploadRow]:
@@ -424,9 +424,10 @@ class _Sheet(Generic[UploadRow]):
             and self.chosen.get(key) != UNUSED
         ]
         why = (
-            "A variable's name is one word of letters, digits and underscores, but not prompt."
+            "A variable's name must be one word of letters, digits and underscores, other than "
+            "prompt."
             if self.columns.has_variables
-            else "Answers have no further columns."
+            else "Answers have no other columns."
         )
         return [f"Not used: {join_names(unused)}. {why}"] if unused else []
 
@@ -441,6 +442,6 @@ def _braces(rows: Sequence[PromptRow | ResponseRow]) -> list[str]:
     name = quoted(row.external_id) if row.external_id else f"row {row.row:,}"
     more = f" The same goes for {len(matches) - 1:,} more." if len(matches) > 1 else ""
     return [
-        f"The text of {name} contains {braces}, which is sent as it is: variables belong in a"
-        f" candidate's template.{more}"
+        f"The text of {name} contains {braces}, which is sent as is: variables belong in a "
+        f"candidate's template.{more}"
     ]

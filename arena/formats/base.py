@@ -265,7 +265,7 @@ class Checker:
                 f"{quoted(name)} is already in an earlier row, with other content", column
             )
         if known is not None and known != content:
-            raise InputError(f"{quoted(name)} is in the arena already, with other content", column)
+            raise InputError(f"{quoted(name)} is already in the arena, with other content", column)
         seen[name] = content
 
     def _check_response(self, response: ResponseRow) -> None:
@@ -278,8 +278,8 @@ class Checker:
         is_repeated = self.repeats and self.answered.get(key) == content
         if key in self.answered and not is_repeated:
             raise InputError(
-                f"{quoted(response.candidate)} has answered this prompt before; the answers of "
-                "each model need a name of their own",
+                f"{quoted(response.candidate)} has already answered this prompt; give each "
+                "model's answers a name of their own",
                 "candidate",
             )
         known = self.known.responses.get((response.candidate, response.prompt_id))
@@ -306,7 +306,7 @@ class Checker:
             is_known = name in self.candidates or name in self.known.candidates
         if not is_known:
             raise InputError(
-                f"there is no {kind} {quoted(name)}; import the file that has it, too", column
+                f"there is no {kind} {quoted(name)}; import the file that has it as well", column
             )
 
 

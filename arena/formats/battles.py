@@ -111,7 +111,7 @@ def _winner(record: SourceRecord) -> str:
     if len(chosen) != 1:
         raise InputError(
             "and its neighbours mark no winner, or several; exactly one of winner_model_a, "
-            "winner_model_b and winner_tie is 1",
+            "winner_model_b and winner_tie must be 1",
             "winner_a" if "winner_a" in record.cells else "winner",
         )
     return chosen[0]
@@ -546,7 +546,7 @@ annotations: annotations of Label Studio or Argilla
         "alpaca-annotations": _annotation,
         "prometheus": _prometheus,
         "prometheus-scores": _refused(
-            "is a score of a single answer, not a vote; measure a judge by it with manage.py "
+            "is a score for a single answer, not a vote; use it to measure a judge with manage.py "
             "calibrate JUDGE --labels FILE",
             "score",
         ),

@@ -141,7 +141,7 @@ def _preference(fields: Values) -> float | None:
     """Pop the soft verdict; return it as the preference for the left answer."""
     a, b = fields.pop("preference_a", None), fields.pop("preference_b", None)
     if a is not None and b is not None:
-        raise InputError("cannot be used with preference_a; give one of the two", "preference_b")
+        raise InputError("cannot be used with preference_a; give one or the other", "preference_b")
     if a is None and b is None:
         return None
     try:
@@ -165,7 +165,7 @@ def _outcome(fields: Values, preference: float | None) -> Any:
     except InputError as error:
         raise InputError(error.reason, "outcome") from None
     if {outcome, leans} == {LEFT, RIGHT}:
-        raise InputError(f"is {outcome}, but the preference leans to {leans}", "outcome")
+        raise InputError(f"is {outcome}, but the preference leans towards {leans}", "outcome")
     return outcome
 
 

@@ -96,7 +96,7 @@ def _table_row(record: SourceRecord) -> Iterator[Made]:
         text = _unescaped(record.row[names[start]])
         status = next((name for name in names[start:end] if name.startswith("Status")), "")
         if not status and text.startswith(("[PASS]", "[FAIL]", "[ERROR]")):
-            raise InputError(f"has its grade within the answer; {_RESULTS}", names[start])
+            raise InputError(f"has the grade inside the answer; {_RESULTS}", names[start])
         if text and record.row.get(status) != "ERROR":
             yield answer_row(variant.fields["name"], prompt, text, names[start])
 
@@ -263,8 +263,8 @@ class _Project:
         files = _matching_files(self.folder, name)
         if not files:
             raise InputError(
-                f"refers to {quoted(reference)}, which is not here; pack the whole folder as a "
-                f"zip, or {_RESULTS}",
+                f"refers to {quoted(reference)}, which is not included; pack the whole folder as "
+                f"a zip file, or {_RESULTS}",
                 field,
             )
         self.n_files += len(files)
@@ -370,7 +370,7 @@ def _templates(path: Path) -> list[str]:
         content = _content(path)
         return [*map(written, content)] if suffix == ".jsonl" else [written(content)]
     if suffix == ".csv":
-        raise FileError(f"{path} has prompts as CSV; write them into the configuration.")
+        raise FileError(f"{path} has prompts as CSV; put them into the configuration instead.")
     text = _text(path)
     parts = _RULE.split(text) if suffix == ".txt" else [text]
     return [part.strip() for part in parts if part.strip()]
@@ -383,19 +383,19 @@ def _table(path: Path) -> Iterator[dict[str, Any]]:
     for row in csv_rows(source, header):
         if isinstance(row.content, InputError):
             raise InputError(
-                f"has {path.name}, whose line {row.line:,} {row.content.reason}", "tests"
+                f"refers to {path.name}, where line {row.line:,} {row.content.reason}", "tests"
             )
         try:
             yield _case(row.content)
         except InputError as error:
-            raise InputError(f"has {path.name} with {error.reason}", "tests") from None
+            raise InputError(f"refers to {path.name}, which has {error.reason}", "tests") from None
 
 
 def _case(row: Mapping[str, Any]) -> dict[str, Any]:
     """The test in a row."""
     cells = {name: str(cell) for name, cell in row.items() if cell not in (None, "")}
     if odd := next((name for name in ("__prefix", "__suffix") if name in cells), ""):
-        raise InputError(f"the column {odd}; write it into the prompts instead", odd)
+        raise InputError(f"the column {odd}; put it into the prompts instead", odd)
     return {
         "vars": {name: cell for name, cell in cells.items() if not name.startswith("__")},
         "assert": [_expected(cells[name]) for name in cells if name.startswith("__expected")],

@@ -257,7 +257,7 @@ class Foreign:
 
 
 OWN = (
-    "Ringside's own, told by the file's name: prompts.jsonl (id, text or messages), "
+    "Ringside's own, recognised by the file's name: prompts.jsonl (id, text or messages), "
     "candidates.jsonl (name), responses.jsonl (candidate, prompt, text or messages) and "
     "votes.jsonl (a, b, outcome or preference_b)"
 )
@@ -273,11 +273,11 @@ def unknown_layout(path: Path, layouts: Mapping[str, Layout]) -> str:
             first = stream.readline(500).decode("utf-8", "replace").strip()
         is_json = path.suffix.lower() in (".json", ".jsonl", ".ndjson")
         why = ", but JSON begins with { or [" if is_json else ""
-        return f"It begins with {quoted(first)}{why}. Known are: {known}."
+        return f"It begins with {quoted(first)}{why}. Known formats: {known}."
     names = records.names(next(iter(layouts.values())))
     if not names:
-        return f"It has no objects. Known are: {known}."
-    has = f"It has the keys {join_names(map(quoted, names))}. Rename them to those of one of:"
+        return f"It has no objects. Known formats: {known}."
+    has = f"It has the keys {join_names(map(quoted, names))}. Rename them to match one of:"
     return f"{has} {known}."
 
 

@@ -205,7 +205,8 @@ def _evaluated(record: SourceRecord) -> Iterator[Made]:
     rest = {name: value for name, value in item.items() if name not in EXPECTED}
     if len(rest) != 1 and not any(name in rest for name in INPUTS):
         raise InputError(
-            f"has none of the keys {join_names(INPUTS)}; rename the one that was asked", "item"
+            f"has none of the keys {join_names(INPUTS)}; rename the question's key",
+            "item",
         )
     expected = next((item[name] for name in EXPECTED if item.get(name)), None)
     yield from _with(
@@ -349,7 +350,9 @@ def _prompt(record: SourceRecord) -> Iterator[Made]:
     else:
         messages = read_messages(record.decoded("messages"), "messages")
     if messages[-1]["role"] == "assistant":
-        raise InputError("ends with an answer; name the column messages to import both", "text")
+        raise InputError(
+            "ends with an answer; rename the column to messages to import both", "text"
+        )
     yield prompt_row(messages, id=prompt_id(record, messages, given["variables"]), **given)
 
 

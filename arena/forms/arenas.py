@@ -18,7 +18,7 @@ class ArchiveForm(forms.Form):
         label="Exported arena",
         widget=forms.FileInput(attrs={"accept": ".zip,application/zip"}),
         error_messages={"empty": "The file is empty."},
-        help_text=f"A zip file of up to {ARCHIVE_BYTES // 1_000_000} MB, made by an export.",
+        help_text=f"A zip file of up to {ARCHIVE_BYTES // 1_000_000} MB, from an export.",
     )
 
     def clean_file(self) -> UploadedFile:
@@ -70,7 +70,7 @@ class ArenaForm(forms.Form):
     open_to_teams = forms.BooleanField(
         label="Other teams can add candidates",
         required=False,
-        help_text="They see the prompts, and as much of other teams’ candidates as the public.",
+        help_text="They see the prompts, and no more of other teams’ candidates than the public.",
     )
     open_answers = forms.BooleanField(
         label="Everyone can read who wrote which answer",
@@ -132,8 +132,8 @@ class ArenaForm(forms.Form):
         min_value=1,
         max_value=100,
         initial=10,
-        help_text="The most that one rater’s votes can weigh, in percent of all human votes; twice"
-        " the average rater’s share is always allowed. 100 for no limit.",
+        help_text="Maximum weight of one rater’s votes, as a percentage of all human votes; twice "
+        "the average rater’s share is always allowed. 100 for no limit.",
     )
     network_share = forms.IntegerField(
         label="Weight of one network",
@@ -141,8 +141,8 @@ class ArenaForm(forms.Form):
         min_value=1,
         max_value=100,
         initial=10,
-        help_text="The most that anonymous votes from one network can weigh, in percent of all"
-        " human votes.",
+        help_text="Maximum weight of anonymous votes from one network, as a percentage of all "
+        "human votes.",
     )
     criteria = forms.CharField(
         label="Criteria for LLM judges",

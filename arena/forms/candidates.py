@@ -51,8 +51,8 @@ class VersionForm(forms.Form):
         required=False,
         strip=False,
         widget=_area(5),
-        help_text="{{ prompt }} is replaced by the prompt’s text, other names by its variables."
-        " If empty, the prompt’s text is sent as it is.",
+        help_text="{{ prompt }} is replaced by the prompt’s text, other names by its variables. "
+        "If empty, the prompt’s text is sent as is.",
     )
     messages = ConversationField(
         label="Messages",

@@ -137,7 +137,7 @@ class AddPromptsForm(UploadForm):
             )
         pasted, file = self.fields["pasted"], self.fields["file"]
         pasted.label = "Prompts"
-        pasted.help_text = "One per line. Separate prompts of several lines with a line ---."
+        pasted.help_text = "One per line. Separate multi-line prompts with a line ---."
         file.label = "Or a file of prompts"
         file.widget.attrs["accept"] = f"{FILES},{OTHER_FILES}"
         file.help_text += (
@@ -198,8 +198,8 @@ class PromptForm(forms.Form):
     )
     messages = ConversationField(
         label="Conversation",
-        help_text="Instead of one text: a JSON list of messages, each with role and content, for"
-        ' example [{"role": "user", "content": "Hello!"}].',
+        help_text="Instead of a single text: a JSON list of messages, each with role and content, "
+        'such as [{"role": "user", "content": "Hello!"}].',
     )
     category = forms.CharField(
         label="Category", required=False, max_length=length_limit(Prompt, "category")
@@ -236,7 +236,7 @@ class PromptForm(forms.Form):
         super().clean()
         text, messages = self.cleaned_data.get("text", ""), self.cleaned_data.get("messages")
         if text.strip() and messages:
-            self.add_error("messages", "Enter one text or a conversation, not both.")
+            self.add_error("messages", "Enter a text or a conversation, not both.")
         elif not text.strip() and not messages and not self.errors:
             self.add_error("text", "Enter the prompt’s text.")
         if messages:
@@ -276,7 +276,7 @@ class ImportForm(forms.Form):
         label="File",
         required=False,
         error_messages={"empty": "The file is empty."},
-        help_text=f"CSV, JSON, JSON Lines, Parquet, YAML of promptfoo or a zip archive, up to "
+        help_text="CSV, JSON, JSON Lines, Parquet, promptfoo YAML or a zip archive, up to "
         f"{AT_MOST_BYTES // 1_000_000} MB.",
     )
     format = forms.ChoiceField(

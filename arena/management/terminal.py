@@ -42,7 +42,7 @@ def confirm(question: str, answer: str) -> None:
     try:
         typed = input(f"{question} ")
     except EOFError:
-        raise CommandError("Nobody can be asked here. Add --yes to go on without asking.") from None
+        raise CommandError("Cannot ask for confirmation here. Add --yes to skip it.") from None
     if typed.strip() != answer:
         raise CommandError("Nothing was changed.")
 

@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='run',
             name='criteria',
-            field=models.TextField(blank=True, help_text="The arena's criteria as judges were given them in this run."),
+            field=models.TextField(blank=True, help_text="The arena's criteria, as given to judges in this run."),
         ),
     ]

@@ -38,17 +38,17 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='arena',
             name='open_to_teams',
-            field=models.BooleanField(default=False, help_text='May other teams enter candidates?'),
+            field=models.BooleanField(default=False, help_text='Can other teams add candidates?'),
         ),
         migrations.AddField(
             model_name='arena',
             name='visibility',
-            field=models.CharField(choices=[('public', 'Public: everybody sees it, and it is listed'), ('unlisted', 'Unlisted: everybody who has the link sees it'), ('private', 'Private: the team alone sees it')], default='public', max_length=10),
+            field=models.CharField(choices=[('public', 'Public: everyone can see it, and it is listed'), ('unlisted', 'Unlisted: everyone with the link can see it'), ('private', 'Private: only the team can see it')], default='public', max_length=10),
         ),
         migrations.AddField(
             model_name='arena',
             name='voters',
-            field=models.CharField(choices=[('anyone', 'Anyone who sees it'), ('signed_in', 'People who are signed in'), ('members', 'Members of the team')], default='anyone', max_length=10),
+            field=models.CharField(choices=[('anyone', 'Anyone who can see it'), ('signed_in', 'People who are signed in'), ('members', 'Members of the team')], default='anyone', max_length=10),
         ),
         migrations.AddField(
             model_name='candidate',
@@ -83,7 +83,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='prompt',
             name='variables',
-            field=models.JSONField(blank=True, default=dict, help_text="What candidates' templates may use besides the text."),
+            field=models.JSONField(blank=True, default=dict, help_text="Values that candidates' templates can use besides the text."),
         ),
         migrations.AddField(
             model_name='response',

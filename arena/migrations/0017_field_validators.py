@@ -91,7 +91,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='prompt',
             name='variables',
-            field=models.JSONField(blank=True, default=dict, help_text="What candidates' templates may use besides the text.", validators=[arena.models.arenas.Check(arena.validation.clean_variables)]),
+            field=models.JSONField(blank=True, default=dict, help_text="Values that candidates' templates can use besides the text.", validators=[arena.models.arenas.Check(arena.validation.clean_variables)]),
         ),
         migrations.AlterField(
             model_name='response',

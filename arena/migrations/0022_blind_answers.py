@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='arena',
             name='open_answers',
-            field=models.BooleanField(default=False, help_text='May everybody read which candidate wrote which answer?'),
+            field=models.BooleanField(default=False, help_text='Can everyone read which candidate wrote which answer?'),
         ),
         migrations.AddConstraint(
             model_name='arena',

@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='rater',
             name='trusted_at',
-            field=models.DateTimeField(blank=True, help_text="Since when the votes of this judge or jury may narrow people's intervals in arenas where it was not measured.", null=True),
+            field=models.DateTimeField(blank=True, help_text="When this judge or jury became trusted to narrow the intervals of human votes in arenas where it was not measured.", null=True),
         ),
         migrations.CreateModel(
             name='ArenaTrust',

@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='arena',
             name='faults',
-            field=models.TextField(blank=True, default='wrong\nmissing step\nunclear\ntoo long\nwrong tone', help_text='What raters may name as a reason against an answer, one per line.', validators=[arena.models.arenas.Check(arena.validation.clean_tags)]),
+            field=models.TextField(blank=True, default='wrong\nmissing step\nunclear\ntoo long\nwrong tone', help_text='Reasons against an answer that raters can choose from, one per line.', validators=[arena.models.arenas.Check(arena.validation.clean_tags)]),
         ),
         migrations.AddField(
             model_name='arena',
@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='arena',
             name='strengths',
-            field=models.TextField(blank=True, default='correct\nclear\ncomplete\nright length\ngood tone', help_text='What raters may name as a reason for an answer, one per line.', validators=[arena.models.arenas.Check(arena.validation.clean_tags)]),
+            field=models.TextField(blank=True, default='correct\nclear\ncomplete\nright length\ngood tone', help_text='Reasons for an answer that raters can choose from, one per line.', validators=[arena.models.arenas.Check(arena.validation.clean_tags)]),
         ),
         migrations.CreateModel(
             name='Reason',

@@ -88,7 +88,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='arena',
             name='counts_tokens',
-            field=models.BooleanField(default=False, help_text="May votes by the team's token count on a public leaderboard?"),
+            field=models.BooleanField(default=False, help_text="Do votes cast with the team's token count on a public leaderboard?"),
         ),
         migrations.AddField(
             model_name='arena',
@@ -98,7 +98,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='arena',
             name='self_identifying',
-            field=models.CharField(choices=[('mask', 'Hide the names; the votes count'), ('drop', 'Show them; the votes do not count'), ('keep', 'Show them; the votes count')], default='drop', help_text='What becomes of answers that reveal their author.', max_length=4),
+            field=models.CharField(choices=[('mask', 'Hide the names; the votes count'), ('drop', 'Show them; the votes do not count'), ('keep', 'Show them; the votes count')], default='drop', help_text='What happens to answers that reveal their author.', max_length=4),
         ),
         migrations.AddField(
             model_name='vote',
@@ -123,12 +123,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='vote',
             name='uncounted',
-            field=models.CharField(blank=True, choices=[('rushed', 'Cast faster than anybody can read'), ('channel', "Cast with a team's token"), ('named', 'An answer reveals its author'), ('tier', 'Its rater is not among those who count'), ('held', 'Held for review')], max_length=8, null=True),
+            field=models.CharField(blank=True, choices=[('rushed', 'Cast faster than anyone can read'), ('channel', "Cast with a team's token"), ('named', 'An answer reveals its author'), ('tier', 'Its rater’s votes do not count here'), ('held', 'Held for review')], max_length=8, null=True),
         ),
         migrations.AddField(
             model_name='vote',
             name='verified',
-            field=models.BooleanField(db_default=False, default=False, help_text='Whether the rater had proven an address, signed in elsewhere or was invited.'),
+            field=models.BooleanField(db_default=False, default=False, help_text='Had the rater confirmed an address, used single sign-on or been invited?'),
         ),
         migrations.AddConstraint(
             model_name='arena',

@@ -13,11 +13,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='prompt',
             name='messages',
-            field=models.JSONField(blank=True, help_text='The conversation of which the text is the transcript.', null=True),
+            field=models.JSONField(blank=True, help_text='The conversation; the text is its transcript.', null=True),
         ),
         migrations.AddField(
             model_name='response',
             name='messages',
-            field=models.JSONField(blank=True, help_text="The steps of an answer whose text is the model's words.", null=True),
+            field=models.JSONField(blank=True, help_text="The steps; the text is what the model itself says.", null=True),
         ),
     ]

@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='candidate',
             name='messages',
-            field=models.JSONField(blank=True, help_text='Several messages, each a template, instead of system prompt and user template.', null=True),
+            field=models.JSONField(blank=True, help_text='Messages, each a template, instead of a system prompt and a user template.', null=True),
         ),
     ]

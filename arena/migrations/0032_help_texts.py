@@ -16,17 +16,17 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='arena',
             name='network_share',
-            field=models.PositiveSmallIntegerField(default=10, help_text="The most that one network's anonymous votes can weigh, in percent of all human votes."),
+            field=models.PositiveSmallIntegerField(default=10, help_text="Maximum weight of anonymous votes from one network, as a percentage of all human votes."),
         ),
         migrations.AlterField(
             model_name='arena',
             name='rater_cap',
-            field=models.PositiveSmallIntegerField(default=10, help_text='The most that one rater’s votes can weigh, in percent of all human votes.'),
+            field=models.PositiveSmallIntegerField(default=10, help_text='Maximum weight of one rater’s votes, as a percentage of all human votes.'),
         ),
         migrations.AlterField(
             model_name='hold',
             name='evidence',
-            field=models.JSONField(help_text='What the test found, which the page explains.'),
+            field=models.JSONField(help_text='What the test found; the page explains it.'),
         ),
         migrations.AlterField(
             model_name='hold',

@@ -15,7 +15,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='arena',
             name='criteria',
-            field=models.TextField(blank=True, help_text="What makes an answer better, in the words that LLM judges are given. If empty, each rubric's own words.", validators=[arena.models.arenas.Check(arena.validation.clean_paragraphs, limit=4000)]),
+            field=models.TextField(blank=True, help_text="What makes an answer better. If empty, judges use the criteria of their rubric.", validators=[arena.models.arenas.Check(arena.validation.clean_paragraphs, limit=4000)]),
         ),
         migrations.AlterField(
             model_name='networkkey',

@@ -49,17 +49,17 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='run',
             name='hides_names',
-            field=models.BooleanField(db_default=False, default=False, help_text='Whether its raters see no names until all of them have voted.'),
+            field=models.BooleanField(db_default=False, default=False, help_text='Whether names are hidden from its raters until all of them have voted.'),
         ),
         migrations.AddField(
             model_name='run',
             name='repeats',
-            field=models.PositiveSmallIntegerField(db_default=0, default=0, help_text='The pairs that each named rater is asked about twice.'),
+            field=models.PositiveSmallIntegerField(db_default=0, default=0, help_text='How many pairs each named rater is asked about twice.'),
         ),
         migrations.AlterField(
             model_name='vote',
             name='uncounted',
-            field=models.CharField(blank=True, choices=[('rushed', 'Cast faster than anybody can read'), ('channel', "Cast with a team's token"), ('named', 'An answer reveals its author'), ('tier', 'Its rater is not among those who count'), ('held', 'Held for review'), ('repeat', 'Asked twice')], max_length=8, null=True),
+            field=models.CharField(blank=True, choices=[('rushed', 'Cast faster than anyone can read'), ('channel', "Cast with a team's token"), ('named', 'An answer reveals its author'), ('tier', 'Its rater’s votes do not count here'), ('held', 'Held for review'), ('repeat', 'Asked twice')], max_length=8, null=True),
         ),
         migrations.AddConstraint(
             model_name='comparison',

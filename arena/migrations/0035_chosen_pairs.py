@@ -10,10 +10,10 @@ CHOSEN = """
             WHERE issued_at IS NOT NULL AND draw_probability IS NULL AND repeats_id IS NULL)
 """
 REASONS = [
-    ('rushed', 'Cast faster than anybody can read'),
+    ('rushed', 'Cast faster than anyone can read'),
     ('channel', "Cast with a team's token"),
     ('named', 'An answer reveals its author'),
-    ('tier', 'Its rater is not among those who count'),
+    ('tier', 'Its rater’s votes do not count here'),
     ('held', 'Held for review'),
     ('repeat', 'Asked twice'),
     ('chosen', 'Its rater chose the pair'),

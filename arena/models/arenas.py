@@ -200,12 +200,12 @@ class Arena(models.Model):
     """
 
     class Visibility(models.TextChoices):
-        PUBLIC = "public", "Public: everybody sees it, and it is listed"
-        UNLISTED = "unlisted", "Unlisted: everybody who has the link sees it"
-        PRIVATE = "private", "Private: the team alone sees it"
+        PUBLIC = "public", "Public: everyone can see it, and it is listed"
+        UNLISTED = "unlisted", "Unlisted: everyone with the link can see it"
+        PRIVATE = "private", "Private: only the team can see it"
 
     class Voters(models.TextChoices):
-        ANYONE = "anyone", "Anyone who sees it"
+        ANYONE = "anyone", "Anyone who can see it"
         SIGNED_IN = "signed_in", "People who are signed in"
         MEMBERS = "members", "Members of the team"
 
@@ -238,8 +238,7 @@ class Arena(models.Model):
     criteria = models.TextField(
         blank=True,
         validators=[Check(clean_paragraphs, limit=CRITERIA_LIMIT)],
-        help_text="What makes an answer better, in the words that LLM judges are given."
-        " If empty, each rubric's own words.",
+        help_text="What makes an answer better. If empty, judges use the criteria of their rubric.",
     )
     guide = models.TextField(
         blank=True,
@@ -250,22 +249,20 @@ class Arena(models.Model):
         default="\n".join(STRENGTHS),
         blank=True,
         validators=[Check(clean_tags)],
-        help_text="What raters may name as a reason for an answer, one per line.",
+        help_text="Reasons for an answer that raters can choose from, one per line.",
     )
     faults = models.TextField(
         default="\n".join(FAULTS),
         blank=True,
         validators=[Check(clean_tags)],
-        help_text="What raters may name as a reason against an answer, one per line.",
+        help_text="Reasons against an answer that raters can choose from, one per line.",
     )
     is_sample = models.BooleanField(default=False)
     visibility = models.CharField(max_length=10, choices=Visibility, default=Visibility.PUBLIC)
     voters = models.CharField(max_length=10, choices=Voters, default=Voters.ANYONE)
-    open_to_teams = models.BooleanField(
-        default=False, help_text="May other teams enter candidates?"
-    )
+    open_to_teams = models.BooleanField(default=False, help_text="Can other teams add candidates?")
     open_answers = models.BooleanField(
-        default=False, help_text="May everybody read which candidate wrote which answer?"
+        default=False, help_text="Can everyone read which candidate wrote which answer?"
     )
     held_out = models.PositiveSmallIntegerField(
         default=20,
@@ -273,23 +270,24 @@ class Arena(models.Model):
     )
     rater_cap = models.PositiveSmallIntegerField(
         default=10,
-        help_text="The most that one rater’s votes can weigh, in percent of all human votes.",
+        help_text="Maximum weight of one rater’s votes, as a percentage of all human votes.",
     )
     self_identifying = models.CharField(
         max_length=4,
         choices=SelfIdentifying,
         default=SelfIdentifying.DROP,
-        help_text="What becomes of answers that reveal their author.",
+        help_text="What happens to answers that reveal their author.",
     )
     counts = models.CharField(
         max_length=8, choices=Counts, default=Counts.ANYONE, help_text="Whose votes count?"
     )
     counts_tokens = models.BooleanField(
-        default=False, help_text="May votes by the team's token count on a public leaderboard?"
+        default=False,
+        help_text="Do votes cast with the team's token count on a public leaderboard?",
     )
     network_share = models.PositiveSmallIntegerField(
         default=10,
-        help_text="The most that one network's anonymous votes can weigh, in percent of all "
+        help_text="Maximum weight of anonymous votes from one network, as a percentage of all "
         "human votes.",
     )
     founded_by = models.ForeignKey(Import, models.SET_NULL, null=True, blank=True, related_name="+")
@@ -375,13 +373,13 @@ class Prompt(Sourced):
         blank=True, validators=[Check(clean_paragraphs, limit=PROMPT_LIMIT, required=True)]
     )
     messages = models.JSONField(
-        null=True, blank=True, help_text="The conversation of which the text is the transcript."
+        null=True, blank=True, help_text="The conversation; the text is its transcript."
     )
     variables = models.JSONField(
         default=dict,
         blank=True,
         validators=[Check(clean_variables)],
-        help_text="What candidates' templates may use besides the text.",
+        help_text="Values that candidates' templates can use besides the text.",
     )
     reference = models.TextField(
         blank=True, validators=[Check(clean_paragraphs, limit=PROMPT_LIMIT)]
@@ -436,7 +434,7 @@ class Candidate(Sourced):
     messages = models.JSONField(
         null=True,
         blank=True,
-        help_text="Several messages, each a template, instead of system prompt and user template.",
+        help_text="Messages, each a template, instead of a system prompt and a user template.",
     )
     parameters = models.JSONField(default=dict, blank=True)
     notes = models.TextField(
@@ -520,7 +518,7 @@ class Response(Sourced):
     prompt = models.ForeignKey(Prompt, models.CASCADE, related_name="responses")
     text = models.TextField(blank=True, validators=[Check(clean_text)])
     messages = models.JSONField(
-        null=True, blank=True, help_text="The steps of an answer whose text is the model's words."
+        null=True, blank=True, help_text="The steps; the text is what the model itself says."
     )
     call = models.OneToOneField(
         "arena.Call", models.SET_NULL, null=True, blank=True, related_name="response"

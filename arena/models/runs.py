@@ -63,10 +63,10 @@ class Run(models.Model):
     hides_names = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="Whether its raters see no names until all of them have voted.",
+        help_text="Whether names are hidden from its raters until all of them have voted.",
     )
     repeats = models.PositiveSmallIntegerField(
-        default=0, db_default=0, help_text="The pairs that each named rater is asked about twice."
+        default=0, db_default=0, help_text="How many pairs each named rater is asked about twice."
     )
     team = models.ForeignKey(Team, models.SET_NULL, null=True, blank=True, related_name="runs")
     per_pair = models.PositiveIntegerField(default=1)
@@ -82,7 +82,7 @@ class Run(models.Model):
     votes_wanted = models.PositiveIntegerField(default=0)
     votes_done = models.PositiveIntegerField(default=0)
     criteria = models.TextField(
-        blank=True, help_text="The arena's criteria as judges were given them in this run."
+        blank=True, help_text="The arena's criteria, as given to judges in this run."
     )
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"

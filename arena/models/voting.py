@@ -42,8 +42,8 @@ class Rater(models.Model):
     trusted_at = models.DateTimeField(
         null=True,
         blank=True,
-        help_text="Since when the votes of this judge or jury may narrow people's intervals in "
-        "arenas where it was not measured.",
+        help_text="When this judge or jury became trusted to narrow the intervals of human votes "
+        "in arenas where it was not measured.",
     )
 
     class Meta:
@@ -95,10 +95,10 @@ class VoteChannel(models.TextChoices):
 class Uncounted(models.TextChoices):
     """Why a vote that is not voided does not count."""
 
-    RUSHED = "rushed", "Cast faster than anybody can read"
+    RUSHED = "rushed", "Cast faster than anyone can read"
     CHANNEL = "channel", "Cast with a team's token"
     NAMED = "named", "An answer reveals its author"
-    TIER = "tier", "Its rater is not among those who count"
+    TIER = "tier", "Its rater’s votes do not count here"
     HELD = "held", "Held for review"
     REPEAT = "repeat", "Asked twice"
     CHOSEN = "chosen", "Its rater chose the pair"
@@ -259,7 +259,7 @@ class Vote(Sourced):
     verified = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="Whether the rater had proven an address, signed in elsewhere or was invited.",
+        help_text="Had the rater confirmed an address, used single sign-on or been invited?",
     )
     seconds = models.FloatField(
         null=True,
@@ -386,7 +386,7 @@ class Hold(models.Model):
     network = models.CharField(max_length=16, blank=True)
     state = models.CharField(max_length=8, choices=State, default=State.HELD)
     test = models.CharField(max_length=12, help_text="The test that found it.")
-    evidence = models.JSONField(help_text="What the test found, which the page explains.")
+    evidence = models.JSONField(help_text="What the test found; the page explains it.")
     last_vote_id = models.BigIntegerField(help_text="The newest vote that the test examined.")
     held_at = models.DateTimeField()
     objection = models.TextField(blank=True)

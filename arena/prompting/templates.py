@@ -157,8 +157,8 @@ def _opened(match: re.Match[str], part: str, line: int) -> str | _Variable:
         raise TemplateError(f"{where} {{{{ }}}} names no variable; write {{{{ prompt }}}}.")
     if not name.isidentifier():
         raise TemplateError(
-            f"{where} {quoted(name)} is not a variable's name, which is one word of letters, "
-            "digits and underscores."
+            f"{where} {quoted(name)} is not a valid variable name, which must be one word of "
+            "letters, digits and underscores."
         )
     return _Variable(name, line)
 
@@ -180,12 +180,12 @@ def _check_size(template: str, part: str) -> None:
 def _unknown(names: list[str], known: Collection[str], part: str) -> str:
     if len(names) > 1:
         used, there = join_names(map(_braced, names)), _all_of(known)
-        return f"The {part} uses {used}, which no prompt has; there is {there}."
+        return f"The {part} uses {used}, which no prompt has; the prompts have {there}."
     [name] = names
     says = f"The {part} uses {_braced(name)}, which no prompt has"
     if nearest := _nearest(name, known):
         return f"{says}; did you mean {_braced(nearest)}?"
-    return f"{says}; there is {_all_of(known)}."
+    return f"{says}; the prompts have {_all_of(known)}."
 
 
 def _nearest(name: str, known: Collection[str]) -> str:

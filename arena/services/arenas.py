@@ -277,7 +277,7 @@ def loss_of_arena(arena: Arena) -> str:
     """Return a sentence about what is lost when the arena is deleted."""
     votes, prompts = arena.votes.count(), arena.prompts.count()
     return (
-        f"{arena} is deleted for good, with {numbered(prompts, 'prompt')}, "
+        f"Deleting {arena} also permanently deletes {numbered(prompts, 'prompt')}, "
         f"{numbered(arena.candidates.count(), 'candidate')}, their answers, the leaderboards, the "
         f"log of votes and {numbered(votes, 'vote')}. Export it first."
     )

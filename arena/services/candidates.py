@@ -309,7 +309,8 @@ def loss_of_candidate(candidate: Candidate) -> str:
     answers = numbered(candidate.responses.count(), "answer")
     runs = numbered(candidate.runs.count(), "run")
     return (
-        f"{candidate.own_name} is deleted for good, with {answers} and {runs} that generated them."
+        f"Deleting {candidate.own_name} also permanently deletes {answers} and {runs} that "
+        "generated them."
     )
 
 

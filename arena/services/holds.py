@@ -133,7 +133,7 @@ def object_to(*, rater: Rater, arena: Arena, text: str, now: datetime) -> Hold:
     if hold.network and hold.objection:
         words = f"{hold.objection}\n\n{words}"
     if len(words) > LONGEST_OBJECTIONS:
-        raise HoldError("There are many objections to this hold already.", field="objection")
+        raise HoldError("This hold already has too many objections.", field="objection")
     Hold.objects.filter(pk=hold.pk).update(objection=words, objected_at=now)
     return hold
 

@@ -364,7 +364,7 @@ def _fingerprint(file: ImportFile) -> dict[str, Any]:
 
 def _changed(path: Path) -> FileError:
     return FileError(
-        f"{path} has changed while it was imported. Nothing of it is shown; try again."
+        f"{path} changed while it was being imported. None of it is visible; try again."
     )
 
 
@@ -484,8 +484,8 @@ def _write_rejects(file: ImportedFile, folder: Path | None) -> Path | None:
         draft.replace(target)
     except OSError as error:
         raise FileError(
-            f"The rejected rows cannot be written to {target}: {error.strerror}. "
-            "Name another folder with --rejects."
+            f"The rejected rows cannot be written to {target}: {error.strerror}. Choose another "
+            "folder with --rejects."
         ) from None
     return target
 

@@ -131,9 +131,9 @@ def reason_to_stay(user: User, who: str = "You are") -> str:
 def loss_of_account(user: User) -> str:
     """Return a sentence about what is lost when the account is closed."""
     return (
-        f"The account of {user} is deleted for good, with its email address, memberships and "
-        f"comments. {numbered(Vote.objects.filter(rater__user=user).count(), 'vote')} of theirs "
-        "and what they made for teams stay, under a pseudonym."
+        f"Deleting the account of {user} also permanently deletes its email address, memberships "
+        f"and comments. {numbered(Vote.objects.filter(rater__user=user).count(), 'vote')} of "
+        "theirs and everything they created for teams stay under a pseudonym."
     )
 
 

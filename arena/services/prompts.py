@@ -37,7 +37,7 @@ IN_USE = (
     "Prompt {id} already has answers or comparisons, so it cannot be changed. Archive it and add a "
     "new one."
 )
-DUPLICATE = "Prompt {id} already has the same text."
+DUPLICATE = "Prompt {id} already has this text."
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -419,7 +419,10 @@ def reason_to_keep_prompt(prompt: Prompt) -> str:
 
 def loss_of_prompt(prompt: Prompt) -> str:
     """Return a sentence about what is lost when the prompt is deleted."""
-    return f"{prompt} is deleted for good, with {numbered(prompt.responses.count(), 'answer')}."
+    return (
+        f"Deleting {prompt} also permanently deletes "
+        f"{numbered(prompt.responses.count(), 'answer')}."
+    )
 
 
 @retry_on_deadlock

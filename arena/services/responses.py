@@ -245,7 +245,7 @@ class _Plan:
         if ids:
             self._refuse(
                 row,
-                f"names a text that several prompts have: {join_names(sorted(ids), 5)}",
+                f"gives a text that several prompts share: {join_names(sorted(ids), 5)}",
                 "prompt",
             )
             return None
@@ -282,7 +282,7 @@ class _Plan:
         """Refuse new texts for answers that somebody has been shown."""
         for pk in compared(list(self.retold)):
             _, row = self.drafts.pop(self.retold[pk])
-            self._refuse(row, "changes an answer that has been compared already", "text")
+            self._refuse(row, "changes an answer that has already been compared", "text")
             self.report.changed -= 1
 
     def check_not_shown(self) -> None:
@@ -331,7 +331,7 @@ def _plain(text: str) -> str:
 
 SALT = "ringside.uploads"
 KEPT_SECONDS = 24 * 60 * 60
-GONE = "The file is no longer here. Choose it again."
+GONE = "The file is no longer stored. Choose it again."
 _UNSAFE = re.compile(r"[^\w. ()+@-]")
 
 

@@ -168,7 +168,10 @@ def delete_team(*, team: Team, by: Actor) -> None:
 
 def loss_of_team(team: Team) -> str:
     """Return a sentence about what is lost when the team is deleted."""
-    return f"{team} is deleted for good, with its memberships, API tokens, webhooks and audit log."
+    return (
+        f"Deleting {team} also permanently deletes its memberships, API tokens, webhooks and "
+        "audit log."
+    )
 
 
 def reason_to_keep_team(team: Team) -> str:
@@ -179,8 +182,8 @@ def reason_to_keep_team(team: Team) -> str:
     if names := list(dict.fromkeys(guests.values_list("arena__name", flat=True))):
         return (
             f"The team has candidates in arenas of other teams: {join_names(names)}. Delete those "
-            "without votes. If one has votes, leaderboards are built on them, and the team cannot "
-            "be deleted."
+            "without votes. If any has votes, leaderboards depend on them and the team cannot be "
+            "deleted."
         )
     return ""
 
@@ -376,7 +379,7 @@ def closed_reason(invitation: Invitation | None, now: datetime) -> str:
         return UNKNOWN_INVITATION
     if invitation.accepted_at is not None:
         return (
-            "This invitation has already been used. Each link is for one person: ask for another."
+            "This invitation has already been used. Each link is for one person: ask for a new one."
         )
     ask_again = f"Ask an owner of {invitation.team} for a new one."
     if invitation.revoked_at is not None:

@@ -37,7 +37,7 @@ def seconds(value: float | None) -> str:
 def duration(value: float | None) -> str:
     """Format an estimated duration, rounded to seconds, minutes or hours."""
     if value is None:
-        return "not known yet"
+        return "unknown so far"
     if value < 90:
         return f"about {max(1, round(value))} s"
     if value < 90 * 60:

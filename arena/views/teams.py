@@ -47,7 +47,7 @@ ROWS_PER_PAGE = 50
 LISTED_DELIVERIES = 20
 REFUSALS = {
     TeamPermission.SUBMIT: gettext_lazy(
-        "Only members and owners of the team can do this. You can read."
+        "Only members and owners of the team can do this. Your access is read-only."
     ),
     TeamPermission.MANAGE: gettext_lazy("Only owners of the team can do this. Ask one of them."),
 }

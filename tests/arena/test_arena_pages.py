@@ -429,7 +429,7 @@ def test_more_than_three_new_variables_are_asked_about(owner: Client, arena: Are
 def test_a_preview_refuses_columns_that_make_no_prompt(owner: Client, arena: Arena) -> None:
     shown = previewed(owner, arena, "id,text,more\nx1,Fine?,Really?\n")
     page = confirmed(owner, arena, shown, **{"column-text": ""})
-    assert "No column is the prompt or conversation. Choose one." in page
+    assert "No column contains the prompt or conversation. Choose one." in page
     page = confirmed(owner, arena, shown, **{"column-more": "text"})
     assert "cannot both be the prompt" in page
     assert not arena.prompts.filter(external_id="x1").exists()

@@ -35,7 +35,7 @@ def test_a_call_ends_as_the_one_it_needs_has_ended(state: str) -> None:
     for call in (second, third):
         call.refresh_from_db()
         assert (call.state, call.finished_at, call.requests) == (state, NOW, 0)
-        assert call.error.startswith(f"The call it needs has ended as {state}: ")
+        assert call.error.startswith(f"The call that it depends on ended as {state}: ")
     assert second.error.endswith(": Boom.")
 
 
@@ -61,7 +61,7 @@ def test_the_sweep_ends_what_was_written_after_the_failure() -> None:
     second.refresh_from_db()
     assert (second.state, second.error) == (
         "refused",
-        "The call it needs has ended as refused: No.",
+        "The call that it depends on ended as refused: No.",
     )
 
 

@@ -206,7 +206,7 @@ def test_a_csv_cell_may_hold_a_conversation(arena):
 def test_a_text_beside_other_messages_is_refused(arena):
     row = {"id": "c", "text": "Another", "messages": ASKED}
     table = read_table(json.dumps([row]).encode(), columns=PROMPTS)
-    assert "give one of the two" in table.problems[0].sentence
+    assert "give one or the other" in table.problems[0].sentence
 
 
 def test_a_new_text_ends_a_conversation_and_a_new_conversation_replaces_the_text(arena):

@@ -69,7 +69,7 @@ def test_columns_of_usual_names_are_read_without_a_notice():
 
 def test_what_looks_like_a_variable_in_a_text_is_named():
     assert prompts("id,text\np1,{ {x} }\np3,Ask {{ product }}\np4,{{x}}\n").notices == [
-        "The text of 'p3' contains {{ product }}, which is sent as it is: variables belong in a"
+        "The text of 'p3' contains {{ product }}, which is sent as is: variables belong in a"
         " candidate's template. The same goes for 1 more."
     ]
     assert "The text of row 2 contains {{x}}," in parse_pasted("Why?\n{{x}}?").notices[0]
@@ -224,11 +224,11 @@ def test_a_bad_object_is_a_problem(line, sentence):
     ("column", "value", "words"),
     [
         ("tokens_in", "1.5", "is 1.5, not a whole number"),
-        ("tokens_in", "-1", "is '-1', not a number of 0 or more"),
+        ("tokens_in", "-1", "is '-1', not a number that is 0 or more"),
         ("tokens_out", "2147483648", "at most 2,147,483,647 is allowed"),
         ("tokens_out", "1_000", "not a number"),
         ("seconds", "NaN", "not a number"),
-        ("seconds", "1,234", "in which the comma is ambiguous"),
+        ("seconds", "1,234", "where the comma is ambiguous"),
         ("seconds", "1e7", "at most 1,000,000 is allowed"),
         ("cost", "$1", "not a number"),
         ("cost", "1e99", "at most 1,000,000 is allowed"),
@@ -260,11 +260,11 @@ def test_columns_that_are_not_used_are_named():
     assert table.notices == [
         "Columns were read as follows: 'text' as the prompt, 'prompt' as the id, 'x' as a"
         " variable.",
-        "Not used: 'Customer name'. A variable's name is one word of letters, digits and "
-        "underscores, but not prompt.",
+        "Not used: 'Customer name'. A variable's name must be one word of letters, digits and "
+        "underscores, other than prompt.",
     ]
     assert responses("id,text,model\np1,a,m\n").notices == [
-        "Not used: 'model'. Answers have no further columns."
+        "Not used: 'model'. Answers have no other columns."
     ]
 
 

@@ -39,9 +39,7 @@ def test_a_file_without_rows(data):
 
 def test_a_file_that_is_too_large():
     data = b"text\n" + b"a\n" * 999_999
-    assert refusal(data, at_most_bytes=2_000_000) == (
-        "The file has 2.1 MB; at most 2.0 MB are allowed."
-    )
+    assert refusal(data, at_most_bytes=2_000_000) == ("The file is 2.1 MB; the limit is 2.0 MB.")
     assert refusal(b"a" * 20_000_001).startswith("The file has 20.1 MB; at most 20.0 MB")
 
 
@@ -104,7 +102,7 @@ def test_a_broken_encoding(data, words):
 
 def test_a_header_without_the_needed_columns():
     assert refusal(b"frage;nummer\nWas?;1\n") == (
-        "The file must name its columns in the first row, which is 'frage;nummer'. "
+        "The file must name its columns in the first row, but that row is 'frage;nummer'. "
         "It needs a column text, prompt, question, input or messages."
     )
     assert refusal(b"prompt_id\np1\n", RESPONSES).endswith(

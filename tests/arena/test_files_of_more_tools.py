@@ -138,11 +138,11 @@ def test_what_only_looks_like_prompts_is_refused(tmp_path):
         [problem] = preview(write(tmp_path / "a.jsonl", [row])).rejected.lines
         assert f"line 1, column {column}: does not say which answer is on which side" in problem
     flat = {"prompt": "Why?", "response1": "So.", "preference.responses": [["response1"]]}
-    with pytest.raises(FileError, match="Rename them to those of one of"):
+    with pytest.raises(FileError, match="Rename them to match one of"):
         preview(write(tmp_path / "a.jsonl", [flat]))
     old = tmp_path / "old.csv"
     old.write_text('q,[acme:amber] {{q}}\nWhy?,"[PASS] (1.00)\n\nSo."\n')
-    assert "has its grade within the answer" in preview(old).rejected.lines[0]
+    assert "has the grade inside the answer" in preview(old).rejected.lines[0]
 
 
 @pytest.mark.parametrize(

@@ -182,8 +182,8 @@ def test_the_same_content_in_another_file_is_used_again(folder, tmp_path):
 @pytest.mark.parametrize(
     ("name", "line", "words"),
     [
-        ("prompts", {"id": "p1", "text": "Other?"}, "in the arena already, with other content"),
-        ("candidates", {"name": "A", "model": "m2"}, "in the arena already, with other content"),
+        ("prompts", {"id": "p1", "text": "Other?"}, "already in the arena, with other content"),
+        ("candidates", {"name": "A", "model": "m2"}, "already in the arena, with other content"),
         ("responses", RESPONSES[0] | {"text": "other"}, "differs from this candidate's answer"),
     ],
 )
@@ -264,7 +264,7 @@ def test_a_file_that_changes_under_the_import_is_not_shown(pairs):
         if stage == "writing":
             path.write_text(path.read_text() + "1,A1,B1,left,w1,201\n")
 
-    with pytest.raises(Exception, match="has changed while it was imported"):
+    with pytest.raises(Exception, match="changed while it was being imported"):
         import_files(slug="b", paths=[pairs], now=timezone.now(), options=Options(progress=change))
     assert not Vote.objects.live().exists()
 

@@ -72,7 +72,7 @@ def refused(*arguments: object) -> str:
         ("votes.csv", bytes(range(32)) * 9, "binary file"),
         ("votes.xlsx", b"some words", "is not a file of a known format"),
         ("stuff.jsonl", b'{"a": 1}\n', "is not a file of a known format"),
-        ("stuff.jsonl", b'{"a": 1}\n', "It has the keys 'a'. Rename them to those of one of: Ri"),
+        ("stuff.jsonl", b'{"a": 1}\n', "It has the keys 'a'. Rename them to match one of: Ri"),
         ("stuff.jsonl", b'# x\n{"a": 1}\n', "begins with '# x', but JSON begins with { or ["),
         (
             "a.json",
@@ -108,7 +108,7 @@ def test_a_bad_file_is_refused_with_a_sentence(tmp_path, name, content, words):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("responses.jsonl", ANSWER * 2, "line 2, column candidate: 'A' has answered this prompt"),
+        ("responses.jsonl", ANSWER * 2, "line 2, column candidate: 'A' has already answered"),
         ("responses.jsonl", ANSWER.replace(b"p1", b"p9"), "column prompt: there is no prompt 'p9'"),
         ("votes.jsonl", b'{"a":"A","b":"A","outcome":"tie"}\n', "column b: 'A' is compared with"),
         ("votes.jsonl", b'{"a":"A","b":"C","outcome":"tie"}\n', "column b: there is no candidate"),

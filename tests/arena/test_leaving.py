@@ -164,7 +164,7 @@ def test_an_old_session_alone_neither_closes_an_account_nor_changes_its_address(
     sent = {"user_name": "mary", "email": "thief@example.org"}
     sign_in_elsewhere(client, voter, minutes_ago=6)
     assert "within five minutes of signing in" in client.get(reverse(page)).text
-    assert "Sign out and sign in again" in client.post(reverse(page), sent).text
+    assert "Sign out and back in" in client.post(reverse(page), sent).text
     voter.set_password(PASSWORD)
     voter.save()
     client.force_login(voter)
@@ -242,7 +242,8 @@ def test_only_people_are_forgotten():
 
 @pytest.mark.parametrize("command", ["delete_arena", "forget"])
 @pytest.mark.parametrize(
-    ("typed", "sentence"), [("", "Add --yes to go on"), ("something else\n", "Nothing was changed")]
+    ("typed", "sentence"),
+    [("", "Add --yes to skip it"), ("something else\n", "Nothing was changed")],
 )
 def test_without_the_right_answer_nothing_is_deleted(
     command, typed, sentence, voter, arena_with_votes, monkeypatch
@@ -312,9 +313,9 @@ def test_prompts_and_candidates_without_votes_are_deleted(arena_with_votes):
 def test_what_somebody_voted_on_stays_even_if_the_votes_are_voided(arena_with_votes):
     Vote.objects.update(voided_at=timezone.now(), void_reason="x")
     prompt, candidate = arena_with_votes.prompts.first(), arena_with_votes.candidates.first()
-    with pytest.raises(PromptError, match="3 votes would be lost with this prompt"):
+    with pytest.raises(PromptError, match="This prompt has 3 votes, which"):
         delete_prompt(prompt=prompt, by=Actor())
-    with pytest.raises(CandidateError, match="8 votes would be lost with this candidate"):
+    with pytest.raises(CandidateError, match="This candidate has 8 votes, which"):
         delete_candidate(candidate=candidate, by=Actor())
     assert Vote.objects.count() == 12
 
@@ -371,7 +372,7 @@ def test_owners_delete_by_the_api_what_nobody_voted_on(arena_with_votes):
     for path in (f"prompts/{voted.external_id}/", f"candidates/{arena.candidates.first().pk}/"):
         refused = owner.delete(base + path)
         assert refused.status_code == 422
-        assert re.search(r"\d votes would be lost with this .* instead\.", refused.json()["detail"])
+        assert re.search(r"has \d votes, which .* instead\.", refused.json()["detail"])
     for path in ("prompts/new/", f"candidates/{candidate.pk}/"):
         assert token_of(team).delete(base + path).status_code == 403
         assert owner.delete(base + path).status_code == 204

@@ -83,7 +83,7 @@ def test_an_account_with_the_address_is_not_taken_over(client, server):
     answer = go_there_and_back(client)
     assert answer.url == "/sign-in/"
     assert name_of(client) is None
-    assert "There is already an account with your email address" in client.get("/sign-in/").text
+    assert "An account with your email address already exists" in client.get("/sign-in/").text
     assert not SocialAccount.objects.exists()
 
 

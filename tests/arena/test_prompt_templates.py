@@ -84,10 +84,10 @@ def test_variables_are_named_in_order_and_once():
     [
         ("{{ promt }}", "uses {{ promt }}, which no prompt has; did you mean {{ prompt }}?"),
         ("{{ Customer }}", "did you mean {{ customer }}?"),
-        ("{{ xyzzy }}", "which no prompt has; there is {{ prompt }}, {{ customer }}."),
+        ("{{ xyzzy }}", "which no prompt has; the prompts have {{ prompt }}, {{ customer }}."),
         (
             "{{ a }} {{ b }} {{ a }}",
-            "uses {{ a }}, {{ b }}, which no prompt has; there is {{ prompt }}, {{ customer }}.",
+            "uses {{ a }}, {{ b }}, which no prompt has; the prompts have {{ prompt }}, {{ customer }}.",
         ),
         (
             "Hello\n{{ prompt",
@@ -98,8 +98,8 @@ def test_variables_are_named_in_order_and_once():
         ("{{ prompt }}\n{{ }}", "line 2: {{ }} names no variable; write {{ prompt }}."),
         ("{{\n}}{{ x", "line 1: {{ }} names no variable"),
         ("{{ prompt\n}}\n{{", "line 3: '{{' opens"),
-        ("{{ prompt | upper }}", "'prompt | upper' is not a variable's name, which is one word"),
-        ("{{ 1st }}", "'1st' is not a variable's name"),
+        ("{{ prompt | upper }}", "'prompt | upper' is not a valid variable name, which must be"),
+        ("{{ 1st }}", "'1st' is not a valid variable name"),
         ("Tell a joke.", "uses no variable, so every prompt would ask the same question"),
         ('{{ "{{" }} prompt }}', "uses no variable"),
         ("{{ prompt }}\0", "contains a NUL byte"),

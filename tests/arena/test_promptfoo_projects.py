@@ -136,7 +136,7 @@ def test_what_a_program_makes_is_refused_with_the_remedy(project):
 def test_prompts_in_a_table_are_refused_with_the_remedy(project):
     config = (project / "promptfooconfig.yaml").read_text()
     (project / "promptfooconfig.yaml").write_text(config.replace("prompts/*.txt", "tests.csv"))
-    with pytest.raises(FileError, match="write them into the configuration"):
+    with pytest.raises(FileError, match="put them into the configuration"):
         bring(project)
 
 
@@ -145,7 +145,7 @@ def test_a_broken_row_of_a_projects_table_is_named(project):
     with pytest.raises(BadRowsError, match=r"tests\.csv, whose line 2 has 3 fields"):
         bring(project)
     (project / "tests.csv").write_text("question,__prefix\nWhy?,Now: \n")
-    assert "column __prefix; write it into the prompts" in problem(project)
+    assert "column __prefix; put it into the prompts" in problem(project)
 
 
 def results(tmp_path: Path, raw: str, label: str, *, version: int = 3) -> Path:

@@ -59,7 +59,7 @@ def test_unchanged_prompts_are_reported_and_not_doubled(empty_arena: Arena) -> N
 def test_one_text_under_another_id_is_refused(empty_arena: Arena) -> None:
     upsert(empty_arena, PromptRow(1, "A?", "one"))
     report = upsert(empty_arena, PromptRow(1, "A?", "two"), PromptRow(2, "B?", "three"))
-    assert report.refused[0].sentence == "Prompt 'one' already has the same text."
+    assert report.refused[0].sentence == "Prompt 'one' already has this text."
     assert texts(empty_arena) == {"one": "A?", "three": "B?"}
 
 
@@ -140,7 +140,7 @@ def test_a_prompt_is_revised(empty_arena: Arena) -> None:
     ("changes", "field", "words"),
     [
         ({"text": " "}, "text", "is empty"),
-        ({"text": "B?"}, "text", "'two' already has the same text"),
+        ({"text": "B?"}, "text", "'two' already has this text"),
         ({"text": "a\0"}, "text", "NUL"),
         ({"category": "x" * 101}, "category", "101 characters"),
         ({"variables": []}, "variables", "not an object"),

@@ -43,7 +43,7 @@ def counts(report: UploadReport) -> tuple[int, int, int]:
 
 
 def double_of(name: str) -> str:
-    return f"Prompt '{name}' already has the same text."
+    return f"Prompt '{name}' already has this text."
 
 
 def fix(arena: Arena, name: str) -> None:
@@ -164,7 +164,7 @@ def test_a_single_change_and_a_row_are_refused_in_the_same_words(
 
 @pytest.mark.parametrize(
     ("variables", "words"),
-    [("{}", "Prompt &#x27;p2&#x27; already has the same text."), ("[1]", "Enter a JSON object.")],
+    [("{}", "Prompt &#x27;p2&#x27; already has this text."), ("[1]", "Enter a JSON object.")],
 )
 def test_the_operators_desk_refuses_it_too(
     xz_arena: Arena, admin_client: Any, variables: str, words: str

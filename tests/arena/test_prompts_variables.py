@@ -47,7 +47,7 @@ def test_a_file_with_other_variables_names_another_prompt(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
-        ([], "is a list, not an object of names and texts"),
+        ([], "is a list, not an object that maps names to texts"),
         ({"prompt": "x"}, "other than prompt"),
         ({"two words": "x"}, "one word"),
         ({"n": 1}, "a number, not text"),

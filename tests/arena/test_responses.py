@@ -130,7 +130,7 @@ def test_what_was_compared_stays(arena_of_one: Arena, candidate: Candidate) -> N
     )
     assert (report.changed, len(report.refused)) == (1, 1)
     assert report.refused[0].sentence == (
-        "The row changes an answer that has been compared already."
+        "The row changes an answer that has already been compared."
     )
     assert set(candidate.responses.values_list("text", flat=True)) == {"Seen.", "Rewritten too."}
     assert upload(candidate, ResponseRow(2, "Seen.", prompt_id="p0", cost=5)).changed == 1

@@ -208,7 +208,7 @@ def test_blank_answers_are_left_out_and_counted(tmp_path: Path) -> None:
         (SCORE | {"score": "many"}, "line 2, score: is 'many', not a number"),
         (SCORE | {"score": True}, "line 2, score: is true or false, not a number"),
         (SCORE | {"score": "inf"}, "not a finite number"),
-        (PAIR | {"score": 3}, "has a label and a score"),
+        (PAIR | {"score": 3}, "has both a label and a score"),
         (SCORE, "line 2: is a row of scores; the rows above it are pairs"),
         ("{", "line 2: is not JSON"),
         ("[1]", "line 2: is a list, not a JSON object"),

@@ -118,7 +118,7 @@ def test_an_operator_reads_the_evidence_and_voids(admin_client: Client) -> None:
     (hold,) = anomalies.examine(arena_id=arena.pk, now=NOW)[:1]
     address = reverse("admin:arena_hold_change", args=[hold.pk])
     page = admin_client.get(address).text
-    assert f"candidate-3 won {RIGGED} of {RIGGED} votes of this rater." in page
+    assert f"candidate-3 won {RIGGED} of this rater’s {RIGGED} votes." in page
     assert "<svg" in page
     admin_client.post(address, {"decision": "void", "reason": ""})
     assert Hold.objects.get(pk=hold.pk).state == "held"

@@ -25,13 +25,14 @@ from arena.api.core.serializers import PatchSerializer, StrictSerializer
 from arena.api.core.views import ApiEndpoint
 
 V = TypeVar("V", bound=Callable[..., Any])
-NOT_MODIFIED = "Nothing has changed since the ETag in If-None-Match."
+NOT_MODIFIED = "Not modified: the ETag in If-None-Match is still current."
 PROBLEM = {"$ref": "#/components/responses/Problem"}
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     str,
     OpenApiParameter.HEADER,
-    description="A key of your choice. With it, a repeated request runs only once in 24 hours.",
+    description="A key of your choice. A request repeated with the same key within 24 hours runs "
+    "only once.",
     pattern=r"^[\x21-\x7e]{1,255}$",
     examples=[OpenApiExample("A key", value="upload-2026-11-22-1")],
 )
@@ -246,9 +247,9 @@ WEBHOOKS: dict[str, tuple[str, dict[str, Any]]] = {
     "webhook.test": ("A test that a member requested", TESTED),
 }
 RECEIVED = (
-    "Any status from 200 to 299 accepts it. 410 removes the webhook. Redirects are not followed. "
-    "After anything else, or no answer, it is sent again after 30 s, 2 min, 10 min, 1 h and 6 h, "
-    "with the same `webhook-id`."
+    "Any status from 200 to 299 accepts the delivery. 410 removes the webhook. Redirects are not "
+    "followed. After any other status, or no response, the delivery is sent again after 30 s, 2 "
+    "min, 10 min, 1 h and 6 h, with the same `webhook-id`."
 )
 
 
@@ -266,8 +267,8 @@ def _webhook(kind: str, summary: str, example: dict[str, Any]) -> dict[str, Any]
     properties["arena"] = {"type": ["string", "null"]}
     schema = {"type": "object", "required": list(example), "properties": properties}
     signed = {
-        "webhook-id": "The delivery; the same for every attempt.",
-        "webhook-timestamp": "Seconds since 1970, of this attempt.",
+        "webhook-id": "Id of the delivery; the same for every attempt.",
+        "webhook-timestamp": "Time of this attempt, in seconds since 1970.",
         "webhook-signature": "`v1,` and the Base64 of HMAC-SHA256 over id, timestamp and body, "
         "joined by dots (Standard Webhooks).",
     }

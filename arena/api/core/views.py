@@ -140,7 +140,7 @@ MINUTE = timedelta(minutes=1)
 # circumvent the limit by creating tokens.
 TOKENS_OF_A_TEAM = 3
 TAG = re.compile(r'(?:W/)?("[^"]*")')
-BY_LINK = "The same, at the arena's address. Ids alone do not lead to unlisted arenas."
+BY_LINK = "The same, by the arena's address. An id alone does not open an unlisted arena."
 UNSAFE = ("POST", "PATCH", "PUT", "DELETE")
 
 
@@ -398,7 +398,7 @@ class ListEndpoint(ApiEndpoint):
 ATOMIC = OpenApiParameter(
     "atomic",
     bool,
-    description="Refuse all rows with 422 if one of them is refused; false by default.",
+    description="Refuse all rows with 422 if any row is invalid; false by default.",
 )
 
 

@@ -101,7 +101,7 @@ def _refuse_unknown(request: Request) -> None:
     for name in UNKNOWN:
         if name in asked:
             raise UnsupportedParameterError(
-                f"Anthropic's Messages API has no {name}.", name, sent=False
+                f"Anthropic's Messages API does not support {name}.", name, sent=False
             )
 
 

@@ -108,7 +108,7 @@ def _extra(request: Request) -> dict[str, Any]:
 def _read(completion: Any) -> Reply:
     """Turn the SDK's object into a Reply; servers differ in what they leave out."""
     if not getattr(completion, "choices", None):
-        raise unreadable("The server answered without a choice.")
+        raise unreadable("The server's reply has no choices.")
     choice = completion.choices[0]
     tokens_in, tokens_out = _billed(completion.usage)
     reply = Reply(

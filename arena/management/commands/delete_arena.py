@@ -10,7 +10,7 @@ from arena.services.arenas import delete_arena
 
 
 class Command(BaseCommand):
-    help = "Delete an arena with its prompts, candidates, answers and votes, for good."
+    help = "Delete an arena for good, with its prompts, candidates, answers and votes."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="the arena's slug")

@@ -25,7 +25,7 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar="NAME:MODEL",
-            help="probe this model's capabilities first; costs a handful of tiny requests",
+            help="probe this model's capabilities first, with a few tiny requests",
         )
 
     def handle(self, *args: Any, probe: list[str], **options: Any) -> None:

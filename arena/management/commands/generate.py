@@ -31,14 +31,14 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         add = parser.add_argument
         add("arena", metavar="ARENA", help="the arena's slug")
-        add("candidate", metavar="CANDIDATE", help="a name, for its newest version, or an id")
+        add("candidate", metavar="CANDIDATE", help="a name (of the newest version) or an id")
         add(
             "--cap",
             type=dollars_argument,
             metavar="USD",
-            help="spending cap in dollars; also raises a paused run's",
+            help="spending cap in dollars; a higher one raises the cap of a paused run",
         )
-        add("--dry-run", action="store_true", help="print the quote, start nothing")
+        add("--dry-run", action="store_true", help="print the quote and start nothing")
         add("--no-wait", action="store_true", help="start the run without waiting for it")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -64,7 +64,7 @@ class Command(BaseCommand):
             "--preview",
             "--dry-run",
             action="store_true",
-            help="say which formats the files have and which rows are bad; write nothing",
+            help="report the files' formats and any bad rows, and write nothing",
         )
         parser.add_argument(
             "--column",
@@ -118,7 +118,7 @@ def add_format(parser: CommandParser) -> None:
 def _column(written: str) -> tuple[str, str]:
     name, equals, column = written.partition("=")
     if not (name and equals):
-        raise ArgumentTypeError(f"must be FIELD=NAME; not {written!r}")
+        raise ArgumentTypeError(f"must be FIELD=NAME, not {written!r}")
     return name, column
 
 

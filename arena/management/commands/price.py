@@ -23,7 +23,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--cached",
             metavar="USD",
-            help="per million tokens sent that came from the server's cache",
+            help="per million tokens sent that the server had cached",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -26,7 +26,7 @@ ADMIN = "admin"
 
 
 class Command(BaseCommand):
-    help = "Run web server, worker and beat on this machine. Ctrl-C stops all of them."
+    help = "Run the web server, the worker and beat on this machine. Ctrl-C stops all of them."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
@@ -117,7 +117,7 @@ def describe_sign_in() -> str:
     password = secrets.token_urlsafe(12)
     administrator.set_password(password)
     administrator.save(update_fields=["password"])
-    return f"sign in as {name} with password {password}, which changes at each start until you do"
+    return f"sign in as {name} with password {password}, which changes at each start until used"
 
 
 def first_administrator() -> tuple[Any, bool]:

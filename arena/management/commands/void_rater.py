@@ -11,7 +11,7 @@ from arena.services.voting import void_rater
 
 
 class Command(BaseCommand):
-    help = "Void all votes of a rater and block new ones."
+    help = "Void all of a rater's votes and block new ones."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("rater", type=int, help="the rater's id, as shown in the admin")
