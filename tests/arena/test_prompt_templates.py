@@ -87,7 +87,7 @@ def test_variables_are_named_in_order_and_once():
         ("{{ xyzzy }}", "which no prompt has; the prompts have {{ prompt }}, {{ customer }}."),
         (
             "{{ a }} {{ b }} {{ a }}",
-            "uses {{ a }}, {{ b }}, which no prompt has; the prompts have {{ prompt }}, {{ customer }}.",
+            "{{ a }}, {{ b }}, which no prompt has; the prompts have {{ prompt }}, {{ customer }}.",
         ),
         (
             "Hello\n{{ prompt",
