@@ -36,8 +36,8 @@ def _about_database(error: Exception) -> str:
     if not isinstance(error, lost):
         return ""
     return (
-        f"Stopped: {outage(error)}. What was saved is kept, and runs that were started continue"
-        " by themselves. Run the command again once the database answers."
+        f"Stopped: {outage(error)}. Everything saved so far is kept, and runs already started "
+        "continue on their own. Run the command again once the database is reachable."
     )
 
 

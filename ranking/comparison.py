@@ -40,7 +40,7 @@ from ranking.stats.intervals import MIN_CLUSTERS
 from ranking.tallies import VoteCounts, pair_battles
 from ranking.votes import Floats, Ints, covariance_among
 
-OPPOSED = "The votes between the two say the opposite of their scores."
+OPPOSED = "Their direct votes contradict their scores."
 NOT_ON_BOARD = "It is not on this leaderboard yet."
 STILL_COUNTING = "The votes of each pair are still being counted. Reload this page in a minute."
 WITHOUT_ERROR = frozenset({Lead.FEW_CLUSTERS, Lead.NO_VARIATION, Lead.NOT_COMPARABLE})

@@ -311,7 +311,7 @@ def setup_steps(now: datetime) -> list[SetupStep]:
             "Budget of new teams",
             settings.TEAM_BUDGET > 0,
             f"{dollars(settings.TEAM_BUDGET)}; teams without one: {without_budget}.",
-            "Set TEAM_BUDGET in dollars; a team’s page changes its own.",
+            "Set TEAM_BUDGET in dollars; change one team’s budget on its page.",
         ),
         SetupStep(
             "Backup",
@@ -338,13 +338,13 @@ class DatabaseCollector(Collector):
         stale = stale_arenas(self._now)
         yield GaugeMetricFamily(
             "ringside_board_age_seconds",
-            "Since when the leaderboards that are out of date longest have been so; 0 if none is.",
+            "How long the most outdated leaderboards have been out of date; 0 if none are.",
             self._age(stale[0][1] if stale else None),
         )
         if made_at := last_backup_at():
             yield GaugeMetricFamily(
                 "ringside_backup_age_seconds",
-                "How long ago the last good backup was made; missing if none was.",
+                "How long ago the last good backup was made; absent if there is none.",
                 self._age(made_at),
             )
 
@@ -375,7 +375,7 @@ class DatabaseCollector(Collector):
         oldest = Call.objects.claimable(self._now).aggregate(due_at=Min("due_at"))
         yield GaugeMetricFamily(
             "ringside_queue_age_seconds",
-            "How long the oldest call that is due has waited; 0 if none waits.",
+            "How long the oldest call that is due has waited; 0 if none is waiting.",
             self._age(oldest["due_at"]),
         )
 

@@ -389,7 +389,7 @@ def check_log(file: LogFile, key: str | None = None) -> list[str]:
             faults.append(f"{board_name(board)}: its head is not in the log.")
     wrong = int((counted_rows(file, file.n_links) != (_event(file, "counts") > 0)).sum())
     if wrong:
-        faults.append(f"{wrong:,} votes are marked as counted, or not, against the log.")
+        faults.append(f"{wrong:,} votes are marked as counted or not, contrary to the log.")
     return faults
 
 
@@ -513,13 +513,13 @@ def _compare(line: Line, standings: list[Line], fields: Mapping[str, Any]) -> Ch
     faults, n_numbers = [], 2 + len(standings) * len(names)
     for published, made in zip(line["standings"], standings, strict=True):
         faults += [
-            f"candidate {made['candidate']}: {name} is {published[name]}, its votes give"
-            f" {made[name]}"
+            f"candidate {made['candidate']}: {name} is {published[name]}, but its votes give "
+            f"{made[name]}"
             for name in names
             if not _same(published[name], made[name])
         ]
     faults += [
-        f"{name} is {line[name]}, the votes give {fields[name]}"
+        f"{name} is {line[name]}, but the votes give {fields[name]}"
         for name in ("n_votes", "n_both_bad")
         if line[name] != fields[name]
     ]
@@ -528,7 +528,7 @@ def _compare(line: Line, standings: list[Line], fields: Mapping[str, Any]) -> Ch
         findings = line["findings"] | {"capped": line["capped"]}
         n_numbers += len(findings)
         faults += [
-            f"the finding “{name}” is not what the votes give"
+            f"the finding “{name}” does not match the votes"
             for name in sorted(findings.keys() | made_findings.keys())
             if not _same(findings.get(name), made_findings.get(name))
         ]

@@ -119,8 +119,8 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     """
     if len(votes.names) > MOST_CANDIDATES:
         raise BadFileError(
-            f"{len(votes.names):,} candidates are too many: intervals and ranks for at most"
-            f" {MOST_CANDIDATES:,} can be computed."
+            f"{len(votes.names):,} candidates are too many: intervals and ranks can be computed "
+            f"for at most {MOST_CANDIDATES:,}."
         )
     groups = _dependence(votes, settings.cluster)
     battles = groups.groupings[0]
@@ -474,7 +474,7 @@ def _sentences(board: FileBoard) -> Iterator[str]:
     if reason := _interval_reason(board):
         yield f"No intervals: {reason}"
     elif (board.bootstrap.model_.ranked_ & ~board.measured).any():
-        yield f"{NONE}: no interval, fewer than {MIN_CLUSTERS} groups of its own votes."
+        yield f"{NONE}: no interval, because it has fewer than {MIN_CLUSTERS} groups of votes."
     yield f"Clear number one: {board.name(board.leader) or 'none'}."
     if not board.places.n_above and board.bootstrap.model_.ranked_.any():
         words = board.robustness.words

@@ -102,7 +102,7 @@ def capped(settings: Mapping[str, Any]) -> str:
     if not (n_networks := settings.get("capped_networks", 0)):
         return note
     share = percent(settings["network_share"])
-    whose = "1 network" if n_networks == 1 else f"{n_networks:,} networks each"
+    whose = "1 network" if n_networks == 1 else f"each of {n_networks:,} networks"
     return f"{note} Anonymous votes from {whose} are capped at {share} of the weight.".strip()
 
 
@@ -188,7 +188,7 @@ def lead(
         reason = f"{few} too few to say what others would prefer"
     says = f"{first.name} is ahead, but {reason}."
     if (level := sum(row.standing.rank == 1 for row in ranked)) > 1:
-        says = f"{level:,} candidates share the first place."
+        says = f"{level:,} candidates share first place."
     return LeadSummary(first.standing.candidate_id, first.name, False, says)
 
 
@@ -234,8 +234,8 @@ def robustness(findings: Findings, names: Mapping[int, str]) -> str:
         return ""
     if stored["votes"] is None:
         return (
-            f"No set of up to half of the {stored['of']:,} votes was found whose removal would"
-            " change number one."
+            f"We found no set of up to half of the {stored['of']:,} votes whose removal would "
+            "change number one."
         )
     rival = names.get(stored.get("rival") or 0)
     if not stored["votes"] or not rival:
@@ -391,9 +391,7 @@ def changed(findings: Findings, names: Mapping[int, str]) -> str:
     raters = _raters(stored)
     if left_out := [names[pk] for pk in stored.get("left_out", []) if pk in names]:
         about = f"Left out: verdicts about {join_names(left_out)} on prompts that only the {raters}"
-        sentences.append(
-            f"{about} saw; by these, the prompts suit it better or worse than people’s."
-        )
+        sentences.append(f"{about} saw, because those prompts seem to help or hurt them.")
     last = f"λ is {stored['lambda']:.2f}: 0 would ignore the {raters}, 1 would follow them fully."
     return " ".join([*sentences, last])
 
@@ -526,7 +524,7 @@ def disagreement(
     """Compare a candidate's `other` standing by `raters`, whose scale is higher by `shift`, with
     its `own` standing by the `reference`."""
     if own is None or own.score is None:
-        return Remark(None, False, f"No score by {reference} to compare with that by {raters}.")
+        return Remark(None, False, f"No score by {reference} to compare with the one by {raters}.")
     if other is None or other.score is None:
         return Remark(None, False, f"No score by {raters} yet.")
     difference = other.score - shift - own.score

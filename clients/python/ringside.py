@@ -296,7 +296,7 @@ class _Answer(dict[str, Any]):
     """A JSON object in an answer; a missing member raises RingsideError, not KeyError."""
 
     def __missing__(self, name: str) -> Any:
-        raise RingsideError(f"The answer has no {name!r}. {_IS_IT}")
+        raise RingsideError(f"The response has no {name!r}. {_IS_IT}")
 
 
 @dataclass(frozen=True)
@@ -312,9 +312,9 @@ class Reply:
         try:
             value = json.loads(self.body, object_hook=_Answer)
         except ValueError:
-            raise RingsideError(f"The answer is not JSON. {_IS_IT}", status=self.status) from None
+            raise RingsideError(f"The response is not JSON. {_IS_IT}", status=self.status) from None
         if not isinstance(value, dict):
-            raise RingsideError(f"The answer is not an object. {_IS_IT}", status=self.status)
+            raise RingsideError(f"The response is not an object. {_IS_IT}", status=self.status)
         return value
 
     def error(self) -> RingsideError:
@@ -351,7 +351,7 @@ class Reply:
         return max(0.0, (then - datetime.now(timezone.utc)).total_seconds())
 
 
-_ELSEWHERE = "The server redirects to another address, and tokens are not sent there. Use that one."
+_ELSEWHERE = "The server redirects to another address, where tokens are not sent. Use that address."
 
 
 class _SameOrigin(urllib.request.HTTPRedirectHandler):
@@ -455,7 +455,7 @@ class _Web:
         try:
             return _reply(error.code, error), ""
         except (OSError, http.client.HTTPException):
-            return None, f"The answer from {self.base} was cut off."
+            return None, f"The response from {self.base} was cut off."
 
 
 def _pause(seconds: float, deadline: float, error: RingsideError) -> None:
@@ -484,7 +484,7 @@ def _checked_url(url: str) -> str:
 def _checked_token(token: str) -> str:
     """Reject a token that cannot be sent in a header, without showing it."""
     if token and not re.fullmatch(r"[\x21-\x7e]+", token):
-        raise RingsideError("The token contains spaces, line breaks or characters no token has.")
+        raise RingsideError("The token contains spaces, line breaks or other invalid characters.")
     return token
 
 
@@ -563,7 +563,7 @@ class Ringside:
         while more is not None:
             page = self.get(path, **more)
             if not isinstance(page["results"], list):
-                raise RingsideError(f"The answer is not a list. {_IS_IT}")
+                raise RingsideError(f"The response is not a list. {_IS_IT}")
             yield from page["results"]
             # Only the query of the link is used: a proxy may know the server by another name.
             link = urllib.parse.urlsplit(str(page["next"] or "")).query
@@ -882,7 +882,7 @@ class Ringside:
 
 def _content(made_of: Mapping[str, Any]) -> dict[str, Any]:
     if unknown := made_of.keys() - {*USUAL, *FACTS}:
-        raise RingsideError(f"A candidate has no {', '.join(sorted(unknown))}.")
+        raise RingsideError(f"A candidate has no member called {', '.join(sorted(unknown))}.")
     content = {**USUAL, **made_of}
     if content["messages"] is None:
         del content["messages"]  # an older server does not know them
@@ -935,7 +935,7 @@ class _Fit:
 def _wrong_with(row: Mapping[str, Any]) -> str:
     """What is wrong with a row in any arena; '' for nothing."""
     if unknown := [name for name in row if name not in ANSWER]:
-        return f"An answer has no {unknown[0]!r}. It has: {', '.join(ANSWER)}."
+        return f"An answer has no member {unknown[0]!r}. Its members: {', '.join(ANSWER)}."
     if not _stripped(row.get("text")) and not row.get("messages"):
         return "The text is empty."
     figures = (name for name in FIGURES if not _is_figure(row.get(name), name))
@@ -1090,16 +1090,16 @@ NOT_COUNTED = (
     "verdicts are saved and not paid for twice."
 )
 SAME_NAME = (
-    "The candidate and the baseline are both called {!r}: a second run would take the candidate of "
-    "the first one for the baseline. Use another name for the candidate, or the baseline's id."
+    "The candidate and the baseline are both called {!r}: a second run would mistake the first "
+    "one's candidate for the baseline. Use another name for the candidate, or the baseline's id."
 )
 EXIT_CODES = """\
 exit codes:
   0  conclusively better, or compared and not conclusively worse
   1  conclusively worse; with --require better, also if not conclusively better
-  2  an error in the arguments, the request or this program; a sentence says which
-  3  no verdict: no vote compares the two; or their votes cannot be compared; or answers or verdicts
-     were not finished or counted in time; or the run did not finish; with --require known, also
+  2  an error in the arguments, the request or this program; the message says which
+  3  no verdict: no vote compares the two, or their votes cannot be compared, or answers or verdicts
+     were not finished or counted in time, or the run did not finish; with --require known, also
      if the result is not conclusive
 
 The token is read from RINGSIDE_TOKEN only. It needs the scopes read, submit and judge.
@@ -1428,15 +1428,15 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--own-family",
         action="store_true",
-        help="let a judge compare an answer of its own model family with another's",
+        help="let judges judge answers by their own model family",
     )
     add("--raters", choices=["people", "judges", "juries", "combined"], help="whose votes decide")
     add(
         "--wait",
         type=_seconds,
         metavar="TIME",
-        help="how long to wait for answers and verdicts, such as 90s or 2h; default: 30m. Human "
-        "votes are waited for only with this option",
+        help="how long to wait for answers and verdicts, such as 90s or 2h; default: 30m. Without "
+        "this option, it does not wait for human votes",
     )
     add(
         "--require",
@@ -1611,7 +1611,7 @@ class _Tools:
         board = self._client.board(arena, raters=raters, category=category)
         if board is None:
             raise RingsideError(
-                f"The arena has no leaderboard of {raters} {category}".rstrip() + "."
+                f"The arena has no leaderboard for {raters} {category}".rstrip() + "."
             )
         return board
 

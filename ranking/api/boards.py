@@ -148,7 +148,7 @@ class StandingShown(serializers.Serializer[Any]):
     snapshot have none of these members.
     """
 
-    id = serializers.IntegerField(help_text="The candidate's.")
+    id = serializers.IntegerField(help_text="The candidate's id.")
     candidate = serializers.CharField()
     url = serializers.CharField(help_text="The path of the candidate's page.")
     model = serializers.CharField(allow_null=True)
@@ -159,7 +159,7 @@ class StandingShown(serializers.Serializer[Any]):
     rank_low = serializers.IntegerField(allow_null=True, help_text="The best possible rank.")
     rank_high = serializers.IntegerField(allow_null=True)
     sure_rank_low = serializers.IntegerField(
-        allow_null=True, help_text="The same, together with everybody else's ranks."
+        allow_null=True, help_text="The same, holding for all candidates at once."
     )
     sure_rank_high = serializers.IntegerField(allow_null=True)
     score = serializers.FloatField(allow_null=True)
@@ -215,7 +215,7 @@ class ArenaNamed(serializers.Serializer[Any]):
 class StandingsShown(serializers.Serializer[Any]):
     """A board's standings in one snapshot: what its page shows, with more digits."""
 
-    id = serializers.IntegerField(help_text="Of the board.")
+    id = serializers.IntegerField(help_text="The board's id.")
     snapshot = serializers.IntegerField(allow_null=True)
     arena = ArenaNamed()
     raters = serializers.ChoiceField(choices=Counted.choices)
@@ -321,8 +321,8 @@ class OneBoard(NumberedEndpoint):
         "Retrieve a board's current standings",
         answer=StandingsShown,
         shown=STANDINGS,
-        description="What its page shows, with more digits. A candidate that is not disclosed yet "
-        "has a placeholder name.",
+        description="What its page shows, with more digits. An undisclosed candidate has a "
+        "placeholder name.",
     )
     def get(self, request: Request, pk: int, slug: str = "") -> HttpResponseBase:
         page = _find_stored(pk, slug)
@@ -419,8 +419,8 @@ class OneSnapshot(NumberedEndpoint):
         "Retrieve the standings of a snapshot",
         answer=StandingsShown,
         shown=STANDINGS,
-        description="As they were published: snapshots never change. Cost and speed of answers are "
-        "included for the current one only.",
+        description="As they were published: snapshots never change. The cost and speed of "
+        "answers are included only for the current one.",
     )
     def get(self, request: Request, pk: int, slug: str = "") -> Response:
         kept = Snapshot.objects.kept().select_related("board__arena")

@@ -81,11 +81,11 @@ SHOWN = {
 TEXTS = OpenApiParameter(
     "texts",
     bool,
-    description="Include the prompt and both answers. An answer is null where you may not know "
-    "who wrote it: unless the arena's answers are open, its authors are known to the arena's team, "
-    "to the candidate's team, to the vote's rater, and to everyone once the prompt is archived.",
+    description="Include the prompt and both answers. An answer is null if you may not know who "
+    "wrote it. Unless the arena's answers are open, only the arena's team, the candidate's team "
+    "and the vote's rater may, until the prompt is archived.",
 )
-NO_CANDIDATE = "Name the candidate as candidate=<id>."
+NO_CANDIDATE = "Add candidate=<id> to the query."
 SAME_CANDIDATE = "The opponent must be another candidate."
 
 
@@ -101,7 +101,7 @@ class BattleShown(serializers.Serializer[Vote]):
     """One vote that counts. People have a different pseudonym in each arena."""
 
     comparison = serializers.UUIDField(help_text="The key in the address of its page.")
-    prompt = serializers.CharField(allow_null=True, help_text="Its id as given by the team.")
+    prompt = serializers.CharField(allow_null=True, help_text="Its id, as set by the team.")
     category = serializers.CharField()
     left_id = serializers.IntegerField()
     left = serializers.CharField()
@@ -208,7 +208,7 @@ class BattleList(ArenaEndpoint, ListEndpoint):
 
     @operation(
         "list_battles",
-        "List the votes that count in an arena, in the order in which they were cast",
+        "List the votes that count in an arena, in the order they were cast",
         answer=BattleShown(many=True),
         shown=SHOWN,
         parameters=[TEXTS],
@@ -253,14 +253,14 @@ class ReasonShown(serializers.Serializer[Any]):
     is_strength = serializers.BooleanField(help_text="Whether it is a strength of the candidate.")
     named = serializers.IntegerField(help_text="Votes that named it.")
     explained = serializers.IntegerField(
-        help_text="Votes with reasons that could have named it: for a strength those that the "
-        "candidate did not lose, for a fault those that it did not win."
+        help_text="Votes with reasons that could have named it: for a strength, those the "
+        "candidate did not lose; for a fault, those it did not win."
     )
     elsewhere = serializers.FloatField(
         allow_null=True,
         help_text="The share among the other candidates' votes in the category; null without any.",
     )
-    odds = serializers.FloatField(help_text="The logarithm of the ratio of the odds.")
+    odds = serializers.FloatField(help_text="The logarithm of the odds ratio.")
     q = serializers.FloatField(help_text="The false discovery rate of the difference.")
     stands_out = serializers.BooleanField()
 
@@ -280,8 +280,8 @@ class Reasons(ArenaEndpoint):
         "List the reasons that people named for and against candidates",
         answer=ReasonsShown,
         shown={"reasons": [REASON]},
-        description="Reasons in one category are listed if they stand "
-        "out, and otherwise only where you may know who wrote the answers to all its prompts.",
+        description="Reasons in a category are listed if they stand out, or if you may know who "
+        "wrote the answers to all of its prompts.",
     )
     def get(self, request: Request, slug: str) -> Response:
         candidates = self.arena.candidates.revealed()
@@ -303,27 +303,26 @@ class Reasons(ArenaEndpoint):
 
 LEFT_OUT = "`, `".join(Uncounted)
 BATTLES = (
-    "All votes in the order in which they were cast. People have pseudonyms. `state` says whether "
-    "a vote counts: `counted`; `capped`, which counts less, because its rater or network has "
-    f"reached its share; `voided`; or why it is left out (`{LEFT_OUT}`). "
-    "`channel` and `seconds` say how it came in; `network` is the number of its "
-    "network in this file. The style of an answer is null where its author is not shown: whoever "
-    "counts the words on a ballot would know who wrote it."
+    "All votes, in the order they were cast. People have pseudonyms. `state` says whether a vote "
+    "counts: `counted`; `capped`, which counts less, because its rater or network has reached "
+    f"its share; `voided`; or why it is left out (`{LEFT_OUT}`). `channel` and `seconds` say how "
+    "it was cast; `network` numbers the networks in this file. The style of an answer is null "
+    "where its author is not shown: otherwise, counting the words on a ballot would reveal who "
+    "wrote it."
 )
 PREFERENCES = (
-    "For each prompt and two answers to it, the one that more raters preferred is `chosen`: by "
-    "default people; with `raters=juries` juries, with `both` juries where people do not decide. "
-    "Ties and “both bad” count for neither, and where preferences are level there is no line. "
-    "Single judges' votes do not count, and candidates that are not disclosed yet are left out. "
-    "Unless the arena's answers are open, everybody but its team gets archived prompts only: "
-    "whoever knows the authors cannot vote blind."
+    "For each prompt and two answers to it, `chosen` is the one that more raters preferred: "
+    "people by default; juries with `raters=juries`; with `both`, juries where people do not "
+    "decide. Ties and “both bad” count for neither, and an even split yields no line. Single "
+    "judges' votes do not count, and candidates that are not disclosed yet are left out. Unless "
+    "the arena's answers are open, everyone outside its team gets only archived prompts: anyone "
+    "who knows the authors cannot vote blind."
 )
 FILES = (
     "`battles`: all votes, with their state. `lmarena`: those that count, in the columns of "
     "LMArena's published votes, with conversations where you may know who wrote the answers. "
     "`dpo`: preferences for training, with `dpo-messages` as messages of a chat. `dataset.zip`: a "
-    "dataset folder for the Hugging Face Hub, with its card and Parquet files. All are written "
-    "while they are read."
+    "dataset folder for the Hugging Face Hub, with its card and Parquet files. All are streamed."
 )
 BATTLES_CSV_EXAMPLE = ",".join(EXPORTS["battles"].columns) + "\r\n"
 BATTLES_JSONL_EXAMPLE = '{"prompt": "p-7", "left": "short-answers", "outcome": "left"}\n'
@@ -445,8 +444,8 @@ class LogOfVotes(ExportEndpoint):
         "export_log",
         "Export the signed log of votes",
         JSONL,
-        "Every vote that counts or did, link by link, with the published leaderboards. "
-        "`manage.py verify FILE` checks it offline, and fits the leaderboards again.",
+        "Every vote that counts or once counted, link by link, with the published leaderboards. "
+        "`manage.py verify FILE` checks it offline and refits the leaderboards.",
         LOG_EXAMPLE,
     )
     def get(self, request: Request, slug: str) -> StreamingHttpResponse:
@@ -458,8 +457,8 @@ class LeaderboardCopy(ExportEndpoint):
         "export_leaderboard",
         "Export the leaderboard of all human votes as one HTML file",
         HTML,
-        "It opens without a network, fits the scores again from the votes in it, and shows the "
-        "head of the signed log. Above 100,000 votes it has counts per pair.",
+        "It works offline, refits the scores from the votes it contains, and shows the head of "
+        "the signed log. Above 100,000 votes, it contains counts per pair instead.",
         "<!DOCTYPE html>",
     )
     def get(self, request: Request, slug: str) -> StreamingHttpResponse:
@@ -491,8 +490,8 @@ class PromptSet(ExportEndpoint):
         "export_prompts",
         "Export prompts as the test set of another tool",
         f"{JSONL},{CSV}",
-        "`promptfoo-tests`: tests of promptfoo. `langfuse-items`: items of a dataset of Langfuse. "
-        "Only the arena's team gets them, because they have references and rubrics.",
+        "`promptfoo-tests`: tests for promptfoo. `langfuse-items`: items of a Langfuse dataset. "
+        "Only the arena's team gets them, because they contain references and rubrics.",
         '{"description": "refund-1", "vars": {"prompt": "How long?"}, "assert": []}\n',
         [named_file(file_names(PROMPT_SETS))],
     )

@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('category', models.CharField(blank=True, max_length=100)),
-                ('member', models.BigIntegerField(help_text="The rater's id, or the number of a group below 0.")),
+                ('member', models.BigIntegerField(help_text="The rater's id or, below 0, a group's number.")),
                 ('cells', models.BinaryField()),
                 ('arena', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='rater_tallies', to='arena.arena')),
             ],

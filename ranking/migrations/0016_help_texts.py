@@ -29,7 +29,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='board',
             name='target_error',
-            field=models.FloatField(default=25.0, help_text='Elo: raters are sent to candidates whose standard error is above it. Only the human board of all categories decides this.'),
+            field=models.FloatField(default=25.0, help_text='In Elo. Raters are sent to candidates whose standard error is above this, on the human board of all categories.'),
         ),
         migrations.AlterField(
             model_name='snapshot',
@@ -44,7 +44,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='snapshot',
             name='is_history',
-            field=models.BooleanField(default=False, help_text='Kept when a newer one is published, as one every ten minutes is.'),
+            field=models.BooleanField(default=False, help_text='One is kept every ten minutes, even when newer ones are published.'),
         ),
         migrations.AlterField(
             model_name='snapshot',
@@ -84,7 +84,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='standing',
             name='sure_rank_low',
-            field=models.PositiveIntegerField(help_text="The best rank, with all candidates' intervals holding together.", null=True),
+            field=models.PositiveIntegerField(help_text="The best rank, holding for all candidates at once.", null=True),
         ),
         migrations.AlterField(
             model_name='tally',

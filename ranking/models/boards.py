@@ -35,7 +35,7 @@ class Counted(models.TextChoices):
 class BothBad(models.TextChoices):
     """How a board counts a "both bad" vote."""
 
-    SEPARATE = "separate", "A rate of its own, outside the scores"
+    SEPARATE = "separate", "A separate rate that does not affect scores"
     TIE = "tie", "A tie"
 
 
@@ -52,13 +52,13 @@ class Board(models.Model):
     seed = models.PositiveIntegerField(default=0)
     target_error = models.FloatField(
         default=25.0,
-        help_text="Elo: raters are sent to candidates whose standard error is above it."
-        " Only the human board of all categories decides this.",
+        help_text="In Elo. Raters are sent to candidates whose standard error is above this, on "
+        "the human board of all categories.",
     )
     problem = models.TextField(
         blank=True,
         editable=False,
-        help_text="Why the newest votes are not on this board; empty when they are.",
+        help_text="Why the newest votes are not on this board; empty if they are.",
     )
 
     class Meta:
@@ -117,10 +117,11 @@ class Snapshot(models.Model):
     board = models.ForeignKey(Board, models.CASCADE, related_name="snapshots")
     is_current = models.BooleanField(default=True)
     is_history = models.BooleanField(
-        default=False, help_text="Kept when a newer one is published, as one every ten minutes is."
+        default=False,
+        help_text="One is kept every ten minutes, even when newer ones are published.",
     )
     published_at = models.DateTimeField()  # when its votes were read: it counts all cast before
-    digest = models.CharField(max_length=64, help_text="Of the votes, candidates and settings.")
+    digest = models.CharField(max_length=64, help_text="Digest of votes, candidates and settings.")
     n_votes = models.PositiveIntegerField(help_text="Votes that the scores are based on.")
     n_both_bad = models.PositiveIntegerField(default=0)
     n_raters = models.PositiveIntegerField(default=0)
@@ -201,7 +202,7 @@ class Standing(models.Model):
     rank_low = models.PositiveIntegerField(null=True)
     rank_high = models.PositiveIntegerField(null=True)
     sure_rank_low = models.PositiveIntegerField(
-        null=True, help_text="The best rank, with all candidates' intervals holding together."
+        null=True, help_text="The best rank, holding for all candidates at once."
     )
     sure_rank_high = models.PositiveIntegerField(null=True)
     score = models.FloatField(null=True)

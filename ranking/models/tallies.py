@@ -185,7 +185,7 @@ class RaterTally(models.Model):
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="rater_tallies")
     raters = models.CharField(max_length=20, choices=Tallied, default=Tallied.PEOPLE)
     category = models.CharField(max_length=100, blank=True)
-    member = models.BigIntegerField(help_text="The rater's id, or the number of a group below 0.")
+    member = models.BigIntegerField(help_text="The rater's id or, below 0, a group's number.")
     cells = models.BinaryField()
 
     class Meta:

@@ -103,11 +103,11 @@ class EncryptedReader(io.RawIOBase):
     def __init__(self, stream: IO[bytes], passphrase: str) -> None:
         header = stream.read(len(MAGIC) + SALT)
         if len(header) < len(MAGIC) + SALT or not header.startswith(MAGIC):
-            raise DecryptionError("The file is not encrypted by Ringside, or is cut short.")
+            raise DecryptionError("The file was not encrypted by Ringside, or is truncated.")
         self._stream, self._cipher = stream, _cipher(passphrase, header[len(MAGIC) :])
         self._next, self._plain, self._number = stream.read(CHUNK + TAG), b"", 0
         if not self._next:  # even an empty stream has a last chunk
-            raise DecryptionError("The file is cut short.")
+            raise DecryptionError("The file is truncated.")
 
     def readable(self) -> bool:
         return True
@@ -125,7 +125,7 @@ class EncryptedReader(io.RawIOBase):
             plain = self._cipher.decrypt(_nonce(self._number, not self._next), chunk, None)
         except InvalidTag:
             raise DecryptionError(
-                "The file is cut short or damaged."
+                "The file is truncated or damaged."
                 if self._number
                 else "The passphrase is wrong, or the file is damaged."
             ) from None
@@ -336,8 +336,9 @@ def _member(archive: tarfile.TarFile, name: str) -> IO[bytes]:
 def _check_versions(manifest: Manifest) -> None:
     if manifest.engine != connection.vendor:
         raise BackupError(
-            f"The backup is of {ENGINES.get(manifest.engine, manifest.engine)}, but DATABASE_URL is"
-            f" {ENGINES[connection.vendor]}. Restore it into the former, then use manage.py move."
+            f"The backup is from {ENGINES.get(manifest.engine, manifest.engine)}, but "
+            f"DATABASE_URL is {ENGINES[connection.vendor]}. Restore it into the same kind of "
+            "database, then use manage.py move."
         )
     known = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations or {}}
     if unknown := sorted(set(manifest.migrations) - known):
@@ -541,7 +542,7 @@ def _scratch_postgres() -> Iterator[str]:
             server.execute(f"CREATE DATABASE {name}")
         except psycopg.errors.InsufficientPrivilege:
             raise BackupError(
-                "The database's user may not create the database in which the backup is checked."
+                "The database user is not allowed to create the scratch database for the check."
             ) from None
         try:
             yield name

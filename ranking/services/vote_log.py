@@ -364,7 +364,7 @@ class _Check:
                 for i, name in enumerate(VOTE_COLUMNS)
                 if was[i, row] != now[i, row]
             ]
-            self._fault(int(was[0, row]), f"is not as in the log: {', '.join(words)}")
+            self._fault(int(was[0, row]), f"differs from the log: {', '.join(words)}")
         self.known.append(stored["id"])
         self.findings.n_votes += len(stored["id"])
 
@@ -398,7 +398,7 @@ class _Check:
     def _check_removed(self, pk: int, voided_at: datetime | None, tallied: bool | None) -> None:
         removal = self.removed[pk]
         if tallied:
-            self._fault(pk, f"is counted, and the log says that it was {removal.kind}")
+            self._fault(pk, f"is counted, although the log says that it was {removal.kind}")
         elif tallied is None and removal.kind != Kind.GONE:
             self.findings.gone.add(pk)
             self.findings.votes.append(f"Vote {pk}, which was {removal.kind}, is missing.")
@@ -406,7 +406,7 @@ class _Check:
             voided_at is None or int(microseconds([voided_at])[0]) != removal.at
         ):
             self.findings.gone.add(pk)
-            self.findings.votes.append(f"Vote {pk} was voided, and its row says something else.")
+            self.findings.votes.append(f"Vote {pk} was voided, but its row says otherwise.")
 
     def find_added(self) -> None:
         """Find counted votes that are missing from the log, or in it more than once."""
@@ -425,7 +425,7 @@ class _Check:
             last = batch[-1]
             for pk in sorted(set(batch) - set(known[np.isin(known, batch)].tolist())):
                 if pk not in self.removed:
-                    self._fault(pk, "is counted, and the log does not know it")
+                    self._fault(pk, "is counted, but is not in the log")
 
 
 STATE = ("pk", "voided_at", "tallied")

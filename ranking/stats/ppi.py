@@ -262,8 +262,8 @@ _REASONS = {
     NoGain.NO_INTERVAL: "The human votes alone have no interval that a judge could narrow.",
     NoGain.NOTHING_SHARED: "The judge has not scored enough comparisons with and without human "
     "votes.",
-    NoGain.OTHER_PROMPTS: "The prompts that only the judge has seen differ in kind from those that "
-    "people voted on: on them, the candidates fare differently by the judge's own verdicts.",
+    NoGain.OTHER_PROMPTS: "The prompts that only the judge has seen differ in kind from those "
+    "that people voted on: by the judge's own verdicts, the candidates fare differently on them.",
     NoGain.UNINFORMATIVE: "The judge's verdicts do not predict human votes.",
     NoGain.NO_MAXIMUM: "With the judge's correction, no finite scores fit so few votes.",
     NoGain.NO_VARIATION: "With the judge's correction, all groups of votes agree exactly.",

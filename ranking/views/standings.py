@@ -159,8 +159,8 @@ COLUMNS = {
     ),
     "shrunk": TableColumn(
         "Shrunk score",
-        "Score drawn towards the average, the more so the fewer votes there are; everybody with"
-        " votes has one. No rank or lead is based on it. Below it, its 95 % interval",
+        "Score pulled towards the average, more strongly with fewer votes; every candidate with "
+        "votes has one. No rank or lead is based on it. Below it, its 95 % interval",
         _shrunk,
         has=lambda view: any(row.standing.shrunk is not None for row in view.rows),
     ),

@@ -208,7 +208,10 @@ def test_usable_answers_are_told_before_anything_is_written(row: dict[str, Any])
         ({"prompt_id": "p2", "text": "x"}, "It answers 'p2' again, after row 1."),
         ({"prompt_id": " ", "text": "x"}, "It needs prompt_id or prompt"),
         ({"prompt_id": "p1", "text": " "}, "The text is empty."),
-        ({"prompt_id": "p1", "answer": "x"}, "An answer has no 'answer'. It has: prompt_id,"),
+        (
+            {"prompt_id": "p1", "answer": "x"},
+            "An answer has no member 'answer'. Its members: prompt_id,",
+        ),
         ({"prompt_id": "p1", "text": "x", "cost": "free"}, "cost is 'free', which is not allowed."),
         ({"prompt_id": "p1", "text": "x", "tokens_in": 1.5}, "tokens_in is 1.5"),
         ({"prompt_id": "p1", "text": "x", "seconds": "1,500"}, "seconds is '1,500'"),

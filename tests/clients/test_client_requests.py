@@ -182,7 +182,9 @@ def test_an_answer_that_is_no_object_says_so(body: object) -> None:
 def test_a_member_that_an_answer_lacks_is_named() -> None:
     with FakeRingside(Said({"hello": 1})) as server:
         error = refused(lambda: list(client_of(server).candidates("a")))
-    assert error.detail == "The answer has no 'results'. Is this the address of a Ringside server?"
+    assert (
+        error.detail == "The response has no 'results'. Is this the address of a Ringside server?"
+    )
 
 
 # -- The token stays where it is -------------------------------------------------------------------

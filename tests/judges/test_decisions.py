@@ -210,7 +210,7 @@ def test_nothing_is_conclusive_against_the_votes_between_the_two(team: Team) -> 
     assert (gap.lead, gap.is_decided, gap.chance) == (Lead.OPEN, False, None)
     assert gap.low is not None
     assert gap.low <= 0
-    opposite = "; the votes between the two say the opposite of their scores."
+    opposite = "; their direct votes contradict their scores."
     assert opposite in headline("B", "A", gap)
     assert verdict("B", "A", gap) == f"No verdict. {OPPOSED}"
     decide()

@@ -144,7 +144,7 @@ def rewrite(path: Path, change: Callable[[dict[str, Any]], Any]) -> Path:
             lambda manifest: manifest["migrations"].append("arena.9999_later"),
             rf"newer Ringside \({__version__}\), which has arena.9999_later",
         ),
-        (lambda manifest: manifest.update(engine="oracle"), "The backup is of oracle"),
+        (lambda manifest: manifest.update(engine="oracle"), "The backup is from oracle"),
         (lambda manifest: manifest["tables"].update({'x"; --': 1}), "impossible table"),
         (
             lambda manifest: manifest["tables"].update(arena_vote=7),

@@ -109,7 +109,7 @@ def test_nobody_is_ahead_where_several_share_the_first_place(board: Board) -> No
     board.ranks((1, 3), (1, 3), (1, 3))
     board.snapshot.standings.update(rank=1)
     page = board.says(leader=None)
-    assert "3 candidates share the first place." in page
+    assert "3 candidates share first place." in page
     assert "is ahead" not in page
 
 

@@ -186,7 +186,7 @@ def test_it_leaves_out_whom_the_judges_see_on_prompts_of_another_kind(
         alone.standings.get(candidate=first).score, abs=15
     )
     page = client.get(f"/a/{arena.slug}/?raters=combined").content.decode()
-    assert "by these, the prompts suit it better or worse than people’s" in page
+    assert "because those prompts seem to help or hurt them" in page
     told = client.get(f"/a/{arena.slug}/results.json?raters=combined").json()
     left_out = [candidate["candidate"] for candidate in told["findings"]["combined"]["left_out"]]
     assert str(arena.candidates.get(pk=first)) in left_out

@@ -105,7 +105,7 @@ def test_candidate_with_few_votes_has_no_interval(votes: Path) -> None:
         None
     }
     assert rows["A"]["low"] is not None
-    assert "\n-: no interval, fewer than 5 groups of its own votes.\n" in rank(votes)
+    assert "\n-: no interval, because it has fewer than 5 groups of votes.\n" in rank(votes)
 
 
 def test_the_same_seed_gives_the_same_intervals(votes: Path) -> None:
@@ -309,7 +309,7 @@ def test_more_candidates_than_can_be_measured_are_refused_at_once(votes: Path) -
     rows = (f"A{n},A{n + 1},tie\n" for n in range(2000))
     votes.write_text("left,right,winner\n" + "".join(rows))
     assert refused(votes) == (
-        "2,001 candidates are too many: intervals and ranks for at most 2,000 can be computed."
+        "2,001 candidates are too many: intervals and ranks can be computed for at most 2,000."
     )
 
 

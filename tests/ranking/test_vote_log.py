@@ -83,9 +83,9 @@ def test_outcomes_flipped_in_the_database_are_not_adopted(capsys: Any) -> None:
         call_command("rebuild_tallies", arena.slug)
     assert bytes(Tally.objects.get(arena=arena, raters="people", category="").cells) == before
     printed = capsys.readouterr().out
-    assert "is not as in the log: right instead of left." in printed
+    assert "differs from the log: right instead of left." in printed
     assert "280 more" in printed
-    with pytest.raises(CommandError, match="not those of the log"):
+    with pytest.raises(CommandError, match="do not match the log"):
         call_command("verify_log", arena.slug)
     assert "300 faults" in capsys.readouterr().out
 
@@ -150,7 +150,7 @@ def of_vote(**fields: Any) -> Callable[[Vote], None]:
         (delete, "is missing"),
         (swap_sides, "another candidate on the left"),
         (change_kind, "another kind of rater"),
-        (add, "is counted, and the log does not know it"),
+        (add, "is counted, but is not in the log"),
     ],
 )
 def test_rewritten_votes_are_found_and_repaired_in_a_signed_entry(
@@ -176,10 +176,12 @@ def test_a_void_taken_back_in_the_database_is_found(arena: Arena, later: Any) ->
     void_vote(vote, reason="a script")
     fold(arena)
     Vote.objects.filter(pk=vote.pk).update(voided_at=later)
-    assert found(arena) == [f"Vote {vote.pk} was voided, and its row says something else."]
+    assert found(arena) == [f"Vote {vote.pk} was voided, but its row says otherwise."]
     if later is None:
         fold(arena)
-        assert found(arena) == [f"Vote {vote.pk} is counted, and the log says that it was voided."]
+        assert found(arena) == [
+            f"Vote {vote.pk} is counted, although the log says that it was voided."
+        ]
     repair(arena)
     assert found(arena) == []
 
@@ -241,7 +243,7 @@ def test_a_log_cut_short_is_found_by_its_votes_and_by_published_heads(arena: Are
     publish(arena)
     LogLink.objects.filter(number=3).delete()
     faults = found(arena)
-    assert f"Vote {vote.pk} is counted, and the log does not know it." in faults
+    assert f"Vote {vote.pk} is counted, but is not in the log." in faults
     assert "Link 3 of the log is not the one that leaderboards have published." in faults
 
 

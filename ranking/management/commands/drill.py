@@ -61,7 +61,7 @@ class Command(BaseCommand):
             if rank_of(target, attacked, n_candidates) == 1:
                 break
         else:
-            self.stdout.write(f"{attack}: {n_votes:,} votes are not enough for number one.")
+            self.stdout.write(f"{attack}: {n_votes:,} votes are not enough to make it number one.")
             return
         held = held_raters(find(attacked, n_candidates))
         is_rigged = attacked.rater >= cast.n_raters
@@ -70,9 +70,9 @@ class Command(BaseCommand):
         rank = rank_of(target, attacked.where(~is_held), n_candidates)
         n_raters = attacked.n_raters - cast.n_raters
         self.stdout.write(
-            f"{attack}: {n_votes:,} votes by {n_raters:,} raters make it number one."
-            f" {percent(is_held[is_rigged].mean())} of them are held, and {n_honest:,} honest"
-            f" raters; it then has rank {rank}."
+            f"{attack}: {n_votes:,} votes by {n_raters:,} raters make it number one. "
+            f"{percent(is_held[is_rigged].mean())} of them are held, and so are those of "
+            f"{n_honest:,} honest raters; it then has rank {rank}."
         )
 
     def _robustness(self, cast: Cast, labels: list[str]) -> None:

@@ -49,7 +49,7 @@ class Command(BaseCommand):
                 for line in list_faults(error.args):
                     self.stdout.write(f"{arena.slug}: {line}")
                 raise CommandError(
-                    f"The votes of {arena.slug} are not those of its log. Nothing was rebuilt."
+                    f"The votes of {arena.slug} do not match its log. Nothing was rebuilt."
                 ) from None
         seconds = time.monotonic() - started
         for difference in differences:

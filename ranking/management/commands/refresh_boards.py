@@ -33,7 +33,7 @@ def _refresh(arena: Arena) -> str:
         elo_service.add_intervals(board_id=board.pk, now=timezone.now())
     row = ArenaRefresh.objects.get(arena=arena)
     if row.token:
-        return "skipped, another refresh is running"
+        return "skipped: another refresh is running"
     problems = [row.problem, *Board.objects.filter(arena=arena).values_list("problem", flat=True)]
     count = f"{len(published)} leaderboard{'' if len(published) == 1 else 's'} published"
     if problem := "; ".join(filter(None, problems)):

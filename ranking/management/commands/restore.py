@@ -24,7 +24,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--check",
             action="store_true",
-            help="restore into a scratch database only, and verify it there",
+            help="only restore into a scratch database and verify it there",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -12,15 +12,15 @@ from ranking.services.fit import CrossCheckError
 from ranking.stats.bradley_terry import NotConvergedError
 
 NOT_CHECKED = (
-    "Not checked, because a file cannot show it: that votes are honest, and that the server has no"
-    " other log. Compare the key and the head with those published elsewhere. Style-controlled"
-    " scores, costs, times, Elo intervals and combined leaderboards need more than votes."
+    "A file cannot show that votes are honest, or that the server has no other log. Compare the "
+    "key and the head with those published elsewhere. Style-controlled scores, costs, times, Elo "
+    "intervals and combined leaderboards are not checked: they need more than votes."
 )
 LATER = "Its intervals are from an earlier refresh, so they are not checked."
 
 
 class Command(BaseCommand):
-    help = "Check an exported log of votes, and fit its leaderboards again, without a database."
+    help = "Check an exported log of votes and refit its leaderboards, without a database."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -38,16 +38,14 @@ class Command(BaseCommand):
         except (LogFileError, NotConvergedError, CrossCheckError) as error:
             raise CommandError(str(error)) from None
         except (LookupError, TypeError, ValueError):
-            raise CommandError(
-                f"{path} does not check out: lines are damaged or missing."
-            ) from None
+            raise CommandError(f"{path} failed the check: lines are damaged or missing.") from None
         self._print(file, faults)
         for board in boards:
             self._print_board(file, board)
         self.stdout.write(f"\n{NOT_CHECKED}")
         n_wrong = len(faults) + sum(len(board.faults) for board in boards)
         if n_wrong:
-            raise CommandError(f"{path} does not check out: {n_wrong:,} faults.")
+            raise CommandError(f"{path} failed the check: {n_wrong:,} faults.")
 
     def _print(self, file: LogFile, faults: list[str]) -> None:
         self.stdout.write(f"{file.arena['name']} ({file.arena['slug']})")

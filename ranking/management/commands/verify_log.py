@@ -16,8 +16,8 @@ from ranking.services import vote_log
 
 class Command(BaseCommand):
     help = (
-        "Find votes that were changed, deleted or added without an entry in the log, and altered"
-        " links. With --repair, accept them as they are, in a signed entry."
+        "Find votes that were changed, deleted or added without an entry in the log, and altered "
+        "links. With --repair, accept them as they are and record that in a signed entry."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -51,7 +51,7 @@ class Command(BaseCommand):
             if self._check(arena, repair, wait)
         ]
         if broken and not repair:
-            raise CommandError(f"The votes of {', '.join(broken)} are not those of the log.")
+            raise CommandError(f"The votes of {', '.join(broken)} do not match the log.")
 
     def _export(self, arenas: list[str], path: Path) -> None:
         if len(arenas) != 1:
@@ -80,7 +80,7 @@ class Command(BaseCommand):
             accepted = ", accepted" if reason else ""
             self.stdout.write(f"{arena.slug}: {len(faults):,} faults{accepted}")
         elif findings.head is None:
-            self.stdout.write(f"{arena.slug}: no log yet; it begins with the next refresh")
+            self.stdout.write(f"{arena.slug}: no log yet; the next refresh starts it")
         else:
             head = findings.head
             self.stdout.write(
