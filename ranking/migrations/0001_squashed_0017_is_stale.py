@@ -173,7 +173,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('is_current', models.BooleanField(default=True)),
-                ('is_history', models.BooleanField(default=False, help_text='One is kept every ten minutes, even when newer ones are published.')),
+                ('is_history', models.BooleanField(default=False, help_text='One is kept every ten minutes, even after newer ones.')),
                 ('published_at', models.DateTimeField()),
                 ('digest', models.CharField(help_text='Digest of votes, candidates and settings.', max_length=64)),
                 ('n_votes', models.PositiveIntegerField(help_text='Votes that the scores are based on.')),

@@ -44,7 +44,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='snapshot',
             name='is_history',
-            field=models.BooleanField(default=False, help_text='One is kept every ten minutes, even when newer ones are published.'),
+            field=models.BooleanField(default=False, help_text='One is kept every ten minutes, even after newer ones.'),
         ),
         migrations.AlterField(
             model_name='snapshot',

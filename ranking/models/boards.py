@@ -118,7 +118,7 @@ class Snapshot(models.Model):
     is_current = models.BooleanField(default=True)
     is_history = models.BooleanField(
         default=False,
-        help_text="One is kept every ten minutes, even when newer ones are published.",
+        help_text="One is kept every ten minutes, even after newer ones.",
     )
     published_at = models.DateTimeField()  # when its votes were read: it counts all cast before
     digest = models.CharField(max_length=64, help_text="Digest of votes, candidates and settings.")

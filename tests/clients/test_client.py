@@ -210,7 +210,7 @@ def test_usable_answers_are_told_before_anything_is_written(row: dict[str, Any])
         ({"prompt_id": "p1", "text": " "}, "The text is empty."),
         (
             {"prompt_id": "p1", "answer": "x"},
-            "An answer has no member 'answer'. Its members: prompt_id,",
+            "An answer has no member 'answer'. Its members",
         ),
         ({"prompt_id": "p1", "text": "x", "cost": "free"}, "cost is 'free', which is not allowed."),
         ({"prompt_id": "p1", "text": "x", "tokens_in": 1.5}, "tokens_in is 1.5"),
