@@ -95,7 +95,7 @@ class OrderForm(forms.Form):
     candidates = forms.MultipleChoiceField(
         required=False,
         label="Candidates",
-        help_text="Only pairs of two of these are judged. Choose none to include all candidates.",
+        help_text="Only pairs of these are judged. Choose none to include all candidates.",
         widget=forms.CheckboxSelectMultiple,
     )
     pairs = forms.ChoiceField(label="Pairs", choices=PAIRS, initial="all", widget=forms.RadioSelect)

@@ -188,7 +188,7 @@ def more_votes(difference: CandidateDifference) -> str:
     if votes is None:
         return "how many more votes it takes is unknown"
     if votes > MOST_WORTHWHILE:
-        return f"the difference is too small to detect in {MOST_WORTHWHILE:,} more votes"
+        return f"the difference is too small to detect with {MOST_WORTHWHILE:,} more votes"
     words = f"about {rounded_up(votes):,} more vote{'' if votes == 1 else 's'}"
     if not difference.groups_to_go:
         return words

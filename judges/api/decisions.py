@@ -113,7 +113,7 @@ class DecisionShown(serializers.Serializer[Any]):
     wins_low = serializers.FloatField(allow_null=True)
     wins_high = serializers.FloatField(allow_null=True)
     style_elo = serializers.FloatField(
-        allow_null=True, help_text="The difference with the style of both held equal."
+        allow_null=True, help_text="The style-controlled difference."
     )
     style_low = serializers.FloatField(
         allow_null=True,
@@ -123,17 +123,17 @@ class DecisionShown(serializers.Serializer[Any]):
     style_high = serializers.FloatField(allow_null=True)
     chance = serializers.FloatField(
         allow_null=True,
-        help_text="The probability that the candidate is better, by today's votes. If you wait "
-        "until it is high, you will be wrong more often than it says.",
+        help_text="The probability that the candidate is better, given the votes so far. If you "
+        "wait until it is high, you will be wrong more often than it says.",
     )
     votes = serializers.IntegerField(help_text="The candidate's votes on the board.")
     between = serializers.IntegerField(help_text="The votes between the two.")
     these_raters = serializers.IntegerField(
-        help_text="If the result holds for the raters who voted only, their number; else 0."
+        help_text="The number of raters, if the result holds only for those who voted; otherwise 0."
     )
     family = serializers.IntegerField(
-        help_text="How many candidates are compared with the baseline at once, so that few"
-        " conclusive results are false; 1 for a candidate that the request names."
+        help_text="How many candidates are compared with the baseline at once; the intervals are "
+        "corrected for this. 1 if the request names the candidate."
     )
     votes_to_go = serializers.IntegerField(
         allow_null=True,
@@ -144,11 +144,11 @@ class DecisionShown(serializers.Serializer[Any]):
         help_text="What that many votes by the judges of the newest run would cost.",
     )
     known_since = serializers.DateTimeField(
-        allow_null=True, help_text="When this board first made the verdict conclusive."
+        allow_null=True, help_text="When the verdict first became conclusive on this board."
     )
     snapshot = serializers.IntegerField(allow_null=True)
     computed_at = serializers.DateTimeField(
-        allow_null=True, help_text="When the votes were read; those cast before are counted."
+        allow_null=True, help_text="When the votes were read; all votes cast by then are counted."
     )
     up_to_date = serializers.BooleanField(help_text="Whether every vote has been counted.")
     counted = serializers.BooleanField(
@@ -167,7 +167,7 @@ class OneDecision(ArenaEndpoint):
         answer=DecisionShown,
         shown=SHOWN,
         description="The same as the team's decision page. `verdict` is better, worse or unknown. "
-        "Poll with the ETag until it is what you wait for.",
+        "Poll with the ETag to see it change.",
         parameters=[
             OpenApiParameter("candidate", description=f"{ID_OR_NAME} the team's newest."),
             OpenApiParameter("baseline", description=f"{ID_OR_NAME} the team's baseline."),
@@ -239,7 +239,7 @@ class OneDecision(ArenaEndpoint):
         entered = teams.filter(candidates__arena=arena).distinct().order_by("pk")[:2]
         if len(entered) != 1:
             self.require(TeamPermission.READ, arena.team_id)
-            raise BadParameter("team", "Name a team by its slug.")
+            raise BadParameter("team", "Specify a team by its slug.")
         return entered[0]
 
     def _pair(self, team: Team, parameters: dict[str, str]) -> dict[str, str]:

@@ -207,8 +207,8 @@ LONGEST_NAME = 300
 NAME = OpenApiParameter(
     "name",
     {"type": "string", "minLength": 1, "maxLength": LONGEST_NAME},
-    description="A registered judge's name, or endpoint:model@rubric. The answer is then this one "
-    "judge, registered or not; a name that cannot be used in a run is an error.",
+    description="A registered judge's name, or endpoint:model@rubric. The response then lists "
+    "only this judge, registered or not; a name that cannot be used in a run is an error.",
 )
 TYPED = serializers.CharField(max_length=LONGEST_NAME)
 
@@ -279,7 +279,7 @@ class JudgementExport(ExportEndpoint):
         "Export judgements as training data for judge models",
         f"{JSONL},{PARQUET}",
         "`judgements`: judges' replies in the Prometheus 2 format, for supervised fine-tuning. "
-        "`judge-pairs`: two replies to one request, of which most people agree with `chosen`. Only "
+        "`judge-pairs`: two replies to one request; most people agree with the `chosen` one. Only "
         "the arena's team gets them, because replies may repeat references and rubrics.",
         '{"format": "pairwise", "output": "Feedback: B answers. [RESULT] B", "people": "B"}\n',
         [named_file(file_names(EXPORTS))],

@@ -66,7 +66,7 @@ class JudgingGiven(StrictSerializer):
         min_length=2,
         max_length=MOST_CANDIDATES,
         required=False,
-        help_text="Ids: only pairs of two of these are judged. By default, all.",
+        help_text="Ids of candidates: only pairs of these are judged. By default, all.",
     )
     pairs = serializers.ChoiceField(choices=PAIRS, default="all")
     again = serializers.BooleanField(
@@ -131,8 +131,8 @@ class JudgeRuns(ArenaEndpoint, ListEndpoint):
     @extend_schema(
         operation_id="order_judges",
         summary="Start a judge run, or get a quote for one",
-        description="With `dry_run` the answer is a quote, and nothing is saved; with a `cap` "
-        "beside it, even null, a cap that the run could not have is refused. Otherwise the run "
+        description="With `dry_run`, returns a quote and saves nothing; if `cap` is given as "
+        "well, even as null, a cap that the run could not have is refused. Otherwise the run "
         "starts in the background and never spends more than `cap`, which comes out of the team's "
         "budget. If there is nothing left to judge, the problem's type ends in `nothing-to-do`; "
         "if an unfinished run has these pairs, in `still-judging`.",
@@ -274,7 +274,7 @@ class PauseJudgeRun(JudgeRunAction):
         "Pause a judge run",
         answer=RunReportShown,
         shown=REPORT | {"state": "paused", "pause_reason": "Paused by the team."},
-        description="Calls in progress are completed.",
+        description="Calls in progress will finish.",
     )
     def post(self, request: Request, pk: int) -> Response:
         return self.pause()

@@ -103,12 +103,12 @@ def parse_checklist(reply: str, nonce: str, n: int, *, cut_off: bool = False) ->
     for folded in marked:
         match = line.fullmatch(folded)
         if match is None:
-            return unreadable("A line with an item's answer says something else than YES or NO.")
+            return unreadable("A line with an item's answer says something other than YES or NO.")
         answers.setdefault(int(match[1]), set()).add(match[2])
     if sorted(answers) != list(range(1, n + 1)) or any(
         len(given) > 1 for given in answers.values()
     ):
-        return unreadable(f"The reply does not answer each of the {n} items once.")
+        return unreadable(f"The reply does not answer each of the {n} items exactly once.")
     if cut_off:
         return unreadable("The reply was cut off, so its answers may not be complete.")
     return ReadReply("done", met=tuple("yes" in answers[number] for number in range(1, n + 1)))

@@ -137,8 +137,8 @@ def complete_order(groups: Sequence[Iterable[int]], n: int) -> Order | None:
 # other verdicts: that is the list of forms, repeated. Words around a verdict, and sentences below
 # it, are allowed as long as they speak for it: doubts.py says when.
 
-EXPECTED_LINE = "the verdict line that was asked for"
-SEVERAL = "The reply holds different verdicts."
+EXPECTED_LINE = "the requested verdict line"
+SEVERAL = "The reply contains different verdicts."
 QUOTE_MARK = re.compile(r"\A[> ]+")
 IN_ANGLES = re.compile(r"<([^<>]*)>")
 # Tags that decorate. A lone <B> may be a verdict, and <del> and <!-- take back what they enclose.
@@ -375,17 +375,17 @@ def _doubt(line: _MarkedLine, closing: str, verdicts: _Verdicts) -> str:
     """Return why the line's verdict, with the text below it, is not certain; '' if it is."""
     value = line.values[0]
     if not value:
-        return "The line with the verdict names none of those that were asked for."
+        return "The verdict line names none of the possible verdicts."
     kind = verdicts.kind(value)
     before, after, closing = (
         verdicts.with_names(value, text) for text in (line.before, line.after, closing)
     )
     if not is_lead_in(kind, before):
-        return "The verdict does not stand alone."
+        return "The verdict is not alone on its line."
     if len(line.different) > 1:
         return SEVERAL
     if not is_harmless(kind, after, closing):
-        return "The words around the verdict may change it."
+        return "The words around the verdict may change its meaning."
     return ""
 
 
@@ -414,7 +414,7 @@ def _repeated_forms(marked: dict[int, _MarkedLine], lines: list[str], verdicts: 
 MARK = re.compile(r"\[ ?result ?\]")
 BETWEEN = rf"{EDGES}[:=]?{EDGES}"
 DECORATED = rf"(?:[{re.escape(EDGE)}]|{PICTURES})*+"
-EXPECTED_RESULT = "[RESULT] and the verdict that was asked for"
+EXPECTED_RESULT = "[RESULT] and one of the possible verdicts"
 
 
 def parse_prometheus_score(
@@ -454,7 +454,7 @@ def _last_result(reply: str, value: str, tail: str, cut_off: bool) -> str | Read
         return without_verdict(final_text(reply), cut_off, EXPECTED_RESULT)
     pattern = re.compile(rf"{BETWEEN}{value}")
     if any((other := pattern.match(text, mark.end())) and other[1] != last[1] for mark in marks):
-        return unreadable("The reply holds different results.")
+        return unreadable("The reply contains different results.")
     if cut_off:
         return unreadable("The reply was cut off, so its verdict may not be complete.")
     return last[1].strip(EDGE)
@@ -473,8 +473,8 @@ QUOTING = re.compile(
     r"\b(?:contain|includ|quot|say|said|claim|writ|wrot|tr(?:y|ies|ied)|inject|embed|end(?:s|ed)"
     r"|forge|ask|instruct|tell|told|example|format)"
 )
-EXPECTED_OBJECT = "the JSON object that was asked for"
-NOT_OFFERED = "The verdict in the JSON object is none of those that were asked for."
+EXPECTED_OBJECT = "the requested JSON object"
+NOT_OFFERED = "The verdict in the JSON object is not one of the possible verdicts."
 
 
 def parse_structured(

@@ -115,8 +115,8 @@ class Scale:
         bottom, top, apart = (Decimal(str(number)) for number in (low, high, step))
         if apart <= 0 or not FEWEST - 1 <= (top - bottom) / apart < MOST or (top - bottom) % apart:
             raise ScaleError(
-                f"A scale from {low} to {high} is not cut into {FEWEST} to {MOST} entries by steps "
-                f"of {step}."
+                f"Steps of {step} do not divide a scale from {low} to {high} into {FEWEST} to "
+                f"{MOST} entries."
             )
         entries = range(int((top - bottom) / apart) + 1)
         labels = (f"{(bottom + apart * entry).normalize():f}" for entry in entries)
@@ -195,7 +195,7 @@ def _check_labels(labels: tuple[str, ...]) -> None:
         if not isinstance(label, str) or not _is_one_line(label):
             raise ScaleError(f"The label {label!r} is not one line of text.")
     if len({_folded(label) for label in labels}) < len(labels):
-        raise ScaleError("Two labels of the scale differ in nothing that a reply would show.")
+        raise ScaleError("Two labels of the scale look the same in a reply.")
 
 
 def _is_one_line(label: str) -> bool:
@@ -503,7 +503,7 @@ def _load(slug: str, folder: Path) -> Rubric:
     if facts.note:
         contents[NOTE] = _read(folder / NOTE)
     elif (folder / NOTE).exists():
-        raise FactsError(f"{NOTE} is there, but rubric.toml does not say note = true.")
+        raise FactsError(f"{NOTE} exists, but rubric.toml does not say note = true.")
     # Only line ends are removed: a format may end with a significant space.
     texts = {name: _text(contents, name).strip("\n") for name in contents}
     check_templates(facts, texts)

@@ -141,11 +141,11 @@ class JudgeSpec:
         if self.protocol == "direct" and self.swap_policy != "abstain":
             raise SpecError("A direct assessment shows one answer, so it needs no order policy.")
         if self.rubric.items and (self.soft or self.examples):
-            raise SpecError("A checklist takes neither probabilities nor examples.")
+            raise SpecError("A checklist supports neither probabilities nor examples.")
         if not 1 <= self.readings <= MOST_READINGS:
-            raise SpecError(f"A judge is asked 1 to {MOST_READINGS} times, not {self.readings}.")
+            raise SpecError(f"Ask a judge 1 to {MOST_READINGS} times, not {self.readings}.")
         if self.readings > 1 and self.protocol == "listwise":
-            raise SpecError("A listwise judge is asked once.")
+            raise SpecError("A listwise judge can be asked only once.")
         for example in self.examples:
             _check_example(example, self.rubric)
 

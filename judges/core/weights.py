@@ -54,7 +54,8 @@ class Recipe:
             raise WeightsError(f"The method is one of: {', '.join(METHODS)}.")
         if not (0 <= self.share <= 1 and 0 <= self.drop < 1 and 0 < self.keep <= 1):
             raise WeightsError(
-                "The share must be from 0 to 1, drop below 1, and keep above 0 and at most 1."
+                "Share must be from 0 to 1, drop at least 0 and below 1, and keep above 0 and at "
+                "most 1."
             )
 
     @property

@@ -70,7 +70,7 @@ def add_switches(parser: ArgumentParser) -> None:
         default="abstain",
         help="what to do if a verdict is inconsistent when swapped; default: abstain",
     )
-    add("--soft", action="store_true", help="record probabilities where the endpoint does")
+    add("--soft", action="store_true", help="record probabilities where the endpoint returns them")
     add("--samples", type=int, default=1, metavar="K", help="ask K times for each verdict")
     add("--any-length", action="store_true", help="do not mention length to the judge")
     add("--examples", type=int, metavar="N", help="show the judge N examples with verdicts")
@@ -118,7 +118,7 @@ def describe_calibration(calibration: Calibration) -> list[str]:
     for other in report.get("beside", []):
         difference = other["difference"]
         points = (
-            f"{_points(difference['strict'])} where a tie is wrong "
+            f"{_points(difference['strict'])} counting ties as wrong "
             f"({_plain_share(difference['strict_first'])} minus "
             f"{_plain_share(difference['strict_second'])}), {_points(difference['decisive'])} "
             f"where both decide, on {difference['n_items']} items"
@@ -138,8 +138,8 @@ def _describe_pairs(report: Figures) -> Iterable[str]:
     yield f"{report['n_items']} pairs with {report['n_labels']} labels: {_states(report)}."
     against_all, longer = report["against_all"], report["longer"]
     yield (
-        f"On all items, a tie or no verdict counting half: {_share(report['on_all'])}; "
-        f"has a verdict on: {_share(report['coverage'])}."
+        f"On all items (a tie or no verdict counts half): {_share(report['on_all'])}; with a "
+        f"verdict: {_share(report['coverage'])}."
     )
     yield f"Agreement with people where both choose a side: {_share(against_all['decisive'])}."
     yield (
@@ -177,7 +177,7 @@ def _describe_benchmarks(report: Figures) -> Iterable[str]:
         f"({_plain_share(report['benchmarks'][key]['without_ties'])} without ties)"
         for key, name in counted.items()
     ]
-    yield f"As benchmarks count, over all items: {', '.join(figures)}."
+    yield f"As benchmarks count it, over all items: {', '.join(figures)}."
     left_out = report["left_out"]
     if left_out["people"]["value"] is not None:
         yield (

@@ -74,8 +74,8 @@ class Migration(migrations.Migration):
                 ('soft', models.BooleanField(default=False, help_text="Votes carry the model's probabilities, where it returns them.")),
                 ('quorum', models.PositiveSmallIntegerField(blank=True, null=True)),
                 ('unpinned', models.BooleanField(default=False)),
-                ('weights', models.JSONField(blank=True, help_text='Of a jury that weighs its members: how much each verdict counts.', null=True)),
-                ('readings', models.PositiveSmallIntegerField(db_default=1, default=1, help_text='How often each call is asked, for one verdict.')),
+                ('weights', models.JSONField(blank=True, help_text='For a jury that weighs its members: how much each verdict counts.', null=True)),
+                ('readings', models.PositiveSmallIntegerField(db_default=1, default=1, help_text='How many times each call is made for one verdict.')),
                 ('members', models.ManyToManyField(blank=True, related_name='juries', to='judges.judge')),
             ],
             options={
@@ -138,7 +138,7 @@ class Migration(migrations.Migration):
                 ('epoch', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='jury_verdicts', to='judges.epoch')),
                 ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='jury_verdicts', to='arena.run')),
                 ('casts_vote', models.BooleanField(db_default=False, default=False)),
-                ('outcome', models.CharField(blank=True, choices=arena.outcomes.choices, db_default='', default='', help_text='Of a jury that weighs its members; else it is the one with most members.', max_length=10)),
+                ('outcome', models.CharField(blank=True, choices=arena.outcomes.choices, db_default='', default='', help_text='Only for a jury that weighs its members; otherwise, most members decide.', max_length=10)),
                 ('judgements', models.ManyToManyField(related_name='jury_verdicts', to='judges.judgement')),
             ],
             options={

@@ -14,11 +14,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="judge",
             name="weights",
-            field=models.JSONField(blank=True, help_text="Of a jury that weighs its members: how much each verdict counts.", null=True),
+            field=models.JSONField(blank=True, help_text="For a jury that weighs its members: how much each verdict counts.", null=True),
         ),
         migrations.AddField(
             model_name="juryverdict",
             name="outcome",
-            field=models.CharField(blank=True, choices=arena.outcomes.choices, db_default="", default="", help_text="Of a jury that weighs its members; else it is the one with most members.", max_length=10),
+            field=models.CharField(blank=True, choices=arena.outcomes.choices, db_default="", default="", help_text="Only for a jury that weighs its members; otherwise, most members decide.", max_length=10),
         ),
     ]

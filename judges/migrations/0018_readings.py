@@ -13,6 +13,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='judge',
             name='readings',
-            field=models.PositiveSmallIntegerField(db_default=1, default=1, help_text='How often each call is asked, for one verdict.'),
+            field=models.PositiveSmallIntegerField(db_default=1, default=1, help_text='How many times each call is made for one verdict.'),
         ),
     ]

@@ -221,7 +221,7 @@ class JuryVerdict(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="Of a jury that weighs its members; else it is the one with most members.",
+        help_text="Only for a jury that weighs its members; otherwise, most members decide.",
     )
     casts_vote = models.BooleanField(default=False, db_default=False)
     settled_at = models.DateTimeField(null=True, blank=True)

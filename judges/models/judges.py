@@ -235,7 +235,7 @@ class Judge(models.Model):
         default=False, help_text="Votes carry the model's probabilities, where it returns them."
     )
     readings = models.PositiveSmallIntegerField(
-        default=1, db_default=1, help_text="How often each call is asked, for one verdict."
+        default=1, db_default=1, help_text="How many times each call is made for one verdict."
     )
     examples = models.JSONField(default=list, blank=True)
     members = models.ManyToManyField("self", symmetrical=False, related_name="juries", blank=True)
@@ -243,7 +243,7 @@ class Judge(models.Model):
     weights = models.JSONField(
         null=True,
         blank=True,
-        help_text="Of a jury that weighs its members: how much each verdict counts.",
+        help_text="For a jury that weighs its members: how much each verdict counts.",
     )
     digest = models.CharField(max_length=64, unique=True)
     registered_at = models.DateTimeField(db_default=Now())

@@ -95,7 +95,7 @@ def run_drift_checks(*, now: datetime) -> None:
             evaluate_drift_checks(check_set_id=check_set_id, now=now)
             begin_drift_check_if_due(check_set_id=check_set_id, now=now)
         except CANNOT_BE_ASKED as error:
-            logger.warning("Drift check set %s could not be asked: %s", check_set_id, error)
+            logger.warning("Drift check set %s could not be started: %s", check_set_id, error)
 
 
 # -- Beginning a check -----------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def _log_paused(pending: Sequence[DriftCheck]) -> None:
     for check in pending:
         if check.run.state == Run.State.PAUSED:
             judge, reason = check.epoch, check.run.pause_reason
-            logger.warning("The drift check of %s waits: its run has paused. %s", judge, reason)
+            logger.warning("The drift check of %s is waiting: its run paused. %s", judge, reason)
 
 
 def _checks(check_set: DriftCheckSet, epoch: Epoch) -> list[DriftCheck]:

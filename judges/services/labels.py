@@ -188,7 +188,7 @@ class _Collected:
             first = f"{quoted(item.category)} in line {item.line}"
             self.recategorised.append(
                 f"Line {line}: the category is {quoted(row.category)}, but the same item has "
-                f"{first}, which counts."
+                f"{first}; the first category counts."
             )
         if not any(item.models):
             item.models = (row.model_2, row.model_1) if turned else (row.model_1, row.model_2)
@@ -217,9 +217,7 @@ def _note(item: LabelledItem, line: int, rater: str, label: LabelValue) -> None:
     name = rater or _nobody(item.labels)
     if item.labels.get(name, label) != label:
         before = f"{item.labels[name]} in line {item.lines[name]}"
-        raise InputError(
-            f"says {label} by rater {quoted(name)}, who gave {before} to the same item"
-        )
+        raise InputError(f"says {label} by rater {quoted(name)}, who gave the same item {before}")
     item.labels[name] = label
     item.lines.setdefault(name, line)
 

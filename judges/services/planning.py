@@ -143,7 +143,7 @@ def _shortage_note(
     return [
         f"{pairs} fewer than {options.per_pair:,} comparisons left, so this is {bought:,} instead "
         f"of {options.per_pair * len(queues):,}. A judge votes once on each prompt that both "
-        "answer: more votes need more prompts."
+        "answer, so more votes need more prompts."
     ]
 
 
@@ -476,7 +476,7 @@ def _nothing_to_judge(
     if not arena.pairs.filter(weight__gt=0, shared_prompts__gt=0).exists():
         return NothingToJudgeError("No two candidates in this arena answer the same prompt.")
     if not plan.pairs:
-        return NothingToJudgeError(" ".join(["This order includes no pairs.", *plan.left_out]))
+        return NothingToJudgeError(" ".join(["This run would include no pairs.", *plan.left_out]))
     if unfinished is not None:
         is_paused = unfinished.state == Run.State.PAUSED
         return StillJudgingError(

@@ -25,12 +25,12 @@ SCRIPTED_MODEL = SCRIPTED_MODELS[0]
 MOST_PANELS = 50
 NOT_MEASURED_TOGETHER = (
     "Members are weighed by their accuracy in this arena, and these judges were not measured "
-    "together here. Run `calibrate --arena` for each of them; it takes at least 60 pairs with "
-    "human votes that all have judged, and at most 5 judges."
+    "together here. Run `calibrate --arena` for each of them; this requires at least 60 pairs "
+    "with human votes that all of them have judged, and at most 5 judges."
 )
 NO_GAIN = (
-    "Weighing these judges gains nothing here: something that costs no more agreed with people at "
-    "least as often. The arena's page of judge runs shows the figures."
+    "Weighing these judges gains nothing here: an option that costs no more agreed with people at "
+    "least as often. The figures are on the arena's page of judge runs."
 )
 
 

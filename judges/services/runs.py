@@ -32,7 +32,7 @@ from judges.services.verdicts import settle_ready
 State = Run.State
 BATCH = 100
 new_nonce = partial(secrets.token_hex, 8)
-BUSY = "Another judge run is being ordered in this arena. Try again in a moment."
+BUSY = "Another judge run is being started in this arena. Try again in a moment."
 BLOCKED = "An administrator has blocked {epoch}; its votes would not count."
 
 

@@ -34,7 +34,7 @@ MEMBERS_CHANGED = (
     "calibrate the new jury."
 )
 NEVER_MEASURED = "It has not been calibrated against people in this epoch."
-ONLY_IN_ARENAS = "It has been measured in single arenas only, which says nothing about the others."
+ONLY_IN_ARENAS = "It has been measured only in individual arenas, which says nothing about others."
 NOT_EVERYWHERE = (
     "It passed on labels from outside any arena. Measure it in an arena to have it trusted there, "
     "or let an administrator calibrate it with --everywhere."

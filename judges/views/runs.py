@@ -256,7 +256,7 @@ ALTERNATIVES: list[tuple[dict[str, Any], str]] = [
     ({"pairs": "all", "again": True}, f"Choose {ALL} instead, and tick {AGAIN}."),
 ]
 ORDER_CHANGED = (
-    "The order has changed since it was quoted, so no run was started. Check the new quote, then "
+    "The options have changed since the quote, so no run was started. Check the new quote, then "
     "start the run."
 )
 # A real nonce is drawn for every run; this one only shows its place.

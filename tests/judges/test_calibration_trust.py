@@ -79,7 +79,7 @@ def test_the_rule(report, trusted):
 
 def test_the_reasons_are_sentences_with_the_numbers():
     assert assess_trust(of_pairs(known(0.812, 0.779, 734), flips=0.35)).reasons == (
-        "Agreement with people, a tie or no verdict counting half, is 81.2 % over 734 labels, "
+        "Agreement with people (a tie or no verdict counts half) is 81.2 % over 734 labels, "
         "at least 77.9 %: no less than the 75.0 % required.",
         "It has a result on 90.0 % of 200 items: no less than the 70 % required.",
         "The order of the answers changes its verdict on 35.0 % of 200 items: more than the "
@@ -91,7 +91,7 @@ def test_the_reasons_are_sentences_with_the_numbers():
         of_pairs(known(0.7, 0.6), known(0.8, 0.7), known(-0.1, -0.2))
     ).reasons
     assert low == (
-        "Agreement with people, a tie or no verdict counting half, is 70.0 % over 200 labels, "
+        "Agreement with people (a tie or no verdict counts half) is 70.0 % over 200 labels, "
         "at least 60.0 %: less than the 75.0 % required, and less than 76.0 %, which is 95 % of "
         "the 80.0 % among people."
     )
@@ -101,14 +101,14 @@ def test_the_reasons_are_sentences_with_the_numbers():
     assert "over 200 labels (on 63 of them the judge chose no side), at least" in told
     nothing = replace(undecided, confusion={"left": {"none": 120, "tie": 80}})
     assert assess_trust(nothing).reasons[0] == (
-        "The judge chose no side on any of the 200 labels that choose one."
+        "The judge chose no side on any of the 200 labels where a person did."
     )
     assert beaten == "Its lift over length alone is −10.0 points: no better than length."
     alone = assess_trust(of_pairs(known(0.7, 0.6))).reasons[0]
     assert alone.endswith("required, and the figure among people is not known (nobody looked).")
     unknown = assess_trust(of_pairs(UNKNOWN)).reasons[0]
     assert unknown == (
-        "Agreement with people, a tie or no verdict counting half, is not known: nobody looked."
+        "Agreement with people (a tie or no verdict counts half) is not known: nobody looked."
     )
 
 

@@ -158,4 +158,4 @@ def test_missing_rubric_does_not_stop_checks_of_others(
     run_drift_checks(now=NOW + timedelta(days=8))
     assert first.checks.count() == 1
     assert second.checks.count() == 2
-    assert f"Drift check set {first.pk} could not be asked: " in caplog.text
+    assert f"Drift check set {first.pk} could not be started: " in caplog.text

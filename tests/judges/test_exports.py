@@ -153,7 +153,7 @@ def test_the_command_writes_every_file_or_says_why_not(arena: Arena, tmp_path: P
         ("dataset.zip", "--overwrite"),
         ("votes.xlsx", "Name the file one of: battles.csv"),
         ("none/battles.csv", "No such file"),
-        ("judge-pairs.parquet", "has nothing to write into judge-pairs.parquet"),
+        ("judge-pairs.parquet", "has nothing to write to judge-pairs.parquet"),
     ):
         with pytest.raises(CommandError, match=why):
             call_command("export", arena.slug, str(tmp_path / name))

@@ -212,7 +212,7 @@ def test_blank_answers_are_left_out_and_counted(tmp_path: Path) -> None:
         (SCORE, "line 2: is a row of scores; the rows above it are pairs"),
         ("{", "line 2: is not JSON"),
         ("[1]", "line 2: is a list, not a JSON object"),
-        (PAIR | {"rater": "ann", "label": "2"}, "says right by rater 'ann', who gave left in line"),
+        (PAIR | {"rater": "ann", "label": "2"}, "rater 'ann', who gave the same item left"),
         (PAIR | {"response_1": "x" * 1_000_001}, "the limit is 1,000,000"),
     ],
 )  # fmt: skip
@@ -348,7 +348,8 @@ def test_the_first_category_of_an_item_counts_and_another_is_a_note(tmp_path: Pa
     assert (item.category, len(item.labels)) == ("code", 2)
     (note,) = file.notes
     assert note == (
-        "Line 2: the category is 'poems', but the same item has 'code' in line 1, which counts."
+        "Line 2: the category is 'poems', but the same item has 'code' in line 1; the first "
+        "category counts."
     )
 
 

@@ -186,10 +186,10 @@ def damage(three: dict[str, Path], how: str) -> dict[str, Any]:
         ("truncated", "is not complete. Download it again"),
         ("not one", "is not a safetensors file, or it is damaged"),
         ("adapter", "is an adapter. Merge it into its base model first"),
-        ("family", "to the families mistral and qwen. Name one: --family"),
+        ("family", "to the families mistral and qwen. Choose one with --family"),
         ("steps", "`steps` is I64 and differs"),
         ("no base", "dare needs the model that both were tuned from: --base DIR"),
-        ("share", "The share must be from 0 to 1"),
+        ("share", "Share must be from 0 to 1"),
     ],
 )
 def test_what_cannot_be_merged_is_refused_with_a_reason_and_leaves_nothing(

@@ -186,7 +186,7 @@ def test_an_order_that_differs_from_its_quote_is_quoted_again(staff: Client) -> 
     arena = make_arena(3, 4)
     mark = quote_mark(quote_page(staff, arena, per_pair="1"))
     answer = post_order(staff, arena, do="order", quoted=mark, per_pair="4")
-    assert "has changed since it was quoted" in answer.content.decode()
+    assert "have changed since the quote" in answer.content.decode()
     assert not Run.objects.exists()
 
 

@@ -38,7 +38,7 @@ def test_an_error_is_reported_where_the_page_lands(staff: Client) -> None:
 
 def test_an_order_that_changed_is_reported_where_the_page_lands(staff: Client) -> None:
     answer = post_order(staff, make_arena(), do="order", quoted="of something else")
-    assert "has changed since it was quoted" in offer_part(answer.content.decode())
+    assert "have changed since the quote" in offer_part(answer.content.decode())
 
 
 @pytest.mark.parametrize(

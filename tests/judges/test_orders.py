@@ -248,9 +248,9 @@ def test_run_being_written_is_not_opened_by_another_command(
         patch.setattr(engine, "open_run", lambda run: None)
         run = order(arena, SCRIPTED)
     with order_lock_held(arena):
-        with pytest.raises(JudgeError, match="being ordered"):
+        with pytest.raises(JudgeError, match="being started"):
             resume_unfinished(run=run, now=timezone.now())
-        with pytest.raises(JudgeError, match="being ordered"):
+        with pytest.raises(JudgeError, match="being started"):
             order(arena, "scripted:scripted-2")
         assert order(make_arena(2, 2), SCRIPTED).state == "open"
     run.refresh_from_db()

@@ -76,7 +76,7 @@ def test_what_the_decision_knows_is_not_bought(team: Team, won: int, lost: int) 
     assert refused.status_code == 422
     assert refused.json()["type"] == "urn:ringside:problem:nothing-to-do"
     assert refused.json()["detail"] == (
-        "This order includes no pairs. The LLM-judge votes already show a conclusive difference "
+        "This run would include no pairs. The LLM-judge votes already show a conclusive difference "
         "between the two; left out unless ordered again."
     )
     assert quote_by_api(team, arena, candidates=ids(two), again=True).json()["comparisons"] == 50

@@ -58,7 +58,7 @@ TABLE = [
     (
         gap(Lead.OPEN, 0.51, 0.4, 0.6, votes_to_go=17_000),
         "Not conclusive yet: B is preferred to A 51 % of the time (40 to 60); the difference is too"
-        " small to detect in 10,000 more votes.",
+        " small to detect with 10,000 more votes.",
     ),
     (
         gap(Lead.OPEN, 0.5, 0.4, 0.6),

@@ -189,7 +189,7 @@ def _check_state(key: str, state: str, known: Sequence[str], settled: bool) -> N
     if state not in known:
         raise ValueError(f"Item {key}: the state {state!r} is not one of {', '.join(known)}.")
     if settled != (state == known[0]):
-        raise ValueError(f"Item {key}: there is a verdict where, and only where, it is {known[0]}.")
+        raise ValueError(f"Item {key}: it has a verdict if, and only if, it is {known[0]}.")
 
 
 def _check_raters(key: str, labels: Sequence[tuple[str, object]]) -> None:
@@ -301,7 +301,7 @@ def _with_reason(estimate: Estimate, nothing: str) -> Estimate:
 NOT_BOTH = "No item has a verdict in both orders."
 NO_SIDE = "No verdict chooses a side."
 NO_LENGTHS = "There is no label where the judge and a person choose a side and the lengths differ."
-NO_FAMILY = "There is no label where the judge and a person choose a side about its own family."
+NO_FAMILY = "There is no label on its own family where the judge and a person choose a side."
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from ranking.stats.bootstrap import Estimate
 
 NONE_DECIDED = "There is no label where both the judge and a person choose a side."
 NO_VERDICT = "No labelled item has a verdict from the judge."
-NO_TWO_PEOPLE = "No item that counts here has labels of two people."
+NO_TWO_PEOPLE = "No item that counts here has labels by two people."
 NO_TWO_SIDES = "No item that counts here has two people who choose a side."
 NO_SIDES = "There is no label that chooses a side."
 NO_ITEMS = "There are no items."

@@ -23,7 +23,7 @@ from judges.core.calibration.items import (
 from ranking.stats.agreement import AnnotatorTest, annotator_test
 from ranking.stats.bootstrap import Correlations, Estimate
 
-NO_OTHERS = "No item has labels of two people."
+NO_OTHERS = "No item has labels by two people."
 Row = tuple[str, str, float, float]  # cluster, person, closeness of the judge and of the person
 
 
@@ -115,7 +115,7 @@ def rescale(
 # -- Calibration on scores -------------------------------------------------------------------------
 
 NO_SCORE = "No labelled item has a score from the judge."
-NO_TWO_PEOPLE = "No item that the judge has scored has scores of two people."
+NO_TWO_PEOPLE = "No item that the judge has scored has scores by two people."
 NO_COMMON = "No item that the judge has scored has two people who all gave the same score."
 NO_ITEMS = "There are no items."
 

@@ -85,7 +85,7 @@ class _Unit:
         return words.replace("-", "−")
 
 
-_AGREEMENT = _Unit("Agreement with people, a tie or no verdict counting half,", True, COIN_TOSS)
+_AGREEMENT = _Unit("Agreement with people (a tie or no verdict counts half)", True, COIN_TOSS)
 _CORRELATION = _Unit("Correlation with people (Pearson)", False, 0.0)
 
 
@@ -129,7 +129,7 @@ def assess_categories(
 
 def _check_coverage(share: float | None, n: int, least: float) -> tuple[bool, str]:
     if share is None:
-        return False, "It has been asked about no items."
+        return False, "It has not been asked about any items."
     figure = f"It has a result on {100 * share:.1f} % of {n:,} items"
     if share >= least:
         return True, f"{figure}: no less than the {100 * least:.0f} % required."
@@ -152,7 +152,7 @@ def _undecided(confusion: Mapping[str, Mapping[str, int]]) -> int:
 def _check_sides(report: PairReport) -> tuple[bool, str]:
     n, undecided = report.on_all.n, _undecided(report.confusion)
     if undecided and undecided == n:
-        return False, f"The judge chose no side on any of the {n:,} labels that choose one."
+        return False, f"The judge chose no side on any of the {n:,} labels where a person did."
     people = report.people_everywhere.decisive
     return _check_agreement(report.on_all, people, _AGREEMENT, undecided)
 

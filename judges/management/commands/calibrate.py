@@ -72,14 +72,14 @@ class Command(BaseCommand):
         add(
             "--no-votes",
             action="store_true",
-            help="with --arena: judge the pairs outside the arena, those of the judge's own model "
-            "family too, and cast no votes",
+            help="with --arena: judge the pairs outside the arena, including those with the "
+            "judge's own model family, and cast no votes",
         )
         add("--own-family", action="store_true", help="let the judge judge its own model family")
-        add("--skip-bad", action="store_true", help="leave out bad rows of the file of labels")
+        add("--skip-bad", action="store_true", help="skip bad rows of the label file")
         add_switches(parser)
         add("--repeat", type=int, default=0, metavar="K", help="judge each item K more times")
-        add("--limit", type=int, metavar="N", help="N items (for honeypots: N prompts), at random")
+        add("--limit", type=int, metavar="N", help="use N random items (for honeypots: prompts)")
         add("--seed", default="0", metavar="S", help="seed for drawing them; default: 0")
         add(
             "--everywhere",

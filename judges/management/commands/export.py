@@ -31,7 +31,7 @@ KNOWN = [*file_names(EXPORTS), DATASET, *file_names(OF_TEAM)]
 
 class Command(BaseCommand):
     help = (
-        "Export votes, preferences, judgements, prompts or a dataset; the file's name says which."
+        "Export votes, preferences, judgements, prompts or a dataset; the file name decides which."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -63,7 +63,7 @@ def _content(name: str, arena: Arena, raters: str) -> Iterator[bytes]:
     export = {**EXPORTS, **OF_TEAM}[stem]
     rows = rows_of(export, arena, CLI, raters)
     if (first := next(rows, None)) is None:  # no tool can load a file without rows
-        raise CommandError(f"{arena.slug} has nothing to write into {name} yet.")
+        raise CommandError(f"{arena.slug} has nothing to write to {name} yet.")
     return FORMATS[ending][0](chain([first], rows), export.columns)
 
 

@@ -41,9 +41,9 @@ class Command(BaseCommand):
         add("--share", type=float, default=0.5, help="the weight of A; default: 0.5")
         add("--drop", type=float, default=0.1, help="dare: the probability p; default: 0.1")
         add("--scale", type=float, help="dare and ties: lambda; default: 1.95 and 1")
-        add("--keep", type=float, default=0.2, help="ties: the share that stays; default: 0.2")
-        add("--seed", type=int, default=42, help="dare: of the draws; default: 42")
-        add("--name", help="the name under which the model will be served; default: that of OUT")
+        add("--keep", type=float, default=0.2, help="ties: the share to keep; default: 0.2")
+        add("--seed", type=int, default=42, help="dare: the random seed; default: 42")
+        add("--name", help="the name the model will be served under; default: that of OUT")
         add("--family", help="the model family, if the parents' files do not name it")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -73,7 +73,7 @@ class Command(BaseCommand):
             name=name,
             defaults={"family": family, "parents": facts["parents"], "recipe": facts},
         )
-        self.stdout.write(f"{out}: merged. As `{name}` it is of the family {family}.")
+        self.stdout.write(f"{out}: merged. `{name}` belongs to the family {family}.")
 
 
 def _folders(options: dict[str, Any], recipe: Recipe) -> list[Path]:
@@ -106,7 +106,7 @@ def _family(parents: list[Path]) -> str:
     if len(families) > 1:
         names = " and ".join(sorted(families))
         raise WeightsError(
-            f"The parents seem to belong to the families {names}. Name one: --family."
+            f"The parents seem to belong to the families {names}. Choose one with --family."
         )
     return families.pop()
 
