@@ -146,7 +146,7 @@ class Child:
         if monotonic() - self._started > SETTLED:
             self._pause = FIRST_PAUSE
         self._due = monotonic() + self._pause
-        _say(f"{self.name} ended ({_describe(code)}); starting it again in {self._pause:g} s")
+        _say(f"{self.name} ended ({_describe(code)}); restarting it in {self._pause:g} s")
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
     def _kill_group(self) -> None:
@@ -269,7 +269,7 @@ def _number(name: str, default: int, least: int = 0) -> int:
     except ValueError:
         number = -1
     if number < least:
-        sys.exit(f"Ringside cannot start: {name} must be a whole number from {least}.")
+        sys.exit(f"Ringside cannot start: {name} must be a whole number, at least {least}.")
     return number
 
 

@@ -332,7 +332,7 @@ def _check_inner(text: Any, column: str) -> None:
 def nano_dollars(usd: Decimal) -> int:
     """Return an amount of dollars in nano-dollars; raises ValueError for an invalid amount."""
     if not usd.is_finite() or not 0 <= usd <= MOST:
-        raise ValueError(f"An amount is between $0 and ${MOST:,}.")
+        raise ValueError(f"An amount must be between $0 and ${MOST:,}.")
     return int(usd * NANO)
 
 

@@ -87,7 +87,7 @@ AUTHORITY = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::(?P<port>[0-9]
 LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 PRIVATE = (
-    "This address leads into a private or special network. Enter an address on the public internet."
+    "This address leads to a private or special network. Enter an address on the public internet."
 )
 
 
@@ -245,7 +245,7 @@ def sign(secret: str, *, body: bytes, timestamp: int, delivery_id: str) -> dict[
     A retry keeps the id but has a new timestamp. Raises ValueError for an invalid secret or id.
     """
     if not DELIVERY_ID.fullmatch(delivery_id):
-        raise ValueError("The id of a delivery has letters, digits, _ and - only.")
+        raise ValueError("The id of a delivery can contain only letters, digits, _ and -.")
     return {
         "webhook-id": delivery_id,
         "webhook-timestamp": str(timestamp),

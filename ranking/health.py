@@ -317,7 +317,7 @@ def setup_steps(now: datetime) -> list[SetupStep]:
             "Backup",
             bool(backup and now - backup <= BACKUP_LATE_AFTER),
             f"The last one is from {backup:%Y-%m-%d %H:%M}." if backup else "No backup yet.",
-            "manage.py backup /backups/monday, then restore --check, then schedule it.",
+            "Run manage.py backup /backups/monday and restore --check, then schedule backups.",
         ),
     ]
 

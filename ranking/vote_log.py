@@ -214,7 +214,7 @@ def check_links(
         last = strangers[-1]
         some = f"{len(strangers):,} links, {strangers[0]} to {last}, were"
         words = f"Link {last} was" if len(strangers) == 1 else some
-        faults.append((last, f"{words} signed with another key than the site's."))
+        faults.append((last, f"{words} signed with a key other than the site's."))
     return [
         sentence
         for number, sentence in faults

@@ -70,7 +70,7 @@ CLEAR = (
     "Its lead over every other ranked candidate{} is statistically significant, corrected for"
     " multiple comparisons."
 )
-CLEAR_WITHOUT_SCORE = "It has never lost, and on enough prompts to rule out chance."
+CLEAR_WITHOUT_SCORE = "It has never lost, on enough prompts to rule out chance."
 TRANSITIVE_BY_CHANCE = 0.75  # share of triads without a cycle if each winner is a coin toss
 LEAST_GAIN = 1.05  # the smallest gain from judges' votes that is stated as a number
 NO_TRUSTED_JUDGE = (
@@ -455,7 +455,7 @@ def _trait(feature: Mapping[str, Any]) -> Trait:
     else:
         side = "higher" if elo > 0 else "lower"
         says = f"{answer} scores about {abs(elo):.0f} Elo {side} than {other}"
-        says += "." if low is not None else "; its certainty is unknown."
+        says += "." if low is not None else "; the uncertainty is unknown."
     return Trait(label, says, elo, low, high)
 
 

@@ -184,7 +184,8 @@ class Arenas(ListEndpoint):
         answer=ArenaShown,
         shown=SHOWN,
         status=201,
-        description="In the example, replace `search` by your team's slug; tokens need no `team`.",
+        description="In the example, replace `search` with your team's slug; tokens need no "
+        "`team`.",
     )
     def post(self, request: Request) -> Response:
         data = self.validated(ArenaGiven)

@@ -300,8 +300,7 @@ class Versions(OfCandidates, ListEndpoint):
         "List the versions of a candidate",
         answer=CandidateShown(many=True),
         shown=SHOWN,
-        description="For the public, the list of a version that is not disclosed yet contains "
-        "only that version.",
+        description="If the version is not disclosed yet, the public gets only that version.",
     )
     def get(self, request: Request, slug: str, pk: int) -> Response:
         rows = self.candidates()

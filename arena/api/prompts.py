@@ -449,7 +449,7 @@ class ImportGiven(StrictSerializer):
         help_text="The column to read each field from, if it is not the usual one.",
     )
     skip_bad = serializers.BooleanField(
-        default=False, help_text="Import the good rows of a file with bad ones."
+        default=False, help_text="Import the good rows even if others are bad."
     )
 
     def validate(self, attrs: Any) -> Any:
@@ -496,7 +496,7 @@ class Imports(OfPrompts):
         sent=IMPORT_SENT,
         answer=ImportShown,
         shown=IMPORT_SHOWN,
-        description="Files of LMArena, AutoArena, AlpacaEval, MT-Bench, promptfoo, Langfuse, "
+        description="Files from LMArena, AutoArena, AlpacaEval, MT-Bench, promptfoo, Langfuse, "
         "LangSmith, OpenAI and others are recognised by their content. Nothing is written unless "
         "`preview` is false. Bad rows cause a 422 unless they are skipped.",
     )

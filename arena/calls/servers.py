@@ -78,7 +78,7 @@ def set_price(
     """
     endpoint_named(endpoint)
     if not model or len(model) > 200:
-        raise ValidationError("A model's name has 1 to 200 characters.")
+        raise ValidationError("A model's name must have 1 to 200 characters.")
     rate = {
         "input_per_million": nano_per_million(input_usd),
         "output_per_million": nano_per_million(output_usd),
@@ -101,11 +101,11 @@ def nano_per_million(usd: Decimal) -> int:
         raise ValidationError(f"{usd!r} is not an amount in dollars.") from None
     if not amount.is_finite() or not 0 <= amount <= MOST:
         raise ValidationError(
-            f"A price is between 0 and {MOST:,} dollars per million tokens, not {usd}."
+            f"A price must be between 0 and {MOST:,} dollars per million tokens, not {usd}."
         )
     nano = amount * NANO
     if nano != int(nano):
-        raise ValidationError(f"A price has at most nine digits after the point, not {usd}.")
+        raise ValidationError(f"A price can have at most nine decimals, not {usd}.")
     return int(nano)
 
 

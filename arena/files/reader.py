@@ -32,7 +32,7 @@ CHUNK = 1 << 16
 BOM = "\ufeff"
 BLANK = b"\xef\xbb\xbf\xff\xfe \t\r\n\0"
 
-SAVE_AS_CSV = "open it in its program and save it as CSV"
+SAVE_AS_CSV = "open it in its own program and save it as CSV"
 OFFICE_ZIPS = {
     b"xl/": "an Excel workbook",
     b"opendocument.spreadsheet": "a LibreOffice sheet",
@@ -359,7 +359,9 @@ class _Lines:
     def length_error(self) -> InputError:
         """Return the error of a row with a line that was too long, and clear the flag."""
         self.too_long = False
-        return InputError(f"is longer than {self.limit:,} bytes; one text can have {TEXT_LIMIT:,}")
+        return InputError(
+            f"is longer than {self.limit:,} bytes; the limit for one text is {TEXT_LIMIT:,}"
+        )
 
 
 # -- CSV -------------------------------------------------------------------------------------------
@@ -367,7 +369,7 @@ class _Lines:
 DELIMITERS = ",;\t"
 # The delimiter of a file with one column, so that its texts keep their commas.
 ONE_COLUMN = "\x1f"
-TOO_LONG = f"has a text of more than {TEXT_LIMIT:,} characters, the limit"
+TOO_LONG = f"has a text longer than the limit of {TEXT_LIMIT:,} characters"
 # Excel names the delimiter this way, in a line above the header.
 _SEPARATOR = re.compile(r"sep=[,;\t]\r?\n", re.IGNORECASE)
 _QUOTED = re.compile(r'^"(.*)"$')

@@ -185,7 +185,7 @@ def _judgment(record: SourceRecord) -> Iterator[Made]:
             continue
         outcome = {left: LEFT, right: RIGHT, "tie": TIE}.get(str(winner))
         if outcome is None:
-            raise InputError(f"is {quoted(winner)}, none of model_1, model_2 and tie", game)
+            raise InputError(f"is {quoted(winner)}, not model_1, model_2 or tie", game)
         vote = {"a": models[left], "b": models[right], "outcome": outcome}
         vote |= {"prompt": read_name(record.need("id")), "judge": judge}
         vote |= filled({"cast_at": read_time(record.get("time")), "turn": record.get("turn")})
@@ -378,9 +378,7 @@ def _refused(why: str, *fields: str) -> Callable[[SourceRecord], Iterator[Made]]
 def _better(record: SourceRecord) -> str:
     label = str(record.need("preference")).strip().upper()
     if label not in ("A", "B", "TIE"):
-        raise InputError(
-            f"is {quoted(record.get('preference'))}, none of A, B and tie", "preference"
-        )
+        raise InputError(f"is {quoted(record.get('preference'))}, not A, B or tie", "preference")
     return {"A": LEFT, "B": RIGHT, "TIE": TIE}[label]
 
 

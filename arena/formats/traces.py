@@ -189,7 +189,8 @@ def _harness(record: SourceRecord) -> Iterator[Made]:
     sent, reply = record.need("input"), inside(record.get("output"), 0, 0)
     if not isinstance(reply, str):
         raise InputError(
-            "has likelihoods of choices, not an answer; import a task that generates text", "output"
+            "has likelihoods of choices, not an answer; import a task that generates text",
+            "output",
         )
     asked = inside(sent, "gen_args_0", "arg_0") or inside(sent, 0, 0)
     if isinstance(asked, list) and len(asked) == 1:  # a chat is one text of JSON

@@ -194,7 +194,7 @@ class VoteOrderForm(forms.Form):
         max_value=MAX_REPEATS,
         initial=0,
         help_text="For each rater, to measure how often they agree with themselves. The second "
-        "vote never counts. Needs hidden names.",
+        "vote never counts. Requires hidden names.",
     )
 
     def __init__(self, *args: Any, team: Team | None, **kwargs: Any) -> None:

@@ -41,7 +41,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='invitation',
             name='note',
-            field=models.CharField(blank=True, help_text='Whom the link is for.', max_length=200),
+            field=models.CharField(blank=True, help_text='Who the link is for.', max_length=200),
         ),
         migrations.AlterField(
             model_name='notice',
@@ -56,6 +56,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='vote',
             name='details',
-            field=models.JSONField(blank=True, help_text="Further fields from the vote's file, such as ids and cost.", null=True),
+            field=models.JSONField(blank=True, help_text="Other fields from the vote's file, such "
+            "as ids and cost.", null=True),
         ),
     ]

@@ -102,7 +102,7 @@ class Invitation(models.Model):
 
     team = models.ForeignKey(Team, models.CASCADE, related_name="invitations")
     role = models.CharField(max_length=10, choices=Role)
-    note = models.CharField(max_length=200, blank=True, help_text="Whom the link is for.")
+    note = models.CharField(max_length=200, blank=True, help_text="Who the link is for.")
     digest = models.CharField(max_length=64, unique=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"

@@ -278,7 +278,7 @@ class Vote(Sourced):
     details = models.JSONField(
         null=True,
         blank=True,
-        help_text="Further fields from the vote's file, such as ids and cost.",
+        help_text="Other fields from the vote's file, such as ids and cost.",
     )
     tallied = models.BooleanField(
         default=False,

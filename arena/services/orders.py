@@ -55,9 +55,9 @@ def order_people_run(
     if not 1 <= per_pair <= MAX_PER_PAIR:
         raise ValidationError(f"Votes per pair must be between 1 and {MAX_PER_PAIR:,}.")
     if hides_names and not raters:
-        raise ValidationError("Names can be hidden from named raters only: choose who votes.")
+        raise ValidationError("Names can be hidden only from named raters: choose who votes.")
     if not 0 <= repeats <= MAX_REPEATS:
-        raise ValidationError(f"A rater can be asked about at most {MAX_REPEATS} pairs twice.")
+        raise ValidationError(f"A rater can be asked twice about at most {MAX_REPEATS} pairs.")
     if repeats and not hides_names:
         raise ValidationError("To ask about pairs twice, hide the names until all have voted.")
     run = Run.objects.create(

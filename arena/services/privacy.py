@@ -124,7 +124,7 @@ def reason_to_stay(user: User, who: str = "You are") -> str:
         )
     admins = User.objects.filter(is_superuser=True, is_active=True)
     if user.is_superuser and not admins.exclude(pk=user.pk).exists():
-        return f"{who} the only administrator of this site. Appoint another one first."
+        return f"{who} the only administrator of this site. Appoint another administrator first."
     return ""
 
 

@@ -1408,7 +1408,9 @@ def _parser() -> argparse.ArgumentParser:
     add = check.add_argument
     add("--arena", required=True, metavar="SLUG")
     add("--candidate", required=True, metavar="NAME", help="the new candidate")
-    add("--baseline", required=True, metavar="NAME", help="what to compare it with; or its id")
+    add(
+        "--baseline", required=True, metavar="NAME", help="what to compare it with: a name or an id"
+    )
     add("--system-prompt-file", metavar="FILE", help="by default, the baseline's")
     add("--template-file", metavar="FILE", help="the user template, with {{ prompt }}")
     add("--endpoint", help="endpoint that generates the answers, by its name on the server")

@@ -62,7 +62,7 @@ def _item(number: int, raw: Any) -> ChecklistItem:
             weight: Any = rest.get("weight", 1)
             if type(weight) in (int, float) and math.isfinite(weight) and weight:
                 return ChecklistItem(" ".join(text.split()), float(weight))
-            raise ChecklistError(f"the weight of item {number} is not a number other than 0.")
+            raise ChecklistError(f"the weight of item {number} must be a number other than 0.")
     raise ChecklistError(f"item {number} is not a table with text and weight.")
 
 

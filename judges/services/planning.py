@@ -491,8 +491,8 @@ def _nothing_to_judge(
 
 def _family_notes(members: Sequence[Member], plan: RunPlan) -> list[str]:
     return [
-        f"{member.spec.label} skips {skipped} comparisons of an answer from its own model family"
-        f" ({member.spec.family}) with one from another; --own-family, or own_family, allows them."
+        f"{member.spec.label} skips {skipped} comparisons in which only one answer is by its own "
+        f"model family ({member.spec.family}); --own-family, or own_family, allows them."
         for member in members
         if (skipped := len(plan.picks) - len(member.picks))
     ]
@@ -509,7 +509,7 @@ def _scripts_note(arena: Arena, specs: Sequence[JudgeSpec]) -> list[str]:
     ids = ", ".join(str(pk) for pk in raters[:5])
     return [
         f"The LLM-judge leaderboard of this arena counts {votes.count()} votes by scripted judges, "
-        "which do not really judge. An administrator removes them with manage.py void_rater ID "
+        "which do not really judge. An administrator can remove them with manage.py void_rater ID "
         f'--reason "a script" (ID: {ids}).'
     ]
 

@@ -159,7 +159,7 @@ class StandingShown(serializers.Serializer[Any]):
     rank_low = serializers.IntegerField(allow_null=True, help_text="The best possible rank.")
     rank_high = serializers.IntegerField(allow_null=True)
     sure_rank_low = serializers.IntegerField(
-        allow_null=True, help_text="The same, holding for all candidates at once."
+        allow_null=True, help_text="The same, simultaneously for all candidates."
     )
     sure_rank_high = serializers.IntegerField(allow_null=True)
     score = serializers.FloatField(allow_null=True)
@@ -168,8 +168,8 @@ class StandingShown(serializers.Serializer[Any]):
     standard_error = serializers.FloatField(allow_null=True)
     shrunk = serializers.FloatField(
         allow_null=True,
-        help_text="The score shrunk towards the average, for every candidate with votes. No "
-        "statement about ranks or leads is based on it.",
+        help_text="The score shrunk towards the average, for every candidate with votes. Ranks "
+        "and leads are not based on it.",
     )
     shrunk_low = serializers.FloatField(allow_null=True)
     shrunk_high = serializers.FloatField(allow_null=True)

@@ -160,22 +160,25 @@ class BattleForm(forms.Form):
 
 class BattleFilters(filters.FilterSet):
     category = filters.CharFilter(
-        field_name="comparison__prompt__category", help_text="Only on prompts of this category."
+        field_name="comparison__prompt__category",
+        help_text="Only votes on prompts of this category.",
     )
-    candidate = IdFilter(method="of_candidate", help_text="Only with this candidate, by id.")
+    candidate = IdFilter(method="of_candidate", help_text="Only votes with this candidate, by id.")
     opponent = IdFilter(
-        method="of_candidate", help_text="Only of `candidate` against this one, by id."
+        method="of_candidate", help_text="Only votes between `candidate` and this one, by id."
     )
     result = filters.ChoiceFilter(
         choices=list(RESULTS.items()),
         method="of_result",
-        help_text="Only with this result for `candidate`.",
+        help_text="Only votes with this result for `candidate`.",
     )
     raters = filters.ChoiceFilter(
-        choices=Raters.choices, method="of_raters", help_text="Only by people, judges or juries."
+        choices=Raters.choices,
+        method="of_raters",
+        help_text="Only votes by people, judges or juries.",
     )
     since = UtcDateTimeFilter(
-        field_name="cast_at", lookup_expr="gte", help_text="Only cast at this time or later."
+        field_name="cast_at", lookup_expr="gte", help_text="Only votes cast at this time or later."
     )
 
     class Meta:
@@ -258,7 +261,8 @@ class ReasonShown(serializers.Serializer[Any]):
     )
     elsewhere = serializers.FloatField(
         allow_null=True,
-        help_text="The share among the other candidates' votes in the category; null without any.",
+        help_text="The share among the other candidates' votes in the category; null if there are "
+        "none.",
     )
     odds = serializers.FloatField(help_text="The logarithm of the odds ratio.")
     q = serializers.FloatField(help_text="The false discovery rate of the difference.")
@@ -321,8 +325,9 @@ PREFERENCES = (
 FILES = (
     "`battles`: all votes, with their state. `lmarena`: those that count, in the columns of "
     "LMArena's published votes, with conversations where you may know who wrote the answers. "
-    "`dpo`: preferences for training, with `dpo-messages` as messages of a chat. `dataset.zip`: a "
-    "dataset folder for the Hugging Face Hub, with its card and Parquet files. All are streamed."
+    "`dpo`: preferences for training, and `dpo-messages` the same as chat messages. "
+    "`dataset.zip`: a dataset folder for the Hugging Face Hub, with its card and Parquet files. "
+    "All are streamed."
 )
 BATTLES_CSV_EXAMPLE = ",".join(EXPORTS["battles"].columns) + "\r\n"
 BATTLES_JSONL_EXAMPLE = '{"prompt": "p-7", "left": "short-answers", "outcome": "left"}\n'

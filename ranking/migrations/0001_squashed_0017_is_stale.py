@@ -236,7 +236,7 @@ class Migration(migrations.Migration):
                 ('candidate', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='standings', to='arena.candidate')),
                 ('snapshot', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='standings', to='ranking.snapshot')),
                 ('sure_rank_high', models.PositiveIntegerField(null=True)),
-                ('sure_rank_low', models.PositiveIntegerField(help_text="The best rank, holding for all candidates at once.", null=True)),
+                ('sure_rank_low', models.PositiveIntegerField(help_text="The best possible rank, simultaneously for all candidates.", null=True)),
                 ('shrunk', models.FloatField(help_text='Shrunk towards the average; nothing else is based on it.', null=True)),
                 ('shrunk_high', models.FloatField(null=True)),
                 ('shrunk_low', models.FloatField(null=True)),

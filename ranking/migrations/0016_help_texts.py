@@ -84,7 +84,7 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='standing',
             name='sure_rank_low',
-            field=models.PositiveIntegerField(help_text="The best rank, holding for all candidates at once.", null=True),
+            field=models.PositiveIntegerField(help_text="The best possible rank, simultaneously for all candidates.", null=True),
         ),
         migrations.AlterField(
             model_name='tally',

@@ -202,7 +202,7 @@ class Standing(models.Model):
     rank_low = models.PositiveIntegerField(null=True)
     rank_high = models.PositiveIntegerField(null=True)
     sure_rank_low = models.PositiveIntegerField(
-        null=True, help_text="The best rank, holding for all candidates at once."
+        null=True, help_text="The best possible rank, simultaneously for all candidates."
     )
     sure_rank_high = models.PositiveIntegerField(null=True)
     score = models.FloatField(null=True)

@@ -294,7 +294,7 @@ def _check_snapshots(arena_id: int, digests: dict[int, str]) -> list[str]:
         if digests.get(log["number"]) != log["digest"]:
             faults.add(log["number"])
     return [
-        f"Link {number} of the log is not the one that leaderboards have published."
+        f"Link {number} of the log differs from the one that leaderboards published."
         for number in sorted(faults)
     ]
 

@@ -145,7 +145,7 @@ def _counts(counts: ArrayLike) -> Ints:
     if table.ndim != 2:
         raise ValueError(f"counts must be of shape (U, C), not {table.shape}")
     if table.size and (table.dtype.kind not in "iu" or table.min() < 0):
-        raise ValueError("counts must hold integers that are not negative")
+        raise ValueError("counts must hold non-negative integers")
     return table.astype(np.int64)
 
 
@@ -235,7 +235,7 @@ def _table(ratings: ArrayLike) -> Floats:
     if table.ndim != 2:
         raise ValueError(f"ratings must be of shape (N, C), not {table.shape}")
     if table.size and (table.dtype.kind not in "iu" or table.min() < 0):
-        raise ValueError("ratings must hold integers that are not negative")
+        raise ValueError("ratings must hold non-negative integers")
     return table.astype(np.float64)
 
 

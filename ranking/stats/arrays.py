@@ -43,7 +43,7 @@ def name_codes(name: str, values: Sequence[str] | NDArray[Any]) -> tuple[Ints, l
         index = {text: code for code, text in enumerate(distinct)}
         codes = np.fromiter(map(index.__getitem__, texts), np.int64, len(texts))
     if not all(isinstance(text, str) and text for text in distinct):
-        raise ValueError(f"{name} must hold names that are not empty")
+        raise ValueError(f"{name} must hold non-empty names")
     return codes.astype(np.int64, copy=False), distinct
 
 

@@ -64,11 +64,11 @@ def test_too_many_rows(data):
     [
         (
             zipped("xl/workbook.xml"),
-            "is an Excel workbook; open it in its program and save it as CSV",
+            "is an Excel workbook; open it in its own program and save it as CSV",
         ),
         (
             zipped("mimetype", "application/vnd.oasis.opendocument.spreadsheet"),
-            "is a LibreOffice sheet; open it in its program and save it as CSV",
+            "is a LibreOffice sheet; open it in its own program and save it as CSV",
         ),
         (zipped("[Content_Types].xml"), "is an Excel workbook or another Office file; open it"),
         (zipped("prompts.csv", "text"), "is a zip archive; unpack it first, or save it as CSV if"),

@@ -328,7 +328,7 @@ def test_an_export_comes_back_as_the_same_arena(tmp_path):
             "only text",
         ),
         ("preferences.jsonl", {"chosen": None}, "chosen", "is empty"),
-        ("prometheus.jsonl", {"orig_preference": "C"}, "orig_preference", "none of A, B"),
+        ("prometheus.jsonl", {"orig_preference": "C"}, "orig_preference", "not A, B"),
         ("openai-batch-input.jsonl", {"body": {}}, "body", "has no messages"),
         ("openai-evals-items.jsonl", {"item": {"a": 1, "b": 2}}, "item", "none of the keys messa"),
         ("lm-eval.jsonl", {"resps": [[[-1.5, True]]]}, "resps", "has likelihoods of choices"),

@@ -151,7 +151,7 @@ def test_the_command_writes_every_file_or_says_why_not(arena: Arena, tmp_path: P
     assert (tmp_path / "dataset.zip").read_bytes()[:2] == b"PK"
     for name, why in (
         ("dataset.zip", "--overwrite"),
-        ("votes.xlsx", "Name the file one of: battles.csv"),
+        ("votes.xlsx", "Choose one of: battles.csv"),
         ("none/battles.csv", "No such file"),
         ("judge-pairs.parquet", "has nothing to write to judge-pairs.parquet"),
     ):

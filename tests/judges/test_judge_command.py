@@ -114,7 +114,7 @@ def at_its_cap(paid: FakeServer, worker: None) -> Arena:
 def test_a_run_at_its_cap_resumes_with_a_higher_one(at_its_cap: Arena) -> None:
     said = judge(at_its_cap, "--cap=1", name=PAID)
     assert "The cap of $0.0010 is reached" in said
-    assert "Its cap was $0.0010; now it is $1.00." in said
+    assert "Its cap was $0.0010; the cap is now $1.00." in said
     run = Run.objects.get()
     assert (run.state, run.votes_done, run.cap) == ("done", 2, DOLLAR)
 
@@ -138,7 +138,7 @@ def test_cap_below_spending_is_refused_and_run_stays_paused(at_its_cap: Arena) -
 
 def test_a_run_that_had_no_cap_is_given_one(at_its_cap: Arena) -> None:
     Run.objects.update(cap=None)
-    assert "It had no cap; now it is $1.00." in judge(at_its_cap, "--cap=1", name=PAID)
+    assert "It had no cap; the cap is now $1.00." in judge(at_its_cap, "--cap=1", name=PAID)
     assert Run.objects.get().state == "done"
 
 

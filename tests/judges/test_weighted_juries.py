@@ -208,5 +208,5 @@ def test_a_second_judge_is_asked_only_where_the_first_came_to_nothing(
     prepared = prepare_order(arena=arena, specs=[epoch_spec(COUNTS)], options=options)
     work_off(order_run(order=prepared, cap=None, now=timezone.now()))
     assert Vote.objects.filter(rater__kind="judge").count() == 9
-    with pytest.raises(CommandError, match="--undecided works with --like-run only"):
+    with pytest.raises(CommandError, match="--undecided works only with --like-run"):
         run_command("judge", arena.slug, f"--judge={COUNTS}", "--undecided")

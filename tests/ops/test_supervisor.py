@@ -173,4 +173,6 @@ def test_a_bad_value_stops_the_start_with_a_sentence(name: str, value: str) -> N
         check=False,
     )
     assert ended.returncode == 1
-    assert ended.stderr.startswith(f"Ringside cannot start: {name} must be a whole number from ")
+    assert ended.stderr.startswith(
+        f"Ringside cannot start: {name} must be a whole number, at least "
+    )

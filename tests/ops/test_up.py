@@ -73,7 +73,7 @@ def test_a_killed_server_restarts_and_refuses_no_request(running: Up) -> None:
     with urllib.request.urlopen(running.url() + "healthz", timeout=60) as answer:
         assert answer.status == 200
 
-    assert "ringside ended (SIGKILL); starting it again in" in running.said()
+    assert "ringside ended (SIGKILL); restarting it in" in running.said()
 
 
 def test_a_server_that_hangs_is_started_again(running: Up) -> None:

@@ -62,7 +62,7 @@ def test_every_number_of_every_leaderboard_is_reproduced(
     with django_assert_num_queries(0):
         call_command("verify", path)
     printed = capsys.readouterr().out
-    assert printed.count("numbers are as published") == 6  # people and judges, in two categories
+    assert printed.count("numbers match the published") == 6  # people and judges, in two categories
     assert "The log is unbroken" in printed
     assert "Not checked" in printed
 
@@ -83,7 +83,7 @@ def test_the_verified_leaderboard_is_reproduced(
     call_command("verify", path)
     printed = capsys.readouterr().out
     assert "Verified people, all categories" in printed
-    assert printed.count("numbers are as published") == 6
+    assert printed.count("numbers match the published") == 6
 
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
@@ -116,7 +116,7 @@ def test_the_cap_of_a_network_is_reproduced(
     publish(arena)
     path = write(arena, tmp_path / "log.jsonl")
     call_command("verify", path)
-    assert capsys.readouterr().out.count("numbers are as published") == 3
+    assert capsys.readouterr().out.count("numbers match the published") == 3
     assert "crowd" not in path.read_text()
 
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -136,7 +136,7 @@ def test_a_file_of_version_1_is_still_checked(arena: Arena, tmp_path: Path, caps
         line.pop("verified_group", None)
     path.write_text("".join(log_file.as_jsonl(lines)))
     call_command("verify", path)
-    assert capsys.readouterr().out.count("numbers are as published") == 6
+    assert capsys.readouterr().out.count("numbers match the published") == 6
 
 
 def test_a_leaderboard_with_older_intervals_is_checked_without_them(

@@ -244,7 +244,7 @@ def test_a_log_cut_short_is_found_by_its_votes_and_by_published_heads(arena: Are
     LogLink.objects.filter(number=3).delete()
     faults = found(arena)
     assert f"Vote {vote.pk} is counted, but is not in the log." in faults
-    assert "Link 3 of the log is not the one that leaderboards have published." in faults
+    assert "Link 3 of the log differs from the one that leaderboards published." in faults
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_a_log_cut_short_is_found_by_its_votes_and_by_published_heads(arena: Are
 def test_a_log_that_is_gone_is_missed_by_published_heads(arena: Arena, rewrite: str) -> None:
     publish(arena)
     run_sql(rewrite)
-    gone = "Link 2 of the log is not the one that leaderboards have published."
+    gone = "Link 2 of the log differs from the one that leaderboards published."
     assert found(arena) == [gone]
     repair(arena)
     repair(arena)  # the raters' numbers in the first log are gone with it
@@ -267,7 +267,7 @@ def test_a_new_key_is_accepted_by_a_repair_and_nothing_else_with_it(
     settings.VOTE_LOG_KEY = ANOTHER_KEY
     cast(arena)
     fold(arena)
-    assert found(arena) == ["2 links, 1 to 2, were signed with another key than the site's."]
+    assert found(arena) == ["2 links, 1 to 2, were signed with a key other than the site's."]
     repair(arena, "new key")
     assert found(arena) == []
     LogLink.objects.filter(number=1).update(details={"rows": 1})

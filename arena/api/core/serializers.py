@@ -161,7 +161,7 @@ SCHEME = "Bearer"
 UNKNOWN = "This token does not exist or was revoked. An owner of the team can create a new one."
 MALFORMED = "The Authorization header must be “Bearer”, one space, and a token (rs_...)."
 NO_ACCESS = "This belongs to another team, or your role in the team does not allow it."
-SIGN_IN = "Send a token of the team, or sign in."
+SIGN_IN = "Send a team token, or sign in."
 
 PAGE_PARAMETERS = ("cursor", "page_size")
 LONGEST_POSITION = 18  # digits that always fit into a database's integer
@@ -218,7 +218,7 @@ def check_scope(actor: Actor, permission: TeamPermission) -> None:
     if actor.has_scope(permission):
         return
     if permission == TeamPermission.MANAGE:
-        raise PermissionDenied("Tokens cannot do this. An owner of the team can, when signed in.")
+        raise PermissionDenied("Tokens cannot do this. A signed-in owner of the team can.")
     raise PermissionDenied(f"This token lacks the scope {permission}.")
 
 

@@ -111,7 +111,7 @@ def add_format(parser: CommandParser) -> None:
         choices=["auto", *sorted(FORMATS)],
         default="auto",
         metavar="NAME",
-        help=f"read the files as: {', '.join(sorted(FORMATS))}; auto tells it by their content",
+        help=f"read the files as: {', '.join(sorted(FORMATS))}; auto detects it from their content",
     )
 
 

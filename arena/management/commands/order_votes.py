@@ -35,7 +35,7 @@ class Command(BaseCommand):
             "--repeats",
             type=int,
             default=0,
-            help="the number of pairs to ask each rater about twice; needs --hide-names",
+            help="the number of pairs to ask each rater about twice; requires --hide-names",
         )
 
     def handle(self, *args: Any, slug: str, per_pair: int, **options: Any) -> None:

@@ -286,17 +286,17 @@ def _check_numbers(options: dict[str, Any]) -> None:
     if options["limit"] is not None and options["limit"] < 1:
         raise CommandError("--limit must be at least 1.")
     if options["everywhere"] and not options["labels"]:
-        raise CommandError("--everywhere works with --labels only.")
+        raise CommandError("--everywhere works only with --labels.")
     if options["scale"] and not (options["labels"] and isfinite(options["scale"][1])):
-        raise CommandError("--scale works with --labels only, and takes two finite numbers.")
+        raise CommandError("--scale works only with --labels, and takes two finite numbers.")
     if options["scale"] and not -inf < options["scale"][0] < options["scale"][1]:
         raise CommandError("--scale takes the lowest and the highest score, in that order.")
     if options["no_votes"] and not options["arena"]:
-        raise CommandError("--no-votes works with --arena only.")
+        raise CommandError("--no-votes works only with --arena.")
     if options["examples"] is not None and not options["seed"].lstrip("-").isdecimal():
         raise CommandError("With --examples, --seed must be a whole number.")
     if options["arena"] and options["repeat"] and not options["no_votes"]:
-        raise CommandError("--repeat works with labels only; an arena's pairs are judged once.")
+        raise CommandError("--repeat works only with labels; an arena's pairs are judged once.")
 
 
 def _count_judged(arena: Arena, epoch: Epoch | None) -> int:

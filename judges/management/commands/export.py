@@ -46,7 +46,7 @@ class Command(BaseCommand):
         arena = find_arena(options["slug"])
         path: Path = options["file"]
         if path.name not in KNOWN:
-            raise CommandError(f"{path.name} is unknown. Name the file one of: {', '.join(KNOWN)}.")
+            raise CommandError(f"Unknown file name {path.name}. Choose one of: {', '.join(KNOWN)}.")
         if path.exists() and not options["overwrite"]:
             raise CommandError(f"{path} already exists. Use --overwrite to replace it.")
         try:

@@ -186,7 +186,7 @@ def _raise_cap(run: Run, cap: int | None) -> str:
     except ServiceError as error:
         raise CommandError(str(error)) from None
     was = "It had no cap" if before is None else f"Its cap was {dollars(before)}"
-    return f" {was}; now it is {dollars(cap)}."
+    return f" {was}; the cap is now {dollars(cap)}."
 
 
 def _how_to_resume(run: Run) -> str:
@@ -217,7 +217,7 @@ def _check_numbers(options: dict[str, Any]) -> None:
     if options["per_pair"] is not None and options["per_pair"] < 1:
         raise CommandError("--per-pair must be at least 1.")
     if options["undecided"] and options["like_run"] is None:
-        raise CommandError("--undecided works with --like-run only.")
+        raise CommandError("--undecided works only with --like-run.")
     if options["max_calls"] is not None and options["max_calls"] < 0:
         raise CommandError("--max-calls must not be negative.")
 

@@ -79,7 +79,7 @@ class Command(BaseCommand):
         ranks = [rank_of(number, cast, len(labels)) for number in range(len(labels))]
         first, second = int(np.argmin(ranks)), ranks.index(2) if 2 in ranks else None
         if second is None:
-            self.stdout.write("Two candidates share the first rank, so one vote decides.")
+            self.stdout.write("Two candidates share first place, so one vote decides.")
             return
         for change in ("dropping", "adding", "flipping"):
             n = fewest_votes(change, cast, first, second, len(labels))

@@ -75,7 +75,7 @@ def _read(path: Path, options: dict[str, Any]) -> FileVotes:
 def _at_least(least: int) -> Callable[[str], int]:
     def whole(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
-            raise ArgumentTypeError(f"must be a whole number from {least}, not {text!r}")
+            raise ArgumentTypeError(f"must be a whole number of at least {least}, not {text!r}")
         return int(text)
 
     return whole

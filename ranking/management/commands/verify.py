@@ -54,8 +54,8 @@ class Command(BaseCommand):
         if not faults and file.links:
             head = file.links[-1]
             self.stdout.write(
-                f"The log is unbroken: {len(file.links):,} links, signed.\n"
-                f"Head: {head.number} {head.digest}\nKey:  {head.key}"
+                f"The log is unbroken: {len(file.links):,} signed links.\nHead: {head.number} "
+                f"{head.digest}\nKey:  {head.key}"
             )
 
     def _print_board(self, file: LogFile, board: CheckedBoard) -> None:
@@ -72,7 +72,7 @@ class Command(BaseCommand):
         for fault in list_faults(board.faults):
             self.stdout.write(fault)
         if not board.faults:
-            self.stdout.write(f"All {board.n_numbers:,} numbers are as published.")
+            self.stdout.write(f"All {board.n_numbers:,} numbers match the published ones.")
 
 
 def _number(value: float | None) -> str:

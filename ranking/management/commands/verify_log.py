@@ -41,7 +41,7 @@ class Command(BaseCommand):
         self, *args: Any, arenas: list[str], repair: str | None, wait: float, **options: Any
     ) -> None:
         if repair and not arenas:
-            raise CommandError("Name the arenas whose logs are to be repaired.")
+            raise CommandError("Specify the arenas whose logs should be repaired.")
         if options["export"]:
             self._export(arenas, options["export"])
             return
@@ -55,7 +55,7 @@ class Command(BaseCommand):
 
     def _export(self, arenas: list[str], path: Path) -> None:
         if len(arenas) != 1:
-            raise CommandError("Name the one arena to export.")
+            raise CommandError("Specify exactly one arena to export.")
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
             with draft.open("w", encoding="utf-8") as stream:

@@ -273,5 +273,5 @@ def test_columns_that_number_their_texts_give_the_same_battles() -> None:
         assert of == names == ["a", "b", "c"]
         assert all(np.array_equal(value, vars(same)[key]) for key, value in vars(plain).items())
     for missing in (None, "", 3):
-        with pytest.raises(ValueError, match=r"^right must hold names that are not empty"):
+        with pytest.raises(ValueError, match=r"^right must hold non-empty names"):
             Battles.from_names(Texts(left), Texts([missing, *right[1:]]), score)
