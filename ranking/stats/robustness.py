@@ -236,7 +236,7 @@ class Stability(StrEnum):
 
 _REASONS = {
     Stability.CHANGES: "",
-    Stability.LEVEL: "First place is shared.",
+    Stability.LEVEL: "The first place is shared.",
     Stability.HOLDS: "No set of votes within the bound changes number one.",
     Stability.NOTHING_RANKED: "No two candidates are comparable yet.",
     Stability.NO_SCORE: "Number one has no finite score, because it has never lost.",
