@@ -1627,8 +1627,8 @@ class _Tools:
         self, arena: str, candidate: str, opponent: str = "", raters: str = "", examples: int = 10
     ) -> Any:
         """What did a candidate lose, and to whom? Counts its lost votes by opponent, oldest first
-        up to 1,000 (is_complete: these are all), and shows the last ones with prompt and both
-        answers, if you may read them.
+        up to 1,000 (is_complete: whether these are all), and shows the latest ones with the prompt and
+        both answers, if you may read them.
         """
         loser = self._find(arena, candidate)
         query: dict[str, Any] = {"candidate": loser["id"], "result": "lost", "texts": "true"}
@@ -1660,7 +1660,7 @@ class _Tools:
         notes: str | None = None,
     ) -> Any:
         """Register the next version of a candidate, changing only what you give. Versions are
-        permanent; the same content twice is one version. It has no answers yet.
+        permanent; proposing the same content again returns the same one. It has no answers yet.
 
         messages: instead of system_prompt and user_template, a template of several messages for
         few-shot examples, each with role (system first, then user and assistant in turn, user
@@ -1691,14 +1691,14 @@ class _Tools:
     def quote_judge_run(
         self, arena: str, judges: list[str], candidates: list[str], per_pair: int = 20
     ) -> Any:
-        """What would a judge run cost? Nothing is started."""
+        """Quote the cost of a judge run. Nothing is started."""
         return self._client.quote_judging(arena, **self._order(arena, judges, candidates, per_pair))
 
     def start_judge_run(
         self, arena: str, judges: list[str], candidates: list[str], cap: float, per_pair: int = 20
     ) -> Any:
-        """Start a judge run that spends at most `cap` dollars. The same order within a day is the
-        same run."""
+        """Start a judge run that spends at most `cap` dollars. Repeating the same order within a
+        day returns the same run."""
         if not 0 <= cap <= self._most:
             raise RingsideError(
                 f"The cap must be from 0 to {self._most:.2f} dollars; whoever started "
@@ -1708,7 +1708,7 @@ class _Tools:
         return self._client.order_judging(arena, **order, cap=cap)
 
     def judge_run(self, run: int) -> Any:
-        """The state of a judge run, by its id."""
+        """Get the state of a judge run by its id."""
         return self._client.judge_run(run)
 
     def _order(
