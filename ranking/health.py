@@ -127,7 +127,7 @@ def _silent_worker(health: Health, queue: str, answers: bool) -> str:
     state = "answers, but is too busy for sweeps" if answers else "is silent"
     seconds = health.seconds_since_sweep[queue]
     last = "no sweep has run yet" if seconds is None else f"the last sweep ran {seconds:.0f} s ago"
-    return f"The worker of the queue {queue} {state}: {last}."
+    return f"The worker for the queue {queue} {state}: {last}."
 
 
 def _queues_answering() -> set[str]:

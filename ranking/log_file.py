@@ -322,7 +322,7 @@ def _end_link(file: LogFile, rows: list[Line]) -> None:
     columns = _removals(rows) if link.kind in REMOVES else _votes(rows)
     content = vote_log.to_bytes(columns, list(columns))
     if vote_log.digest_of(content) != link.digest_of_rows:
-        file.faults.append(f"The rows of link {link.number} are not those that were signed.")
+        file.faults.append(f"The rows of link {link.number} differ from those that were signed.")
     for name in VOTE_COLUMNS:
         file.events[name].append(columns.get(name, np.zeros(len(rows), np.int64)))
     file.events["link"].append(np.full(len(rows), link.number))

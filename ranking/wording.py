@@ -324,9 +324,9 @@ def agreement(findings: Findings, raters: str) -> str:
     )
     if stored.get("decisive_n_pairs"):
         sentence += (
-            " When both prefer one of the answers, it is the same one in"
-            f" {percent(stored['decisive_share'])} of cases ({stored['decisive_n_pairs']:,});"
-            " by chance it would be in 50 %."
+            " When both prefer an answer, they prefer the same one in "
+            f"{percent(stored['decisive_share'])} of cases ({stored['decisive_n_pairs']:,}); "
+            "chance would give 50 %."
         )
     if stored.get("alpha") is not None:
         alpha = f"{stored['alpha']:.2f}"
@@ -341,10 +341,9 @@ def transitivity(findings: Findings) -> str:
         return ""
     share = percent(stored["transitive"] / stored["triads"])
     return (
-        "Three candidates form a cycle if A beats B, B beats C, and yet C beats A. Of the"
-        f" {stored['triads']:,} sets of three with a winner in each pair, {share} have no cycle."
-        " With one clear order it would be 100 %, with coin tosses"
-        f" {percent(TRANSITIVE_BY_CHANCE)}."
+        "Three candidates form a cycle if A beats B, B beats C, and yet C beats A. Of the "
+        f"{stored['triads']:,} sets of three with a winner in each pair, {share} have no cycle. "
+        f"One clear order would give 100 %, and coin tosses {percent(TRANSITIVE_BY_CHANCE)}."
     )
 
 
@@ -582,5 +581,5 @@ def named(settings: Mapping[str, Any], names: Mapping[int, str]) -> str:
     if not changes:
         return f"{text} Without them every rank would be the same."
     if len(places) > MOST_CHANGES:
-        changes.append(f"{len(places) - MOST_CHANGES:,} more would have another rank")
+        changes.append(f"{len(places) - MOST_CHANGES:,} more would have a different rank")
     return f"{text} Without them, {join_names(changes)}."

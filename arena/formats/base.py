@@ -278,8 +278,8 @@ class Checker:
         is_repeated = self.repeats and self.answered.get(key) == content
         if key in self.answered and not is_repeated:
             raise InputError(
-                f"{quoted(response.candidate)} has already answered this prompt; give each "
-                "model's answers a name of their own",
+                f"{quoted(response.candidate)} has already answered this prompt; use a different "
+                "name for each model",
                 "candidate",
             )
         known = self.known.responses.get((response.candidate, response.prompt_id))

@@ -39,7 +39,7 @@ class ArenaForm(forms.Form):
     name = forms.CharField(
         label="Name",
         max_length=length_limit(Arena, "name"),
-        error_messages={"required": "Give the arena a name."},
+        error_messages={"required": "Enter a name for the arena."},
     )
     question = forms.CharField(
         label="Question for raters",

@@ -220,7 +220,7 @@ class CandidateForm(VersionForm):
     name = forms.CharField(
         label="Name",
         max_length=length_limit(Candidate, "name"),
-        error_messages={"required": "Give the candidate a name."},
+        error_messages={"required": "Enter a name for the candidate."},
         help_text="Shown on the leaderboard. Versions are numbered automatically.",
     )
     field_order = ["team", "name"]

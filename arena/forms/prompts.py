@@ -25,7 +25,7 @@ from arena.services.imports import ImportPreview
 from arena.validation import MOST_VARIABLES, InputError, decode_json, is_unicode, is_variable
 
 NOTHING = "Paste something, or choose a file."
-BOTH = "You pasted a text and chose a file. Send only one of them."
+BOTH = "You pasted text and chose a file. Send only one of them."
 OTHER_FILES = ".parquet,.yaml,.yml,.zip,.gz,.eval"  # of other tools
 COLUMN = "column-"  # prefix of the fields that choose a column or its role
 FILES = ".csv,.tsv,.txt,.json,.jsonl,.ndjson,text/csv,application/json,text/plain"
@@ -138,7 +138,7 @@ class AddPromptsForm(UploadForm):
         pasted, file = self.fields["pasted"], self.fields["file"]
         pasted.label = "Prompts"
         pasted.help_text = "One per line. Separate multi-line prompts with a line ---."
-        file.label = "Or a file of prompts"
+        file.label = "Or upload a file of prompts"
         file.widget.attrs["accept"] = f"{FILES},{OTHER_FILES}"
         file.help_text += (
             " The column text is required; id, category, reference (the expected answer) and"
@@ -177,7 +177,7 @@ class UploadAnswersForm(UploadForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["file"].label = "File of answers"
-        self.fields["pasted"].label = "Or the same, pasted"
+        self.fields["pasted"].label = "Or paste the answers"
         self.fields["file"].help_text += (
             " The columns prompt_id (or prompt, with the prompt’s text) and answer are required;"
             " tokens_in, tokens_out, seconds and cost (in dollars) are optional. Accepted column"

@@ -22,7 +22,7 @@ class TeamForm(forms.Form):
     name = forms.CharField(
         label="Team name",
         max_length=teams.LONGEST_NAME,
-        error_messages={"required": "Give the team a name."},
+        error_messages={"required": "Enter a name for the team."},
     )
 
 

@@ -274,7 +274,7 @@ def revoke_invitation(request: HttpRequest, team: Team, pk: int) -> HttpResponse
     if teams.revoke_invitation(invitation=invitation, by=actor_of(request), now=now):
         messages.success(request, "Invitation revoked. Its link no longer works.")
     else:
-        messages.error(request, "That invitation was no longer open.")
+        messages.error(request, "That invitation is no longer open.")
     return redirect("team_members", team.slug)
 
 

@@ -1081,8 +1081,8 @@ NOTHING_MEASURED = (
 )
 NO_VERDICT = "No verdict: the votes so far cannot place the two on one scale."
 NOTHING_MORE = (
-    "Not conclusive, and this judge has no more pairs to judge: use more prompts that both answer, "
-    "another judge, or human votes."
+    "Not conclusive, and this judge has no more pairs to judge: add prompts that both answer, use "
+    "another judge, or collect human votes."
 )
 NOT_THROUGH = "The judge run did not finish, so the result is open."
 NOT_COUNTED = (

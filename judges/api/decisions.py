@@ -102,7 +102,7 @@ class DecisionShown(serializers.Serializer[Any]):
         help_text="Whether the votes come from a script, as those of the sample arena do."
     )
     lead = serializers.ChoiceField(choices=[lead.value for lead in Lead])
-    elo = serializers.FloatField(allow_null=True, help_text="How far the candidate is ahead.")
+    elo = serializers.FloatField(allow_null=True, help_text="How far ahead the candidate is.")
     low = serializers.FloatField(
         allow_null=True,
         help_text="The 95 % interval of the difference, which holds however often it is checked:"

@@ -28,7 +28,7 @@ ALL_EXAMPLES = (
     "All of these items are examples in the judge's prompt, so it can't be measured on them."
 )
 NO_ITEMS = "There are no items to judge."
-LABEL_RUN_BUSY = "This judge is already being asked about labels. Try again in a moment."
+LABEL_RUN_BUSY = "This judge is already judging labelled items. Try again in a moment."
 
 
 def quote_label_run(*, spec: JudgeSpec, items: Sequence[LabelItem], samples: int = 1) -> Quote:

@@ -349,7 +349,7 @@ def labels_of_votes(arena: Arena) -> LabelFile:
 
 # -- Pairs that people voted on --------------------------------------------------------------------
 
-NO_VOTES = "Nobody has voted on two answers of this arena yet."
+NO_VOTES = "Nobody has compared two answers in this arena yet."
 LISTWISE = (
     "In an arena, a listwise judge votes on lists of at least three answers, not on the single"
     " pairs that people voted on. Measure it on these pairs without votes (--no-votes), or start"

@@ -467,7 +467,7 @@ def vote_on_verdict(request: HttpRequest, slug: str, pk: int, judgement: int) ->
 def _issue_comparison(request: HttpRequest, judgement: Judgement) -> tuple[Rater, Comparison]:
     judged = judgement.comparison
     if judged is None or judged.left_response_id is None or judged.right_response_id is None:
-        raise Http404("This verdict is not about two answers of an arena.")
+        raise Http404("This verdict does not compare two answers in an arena.")
     if knows_names(request, judgement.responses):
         raise NamesSeenError
     rater = voting.find_or_create_rater(request)

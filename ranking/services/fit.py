@@ -72,7 +72,7 @@ def cross_check(battles: Battles, model: BradleyTerry) -> float:
     difference = largest_difference(battles, model)
     if not difference <= MAX_DIFFERENCE:
         raise CrossCheckError(
-            f"choix differs by {difference:.4f} Elo (at most {MAX_DIFFERENCE} is published)"
+            f"choix differs by {difference:.4f} Elo (the limit for publishing is {MAX_DIFFERENCE})"
         )
     return difference
 

@@ -121,7 +121,7 @@ def _complete_covariance(covariance: Floats, theta: Floats, votes: Floats) -> Fl
     """
     unknown = np.isnan(covariance.diagonal())
     if np.isnan(covariance[np.ix_(~unknown, ~unknown)]).any():
-        raise ValueError("covariance must be known between candidates whose variances are")
+        raise ValueError("covariance must be known wherever both variances are")
     if not unknown.any():
         return covariance
     either = unknown[:, None] | unknown[None, :]

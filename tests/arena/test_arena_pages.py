@@ -493,7 +493,7 @@ def test_all_rows_or_none(owner: Client, arena: Arena) -> None:
     ("data", "words"),
     [
         ({}, "Paste something, or choose a file."),
-        ({"pasted": "A?", "file": b"text\nB?\n"}, "You pasted a text and chose a file."),
+        ({"pasted": "A?", "file": b"text\nB?\n"}, "You pasted text and chose a file."),
         ({"file": b"PK\x03\x04xl/"}, "save it as CSV"),
         ({"file": b""}, "The file is empty."),
         ({"file": b"a,b\n1,2\n"}, "a column text"),

@@ -102,7 +102,7 @@ def test_a_private_candidates_form_starts_as_private(owner: Client, used: Candid
     ("wrong", "words"),
     [
         ({"name": "candidate-0"}, "Edit it to create the next version"),
-        ({"name": ""}, "Give the candidate a name."),
+        ({"name": ""}, "Enter a name for the candidate."),
         ({"user_template": "{{ promt }}"}, "did you mean {{ prompt }}?"),
         ({"endpoint": "https://elsewhere.example"}, "There is no such endpoint."),
         ({"endpoint": "scripted"}, "Enter the model"),

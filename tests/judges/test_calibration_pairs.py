@@ -284,8 +284,8 @@ def seconds(items):
 BAD = [
     (lambda: pair_item("x", "l", "both_bad"), "Item x: the verdict 'both_bad' is not one of"),
     (lambda: pair_item("x", state="skipped"), "Item x: the state 'skipped' is not one of"),
-    (lambda: pair_item("x", state="failed"), "Item x: it has a verdict if, and only if"),
-    (lambda: pair_item("x", "l", None, state="voted"), "Item x: it has a verdict if"),
+    (lambda: pair_item("x", state="failed"), "Item x must have a verdict if, and only if"),
+    (lambda: pair_item("x", "l", None, state="voted"), "Item x must have a verdict if"),
     (lambda: pair_item("x", forward="A"), "Item x: the verdict 'A'"),
     (lambda: pair_item("x", own_family="tie"), "Item x: own_family"),
     (lambda: pair_item("x", length_left=-1), "Item x: a length"),

@@ -132,7 +132,7 @@ def test_one_score_per_item_leaves_people_unknown():
 
 
 BAD = [
-    (lambda: score_item("x", [1], None, state="done"), "Item x: it has a verdict if"),
+    (lambda: score_item("x", [1], None, state="done"), "Item x must have a verdict if"),
     (
         lambda: score_item("x", [1], 2.0, state="voted"),
         "Item x: the state 'voted' is not one of done",

@@ -197,7 +197,7 @@ def test_label_run_being_written_is_not_opened(cut_short: Run) -> None:
         pytest.skip("PostgreSQL gives its lock to the same session twice.")
     with (
         one_label_run_at_a_time(epoch_id=epoch_of().pk),
-        pytest.raises(ServiceError, match="asked about labels"),
+        pytest.raises(ServiceError, match="judging labelled items"),
     ):
         judge_runs.resume(run=cut_short, by=CLI, now=NOW)
     assert stored(cut_short).state == "ordered"

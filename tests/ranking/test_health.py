@@ -188,7 +188,7 @@ def test_a_silent_worker_is_named_by_its_queue(
     swept(calls=95)
     monkeypatch.setattr(health, "_queues_answering", lambda: answering)
     said = findings(client)
-    assert said == f"The worker of the queue calls {state}: the last sweep ran 95 s ago."
+    assert said == f"The worker for the queue calls {state}: the last sweep ran 95 s ago."
 
 
 @pytest.mark.parametrize(
@@ -198,12 +198,12 @@ def test_a_silent_worker_is_named_by_its_queue(
         (
             {"fits"},
             "Beat is silent: workers answer, but no sweep reaches them."
-            " The worker of the queue calls is silent: no sweep has run yet.",
+            " The worker for the queue calls is silent: no sweep has run yet.",
         ),
         (
             set(),
-            "The worker of the queue calls is silent: no sweep has run yet."
-            " The worker of the queue fits is silent: no sweep has run yet.",
+            "The worker for the queue calls is silent: no sweep has run yet."
+            " The worker for the queue fits is silent: no sweep has run yet.",
         ),
     ],
     ids=["beat", "beat and a worker", "all workers"],

@@ -192,9 +192,12 @@ def first(lines: list[dict[str, Any]], kind: str) -> dict[str, Any]:
 
 
 REWRITES: list[tuple[Rewrite, str]] = [
-    (lambda lines: first(lines, "vote").update(outcome="tie"), "not those that were signed"),
+    (
+        lambda lines: first(lines, "vote").update(outcome="tie"),
+        "differ from those that were",
+    ),
     (lambda lines: first(lines, "vote").update(counts=True), "marked as counted"),
-    (lambda lines: lines.remove(first(lines, "vote")), "not those that were signed"),
+    (lambda lines: lines.remove(first(lines, "vote")), "differ from those that were"),
     (lambda lines: first(lines, "link").update(digest="0" * 64), "Link 1 of the log was"),
     (lambda lines: first(lines, "link").update(signature="00"), "no valid signature"),
     (lambda lines: lines.remove(first(lines, "link")), "Link 1 of the log is missing"),

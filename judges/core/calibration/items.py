@@ -189,7 +189,7 @@ def _check_state(key: str, state: str, known: Sequence[str], settled: bool) -> N
     if state not in known:
         raise ValueError(f"Item {key}: the state {state!r} is not one of {', '.join(known)}.")
     if settled != (state == known[0]):
-        raise ValueError(f"Item {key}: it has a verdict if, and only if, it is {known[0]}.")
+        raise ValueError(f"Item {key} must have a verdict if, and only if, it is {known[0]}.")
 
 
 def _check_raters(key: str, labels: Sequence[tuple[str, object]]) -> None:
