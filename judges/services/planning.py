@@ -377,9 +377,7 @@ def prepare_order(
     """
     _check_judges(specs)
     if options.like_run is not None and any(spec.protocol == "listwise" for spec in specs):
-        raise JudgeError(
-            "That run compared pairs of answers; a listwise judge needs three or more."
-        )
+        raise JudgeError("That run compared pairs; a listwise judge needs at least three answers.")
     families, suffix = families_in(arena), criteria_suffix(arena.criteria)
     if not own_family and _are_all_partial(specs, options, families):
         raise JudgeError(_why_no_calls(max_calls))  # known before the two have answered anything
