@@ -346,7 +346,7 @@ def dollars_argument(text: str) -> int:
     try:
         return nano_dollars(Decimal(text))
     except (InvalidOperation, ValueError):
-        raise ArgumentTypeError(f"must be dollars, such as 5.00, not {text!r}") from None
+        raise ArgumentTypeError(f"must be an amount of dollars like 5.00, not {text!r}") from None
 
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")

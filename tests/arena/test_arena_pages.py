@@ -421,7 +421,7 @@ def test_more_than_three_new_variables_are_asked_about(owner: Client, arena: Are
     shown = previewed(owner, arena, text.replace("x1,Fine", "x2,Well"))
     assert "columns are not used" not in shown.text
     forged = confirmed(owner, arena, shown, kept="forged")
-    assert "no longer here" in forged
+    assert "no longer stored" in forged
     assert "1 added." in confirmed(owner, arena, shown)
     assert set(arena.prompts.get(external_id="x2").variables) == {"one", "two", "three", "four"}
 

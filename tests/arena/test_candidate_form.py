@@ -202,7 +202,7 @@ def test_messages_are_previewed_saved_shown_and_compared(
         ('[{"role": "user", "content": "No variable."}]', "The user template uses no variable"),
         (TURNS.replace("{{ prompt }}", "Hm."), "No message uses a variable"),
         (TURNS.replace("prompt", "promt"), "The message 4 uses {{ promt }}, which no prompt has"),
-        (TURNS.replace('"user"', '"assistant"'), "must begin and end with a user message"),
+        (TURNS.replace('"user"', '"assistant"'), "must start (after any system message)"),
     ],
 )
 def test_messages_that_cannot_be_sent_are_refused(

@@ -635,7 +635,7 @@ def test_what_is_wrapped_is_read_and_not_its_wrapping(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("vars.yaml", f"{CONFIG}  - vars: file://x.yaml\n", "x.yaml', which is not here"),
+        ("vars.yaml", f"{CONFIG}  - vars: file://x.yaml\n", "x.yaml', which is not included"),
         ("list.yaml", f"{CONFIG}  - vars: [1, 2]\n", "column tests: has vars that are a list"),
         ("default.yaml", f"defaultTest: file://x.yaml\n{CONFIG}  - {{}}\n", "column defaultTest"),
         (

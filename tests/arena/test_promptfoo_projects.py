@@ -142,7 +142,7 @@ def test_prompts_in_a_table_are_refused_with_the_remedy(project):
 
 def test_a_broken_row_of_a_projects_table_is_named(project):
     (project / "tests.csv").write_text("question,__expected\nWhy?,a,b\n")
-    with pytest.raises(BadRowsError, match=r"tests\.csv, whose line 2 has 3 fields"):
+    with pytest.raises(BadRowsError, match=r"tests\.csv, where line 2 has 3 fields"):
         bring(project)
     (project / "tests.csv").write_text("question,__prefix\nWhy?,Now: \n")
     assert "column __prefix; put it into the prompts" in problem(project)

@@ -151,7 +151,7 @@ def test_a_text_that_two_prompts_have_names_neither(
 ) -> None:
     arena_of_one.prompts.create(external_id="twin", text="Question 0?", variables={"x": "y"})
     report = upload(candidate, ResponseRow(2, "Whose?", prompt="Question 0?"))
-    assert "several prompts have: p0, twin" in report.refused[0].sentence
+    assert "several prompts share: p0, twin" in report.refused[0].sentence
 
 
 def test_retired_prompts_take_no_new_answers(arena_of_one: Arena, candidate: Candidate) -> None:

@@ -154,16 +154,16 @@ def test_a_column_whose_name_is_no_text_is_not_offered(member, arena, name, data
 def test_somebody_else_and_another_arena_cannot_use_a_kept_file(member, arena):
     shown = send(member, arena, "a.jsonl", (FILES / "lmarena.jsonl").read_bytes())
     other = make_arena(0, 0, team=arena.team)
-    assert "no longer here" in str(confirm(member, other, shown)["form"].errors)
+    assert "no longer stored" in str(confirm(member, other, shown)["form"].errors)
     stranger = Client()
     stranger.force_login(make_member(arena.team).user)
-    assert "no longer here" in str(confirm(stranger, arena, shown)["form"].errors)
+    assert "no longer stored" in str(confirm(stranger, arena, shown)["form"].errors)
     assert counts() == (0, 0, 0, 0)
 
 
 def test_a_forged_key_is_refused(member, arena):
     answer = member.post(page_of(arena), {"kept": "nonsense", "do": "import"})
-    assert "no longer here" in str(answer.context["form"].errors)
+    assert "no longer stored" in str(answer.context["form"].errors)
 
 
 def test_votes_of_a_file_count_on_a_public_board_only_where_those_of_tokens_do(member, arena):

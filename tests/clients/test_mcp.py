@@ -166,7 +166,7 @@ def test_a_version_of_several_messages_is_proposed(
     assert (first["version"], first["messages"], first["system_prompt"]) == (2, messages, "")
     assert again["id"] == first["id"]
     assert "Give messages, or system_prompt, not both." in both
-    assert "must begin and end with a user message" in wrong
+    assert "must start (after any system message)" in wrong
     assert (texts["version"], texts["messages"], texts["system_prompt"]) == (2, None, "Be kind.")
 
 

@@ -226,7 +226,7 @@ def forge_a_key(arena: Arena) -> None:
         (change_link(signature="00" * 64), "Link 2 of the log has no valid signature"),
         (change_link(rows=b"nothing"), "The rows of link 2 of the log were changed"),
         (lambda arena: LogLink.objects.filter(number=2).delete(), "Link 2 of the log is missing"),
-        (forge_a_key, "signed with another key"),
+        (forge_a_key, "signed with a key other"),
     ],
 )
 def test_a_rewritten_log_is_found(arena: Arena, rewrite: Any, words: str) -> None:
@@ -406,7 +406,7 @@ def test_a_repair_is_in_the_teams_audit_log(arena: Arena, capsys: Any) -> None:
     assert entry.details == {"arena": "support", "votes": 1, "reason": "mistake corrected"}
     call_command("verify_log", arena.slug)
     assert "correct, 24 votes in" in capsys.readouterr().out
-    with pytest.raises(CommandError, match="Name the arenas"):
+    with pytest.raises(CommandError, match="Specify the arenas"):
         call_command("verify_log", repair="other")
 
 
