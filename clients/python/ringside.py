@@ -1627,8 +1627,8 @@ class _Tools:
         self, arena: str, candidate: str, opponent: str = "", raters: str = "", examples: int = 10
     ) -> Any:
         """What did a candidate lose, and to whom? Counts its lost votes by opponent, oldest first
-        up to 1,000 (is_complete: whether these are all), and shows the latest ones with the prompt and
-        both answers, if you may read them.
+        up to 1,000 (is_complete: whether these are all), and shows the latest ones with the prompt
+        and both answers, if you may read them.
         """
         loser = self._find(arena, candidate)
         query: dict[str, Any] = {"candidate": loser["id"], "result": "lost", "texts": "true"}
