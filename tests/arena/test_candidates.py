@@ -435,7 +435,7 @@ def test_a_list_that_says_no_more_than_two_texts_is_stored_as_them(arena_of_prom
     [
         ([*TURNS, {"role": "tool", "content": "x"}], "has a message 4 with more than text"),
         ([*TURNS, {"role": "system", "content": "x"}, TURNS[-1]], "system message as message 4"),
-        ([{"role": "system", "content": "x"}], "must start (after any system message)"),
+        ([{"role": "system", "content": "x"}], r"must start \(after any system message\)"),
         ([], "has no message"),
         ([{"role": "user", "content": "x" * 100_001 + "{{ prompt }}"}, *TURNS], "limit is 100,000"),
     ],

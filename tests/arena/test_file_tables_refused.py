@@ -40,7 +40,7 @@ def test_a_file_without_rows(data):
 def test_a_file_that_is_too_large():
     data = b"text\n" + b"a\n" * 999_999
     assert refusal(data, at_most_bytes=2_000_000) == ("The file is 2.1 MB; the limit is 2.0 MB.")
-    assert refusal(b"a" * 20_000_001).startswith("The file has 20.1 MB; at most 20.0 MB")
+    assert refusal(b"a" * 20_000_001).startswith("The file is 20.1 MB; the limit is 20.0 MB")
 
 
 @pytest.mark.parametrize(
