@@ -157,7 +157,7 @@ def test_few_votes_that_would_change_number_one_are_counted(board: Board) -> Non
     page = board.says(fragility=told | {"top": top, "rival": rival, "confirmed": True})
     assert f"Removing just 13 of 8,931 votes would put {board.ranked[1]} first." in page
     held = {"words": "None was found.", "votes": None, "of": 8931, "top": top, "rival": None}
-    assert "No set of up to half of the 8,931 votes" in board.says(fragility=held)
+    assert "We found no set of up to half of the 8,931 votes" in board.says(fragility=held)
     level = {"words": "The first place is shared.", "votes": 0, "of": 9, "top": top}
     assert "The first place is shared." in board.says(fragility=level | {"rival": rival})
     nobody = {"words": "No two candidates are comparable yet.", "votes": None, "of": 0, "top": None}
