@@ -385,7 +385,7 @@ class Responses(OfCandidates, ListEndpoint):
 
     @operation(
         "upsert_responses",
-        "Upload up to 10,000 answers of a candidate",
+        "Upload up to 10,000 of a candidate's answers",
         body=ResponsesGiven,
         sent={"responses": [RESPONSE_ROW]},
         answer=ResponseReportShown,

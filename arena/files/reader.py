@@ -472,7 +472,7 @@ def _named(keys: Sequence[str], cells: list[str]) -> Values | InputError:
         fields = numbered(len(cells), "field")
         remedy = "leave missing ones empty"
         if len(cells) > len(keys):
-            remedy = "put texts with delimiters in quotes"
+            remedy = "put text that contains delimiters in quotes"
         return InputError(f"has {fields}; the header has {len(keys)}: {remedy}")
     pairs = list(zip(keys, cells, strict=True))
     # A first column without a name has the numbers of the rows, as pandas writes them.
@@ -495,7 +495,7 @@ def _csv_records(source: Source, delimiter: str, *, strict: bool = True) -> Iter
             except csv.Error as error:
                 is_long = "field limit" in str(error)
                 content = InputError(
-                    TOO_LONG if is_long else f"is not CSV: {error}; write a quote in a text twice"
+                    TOO_LONG if is_long else f"is not CSV: {error}; double each quote within a text"
                 )
             if content is None:
                 return

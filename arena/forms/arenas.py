@@ -25,8 +25,8 @@ class ArchiveForm(forms.Form):
         file: UploadedFile = self.cleaned_data["file"]
         if file.read(2) != b"PK":
             raise forms.ValidationError(
-                "This is not an exported arena, which is a zip file. Create an arena, and upload "
-                "files of other tools there, with “Add prompts”."
+                "This is not an exported arena (a zip file). To upload files from other tools, "
+                "create an arena, then use “Add prompts”."
             )
         file.seek(0)
         return file

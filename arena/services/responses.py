@@ -343,7 +343,7 @@ class BadUploadError(UploadError):
     """Rows of the file are bad, so that nothing was imported."""
 
     def __init__(self, rejected: RejectedRows, *, skipped: bool) -> None:
-        advice = "No rows are left: correct them." if skipped else "Correct them, or skip bad rows."
+        advice = "No valid rows are left." if skipped else "Correct them, or skip bad rows."
         super().__init__(
             f"Nothing was imported, because of {numbered(rejected.count, 'bad row')}. {advice}",
             field="skip_bad",

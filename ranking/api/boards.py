@@ -94,7 +94,7 @@ STANDINGS: dict[str, Any] = {
     "raters": "people",
     "category": "",
     "computed_at": "2026-11-22T09:00:00Z",
-    "settings": {"method": "Bradley-Terry, a tie counts half for each"},
+    "settings": {"method": "Bradley-Terry, a tie as half a win for each side"},
     **COUNTS,
     "intervals_from_votes": 240,
     "elo_intervals_from_votes": 240,

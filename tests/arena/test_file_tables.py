@@ -157,8 +157,8 @@ def test_each_bad_row_is_a_problem_and_the_others_are_read():
         "3, Question: The prompt is empty (column 'Question').",
         "4, id: The id is the same as in row 2 (column 'id').",
         "5, : The row has 2 fields; the header has 3: leave missing ones empty.",
-        "6, : The row has 4 fields; the header has 3: put texts with delimiters in quotes.",
-        "7, : The row is not CSV: ',' expected after '\"'; write a quote in a text twice.",
+        "6, : The row has 4 fields; the header has 3: put text that contains delimiters in quotes.",
+        "7, : The row is not CSV: ',' expected after '\"'; double each quote within a text.",
         "8, category: The category is 101 characters long; the limit is 100 (column 'category').",
     ]
 
@@ -167,7 +167,7 @@ def test_an_unclosed_quotation_mark_is_a_problem_of_its_row():
     table = prompts('text,id\nWhy?,p1\n"How?,p2\nWho?,p3\n')
     assert [row.external_id for row in table.rows] == ["p1"]
     assert said(table) == [
-        "3, : The row is not CSV: unexpected end of data; write a quote in a text twice."
+        "3, : The row is not CSV: unexpected end of data; double each quote within a text."
     ]
 
 

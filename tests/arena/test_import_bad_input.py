@@ -253,4 +253,4 @@ def test_rejects_go_to_the_chosen_folder(tmp_path):
 def test_a_file_of_bad_rows_alone_is_refused_with_skip_bad_too(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("left,right,winner\nA,A,tie\n")
-    assert "No rows are left" in refused("mine", path, "--skip-bad")
+    assert "No valid rows are left" in refused("mine", path, "--skip-bad")

@@ -84,7 +84,7 @@ def test_preference_for_own_family_exceeds_that_of_people():
     assert found.judge.value == pytest.approx(0.8)
     assert found.people.value == pytest.approx(0.5)
     assert found.difference.low > 0
-    assert report([pair_item(0)]).own_family.judge.reason.endswith("person choose a side.")
+    assert report([pair_item(0)]).own_family.judge.reason.endswith("person both choose a side.")
 
 
 def test_runs_that_all_agree_say_that_chance_cannot_be_told():

@@ -157,7 +157,7 @@ def run_import(slug: str, paths: list[Path], options: Options, *, quiet: bool) -
         except BadRowsError as error:
             rejected = error.rejected
             advice = (
-                "No rows are left: correct them."
+                "No valid rows are left."
                 if options.skip_bad
                 else "Correct them, or use --skip-bad to import the rest."
             )

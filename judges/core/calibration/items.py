@@ -301,7 +301,7 @@ def _with_reason(estimate: Estimate, nothing: str) -> Estimate:
 NOT_BOTH = "No item has a verdict in both orders."
 NO_SIDE = "No verdict chooses a side."
 NO_LENGTHS = "There is no label where the judge and a person choose a side and the lengths differ."
-NO_FAMILY = "There is no label on its own family where the judge and a person choose a side."
+NO_FAMILY = "There is no label about its own family where judge and person both choose a side."
 
 
 @dataclass(frozen=True)
