@@ -1,6 +1,13 @@
+from functools import cache
 from importlib import import_module
+from typing import Any
 
 from django.apps import AppConfig
+
+
+@cache
+def answer_handler() -> Any:
+    return import_module("arena.generation_runs").AnswerRunHandler()
 
 
 class ArenaConfig(AppConfig):
@@ -9,5 +16,4 @@ class ArenaConfig(AppConfig):
 
     def ready(self) -> None:
         """Have workers generate answers."""
-        generation = import_module("arena.generation_runs")
-        import_module("arena.services.runs").HANDLERS["answers"] = generation.AnswerRunHandler()
+        import_module("arena.services.runs").HANDLERS["answers"] = answer_handler

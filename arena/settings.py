@@ -151,7 +151,7 @@ WEBHOOKS_LOOPBACK_PORT: int = NOTICES["WEBHOOKS_LOOPBACK_PORT"]
 # -- Django --------------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "django.contrib.admin.apps.SimpleAdminConfig",  # the URLs discover the models' pages
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",

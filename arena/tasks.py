@@ -69,7 +69,7 @@ def sweep_calls() -> None:
     scheduling.sweep(now=now)
     runs.cancel_stale_orders(now=now)
     for kind in (Run.Kind.JUDGE, Run.Kind.ANSWERS):
-        runs.HANDLERS[kind].reconcile(now)
+        runs.HANDLERS[kind]().reconcile(now)
     wake_workers()
 
 
@@ -77,7 +77,7 @@ def wake_workers() -> None:
     """Wake a few threads for every endpoint with calls due; those wake others."""
     now = timezone.now()
     for kind in (Run.Kind.JUDGE, Run.Kind.ANSWERS):
-        runs.HANDLERS[kind].before_calls(now)
+        runs.HANDLERS[kind]().before_calls(now)
     for endpoint, calls in scheduling.endpoints_with_work(now=now).items():
         for _ in range(min(calls, WOKEN)):
             make_calls.delay(endpoint)

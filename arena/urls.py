@@ -22,6 +22,8 @@ from arena.api.core.views import endpoint
 from arena.language import translated
 from arena.views import accounts, arenas, candidates, prompts, runs, teams, voting
 
+admin.autodiscover()  # here, so that commands that serve no pages start sooner
+
 handler400 = "arena.language.bad_request"
 handler403 = "arena.language.no_access"
 handler404 = "arena.language.not_found"

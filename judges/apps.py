@@ -1,3 +1,4 @@
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -6,7 +7,16 @@ from django.core.checks import Error, register
 from django.db.models import Q
 
 from arena.signals import run_cancelled
-from judges.core.rubric import RubricError, load_rubric, rubric_slugs
+
+
+@cache
+def judge_handler() -> Any:
+    return import_module("judges.services.runs").JudgeRunHandler()
+
+
+@cache
+def label_handler() -> Any:
+    return import_module("judges.services.label_runs").LabelRunHandler()
 
 
 class JudgesConfig(AppConfig):
@@ -17,12 +27,10 @@ class JudgesConfig(AppConfig):
         """Register judge runs, follow cancellations, and mark scripted raters: their votes disclose
         no candidates, and leaderboards warn about them.
         """
-        services = import_module("judges.services.runs")
         engine = import_module("arena.services.runs")
-        engine.HANDLERS["judge"] = services.JudgeRunHandler()
-        labels = import_module("judges.services.label_runs")
-        engine.HANDLERS[engine.LABELS] = labels.LabelRunHandler()
-        run_cancelled.connect(services.cancel_judgements, dispatch_uid="cancel judgements")
+        engine.HANDLERS["judge"] = judge_handler
+        engine.HANDLERS[engine.LABELS] = label_handler
+        run_cancelled.connect(cancel_judgements, dispatch_uid="cancel judgements")
         scripted = import_module("judges.models.judges").SCRIPTED
         disclosure = import_module("arena.services.candidates")
         disclosure.ignore_raters(Q(epoch__judge__endpoint=scripted))
@@ -31,13 +39,17 @@ class JudgesConfig(AppConfig):
         )
 
 
+def cancel_judgements(**cancelled: Any) -> None:
+    import_module("judges.services.runs").cancel_judgements(**cancelled)
+
+
 @register()
 def check_rubrics(app_configs: Any, **kwargs: Any) -> list[Error]:
     """Check that every rubric can be loaded."""
-    errors = []
-    for slug in rubric_slugs():
+    errors, rubrics = [], import_module("judges.core.rubric")
+    for slug in rubrics.rubric_slugs():
         try:
-            load_rubric(slug)
-        except RubricError as error:
+            rubrics.load_rubric(slug)
+        except rubrics.RubricError as error:
             errors.append(Error(str(error), id="judges.E001"))
     return errors

@@ -20,7 +20,6 @@ from arena.formats import find_files
 from arena.formats.base import Checker, ImportFile, Known, RejectedRows, VoteColumns
 from arena.outcomes import BOTH_BAD, PREFERENCES
 from arena.validation import InputError, numbered
-from ranking.models import Raters
 from ranking.stats.intervals import capped_note, vote_weights
 
 Ints = NDArray[np.int64]
@@ -28,11 +27,8 @@ Floats = NDArray[np.float64]
 # Called with the file, the bytes read and its size.
 Progress = Callable[[Path, int, int], None]
 
-KINDS = {
-    "person": Raters.PEOPLE.value,
-    "judge": Raters.JUDGES.value,
-    "jury": Raters.JURIES.value,
-}
+PEOPLE = "people"
+KINDS = {"person": PEOPLE, "judge": "judges", "jury": "juries"}
 UNKNOWN = -1
 
 
@@ -70,7 +66,7 @@ class FileVotes:
     @cached_property
     def capped(self) -> tuple[Floats | None, str]:
         """(N,) the votes' weights, and a sentence; None and '' if all weigh the same."""
-        if self.raters != Raters.PEOPLE:
+        if self.raters != PEOPLE or not (self.rater >= 0).any():
             return None, ""
         weights, share = vote_weights(self.rater)
         n_raters = len(np.unique(self.rater[weights < 1]))
@@ -243,7 +239,12 @@ def _number(numbers: dict[str, int], name: str | None) -> int:
 
 def _numbers(numbers: dict[str, int], column: Column) -> Ints:
     """The number of each row's name."""
-    coded: Ints = column.coded([_number(numbers, text) for text in column.texts]).to_numpy()
+    known = list(map(numbers.get, column.texts))  # a call for each would take longer than reading
+    of_text = [
+        _number(numbers, text) if number is None else number
+        for text, number in zip(column.texts, known, strict=True)
+    ]
+    coded: Ints = column.coded(of_text).to_numpy()
     return coded
 
 

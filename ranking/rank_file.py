@@ -14,16 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ranking.file_votes import BadFileError, FileVotes
-from ranking.models import Raters
-from ranking.services.findings import neighbour_findings
+from ranking.file_votes import PEOPLE, BadFileError, FileVotes
 from ranking.stats.agreement import nominal_agreement
 from ranking.stats.arrays import codes
 from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import BradleyTerry, largest_difference
 from ranking.stats.connectivity import transitivity
-from ranking.stats.differences import neighbours
+from ranking.stats.differences import neighbour_findings, neighbours
 from ranking.stats.elo import Elo
 from ranking.stats.intervals import MIN_CLUSTERS, Dependence, NoInterval, Sandwich, known_among
 from ranking.stats.ranks import (
@@ -32,6 +30,7 @@ from ranking.stats.ranks import (
     direct_wins,
     independent_groups,
     leader_among,
+    other_groups,
     place,
     rank_intervals,
 )
@@ -81,7 +80,6 @@ class FileBoard:
     places: Places
     leader: int | None
     robustness: Robustness
-    choix_difference: float
     counts: Ints
     measured: Bools
     direct: Bools
@@ -167,7 +165,6 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
         robustness=Robustness(Stability.NO_SCORE, of=0)
         if places.n_above
         else measure_robustness(battles, model),
-        choix_difference=largest_difference(battles, model),
         counts=battles.votes_per_candidate(),
         measured=measured,
         direct=direct,
@@ -197,11 +194,12 @@ def _dependence(votes: FileVotes, cluster: str) -> Dependence:
     if cluster != "auto":
         rule = {"unit": "prompt_pair", "none": "vote"}.get(cluster, cluster)
         return Dependence((_grouped(votes, _chosen(votes, cluster)),), rule)
-    people = votes.raters == Raters.PEOPLE
+    people = votes.raters == PEOPLE
+    by_prompt = _grouped(votes, _prompts(votes)) if (votes.prompt >= 0).any() else None
     return Dependence.choose(
-        _grouped(votes, _prompts(votes)) if (votes.prompt >= 0).any() else None,
+        by_prompt,
         _grouped(votes, _or_alone(votes.rater)) if people and (votes.rater >= 0).any() else None,
-        _grouped(votes, None),
+        by_prompt or _grouped(votes, None),
     )
 
 
@@ -214,6 +212,8 @@ def _prompts(votes: FileVotes) -> Ints:
     """The prompt of each vote. If it is unknown, the rater's votes on a pair share a number, as in
     tallies; if the rater is unknown too, the vote has a number of its own.
     """
+    if (votes.prompt >= 0).all():
+        return votes.prompt
     of_rater = _units(votes.rater, votes.left, votes.right, len(votes.names))
     below = -1 - len(votes.prompt)  # lower than the numbers of single votes
     alone = np.where(votes.rater >= 0, below - of_rater, _or_alone(votes.rater))
@@ -222,7 +222,8 @@ def _prompts(votes: FileVotes) -> Ints:
 
 def _or_alone(column: Ints) -> Ints:
     """The column, with a separate number for each vote whose value is unknown."""
-    return np.where(column >= 0, column, -1 - np.arange(len(column)))
+    known = column >= 0
+    return column if known.all() else np.where(known, column, -1 - np.arange(len(column)))
 
 
 def _chosen(votes: FileVotes, cluster: str) -> Ints | None:
@@ -270,6 +271,7 @@ def find(board: FileBoard) -> dict[str, Any]:
             "transitive": triads.transitive,
         },
         "ties": _ties(board.battles),
+        "groups": [[_rounded(place) for place in group] for group in _other_groups(board)],
     }
 
 
@@ -282,6 +284,15 @@ def elo(votes: FileVotes) -> list[float | None]:
 def rounded(value: float) -> float | None:
     """A number for output; None for NaN."""
     return None if isnan(value) else round(float(value), DIGITS)
+
+
+def _other_groups(board: FileBoard) -> list[list[dict[str, Any]]]:
+    components = board.bootstrap.model_.components_
+    return other_groups(components, board.groups, board.votes.names, board.settings.confidence)
+
+
+def _rounded(place: dict[str, Any]) -> dict[str, Any]:
+    return {k: rounded(v) if isinstance(v, float) else v for k, v in place.items()}
 
 
 def _neighbours(board: FileBoard) -> list[dict[str, Any]]:
@@ -354,7 +365,7 @@ def as_json(board: FileBoard) -> str:
         "n_left_out": board.votes.n_left_out,
         "interval_reason": _interval_reason(board),
         **find(board),
-        "choix_difference": board.choix_difference,
+        "choix_difference": largest_difference(board.battles, board.bootstrap.model_),
         "log_likelihood": rounded(board.bootstrap.model_.log_likelihood_),
         "settings": _settings(board),
     }
@@ -483,6 +494,9 @@ def _sentences(board: FileBoard) -> Iterator[str]:
         if reason := board.bootstrap.model_.status_[i].reason:
             apart = isnan(board.places.rank[i])
             yield f"{'Not ranked' if apart else 'No score'}: {board.votes.names[i]}. {reason}"
+    for group in _other_groups(board):
+        scores = ", ".join(f"{place['candidate']} {place['score']:.1f}" for place in group)
+        yield f"A group with scores of its own, which cannot be compared with others: {scores}."
 
 
 def _vote_counts(votes: FileVotes) -> str:

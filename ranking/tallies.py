@@ -334,10 +334,11 @@ class CappedRaters:
 
     def weight_of(self, rater: Ints) -> Floats:
         """(M,) the weight of one vote of each rater."""
-        weight = np.ones(len(rater))
-        for pk, own in self.weights.items():
-            weight[rater == pk] = own
-        return weight
+        place, n_raters = codes(rater)
+        distinct = np.zeros(n_raters, np.int64)
+        distinct[place] = rater
+        weights: Floats = np.array([self.weights.get(pk, 1.0) for pk in distinct.tolist()])[place]
+        return weights
 
     def rest(self, counts: VoteCounts) -> VoteCounts:
         """The counts per pair without these raters' own."""

@@ -2,10 +2,12 @@
 
 import pytest
 from django.contrib import admin
+from django.contrib.admin.checks import check_admin_app
 from django.contrib.auth import get_user_model
 from django.urls import reverse
 from django.utils import timezone
 
+import arena.urls  # noqa: F401  (discovers the admin's pages)
 from arena.actors import CLI
 from arena.models import Arena, Candidate, Rater, Run, Vote
 from arena.services import voting
@@ -55,6 +57,10 @@ def test_every_model_of_the_three_apps_is_there():
         m for app in ("arena", "ranking", "judges") for m in apps.get_app_config(app).get_models()
     }
     assert ours <= set(MODELS)
+
+
+def test_its_pages_pass_the_checks():
+    assert check_admin_app(None) == []
 
 
 def test_votes_are_voided_with_the_operators_name_and_stay(admin_client, voted):

@@ -117,7 +117,7 @@ def make_calls(*, endpoint: str, wake_another: Callable[[], object]) -> None:
                 with suppress(OperationalError):  # the next sweep wakes it
                     wake_another()
             call_id, kind = taken
-            execute_call(call_id=call_id, handler=runs.HANDLERS[kind].calls)
+            execute_call(call_id=call_id, handler=runs.HANDLERS[kind]().calls)
         finally:
             SLOTS.release(endpoint)
 

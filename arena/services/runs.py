@@ -140,15 +140,15 @@ class RunHandler:
         """Finish the work of killed workers in open runs, and close runs that are done."""
 
 
-# By kind of run. The apps add theirs when they start.
-HANDLERS: dict[str, RunHandler] = {}
+# By kind of run. The apps add theirs when they start; a handler is imported when it is needed.
+HANDLERS: dict[str, Callable[[], RunHandler]] = {}
 LABELS = "labels"
 
 
 def handler_of(run: Run) -> RunHandler:
     """A judge run outside any arena asks about labelled items."""
     is_of_labels = run.kind == Run.Kind.JUDGE and run.arena_id is None
-    return HANDLERS[LABELS if is_of_labels else run.kind]
+    return HANDLERS[LABELS if is_of_labels else run.kind]()
 
 
 # -- Ordering --------------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ def order_run(*, order: Any, cap: int | None, now: datetime, by: Actor = CLI) ->
     a price is unknown or the cap buys nothing, BudgetError, and the handler's errors if its lock is
     taken or the order cannot be carried out.
     """
-    handler = HANDLERS[order.kind]
+    handler = HANDLERS[order.kind]()
     with handler.lock(order):
         order = handler.prepare(order, now)
         quote = handler.quote(order)

@@ -17,7 +17,7 @@ import numpy as np
 from arena.models import Prompt
 from ranking.models import Board, Counted, Raters, Snapshot, SnapshotMatrices
 from ranking.services.evidence import CONFIDENCE, BoardEvidence, Question
-from ranking.services.findings import neighbour_findings, opposed_pairs
+from ranking.services.findings import opposed_pairs
 from ranking.services.fit import FittedBoard, Scores, cross_check
 from ranking.services.intervals import (
     N_THREADS,
@@ -31,7 +31,7 @@ from ranking.services.intervals import (
     spreads_of,
 )
 from ranking.stats.bootstrap import Bootstrap
-from ranking.stats.differences import neighbours
+from ranking.stats.differences import neighbour_findings, neighbours
 from ranking.stats.intervals import Dependence, Sandwich, known_among
 from ranking.stats.judged import Labelled, Unlabelled
 from ranking.stats.ppi import PredictionPowered

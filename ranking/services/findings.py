@@ -4,7 +4,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, isnan
 from typing import Any
@@ -21,9 +21,16 @@ from ranking.stats.agreement import nominal_agreement
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
 from ranking.stats.connectivity import transitivity
-from ranking.stats.differences import Neighbours, neighbours
+from ranking.stats.differences import neighbour_findings, neighbours
 from ranking.stats.intervals import Dependence, Sandwich, known_among
-from ranking.stats.ranks import Places, clear_leader, clear_number_one, direct_wins, ranks
+from ranking.stats.ranks import (
+    Places,
+    clear_leader,
+    clear_number_one,
+    direct_wins,
+    other_groups,
+    ranks,
+)
 from ranking.stats.robustness import measure_robustness
 from ranking.stats.style import StyledBradleyTerry, style_differences
 from ranking.stats.ties import RaoKupper
@@ -163,49 +170,13 @@ def build_findings(
         "transitivity": _transitivity(pairs),
         "ties": _ties(pairs),
         "style": _style(estimate) if with_style else None,
-        "groups": _other_groups(estimate),
+        "groups": other_groups(
+            estimate.model.components_,
+            estimate.groups,
+            estimate.evidence.candidates.tolist(),
+            CONFIDENCE,
+        ),
     }
-
-
-def _other_groups(estimate: ClusteredEstimate) -> list[list[dict[str, Any]]]:
-    """The rankings of groups that wins connect only among themselves, each on its own scale."""
-    groups, components = [], estimate.model.components_
-    for label in range(1, int(components.max(initial=0)) + 1):
-        members = components == label
-        if members.sum() < 2:  # the largest groups come first
-            break
-        inside = tuple(grouping.among(members) for grouping in estimate.groups.groupings)
-        fit = Sandwich(CONFIDENCE, jackknifed=True).fit(*inside)
-        enough = replace(estimate.groups, groupings=inside).measurable
-        ids, placed = estimate.evidence.candidates[members].tolist(), ranks(fit.ratings_)
-        rows = [
-            {
-                "candidate": ids[i],
-                "rank": int(placed[i]),
-                "score": float(fit.ratings_[i]),
-                "low": _number(fit.low_[i]) if enough[i] else None,
-                "high": _number(fit.high_[i]) if enough[i] else None,
-            }
-            for i in np.argsort(-fit.ratings_, kind="stable").tolist()
-        ]
-        groups.append(rows)
-    return groups
-
-
-def neighbour_findings(
-    order: Iterable[Neighbours], ids: Sequence[int | str]
-) -> list[dict[str, Any]]:
-    """Neighbours as a snapshot keeps them, by the ids or names of the candidates."""
-    return [
-        {
-            "upper": ids[pair.upper],
-            "lower": ids[pair.lower],
-            "separated": pair.separated,
-            "votes": pair.votes,
-            "words": pair.words,
-        }
-        for pair in order
-    ]
 
 
 def opposed_pairs(direct: Bools, theta: Floats, ids: Sequence[int]) -> list[list[int]]:

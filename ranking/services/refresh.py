@@ -212,13 +212,15 @@ def _fit(
     evidence: BoardEvidence, lender: Snapshot | None, token: uuid.UUID
 ) -> fit_service.FittedBoard:
     """Fit scores to the newest votes; compute intervals too, or borrow those of the `lender`."""
-    board = evidence.board
+    board, started = evidence.board, time.monotonic()
     if board.raters == Counted.COMBINED:
         people = _clustered(evidence, Raters.PEOPLE.value, token)
         by_people = _by_rater(evidence, people, token)
         judged = _clustered(evidence, evidence.narrowing, token)
         evidence = evidence.capping(by_people)
+        reading = time.monotonic() - started
         scores, measured = combine(evidence, people, by_people, judged, timezone.now())
+        measured.fields["measured_seconds"] += reading
         return fit_service.compose(evidence, scores, measured, {})
     elo = elo_service.update_ratings(board=board, token=token)
     renew(token, evidence.n_votes)
@@ -226,15 +228,18 @@ def _fit(
         evidence = _capped_as(evidence, lender, token)
         scores, measured = fit_service.fit(evidence), intervals.borrow(lender)
         return fit_service.compose(evidence, scores, measured, elo)
+    started = time.monotonic()
     clustered, by_rater = _clustered(evidence, board.raters, token), None
     # Judges and juries are not a sample: their boards are about those that have voted.
     if board.raters in HUMAN:
         by_rater = _by_rater(evidence, clustered, token)
         evidence = evidence.capping(by_rater)
+    reading = time.monotonic() - started
     scores = fit_service.fit(evidence)
     findings.count_missing(arena_id=board.arena_id)
     renew(token, evidence.n_votes + board.n_resamples * VOTES_PER_REPLICATE)
     measured = intervals.measure(evidence, clustered, by_rater, timezone.now())
+    measured.fields["measured_seconds"] += reading  # both are put off where they take long
     return fit_service.compose(evidence, scores, measured, elo)
 
 

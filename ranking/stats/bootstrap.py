@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 from ranking.stats import arrays
 from ranking.stats.arrays import Bools, Floats, Ints, summed
-from ranking.stats.battles import Battles, Pairs, expected_score
+from ranking.stats.battles import HALVES, Battles, Pairs, expected_score
 from ranking.stats.bradley_terry import LONGEST_STEP, BradleyTerry, maximise, pseudo_inverse
 from ranking.stats.intervals import (
     MIN_CLUSTERS,
@@ -27,7 +27,6 @@ from ranking.stats.intervals import (
     normal_quantile,
     small_sample,
     t_quantile,
-    totals_per_unit,
     why_none,
     widening,
 )
@@ -163,6 +162,7 @@ MAX_STEPS = 16
 NEWTON_STEPS = 20
 INNER_STEPS = 40
 MOST_EXACT, LEAST_EXACT = 1e-3, 0.1  # of a Newton step: its error, by the length of the step before
+FEW_TERMS = 10_000  # whose sum in single precision errs by a thousandth of its deviation or less
 TOLERANCE = 1e-6  # of theta, 0.0002 Elo: the error allowed in a replicate's maximum
 VANISHING_ELO = 1e-9  # Elo; a smaller spread is rounding, not precision
 
@@ -220,7 +220,7 @@ class Bootstrap:
 
     def _replicates(self, refit: "_Refit") -> Floats:
         """(n_resamples, R) strengths, drawn in blocks, each with its own generator."""
-        block = max(1, min(BLOCK, CELLS // refit.weight.shape[1]))
+        block = max(1, min(BLOCK, CELLS // refit.totals.shape[1]))
         sizes = [min(block, self.n_resamples - i) for i in range(0, self.n_resamples, block)]
         seeds = np.random.SeedSequence(self.random_state).spawn(len(sizes))
         with ThreadPoolExecutor(self.n_threads) as pool:
@@ -257,7 +257,7 @@ class _Refit:
         self.pairs = battles.pairs
         self.shape = battles.count[:, None] if battles.cluster is None else None
         self.n_units = battles.n_clusters
-        self.weight, self.score = totals_per_unit(battles)
+        self.n_levels, self.totals = _outcomes_per_unit(battles)
         self.information = self.pairs.information(theta)
         self.inverse = pseudo_inverse(self.information)
         self.incidence = _incidence(self.pairs)
@@ -269,7 +269,7 @@ class _Refit:
             chance = generator.standard_exponential((self.n_units, size))
         else:
             chance = generator.standard_gamma(self.shape, (len(self.shape), size))
-        weight, score = self.weight @ chance, self.score @ chance
+        weight, score = self._weight_and_score(chance)
         theta, settled = self._approach(weight, score)
         if not settled.all():
             left = ~settled
@@ -279,6 +279,17 @@ class _Refit:
             theta[:, i] = maximise(replicate, start=self.theta, tol=TOLERANCE)[0]
         centred: Floats = theta - theta.mean(axis=0)
         return centred.T
+
+    def _weight_and_score(self, chance: Floats) -> tuple[Floats, Floats]:
+        """(P, B) the weight of each pair's votes, and ``first``'s score, in each replicate."""
+        totals = self.totals @ chance.astype(self.totals.dtype, copy=False)
+        lost, *tied, won = totals.reshape(self.n_levels, -1, chance.shape[1])
+        for half in tied:  # in place: these are the largest arrays of all
+            half *= 0.5
+            won += half
+            lost += half
+        lost += won
+        return lost, won
 
     def _approach(self, weight: Floats, score: Floats) -> tuple[Floats, Bools]:
         """(R, B) strengths after steps with the fixed inverse, and (B,) whether each has converged.
@@ -381,6 +392,28 @@ def _too_slow(previous: Floats, last: Floats, settled: Bools) -> bool:
     rate = last / np.maximum(previous, 1e-300)
     slow = ~settled & (last * rate**MAX_STEPS > TOLERANCE)
     return bool(slow.sum() * 2 > len(slow))
+
+
+def _outcomes_per_unit(battles: Battles) -> tuple[int, csr_array]:
+    """(L P, U): per unit the weight of each pair's lost, tied and won votes, L = 3 blocks of rows.
+
+    The units are those of `totals_per_unit`. Each vote is in one entry, where its weight and its
+    score would be two. With soft verdicts L = 2: they are partly lost and partly won.
+    """
+    pair = battles.pairs.locate(battles.first, battles.second)
+    n_pairs, score, weight = len(battles.pairs.first), battles.score, battles.weight
+    unit, n_units = np.arange(len(pair)), len(pair)
+    if battles.cluster is not None:
+        unit, n_units, weight = battles.cluster, battles.n_clusters, weight * battles.count
+    if np.isin(score, HALVES).all():
+        row, n_levels = (2 * score).astype(np.int64) * n_pairs + pair, 3
+    else:
+        row, n_levels = np.concatenate([pair, pair + n_pairs]), 2
+        weight, unit = np.concatenate([weight * (1 - score), weight * score]), np.tile(unit, 2)
+    # Sums of few terms lose nothing that a replicate could show, and take half the time.
+    few = np.bincount(row).max(initial=0) <= FEW_TERMS
+    weight = weight.astype(np.float32 if few else np.float64)
+    return n_levels, csr_array((weight, (row, unit)), shape=(n_levels * n_pairs, n_units))
 
 
 def _incidence(pairs: Pairs) -> csr_array:

@@ -260,7 +260,7 @@ class BradleyTerry:
     ratings_ : (K,) Elo
     theta_ : (K,) natural log-odds, of mean 0 over the ranked
     ranked_ : (K,) bool
-    components_ : (K,) int, strongly connected components; 0 is the largest, the ranked one
+    components_ : (K,) int, strongly connected components, the largest first; 0 is the ranked one
     status_ : K of `Status`, each with a ``reason``
     anchored_ : bool, whether the anchor could be used
     log_likelihood_ : float, nats, over the votes between ranked candidates; NaN without any

@@ -44,7 +44,7 @@ _REASONS = {
     Status.WINLESS: "It has never won or tied, so no finite score describes it.",
     Status.ABOVE: "It and those it trades wins with have never lost to the ranked candidates.",
     Status.BELOW: "It and those it trades wins with have never beaten the ranked candidates.",
-    Status.DISCONNECTED: "No chain of results connects it with the ranked candidates.",
+    Status.DISCONNECTED: "No chain of results connects it with the others in both directions.",
     Status.NO_VOTES: "It has no votes yet.",
     Status.ONLY_CANDIDATE: "There is no other candidate to compare it with.",
 }
@@ -56,8 +56,9 @@ class Connectivity:
 
     Attributes
     ----------
-    components : (K,) labels from 0, the largest component first
-    ranked : (K,) mask of the largest component; all False if no two candidates are comparable
+    components : (K,) labels, the largest component first: from 0, the ranked, or from 1
+    ranked : (K,) mask of the largest component; all False if no two candidates are comparable, or
+        if two components are the largest
     status : K of `Status`
     """
 
@@ -74,8 +75,6 @@ def connect(wins: Floats) -> Connectivity:
         return Connectivity(np.zeros(len(wins), np.int64), everybody, (Status.RANKED,) * len(wins))
     components = _components(wins, arrows)
     ranked = components == 0
-    if ranked.sum() < 2:
-        ranked = np.zeros(len(wins), np.bool_)
     return Connectivity(components, ranked, _status(arrows, ranked))
 
 
@@ -103,18 +102,29 @@ def _spans(arrows: Bools) -> bool:
 
 
 def _components(wins: Floats, arrows: Bools) -> Ints:
-    """(K,) strong components, ordered by size, then by votes inside, then by first candidate."""
+    """(K,) strong components, from 0 if one is the largest and has two candidates, else from 1."""
     if not len(wins):
         return np.zeros(0, np.int64)
-    label = connected_components(_graph(arrows), directed=True, connection="strong")[1].astype(
-        np.int64
-    )
-    _, first, size = np.unique(label, return_index=True, return_counts=True)
-    inside = np.where(label[:, None] == label, wins, 0.0).sum(axis=1)
-    order = np.lexsort((first, -summed(label, inside, len(size)), -size))
+    component = connected_components(_graph(arrows), directed=True, connection="strong")[1]
+    label = component.astype(np.int64)
+    order, is_one = largest_first(label, wins)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    return place[label]
+    return place[label] + (0 if is_one and len(order) < len(wins) else 1)
+
+
+def largest_first(label: Ints, wins: Floats) -> tuple[Ints, bool]:
+    """The labels of groups of candidates, and whether the first group is larger than all others.
+
+    Groups are ordered by size, then by votes inside: if both are the same in two groups, nothing
+    but the order of candidates would prefer one of them.
+    """
+    size = np.bincount(label)
+    within = np.where(label[:, None] == label, wins, 0.0).sum(axis=1)
+    votes = np.round(summed(label, within, len(size)), 6)  # soft verdicts leave errors of rounding
+    order = np.lexsort((-votes, -size))
+    largest = (size == size[order[0]]) & (votes == votes[order[0]])
+    return order, np.count_nonzero(largest) == 1
 
 
 def _status(arrows: Bools, ranked: Bools) -> tuple[Status, ...]:

@@ -9,9 +9,10 @@ be checked after every vote.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -511,3 +512,19 @@ def burdens(log_evidence: Sequence[float], confidence: float = 0.95) -> list[flo
     k = max(decided, default=0)
     least = enough + math.log(m / k) if k else math.inf
     return [m / k if evidence >= least else m / (k + 1) for evidence in log_evidence]
+
+
+def neighbour_findings(
+    order: Iterable[Neighbours], ids: Sequence[int | str]
+) -> list[dict[str, Any]]:
+    """Neighbours as JSON, by the ids or names of the candidates."""
+    return [
+        {
+            "upper": ids[pair.upper],
+            "lower": ids[pair.lower],
+            "separated": pair.separated,
+            "votes": pair.votes,
+            "words": pair.words,
+        }
+        for pair in order
+    ]

@@ -35,7 +35,7 @@ class NoInterval(StrEnum):
 
 
 _REASONS = {
-    NoInterval.NOTHING_RANKED: "No two candidates are comparable yet.",
+    NoInterval.NOTHING_RANKED: "No candidate has a score yet.",
     NoInterval.NO_DECISIVE_VOTE: "Every vote so far is a tie.",
     NoInterval.FEW_CLUSTERS: f"Fewer than {MIN_CLUSTERS} independent groups of votes so far.",
     NoInterval.NO_VARIATION: "All groups of votes agree exactly, so the uncertainty is unknown.",

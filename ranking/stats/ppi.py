@@ -246,6 +246,7 @@ class NoGain(StrEnum):
     """Why the combined board equals the human-votes board."""
 
     NO_INTERVAL = "no_interval"
+    FEW_PROMPTS = "few_prompts"
     NOTHING_SHARED = "nothing_shared"
     OTHER_PROMPTS = "other_prompts"
     UNINFORMATIVE = "uninformative"
@@ -260,6 +261,8 @@ class NoGain(StrEnum):
 
 _REASONS = {
     NoGain.NO_INTERVAL: "The human votes alone have no interval that a judge could narrow.",
+    NoGain.FEW_PROMPTS: "People voted on too few known prompts for a judge to narrow their "
+    "intervals.",
     NoGain.NOTHING_SHARED: "The judge has not scored enough comparisons with and without human "
     "votes.",
     NoGain.OTHER_PROMPTS: "The prompts that only the judge has seen differ in kind from those "
@@ -374,7 +377,13 @@ class PredictionPowered:
         self.people_, self.reason_ = crossed, crossed.reason_
         if self.reason_:
             self.gain_ = math.nan
-        self._covariance = _capped(self._covariance + semi_definite(wider - by_prompt), wider)
+        if self.no_gain_ is NoGain.NO_INTERVAL and not self.reason_:
+            self.no_gain_ = NoGain.FEW_PROMPTS
+        if self.lambda_:
+            added = semi_definite(wider - by_prompt)
+            self._covariance = _capped(self._covariance + added, wider)
+        else:
+            self._covariance = wider
         if not self.reason_:
             self.gain_ = float(wider.trace() / self._covariance.trace())
 

@@ -8,22 +8,24 @@ the chains of wins is the result. Candidates with fewer votes stand apart.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 from scipy.special import ndtri, stdtrit
 
 from ranking.stats.arrays import Bools, Floats, Ints, check_estimate, distinct, summed
 from ranking.stats.battles import Battles
-from ranking.stats.connectivity import arrows_of
+from ranking.stats.connectivity import arrows_of, largest_first
 from ranking.stats.differences import CompleteSeparation
 from ranking.stats.intervals import (
     MIN_CLUSTERS,
+    Dependence,
+    Sandwich,
     check_confidence,
     critical_value,
     totals_per_unit,
@@ -290,7 +292,7 @@ def place(
     decided = arrows & ~arrows.T & (groups >= enough)
     evident = scored | ((n_clusters >= enough) & (_votes_with(wins, scored) >= enough))
     links = np.where(scored[:, None] | scored, arrows & evident[:, None] & evident, decided)
-    above_one, placed = _order(links, scored)
+    above_one, placed = _order(links, scored, wins)
     above, below = _sides(above_one, scored)
     open_low = _bounds(wins, above, scored, n_clusters, (ratings, low), (confidence, scale))
     open_high = -_bounds(wins.T, below, scored, n_clusters, (-ratings, -high), (confidence, scale))
@@ -319,8 +321,11 @@ def _votes_with(wins: Floats, scored: Bools) -> Floats:
     return votes
 
 
-def _order(links: Bools, scored: Bools) -> tuple[Bools, Bools]:
-    """(K, K) whether the row is placed above the column, and (K,) who is placed."""
+def _order(links: Bools, scored: Bools, wins: Floats) -> tuple[Bools, Bools]:
+    """(K, K) whether the row is placed above the column, and (K,) who is placed.
+
+    Where nobody has a score, the largest group that links connect is; nobody if two are alike.
+    """
     graph = csr_array(links.astype(np.int64))
     reaches = np.isfinite(shortest_path(graph, unweighted=True))
     higher: Bools = reaches & ~reaches.T
@@ -329,8 +334,9 @@ def _order(links: Bools, scored: Bools) -> tuple[Bools, Bools]:
         first = int(np.argmax(scored))
         placed |= higher[:, first] | higher[first]
     elif links.any():
-        group = connected_components(graph, directed=False)[1]
-        placed = group == np.bincount(group).argmax()
+        group = connected_components(graph, directed=False)[1].astype(np.int64)
+        order, is_one = largest_first(group, wins)
+        placed = (group == order[0]) & is_one
     return higher & placed[:, None] & placed, placed
 
 
@@ -356,8 +362,12 @@ def _bounds(
     """
     ratings, low = opponents
     confidence, scale = level
-    strength = np.where(np.isnan(low), ratings, low)[scored]
     bounds = np.full(len(ratings), np.nan)
+    if not above.any():
+        return bounds
+    from scipy.optimize import brentq  # noqa: PLC0415  (a fifth of a second; few boards need it)
+
+    strength = np.where(np.isnan(low), ratings, low)[scored]
     for i in np.flatnonzero(above):
         won = wins[i][scored] * min(1.0, n_clusters[i] / max(wins[i].sum(), 1.0))
         if not won.any():
@@ -436,3 +446,40 @@ def clear_number_one(
     if leader is None or not places.allow(leader, active):
         return None
     return None if direct[:, leader].any() else leader
+
+
+# -- Groups with rankings of their own -------------------------------------------------------------
+
+
+def other_groups(
+    components: Ints,
+    dependence: Dependence,
+    ids: Sequence[int | str],
+    confidence: float = 0.95,
+) -> list[list[dict[str, Any]]]:
+    """The rankings of groups that wins connect only among themselves, each on its own scale."""
+    groups = []
+    for label in range(1, int(components.max(initial=0)) + 1):
+        members = components == label
+        if members.sum() < 2:  # the largest groups come first
+            break
+        inside = tuple(grouping.among(members) for grouping in dependence.groupings)
+        fit = Sandwich(confidence, jackknifed=True).fit(*inside)
+        enough = replace(dependence, groupings=inside).measurable
+        of_group, placed = np.flatnonzero(members).tolist(), ranks(fit.ratings_)
+        rows = [
+            {
+                "candidate": ids[of_group[i]],
+                "rank": int(placed[i]),
+                "score": float(fit.ratings_[i]),
+                "low": _known(fit.low_[i]) if enough[i] else None,
+                "high": _known(fit.high_[i]) if enough[i] else None,
+            }
+            for i in np.argsort(-fit.ratings_, kind="stable").tolist()
+        ]
+        groups.append(rows)
+    return groups
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

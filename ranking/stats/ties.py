@@ -29,7 +29,7 @@ class NoTieModel(StrEnum):
 
 
 _REASONS = {
-    NoTieModel.NOTHING_RANKED: "No two candidates are comparable yet.",
+    NoTieModel.NOTHING_RANKED: "No candidate has a score yet.",
     NoTieModel.NO_TIES: "No vote is a tie, so the model with ties is plain Bradley-Terry.",
     NoTieModel.ONLY_TIES: "Every vote so far is a tie, so any scores fit with enough ties.",
     NoTieModel.UNBOUNDED: "The wins all fit one order in which only close candidates tie, so no "

@@ -96,4 +96,6 @@ def test_forms_lead_to_this_site_alone_without_other_servers():
 def test_the_admin_has_no_table_for_secrets_of_other_servers():
     from allauth.socialaccount.models import SocialApp, SocialToken
 
+    import arena.urls  # noqa: F401  (discovers the admin's pages)
+
     assert not {SocialApp, SocialToken} & set(admin.site._registry)

@@ -220,7 +220,9 @@ def test_the_check_at_start_reports_a_broken_rubric(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, GOOD | {"user.md": "nothing"})
-    monkeypatch.setattr("judges.apps.rubric_slugs", lambda: rubric_slugs(tmp_path))
-    monkeypatch.setattr("judges.apps.load_rubric", lambda slug: load_rubric(slug, tmp_path))
+    monkeypatch.setattr(
+        "judges.core.rubric.rubric_slugs", lambda folder=tmp_path: rubric_slugs(folder)
+    )
+    monkeypatch.setattr("judges.core.rubric.load_rubric", lambda slug: load_rubric(slug, tmp_path))
     (error,) = check_rubrics(None)
     assert "the placeholder {answer_a} is missing" in error.msg

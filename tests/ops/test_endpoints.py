@@ -190,9 +190,11 @@ def test_an_unreadable_key_is_reported_when_it_is_needed(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_commands_and_pages_do_not_wait_for_the_servers_sdks() -> None:
+def test_commands_wait_for_no_pages_and_pages_for_no_sdk() -> None:
     code = (
-        "import sys, django; django.setup(); import arena.urls;"
+        "import sys, django; django.setup();"
+        "assert not {'arena.urls', 'arena.admin', 'judges.services'} & set(sys.modules);"
+        "import arena.urls;"
         "assert not {'openai', 'anthropic', 'scipy.stats'} & set(sys.modules)"
     )
     environment = os.environ | {"DJANGO_SETTINGS_MODULE": "arena.settings"}

@@ -17,7 +17,7 @@ from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.intervals import Dependence, Sandwich
 from ranking.stats.judged import Labelled, Unlabelled
 from ranking.stats.ppi import PredictionPowered
-from tests.factories import make_arena, make_person, make_vote
+from tests.factories import make_arena, make_person, make_vote, make_votes
 from tests.ranking.helpers import JUDGED_PROMPTS, make_judged_arena, publish, set_trusted
 
 pytestmark = pytest.mark.django_db
@@ -49,6 +49,23 @@ def test_judges_alone_are_combined_with_nobody(trusted_judge: Rater) -> None:
     publish(arena)
     raters = Snapshot.objects.filter(board__category="").values_list("board__raters", flat=True)
     assert set(raters) == {"people", "judges"}
+
+
+def test_where_no_prompt_is_known_the_combined_board_is_the_human_one(trusted_judge: Rater) -> None:
+    arena = make_arena(n_candidates=2, n_prompts=40)
+    pair = list(arena.candidates.order_by("pk"))
+    for _ in range(2):
+        rows = [(*pair, "left" if turn % 3 else "right", None) for turn in range(60)]
+        make_votes(arena, rows, make_person())
+    judged = [(*pair, "left" if n % 4 else "right", p) for n, p in enumerate(arena.prompts.all())]
+    make_votes(arena, judged, trusted_judge)
+    both, alone = combined(arena), publish(arena)
+    names = ("rank", "score", "low", "high", "standard_error", "sure_rank_low", "sure_rank_high")
+    of_both, of_alone = (list(board.standings.values_list(*names)) for board in (both, alone))
+    assert None not in of_alone[0]
+    assert of_both == of_alone
+    assert both.findings["tiers"] == alone.findings["tiers"]
+    assert both.findings["combined"]["reason"].startswith("People voted on too few known prompts")
 
 
 def test_a_judge_that_votes_as_people_do_narrows_the_interval(trusted_judge: Rater) -> None:

@@ -22,7 +22,7 @@ from ranking.services.intervals import borrow
 from ranking.stats.connectivity import Status
 from ranking.wording import capped
 from tests.factories import make_arena, make_person, make_vote
-from tests.ranking.helpers import fill, make_voted_arena, publish, words
+from tests.ranking.helpers import fill, make_voted_arena, publish, rank_anyway, words
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
@@ -261,6 +261,23 @@ def test_everybody_with_votes_has_a_shrunk_score_and_a_second_group_its_ranking(
     assert found["findings"]["groups"][0][0]["candidate"]["candidate"] == a.name
     shrunk = {row["candidate"]: row["shrunk"] for row in found["standings"]}
     assert shrunk[best.name] == pytest.approx(rows[best.pk].shrunk, abs=1e-6)
+
+
+def test_of_two_equal_groups_neither_is_preferred(client: Client) -> None:
+    arena = make_arena(n_candidates=4, n_prompts=10, slug="equal-groups")
+    a, b, c, d = arena.candidates.order_by("pk")
+    raters = cycle([make_person() for _ in range(7)])
+    for turn, prompt in enumerate(arena.prompts.order_by("pk")):
+        make_vote(arena, a, b, "left" if turn % 3 else "right", prompt, next(raters))
+        make_vote(arena, c, d, "left" if turn % 4 else "right", prompt, next(raters))
+    snapshot = publish(arena)
+    assert {(row.rank, row.score) for row in snapshot.standings.all()} == {(None, None)}
+    groups = [[row["candidate"] for row in group] for group in snapshot.findings["groups"]]
+    assert sorted(groups) == [[a.pk, b.pk], [c.pk, d.pk]]
+    rank_anyway(arena)
+    page = words(client.get("/a/equal-groups/").text)
+    assert "wins and losses do not connect them. Each is ranked on its own below" in page
+    assert "no two candidates are connected" not in page
 
 
 def test_shrunk_scores_follow_votes_while_intervals_are_borrowed(

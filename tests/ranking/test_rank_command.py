@@ -167,7 +167,16 @@ def test_what_cannot_be_known_is_null_with_a_reason(tmp_path: Path) -> None:
         assert row["reason"]
     assert found["interval_reason"]
     assert found["clear_leader"] is None
-    assert "No two candidates are comparable yet." in rank(path)
+    assert "No candidate has a score yet." in rank(path)
+
+
+def test_groups_without_a_chain_between_them_are_ranked_on_their_own(tmp_path: Path) -> None:
+    path = contest(tmp_path / "v.csv", "BC DE", 10)
+    found = ranked(path)
+    assert [row["rank"] for row in found["standings"]] == [None] * 4
+    places = [[(place["candidate"], place["rank"]) for place in one] for one in found["groups"]]
+    assert sorted(places) == [[("B", 1), ("C", 2)], [("D", 1), ("E", 2)]]
+    assert "A group with scores of its own, which cannot be compared with others: B 1" in rank(path)
 
 
 def test_bad_rows_are_named_by_file_line_column_and_reason(tmp_path: Path) -> None:

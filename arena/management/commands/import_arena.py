@@ -8,11 +8,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import reverse
 from django.utils import timezone
-from tqdm import tqdm
 
 from arena.files.reader import FileError
-from arena.formats import FORMATS
 from arena.formats.base import KINDS
+from arena.management.commands import ProgressBars, add_format
 from arena.models import Arena, Response, Team
 from arena.services.imports import (
     ArenaImportError,
@@ -21,7 +20,6 @@ from arena.services.imports import (
     ImportPreview,
     ImportReport,
     Options,
-    Progress,
     import_files,
     preview_files,
 )
@@ -105,16 +103,6 @@ class Command(BaseCommand):
             self.stderr.write(str(preview.rejected))
 
 
-def add_format(parser: CommandParser) -> None:
-    parser.add_argument(
-        "--format",
-        choices=["auto", *sorted(FORMATS)],
-        default="auto",
-        metavar="NAME",
-        help=f"read the files as: {', '.join(sorted(FORMATS))}; auto detects it from their content",
-    )
-
-
 def _column(written: str) -> tuple[str, str]:
     name, equals, column = written.partition("=")
     if not (name and equals):
@@ -195,31 +183,3 @@ def _format_file(file: ImportedFile) -> str:
         copied = f" (copied to {file.rejects})" if file.rejects else ""
         line += f", {numbered(len(file.bad), 'row')} rejected{copied}"
     return line
-
-
-class ProgressBars:
-    """One progress bar for each file and stage; none without a terminal."""
-
-    def __init__(self, *, quiet: bool, unit: str = " rows") -> None:
-        self.disable = True if quiet else None
-        self.unit = unit
-        self.current: tuple[str, Path] | None = None
-        self.bar: tqdm[Any] | None = None
-
-    def __enter__(self) -> Progress:
-        return self._update
-
-    def __exit__(self, *error: object) -> None:
-        if self.bar is not None:
-            self.bar.close()
-
-    def _update(self, stage: str, path: Path, done: int, total: int) -> None:
-        if self.current != (stage, path) or self.bar is None:
-            self.__exit__()
-            self.current = (stage, path)
-            title = f"{stage} {path.name}"
-            scale = self.unit == "B"
-            self.bar = tqdm(
-                total=total, desc=title, unit=self.unit, unit_scale=scale, disable=self.disable
-            )
-        self.bar.update(done - self.bar.n)

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from arena.files.reader import FileError
 from arena.formats import opened, renamed
-from arena.management.commands.import_arena import ProgressBars, add_format
+from arena.management.commands import ProgressBars, add_format
 from ranking.file_votes import KINDS, BadFileError, FileVotes, read_file
 from ranking.rank_file import CLUSTERS, Settings, as_json, as_table, rank_votes
 from ranking.stats.bradley_terry import NotConvergedError

@@ -9,7 +9,7 @@ from ranking.stats import bootstrap as module
 from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import BradleyTerry, maximise
-from ranking.stats.intervals import NoInterval, Sandwich, widening
+from ranking.stats.intervals import NoInterval, Sandwich, totals_per_unit, widening
 
 
 def clustered_votes(n_candidates=8, n_votes=600, n_clusters=60, seed=1):
@@ -161,7 +161,7 @@ def test_a_replicate_that_does_not_contract_goes_to_newton():
     refit = module._Refit(battles, BradleyTerry().fit(battles).theta_)
     seed = np.random.SeedSequence(4)
     chance = np.random.Generator(np.random.SFC64(seed)).standard_exponential((11, 300))
-    weight, scored = refit.weight @ chance, refit.score @ chance
+    weight, scored = (totals @ chance for totals in totals_per_unit(battles))
     assert not refit._approach(weight, scored)[1].all()
     for i, theta in enumerate(refit.draw(seed, 300)):
         pairs = replace(refit.pairs, weight=weight[:, i], score=scored[:, i])
@@ -175,7 +175,7 @@ def test_replicates_of_sparse_votes_are_refitted_together(monkeypatch):
     chance = np.random.Generator(np.random.SFC64(seed)).standard_gamma(
         refit.shape, (len(refit.shape), 20)
     )
-    weight, scored = refit.weight @ chance, refit.score @ chance
+    weight, scored = (totals @ chance for totals in totals_per_unit(battles))
     assert refit._approach(weight, scored)[1].sum() < 10
     monkeypatch.setattr(module, "maximise", None)  # one by one they took ten times as long
     for i, theta in enumerate(refit.draw(seed, 20)):

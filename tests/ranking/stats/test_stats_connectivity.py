@@ -86,6 +86,35 @@ def test_equal_pools_rank_the_one_with_more_votes():
     assert fit([(0, 1, 0.5), (2, 3, 0.5), (2, 3, 1.0)], 4).components_.tolist() == [1, 1, 0, 0]
 
 
+def test_of_two_equal_pools_neither_is_preferred():
+    model = fit([(0, 1, 0.5), (2, 3, 0.5), (4, 0, 0.0)], 5)
+    assert not model.ranked_.any()
+    assert model.components_.tolist()[:4] in ([1, 1, 2, 2], [2, 2, 1, 1])
+    assert model.status_[:4] == (Status.DISCONNECTED,) * 4
+    above = fit([(0, 1, 0.5), (2, 3, 0.5), *[(0, 2, 1.0)] * 9], 4)
+    assert not above.ranked_.any()
+
+
+@given(
+    st.integers(2, 6).flatmap(
+        lambda n: st.tuples(
+            st.permutations(range(n)),
+            st.lists(
+                st.tuples(st.integers(0, n - 1), st.integers(0, n - 1), st.sampled_from([0.5, 1])),
+                max_size=12,
+            ),
+        )
+    )
+)
+def test_who_has_a_score_does_not_depend_on_the_order_of_candidates(board):
+    order, votes = board
+    votes = [vote for vote in votes if vote[0] != vote[1]]
+    model = fit(votes, len(order))
+    renumbered = fit([(order[a], order[b], score) for a, b, score in votes], len(order))
+    assert model.status_ == tuple(renumbered.status_[place] for place in order)
+    assert model.ratings_ == pytest.approx(renumbered.ratings_[list(order)], nan_ok=True)
+
+
 def test_three_hundred_candidates_with_five_votes():
     model = fit([(0, 1, 1.0), (1, 0, 1.0), (2, 3, 1.0), (4, 0, 1.0), (5, 6, 0.0)], 300)
     assert model.ranked_.sum() == 2

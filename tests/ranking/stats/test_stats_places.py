@@ -83,7 +83,12 @@ def test_it_takes_eight_prompts_to_be_placed(won: int, rank: float | None) -> No
 
 def test_a_chain_through_few_votes_places_nobody() -> None:
     rows = [(0, 1, 20, 0), (1, 2, 3, 0), (2, 3, 20, 0)]
-    assert ranks_of(rows, 4) == [1, 2, None, None]
+    assert ranks_of(rows, 4) == [None] * 4
+
+
+def test_of_two_orders_without_scores_the_one_with_more_votes_is_shown() -> None:
+    assert ranks_of([(0, 1, 20, 0), (2, 3, 25, 0)], 4) == [None, None, 1, 2]
+    assert ranks_of([(0, 1, 20, 0), (2, 3, 20, 0)], 4) == [None] * 4
 
 
 def test_the_bound_is_where_so_many_wins_have_a_chance_of_5_percent() -> None:

@@ -161,7 +161,7 @@ def test_where_people_have_no_interval_the_judge_makes_none():
         ([0] * 9, [1] * 9, [1.0] * 9, 2, NoInterval.NOTHING_RANKED),
         ([0, 1] * 9, [1, 0] * 9, [0.5] * 18, 2, NoInterval.NO_DECISIVE_VOTE),
         ([0, 5, 9, 1, 7], [1, 6, 8, 0, 3], [1.0] * 5, 300, NoInterval.FEW_CLUSTERS),
-        ([0, 1, 2, 3] * 5, [1, 0, 3, 2] * 5, [1.0] * 20, 4, NoInterval.NO_VARIATION),
+        ([0, 1] * 10, [1, 0] * 10, [1.0] * 20, 4, NoInterval.NO_VARIATION),
     ],
 )
 def test_hopeless_votes_come_back_with_the_reason(left, right, score, n, reason):
