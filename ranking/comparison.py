@@ -531,7 +531,7 @@ def why_unscored(standing: Standing | None) -> str:
 
 
 def _number(value: float) -> float | None:
-    return None if math.isnan(value) else value
+    return value if math.isfinite(value) else None
 
 
 # -- Reading boards to compare on ------------------------------------------------------------------

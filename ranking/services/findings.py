@@ -40,6 +40,7 @@ from ranking.votes import Bools, Floats, Ints, cast_by
 # -- Style of answers ------------------------------------------------------------------------------
 
 COUNTED_AT_ONCE = 500
+WIDEST_STYLED = 2000.0  # Elo; the interval of a style-controlled score that says nothing
 FEATURES = {
     "words": "Length in words",
     "headings": "Headings",
@@ -321,13 +322,19 @@ def _coefficients(model: StyledBradleyTerry) -> list[dict[str, Any]]:
 def _scores(
     candidates: Ints, model: StyledBradleyTerry, estimate: ClusteredEstimate
 ) -> dict[str, Any]:
-    """Their intervals are by prompt; if raters widen those of the scores, they widen these."""
+    """Their intervals are by prompt; if raters widen those of the scores, they widen these.
+
+    A score is left out if its interval is so wide that the votes hardly tell style from quality.
+    """
     by_prompt = Sandwich(CONFIDENCE).fit(estimate.battles)
     wider = (estimate.sandwich.high_ - estimate.sandwich.low_) / (by_prompt.high_ - by_prompt.low_)
     wider = np.where(estimate.measurable, np.fmax(wider, 1.0), np.nan)
     low, high = (
         model.ratings_ + wider * (end - model.ratings_) for end in (model.low_, model.high_)
     )
+    width = high - low
+    unmeasured = np.isnan(width) & ~(width > WIDEST_STYLED).any()
+    kept = unmeasured | (width <= WIDEST_STYLED)
     return {
         str(pk): {
             "score": _number(model.ratings_[i]),
@@ -335,7 +342,7 @@ def _scores(
             "high": _number(high[i]),
         }
         for i, pk in enumerate(candidates.tolist())
-        if isfinite(model.ratings_[i])
+        if isfinite(model.ratings_[i]) and kept[i]
     }
 
 

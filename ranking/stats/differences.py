@@ -426,6 +426,8 @@ class StyleDifference:
         if test.clusters_to_go or error <= 0:
             return replace(self, low=None, high=None)
         radius = replace(test, error=error).radius / theta_per_elo
+        if not math.isfinite(radius):
+            return replace(self, low=None, high=None)
         return replace(self, low=self.elo - radius, high=self.elo + radius)
 
 

@@ -400,6 +400,25 @@ def test_an_answer_s_style_is_counted_once(arena: Arena) -> None:
     assert ResponseStyle.objects.filter(response__prompt__arena=arena).count() == 12
 
 
+def test_votes_that_cannot_tell_style_from_quality_give_no_wild_scores() -> None:
+    """Each candidate's answers are about equally long: hardly a vote says what length is worth."""
+    arena = make_arena(n_candidates=4, n_prompts=30)
+    candidates = list(arena.candidates.order_by("pk"))
+    for place, candidate in enumerate(candidates):
+        for number, response in enumerate(candidate.responses.order_by("pk")):
+            response.text = "word " * (9 + 3 * place + (number > 8))
+            response.save()
+    prompts = list(arena.prompts.order_by("pk"))
+    for number in range(24):
+        left, right = candidates[number % 4], candidates[(number + 1 + number % 3) % 4]
+        make_vote(arena, left, right, ["left", "right", "tie"][number % 3], prompts[number])
+    style = publish(arena).findings["style"]
+    assert style["features"]
+    kept = style["scores"].values()
+    assert len(kept) < 4
+    assert all(score["high"] - score["low"] <= 2000 for score in kept)
+
+
 def test_lead_by_length_alone_vanishes_with_style_control() -> None:
     """The longer answer wins nine times in ten, and the first candidate's is the longer more
     often: its lead is all style."""
