@@ -1,5 +1,6 @@
 """Ringside's own middleware, and log lines: as text or JSON, each with its request's id."""
 
+import gzip
 import json
 import logging
 import re
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
@@ -17,6 +18,7 @@ from django.core.exceptions import SuspiciousOperation
 from django.core.signals import request_finished
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
+from django.utils.cache import patch_vary_headers
 from django.utils.encoding import escape_uri_path
 
 NO_REQUEST = "-"
@@ -106,6 +108,7 @@ def outage(error: BaseException) -> str:
 
 
 SIGNED_IN = "signed_in"
+COMPRESSIBLE = ("text/css", "text/javascript", "application/javascript", "image/svg+xml")
 access = logging.getLogger("arena.access")
 
 
@@ -175,6 +178,40 @@ def set_signed_in_cookie(
                     secure=settings.SESSION_COOKIE_SECURE,
                 )
         return response
+
+    return middleware
+
+
+def compress_static(
+    get_response: Callable[[HttpRequest], HttpResponse],
+) -> Callable[[HttpRequest], HttpResponse]:
+    """Compress scripts and stylesheets when they are first requested, and keep them compressed.
+
+    In production they are compressed on disk, so none comes here without its encoding.
+    """
+    kept: dict[tuple[str, str], bytes] = {}
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        if not (
+            request.method == "GET"
+            and request.path.startswith(settings.STATIC_URL)
+            and response.status_code == HTTPStatus.OK
+            and response.get("Content-Type", "").startswith(COMPRESSIBLE)
+            and not response.has_header("Content-Encoding")
+        ):
+            return response
+        patch_vary_headers(response, ["Accept-Encoding"])
+        if "gzip" not in request.headers.get("Accept-Encoding", ""):
+            return response
+        key = request.path, response["ETag"]
+        if key not in kept:
+            kept[key] = gzip.compress(b"".join(cast("Any", response)), mtime=0)
+        compressed = HttpResponse(kept[key], headers=dict(response.items()))
+        compressed["Content-Encoding"] = "gzip"
+        compressed["Content-Length"] = str(len(kept[key]))
+        response.close()
+        return compressed
 
     return middleware
 

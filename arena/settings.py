@@ -177,6 +177,7 @@ MIDDLEWARE = [
     "arena.middleware.believe_trusted_proxies",
     "arena.middleware.forget_impossible_cookies",
     "django.middleware.security.SecurityMiddleware",
+    "arena.middleware.compress_static",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

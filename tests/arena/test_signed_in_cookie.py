@@ -1,5 +1,7 @@
-"""Pages stored for everybody still recognise signed-in readers, by a harmless cookie."""
+"""Pages stored for everybody still recognise signed-in readers, by a harmless cookie; and what
+pages load is compressed."""
 
+import gzip
 from typing import Any
 
 import pytest
@@ -55,7 +57,7 @@ def test_a_stored_page_has_words_for_every_reader(name: str) -> None:
     Client().get(address)
     answer = signed_in(make_user()).get(address)
     page = answer.text
-    assert "js/signed_in.js" in page.split("</head>")[0]
+    assert "js/page.js" in page.split("</head>")[0]
     for reader, words in (("anybody", "Account"), ("signed-in", ""), ("signed-out", "Sign in")):
         assert f'class="for-{reader}">{words}' in page
 
@@ -89,3 +91,18 @@ def test_other_pages_link_to_the_account_in_the_header() -> None:
     assert f'href="{reverse("sign_in")}"' in header
     assert "Your account" in header
     assert "Sign out</button>" in signed_in(make_user()).get(reverse("sign_in")).text
+
+
+def test_what_pages_load_is_compressed_for_browsers_that_accept_it(client: Client) -> None:
+    for name in ("css/base.css", "js/page.js", "plotly/plotly.min.js"):
+        plain = client.get(f"/static/{name}")
+        text = b"".join(plain.streaming_content)
+        for _ in range(2):  # the second time it is kept
+            packed = client.get(f"/static/{name}", headers={"accept-encoding": "gzip, br"})
+            assert packed["Content-Encoding"] == "gzip"
+            assert "Accept-Encoding" in packed["Vary"]
+            assert int(packed["Content-Length"]) < len(text) / 2
+            assert gzip.decompress(packed.content) == text
+        assert not plain.has_header("Content-Encoding")
+    png = client.get("/static/apple-touch-icon.png", headers={"accept-encoding": "gzip"})
+    assert not png.has_header("Content-Encoding")
