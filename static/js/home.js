@@ -1,0 +1,30 @@
+// One real pair to vote on: the home page is stored for everybody, so the pair comes from the voting
+// page, once the rest is there. Without it, the button leads to that page.
+(() => {
+  const section = document.querySelector("[data-pair-from]");
+  const place = section.querySelector(".try-pair");
+  const { pairFrom } = section.dataset;
+
+  const show = (page) => {
+    const pair = page.querySelector("#ballot .pair");
+    if (!pair) throw new Error("There is no pair for this reader.");
+    const form = pair.querySelector("form.choices");
+    const openedAt = performance.now();
+    form.action = new URL(form.getAttribute("action"), new URL(pairFrom, location.href));
+    form.addEventListener("submit", () => {
+      form.elements.seconds.value = ((performance.now() - openedAt) / 1000).toFixed(3);
+    });
+    for (const part of pair.querySelectorAll("nav, kbd, [data-unfold], [data-copy-answer], [value=skip]")) part.remove();
+    for (const prose of pair.querySelectorAll(".prose")) prose.tabIndex = 0; // a frame that the keyboard can scroll
+    place.replaceChildren(pair);
+  };
+
+  addEventListener("load", async () => {
+    try {
+      const answer = await fetch(pairFrom);
+      show(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    } catch {
+      place.classList.remove("try-pair"); // the button stays, and needs little room
+    }
+  });
+})();
