@@ -1,11 +1,16 @@
-"""Filters for prompts in lists, durations, amounts of money and the details of audit entries; and
-the tag `translate`, which is built in."""
+"""Filters for prompts in lists, times, durations, money and the details of audit entries; and the
+tags `command` and `translate`, which are built in."""
 
+import shlex
+from datetime import datetime
 from typing import Any
 
 from django import template
 from django.template.base import FilterExpression, Parser, Token
 from django.templatetags import i18n
+from django.utils.dateformat import format as format_date
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 
 from arena.calls.money import dollars
@@ -14,6 +19,33 @@ register = template.Library()
 register.filter("dollars", dollars)
 
 NONE = "–"
+MOMENTS = {"": "j M Y, H:i", "date": "j M Y", "time": "H:i:s"}
+
+
+@register.filter
+def moment(value: datetime | None, part: str = "") -> SafeString | str:
+    """Show a time, or its `part` ("date" or "time"), in UTC; `page.js` shows it in local time."""
+    if value is None:
+        return NONE
+    return format_html(
+        '<time datetime="{}" data-local="{}">{}{}</time>',
+        value.isoformat(),
+        part,
+        format_date(value, MOMENTS[part]),
+        "" if part == "date" else " UTC",
+    )
+
+
+@register.simple_tag
+def command(*parts: Any) -> SafeString:
+    """A shell command that breaks at its spaces only; texts may have several words."""
+    words = [
+        word
+        for part in parts
+        for word in (part.split() if isinstance(part, str) else [shlex.quote(str(part))])
+    ]
+    spans = format_html_join(" ", "<span>{}</span>", ((word,) for word in words))
+    return format_html('<code class="command">{}</code>', spans)
 
 
 @register.filter

@@ -136,6 +136,8 @@ def test_it_says_what_the_judge_is_and_what_it_is_told(client: Client) -> None:
         assert part in html
     assert "Rubric prompts" in html
     assert "Not measured against people" in html
+    command = ["manage.py", "calibrate", str(judge), "--arena", "SLUG"]  # breaks at spaces only
+    assert " ".join(f"<span>{word}</span>" for word in command) in html
     assert "No drift checks are set up" in html
 
 

@@ -53,8 +53,8 @@ def test_a_line_per_candidate_and_the_same_numbers_as_a_table(
     assert len(re.findall(r'<polyline class="line line-\d"', scores_of(page))) == 3
     standings = list(old_snapshot.standings.order_by("rank", "candidate__name"))
     now, before = rows_of(page)
-    assert now.startswith("2 Mar 2026, 12:30 24")
-    assert before.startswith("1 Mar 2026, 12:30 11")
+    assert now.startswith("2 Mar 2026, 12:30 UTC 24")
+    assert before.startswith("1 Mar 2026, 12:30 UTC 11")
     for standing in standings:
         assert f" {standing.score:.0f}" in now
         assert f" {standing.score - 40:.0f}" in before
