@@ -75,6 +75,7 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
             )
             if rows
         ],
+        "described": described,
         "charted": charted,
         "chart": candidate_chart(charted) if charted else None,
         "history_url": _history_url(candidate, charted) if charted else "",

@@ -372,7 +372,6 @@ def methodology_context(view: BoardView) -> dict[str, Any]:
         "topics": _topics(view),
         "is_combined": _is_combined(view),
         "has_costs": _has_costs(view),
-        "board_url": view.address(),
         "raters_links": view.raters_links(PAGE),
         "category_links": view.category_links(PAGE),
         "page_links": view.page_links(PAGE),

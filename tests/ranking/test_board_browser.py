@@ -1,5 +1,6 @@
 """The pages of boards in a real browser: for everybody, by keyboard, with the interactive chart."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from arena.models import Arena, Comparison, Response
+from ranking.models import Snapshot
 from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import cast, make_voted_arena, page_widths, publish, serious_violations
 
@@ -62,6 +64,26 @@ def test_header_on_a_phone_is_one_line_of_large_links(
     links = phone.locator(".site-header a, .site-header button, .choices-row a, summary")
     sizes = [links.nth(i).bounding_box() for i in range(links.count())]
     assert all(box["height"] >= 44 and box["width"] >= 44 for box in sizes if box), sizes
+
+
+def test_the_home_page_has_a_pair_to_vote_on_at_once(page: Any, addresses: dict[str, str]) -> None:
+    page.goto(addresses["index"])
+    page.get_by_role("button", name="Both bad").click()
+    expect(page.locator("#after")).to_contain_text("You rated both as bad")
+
+
+@pytest.mark.parametrize(
+    ("zone", "shown"), [("UTC", "2 Mar 2026, 23:30 UTC"), ("Asia/Tokyo", "3 Mar 2026, 08:30")]
+)
+def test_times_are_shown_in_the_reader_s_time_zone(
+    browser: Any, addresses: dict[str, str], zone: str, shown: str
+) -> None:
+    Snapshot.objects.update(published_at=datetime(2026, 3, 2, 23, 30, tzinfo=UTC))
+    context = browser.new_context(timezone_id=zone)
+    page = context.new_page()
+    page.goto(addresses["board"])
+    expect(page.locator(".seen time")).to_have_text(shown)
+    context.close()
 
 
 @pytest.mark.parametrize("signed_in", [False, True])

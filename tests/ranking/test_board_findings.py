@@ -341,7 +341,7 @@ def test_the_first_load_is_small_with_everything_said(client: Client) -> None:
     leases.drop_pages(arena_id=snapshot.board.arena_id)
     packed = client.get("/a/large/", headers={"Accept-Encoding": "gzip"})
     assert b"Style-controlled score" in gzip.decompress(packed.content)
-    files = ("css/base.css", "css/board.css", "js/theme.js", "js/board.js", "favicon.svg")
+    files = ("css/base.css", "css/board.css", "js/page.js", "js/board.js", "favicon.svg")
     sent = [gzip.compress((settings.BASE_DIR / "static" / name).read_bytes()) for name in files]
     assert len(packed.content) + sum(map(len, sent)) < 60_000
 

@@ -313,7 +313,7 @@ def test_the_first_load_is_small(client: Client) -> None:
         scored = {"rank": i + 1, "score": 1234.5 - i, "low": 1200.7 - i, "high": 1260.2 - i}
         snapshot.standings.filter(pk=standing.pk).update(rank_low=i, rank_high=i + 9, **scored)
     packed = client.get("/a/large/", headers={"Accept-Encoding": "gzip"})
-    files = ("css/base.css", "css/board.css", "js/theme.js", "js/board.js")
+    files = ("css/base.css", "css/board.css", "js/page.js", "js/board.js")
     sent = [gzip.compress((settings.BASE_DIR / "static" / name).read_bytes()) for name in files]
     assert len(packed.content) + sum(map(len, sent)) < 30_000
 
