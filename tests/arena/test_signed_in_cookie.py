@@ -97,6 +97,7 @@ def test_what_pages_load_is_compressed_for_browsers_that_accept_it(client: Clien
     for name in ("css/base.css", "js/page.js", "plotly/plotly.min.js"):
         plain = client.get(f"/static/{name}")
         text = b"".join(plain.streaming_content)
+        plain.close()
         for _ in range(2):  # the second time it is kept
             packed = client.get(f"/static/{name}", headers={"accept-encoding": "gzip, br"})
             assert packed["Content-Encoding"] == "gzip"
@@ -106,3 +107,4 @@ def test_what_pages_load_is_compressed_for_browsers_that_accept_it(client: Clien
         assert not plain.has_header("Content-Encoding")
     png = client.get("/static/apple-touch-icon.png", headers={"accept-encoding": "gzip"})
     assert not png.has_header("Content-Encoding")
+    png.close()
