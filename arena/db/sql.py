@@ -91,8 +91,9 @@ VOTE = f"""
         FROM arena_comparison c
         JOIN arena_arena a ON a.id = c.arena_id
         JOIN arena_rater r ON r.id = %(rater)s
-        WHERE c.id = %(comparison)s
+        WHERE c.id = %(comparison)s AND c.skipped_at IS NULL
             AND NOT EXISTS (SELECT 1 FROM arena_vote WHERE comparison_id = c.id AND rater_id = r.id)
+        /* lock */
     ),
     origin AS MATERIALIZED (
         SELECT comparison_id, rater_id, arena_id, repeats_id, issued_at, draw_probability,
@@ -118,6 +119,9 @@ INSERT_VOTE = f"""
     RETURNING id, uncounted
 """  # noqa: S608  (made of constants alone)
 CAST = f"WITH {VOTE} {INSERT_VOTE}"
+# A skip may be on its way.
+LOCKED_VOTE = VOTE.replace("/* lock */", "FOR NO KEY UPDATE OF c")
+CAST_WITH_LOCK = f"WITH {LOCKED_VOTE} {INSERT_VOTE}"
 # Starts a new window if the last one has passed.
 COUNT = """
     INSERT INTO arena_ratelimit AS kept (key, window_started_at, hits)
@@ -134,7 +138,7 @@ COUNT_AND_LOCK = COUNT.format(
     "FROM (SELECT id FROM arena_rater WHERE id = %(rater)s FOR NO KEY UPDATE) AS locked"
 )
 CAST_AND_COUNT = f"""
-    WITH {VOTE}, counted AS ({COUNT_AND_LOCK}), vote AS ({INSERT_VOTE})
+    WITH {LOCKED_VOTE}, counted AS ({COUNT_AND_LOCK}), vote AS ({INSERT_VOTE})
     SELECT vote.id, vote.uncounted, hits FROM counted LEFT JOIN vote ON true
 """  # noqa: S608  (made of constants alone)
 # The same rules, applied again to an arena's votes, except those that are voided or held, and

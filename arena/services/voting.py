@@ -277,7 +277,9 @@ def _insert(vote: Vote, count_next: bool) -> bool:
         row, vote.next_count = counted[:2], counted[2]
     else:
         with sql.single_statement():
-            row = sql.one(sql.CAST, **values) or (None, None)
+            can_lock = connection.features.has_select_for_update
+            statement = sql.CAST_WITH_LOCK if can_lock else sql.CAST
+            row = sql.one(statement, **values) or (None, None)
     vote.pk, vote.uncounted = row
     if vote.pk is None:
         return False
@@ -293,7 +295,8 @@ def _earlier_vote(comparison: Comparison, rater: Rater, outcome: str) -> Vote:
     """Return the existing vote if it has the same outcome; otherwise raise the VoteError."""
     vote = comparison.votes.filter(rater=rater).order_by("-pk").first()
     if vote is None:
-        raise SkippedError if comparison.skipped_at else ExpiredError
+        skipped = Comparison.objects.filter(pk=comparison.pk, skipped_at__isnull=False)
+        raise SkippedError if skipped.exists() else ExpiredError
     if vote.voided_at:
         raise UndoneError
     if vote.outcome != outcome:
@@ -310,9 +313,12 @@ def _check_rater(comparison: Comparison, rater: Rater) -> None:
 
 
 @retry_on_deadlock
+@transaction.atomic
 def skip_comparison(*, comparison: Comparison, rater: Rater, now: datetime) -> Vote | None:
     """Skip a comparison: missing data, never a tie. An existing vote stays, and is returned."""
     _check_rater(comparison, rater)
+    # A vote on its way holds the lock, and only a later statement sees it.
+    Comparison.objects.select_for_update(no_key=True).get(pk=comparison.pk)
     open_comparison = Comparison.objects.filter(pk=comparison.pk, skipped_at=None, votes=None)
     if open_comparison.update(skipped_at=now):
         return None

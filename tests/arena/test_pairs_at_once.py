@@ -10,12 +10,14 @@ from django.utils import timezone
 
 from arena.actors import Actor
 from arena.files.rows import ResponseRow
-from arena.models import Arena, Candidate, Pair, Response
+from arena.models import Arena, Candidate, Comparison, Pair, Response
 from arena.services import responses
+from arena.services.comparisons import next_comparison
 from arena.services.pairs import publish_pair_weights, sync_pairs
 from arena.services.prompts import bring_back_prompt, retire_prompt
+from arena.services.voting import SkippedError, cast_vote, skip_comparison
 from tests.deadlocks import Other, at_once
-from tests.factories import make_arena, make_candidate
+from tests.factories import make_arena, make_candidate, make_person
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_doorbell")]
 PROMPTS = 6
@@ -70,3 +72,20 @@ def test_many_at_once_leave_the_right_counts() -> None:
     assert (pair.shared_prompts, pair.weight) == (PROMPTS + 1, 2.0)
     others = Pair.objects.filter(arena=arena).exclude(pk=pair.pk)
     assert list(others.values_list("shared_prompts", flat=True)) == [PROMPTS] * 20
+
+
+def test_a_vote_and_a_skip_at_once_are_one_of_the_two() -> None:
+    """Skipped votes would hide from the test for raters who skip all but one candidate's pairs."""
+    arena, rater, now = make_arena(2, 12), make_person(), timezone.now()
+
+    def vote(comparison: Comparison) -> Any:
+        return cast_vote(comparison=comparison, rater=rater, outcome="tie", now=now)
+
+    def skip(comparison: Comparison) -> Any:
+        return skip_comparison(comparison=comparison, rater=rater, now=now)
+
+    while comparison := next_comparison(arena=arena, rater=rater, now=now):
+        works = [lambda work=work, row=comparison: work(row) for work in (vote, skip)]
+        at_once(*works, expecting=(SkippedError,))
+        comparison.refresh_from_db()
+        assert (comparison.skipped_at is None) == comparison.votes.exists()

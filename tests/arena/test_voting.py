@@ -77,6 +77,14 @@ def test_skipping_a_voted_comparison_changes_nothing(comparison, rater):
     assert comparison.skipped_at is None
 
 
+def test_a_pair_skipped_in_another_tab_takes_no_vote(comparison, rater):
+    in_another_tab = Comparison.objects.get(pk=comparison.pk)
+    voting.skip_comparison(comparison=in_another_tab, rater=rater, now=NOW)
+    with pytest.raises(voting.SkippedError):
+        cast(comparison, rater)
+    assert not Vote.objects.exists()
+
+
 def test_an_unknown_outcome_is_refused(comparison, rater):
     with pytest.raises(voting.UnknownOutcomeError):
         cast(comparison, rater, "LEFT")
