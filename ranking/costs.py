@@ -17,6 +17,7 @@ from arena.validation import NANO
 from ranking.models import Snapshot, Standing
 
 ANSWERS = 1000  # costs are given for this many answers: the cost of one is too small to read
+LEAST_ANSWERS = 5  # in a blind arena: the mean of fewer tells the length of an answer on the ballot
 TOKENS_KNOWN = Q(tokens_in__isnull=False) | Q(tokens_out__isnull=False)
 
 
@@ -51,7 +52,11 @@ UNKNOWN_COSTS = CostAndSpeed()
 
 
 def read_costs(arena: Arena, category: str) -> dict[int, CostAndSpeed]:
-    """Cost and speed of answers to a category's prompts, by candidate; one query."""
+    """Cost and speed of answers to a category's prompts, by candidate; one query.
+
+    Where names are hidden until the vote, candidates with fewer than `LEAST_ANSWERS` to prompts
+    that are not archived are left out.
+    """
     answers = Response.objects.revealed().filter(candidate__arena=arena)
     if category:
         answers = answers.filter(prompt__category=category)
@@ -67,8 +72,11 @@ def read_costs(arena: Arena, category: str) -> dict[int, CostAndSpeed]:
             Avg("tokens_in"),
             Avg("tokens_out"),
             n_counted=Count("pk", filter=TOKENS_KNOWN),
+            n_live=Count("pk", filter=Q(prompt__retired_at=None)),
         )
     )
+    if not arena.open_answers:
+        rows = rows.exclude(n_live__range=(1, LEAST_ANSWERS - 1))
     return {
         candidate: CostAndSpeed(
             price=None if cost is None else round(float(cost) * ANSWERS),
@@ -79,7 +87,7 @@ def read_costs(arena: Arena, category: str) -> dict[int, CostAndSpeed]:
             tokens_out=None if tokens_out is None else float(tokens_out),
             n_counted=n_counted,
         )
-        for candidate, cost, n_priced, seconds, n_timed, tokens_in, tokens_out, n_counted in rows
+        for candidate, cost, n_priced, seconds, n_timed, tokens_in, tokens_out, n_counted, _ in rows
     }
 
 

@@ -18,6 +18,7 @@ from arena.signals import announce, answers_changed
 from ranking.costs import CostAndSpeed, add_wins, expected_wins, read_costs
 from ranking.models import Standing
 from ranking.templatetags.ranking_tags import figures
+from tests.factories import make_arena
 from tests.ranking.helpers import make_voted_arena, markup, publish, rank_anyway
 
 NANO = 10**9
@@ -291,3 +292,21 @@ def test_answers_that_come_without_votes_show_at_once(
     with django_capture_on_commit_callbacks(execute=True):
         announce(answers_changed, arena_id=arena.pk)
     assert "Wins per $" in client.get("/a/support/").content.decode()
+
+
+@pytest.mark.django_db
+def test_the_length_of_a_single_answer_on_a_blind_ballot_is_not_told() -> None:
+    arena = make_arena(2, 12, open_answers=False)  # every category has six prompts
+    Response.objects.update(tokens_out=F("prompt"))
+    alone = arena.prompts.filter(category="category-1").order_by("pk")
+    alone.filter(pk__in=list(alone.values_list("pk", flat=True)[:5])).update(category="others")
+    assert {name: len(read_costs(arena, name)) for name in ("category-1", "others", "")} == {
+        "category-1": 0,
+        "others": 2,
+        "": 2,
+    }
+    arena.prompts.update(retired_at=timezone.now())  # everybody may read them now
+    assert len(read_costs(arena, "category-1")) == 2
+    arena.prompts.update(retired_at=None)
+    arena.open_answers = True
+    assert len(read_costs(arena, "category-1")) == 2
