@@ -1,11 +1,17 @@
 """Celery tasks of judges. The database knows what is due, so running a task twice is harmless."""
 
+from contextlib import suppress
+
 from celery import shared_task
 from django.utils import timezone
 
+from arena.models import Arena
 from arena.tasks import wake_workers
+from judges.models import Epoch
+from judges.services.calibration import measure_arena
 from judges.services.decisions import SeenBoards, write_decisions
 from judges.services.drift import run_drift_checks
+from judges.services.registry import JudgeError
 
 
 @shared_task(ignore_result=True)
@@ -22,3 +28,11 @@ _seen: SeenBoards = {}
 def watch_decisions() -> None:
     """Store new conclusive decisions, and notify the teams."""
     write_decisions(now=timezone.now(), seen=_seen)
+
+
+@shared_task(ignore_result=True)
+def measure_judge(epoch_id: int, arena_id: int) -> None:
+    """Measure a judge by its verdicts on pairs of an arena that people voted on."""
+    epoch = Epoch.objects.select_related("judge").get(pk=epoch_id)
+    with suppress(JudgeError):  # these verdicts are gone
+        measure_arena(epoch=epoch, arena=Arena.objects.get(pk=arena_id), now=timezone.now())

@@ -18,6 +18,7 @@ page_urls = [
     path(f"{IN_ARENA}/", runs.judge_runs, name="judge_runs"),
     path(f"{IN_ARENA}/new/", runs.order_run, name="order_run"),
     path(f"{IN_ARENA}/criteria/", runs.set_arena_criteria, name="arena_criteria"),
+    path(f"{IN_ARENA}/measure/", runs.measure_judges, name="measure_judges"),
     path(f"{IN_ARENA}/<int:pk>/", runs.judge_run, name="judge_run"),
     path(f"{IN_ARENA}/{VERDICT}/", verdicts.judge_verdict, name="judge_verdict"),
     path(f"{IN_ARENA}/{VERDICT}/vote/", verdicts.vote_on_verdict, name="vote_on_verdict"),

@@ -459,7 +459,8 @@ def _stuck() -> RunQuerySet:
 def _reasons(run_id: int) -> str:
     paused = RunRequester.objects.filter(run=run_id, paused_at__isnull=False).order_by("paused_at")
     return "; ".join(
-        f"{requester.endpoint}:{requester.model}: {requester.pause_reason}" for requester in paused
+        f"{requester.endpoint}:{requester.model}: {requester.pause_reason.rstrip('.')}"
+        for requester in paused
     )
 
 

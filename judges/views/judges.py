@@ -396,11 +396,16 @@ class PanelRow:
     order: str
 
 
+def judges_in(arena: Arena) -> "QuerySet[Epoch]":
+    """The judges used in an arena, in their present epochs."""
+    asked = Epoch.objects.open().filter(run_judges__run__arena=arena).distinct()
+    return asked.select_related("judge", "rater").order_by("pk")
+
+
 def measured_judges(arena: Arena, actor: Actor) -> dict[str, Any]:
     """What is known about the judges used in an arena: where each is trusted, which were not
     measured here, and how well several do together."""
-    asked = Epoch.objects.open().filter(run_judges__run__arena=arena).distinct()
-    epochs = {epoch.pk: epoch for epoch in asked.select_related("judge", "rater").order_by("pk")}
+    epochs = {epoch.pk: epoch for epoch in judges_in(arena)}
     seen: dict[int, list[Calibration]] = {pk: [] for pk in epochs}
     known = Calibration.objects.listed_for(actor) | Calibration.objects.filter(arena=arena)
     newest_first = known.filter(epoch__in=epochs).select_related("arena", "label_set", "epoch")

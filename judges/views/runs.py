@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
+from kombu.exceptions import OperationalError
 
 from arena.actors import Actor, TeamPermission, actor_of, can_read_spending
 from arena.calls.execution import CannotAskError
@@ -33,6 +34,7 @@ from judges.forms import CriteriaForm, OrderForm
 from judges.models import Judgement
 from judges.models.judges import SCRIPTED
 from judges.reports import RunReport, report_on
+from judges.services.calibration import arena_items
 from judges.services.planning import (
     JudgeOrder,
     Member,
@@ -45,6 +47,7 @@ from judges.services.quotes import Quote, probe_judges, quote_for
 from judges.services.registry import JudgeError, spec_named
 from judges.services.runs import can_steer
 from judges.services.subjects import material_for, read_subject
+from judges.tasks import measure_judge
 from judges.views.judges import (
     check_steering,
     compare_rankings,
@@ -53,6 +56,7 @@ from judges.views.judges import (
     find_run,
     find_trial,
     for_judging,
+    judges_in,
     measured_judges,
     operators_only,
     run_url,
@@ -63,6 +67,9 @@ from judges.wording import REASON_HIDDEN
 from ranking.models import Raters
 
 PER_PAGE = 25
+BEING_MEASURED = "The judges are being measured. Reload this page in a minute."
+NOTHING_TO_MEASURE = "No judge has judged a pair here that people voted on, so none was measured."
+BROKER_DOWN = "The judges could not be measured: the site’s queue cannot be reached."
 KEPT, RETRIED = "Verdicts so far are kept.", "Failed calls are being retried."
 State = Judgement.State
 
@@ -165,6 +172,24 @@ def judge_runs(request: HttpRequest, slug: str) -> HttpResponse:
         **_spending_context(actor, arena),
     }
     return render(request, "judges/runs.html", context)
+
+
+@require_POST
+@for_judging
+def measure_judges(request: HttpRequest, arena: Arena) -> HttpResponse:
+    """Have each judge of an arena measured by its verdicts on pairs that people voted on."""
+    epochs = [epoch for epoch in judges_in(arena) if arena_items(epoch, arena)]
+    try:
+        for epoch in epochs:
+            measure_judge.delay(epoch.pk, arena.pk)
+    except OperationalError:
+        messages.error(request, BROKER_DOWN)
+    else:
+        if epochs:
+            messages.success(request, BEING_MEASURED)
+        else:
+            messages.error(request, NOTHING_TO_MEASURE)
+    return redirect(f"{reverse('judge_runs', args=[arena.slug])}#main")
 
 
 @require_safe

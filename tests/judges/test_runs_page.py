@@ -6,16 +6,15 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
 
 from arena.actors import CLI
 from arena.models import Arena, Response, Run
 from arena.services.orders import order_people_run
-from judges.services.calibration import measure_arena
+from judges.models import Calibration
+from judges.tasks import measure_judge
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, Sent, completion, is_probe, nonce_of
 from tests.judges.helpers import (
-    epoch_of,
     hide_arena,
     issue_pair,
     order,
@@ -131,6 +130,17 @@ def test_staff_is_offered_an_order_in_each_arena(client: Client) -> None:
     assert order not in page_text(client, reverse("judges"))
 
 
+def test_only_those_who_start_runs_measure_judges_and_only_where_people_voted() -> None:
+    arena = make_arena(2, 2)
+    work_off(order(arena, "scripted:scripted-1"))
+    measure = reverse("measure_judges", args=[arena.slug])
+    assert measure not in page_text(signed_in("ann"), url(arena))
+    boss = signed_in("boss", staff=True)
+    assert measure in page_text(boss, url(arena))
+    assert "none was measured" in page_text(boss, boss.post(measure).url)
+    assert Calibration.objects.count() == 0
+
+
 # -- Planted faults --------------------------------------------------------------------------------
 
 ITEMS = 48
@@ -160,7 +170,7 @@ def planted(body: dict[str, Any]) -> Sent:
 
 
 def test_the_page_says_which_judge_to_trust_and_why_not_the_others(
-    local: FakeServer, settings: Any
+    local: FakeServer, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.STOP_HOPELESS_JUDGES = False  # or the first would not be asked about all
     arena, people = make_arena(2, ITEMS), [make_person() for _ in range(3)]
@@ -176,6 +186,7 @@ def test_the_page_says_which_judge_to_trust_and_why_not_the_others(
                 "right" if turned else "left",
             )
     local.otherwise = planted
+    monkeypatch.setattr(measure_judge, "delay", measure_judge)
     boss = signed_in("boss", staff=True)
     for judge in FAULTY:
         name = f"local:{judge}-7b-2024-07-01"
@@ -183,8 +194,10 @@ def test_the_page_says_which_judge_to_trust_and_why_not_the_others(
         assert (
             f"{name}@pairwise</a>" in page_text(boss, url(arena)).split("Not measured here yet")[1]
         )
-        measure_arena(epoch=epoch_of(name), arena=arena, now=timezone.now())
+    assert boss.post(reverse("measure_judges", args=[arena.slug])).url == f"{url(arena)}#main"
     html = page_text(boss, url(arena))
+    assert "The judges are being measured." in html
+    assert ">Measure again<" in html
     assert "Not measured here yet" not in html
     trust = html.split("Which judges can be trusted here")[1].split("Judges combined")[0]
     rows = re.findall(r"<tr>.*?</tr>", trust, re.DOTALL)[1:]

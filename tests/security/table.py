@@ -121,6 +121,7 @@ PAGES: dict[tuple[str, str], Row] = {
     ("order_run", "get"): Row(MEMBERS),
     ("order_run", "post"): Row("403 403 403 200 200 200"),
     ("arena_criteria", "post"): Row(MEMBERS_DO, {"criteria": "Short answers are better."}),
+    ("measure_judges", "post"): Row(MEMBERS_DO),
     ("steer_run", "post"): Row(MEMBERS_DO, {"action": "cancel"}, arena="listed"),
     ("mark_verdict", "post"): Row("403 403 302 302 302 302", {"mark": "coherent:yes"}),
     ("judges", "get"): Row(ALL, arena=""),
