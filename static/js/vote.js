@@ -193,7 +193,8 @@
     if (!button) return;
     const seconds = (performance.now() - openedAt) / 1000;
     button.form.elements.seconds.value = seconds.toFixed(3);
-    const length = ballot.querySelector(".answers").textContent.length;
+    const proses = [...ballot.querySelectorAll(".answer > .prose")]; // not the page's own words and blanks
+    const length = proses.reduce((sum, prose) => sum + prose.textContent.length, 0);
     if (isQuestioned || button.value === "skip" || seconds > 2 * Math.min(0.5 + length / 4000, 1.5)) return;
     isQuestioned = true;
     event.preventDefault();
