@@ -56,7 +56,7 @@ def test_without_a_price_the_run_pauses_and_names_the_command(model: Model) -> N
 
 @pytest.mark.parametrize("bad", ["-1", "x", "NaN", "Infinity", "1e9", "0.0000000001", ""])
 def test_an_invalid_price_is_refused_with_a_reason(model: Model, bad: str) -> None:
-    with pytest.raises(CommandError, match=r"dollars|digits|Usage"):
+    with pytest.raises(CommandError, match=r"dollars|digits|decimals|Usage"):
         run_command("price", "paid", MODEL, "--input", bad, "--output", "1")
     assert not Price.objects.exists()
 

@@ -64,8 +64,8 @@ def test_preference_a_is_taken_bit_for_bit(tmp_path):
         ({"preference_b": -0.01}, "preference_b", "not a number from 0 to 1"),
         ({"preference_b": "0.5"}, "preference_b", "is text"),
         ({"preference_b": True}, "preference_b", "not a number"),
-        ({"preference_a": 0.5, "preference_b": 0.5}, "preference_b", "one of the two"),
-        ({"preference_b": 0.9}, "outcome", "leans to right"),
+        ({"preference_a": 0.5, "preference_b": 0.5}, "preference_b", "one or the other"),
+        ({"preference_b": 0.9}, "outcome", "leans towards right"),
         ({"judge": "J", "rater": "R"}, "rater", "one rater"),
         ({"rater": "R", "kind": "robot"}, "kind", "not one of person, judge, jury"),
         ({"cast_at": "yesterday"}, "cast_at", "not a time"),
@@ -169,7 +169,7 @@ def test_dialects_of_csv_are_understood(tmp_path, content):
         (b'"A"x,B,left', None, "is not CSV"),
         (b'"A,B,left', None, "is not CSV"),
         (b"x" * 200_000 + b",B,left", None, "200,008 bytes long"),
-        (b"x" * 1_000_001 + b",B,left", None, "more than 1,000,000 characters"),
+        (b"x" * 1_000_001 + b",B,left", None, "limit of 1,000,000 characters"),
     ],
 )
 def test_a_bad_pair_names_its_line(tmp_path, line, column, words):

@@ -136,7 +136,7 @@ def test_a_candidate_is_found_by_its_id() -> None:
 
 
 def test_unknown_fields_are_refused_before_anything_is_sent() -> None:
-    with FakeRingside(ME) as server, pytest.raises(RingsideError, match="has no prompt"):
+    with FakeRingside(ME) as server, pytest.raises(RingsideError, match="no member called prompt"):
         Ringside(server.url).ensure_candidate("a", "short", prompt="Be brief.")
     assert not server.asked
 

@@ -54,7 +54,7 @@ def test_options_keep_their_digests(option: dict[str, Any], digest: str) -> None
 
 @pytest.mark.parametrize(("slug", "readings"), [("pairwise", 0), ("pairwise", 10), ("listwise", 3)])
 def test_how_often_a_judge_may_be_asked(slug: str, readings: int) -> None:
-    with pytest.raises(SpecError, match="asked"):
+    with pytest.raises(SpecError, match=r"times|once"):
         replace(SPEC, rubric=load_rubric(slug), readings=readings)
 
 

@@ -121,7 +121,7 @@ def test_bad_input_is_refused_by_name(argument, change, words):
 
 @pytest.mark.parametrize("names", [["a", ""], ["a", None], ["a", 3]])
 def test_names_must_be_names(names):
-    with pytest.raises(ValueError, match="left must hold names"):
+    with pytest.raises(ValueError, match="left must hold non-empty names"):
         Battles.from_names(names, ["x", "y"], [1, 1])
 
 
