@@ -64,10 +64,14 @@ UNCOUNTED = """
 """
 # Nobody can look at both answers in less time than this: half a second, plus one second per 4,000
 # characters, but at most 1.5 seconds. The voting page asks for a second press within twice that
-# time. The characters of slower votes are not counted, which saves time.
-RUSHED = """
+# time. The texts of slower votes are not read, which saves time.
+CHARACTERS = """
+    (SELECT coalesce(sum(length(t.text)), 0) FROM arena_response t
+        WHERE t.id IN (left_response_id, right_response_id))
+"""
+RUSHED = f"""
     CASE WHEN seconds >= 1.5 THEN false
-        WHEN seconds < CASE WHEN chars < 4000 THEN 0.5 + chars / 4000.0 ELSE 1.5 END
+        WHEN seconds < CASE WHEN {CHARACTERS} < 4000 THEN 0.5 + {CHARACTERS} / 4000.0 ELSE 1.5 END
         THEN true ELSE false END
 """
 # The statement that casts a vote also finds its origin and whether it counts. MATERIALIZED:
@@ -86,8 +90,7 @@ VOTE = f"""
                     WHERE m.team_id = a.team_id AND m.user_id = r.user_id) THEN 'invited'
                 ELSE 'signed_in'
             END AS channel,
-            (SELECT coalesce(sum(length(t.text)), 0) FROM arena_response t
-                WHERE t.id IN (c.left_response_id, c.right_response_id)) AS chars
+            c.left_response_id, c.right_response_id
         FROM arena_comparison c
         JOIN arena_arena a ON a.id = c.arena_id
         JOIN arena_rater r ON r.id = %(rater)s
