@@ -458,10 +458,8 @@ def _stuck() -> RunQuerySet:
 
 def _reasons(run_id: int) -> str:
     paused = RunRequester.objects.filter(run=run_id, paused_at__isnull=False).order_by("paused_at")
-    return "; ".join(
-        f"{requester.endpoint}:{requester.model}: {requester.pause_reason.rstrip('.')}"
-        for requester in paused
-    )
+    reasons = [f"{row.endpoint}:{row.model}: {row.pause_reason.rstrip('.')}" for row in paused]
+    return "; ".join(reasons) + "."
 
 
 # -- Resuming and retrying -------------------------------------------------------------------------

@@ -162,7 +162,6 @@ MAX_STEPS = 16
 NEWTON_STEPS = 20
 INNER_STEPS = 40
 MOST_EXACT, LEAST_EXACT = 1e-3, 0.1  # of a Newton step: its error, by the length of the step before
-FEW_TERMS = 10_000  # whose sum in single precision errs by a thousandth of its deviation or less
 TOLERANCE = 1e-6  # of theta, 0.0002 Elo: the error allowed in a replicate's maximum
 VANISHING_ELO = 1e-9  # Elo; a smaller spread is rounding, not precision
 
@@ -282,7 +281,7 @@ class _Refit:
 
     def _weight_and_score(self, chance: Floats) -> tuple[Floats, Floats]:
         """(P, B) the weight of each pair's votes, and ``first``'s score, in each replicate."""
-        totals = self.totals @ chance.astype(self.totals.dtype, copy=False)
+        totals = self.totals @ chance
         lost, *tied, won = totals.reshape(self.n_levels, -1, chance.shape[1])
         for half in tied:  # in place: these are the largest arrays of all
             half *= 0.5
@@ -410,9 +409,6 @@ def _outcomes_per_unit(battles: Battles) -> tuple[int, csr_array]:
     else:
         row, n_levels = np.concatenate([pair, pair + n_pairs]), 2
         weight, unit = np.concatenate([weight * (1 - score), weight * score]), np.tile(unit, 2)
-    # Sums of few terms lose nothing that a replicate could show, and take half the time.
-    few = np.bincount(row).max(initial=0) <= FEW_TERMS
-    weight = weight.astype(np.float32 if few else np.float64)
     return n_levels, csr_array((weight, (row, unit)), shape=(n_levels * n_pairs, n_units))
 
 

@@ -58,7 +58,7 @@ def test_the_run_pauses_with_all_reasons_when_the_last_stops(model: Model, run: 
         execute(call)
     run.refresh_from_db()
     assert run.state == "paused"
-    assert run.pause_reason == "paid:m-1: HTTP 401; paid:m-1: HTTP 404"
+    assert run.pause_reason == "paid:m-1: HTTP 401; paid:m-1: HTTP 404."
 
 
 def test_the_run_pauses_when_the_other_requester_has_no_call_left(model: Model, run: Run) -> None:
@@ -79,7 +79,7 @@ def test_the_sweep_pauses_a_run_once_the_others_have_ended(model: Model, run: Ru
     execute(other)
     sweep(now=NOW)
     run.refresh_from_db()
-    assert (run.state, run.pause_reason) == ("paused", "paid:m-1: HTTP 401")
+    assert (run.state, run.pause_reason) == ("paused", "paid:m-1: HTTP 401.")
 
 
 def test_a_run_stuck_behind_a_paused_requesters_call_pauses(run: Run) -> None:

@@ -109,7 +109,7 @@ def test_neither_side_nor_key_follows_the_order_of_ids(named_arena: Arena) -> No
         assert comparisons.next_comparison(arena=named_arena, rater=make_person(), now=now)
     issued = Comparison.objects.filter(arena=named_arena)
     older_left = [one.left_id < one.right_id for one in issued]
-    assert 20 <= sum(older_left) <= 40
+    assert 12 <= sum(older_left) <= 48  # a fair coin leaves this once in a million
     assert len({json.dumps(str(one.key)) for one in issued}) == 60
     assert {one.key.version for one in issued} == {4}
 
