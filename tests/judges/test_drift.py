@@ -153,7 +153,7 @@ def test_a_check_that_reaches_its_cap_pauses_and_says_so(
     assert run.state == "paused"
     assert "cap" in run.pause_reason
     run_drift_checks(now=NOW + timedelta(days=2))
-    assert "its run has paused. The cap" in caplog.text
+    assert "its run paused. The cap" in caplog.text
     assert drift_reasons() == ["baseline", "daily"]
     assert "paused: The cap" in run_command("canary")
 
