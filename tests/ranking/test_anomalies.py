@@ -193,7 +193,7 @@ def test_raters_of_a_network_hear_that_their_votes_were_released() -> None:
 )
 def test_histories_of_hold_release_and_void_leave_counts_identical(n_histories: int) -> None:
     arena, _ = attacked(n_honest=2)
-    votes = list(Vote.objects.values_list("pk", "rater"))[:24]
+    votes = list(Vote.objects.order_by("pk").values_list("pk", "rater")[:24])
     Vote.objects.exclude(pk__in=[pk for pk, _ in votes]).delete()
     raters = Rater.objects.in_bulk({rater for _, rater in votes})
     before, chance = counts_of(arena), random.Random(1)
