@@ -96,7 +96,7 @@ VOTE = f"""
         JOIN arena_rater r ON r.id = %(rater)s
         WHERE c.id = %(comparison)s AND c.skipped_at IS NULL
             AND NOT EXISTS (SELECT 1 FROM arena_vote WHERE comparison_id = c.id AND rater_id = r.id)
-        /* lock */
+        {{0}}
     ),
     origin AS MATERIALIZED (
         SELECT comparison_id, rater_id, arena_id, repeats_id, issued_at, draw_probability,
@@ -121,9 +121,9 @@ INSERT_VOTE = f"""
     ON CONFLICT DO NOTHING
     RETURNING id, uncounted
 """  # noqa: S608  (made of constants alone)
-CAST = f"WITH {VOTE} {INSERT_VOTE}"
-# A skip may be on its way.
-LOCKED_VOTE = VOTE.replace("/* lock */", "FOR NO KEY UPDATE OF c")
+CAST = f"WITH {VOTE.format('')} {INSERT_VOTE}"
+# The lock makes a skip wait that is sent at the same time. PostgreSQL only.
+LOCKED_VOTE = VOTE.format("FOR NO KEY UPDATE OF c")
 CAST_WITH_LOCK = f"WITH {LOCKED_VOTE} {INSERT_VOTE}"
 # Starts a new window if the last one has passed.
 COUNT = """
@@ -308,8 +308,13 @@ ISSUE = f"""
     VALUES ({", ".join(["%s"] * len(ISSUE_FIELDS))})
     RETURNING id
 """  # noqa: S608  (made of constants alone)
-# This also runs TAKE_SIDE and ISSUE in the same round trip, unless a pair is waiting or demanded.
-# SQLite cannot do that: it has no UPDATE in a WITH.
+# WAITING and, next to it, MATCHUP, whose columns are NULL if no pair is left.
+_NEXT = f"""
+    WITH {MATCHUP}
+    SELECT w.id, w.demanded, NULL, NULL, m.* FROM waiting w LEFT JOIN matchup m ON true
+"""  # noqa: S608  (made of constants alone)
+# _NEXT, TAKE_SIDE and ISSUE in one round trip, unless a pair is waiting or demanded. SQLite cannot
+# do that: it has no UPDATE in a WITH.
 DRAWN_PAIR = "(SELECT pair_id FROM waiting w, matchup WHERE w.id IS NULL AND NOT w.demanded)"
 LEFT_AND_RIGHT = """
     CASE WHEN low_went_left THEN {0} ELSE {1} END, CASE WHEN low_went_left THEN {1} ELSE {0} END
@@ -327,16 +332,10 @@ _NEXT_AND_ISSUE = f"""
     SELECT w.id, w.demanded, i.id, i.left_id, m.*
     FROM waiting w LEFT JOIN matchup m ON true LEFT JOIN issued i ON true
 """  # noqa: S608  (made of constants alone)
-
-# WAITING and, next to it, MATCHUP, whose columns are NULL if no pair is left.
-_NEXT = f"""
-    WITH {MATCHUP}
-    SELECT w.id, w.demanded, NULL, NULL, m.* FROM waiting w LEFT JOIN matchup m ON true
-"""  # noqa: S608  (made of constants alone)
 _OWN = f"own AS ({OWN}), "
 _IMPARTIAL = "AND " + IMPARTIAL.format("p.low_id", "p.high_id")
-# By whether the rater may be in a team, and whether the pair is issued at once. Without their
-# indentation psycopg keeps these texts parsed: that ends at 4,096 characters.
+# By whether the rater may be in a team, and whether the pair is issued at once. The texts lose
+# their indentation, because psycopg keeps only those of up to 4,096 characters parsed.
 NEXT = {
     (in_team, issues): " ".join(
         (text if in_team else text.replace(_OWN, "").replace(_IMPARTIAL, "")).split()
