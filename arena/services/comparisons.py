@@ -1,15 +1,19 @@
 """Comparisons: their texts, who may vote on them, and the next one for a rater."""
 
+import json
 import random
+from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from django.db import DEFAULT_DB_ALIAS, connection, transaction
+from cryptography.fernet import Fernet, InvalidToken
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, connection, transaction
 from django.db.models import F
 from django.db.models.base import ModelState
+from django.utils.crypto import salted_hmac
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy
 
@@ -336,9 +340,10 @@ def _issue(
     probability: float | None,
     run_id: int | None = None,
     repeats_id: int | None = None,
-    issued: tuple[UUID, int, bool] | None = None,
+    issued: tuple[UUID, int | None, bool] | None = None,
 ) -> Comparison:
-    """Return the comparison that was `issued` (its key, its id, whether low is left), or write one.
+    """Return the comparison that was `issued` (its key, its id, whether low is left), or write one:
+    without an id, or as a new one.
 
     Sides are decided last: that locks the pair until the commit.
     """
@@ -374,11 +379,17 @@ def _issue(
 
 @retry_on_deadlock
 def issue_pair(
-    *, arena: Arena, rater: Rater, responses: tuple[int, int], now: datetime
+    *,
+    arena: Arena,
+    rater: Rater,
+    responses: tuple[int, int],
+    now: datetime,
+    previewed: tuple[UUID, float] | None = None,
 ) -> Comparison:
     """Issue these two responses to `rater`, or return their open comparison.
 
-    The pair was not drawn, so the comparison has no draw probability and its vote never counts:
+    `previewed`: the key and the draw probability of a preview, whose left response comes first.
+    Any other pair was not drawn, so the comparison has no draw probability and its vote never counts:
     whoever can choose a pair may have read its names in another browser. Sides are decided as
     usual. Raises SignInFirstError, MembersOnlyError, SeenBeforeError, RetiredError and
     OwnTeamError.
@@ -392,7 +403,7 @@ def issue_pair(
         seen = Comparison.objects.filter(
             rater=rater, prompt=matchup.prompt, left__in=candidates, right__in=candidates
         )
-        if waiting := seen.open(now).first():
+        if not previewed and (waiting := seen.open(now).first()):
             return waiting
         if seen.exists():
             raise SeenBeforeError
@@ -402,7 +413,11 @@ def issue_pair(
         own = {pk for (pk,) in sql.rows(sql.OWN, arena=arena.pk, rater=rater.pk)}
         if len(own.intersection(candidates)) == 1:
             raise OwnTeamError
-        return _issue(arena, rater, now, pair.pk, matchup, None)
+        if previewed is None:
+            return _issue(arena, rater, now, pair.pk, matchup, None)
+        key, probability = previewed
+        issued = (key, None, matchup.low.pk == responses[0])
+        return _issue(arena, rater, now, pair.pk, matchup, probability, issued=issued)
 
 
 def _find_matchup(arena: Arena, responses: tuple[int, int]) -> Matchup:
@@ -416,3 +431,72 @@ def _find_matchup(arena: Arena, responses: tuple[int, int]) -> Matchup:
     if len(answers) != 2 or answers[0].prompt_id != answers[1].prompt_id:
         raise RetiredError
     return Matchup(answers[0].prompt, *answers)
+
+
+# -- A pair for somebody who may never vote --------------------------------------------------------
+
+
+def preview_comparison(*, arena: Arena, now: datetime) -> tuple[Comparison | None, str]:
+    """Draw a pair for nobody, and seal what `issue_preview` needs to issue it to whoever votes.
+
+    Nothing is written, because most visitors only look. A coin alone decides the sides, and the
+    seal hides the responses, whose ids would lead to the names.
+    """
+    ((_, _, _, _, pair_id, low_id, high_id, probability, *answers),) = sql.rows(
+        sql.NEXT[False, False],
+        arena=arena.pk,
+        rater=NOBODY,
+        unseen=NOBODY,
+        now=now,
+        random=draw.random(),
+        **{f"skip_{n}": NOBODY for n in range(MAX_EXCLUDED)},
+    )
+    if pair_id is None:
+        return None, ""
+    matchup, issued = _matchup(low_id, high_id, answers), (uuid4(), NOBODY, flip_coin())
+    nobody = Rater(pk=NOBODY)
+    comparison = _issue(arena, nobody, now, pair_id, matchup, probability, issued=issued)
+    sides = (comparison.left_response_id, comparison.right_response_id)
+    content = json.dumps([arena.pk, str(comparison.key), *sides, probability, now.isoformat()])
+    return comparison, _seal().encrypt(content.encode()).decode()
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What is known of a pair that was shown to somebody who was no rater."""
+
+    key: UUID
+    responses: tuple[int, int]
+    probability: float
+    shown_at: datetime
+
+
+def open_preview(*, arena: Arena, sealed: str) -> Preview | None:
+    """Return the preview of this arena that was sealed; None if it is forged."""
+    try:
+        content = _seal().decrypt(sealed.encode())
+    except InvalidToken:
+        return None
+    arena_id, key, left, right, probability, shown_at = json.loads(content)
+    if arena_id != arena.pk:
+        return None
+    return Preview(UUID(key), (left, right), probability, datetime.fromisoformat(shown_at))
+
+
+def issue_preview(*, arena: Arena, rater: Rater, preview: Preview) -> Comparison:
+    """Issue the pair to `rater` as of when it was shown. Raises like `issue_pair`."""
+    try:
+        return issue_pair(
+            arena=arena,
+            rater=rater,
+            responses=preview.responses,
+            now=preview.shown_at,
+            previewed=(preview.key, preview.probability),
+        )
+    except IntegrityError:  # another request has just done so
+        raise SeenBeforeError from None
+
+
+def _seal() -> Fernet:
+    key = salted_hmac("arena.previews", "", algorithm="sha256").digest()
+    return Fernet(urlsafe_b64encode(key))

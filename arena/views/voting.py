@@ -143,6 +143,8 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
     arena = get_object_or_404(with_ballots(Arena.objects.visible_to(actor_of(request))), slug=slug)
     if arena.voters != Arena.Voters.ANYONE and not request.user.is_authenticated:
         return redirect_to_login(request.path)
+    if "preview" in request.GET and not request.user.is_authenticated and not find_rater(request):
+        return _preview(request, arena)
     try:
         rater = find_or_create_rater(request)
         check_admission(arena, rater)
@@ -170,6 +172,17 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
     response = render(request, "arena/vote.html", context)
     set_rater_cookie(response, rater)
     return response
+
+
+def _preview(request: HttpRequest, arena: Arena) -> HttpResponse:
+    """Show a pair to somebody who becomes a rater only by voting on it."""
+    now, key = timezone.now(), f"previews:{client_address(request)}"
+    limit = settings.VOTES_PER_MINUTE
+    if not allow(key=key, limit=limit, window=timedelta(minutes=1), now=now):
+        return _slow_down(request, arena)
+    comparison, sealed = comparisons.preview_comparison(arena=arena, now=now)
+    context = {"arena": arena, "ballot": _ballot(comparison), "sealed": sealed}
+    return _render_fragment(request, "arena/_ballot.html", context)
 
 
 @translated
@@ -207,13 +220,20 @@ def next_pair(request: HttpRequest, slug: str) -> HttpResponse:
 @require_POST
 def cast_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     """Record a vote or a skip; htmx requests get the names, and the next pair on request."""
-    comparison = _find_issued(request, slug, key)
     try:
-        _check_owner(request, comparison.rater)
+        new_owner = _issue_previewed(request, slug, key) if "sealed" in request.POST else None
+        comparison = _find_issued(request, slug, key)
+        if new_owner is None:
+            _check_owner(request, comparison.rater)
         vote, following = _vote_and_follow(request, comparison)
+    except TooManyRatersError:
+        return _to_vote_page(request, slug)
     except voting.VoteError as error:
-        return _refuse(request, comparison, error)
-    return _respond(request, comparison, following, vote=vote, skipped=vote is None)
+        return _refuse(request, slug, error)
+    response = _respond(request, comparison, following, vote=vote, skipped=vote is None)
+    if new_owner:
+        set_rater_cookie(response, new_owner)
+    return response
 
 
 @retry_on_deadlock
@@ -246,7 +266,7 @@ def undo_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
         _check_owner(request, comparison.rater)
         voting.undo_vote(comparison=comparison, rater=comparison.rater, now=timezone.now())
     except voting.VoteError as error:
-        return _refuse(request, comparison, error)
+        return _refuse(request, slug, error)
     following = _following(request, comparison, None)
     return _respond(request, comparison, following, vote=None, undone=True)
 
@@ -266,7 +286,7 @@ def give_reasons(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
             comment=request.POST.get("comment", ""),
         )
     except voting.VoteError as error:
-        return _refuse(request, comparison, error)
+        return _refuse(request, slug, error)
     if request.htmx:
         return HttpResponse(gettext("Saved. Thank you."))
     return redirect("my_votes", comparison.arena.slug)
@@ -285,6 +305,19 @@ def object_to_hold(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 # -- Comparisons and their raters ------------------------------------------------------------------
+
+
+def _issue_previewed(request: HttpRequest, slug: str, key: UUID) -> Rater | None:
+    """Issue a preview to whoever votes on it first, and return the rater; None if that is over."""
+    arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
+    preview = comparisons.open_preview(arena=arena, sealed=request.POST["sealed"])
+    if preview is None or preview.key != key:
+        raise Http404("There is no such comparison.")
+    if _find_comparison(str(key), arena):
+        return None
+    rater = find_or_create_rater(request)
+    comparisons.issue_preview(arena=arena, rater=rater, preview=preview)
+    return rater
 
 
 def _find_issued(request: HttpRequest, slug: str, key: UUID) -> Any:
@@ -386,7 +419,7 @@ def _respond(
     undone: bool = False,
 ) -> HttpResponse:
     if not request.htmx or following.too_fast:
-        return _to_vote_page(request, comparison.arena, after=comparison.key)
+        return _to_vote_page(request, comparison.arena.slug, after=comparison.key)
     context = {
         "arena": comparison.arena,
         "last": comparison,
@@ -410,14 +443,14 @@ def _render_fragment(request: HttpRequest, template: str, context: dict[str, Any
     return HttpResponse(render_to_string(template, context | {"csrf_token": token}))
 
 
-def _refuse(request: HtmxRequest, comparison: Comparison, error: voting.VoteError) -> HttpResponse:
+def _refuse(request: HtmxRequest, slug: str, error: voting.VoteError) -> HttpResponse:
     """Redirect to a new voting page that shows why the vote does not count."""
     notice = type(error).__name__.removesuffix("Error")
-    return _to_vote_page(request, comparison.arena, notice=notice)
+    return _to_vote_page(request, slug, notice=notice)
 
 
-def _to_vote_page(request: HtmxRequest, arena: Arena, **query: Any) -> HttpResponse:
-    url = f"{reverse('vote', args=[arena.slug])}?{urlencode(query)}"
+def _to_vote_page(request: HtmxRequest, slug: str, **query: Any) -> HttpResponse:
+    url = f"{reverse('vote', args=[slug])}?{urlencode(query)}"
     if request.htmx:
         return HttpResponse(status=204, headers={"HX-Redirect": url})
     return redirect(url)

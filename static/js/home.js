@@ -6,12 +6,13 @@
   const { pairFrom } = section.dataset;
 
   const show = (page) => {
-    const pair = page.querySelector("#ballot .pair");
+    const pair = page.querySelector(".pair");
     if (!pair) throw new Error("There is no pair for this reader.");
     const form = pair.querySelector("form.choices");
     const openedAt = performance.now();
     form.action = new URL(form.getAttribute("action"), new URL(pairFrom, location.href));
-    form.addEventListener("submit", () => {
+    form.addEventListener("submit", (event) => {
+      if (form.elements.seconds.value) return event.preventDefault(); // a second click of a double one
       form.elements.seconds.value = ((performance.now() - openedAt) / 1000).toFixed(3);
     });
     for (const part of pair.querySelectorAll("nav, kbd, [data-unfold], [data-copy-answer], [value=skip]")) part.remove();
@@ -19,9 +20,11 @@
     place.replaceChildren(pair);
   };
 
+  // Whoever comes back after voting gets another pair.
+  addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
   addEventListener("load", async () => {
     try {
-      const answer = await fetch(pairFrom);
+      const answer = await fetch(`${pairFrom}?preview`); // makes no rater of whoever only looks
       show(new DOMParser().parseFromString(await answer.text(), "text/html"));
     } catch {
       place.classList.remove("try-pair"); // the button stays, and needs little room

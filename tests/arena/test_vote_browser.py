@@ -5,7 +5,7 @@ from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from arena.models import Comparison, Reason, Response, Vote
+from arena.models import Comparison, Rater, Reason, Response, Vote
 from tests.factories import make_arena
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -274,6 +274,18 @@ def test_a_double_click_is_one_vote_on_one_pair(open_vote_page):
     expect(page.locator("#done")).not_to_have_text("Your votes: 0")
     page.wait_for_timeout(300)
     assert Vote.objects.count() == 1
+
+
+def test_the_pair_on_the_home_page_makes_a_rater_of_its_voter(page, live_server, long_arena):
+    page.goto(live_server.url)
+    page.locator(".try-pair form").wait_for()
+    assert not Rater.objects.exists()
+    page.wait_for_timeout(READ)
+    page.get_by_role("button", name="A is better").dblclick()
+    page.wait_for_url("**/vote/?after=*")
+    expect(page.locator("#after")).to_contain_text("You chose")
+    assert Vote.objects.get().uncounted is None
+    assert Rater.objects.count() == 1
 
 
 def test_without_javascript_every_button_works(browser, live_server, long_arena):

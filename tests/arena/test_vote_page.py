@@ -1,6 +1,7 @@
 """The voting page over HTTP: blind, plain forms and htmx, limits, other people's pairs."""
 
 import re
+from base64 import urlsafe_b64decode
 from datetime import timedelta
 
 import pytest
@@ -15,6 +16,7 @@ from tests.factories import make_arena, make_vote
 pytestmark = pytest.mark.django_db
 UUID = r"[0-9a-f]{8}-[0-9a-f-]{27}"
 KNOWN = UUID + r'|csrfmiddlewaretoken" value="\w+"'
+SEALED = r'name="sealed" value="([^"]+)"'
 HTMX = {"HX-Request": "true"}
 
 
@@ -312,3 +314,100 @@ def test_sign_in_takes_a_limited_number_of_tries(client):
 
 def test_crawlers_are_kept_off_the_voting_pages(client):
     assert "Disallow: /*/vote/" in client.get("/robots.txt").text
+
+
+# -- A pair for whoever only looks -----------------------------------------------------------------
+
+
+def look(arena):
+    """The address, the fields and the answers of a pair that nobody was issued."""
+    page = Client().get(url(arena), {"preview": ""})
+    assert page.status_code == 200
+    key, sealed = re.search(r'data-key="(\S+)"', page.text)[1], re.search(SEALED, page.text)[1]
+    fields = {"outcome": "left", "seconds": "", "sealed": sealed}
+    return reverse("cast_vote", args=[arena.slug, key]), fields, page.text
+
+
+def test_whoever_only_looks_is_no_rater_and_locks_nobody_out(client, arena, settings):
+    settings.NEW_RATERS_PER_HOUR = 1
+    for _ in range(3):
+        look(arena)
+    assert not Rater.objects.exists()
+    assert not Comparison.objects.exists()
+    open_page(client, arena)
+
+
+def test_a_vote_on_a_previewed_pair_counts_and_makes_its_rater(client, arena):
+    address, fields, page = look(arena)
+    answer = client.post(address, fields)
+    vote = Vote.objects.select_related("comparison__left_response").get()
+    comparison = vote.comparison
+    assert (vote.outcome, vote.rater, Rater.objects.count()) == ("left", comparison.rater, 1)
+    assert 0 < comparison.draw_probability <= 1
+    left, right = comparison.left_response.text, comparison.right_response.text
+    assert page.index(left) < page.index(right)
+    assert f"over {comparison.right}." in client.get(answer.url).text
+    assert Rater.objects.count() == 1
+
+
+def test_a_previewed_pair_can_be_voted_on_once(client, arena):
+    address, fields, _ = look(arena)
+    client.post(address, fields)
+    for browser in (Client(), client):
+        answer = browser.post(address, fields | {"outcome": "right"})
+        assert "notice=" in answer.url
+    assert Vote.objects.get().outcome == "left"
+    assert Rater.objects.count() == 1
+
+
+def test_a_forged_preview_is_refused(client, arena):
+    address, fields, _ = look(arena)
+    _, other, _ = look(arena)
+    for sealed in ("", "x", "é", fields["sealed"][:-8] + "AAAAAAA=", other["sealed"]):
+        assert client.post(address, fields | {"sealed": sealed}).status_code == 404
+    elsewhere = address.replace(arena.slug, make_arena(3, 3, slug="elsewhere").slug)
+    assert client.post(elsewhere, fields).status_code == 404
+    assert not Rater.objects.exists()
+
+
+def test_a_preview_expires_as_a_pair_does(client, arena, monkeypatch):
+    address, fields, _ = look(arena)
+    monkeypatch.setattr("arena.services.comparisons.TIME_TO_VOTE", timedelta(0))
+    assert "notice=Expired" in client.post(address, fields).url
+    assert not Vote.objects.exists()
+
+
+def test_a_retired_answer_is_voted_on_in_no_preview(client, arena):
+    address, fields, _ = look(arena)
+    Candidate.objects.update(retired_at=timezone.now())
+    assert "notice=Retired" in client.post(address, fields).url
+    assert not Vote.objects.exists()
+
+
+def test_a_preview_says_no_more_than_a_pair_does(arena):
+    names = "".join(arena.candidates.values_list("name", flat=True))
+    _, fields, page = look(arena)
+    assert not any(name in page for name in names.split())
+    assert len(fields["sealed"]) > 100
+    with pytest.raises(UnicodeDecodeError):
+        urlsafe_b64decode(fields["sealed"]).decode()
+
+
+def test_a_previewed_vote_of_one_more_rater_than_allowed_waits(client, arena, settings):
+    settings.NEW_RATERS_PER_HOUR = 1
+    open_page(Client(), arena)
+    address, fields, _ = look(arena)
+    assert client.get(client.post(address, fields).url).status_code == 429
+    assert not Vote.objects.exists()
+
+
+def test_previews_of_one_address_are_limited(arena, settings):
+    settings.VOTES_PER_MINUTE = 2
+    codes = [Client().get(url(arena), {"preview": ""}).status_code for _ in range(3)]
+    assert codes == [200, 200, 429]
+
+
+def test_a_known_rater_previews_the_pair_that_waits_for_them(client, arena):
+    _, comparison = open_page(client, arena)
+    page = client.get(url(arena), {"preview": ""})
+    assert f'data-key="{comparison.key}"' in page.text
