@@ -18,6 +18,7 @@ from benchmarks.serving import Web, serving
 
 INSERT, CONSTANT = "a bare view with one INSERT", "a bare view with a string"
 VOTE, VOTE_ON, BOARD = "Vote", "Vote with the next pair", "Stored leaderboard page"
+HOME = "Stored home page"
 GZIP = b"\x1f\x8b"
 # A turn takes 32 raters and, at 1,000 votes a second, fifty more.
 RATERS_PER_TURN = 82
@@ -65,6 +66,7 @@ def _compete(web: Web, voters: list[Person], newcomers: list[Person], rounds: in
         VOTE_ON: lambda: contests.voting_on(onward),
         CONSTANT: lambda: contests.reading("/bare/constant/", b"Hello"),
         BOARD: partial(contests.reading, pages.BOARD, GZIP),
+        HOME: partial(contests.reading, "/", GZIP),
     }
     return contests.compete(web.address, contestants, rounds)
 
@@ -82,4 +84,5 @@ def _speed(measures: Measures) -> list[Line]:
         p95_line(measures, VOTE, INSERT, 3),
         p95_line(measures, VOTE_ON, INSERT, 3),
         rate_line(measures, BOARD, CONSTANT, 0.30),
+        rate_line(measures, HOME, CONSTANT, 0.25),
     ]
