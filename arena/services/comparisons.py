@@ -389,9 +389,9 @@ def issue_pair(
     """Issue these two responses to `rater`, or return their open comparison.
 
     `previewed`: the key and the draw probability of a preview, whose left response comes first.
-    Any other pair was not drawn, so the comparison has no draw probability and its vote never counts:
-    whoever can choose a pair may have read its names in another browser. Sides are decided as
-    usual. Raises SignInFirstError, MembersOnlyError, SeenBeforeError, RetiredError and
+    Any other pair was not drawn, so the comparison has no draw probability and its vote never
+    counts: whoever can choose a pair may have read its names in another browser. Sides are decided
+    as usual. Raises SignInFirstError, MembersOnlyError, SeenBeforeError, RetiredError and
     OwnTeamError.
     """
     check_admission(arena, rater)
