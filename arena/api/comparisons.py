@@ -137,7 +137,8 @@ class Comparisons(ArenaEndpoint):
         summary="Get the next comparison for a rater",
         description="A comparison that awaits the rater's vote comes first, so repeating the "
         "request returns the same one. With a token, `rater` is required, and the arena must "
-        "belong to the token's team; its setting for who can vote does not apply.",
+        "belong to the token's team; its setting for who can vote does not apply. Its raters count "
+        "as members: of two teams' candidates, they get no pairs with exactly one of their own.",
         request=RaterGiven,
         responses={
             200: ComparisonShown,

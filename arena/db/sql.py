@@ -184,13 +184,15 @@ WAITING = """
         EXISTS (SELECT 1 FROM arena_pairdemand WHERE arena_id = %(arena)s AND remaining > 0
             AND (rater_id IS NULL OR rater_id = %(rater)s)) AS demanded
 """
-# The candidates in an arena of the rater's own teams; those without a team are the arena's.
+# The candidates in an arena of the rater's own teams; those without a team are the arena's. Raters
+# named in an arena are of its team, whose program votes for them.
 OWN = """
     SELECT c.id FROM arena_rater r
-    JOIN arena_membership m ON m.user_id = r.user_id
     JOIN arena_arena a ON a.id = %(arena)s
-    JOIN arena_candidate c ON c.arena_id = a.id AND coalesce(c.team_id, a.team_id) = m.team_id
-    WHERE r.id = %(rater)s
+    JOIN arena_candidate c ON c.arena_id = a.id
+    WHERE r.id = %(rater)s AND coalesce(c.team_id, a.team_id) IN (
+        SELECT team_id FROM arena_membership WHERE user_id = r.user_id
+        UNION ALL SELECT a.team_id WHERE r.arena_id = a.id)
 """
 # Nobody gets a pair of a candidate of their own team and one of another: they might know theirs.
 IMPARTIAL = "({0} IN (SELECT id FROM own)) = ({1} IN (SELECT id FROM own))"

@@ -244,9 +244,10 @@ def next_comparison(
             sql.one(sql.LOCK_RATER, rater.pk)
         excluded = [*(comparison.pk for comparison in exclude), *[0] * MAX_EXCLUDED]
         key = uuid4()
+        in_team = rater.user_id is not None or rater.arena_id is not None
         issues = connection.features.has_select_for_update
         ((waiting, demanded, *drawn),) = sql.rows(
-            sql.NEXT[rater.user_id is not None, issues],
+            sql.NEXT[in_team, issues],
             arena=arena.pk,
             rater=rater.pk,
             unseen=rater.pk,

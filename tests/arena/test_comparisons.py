@@ -11,7 +11,7 @@ from django.utils import timezone
 from psycopg._queries import MAX_CACHED_STATEMENT_LENGTH
 
 from arena.db.sql import MOST_UNEVEN, NEXT
-from arena.models import Arena, Candidate, Comparison, Pair, PairDemand, Prompt, Role, Team
+from arena.models import Arena, Candidate, Comparison, Pair, PairDemand, Prompt, Rater, Role, Team
 from arena.services import comparisons, voting
 from arena.services.comparisons import TIME_TO_VOTE
 from arena.services.pairs import publish_pair_weights, sync_pairs, take_side
@@ -199,9 +199,9 @@ def contest() -> tuple[Arena, Team]:
     return arena, guests
 
 
-def pairs_of(arena: Arena, user: Any) -> set[frozenset[int]]:
+def pairs_of(arena: Arena, user: Any, rater: Rater | None = None) -> set[frozenset[int]]:
     """The places of the candidates in every pair that this person gets."""
-    rater = make_person(user=user)
+    rater = rater or make_person(user=user)
     pks = list(arena.candidates.order_by("pk").values_list("pk", flat=True))
     found = set()
     while pair := comparisons.next_comparison(arena=arena, rater=rater, now=timezone.now()):
@@ -221,9 +221,17 @@ def test_members_never_get_pairs_of_own_and_foreign_candidates(contest: tuple[Ar
         assert pairs_of(arena, make_member(team, Role.VIEWER).user) == SAME
 
 
+def test_raters_named_by_a_team_s_token_are_of_that_team(contest: tuple[Arena, Team]) -> None:
+    arena, _ = contest
+    named = voting.rater_of_name(arena=arena, name="anna", now=timezone.now())
+    assert pairs_of(arena, None, named) == SAME
+
+
 def test_members_of_the_only_team_vote_as_ever() -> None:
     arena = make_arena(3, 2, team=make_team())
     assert len(pairs_of(arena, make_member(arena.team).user)) == 3
+    named = voting.rater_of_name(arena=arena, name="anna", now=timezone.now())
+    assert len(pairs_of(arena, None, named)) == 3
 
 
 def test_requested_votes_are_not_cast_by_a_team_that_competes(
