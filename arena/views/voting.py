@@ -308,13 +308,15 @@ def object_to_hold(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _issue_previewed(request: HttpRequest, slug: str, key: UUID) -> Rater | None:
-    """Issue a preview to whoever votes on it first, and return the rater; None if that is over."""
+    """Issue a preview to the new rater who votes on it first; None if it was issued before."""
     arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
     preview = comparisons.open_preview(arena=arena, sealed=request.POST["sealed"])
     if preview is None or preview.key != key:
         raise Http404("There is no such comparison.")
     if _find_comparison(str(key), arena):
         return None
+    if find_rater(request):  # who could choose among previews, which leave no trace when skipped
+        raise voting.NotIssuedToYouError
     rater = find_or_create_rater(request)
     comparisons.issue_preview(arena=arena, rater=rater, preview=preview)
     return rater

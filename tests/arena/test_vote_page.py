@@ -360,6 +360,13 @@ def test_a_previewed_pair_can_be_voted_on_once(client, arena):
     assert Rater.objects.count() == 1
 
 
+def test_a_known_rater_cannot_choose_among_previews(client, arena):
+    open_page(client, arena)
+    for address, fields, _ in (look(arena), look(arena)):
+        assert "notice=NotIssuedToYou" in client.post(address, fields).url
+    assert not Vote.objects.exists()
+
+
 def test_a_forged_preview_is_refused(client, arena):
     address, fields, _ = look(arena)
     _, other, _ = look(arena)
