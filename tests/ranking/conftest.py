@@ -43,8 +43,18 @@ def few_resamples(
 def arena(db: None) -> Any:
     """Three candidates, eight prompts in two categories, 24 votes of one person."""
     from tests.ranking.helpers import make_voted_arena
+    from tests.rows import written_once
 
-    return make_voted_arena()
+    return written_once("voted arena", make_voted_arena)
+
+
+@pytest.fixture
+def published(arena: Any) -> Any:
+    """The snapshot of the arena's human board."""
+    from tests.ranking.helpers import publish
+    from tests.rows import written_once
+
+    return written_once("published", lambda: publish(arena))
 
 
 @pytest.fixture

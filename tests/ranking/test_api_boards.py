@@ -27,12 +27,13 @@ def boards_of(client: Client, **asked: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_board_says_what_its_results_say_and_names_ids(client: Client, arena: Arena) -> None:
-    snapshot = publish(arena)
-    answer = client.get(f"{ROOT}boards/{snapshot.board_id}/")
+def test_a_board_says_what_its_results_say_and_names_ids(
+    client: Client, published: Snapshot
+) -> None:
+    answer = client.get(f"{ROOT}boards/{published.board_id}/")
     found, results = answer.json(), client.get("/a/support/results.json").json()
     assert answer["Content-Type"] == "application/json"
-    assert (found["id"], found["snapshot"]) == (snapshot.board_id, snapshot.pk)
+    assert (found["id"], found["snapshot"]) == (published.board_id, published.pk)
     assert [row["id"] for row in found["standings"]] == [
         int(row["url"].rsplit("/", 2)[1]) for row in results["standings"]
     ]
@@ -160,9 +161,8 @@ def test_costs_are_next_to_the_current_snapshot_alone(client: Client, arena: Are
     assert of_board[0].keys() - then.keys() == set(VALUES)
 
 
-def test_a_standing_has_the_members_that_are_described(client: Client, arena: Arena) -> None:
-    snapshot = publish(arena)
-    for path in (f"boards/{snapshot.board_id}/", f"snapshots/{snapshot.pk}/"):
+def test_a_standing_has_the_members_that_are_described(client: Client, published: Snapshot) -> None:
+    for path in (f"boards/{published.board_id}/", f"snapshots/{published.pk}/"):
         found = client.get(ROOT + path).json()
         assert list(found) == list(StandingsShown().fields) == list(STANDINGS)
         for row in found["standings"]:
@@ -186,11 +186,10 @@ def test_the_name_of_an_undisclosed_candidate_is_nowhere(client: Client, arena: 
 
 
 def test_in_an_old_snapshot_a_candidate_without_a_rank_comes_last(
-    client: Client, arena: Arena
+    client: Client, published: Snapshot
 ) -> None:
-    snapshot = publish(arena)
-    first = snapshot.standings.order_by("rank").first()
+    first = published.standings.order_by("rank").first()
     assert first is not None
-    snapshot.standings.filter(pk=first.pk).update(rank=None, score=None)
-    shown = client.get(f"{ROOT}snapshots/{snapshot.pk}/").json()["standings"]
+    published.standings.filter(pk=first.pk).update(rank=None, score=None)
+    shown = client.get(f"{ROOT}snapshots/{published.pk}/").json()["standings"]
     assert shown[-1]["id"] == first.candidate_id

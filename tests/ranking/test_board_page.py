@@ -27,8 +27,7 @@ from tests.ranking.helpers import cast, make_voted_arena, markup, publish, rank_
 pytestmark = pytest.mark.django_db
 
 
-def test_board_shows_standings_intervals_and_votes(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_board_shows_standings_intervals_and_votes(client: Client, published: Snapshot) -> None:
     page = client.get("/a/support/").text
     assert "Support answers" in page
     assert "Which answer helps more?" in page
@@ -42,10 +41,10 @@ def test_board_shows_standings_intervals_and_votes(client: Client, arena: Arena)
 def test_stored_page_costs_one_query_and_new_one_up_to_nine(
     client: Client,
     arena: Arena,
+    published: Snapshot,
     django_assert_num_queries: Callable[..., Any],
     django_assert_max_num_queries: Callable[..., Any],
 ) -> None:
-    publish(arena)
     elo_service.add_intervals(board_id=arena.boards.get(category="").pk, now=timezone.now())
     cast(arena)
     publish(arena)  # its Elo intervals are lent by the snapshot before
@@ -70,8 +69,9 @@ def test_a_page_that_cannot_be_stored_is_sent(
 
 
 @pytest.mark.parametrize("name", ["", "results.csv", "results.json"])
-def test_a_reader_with_the_page_gets_304(client: Client, arena: Arena, name: str) -> None:
-    publish(arena)
+def test_a_reader_with_the_page_gets_304(
+    client: Client, arena: Arena, published: Snapshot, name: str
+) -> None:
     first = client.get(f"/a/support/{name}")
     again = client.get(f"/a/support/{name}", headers={"If-None-Match": first["ETag"]})
     assert (again.status_code, again.content) == (304, b"")
@@ -82,8 +82,9 @@ def test_a_reader_with_the_page_gets_304(client: Client, arena: Arena, name: str
     assert changed.status_code == 200
 
 
-def test_a_page_is_sent_compressed_to_those_who_take_it(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_page_is_sent_compressed_to_those_who_take_it(
+    client: Client, published: Snapshot
+) -> None:
     plain = client.get("/a/support/")
     packed = client.get("/a/support/", headers={"Accept-Encoding": "br, gzip"})
     refused = client.get("/a/support/", headers={"Accept-Encoding": "gzip;q=0, br"})
@@ -93,8 +94,9 @@ def test_a_page_is_sent_compressed_to_those_who_take_it(client: Client, arena: A
     assert "Accept-Encoding" in packed["Vary"]
 
 
-def test_a_page_made_from_older_numbers_is_never_served(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_page_made_from_older_numbers_is_never_served(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     client.get("/a/support/")
     stale = BoardPage.objects.get(arena=arena, key="html||rank|")
     cast(arena)
@@ -104,16 +106,16 @@ def test_a_page_made_from_older_numbers_is_never_served(client: Client, arena: A
     assert "<strong>25</strong> votes" in client.get("/a/support/").text
 
 
-def test_a_renamed_arena_shows_its_new_name(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_renamed_arena_shows_its_new_name(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     client.get("/a/support/")
     arena.name = "Help desk"
     arena.save()
     assert "Help desk" in client.get("/a/support/").text
 
 
-def test_strangers_cannot_fill_the_store(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_strangers_cannot_fill_the_store(client: Client, published: Snapshot) -> None:
     for i in range(5):
         assert client.get(f"/a/support/?utm={i}&sort=x{i}&raters=cat{i}").status_code == 200
         assert client.get(f"/a/support/?category=no-such-{i}").status_code == 404
@@ -121,8 +123,9 @@ def test_strangers_cannot_fill_the_store(client: Client, arena: Arena) -> None:
     assert BoardPage.objects.count() == 1
 
 
-def test_a_board_is_sorted_by_the_column_that_was_requested(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_board_is_sorted_by_the_column_that_was_requested(
+    client: Client, published: Snapshot
+) -> None:
     down = client.get("/a/support/results.json?sort=votes").json()["standings"]
     by_name = client.get("/a/support/results.json?sort=-name").json()["standings"]
     assert [row["votes"] for row in down] == sorted((row["votes"] for row in down), reverse=True)
@@ -152,8 +155,7 @@ def test_the_board_with_votes_comes_first(client: Client, judge: Rater) -> None:
     assert client.get("/a/judged/results.json").json()["raters"] == "judges"
 
 
-def test_a_category_has_its_own_standings(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_category_has_its_own_standings(client: Client, published: Snapshot) -> None:
     found = client.get("/a/support/results.json?category=category-1").json()
     assert (found["category"], found["n_votes"]) == ("category-1", 12)
     assert "in the category “category-1”" in client.get("/a/support/?category=category-1").text
@@ -180,8 +182,9 @@ def test_hostile_names_reach_the_page_as_text(client: Client) -> None:
     assert names[0].startswith(f"={HOSTILE}")
 
 
-def test_no_page_has_inline_styles_or_scripts(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_no_page_has_inline_styles_or_scripts(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     candidate = arena.candidates.first()
     vote = arena.votes.first()
     for address in (
@@ -199,8 +202,7 @@ def test_no_page_has_inline_styles_or_scripts(client: Client, arena: Arena) -> N
         )
 
 
-def test_only_the_board_lets_plotly_style_itself(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_only_the_board_lets_plotly_style_itself(client: Client, published: Snapshot) -> None:
     assert "style-src 'self' 'sha256-" in client.get("/a/support/")["Content-Security-Policy"]
     assert "style-src" not in client.get("/")["Content-Security-Policy"]
 
@@ -215,8 +217,9 @@ def test_the_board_of_a_team_leads_its_members_to_their_workspace(client: Client
     assert 'href="/a/ours/manage/">Your team’s workspace</a>' in client.get("/a/ours/").text
 
 
-def test_a_candidate_with_few_votes_has_a_score_and_no_range(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_candidate_with_few_votes_has_a_score_and_no_range(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     assert "A score without an interval" not in client.get("/a/support/").text
     first = arena.candidates.order_by("pk").first()
     new = Candidate.objects.create(arena=arena, name="newcomer")
@@ -287,8 +290,9 @@ def test_disjoint_pools_are_not_ranked_against_each_other(client: Client) -> Non
     assert page.index("Not connected to the rest") < page.index(f"candidates/{d.pk}/")
 
 
-def test_a_board_of_a_hidden_import_is_not_found(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_board_of_a_hidden_import_is_not_found(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     arena.founded_by = Import.objects.create(
         arena=arena, file_name="f", sha256="0" * 64, format="pairs", started_at=timezone.now()
     )
@@ -297,10 +301,11 @@ def test_a_board_of_a_hidden_import_is_not_found(client: Client, arena: Arena) -
     assert "Support answers" not in client.get("/").text
 
 
-def test_newest_votes_that_failed_the_check_are_announced(client: Client, arena: Arena) -> None:
-    snapshot = publish(arena)
-    snapshot.board.problem = "choix differs by 3 Elo"
-    snapshot.board.save()
+def test_newest_votes_that_failed_the_check_are_announced(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
+    published.board.problem = "choix differs by 3 Elo"
+    published.board.save()
     leases.drop_pages(arena_id=arena.pk)
     page = client.get("/a/support/").text
     assert "administrators have been notified" in words(page)
@@ -318,14 +323,14 @@ def test_the_first_load_is_small(client: Client) -> None:
     assert len(packed.content) + sum(map(len, sent)) < 30_000
 
 
-def test_writing_to_a_board_is_refused(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_writing_to_a_board_is_refused(client: Client, published: Snapshot) -> None:
     assert client.post("/a/support/").status_code == 405
     assert client.head("/a/support/").status_code == 200
 
 
-def test_the_index_names_the_leader_and_how_certain_that_is(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_the_index_names_the_leader_and_how_certain_that_is(
+    client: Client, published: Snapshot
+) -> None:
     make_arena(name="Nobody here")
     page = client.get("/").text
     leader = Snapshot.objects.current().get(board__category="").standings.get(rank=1)
@@ -390,8 +395,7 @@ def test_an_empty_board_costs_no_more_than_nine_queries(
         client.get("/a/empty/")
 
 
-def test_a_new_release_renders_every_page_again(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_new_release_renders_every_page_again(client: Client, published: Snapshot) -> None:
     client.get("/a/support/")
     assert BoardPage.objects.exists()
     call_command("migrate", verbosity=0)
@@ -506,9 +510,8 @@ def test_a_row_names_organisation_licence_and_link(client: Client, described_are
 
 
 def test_columns_are_chosen_by_the_address_and_kept_by_its_links(
-    client: Client, arena: Arena
+    client: Client, published: Snapshot
 ) -> None:
-    publish(arena)
     page = client.get("/a/support/?columns=elo&columns=both_bad,nonsense").text
     headings = [words(one) for one in re.findall(r'<th\s+scope="col".*?</th>', page, re.DOTALL)]
     assert [*headings[:3], *headings[4:]] == ["Rank ▲", "Candidate", "Score", "Elo", "Both bad"]
@@ -525,9 +528,10 @@ def test_intervals_of_all_rows_share_one_scale(client: Client, long_arena: Arena
     assert max(gaps) - min(gaps) < 0.05  # as between the scores
 
 
-def test_one_wide_interval_does_not_flatten_the_others(client: Client, arena: Arena) -> None:
-    snapshot = publish(arena)
-    snapshot.standings.filter(rank=3).update(low=-90_000.0)
+def test_one_wide_interval_does_not_flatten_the_others(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
+    published.standings.filter(rank=3).update(low=-90_000.0)
     leases.drop_pages(arena_id=arena.pk)
     dots = [float(x) for x in re.findall(r'<circle cx="([\d.]+)%"', client.get("/a/support/").text)]
     assert dots[0] - dots[-1] > 25

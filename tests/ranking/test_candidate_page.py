@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from arena.models import Arena, Candidate, Import, Rater
 from ranking import record
+from ranking.models import Snapshot
 from ranking.record import VoteFilters
 from ranking.results import write_copy
 from tests.factories import make_arena, make_vote, make_votes
@@ -26,8 +27,9 @@ def first_of(arena: Arena) -> Candidate:
     return arena.candidates.order_by("pk").select_related("arena")[0]
 
 
-def test_it_shows_standings_prompts_record_and_comparisons(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_it_shows_standings_prompts_record_and_comparisons(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     candidate = first_of(arena)
     Candidate.objects.filter(pk=candidate.pk).update(
         system_prompt="Be <b>brief</b>.", parameters={"temperature": 0.2}, model="model-x"
@@ -196,9 +198,11 @@ def test_hidden_or_foreign_candidate_is_not_found(client: Client, arena: Arena) 
 
 
 def test_queries_do_not_grow_with_votes(
-    client: Client, arena: Arena, django_assert_max_num_queries: Callable[..., Any]
+    client: Client,
+    arena: Arena,
+    published: Snapshot,
+    django_assert_max_num_queries: Callable[..., Any],
 ) -> None:
-    publish(arena)
     for _ in range(30):
         cast(arena)
     candidate = first_of(arena)

@@ -91,10 +91,11 @@ def test_the_other_way_round_all_is_mirrored(client: Client, spread_arena: Arena
     assert "10 won, 50 lost" in page
 
 
-def test_two_that_are_not_separated_need_more_votes(client: Client, arena: Arena) -> None:
-    snapshot = publish(arena)
+def test_two_that_are_not_separated_need_more_votes(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     a, b, c = ids(arena)
-    snapshot.findings = {
+    published.findings = {
         "neighbours": [
             {
                 "upper": c,
@@ -105,7 +106,7 @@ def test_two_that_are_not_separated_need_more_votes(client: Client, arena: Arena
             }
         ]
     }
-    snapshot.save()
+    published.save()
     page = compare_page(client, a, c)
     assert "Too close to call" in page
     assert "about 120 more votes between the two would separate them" in page
@@ -191,8 +192,9 @@ def test_without_a_score_the_reason_is_given(client: Client, arena: Arena) -> No
     assert "predicted" not in page
 
 
-def test_a_candidate_that_came_after_the_snapshot_is_named(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_candidate_that_came_after_the_snapshot_is_named(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     new = Candidate.objects.create(arena=arena, name="newcomer")
     page = compare_page(client, new.pk, ids(arena)[0])
     assert "newcomer: It is not on this leaderboard yet." in page
@@ -212,10 +214,11 @@ def test_too_few_groups_of_votes_give_no_interval(client: Client) -> None:
     assert "No intervals on this leaderboard yet" in page
 
 
-def test_an_interval_that_has_not_seen_all_votes_says_so(client: Client, arena: Arena) -> None:
-    snapshot = publish(arena)
-    snapshot.measured_votes = 20
-    snapshot.save()
+def test_an_interval_that_has_not_seen_all_votes_says_so(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
+    published.measured_votes = 20
+    published.save()
     assert "The interval includes 20 of the 24 votes" in compare_page(client, *ids(arena)[:2])
 
 
@@ -251,8 +254,9 @@ def test_the_comparisons_they_share_are_listed(client: Client, arena: Arena) -> 
     assert address in raw
 
 
-def test_a_category_has_its_own_difference_and_list(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_category_has_its_own_difference_and_list(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     a, b, _ = ids(arena)
     page = compare_page(client, a, b, "&category=category-0")
     assert "1–4 of 4" in page
@@ -262,31 +266,33 @@ def test_a_category_has_its_own_difference_and_list(client: Client, arena: Arena
 
 
 @pytest.mark.parametrize("value", ["999999", "x", "-1", "²", "9" * 19, "9" * 400, "1.0"])
-def test_unknown_candidates_are_not_found(client: Client, arena: Arena, value: str) -> None:
-    publish(arena)
+def test_unknown_candidates_are_not_found(
+    client: Client, arena: Arena, published: Snapshot, value: str
+) -> None:
     known = ids(arena)[0]
     for query in (f"a={value}&b={known}", f"a={known}&b={value}", f"a={value}"):
         assert client.get(f"/a/support/compare/?{query}").status_code == 404
 
 
-def test_a_candidate_of_another_arena_is_not_found(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_candidate_of_another_arena_is_not_found(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     other = ids(make_arena())[0]
     known = ids(arena)[0]
     assert client.get(f"/a/support/compare/?a={known}&b={other}").status_code == 404
 
 
-def test_the_same_candidate_twice_is_reported(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_the_same_candidate_twice_is_reported(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     a = ids(arena)[0]
     page = compare_page(client, a, a)
     assert "You chose the same candidate twice." in page
     assert "Votes between the two" not in page
 
 
-def test_without_a_choice_the_first_two_are_offered(client: Client, arena: Arena) -> None:
-    snapshot = publish(arena)
-    first, second = snapshot.standings.order_by("rank")[:2]
+def test_without_a_choice_the_first_two_are_offered(client: Client, published: Snapshot) -> None:
+    first, second = published.standings.order_by("rank")[:2]
     raw = client.get("/a/support/compare/").content.decode()
     assert re.findall(r'<option value="(\d+)" selected', raw) == [
         str(first.candidate_id),
@@ -333,9 +339,11 @@ def test_pages_of_missing_boards(client: Client, arena: Arena) -> None:
 
 
 def test_it_takes_at_most_eight_queries(
-    client: Client, arena: Arena, django_assert_max_num_queries: Callable[..., Any]
+    client: Client,
+    arena: Arena,
+    published: Snapshot,
+    django_assert_max_num_queries: Callable[..., Any],
 ) -> None:
-    publish(arena)
     a, b, _ = ids(arena)
     new = Candidate.objects.create(arena=arena, name="newcomer")
     for other in (b, new.pk):

@@ -36,8 +36,7 @@ def two(arena: Arena) -> tuple[int, int]:
     return a, b
 
 
-def test_it_says_what_the_comparison_of_two_says(arena: Arena) -> None:
-    publish(arena)
+def test_it_says_what_the_comparison_of_two_says(arena: Arena, published: Snapshot) -> None:
     a, b = two(arena)
     gap = read(arena).difference(a, b, once=True)
     board = read_published(arena, BoardQuery())
@@ -75,15 +74,14 @@ def test_seen_from_the_other_side_it_is_the_same(arena: Arena) -> None:
     assert read(arena).difference(a, b, forecast=False).votes_to_go is None
 
 
-def test_style_interval_takes_both_at_their_worst(arena: Arena) -> None:
-    snapshot = publish(arena)
+def test_style_interval_takes_both_at_their_worst(arena: Arena, published: Snapshot) -> None:
     a, b = two(arena)
     scores = {
         str(a): {"score": 1010.0, "low": 990.0, "high": 1030.0},
         str(b): {"score": 1000.0, "low": 985.0, "high": 1020.0},
     }
-    findings = snapshot.findings | {"style": {"scores": scores}}
-    Snapshot.objects.filter(pk=snapshot.pk).update(findings=findings)
+    findings = published.findings | {"style": {"scores": scores}}
+    Snapshot.objects.filter(pk=published.pk).update(findings=findings)
     style = read(arena).difference(a, b, once=True).style
     assert style is not None
     assert (style.elo, style.low, style.high) == (10.0, -30.0, 45.0)
@@ -95,14 +93,13 @@ def test_style_interval_takes_both_at_their_worst(arena: Arena) -> None:
     assert style.high > 45.0
     for low in (None, -1e5):  # so wide that at every check it would have no end
         scores[str(b)]["low"] = low  # type: ignore[assignment]
-        Snapshot.objects.filter(pk=snapshot.pk).update(findings=findings)
+        Snapshot.objects.filter(pk=published.pk).update(findings=findings)
         style = read(arena).difference(a, b).style
         assert style is not None
         assert (style.elo, style.low) == (10.0, None)
 
 
-def test_a_candidate_that_is_not_on_the_board_is_named(arena: Arena) -> None:
-    publish(arena)
+def test_a_candidate_that_is_not_on_the_board_is_named(arena: Arena, published: Snapshot) -> None:
     a, b = two(arena)
     late = Candidate.objects.create(arena=arena, name="late").pk
     for gap, blamed in (
@@ -113,15 +110,15 @@ def test_a_candidate_that_is_not_on_the_board_is_named(arena: Arena) -> None:
         assert not gap.is_decided
 
 
-def test_without_matrices_it_waits(arena: Arena) -> None:
-    publish(arena)
+def test_without_matrices_it_waits(arena: Arena, published: Snapshot) -> None:
     SnapshotMatrices.objects.all().delete()
     gap = read(arena).difference(*two(arena))
     assert (gap.lead, gap.reason, gap.elo) == (Lead.NOT_COMPARABLE, STILL_COUNTING, None)
 
 
-def test_categories_are_listed_and_unknown_means_all_prompts(arena: Arena) -> None:
-    publish(arena)
+def test_categories_are_listed_and_unknown_means_all_prompts(
+    arena: Arena, published: Snapshot
+) -> None:
     found = read_difference_boards(arena, BoardQuery(category="category-1"))
     assert found.query == BoardQuery("people", "category-1")
     assert [board.category for board in found.boards] == ["", "category-0", "category-1"]
@@ -133,8 +130,9 @@ def test_before_the_first_snapshot_there_is_no_board(arena: Arena) -> None:
     assert (found.chosen, found.boards) == (None, [])
 
 
-def test_it_is_read_in_three_queries(arena: Arena, django_assert_num_queries: Any) -> None:
-    publish(arena)
+def test_it_is_read_in_three_queries(
+    arena: Arena, published: Snapshot, django_assert_num_queries: Any
+) -> None:
     a, b = two(arena)
     with django_assert_num_queries(3):
         read(arena).difference(a, b)

@@ -125,8 +125,7 @@ def test_an_embedded_board_may_be_framed_and_does_nothing(
 
 
 @pytest.mark.django_db
-def test_only_the_embedded_board_may_be_framed(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_only_the_embedded_board_may_be_framed(client: Client, published: Snapshot) -> None:
     for path in ("/", "/a/support/", "/a/none/embed/"):
         answer = client.get(path)
         assert answer["X-Frame-Options"] == "DENY"
@@ -202,8 +201,9 @@ def test_candidates_that_are_not_there_have_no_badge(client: Client, arena: Aren
 
 
 @pytest.mark.django_db
-def test_a_candidate_that_nobody_voted_on_yet_has_a_badge(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_candidate_that_nobody_voted_on_yet_has_a_badge(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     newcomer = Candidate.objects.create(arena=arena, name="newcomer")
     assert texts(client.get(f"/a/support/badge/{newcomer.pk}.svg").content)[1] == "no votes yet"
 
@@ -260,8 +260,7 @@ def test_pages_say_how_to_show_them_elsewhere(
 
 
 @pytest.mark.django_db
-def test_a_bare_rank_is_not_read_as_the_best(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_bare_rank_is_not_read_as_the_best(client: Client, published: Snapshot) -> None:
     board, embedded = (client.get(f"/a/support/{path}").content.decode() for path in ("", "embed/"))
     said = re.search(r"is ahead, but [^<]+(?=</span>)", board)
     assert said is not None
@@ -270,8 +269,9 @@ def test_a_bare_rank_is_not_read_as_the_best(client: Client, arena: Arena) -> No
 
 
 @pytest.mark.django_db
-def test_a_candidate_that_is_clearly_first_is_called_so(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_candidate_that_is_clearly_first_is_called_so(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     snapshot = Snapshot.objects.current().of_arena(arena).get(board__category="")
     first = snapshot.standings.get(rank=1)
     snapshot.findings["leader"] = first.candidate_id
@@ -289,8 +289,9 @@ def test_a_sample_says_whose_opinion_it_is(client: Client, is_sample: bool) -> N
 
 
 @pytest.mark.django_db
-def test_a_single_rank_is_not_shown_as_a_range_on_the_board(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_single_rank_is_not_shown_as_a_range_on_the_board(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     Standing.objects.filter(snapshot__board__arena=arena).update(sure_rank_low=2, sure_rank_high=2)
     rank_anyway(arena)
     page = client.get("/a/support/").content.decode()
@@ -307,8 +308,9 @@ def published_board(arena: Arena) -> Any:
 
 
 @pytest.mark.django_db
-def test_a_picture_is_a_png_of_the_size_that_chats_show(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_picture_is_a_png_of_the_size_that_chats_show(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     rank_anyway(arena)
     pk = arena.candidates.order_by("pk")[0].pk
     bodies = set()
@@ -326,9 +328,8 @@ def test_a_picture_is_a_png_of_the_size_that_chats_show(client: Client, arena: A
 
 @pytest.mark.django_db
 def test_a_picture_is_rendered_once_per_snapshot(
-    client: Client, arena: Arena, django_assert_num_queries: Callable[..., Any]
+    client: Client, published: Snapshot, django_assert_num_queries: Callable[..., Any]
 ) -> None:
-    publish(arena)
     client.get("/a/support/picture.png")
     with django_assert_num_queries(1):
         client.get("/a/support/picture.png?sort=votes")
@@ -353,8 +354,9 @@ def test_names_in_a_picture_are_escaped(arena: Arena) -> None:
 
 
 @pytest.mark.django_db
-def test_a_picture_shows_ranks_scores_and_intervals_on_one_axis(arena: Arena) -> None:
-    publish(arena)
+def test_a_picture_shows_ranks_scores_and_intervals_on_one_axis(
+    arena: Arena, published: Snapshot
+) -> None:
     rank_anyway(arena)
     board = published_board(arena)
     svg = draw_board(board)
@@ -370,9 +372,8 @@ def test_a_picture_shows_ranks_scores_and_intervals_on_one_axis(arena: Arena) ->
 @pytest.mark.django_db
 @pytest.mark.parametrize("is_sample", [True, False])
 def test_a_picture_of_a_demonstration_says_so(
-    client: Client, arena: Arena, is_sample: bool
+    client: Client, arena: Arena, published: Snapshot, is_sample: bool
 ) -> None:
-    publish(arena)
     arena.is_sample = is_sample
     arena.save()
     assert ("Demo only" in draw_board(published_board(arena))) == is_sample
@@ -389,8 +390,9 @@ def test_a_picture_ranks_nobody_before_there_are_enough_votes() -> None:
 
 
 @pytest.mark.django_db
-def test_a_picture_has_no_boxes_for_scripts_that_its_font_lacks(arena: Arena) -> None:
-    publish(arena)
+def test_a_picture_has_no_boxes_for_scripts_that_its_font_lacks(
+    arena: Arena, published: Snapshot
+) -> None:
     rank_anyway(arena)
     Arena.objects.update(name="模型竞技场", question="哪个答案更好?")
     names = ["通义千问 Qwen-Max", "جيس", "Ωμέγα"]

@@ -79,8 +79,9 @@ def test_shares_are_of_people_s_votes_and_of_pair_weights(arena: Arena, judge: A
     assert shares(arena, "candidate-1") == [0.667, 0.667, 0.5]
 
 
-def test_a_candidate_that_came_later_is_measured_from_then_on(arena: Arena) -> None:
-    publish(arena)
+def test_a_candidate_that_came_later_is_measured_from_then_on(
+    arena: Arena, published: Snapshot
+) -> None:
     late = Candidate.objects.create(arena=arena, name="late")
     first = arena.candidates.order_by("pk")[0]
     for _ in range(4):
@@ -92,8 +93,7 @@ def test_a_candidate_that_came_later_is_measured_from_then_on(arena: Arena) -> N
     assert shares(arena, "candidate-0")[0] == shares(arena, "candidate-0")[1]
 
 
-def test_what_is_retired_is_not_drawn_any_more(arena: Arena) -> None:
-    publish(arena)
+def test_what_is_retired_is_not_drawn_any_more(arena: Arena, published: Snapshot) -> None:
     arena.candidates.filter(name="candidate-2").update(retired_at=timezone.now())
     assert [shares(arena, f"candidate-{n}")[2] for n in range(3)] == [1, 1, 0]
 
@@ -155,8 +155,9 @@ def test_every_team_s_row_counts_what_it_entered(
     assert cells_of(section, "The site’s administrators") == ["2", "2", "0", "0"]
 
 
-def test_shares_are_visible_without_opening_anything(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_shares_are_visible_without_opening_anything(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     late = Candidate.objects.create(arena=arena, name="late")
     for _ in range(4):
         cast(arena)
@@ -173,11 +174,11 @@ def test_shares_are_visible_without_opening_anything(client: Client, arena: Aren
 
 def test_a_board_made_anew_takes_six_queries(
     arena: Arena,
+    published: Snapshot,
     undisclosed: Candidate,
     client: Client,
     django_assert_num_queries: Callable[..., Any],
 ) -> None:
-    publish(arena)
     for number in range(12):
         Candidate.objects.create(arena=arena, team=undisclosed.team, name=f"more {number}")
     with django_assert_num_queries(6):
@@ -218,9 +219,8 @@ def test_no_page_reveals_what_an_undisclosed_candidate_is(
 
 
 def test_its_page_says_until_when_and_tells_its_team_what_it_is(
-    arena: Arena, undisclosed: Candidate, django_user_model: Any
+    published: Snapshot, undisclosed: Candidate, django_user_model: Any
 ) -> None:
-    publish(arena)
     ann = django_user_model.objects.create_user("ann")
     Membership.objects.create(team=undisclosed.team, user=ann, role="viewer")
     client = Client()

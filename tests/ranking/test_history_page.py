@@ -130,8 +130,7 @@ def test_no_score_leaves_a_gap(client: Client, old_snapshot: Snapshot) -> None:
     assert "no score" in rows_of(page)[3]
 
 
-def test_one_snapshot_is_no_history_yet(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_one_snapshot_is_no_history_yet(client: Client, published: Snapshot) -> None:
     page = history_page(client)
     assert "Only one snapshot so far" in page
     assert "<polyline" not in page
@@ -235,8 +234,9 @@ def test_a_candidates_page_shows_its_history_and_leads_to_it(
     assert "css/history" in page
 
 
-def test_a_candidates_page_without_a_history_has_no_chart(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_candidates_page_without_a_history_has_no_chart(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     pk = arena.candidates.all()[0].pk
     page = client.get(f"/a/support/candidates/{pk}/").content.decode()
     assert "<polyline" not in page

@@ -9,27 +9,27 @@ from django.core.management import call_command
 from django.test import Client
 
 from arena.models import Arena, Candidate, Team
-from ranking.models import HomePage
+from ranking.models import HomePage, Snapshot
 from tests.factories import make_arena, make_person, make_vote
 from tests.ranking.helpers import cast, publish, words
 
 pytestmark = pytest.mark.django_db
 
 
-def test_it_leads_to_a_pair_and_shows_the_top_of_each_arena(client: Client, arena: Arena) -> None:
-    snapshot = publish(arena)
+def test_it_leads_to_a_pair_and_shows_the_top_of_each_arena(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     page = client.get("/").text
     assert 'href="/a/support/vote/">Vote on a pair</a>' in page
-    names = [str(row.candidate) for row in snapshot.standings.order_by("rank")]
+    names = [str(row.candidate) for row in published.standings.order_by("rank")]
     places = [page.index(f">{name}</a>") for name in names]
     assert places == sorted(places)
     assert f"3 candidates entered {arena.name}" in words(page)
 
 
 def test_a_stored_page_costs_one_query_until_an_arena_changes(
-    client: Client, arena: Arena, django_assert_num_queries: Callable[..., Any]
+    client: Client, arena: Arena, published: Snapshot, django_assert_num_queries: Callable[..., Any]
 ) -> None:
-    publish(arena)
     first = client.get("/")
     with django_assert_num_queries(1):
         assert client.get("/").content == first.content
@@ -48,9 +48,8 @@ def test_a_stored_page_costs_one_query_until_an_arena_changes(
 
 
 def test_a_private_arena_is_on_no_other_persons_page(
-    client: Client, arena: Arena, django_user_model: Any
+    client: Client, arena: Arena, published: Snapshot, django_user_model: Any
 ) -> None:
-    publish(arena)
     assert arena.name in client.get("/").text
     arena.team, arena.visibility = Team.objects.create(slug="acme", name="Acme"), "private"
     arena.save()
@@ -61,8 +60,9 @@ def test_a_private_arena_is_on_no_other_persons_page(
     assert HomePage.objects.count() == 1
 
 
-def test_an_undisclosed_candidate_is_not_named_among_the_new(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_an_undisclosed_candidate_is_not_named_among_the_new(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     arena.candidates.all().delete()
     Candidate.objects.create(
         arena=arena, name="Top secret", disclosed_at=None, private_until_votes=9
@@ -73,8 +73,7 @@ def test_an_undisclosed_candidate_is_not_named_among_the_new(client: Client, are
     assert "Top secret" not in page
 
 
-def test_a_new_release_drops_what_was_stored(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_a_new_release_drops_what_was_stored(client: Client, published: Snapshot) -> None:
     client.get("/")
     assert HomePage.objects.count() == 1
     call_command("migrate", verbosity=0)

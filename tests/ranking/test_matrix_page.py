@@ -87,8 +87,9 @@ def test_a_cell_opens_its_comparisons(client: Client, uneven: Arena) -> None:
     assert matrix_page(client).count('#comparisons"') == 4  # the pairs that met, from both sides
 
 
-def test_cell_of_a_category_links_to_its_comparisons(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_cell_of_a_category_links_to_its_comparisons(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     a, b, _ = (candidate.pk for candidate in arena.candidates.order_by("pk"))
     page = matrix_page(client, "?category=category-0")
     link = f"/a/support/candidates/{a}/?raters=people&category=category-0&opponent={b}"
@@ -179,10 +180,10 @@ def test_names_are_escaped(client: Client, uneven: Arena) -> None:
 def test_stored_page_takes_one_query_and_new_one_up_to_six(
     client: Client,
     arena: Arena,
+    published: Snapshot,
     django_assert_num_queries: Callable[..., Any],
     django_assert_max_num_queries: Callable[..., Any],
 ) -> None:
-    publish(arena)
     with django_assert_max_num_queries(6):
         first = client.get(ADDRESS)
     with django_assert_num_queries(1):
@@ -196,15 +197,15 @@ def test_stored_page_takes_one_query_and_new_one_up_to_six(
     assert changed.status_code == 200
 
 
-def test_strangers_cannot_fill_the_store(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_strangers_cannot_fill_the_store(client: Client, arena: Arena, published: Snapshot) -> None:
     for i in range(4):
         matrix_page(client, f"?utm={i}&sort=-name&show=x{i}&raters=cats")
     assert arena.board_pages.count() == 1
 
 
-def test_the_old_address_leads_to_the_page_with_its_query(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_the_old_address_leads_to_the_page_with_its_query(
+    client: Client, published: Snapshot
+) -> None:
     answer = client.get("/a/support/matrix/?show=predicted&category=a%26b")
     assert answer.status_code == 301
     assert answer.headers["Location"] == "/a/support/compare/?show=predicted&category=a%26b"
@@ -280,8 +281,7 @@ def test_an_arena_that_is_hidden_or_not_there_has_none(client: Client, arena: Ar
         assert client.post(f"/a/support/{name}/").status_code == 405
 
 
-def test_candidates_without_intervals_have_no_covariance(arena: Arena) -> None:
-    publish(arena)
+def test_candidates_without_intervals_have_no_covariance(published: Snapshot) -> None:
     matrices = SnapshotMatrices.objects.get(snapshot__is_current=True, snapshot__board__category="")
     matrices.candidates, matrices.covariance = matrices.candidates[:16], bytes(16)
     matrices.save()
@@ -300,9 +300,8 @@ def test_a_long_name_shows_its_end_and_is_read_aloud_whole(client: Client, uneve
     assert page.count("<i>gpt-3.5-turbo-1106_very_concise</i>") == 2
 
 
-def test_departed_candidate_leaves_the_covariance(arena: Arena) -> None:
-    snapshot = publish(arena)
-    matrices = snapshot.matrices
+def test_departed_candidate_leaves_the_covariance(arena: Arena, published: Snapshot) -> None:
+    matrices = published.matrices
     a, b, _ = (candidate.pk for candidate in arena.candidates.order_by("pk"))
     matrices.candidates = np.array([a, b, b + 1000], "<i8").tobytes()
     matrices.covariance = np.arange(9, dtype="<f4").tobytes()

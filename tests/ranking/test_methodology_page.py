@@ -25,8 +25,7 @@ def methodology(client: Client, address: str = "/a/support/methodology/") -> str
     return get_page(client, address)
 
 
-def test_every_topic_has_an_anchor_and_is_listed(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_every_topic_has_an_anchor_and_is_listed(client: Client, published: Snapshot) -> None:
     page = methodology(client)
     for anchor in TOPICS.keys() - {"combined", "cost"}:
         assert page.count(f'id="{anchor}"') == 1
@@ -37,8 +36,7 @@ def test_every_topic_has_an_anchor_and_is_listed(client: Client, arena: Arena) -
     assert "latex" not in page  # the source of a formula that could not be read
 
 
-def test_the_settings_are_those_in_force(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_the_settings_are_those_in_force(client: Client, arena: Arena, published: Snapshot) -> None:
     Board.objects.filter(arena=arena, category="").update(
         seed=77, n_resamples=44, both_bad=BothBad.TIE
     )
@@ -54,13 +52,12 @@ def test_the_settings_are_those_in_force(client: Client, arena: Arena) -> None:
         assert f"{name} {number}" in page
 
 
-def test_what_the_board_found_is_quoted(client: Client, arena: Arena) -> None:
-    snapshot = publish(arena)
+def test_what_the_board_found_is_quoted(client: Client, arena: Arena, published: Snapshot) -> None:
     found = {
         "ties": {"eta": 0.9423, "error": 0.0143, "reason": ""},
         "transitivity": {"share": 1.0, "triads": 1, "transitive": 1},
     }
-    Snapshot.objects.filter(pk=snapshot.pk).update(findings=found)
+    Snapshot.objects.filter(pk=published.pk).update(findings=found)
     leases.drop_pages(arena_id=arena.pk)
     page = methodology(client)
     assert "would tie in 44 % of votes" in words(page)
@@ -70,26 +67,26 @@ def test_what_the_board_found_is_quoted(client: Client, arena: Arena) -> None:
 
 
 def test_it_claims_no_chance_and_no_lead_that_the_board_does_not(
-    client: Client, arena: Arena
+    client: Client, arena: Arena, published: Snapshot
 ) -> None:
-    snapshot = publish(arena)
-    assert snapshot.settings["clusters"] == "prompt"
+    assert published.settings["clusters"] == "prompt"
     page = words(methodology(client))
     assert "With other prompts the score would differ." in page
     assert "is ahead, but" in page
-    snapshot.settings["evidence"]["enough"] = False
-    snapshot.save()
+    published.settings["evidence"]["enough"] = False
+    published.save()
     leases.drop_pages(arena_id=arena.pk)
     page = words(methodology(client))
     assert "is ahead, but" not in page
     assert "no ranking yet, for lack of votes or prompts." in page
 
 
-def test_a_combined_board_explains_its_own_numbers(client: Client, arena: Arena) -> None:
-    snapshot = publish(arena)
+def test_a_combined_board_explains_its_own_numbers(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     told = {"lambda": 0.5, "gain": 1.62, "n_judge_votes": 4830, "reason": ""}
-    Snapshot.objects.filter(pk=snapshot.pk).update(findings={"combined": told})
-    Board.objects.filter(pk=snapshot.board_id).update(raters="combined")
+    Snapshot.objects.filter(pk=published.pk).update(findings={"combined": told})
+    Board.objects.filter(pk=published.board_id).update(raters="combined")
     leases.drop_pages(arena_id=arena.pk)
     page = methodology(client, "/a/support/methodology/?raters=combined")
     assert 'id="combined"' in page
@@ -98,8 +95,9 @@ def test_a_combined_board_explains_its_own_numbers(client: Client, arena: Arena)
     assert 'id="transitivity"' not in page
 
 
-def test_constants_that_the_page_names_are_those_of_the_code(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_constants_that_the_page_names_are_those_of_the_code(
+    client: Client, published: Snapshot
+) -> None:
     page = words(methodology(client))
     assert f"shuffles their order, {N_RESAMPLES} times" in page
     assert f"more than {MAX_DIFFERENCE} Elo" in page
@@ -110,8 +108,9 @@ def test_constants_that_the_page_names_are_those_of_the_code(client: Client, are
     assert f"({DRAWS:,} draws)" in page
 
 
-def test_each_category_has_a_page_linked_from_the_board(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_each_category_has_a_page_linked_from_the_board(
+    client: Client, published: Snapshot
+) -> None:
     address = "/a/support/methodology/?raters=people&category=category-1"
     assert "in the category “category-1”" in methodology(client, address)
     board = methodology(client, "/a/support/?category=category-1&sort=votes")
@@ -123,11 +122,10 @@ def test_each_category_has_a_page_linked_from_the_board(client: Client, arena: A
 
 def test_a_stored_page_costs_one_query(
     client: Client,
-    arena: Arena,
+    published: Snapshot,
     django_assert_num_queries: Callable[..., Any],
     django_assert_max_num_queries: Callable[..., Any],
 ) -> None:
-    publish(arena)
     with django_assert_max_num_queries(9):
         first = client.get("/a/support/methodology/")
     with django_assert_num_queries(1):
@@ -149,8 +147,7 @@ def test_an_empty_board_is_explained_too(client: Client) -> None:
     assert "0 candidates are ranked, 0 are not comparable yet" in words(page)
 
 
-def test_there_is_nothing_inline(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_there_is_nothing_inline(client: Client, published: Snapshot) -> None:
     page = methodology(client)
     assert " style=" not in page
     assert page.count("<script") == page.count("<script src=")

@@ -10,7 +10,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from arena.models import Arena, Import, Vote
-from ranking.models import ArenaRefresh, Backup
+from ranking.models import ArenaRefresh, Backup, Snapshot
 from tests.factories import DOLLAR, make_call, make_run, make_user, make_vote
 from tests.ranking.helpers import cast, hidden_import, publish, reveal, seconds
 
@@ -82,8 +82,9 @@ def test_the_age_of_the_last_backup(client: Client) -> None:
     assert scrape(client)["ringside_backup_age_seconds"] == pytest.approx(7200, abs=20)
 
 
-def test_votes_of_a_file_wait_once_they_are_revealed(client: Client, arena: Arena) -> None:
-    publish(arena)
+def test_votes_of_a_file_wait_once_they_are_revealed(
+    client: Client, arena: Arena, published: Snapshot
+) -> None:
     hidden: Import = hidden_import(arena, n_votes=0)
     for row in (1, 2, 3):
         cast(arena, source=hidden, source_row=row)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from arena.models import Arena, Candidate, Response
+from arena.models import Candidate, Response
 from ranking.models import Snapshot
 from ranking.services import leases
 from ranking.views.charts import HEIGHT, ScatterPoint, frontier, scatter_chart
@@ -167,9 +167,8 @@ def test_controlling_for_style_ranks_anew_and_says_who_leads_instead(
 
 @pytest.mark.django_db
 def test_style_changes_nothing_where_there_is_none_to_control_for(
-    client: Client, arena: Arena
+    client: Client, published: Snapshot
 ) -> None:
-    publish(arena)
     page = get_page(client, "/a/support/?control=style")
     assert "Control for style" not in page
     assert len(ranks_of(page)) == 3
