@@ -42,9 +42,12 @@ PROBES = {
 
 # Whole installations, started and killed: begun last, each would end while nothing else is left.
 LONGEST = ("tests/stress/", "tests/ops/", "tests/security/test_statuses.py", "tests/test_whole")
-# Formulas, and what pages, forms, commands and clients make of services, which PostgreSQL tries by
-# themselves; tests/security/test_headers.py opens every address there.
-OF_SERVICES = re.compile(r"^tests/(clients|ranking/stats)/|_(pages?|form|command|browser)\.py$")
+# Formulas, providers, and what pages, forms, commands and clients make of services, which
+# PostgreSQL tries by themselves; tests/security/test_headers.py opens every address there.
+OF_SERVICES = re.compile(
+    r"^tests/(clients|ranking/stats)/|/test_providers?[_.]|_(pages?|form|command|browser)\.py$"
+)
+NOT_ABOUT_DATABASE = re.compile(r"^pytestmark = .*\bmark\.any_database\b", re.MULTILINE)
 
 
 @cache
@@ -80,6 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("RINGSIDE_TESTS_SHARE", str(home))  # xdist's workers inherit the first
     config.option.allow_hosts = "127.0.0.1,::1,localhost"
     environment.enter(home, config.getoption("database"))
+    gc.disable()  # what collecting tests loads stays
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -100,10 +104,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Do not import modules of which nothing would run: that takes each process seconds."""
     if collection_path.suffix != ".py":
         return None
-    if config.option.markexpr == "slow" and "mark.slow" not in collection_path.read_text():
+    text = collection_path.read_text()
+    if config.option.markexpr == "slow" and "mark.slow" not in text:
         return True
     path = collection_path.relative_to(config.rootpath).as_posix()
-    return True if _on_postgres(config) and OF_SERVICES.search(path) else None
+    is_left_out = OF_SERVICES.search(path) or NOT_ABOUT_DATABASE.search(text)
+    return True if _on_postgres(config) and is_left_out else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -118,6 +124,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """What is loaded by now stays, so the garbage collector need not examine it again."""
+    gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
