@@ -39,6 +39,7 @@ from arena.validation import InputError, quoted
 
 # -- LMArena: huggingface.co/datasets/lmarena-ai (arena-human-preference), and FastChat's battles --
 
+_HEAD_TO_HEAD = {"prompt", "model_a", "model_b", "response_a", "response_b", "winner"}
 _BATTLE_TEXTS = ("response_a", "response_b", "conversation_a", "conversation_b")
 
 
@@ -69,9 +70,17 @@ def _battle(record: SourceRecord) -> Iterator[Made]:
         vote["prompt"] = read_name(record.get("id"))
     vote |= filled({"rater": record.get("judge"), "cast_at": read_time(record.get("time"))})
     vote |= filled({"kind": record.get("kind"), "turn": record.get("turn")})
+    vote |= _autoarena_judge(record)
     names = {"a": "model_a", "b": "model_b", "outcome": "winner"}
     if is_vote:
         yield Made("votes", vote, names | {"rater": "judge", "cast_at": "time"})
+
+
+def _autoarena_judge(record: SourceRecord) -> Values:
+    """The model that judged, in what AutoArena downloads (its autoarena/api/router.py)."""
+    judge = str(record.get("judge") or record.stem.rpartition("-judge-votes")[0])
+    is_judge = {*record.row} - {"judge"} == _HEAD_TO_HEAD and judge.lower() not in ("", "human")
+    return {"rater": read_name(judge), "kind": "judge"} if is_judge else {}
 
 
 def _shared_prompt(
@@ -120,10 +129,7 @@ def _winner(record: SourceRecord) -> str:
 def _sides(record: SourceRecord) -> tuple[list[Message], list[list[Message]]]:
     """Return the user's messages, and each side's messages from its first answer on."""
     if record.get("conversation_a") is not None:
-        whole = [
-            read_messages(record.decoded(name), name)
-            for name in ("conversation_a", "conversation_b")
-        ]
+        whole = [read_messages(record.decoded(name), name) for name in _BATTLE_TEXTS[2:]]
         first = next((n for n, answer in enumerate(whole[0]) if answer["role"] == "assistant"), 0)
         if not first:
             raise InputError("must begin with the user's message", "conversation_a")

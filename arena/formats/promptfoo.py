@@ -29,11 +29,15 @@ from arena.validation import InputError, decode_json, is_variable, json_type, qu
 MOST_COMBINATIONS = 1_000
 MOST_ROWS = 100_000  # tests of a configuration, and candidates; a few lines could make billions
 MOST_FILES, MOST_BYTES = 1_000, 20_000_000  # files that a configuration names, and bytes in each
-LABEL_LENGTH = 80
+LABEL_LENGTH, WORDS_LENGTH = 80, 40  # of a given label, and of a prompt without one
 _TEXT_VARIABLES = ("prompt", "question", "query", "input", "message", "text", "instruction")
 # Prompts, tests and providers that a program makes: they cannot be read without running it.
 _PROGRAM = re.compile(r"\.(?:[cm]?[jt]s|py|rb|go|sh)(?::\w+)?$", re.IGNORECASE)
 _PROMPT_FILE = re.compile(r"[\w./*-]+\.(?:txt|md|j2|jsonl?|ya?ml)", re.IGNORECASE)
+# Of a prompt from a file: its own label, the file's path, and its text.
+_FILE_LABEL = re.compile(
+    r"(?:(?P<label>.{1,80}?): )?(?P<path>\S+\.(?:txt|md|j2|jsonl?|ya?ml)): (?P<text>.*)"
+)
 _REFERENCE = re.compile(r"file://([^\s'\"#,\]]+)")
 _RULE = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _EXPECTED = re.compile(r"((?:not-)?[a-z][a-z-]*)(?:\([\d.]+\))?:(?!//)\s*(.*)", re.DOTALL)
@@ -135,9 +139,7 @@ def _prompt_of(record: SourceRecord, sent: Mapping[str, Any]) -> Mapping[str, An
 def _variant(provider: Mapping[str, Any], template: str, label: str) -> Made:
     """The candidate made up of a provider and one prompt template."""
     identity = read_name(provider.get("id") or "model")
-    label = " ".join(label.split())
-    if len(label) > LABEL_LENGTH:  # variants of one prompt often begin alike
-        label = f"{label[:LABEL_LENGTH]} {content_id(label)[:4]}"
+    label = _short(label, template)
     name = f"{read_name(provider.get('label') or identity)} · {label}" if label else identity
     texts: dict[str, Any] = {"user_template": template}
     messages = decoded(template)
@@ -155,6 +157,22 @@ def _variant(provider: Mapping[str, Any], template: str, label: str) -> Made:
         **texts,
         parameters={k: v for k, v in (config or {}).items() if isinstance(v, int | float)},
     )
+
+
+def _short(label: str, template: str) -> str:
+    """The label of a prompt; if promptfoo made it of the prompt's text, the first words."""
+    label = " ".join(label.split())
+    from_file = _FILE_LABEL.match(label)
+    text = (from_file["text"] if from_file else label).removesuffix("...")
+    chat, most = _chat(text), LABEL_LENGTH
+    if chat or "{{" in text or " ".join(template.split()).startswith(text):
+        most = WORDS_LENGTH
+        text = " ".join(message["content"] for message in chat) or text
+    name = f"{from_file['label'] or Path(from_file['path']).stem}: {text}" if from_file else text
+    if len(name) <= most and not label.endswith("..."):
+        return name
+    # Variants of one prompt often begin alike.
+    return f"{name[:most].rpartition(' ')[0] or name[:most]}… {content_id(label)[:4]}"
 
 
 def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, Any]) -> Made:

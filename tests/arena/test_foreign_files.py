@@ -25,8 +25,10 @@ FILES = Path(__file__).parent.parent / "files"
 SAMPLES = {
     "lmarena-wide.csv": ("lmarena", 2, 3, 4, 2),
     "lmarena.jsonl": ("lmarena", 2, 3, 4, 2),
+    "lmarena-140k.jsonl": ("lmarena", 2, 2, 4, 2),
     "battles.json": ("lmarena", 0, 2, 0, 2),
     "autoarena": ("answers", 2, 2, 4, 0),
+    "autoarena-judged": ("lmarena", 1, 2, 2, 3),
     "alpaca-outputs.json": ("alpaca-outputs", 2, 1, 2, 0),
     "alpaca-annotations.json": ("alpaca-annotations", 3, 2, 6, 3),
     "mt-bench": ("mt-bench-questions", 2, 2, 4, 3),
@@ -35,6 +37,7 @@ SAMPLES = {
     "promptfooconfig.yaml": ("promptfoo-config", 3, 4, 0, 0),
     "langfuse-items.json": ("langfuse", 2, 0, 0, 0),
     "langfuse-traces.csv": ("langfuse-traces", 1, 2, 2, 0),
+    "langfuse-observations.json": ("langfuse-traces", 1, 1, 1, 0),
     "langsmith-examples.jsonl": ("langsmith", 2, 0, 0, 0),
     "langsmith-runs.jsonl": ("langsmith-runs", 1, 1, 1, 0),
     "langsmith-experiment.csv": ("langsmith-experiment", 1, 1, 1, 0),
@@ -117,6 +120,15 @@ def test_lmarena_votes_keep_rater_time_and_conversation():
     answer = second.comparison.left_response
     assert [message["role"] for message in answer.messages] == ["assistant", "user", "assistant"]
     assert answer.text == "Keine Ahnung.\n\nJa."
+
+
+def test_votes_of_autoarenas_judges_are_not_those_of_people():
+    votes = bring(FILES / "autoarena-judged").votes.order_by("rater__kind", "rater__name")
+    assert [(vote.rater.kind, vote.rater.name, vote.outcome) for vote in votes] == [
+        ("judge", "acme-judge-1", "tie"),
+        ("judge", "acme-judge-2", "right"),
+        ("person", "Human", "left"),
+    ]
 
 
 def test_a_preference_from_1_to_2_is_a_soft_vote_of_the_judge():

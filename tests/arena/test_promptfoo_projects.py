@@ -1,6 +1,7 @@
 """A promptfoo project is imported with the files that it names, from a folder or a zip archive."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -181,3 +182,35 @@ def test_templates_that_begin_alike_stay_apart(project):
     config = {"prompts": prompts, "providers": "acme:amber-7b", "tests": [{"vars": {"q": "x"}}]}
     (project / "promptfooconfig.yaml").write_text(json.dumps(config))
     assert bring(project).candidates.count() == 2
+
+
+LONG = "You answer questions of customers, briefly and politely. {{question}}"
+CHAT = json.dumps([{"role": "system", "content": "Be kind."}, {"role": "user", "content": "{{q}}"}])
+
+
+@pytest.mark.parametrize(
+    ("raw", "label", "name"),
+    [
+        ("Q: {{question}}", "Q: {{question}}", "Q: {{question}}"),
+        (LONG, LONG, r"You answer questions of customers,… \w{4}"),
+        (LONG, "polite", "polite"),
+        (LONG, "The one that is brief, and polite too", "The one that is brief, and polite too"),
+        (LONG, f"prompts/polite.txt: {LONG}", r"polite: You answer questions of… \w{4}"),
+        ("Q: {{q}}", "/home/me/brief.txt: Q: {{q}}", "brief: Q: {{q}}"),
+        ("Q: {{q}}", "mine: /home/me/brief.txt: Q: {{q}}", "mine: Q: {{q}}"),
+        (LONG, f"long.md: {LONG[:50]}...", r"long: You answer questions of… \w{4}"),
+        (CHAT, CHAT, "Be kind. {{q}}"),
+        (CHAT, f"chat.json: {CHAT}", "chat: Be kind. {{q}}"),
+        ("字" * 60 + "{{q}}", "字" * 60 + "{{q}}", r"字{40}… \w{4}"),
+    ],
+)
+def test_a_candidate_has_a_short_name(tmp_path, raw, label, name):
+    path = results(tmp_path, raw, label)
+    pattern = name if "\\" in name else re.escape(name)
+    [candidate] = bring(path).candidates.all()
+    assert re.fullmatch(f"acme:amber-7b · {pattern}", candidate.name)
+    document = json.loads(path.read_text())
+    document["results"]["results"][0]["response"]["output"] = "Another answer."
+    document["results"]["results"][0]["vars"] = {"question": "Who?"}
+    path.write_text(json.dumps(document))
+    assert [one.pk for one in bring(path).candidates.all()] == [candidate.pk]
