@@ -1,4 +1,4 @@
-"""The log of votes as a file, which proves its own leaderboards without a database.
+"""The vote log as a file, which proves its own leaderboards without a database.
 
 A file is JSON Lines: a header, candidates, prompts, raters, the published leaderboards, and the
 links of the log, each followed by its rows. Leaderboards are fitted again by the same code that
@@ -267,7 +267,7 @@ def read_log(stream: TextIO) -> LogFile:
     lines = _parsed(stream)
     head = next(lines, {})
     if head.get("type") != "log" or head.get("version") not in READABLE:
-        raise LogFileError("This file is not a log of votes that this version can read.")
+        raise LogFileError("This file is not a vote log that this version can read.")
     file = LogFile(head["arena"], head["key"], head["links"])
     rows: list[Line] = []
     try:

@@ -111,7 +111,7 @@ def test_the_admin_says_what_would_be_lost_and_then_deletes(admin_client, voted)
     unused = make_candidate(arena, "unused")
     lost = {
         unused: "Deleting unused also permanently deletes 0 answers and 0 runs that generated",
-        arena: "4 prompts, 3 candidates, their answers, the leaderboards, the log of votes and 1",
+        arena: "4 prompts, 3 candidates, their answers, the leaderboards, the vote log and 1",
         team: "its memberships, API tokens, webhooks and audit log.",
     }
     url = reverse("admin:arena_team_delete", args=[team.pk])

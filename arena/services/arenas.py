@@ -279,7 +279,7 @@ def loss_of_arena(arena: Arena) -> str:
     return (
         f"Deleting {arena} also permanently deletes {numbered(prompts, 'prompt')}, "
         f"{numbered(arena.candidates.count(), 'candidate')}, their answers, the leaderboards, the "
-        f"log of votes and {numbered(votes, 'vote')}. Export it first."
+        f"vote log and {numbered(votes, 'vote')}. Export it first."
     )
 
 

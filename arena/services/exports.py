@@ -10,6 +10,8 @@ import json
 import re
 import shutil
 import tempfile
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ PROVENANCE = ("verified", "rushed", "seconds", "uncounted", "void_reason")
 COSTS = ("tokens_in", "tokens_out", "seconds")
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a zip: the same arena gives the same bytes
 REASONS = {side: name for name, side in REASONS_IN_FILES.items()}
+_NUMBERED = re.compile(r"rater-(\d{1,15})", re.ASCII)
 # Matching one character before the @ is enough, and keeps the time linear.
 _EMAIL = re.compile(r"[^@\s]@[^@\s]+\.[^@\s]")
 Line = dict[str, Any]
@@ -165,36 +168,36 @@ def responses(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
 
 def votes(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
     """Yield all votes in the order in which they were cast, with their origin."""
-    raters = rater_names(arena)
+    raters = RaterNames(arena)
     rows = arena.votes.filter(REVEALED).filter(
         comparison__left__in=names, comparison__right__in=names
     )
-    rows = (
-        rows.filter(rater__in=raters).order_by("pk").select_related("rater", "comparison__prompt")
-    )
+    rows = rows.order_by("pk").select_related("rater", "comparison__prompt")
     rows = rows.defer("comparison__prompt__text", "comparison__prompt__html")
-    networks: dict[str, str] = {}
+    networks: dict[str, int] = {}
     for vote in rows.prefetch_related("reasons").iterator(chunk_size=2000):
-        line = _vote(vote, names, *raters[vote.rater_id])
+        if (rater := raters.of(vote.rater)) is None:
+            continue  # their first vote came while this was written
+        line = _vote(vote, names, rater)
         if provenance := _provenance(vote, networks):
             line["provenance"] = provenance
         yield line
 
 
-def _provenance(vote: Vote, networks: dict[str, str]) -> Line:
+def _provenance(vote: Vote, networks: dict[str, int]) -> Line:
     """What differs from a vote that came from a file and counts. Networks are numbered as they
     appear."""
     values = {name: getattr(vote, name) for name in PROVENANCE}
     values["voided_at"] = vote.voided_at and vote.voided_at.isoformat()
     values["draw_probability"] = vote.comparison.draw_probability
     if vote.network:
-        values["network"] = networks.setdefault(vote.network, f"network-{len(networks) + 1}")
+        values["network"] = f"network-{networks.setdefault(vote.network, len(networks) + 1)}"
     line: Line = {name: value for name, value in values.items() if value not in ("", None, False)}
     usual = VoteChannel.FILE if vote.rater.kind == Rater.Kind.PERSON else ""
     return line if vote.channel == usual else {"channel": vote.channel, **line}
 
 
-def _vote(vote: Vote, names: dict[int, str], kind: str, rater: str) -> Line:
+def _vote(vote: Vote, names: dict[int, str], rater: str) -> Line:
     comparison = vote.comparison
     line: Line = {
         "prompt": comparison.prompt and comparison.prompt.external_id,
@@ -202,7 +205,7 @@ def _vote(vote: Vote, names: dict[int, str], kind: str, rater: str) -> Line:
         "b": names[comparison.right_id],
         "outcome": vote.outcome,
         "rater": rater,
-        "kind": kind,
+        "kind": vote.rater.kind,
         "cast_at": vote.cast_at.isoformat(),
     }
     if vote.preference is not None:
@@ -254,17 +257,23 @@ def candidate_names(arena: Arena) -> dict[int, str]:
     return {candidate.pk: _free(str(candidate), taken) for candidate in rows}
 
 
-def rater_names(arena: Arena) -> dict[int, tuple[str, str]]:
-    """Return the kind and name of each rater by id, without accounts and addresses."""
-    raters = Rater.objects.filter(votes__arena=arena).distinct().order_by("pk")
-    taken = {rater.name for rater in raters if _is_public(rater)}
-    return {
-        rater.pk: (
-            rater.kind,
-            rater.name if _is_public(rater) else _free(f"rater-{number}", taken),
-        )
-        for number, rater in enumerate(raters, start=1)
-    }
+class RaterNames:
+    """The names of an arena's raters, without accounts and addresses, in 8 bytes for each rater."""
+
+    def __init__(self, arena: Arena) -> None:
+        raters = Rater.objects.filter(votes__arena=arena).distinct().order_by("pk")
+        self.ids, self.taken = array("q"), 0
+        for rater in raters.only("kind", "arena", "name").iterator():
+            self.ids.append(rater.pk)
+            if _is_public(rater) and (number := _NUMBERED.fullmatch(rater.name)):
+                self.taken = max(self.taken, int(number[1]))
+
+    def of(self, rater: Rater) -> str | None:
+        """The rater's own name, or else "rater-<n>", which no other has; None for a new rater."""
+        index = bisect_left(self.ids, rater.pk)
+        if index == len(self.ids) or self.ids[index] != rater.pk:
+            return None
+        return rater.name if _is_public(rater) else f"rater-{self.taken + index + 1}"
 
 
 def _is_public(rater: Rater) -> bool:

@@ -56,7 +56,7 @@ def reason_to_keep(arena: Arena, comparisons: QuerySet[Comparison], what: str) -
     ids = list(comparisons.select_for_update(of=("self",)).values_list("pk", flat=True))
     if votes := Vote.objects.filter(comparison__in=comparisons).count():
         return (
-            f"This {what} has {numbered(votes, 'vote')}, which leaderboards and the log of votes "
+            f"This {what} has {numbered(votes, 'vote')}, which leaderboards and the vote log "
             f"are based on. Archive the {what} instead."
         )
     if ids and comparisons.exclude(rater__kind=Rater.Kind.PERSON).exists():

@@ -1,7 +1,7 @@
 """Privacy: closes accounts, exports people's data, forgets raters, and deletes rows that are kept
 for a limited time.
 
-Votes stay, because leaderboards and the log of votes are built on them. What identifies the voter
+Votes stay, because leaderboards and the vote log are built on them. What identifies the voter
 is deleted. Old rows are deleted in small batches, so that nobody has to wait; every statement
 repeats its conditions, and the database's foreign keys refuse the rest.
 
@@ -140,7 +140,7 @@ def loss_of_account(user: User) -> str:
 def forget_rater(*, rater: Rater, now: datetime) -> int:
     """Remove what identifies a person who voted; return how many votes stay. Raises AccountError.
 
-    The person's account, if there is one, is closed. Leaderboards and the log of votes hold as
+    The person's account, if there is one, is closed. Leaderboards and the vote log hold as
     before, because they identify raters by number.
     """
     if rater.kind != Rater.Kind.PERSON:

@@ -447,7 +447,7 @@ class Preferences(ExportEndpoint):
 class LogOfVotes(ExportEndpoint):
     @streamed(
         "export_log",
-        "Export the signed log of votes",
+        "Export the signed vote log",
         JSONL,
         "Every vote that counts or once counted, link by link, with the published leaderboards. "
         "`manage.py verify FILE` checks it offline and refits the leaderboards.",

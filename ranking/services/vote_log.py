@@ -217,7 +217,7 @@ def send_head(*, arena: Arena, now: datetime) -> bool:
     newest = head(arena.pk)
     if newest is None:
         return False
-    link = f"link {newest['number']} of the log of votes is {newest['digest']}"
+    link = f"link {newest['number']} of the vote log is {newest['digest']}"
     notice = notify(
         team=team,
         key=f"log-head:{arena.pk}:{now.astimezone(UTC):%Y-%m-%d}",

@@ -1,4 +1,4 @@
-"""Closing accounts, exporting data and deleting; boards and the log of votes stay intact."""
+"""Closing accounts, exporting data and deleting; boards and the vote log stay intact."""
 
 import io
 import json
@@ -414,7 +414,7 @@ def test_owners_export_an_arena_and_import_it_again(client):
         in client.get(reverse("team", args=[team.slug])).content.decode()
     )
     response = client.get(reverse("download_arena", args=["mine"]))
-    data = response.content
+    data = response.getvalue()
     assert "arena.json" in ZipFile(io.BytesIO(data)).namelist()
 
     file = SimpleUploadedFile("mine.zip", data)

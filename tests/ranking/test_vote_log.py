@@ -1,4 +1,4 @@
-"""The log of votes: rewritten votes are found, reported, and never adopted."""
+"""The vote log: rewritten votes are found, reported, and never adopted."""
 
 import json
 import random

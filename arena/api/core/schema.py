@@ -243,7 +243,7 @@ HEAD: dict[str, Any] = NOTICE | {
 }
 WEBHOOKS: dict[str, tuple[str, dict[str, Any]]] = {
     "decision.known": ("A candidate is conclusively better or worse than the baseline", DECIDED),
-    "log.head": ("The newest link of an arena's log of votes, once a day", HEAD),
+    "log.head": ("The newest link of an arena's vote log, once a day", HEAD),
     "webhook.test": ("A test that a member requested", TESTED),
 }
 RECEIVED = (

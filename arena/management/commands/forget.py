@@ -13,7 +13,7 @@ from arena.services.privacy import AccountError, forget_rater
 class Command(BaseCommand):
     help = (
         "Remove what identifies a rater: the account, the name, and what they wrote. Their votes "
-        "stay under a pseudonym, so leaderboards and the log of votes do not change."
+        "stay under a pseudonym, so leaderboards and the vote log do not change."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -1,4 +1,4 @@
-"""`manage.py verify FILE`: check an exported log of votes, without a database."""
+"""`manage.py verify FILE`: check an exported vote log, without a database."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ LATER = "Its intervals are from an earlier refresh, so they are not checked."
 
 
 class Command(BaseCommand):
-    help = "Check an exported log of votes and refit its leaderboards, without a database."
+    help = "Check an exported vote log and refit its leaderboards, without a database."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:

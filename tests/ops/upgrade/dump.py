@@ -17,7 +17,7 @@ from arena import __version__
 from tests.environment import REPOSITORY
 from tests.ops.running import settings_for
 
-KEY = {"VOTE_LOG_KEY": "bm90IGEgc2VjcmV0OiBzaWducyB0ZXN0IGRhdGEuLi4="}  # of the dumped log of votes
+KEY = {"VOTE_LOG_KEY": "bm90IGEgc2VjcmV0OiBzaWducyB0ZXN0IGRhdGEuLi4="}  # of the dumped vote log
 FILL = """
 from django.core.management import call_command
 from arena.models import Vote
