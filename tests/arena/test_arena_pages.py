@@ -438,10 +438,10 @@ def test_a_preview_refuses_columns_that_make_no_prompt(owner: Client, arena: Are
 @pytest.mark.parametrize(
     ("text", "brings"),
     [
-        ("prompt,response\nWhy?,So.\n", "Prompts: 1, candidates: 1, responses: 1."),
+        ("prompt,response\nWhy?,So.\n", "Prompts: 1, candidates: 1, answers: 1."),
         (
             "prompt,chosen,rejected\nWhy?,So.,No.\n",
-            "Prompts: 1, candidates: 2, responses: 2, votes: 1.",
+            "Prompts: 1, candidates: 2, answers: 2, votes: 1.",
         ),
         ("prompt,left,right,winner\nq1,x,y,left\n", "Votes: 1."),
         ("input,expected_output,metadata\nWhy?,So.,{}\n", "Prompts: 1."),

@@ -9,6 +9,8 @@ from zipfile import ZipFile
 import pytest
 from django.contrib.auth import get_user_model
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Hold, Import, Rater, Reason, Vote
@@ -312,6 +314,38 @@ def test_no_account_and_no_address_leaves_the_house(voted_arena, tmp_path):
     assert "example.org" not in text
     raters = [line["rater"] for line in lines(tmp_path / "out" / "votes.jsonl")]
     assert raters == ["worker 7", "a judge", "worker 7", "rater-3", "rater-4"]
+
+
+def test_a_raters_number_is_no_other_raters_name(voted_arena, tmp_path):
+    a, b, _ = voted_arena.candidates.order_by("pk")
+    named = make_person(arena=voted_arena, name="rater-7")
+    make_vote(voted_arena, a, b, "left", None, named)
+    for _ in range(3):
+        make_vote(voted_arena, a, b, "left", None, make_person())
+    export("mine", tmp_path / "out")
+    names = [line["rater"] for line in lines(tmp_path / "out" / "votes.jsonl")]
+    assert names == [
+        "worker 7",
+        "a judge",
+        "worker 7",
+        "rater-7",
+        "rater-11",
+        "rater-12",
+        "rater-13",
+    ]
+
+
+def test_no_query_of_an_export_grows_with_its_raters(voted_arena, tmp_path):
+    a, b, _ = voted_arena.candidates.order_by("pk")
+    longest = []
+    for name in ("few", "many"):
+        with CaptureQueriesContext(connection) as queries:
+            export("mine", tmp_path / name)
+        # Reasons are read for at most 2,000 votes at a time.
+        longest.append(max(len(q["sql"]) for q in queries if "arena_reason" not in q["sql"]))
+        for _ in range(50):
+            make_vote(voted_arena, a, b, "left", None, make_person())
+    assert longest[1] < longest[0] + 10
 
 
 def test_versions_of_a_candidate_get_names_of_their_own(tmp_path):
