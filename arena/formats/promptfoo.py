@@ -36,7 +36,7 @@ _PROGRAM = re.compile(r"\.(?:[cm]?[jt]s|py|rb|go|sh)(?::\w+)?$", re.IGNORECASE)
 _PROMPT_FILE = re.compile(r"[\w./*-]+\.(?:txt|md|j2|jsonl?|ya?ml)", re.IGNORECASE)
 # Of a prompt from a file: its own label, the file's path, and its text.
 _FILE_LABEL = re.compile(
-    r"(?:(?P<label>.{1,80}?): )?(?P<path>\S+\.(?:txt|md|j2|jsonl?|ya?ml)): (?P<text>.*)"
+    r"(?:(?P<label>.{1,80}?): )?(?P<path>\S+\.(?:txt|md|j2|jsonl?|ya?ml)): (?P<text>.*)", re.DOTALL
 )
 _REFERENCE = re.compile(r"file://([^\s'\"#,\]]+)")
 _RULE = re.compile(r"^---[ \t]*$", re.MULTILINE)
@@ -95,7 +95,7 @@ def _table_row(record: SourceRecord) -> Iterator[Made]:
     ends = [start for start, _ in outputs[1:]] + [len(names)]
     for (start, heading), end in zip(outputs, ends, strict=True):
         provider, label = heading.groups()
-        variant = _variant({"id": provider}, label if "{{" in label else "", label)
+        variant = _variant({"id": provider}, _template_in(label), label)
         yield variant
         text = _unescaped(record.row[names[start]])
         status = next((name for name in names[start:end] if name.startswith("Status")), "")
@@ -119,10 +119,19 @@ def _template(record: SourceRecord) -> tuple[str, str]:
     if prompt is None:
         # A result by itself has the prompt as it was sent; its label may be the template.
         label = str(sent.get("label") or sent.get("display") or "")
-        return (label if "{{" in label else ""), label
+        return _template_in(label), label
     raw, label = str(prompt.get("raw") or ""), str(prompt.get("label") or prompt.get("raw") or "")
     is_made = "{{" not in raw and decoded(raw) != decoded(sent.get("raw"))
     return ("" if is_made or _PROGRAM.search(label) else raw), label
+
+
+def _template_in(label: str) -> str:
+    """The template that promptfoo took for a label; '' for other labels, and of Markdown files, of
+    which a label has only the beginning."""
+    match = _FILE_LABEL.match(label)
+    is_cut = match is not None and match["path"].endswith(".md")
+    text = match["text"] if match else label
+    return text if "{{" in text and not is_cut else ""
 
 
 def _prompt_of(record: SourceRecord, sent: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -14,7 +14,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from arena.files.copies import ARENA_FILE, EXPORT_VERSION
@@ -75,6 +75,17 @@ def export_arena(*, arena: Arena, target: Path, overwrite: bool = False) -> dict
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return counts
+
+
+def open_archive(arena: Arena) -> IO[bytes]:
+    """The arena as an open zip file, which leaves nothing on the disk once it is closed.
+
+    Raises ExportError.
+    """
+    with tempfile.TemporaryDirectory(prefix="export-") as folder:
+        target = Path(folder) / "arena.zip"
+        export_arena(arena=arena, target=target)
+        return target.open("rb")
 
 
 def _pack(folder: Path, target: Path) -> None:

@@ -27,7 +27,7 @@ from arena.models import Arena, Candidate, Rater, Response, Run, RunRater, Team
 from arena.outcomes import BOTH_BAD
 from arena.services import orders, voting
 from arena.services.arenas import create_team_arena, delete_arena, update_arena
-from arena.services.exports import ExportError, export_arena
+from arena.services.exports import ExportError, open_archive
 from arena.services.imports import ArenaImportError, import_archive
 from arena.services.voting import VOTES_PER_CANDIDATE
 from arena.validation import numbered
@@ -277,16 +277,12 @@ def download_arena(request: HttpRequest, context: ArenaContext) -> HttpResponseB
     """Send the whole arena as a zip file."""
     if is_blind(context.actor, context.arena):
         raise PermissionDenied(HIDDEN_NAMES)
-    name = f"{context.arena.slug}.zip"
-    with tempfile.TemporaryDirectory(prefix="export-") as folder:
-        target = Path(folder) / name
-        try:
-            export_arena(arena=context.arena, target=target)
-        except ExportError:
-            messages.error(request, "The arena is empty: there is nothing to export.")
-            return redirect("arena_settings", context.arena.slug)
-        # The open file stays readable once its folder is gone, and closing it frees the disk.
-        return FileResponse(target.open("rb"), as_attachment=True, filename=name)
+    try:
+        archive = open_archive(context.arena)
+    except ExportError:
+        messages.error(request, "The arena is empty: there is nothing to export.")
+        return redirect("arena_settings", context.arena.slug)
+    return FileResponse(archive, as_attachment=True, filename=f"{context.arena.slug}.zip")
 
 
 @require_permission("can_manage")

@@ -176,6 +176,22 @@ def test_results_of_version_2_keep_their_templates(tmp_path):
     assert bring(path).candidates.get().user_template == "Sent: {{question}}"
 
 
+@pytest.mark.parametrize(
+    ("label", "template"),
+    [
+        ("Briefly: {{question}}", "Briefly: {{question}}"),
+        ("prompts/brief.txt: Be brief.\n{{question}}", "Be brief.\n{{question}}"),
+        ("long.md: You answer {{question}} and more...", ""),
+        ("brief", ""),
+    ],
+)
+def test_a_result_by_itself_has_its_template_in_the_label(tmp_path, label, template):
+    document = json.loads(results(tmp_path, "", label).read_text())
+    path = tmp_path / "results.jsonl"
+    path.write_text(json.dumps(document["results"]["results"][0]) + "\n")
+    assert bring(path).candidates.get().user_template == template
+
+
 def test_templates_that_begin_alike_stay_apart(project):
     same = "You answer questions of customers, briefly and politely, as a person would do it. "
     prompts = [f"{same} {{{{question}}}} {end}" for end in ("Now!", "Later.")]
