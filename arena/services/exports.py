@@ -13,8 +13,9 @@ import tempfile
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from arena.files.copies import ARENA_FILE, EXPORT_VERSION
@@ -77,15 +78,19 @@ def export_arena(*, arena: Arena, target: Path, overwrite: bool = False) -> dict
     return counts
 
 
-def open_archive(arena: Arena) -> IO[bytes]:
-    """The arena as an open zip file, which leaves nothing on the disk once it is closed.
+class ArchiveFile(FileIO):
+    """A file that leaves the disk once it is closed, or once nobody holds it."""
 
-    Raises ExportError.
-    """
+    def __del__(self) -> None:
+        self.close()
+
+
+def open_archive(arena: Arena) -> ArchiveFile:
+    """The arena as an open zip file. Raises ExportError."""
     with tempfile.TemporaryDirectory(prefix="export-") as folder:
         target = Path(folder) / "arena.zip"
         export_arena(arena=arena, target=target)
-        return target.open("rb")
+        return ArchiveFile(target)
 
 
 def _pack(folder: Path, target: Path) -> None:
