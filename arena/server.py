@@ -7,6 +7,7 @@ schedule.
 import atexit
 import logging
 import os
+import select
 import signal
 import socket
 import sqlite3
@@ -24,7 +25,11 @@ from celery.exceptions import SecurityWarning
 from celery.signals import worker_ready
 from django.conf import settings
 from django.db import connections
-from waitress.task import ThreadedTaskDispatcher
+from waitress import wasyncore
+from waitress.adjustments import Adjustments
+from waitress.channel import HTTPChannel
+from waitress.server import TcpWSGIServer
+from waitress.task import ThreadedTaskDispatcher, WSGITask
 
 from arena import broker
 from arena.celery import Scheduler, app
@@ -57,6 +62,7 @@ WORKER_ARGUMENTS = [
 # While the database is away, pages should say so before waiting ones hold all threads; a worker's
 # calls and fits should wait for their turn in the pool instead.
 LONGEST_CONNECT = 5.0
+CHECK_EVERY = 1.0
 SILENCE = 60.0
 STUCK = 20.0
 log = logging.getLogger(__name__)
@@ -92,11 +98,105 @@ class Dispatcher(ThreadedTaskDispatcher):
         return monotonic() - self._moved_at > STUCK
 
 
+class Task(WSGITask):
+    """An answer whose head leaves with the first bytes of its body, not in a packet of its own."""
+
+    def build_response_header(self) -> bytes:
+        self.channel.head = super().build_response_header()
+        return b""
+
+    def finish(self) -> None:
+        super().finish()
+        head, self.channel.head = self.channel.head, b""
+        self.channel.write_soon(head)  # of an answer without a body
+
+
+class Connection(HTTPChannel):
+    """A connection, which the thread that has answered it gives back to `Connections`."""
+
+    task_class = Task
+    head = b""
+
+    def write_soon(self, data: Any) -> int:
+        if not data:
+            return 0
+        head, self.head = self.head, b""
+        if isinstance(data, bytes):
+            data = head + data
+        else:  # an open file
+            super().write_soon(head)
+        written: int = super().write_soon(data)
+        if self.total_outbufs_len:
+            self._map.watch(self)
+        return written
+
+    def service(self) -> None:
+        super().service()
+        self._map.watch(self)
+
+
+class WebServer(TcpWSGIServer):
+    channel_class = Connection
+
+    def pull_trigger(self) -> None:
+        """Do nothing: `Connection` does what this would ask the main thread to do."""
+
+
+class Connections(dict[int, Any]):
+    """All open sockets by file number, and the main thread's loop over them.
+
+    waitress's own loop builds its list of sockets anew for each event, and a thread that has
+    answered a request must interrupt it. Here the kernel keeps the list: it reports a socket once,
+    and whoever has dealt with that watches the socket again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._epoll = select.epoll()
+
+    def __setitem__(self, number: int, opened: Any) -> None:
+        super().__setitem__(number, opened)
+        self._epoll.register(number, select.EPOLLIN | select.EPOLLONESHOT)
+
+    def __delitem__(self, number: int) -> None:
+        super().__delitem__(number)
+        self._epoll.unregister(number)
+
+    def watch(self, opened: Any) -> None:
+        """Let the kernel report what this socket waits for; nothing while a thread answers it."""
+        events = select.EPOLLIN * opened.readable() | select.EPOLLOUT * bool(opened.writable())
+        if events:
+            with suppress(OSError, TypeError):  # it has been closed
+                self._epoll.modify(opened._fileno, events | select.EPOLLONESHOT)
+
+    def run(self) -> None:
+        """Read requests and send answers until SystemExit; then wait for those under way."""
+        [dispatcher] = {each.task_dispatcher for each in self.values() if each.accepting}
+        checked_at = monotonic()
+        with suppress(SystemExit):
+            while True:
+                for number, events in self._epoll.poll(CHECK_EVERY):
+                    if opened := self.get(number):
+                        wasyncore.readwrite(opened, events)
+                        self.watch(opened)
+                if monotonic() - checked_at > CHECK_EVERY:
+                    checked_at = monotonic()
+                    for opened in list(self.values()):  # silent ones, and too many
+                        self.watch(opened)
+        dispatcher.shutdown()
+
+
 def make_server(sockets: list[int]) -> Any:
     dispatcher = Dispatcher()
     dispatcher.set_thread_count(settings.WEB_THREADS)
     opened = [socket.socket(fileno=number) for number in sockets]
-    return waitress.create_server(application, sockets=opened, _dispatcher=dispatcher, **WEB)
+    if not hasattr(select, "epoll"):  # not on Linux
+        return waitress.create_server(application, sockets=opened, _dispatcher=dispatcher, **WEB)
+    adjustments, connections = Adjustments(**WEB), Connections()
+    for each in opened:
+        info = each.family, each.type, each.proto, each.getsockname()
+        WebServer(application, connections, True, each, dispatcher, adjustments, info, False)
+    return connections
 
 
 def keep_sqlite_open() -> None:
