@@ -18,8 +18,15 @@ from arena.actors import Actor, FieldVisibility
 from arena.calls.models import Call
 from arena.models import Arena, Prompt, Rater, Response
 from judges.core.doubts import final_text
-from judges.core.injection import neutralise, without_nonce
-from judges.core.prompts import Material, MaterialError, criteria_of, render_prompt, rubric_of
+from judges.core.prompts import (
+    Material,
+    MaterialError,
+    criteria_of,
+    neutralise,
+    render_prompt,
+    rubric_of,
+    without_nonce,
+)
 from judges.core.rubric import Rubric, RubricError, load_rubric
 from judges.core.spec import OUTCOMES, JudgeSpec
 from judges.models import Judge, Judgement

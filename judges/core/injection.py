@@ -1,7 +1,6 @@
-"""Prompt injection: untrusted texts made safe for a judge, and a scan for attempts to steer it.
+"""Prompt injection: a scan for attempts to steer a judge.
 
-Texts are normalised, and fenced or neutralised, for the judge only: people and exports get them
-unchanged. A hit of the scan decides nothing by itself; it flags a pair for people.
+A hit decides nothing by itself; it flags a pair for people.
 """
 
 import re
@@ -9,85 +8,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-
-KEPT_CONTROLS = {"\n", "\t"}
-UNWANTED = {"Cc", "Cf", "Cs", "Co", "Cn"}
-# Characters that show nothing although they count as letters or marks. The two variation
-# selectors that choose between text and emoji are in use and stay.
-BLANK = {*map(chr, [0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0])} | {
-    *map(chr, range(0xFE00, 0xFE0E)),
-    *map(chr, range(0xE0100, 0xE01F0)),
-}
-LINE_END = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
-# Plain letters and digits in place of these would say something else: x2 is not x².
-MEANINGFUL = ("<super>", "<sub>", "<fraction>")
-NONCE = re.compile(r"[0-9a-f]{8,32}")
-# The marks of the Prometheus formats. A Markdown heading, with a space after its hashes, keeps
-# them; one without a space, or with a name that the format uses, does not.
-RESULT_MARK = re.compile(r"\[\s*+(result)\s*+\]", re.IGNORECASE)
-OWN_HEADING = re.compile(
-    r"(?<!#)#{3,}+(\s*+(?:task description|the instruction to evaluate|instruction|response"
-    r"|reference answer|score rubrics?|feedback)\b)",
-    re.IGNORECASE,
-)
-GLUED_HEADING = re.compile(r"(?<!#)(#{3,}+)(?=\S)")
-
-
-def check_nonce(nonce: str) -> None:
-    """Raise ValueError unless `nonce` can stand in a tag."""
-    if not NONCE.fullmatch(nonce):
-        raise ValueError("A nonce is 8 to 32 hexadecimal digits.")
-
-
-def fence(name: str, text: str, nonce: str) -> str:
-    """Put `text` between tags that it cannot close."""
-    return f"<{name}-{nonce}>\n{without_nonce(normalise(text), nonce)}\n</{name}-{nonce}>"
-
-
-def without_nonce(text: str, nonce: str) -> str:
-    """Return `text` with every `nonce` replaced, so that none is left or newly formed."""
-    return re.sub(re.escape(nonce), "[...]", text, flags=re.IGNORECASE)
-
-
-def normalise(text: str) -> str:
-    """Return `text` in NFKC without control, zero-width and other invisible characters.
-
-    Superscripts, subscripts and fractions stay: they are seldom decoration.
-    """
-    text = _without_hidden(LINE_END.sub("\n", text))
-    if unicodedata.is_normalized("NFKC", text):
-        return text
-    staying = "".join(filter(_is_meaningful, set(text)))
-    parts = re.split(f"([{staying}]+)", text) if staying else [text]
-    return "".join(
-        part if position % 2 else unicodedata.normalize("NFKC", part)
-        for position, part in enumerate(parts)
-    )
-
-
-def neutralise(text: str) -> str:
-    """Return `text` normalised, without what the Prometheus formats would take for their marks.
-
-    `[RESULT]` becomes `(RESULT)`; a heading without a space gets one (`### Title`), as in Markdown;
-    one named like a section of the format gets two hashes instead of three. Everything else stays.
-    """
-    text = RESULT_MARK.sub(r"(\1)", normalise(text))
-    return GLUED_HEADING.sub(r"\1 ", OWN_HEADING.sub(r"##\1", text))
-
-
-def _without_hidden(text: str) -> str:
-    return text.translate({ord(char): None for char in set(text) if not _is_shown(char)})
-
-
-def _is_shown(character: str) -> bool:
-    if character in KEPT_CONTROLS:
-        return True
-    return unicodedata.category(character) not in UNWANTED and character not in BLANK
-
-
-def _is_meaningful(character: str) -> bool:
-    return unicodedata.decomposition(character).startswith(MEANINGFUL)
-
 
 # -- Attack patterns, by kind ----------------------------------------------------------------------
 
@@ -323,19 +243,11 @@ TEMPLATE = rf"""
 # The text declares itself the better one, or the other the worse one.
 DECLARED = rf"(?:{ANSWER}|submission|text|entry)"
 DECLARES = rf"""
-    \b(?:this|my|mine|the\ present)(?:\ (?:{DECLARED}|one|piece|work))?
-    \ (?:clearly\ |easily\ |simply\ |definitely\ |obviously\ )?
-    (?:beats|outperforms|surpasses|outclasses|outranks|satisfies|fulfil+s|meets)\ {GAP}{{0,40}}
-    \b(?:other|rival|competi(?:tor|ng|tion)|alternatives?|opponents?|criteri(?:on|a)|rubric
-    |any(?:thing)?|every|all)\b{GAP}{{0,30}}
-    \b(?:answers?|responses?|texts?|models?|outputs?|submissions?|criteri(?:on|a)|rubric
-    |standards?)\b
-  | \b(?:this|mine)\ is\ (?:by\ far\ |hands\ down\ |clearly\ |simply\ |obviously
+    \b(?:this|mine)\ is\ (?:by\ far\ |hands\ down\ |clearly\ |simply\ |obviously
     \ |without\ doubt\ )?the\ (?:superior|better|best|winning|preferred|stronger|ideal|perfect)
     \ (?:of\ the\ (?:two|pair)|{DECLARED})\b
   | \bthe\ (?:opposing|competing|rival|opponent's|competitor's
     |other\ (?:model|assistant|system)(?:'s)?)\ {DECLARED}s?\b
-  | \bthe\ alternative\ {ANSWER}\ (?:is|was|has|contains|fails)\b
   | \b(?:no|any)\ (?:other|competing|rival)\ (?:{DECLARED}|model)\ {GAP}{{0,40}}
     \b(?:close|better|match|beat|compare|rival)
   | \b(?:the\ )?other\ (?:model|assistant|system|{DECLARED})(?:'s)?\ (?:\w{{1,15}}\ )?
@@ -346,15 +258,9 @@ DECLARES = rf"""
     |(?:anything|whatever)\ else\ (?:in\ this\ comparison|was\ submitted)
     |the\ (?:text|answer|reply|response)\ you\ (?:just\ |have\ just\ )?read
     \ (?:outclass|beat|outperform|win)
-    |the\ alternative\ was\ (?:generated|written|produced)\ by
-    |(?:this|my)\ {DECLARED}\ (?:\w{{1,15}}\ )?(?:outshines|outdoes|beats)
-    \ the\ (?:other|alternative)
     |\bno\ rival\ {DECLARED}\b|\bits\ counterpart\ (?:hallucinates|fails|is\ wrong|lies)
     |no\ better\ (?:answer|reply|response)\ than\ (?:this|the\ one\ in\ front\ of\ you|mine))
   | \b(?:sided\ with|prefers?|favou?rs?)\ (?:the\ )?present\ (?:text|answer|reply|response)\b
-  | \b(?:graders?|evaluators?|judges|raters?|experts|reviewers)\ {GAP}{{0,20}}
-    \b(?:preferred|chose|rated|ranked|picked|favou?red)\ {GAP}{{0,15}}
-    \b(?:this|my)\ (?:{DECLARED}|one)\b
   | \b(?:this|my)\ {DECLARED}\ (?:was|has\ been)\ {GAP}{{0,25}}
     \b(?:approved|verified|preferred|chosen|certified|rated|written\ by)\b
 """
@@ -371,7 +277,6 @@ SPEAKS = rf"""
   | \b(?:as|when|while|before|after)\ you
     \ (?:decide|choose|judge|compare|evaluate|grade|score|rate|weigh)\ (?:between\ )?
     (?:the\ two|both|these\ two|this\ {DECLARED}|us|the\ {ANSWER}s)\b
-  | \bif\ you\ (?:rate|score|grade|judge|mark|rank)\ (?:me|this|it|us)\b
   | \b(?:i|we)\ know\ (?:that\ )?you\ are\ (?:an?\ )?(?:\w{{1,12}}\ )?
     (?:llm|ai|judge|language\ model|evaluator|grader)\b
   | \b(?:do\ not|don't|no\ need\ to|skip|stop)\ (?:read|consider|evaluat|compar|look\ at)\w{{0,3}}
@@ -379,15 +284,7 @@ SPEAKS = rf"""
   | \bnote\ (?:for|to)\ the\ (?:ai|llm|model|one|person)
     \ (?:reading|comparing|grading|judging)
   | \byou\ who\ (?:compare|judge|grade|rate|score)\b
-  | \bsince\ you\ are\ (?:an?\ )?(?:ai|llm|model)\ (?:that|which|who)
-    \ (?:grad|judg|rat|scor|compar)
   | \bif\ your\ (?:task|job)\ is\ (?:to\ )?(?:pick|choos|judg|grad|compar|scor)\w{{1,4}}\b
-  | \bas\ the\ (?:person|one|model|ai)\ (?:who\ is\ )?
-    (?:grading|judging|comparing|scoring)\ (?:this|us|these)
-  | \b(?:pick|choose|prefer|favou?r)\ the\ author\ of\ this\b
-  | \bwant\ you\ to\ (?:favou?r|prefer|pick|choose)\ this\b
-  | (?:^|,\ ?)(?:arbiter|referee),\ (?:decide|choose|pick|thanks|please)
-  | \bdear\ (?:arbiter|referee),
   | ^[^\w\n]{{0,6}}(?:to(?!\ (?:evaluate|judge|grade|score|mark)\b)|dear|attention|hello|hi|reader
     |whoever)\ {GAP}{{0,30}}
     \b(?:scor|mark|grad|evaluat|judg)(?:e|es|ing|s|ed|er|ion)\b[^.!?:,\n]{{0,20}}[:,]
@@ -439,6 +336,132 @@ KEY = re.compile(
     """,
     re.VERBOSE,
 )
+# A sentence is weighed by what it holds, in English, German, French and Spanish, not its wording:
+# does it name its own text, the other one or a judge, what does it ask for, how does it value? An
+# answer speaks of its subject to the person who asked, hardly ever of itself in comparison. The
+# weights were rounded by hand from those of a logistic regression on 48 attacks, 68 innocent texts
+# that look like some and 569 sentences of real answers, then compared on as many texts again
+# (tests/judges/steering.tsv); docs/injection.md has what is found of a third list.
+TEXT = (
+    r"(?:answer|response|reply|submission|output|solution|completion|text|antwort|texte|reponse"
+    r"|respuesta|texto|risposta|resposta)\b"
+)
+COMPARER = (
+    r"(?:(?:judge|evaluator|grader|rater|assessor|reviewer|referee|arbiter|adjudicator|juror"
+    r"|examiner|scorer)s?|jury|(?:grading|scoring|judging|evaluation|rating)\ (?:bot|model|system)"
+    r"|whoever|anyone|quiconque|(?:richter|gutachter|bewerter|prufer|schiedsrichter|juror)\w*"
+    r"|juges?|(?:evaluat|correct|examinat)(?:eur|rice)s?|arbitres?|juez|jueces|jurado"
+    r"|(?:evaluad|correct)or(?:a|es)?|arbitro)\b"
+)
+WEIGHTS = {
+    "itself": 4,
+    "this one": 2,
+    "the other": 3,
+    "judge addressed": 2,
+    "judge": 1,
+    "judging": 1,
+    "choosing": 2,
+    "duty": 1,
+    "better": 2,
+    "right": 1,
+    "marks": 1,
+    "pair": 1,
+    "earlier": -2,
+    "chat": -3,
+}
+SUBJECTS = {"itself", "this one", "judge addressed"}
+ENOUGH = 6
+FEATURES = {
+    name: re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.VERBOSE)
+    for name, words in {
+        "itself": rf"""
+    (?:(?<!in\ )this|present|my|our|current|(?:diese|meine?|vorliegende)[rnms]?|cet(?:te|te)?|ce|ma
+    |mon|presente?|esta|este|mi)\ (?:\w+\ )?{TEXT}
+  | {TEXT}\ (?:at\ hand|in\ front\ of\ you|(?:that\ )?you\ (?:are|have|just)|here)
+  | the\ present\ one|what\ you\ have\ just|these\ lines""",
+        "this one": r"""
+    this\ one|mine|this\ is\ the|celle-ci|celui-ci|l[ae]\ mien\w*|la\ mia|meine(?=\ (?:die|ist)|$)
+  | (?:choose|pick|prefer|favou?r|mark|give|rank|put|for)
+    \ (?:me|this(?=[,.:;]|$|\ (?:first|the)\b))
+  | diese[rnms]?(?:\ hier|(?=,|$|\ (?:bitte|mehr)\b))""",
+        "the other": rf"""
+    (?:other|alternative|rival|competing|opposing|opponent's|competitor's|andere[rnms]?|autre|otr[ao])
+    \ (?:\w+\ )?(?:{TEXT}|assistant\w*|asistente|one|side)
+  | rivals?|counterpart|competitor|competition|konkurrenz\w*|the\ (?:alternative|other)
+  | (?:die|der|dem|den|das)\ andere[rn]?|l'autre|(?:la|el)\ otr[ao]""",
+        "judge addressed": rf"""
+    (?:dear|hey|hello|hi|honou?red|to\ (?:the|all|any)|as\ (?:a|an|the|your)|you\ are\ (?:a|an|the)
+    |be\ a|you,\ the|note\ (?:to|for)|lieber?|geehrte[rn]?|an\ (?:die|den)|als|chere?
+    |honorable|en\ tant\ que|vous\ etes\ (?:le|la|un|une)|estimad[ao]s?|como|es\ el)
+    \ (?:\w+\ ){{0,2}}{COMPARER}
+  | (?:^\W*|,\ ){COMPARER}(?=[,:])
+  | (?:if|falls|wenn|si)\ (?:you|du|vous|usted)\ (?:\w+\ ){{1,4}}
+    (?:{COMPARER}|compar\w+|vergl\w+)""",
+        "judge": COMPARER,
+        "judging": r"""
+    judg(?:ing|e?ment)|grad(?:e|es|ed|ing)|evaluat(?:e|es|ed|ing|ion)|compar(?:e|es|ing|ison)
+  | scor(?:es|ed|ing)|rat(?:e|es|ed|ing)|rank(?:ed|ing)?|decid(?:e|ing)|decision|verdict
+  | assessment|(?:bewert|beurteil|vergleich|entscheid|urteil)\w*|juge[rz]|compar(?:e[rz]?|aison)
+  | trancher?|note[rz]|juzg\w+|veredicto|decid\w+|compara\w*""",
+        "choosing": r"""
+    choos\w+|chose|chosen|mark|(?:pick|select|prefer|vote|give|award|assign|reward|favou?r)\w{0,4}
+  | accept|(?:reject|dismiss|endorse|approve|grant)(?:s|e?d)?|(?:go|went|side[sd]?)\ with|opt\ for
+  | (?:wahl|stimm|bevorzug|choisi|attribue|accorde|retene|elij|otorg|prefi[er]\w)\w*
+  | nimm|nehmt|gib|geben|vergib|zugunsten|\w*gewahlt|\w*gezogen|(?:vot|donn|prefer)e[rz]?|faveur
+  | vot[ea]|eli[gj]\w+""",
+        "duty": r"""
+    should|must|ha(?:ve|s)\ to|(?:are|is)\ to|ought|deserves?|merits?|obliged|instructed
+  | (?:soll|muss|verdien)\w*|doit|devez|devrait|merite\w*|debe\w*|merece\w*""",
+        "better": r"""
+    better|best|w[io]ns?|winn(?:er|ing)|superior|strong(?:er|est)|perfect|beats?|above|top|full
+  | (?:outperform|outclass|surpass|outdo|outshine)\w*|highest|maximum|more\ \w+|flawless
+  | (?:besser|beste|gewinn|hochst|hoher|volle)\w*|uberlegen|ubertrifft|schlagt|bevorzugt
+  | (?:genau|richtig|vollstandig|grundlich|klar|nutzlich|hilfreich)er\w*
+  | (?:meilleur|superieur)\w*|gagn\w+|mieux|plus\ (?!ou)\w+|maximale?|mejor|supera|ganador\w*
+  | maxim[ao]|mas\ \w+""",
+        "right": r"""
+    (?:in)?correct|right|wrong|(?:in)?accurate|(?:in)?complete|reliable|truthful|helpful|safer?
+  | errors?|mistakes?|useful|precise|thorough|inferior|worse|weaker|flaws?
+  | richtige?|(?:un)?vollstandige?|falsch\w*|fehler\w*|bonne|exacte?|erreurs?|fausses?
+  | (?:in)?correct[ao]|errores|fals[ao]""",
+        "marks": r"""
+    scores?|marks?|points|ratings?|grades?|ten|10|punkt\w*|hochstnote|notes?|puntos|nota|vot[eo]
+  | stimme|verdict""",
+        "pair": r"""
+    of\ the\ (?:two|pair)|d(?:er|ie)\ beiden|des\ deux|de\ las\ dos|les\ deux
+  | (?:these|those|the)\ two
+  | (?:two|both|beide|zwei|deux|dos)\ (?:\w+\ )?(?:answers|responses|replies|texts|antworten|texte
+    |reponses|textes|respuestas|textos)""",
+        "earlier": rf"""
+    (?:previous|earlier|first|second|draft|original|vorherige|erste|fruhere|anterior|primera)\w?
+    \ (?:\w+\ )?{TEXT}|reponse\ precedente""",
+        # To the person who asked, or about what that person asked.
+        "chat": r"""
+    you\ (?:asked|wanted)|let\ me\ know|i\ can\ help|(?:help|serve|aid)\w*\ (?:you|humans)
+  | as\ an?\ (?:ai|language|llm)|(?:depends|based)\ on|part\ of\ my|i\ hope\ (?:this|that|my|it)
+  | i(?:'m|\ am)\ not|(?:can\ ?not|can't|do\ not|don't)\ (?:choose|say|have)|such\ as
+  | hope\ that\ you|j'espere|ich\ hoffe""",
+    }.items()
+}
+SENTENCE = re.compile(r"[^.!?\n。！？]{8,400}")
+SUBJECT_NAMED = re.compile(
+    "|".join(FEATURES[name].pattern for name in sorted(SUBJECTS)), re.VERBOSE
+)
+
+
+def _weighed(folded: str) -> set[str]:
+    """Return "speaks" or "declares" if a sentence weighs enough."""
+    kinds: set[str] = set()
+    if not SUBJECT_NAMED.search(folded):
+        return kinds
+    for sentence in SENTENCE.findall(folded):
+        if SUBJECT_NAMED.search(sentence):
+            held = {name for name, words in FEATURES.items() if words.search(sentence)}
+            if sum(WEIGHTS[name] for name in held) >= ENOUGH:
+                kinds.add("speaks" if "judge addressed" in held else "declares")
+    return kinds
+
+
 # One letter at a time, so that no word is found.
 SPACED = r"(?<!\S)(?:[a-z][\ .\-_]){4,40}[a-z](?!\S)"
 # A word of Latin letters with a letter of Cyrillic or Greek that looks like one of them.
@@ -510,7 +533,7 @@ def scan(text: str) -> set[str]:
         folded = "".join(map(_folded, text))
         kinds = _kinds(FOLDED, folded) | _kinds(FOLDED_NOT_ASCII, folded) | _kinds(UNSEEN, text)
     is_key = len(folded) <= LONGEST_KEY and KEY.fullmatch(folded.strip() or "x")
-    return kinds | ({"key"} if is_key else set())
+    return kinds | _weighed(folded) | ({"key"} if is_key else set())
 
 
 FEWEST_REPEATS = 5

@@ -7,12 +7,12 @@ there, whatever a text could forge is neutralised instead.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from judges.core.checklist import describe_items
-from judges.core.injection import check_nonce, fence, neutralise, normalise, without_nonce
 from judges.core.rubric import Rubric, fill
 from judges.core.spec import OUTCOMES, Example, JudgeSpec
 from judges.core.verdict_format import (
@@ -284,3 +284,87 @@ def _prometheus_reply(spec: JudgeSpec, example: Example) -> str:
     verdict = _spelled(spec, example)
     measured = PROMETHEUS_REASONS[spec.protocol].format(verdict=verdict)
     return f"Feedback: {neutralise(example.reason).strip() or measured} [RESULT] {verdict}"
+
+
+# -- Untrusted texts, made safe ----------------------------------------------------------------
+
+# Texts are normalised, and fenced or neutralised, for the judge only: people and exports get them
+# unchanged.
+
+KEPT_CONTROLS = {"\n", "\t"}
+UNWANTED = {"Cc", "Cf", "Cs", "Co", "Cn"}
+# Characters that show nothing although they count as letters or marks. The two variation
+# selectors that choose between text and emoji are in use and stay.
+BLANK = {*map(chr, [0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0])} | {
+    *map(chr, range(0xFE00, 0xFE0E)),
+    *map(chr, range(0xE0100, 0xE01F0)),
+}
+LINE_END = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+# Plain letters and digits in place of these would say something else: x2 is not x².
+MEANINGFUL = ("<super>", "<sub>", "<fraction>")
+NONCE = re.compile(r"[0-9a-f]{8,32}")
+# The marks of the Prometheus formats. A Markdown heading, with a space after its hashes, keeps
+# them; one without a space, or with a name that the format uses, does not.
+RESULT_MARK = re.compile(r"\[\s*+(result)\s*+\]", re.IGNORECASE)
+OWN_HEADING = re.compile(
+    r"(?<!#)#{3,}+(\s*+(?:task description|the instruction to evaluate|instruction|response"
+    r"|reference answer|score rubrics?|feedback)\b)",
+    re.IGNORECASE,
+)
+GLUED_HEADING = re.compile(r"(?<!#)(#{3,}+)(?=\S)")
+
+
+def check_nonce(nonce: str) -> None:
+    """Raise ValueError unless `nonce` can stand in a tag."""
+    if not NONCE.fullmatch(nonce):
+        raise ValueError("A nonce is 8 to 32 hexadecimal digits.")
+
+
+def fence(name: str, text: str, nonce: str) -> str:
+    """Put `text` between tags that it cannot close."""
+    return f"<{name}-{nonce}>\n{without_nonce(normalise(text), nonce)}\n</{name}-{nonce}>"
+
+
+def without_nonce(text: str, nonce: str) -> str:
+    """Return `text` with every `nonce` replaced, so that none is left or newly formed."""
+    return re.sub(re.escape(nonce), "[...]", text, flags=re.IGNORECASE)
+
+
+def normalise(text: str) -> str:
+    """Return `text` in NFKC without control, zero-width and other invisible characters.
+
+    Superscripts, subscripts and fractions stay: they are seldom decoration.
+    """
+    text = _without_hidden(LINE_END.sub("\n", text))
+    if unicodedata.is_normalized("NFKC", text):
+        return text
+    staying = "".join(filter(_is_meaningful, set(text)))
+    parts = re.split(f"([{staying}]+)", text) if staying else [text]
+    return "".join(
+        part if position % 2 else unicodedata.normalize("NFKC", part)
+        for position, part in enumerate(parts)
+    )
+
+
+def neutralise(text: str) -> str:
+    """Return `text` normalised, without what the Prometheus formats would take for their marks.
+
+    `[RESULT]` becomes `(RESULT)`; a heading without a space gets one (`### Title`), as in Markdown;
+    one named like a section of the format gets two hashes instead of three. Everything else stays.
+    """
+    text = RESULT_MARK.sub(r"(\1)", normalise(text))
+    return GLUED_HEADING.sub(r"\1 ", OWN_HEADING.sub(r"##\1", text))
+
+
+def _without_hidden(text: str) -> str:
+    return text.translate({ord(char): None for char in set(text) if not _is_shown(char)})
+
+
+def _is_shown(character: str) -> bool:
+    if character in KEPT_CONTROLS:
+        return True
+    return unicodedata.category(character) not in UNWANTED and character not in BLANK
+
+
+def _is_meaningful(character: str) -> bool:
+    return unicodedata.decomposition(character).startswith(MEANINGFUL)

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.core.injection import normalise
 from judges.core.parsing import parse_pairwise, parse_structured
 from judges.core.prompts import (
     LENGTH_NEUTRAL,
     Material,
     MaterialError,
     MissingMaterialError,
+    normalise,
     render_note,
     render_prompt,
     repair_message,

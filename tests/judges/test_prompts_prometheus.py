@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.core.injection import neutralise, normalise
-from judges.core.prompts import Material, MaterialError, render_prompt
+from judges.core.prompts import Material, MaterialError, neutralise, normalise, render_prompt
 from judges.core.rubric import load_rubric
 from judges.core.spec import Example, JudgeSpec
 
