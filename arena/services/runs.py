@@ -384,7 +384,16 @@ def cancel(*, run: Run, by: Actor, now: datetime) -> None:
 def pause_run(*, run_id: int, reason: str) -> bool:
     """Stop claiming calls of an open run; calls under way finish."""
     run = Run.objects.filter(pk=run_id, state=State.OPEN)
-    return bool(run.update(state=State.PAUSED, pause_reason=reason[:LONGEST_REASON]))
+    return bool(run.update(state=State.PAUSED, pause_reason=_shortened(reason)))
+
+
+def _shortened(reason: str) -> str:
+    """Return a reason that fits its column, cut behind a word unless the last one is very long."""
+    if len(reason) <= LONGEST_REASON:
+        return reason
+    cut = reason[: LONGEST_REASON - 2]
+    words = cut.rpartition(" ")[0]
+    return f"{words if len(words) > LONGEST_REASON // 2 else cut} …"
 
 
 @transaction.atomic
@@ -414,7 +423,7 @@ def pause_requester(*, run_id: int, requester: str, reason: str, now: datetime) 
     """Pause one requester of a run; pause the run too if no other requester can continue."""
     requesters = RunRequester.objects.filter(run=run_id)
     requesters.filter(requester=requester, paused_at=None).update(
-        paused_at=now, pause_reason=reason[:LONGEST_REASON]
+        paused_at=now, pause_reason=_shortened(reason)
     )
     if not requesters.filter(requester=requester).exists():
         pause_run(run_id=run_id, reason=reason)  # a run older than the table of requesters

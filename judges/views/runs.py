@@ -34,7 +34,7 @@ from judges.forms import CriteriaForm, OrderForm
 from judges.models import Judgement
 from judges.models.judges import SCRIPTED
 from judges.reports import RunReport, report_on
-from judges.services.calibration import arena_items
+from judges.services.calibration import judged_where_people_voted
 from judges.services.planning import (
     JudgeOrder,
     Member,
@@ -178,7 +178,7 @@ def judge_runs(request: HttpRequest, slug: str) -> HttpResponse:
 @for_judging
 def measure_judges(request: HttpRequest, arena: Arena) -> HttpResponse:
     """Have each judge of an arena measured by its verdicts on pairs that people voted on."""
-    epochs = [epoch for epoch in judges_in(arena) if arena_items(epoch, arena)]
+    epochs = list(judged_where_people_voted(judges_in(arena), arena))
     try:
         for epoch in epochs:
             measure_judge.delay(epoch.pk, arena.pk)

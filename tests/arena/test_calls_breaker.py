@@ -1,6 +1,7 @@
 """The breaker: a requester that keeps failing is paused with a reason, and continues when
 resumed."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -59,6 +60,18 @@ def test_the_run_pauses_with_all_reasons_when_the_last_stops(model: Model, run: 
     run.refresh_from_db()
     assert run.state == "paused"
     assert run.pause_reason == "paid:m-1: HTTP 401; paid:m-1: HTTP 404."
+
+
+def test_a_long_reason_ends_with_a_whole_word(model: Model, run: Run) -> None:
+    model.outcomes = [EndpointStoppedError("HTTP 400: " + "invalid request " * 40)]
+    execute(row(run))
+    for paused in (RunRequester.objects.get(requester="first"), Run.objects.get(pk=run.pk)):
+        assert len(paused.pause_reason) <= 300
+        assert re.search(r" (?:invalid|request) …$", paused.pause_reason)
+    Run.objects.filter(pk=run.pk).update(state="open")
+    pause_run(run_id=run.pk, reason="HTTP 400: " + "x" * 400)
+    run.refresh_from_db()
+    assert run.pause_reason == f"HTTP 400: {'x' * 288} …"
 
 
 def test_the_run_pauses_when_the_other_requester_has_no_call_left(model: Model, run: Run) -> None:
