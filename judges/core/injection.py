@@ -405,7 +405,7 @@ FEATURES = {
   | trancher?|note[rz]|juzg\w+|veredicto|decid\w+|compara\w*""",
         "choosing": r"""
     choos\w+|chose|chosen|mark|(?:pick|select|prefer|vote|give|award|assign|reward|favou?r)\w{0,4}
-  | accept|(?:reject|dismiss|endorse|approve|grant)(?:s|e?d)?|(?:go|went|side[sd]?)\ with|opt\ for
+  | accept|(?:reject|dismiss|endorse|approve|grant)(?:s|e?d)?|opt\ for
   | (?:wahl|stimm|bevorzug|choisi|attribue|accorde|retene|elij|otorg|prefi[er]\w)\w*
   | nimm|nehmt|gib|geben|vergib|zugunsten|\w*gewahlt|\w*gezogen|(?:vot|donn|prefer)e[rz]?|faveur
   | vot[ea]|eli[gj]\w+""",
