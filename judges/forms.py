@@ -38,6 +38,7 @@ PAIRS = [
     ("all", "All pairs without a clear lead on the leaderboard, least judged first"),
     ("neighbours", "Neighbours: candidates next to each other on the judges’ leaderboard"),
     ("new", "New candidates: pairs with a candidate that has few or no LLM-judge votes"),
+    ("voted", "Pairs with human votes: to see how well the judge agrees with people"),
 ]
 NO_SUCH_RUN = "This arena has no such judge run."
 ORDER_POLICIES = [

@@ -25,12 +25,12 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import CharField, Count, Exists, F, Max, OuterRef, Q, QuerySet, Sum, Value
-from django.db.models.functions import Concat, Greatest, Least, Length
+from django.db.models import Count, F, Max, Q, Sum
+from django.db.models.functions import Length
 
 from arena.calls.models import Call
 from arena.models import Arena, Comparison, Response, Vote
-from arena.outcomes import COUNTED, PREFERENCES, mirror
+from arena.outcomes import PREFERENCES, mirror
 from judges.core.calibration import panels
 from judges.core.calibration.items import PairItem, ScoreItem, own_side
 from judges.core.calibration.pairs import PairReport, calibrate_pairs, paired_difference
@@ -49,9 +49,14 @@ from judges.models import (
     LabelSet,
 )
 from judges.models.judgements import JudgementQuerySet
-from judges.services.planning import families_in
 from judges.services.registry import JudgeError
-from judges.services.subjects import ids_of, key_of_pair, read_subject
+from judges.services.subjects import (
+    families_in,
+    human_labels,
+    ids_of,
+    key_of_pair,
+    read_subject,
+)
 from judges.services.trust import settle_trust
 from judges.services.verdicts import Sides, call_outcome
 from ranking.raters import compare_orders
@@ -536,7 +541,8 @@ def _settled_by_judge(epoch: Epoch, arena: Arena) -> dict[str, SettledJudgement]
 
 def _settled_by_jury(epoch: Epoch, arena: Arena) -> dict[str, SettledJudgement]:
     """A jury's decisions; without one, it abstained."""
-    counted = _counted_of_juries().filter(epoch=epoch, comparison__arena=arena)
+    verdicts = epoch.jury_verdicts.filter(comparison__arena=arena)
+    counted = verdicts.filter(Q(casts_vote=True) | Q(state=JuryVerdict.State.FAILED))
     settled = {}
     for verdict in counted.select_related("comparison").order_by("casts_vote", "pk"):
         if verdict.state == JuryVerdict.State.VOTED:
@@ -559,34 +565,9 @@ def _sides_of(comparison: Comparison) -> Sides:
     return Sides(left, right)
 
 
-def judged_where_people_voted(epochs: QuerySet[Epoch], arena: Arena) -> QuerySet[Epoch]:
-    """Return those of `epochs` that have settled a pair of the arena that people voted on."""
-    left, right = F("comparison__left_response"), F("comparison__right_response")
-    key = Concat(Least(left, right), Value(","), Greatest(left, right), output_field=CharField())
-    labelled = _labels_in(arena).values_list(key)
-    here = Q(epoch=OuterRef("pk"), comparison__arena=arena, responses__in=labelled)
-    own = Judgement.objects.counted().filter(here, sample=0)
-    return epochs.filter(Exists(own) | Exists(_counted_of_juries().filter(here)))
-
-
-def _counted_of_juries() -> QuerySet[JuryVerdict]:
-    return JuryVerdict.objects.filter(Q(casts_vote=True) | Q(state=JuryVerdict.State.FAILED))
-
-
-def _labels_in(arena: Arena) -> QuerySet[Vote]:
-    """Return the votes of people who had read no judge's reasoning.
-
-    A pair that was issued without being drawn was requested from a verdict's page, so a vote on it
-    is not an independent label.
-    """
-    unread = Q(comparison__issued_at=None) | Q(comparison__draw_probability__isnull=False)
-    votes = arena.votes.live().of_people()
-    return votes.filter(unread, comparison__left_response__isnull=False, outcome__in=COUNTED)
-
-
 def people_in(arena: Arena, after: int = 0) -> dict[str, PairVotes]:
     """Return people's votes on each pair, of those with larger ids than `after`."""
-    rows = _labels_in(arena).filter(pk__gt=after).order_by("pk").values_list(
+    rows = human_labels(arena).filter(pk__gt=after).order_by("pk").values_list(
         "pk", "outcome", "rater", "rater__name", "rater__arena",
         "comparison__prompt", "comparison__prompt__category",
         "comparison__left", "comparison__right",

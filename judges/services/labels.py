@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from arena.files.reader import (
     FileError,
@@ -32,7 +32,7 @@ from arena.outcomes import BOTH_BAD, mirror
 from arena.validation import InputError, numbered, quoted
 from judges.core.rubric import Rubric, RubricError, Scale, load_rubric
 from judges.core.spec import Drawn, Example, ExampleError, JudgeSpec, draw_examples
-from judges.models import Epoch, Judgement, Label, LabelItem, LabelSet, Mark
+from judges.models import Epoch, Judgement, JuryVerdict, Label, LabelItem, LabelSet, Mark
 from judges.services.calibration import people_in, voted_on
 from judges.services.planning import (
     JudgeOrder,
@@ -41,11 +41,17 @@ from judges.services.planning import (
     PlannedComparison,
     calls_for,
     exclude_family,
-    families_in,
     shares_of,
 )
 from judges.services.registry import DEFAULT_RUBRIC, JudgeError
-from judges.services.subjects import answers_in, criteria_suffix, ids_of, key_of_pair
+from judges.services.subjects import (
+    answers_in,
+    criteria_suffix,
+    families_in,
+    ids_of,
+    key_of_pair,
+    labelled_pairs,
+)
 
 MOST_SHOWN = 20
 LabelValue = str | float
@@ -393,6 +399,15 @@ def order_of_voted(
     return JudgeOrder(
         arena, OrderOptions(per_pair=1), [member], chosen, shares_of(chosen), None, left_out
     )
+
+
+def judged_where_people_voted(epochs: QuerySet[Epoch], arena: Arena) -> QuerySet[Epoch]:
+    """Return those of `epochs` that have a verdict on a pair of the arena that people voted on."""
+    here = {"comparison__arena": arena, "responses__in": labelled_pairs(arena)}
+    own = Judgement.objects.counted().filter(epoch=OuterRef("pk"), sample=0, **here)
+    counted = Q(casts_vote=True) | Q(state=JuryVerdict.State.FAILED)
+    of_juries = JuryVerdict.objects.filter(counted, epoch=OuterRef("pk"), **here)
+    return epochs.filter(Exists(own) | Exists(of_juries))
 
 
 def _voted_picks(arena: Arena, spec: JudgeSpec, epoch: Epoch | None) -> list[PlannedComparison]:

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet
 
 from arena.models import Arena, Comparison, Pair, Run
-from judges.core.spec import JudgeSpec, family_of
-from judges.models import Epoch, Judgement, JuryVerdict, MergedModel, RunJudge
+from judges.core.spec import JudgeSpec
+from judges.models import Epoch, Judgement, JuryVerdict, RunJudge
 from judges.models.judges import SCRIPTED
 from judges.services import subjects
 from judges.services.decisions import baseline_of, compare_family
@@ -22,13 +22,20 @@ from judges.services.registry import (
     jury_digest,
     jury_weights,
 )
-from judges.services.subjects import ArenaAnswers, answers_in, criteria_suffix, key_of_pair
+from judges.services.subjects import (
+    ArenaAnswers,
+    answers_in,
+    criteria_suffix,
+    families_in,
+    key_of_pair,
+    labelled_pairs,
+)
 from ranking.comparison import load_difference_boards
 from ranking.models import Snapshot
 from ranking.services.pair_weights import PairFacts, pair_facts
 
 PairIds = tuple[int, int]
-Which = Literal["all", "neighbours", "new"]
+Which = Literal["all", "neighbours", "new", "voted"]
 SHORTEST_LIST, LONGEST_LIST = 3, 8
 UNLESS_AGAIN = "left out unless ordered again"
 VOTES = {"people": "human votes", "judges": "LLM-judge votes", "juries": "jury votes"}
@@ -57,7 +64,7 @@ class OrderOptions:
     """What to compare.
 
     per_pair: comparisons of each pair.
-    pairs: all, only neighbours on the leaderboard, or only those with a new candidate.
+    pairs: all, neighbours on the leaderboard, those with a new candidate or with human votes.
     again: include pairs whose order is already clear.
     like_run: the comparisons of this run instead, to be judged by another judge.
     candidates: ids; only pairs of two of them. Empty for all.
@@ -153,6 +160,8 @@ def _ordered_pairs(
     """Leave out pairs that were not ordered, and those with a clear leader on this board."""
     if options.like_run is not None:
         return list(pairs), []
+    if options.pairs == "voted":  # however clear the lead
+        return list(pairs) if labelled_pairs(arena).exists() else [], []
     facts = pair_facts(arena=arena, raters=raters)
     if not options.again:
         decided = _conclusive_pairs(arena, pairs, options, raters, facts.separated)
@@ -216,7 +225,11 @@ def _picks_by_pair(
     if options.like_run is not None:
         return _picks_of_run(pairs, options.like_run, answers, options.undecided)
     lists = _draw_lists(answers, judges.seed) if judges.listwise else None
-    return {pair.pk: _picks_of(pair, answers, judges.seed, lists) for pair in pairs}
+    picks = {pair.pk: _picks_of(pair, answers, judges.seed, lists) for pair in pairs}
+    if options.pairs != "voted" or not pairs:
+        return picks
+    keys = set(labelled_pairs(pairs[0].arena))
+    return {pk: [pick for pick in own if pick.responses in keys] for pk, own in picks.items()}
 
 
 def _picks_of(
@@ -294,23 +307,6 @@ def exclude_family(
     """Drop the comparisons in which just one answer is of the judge's own model family."""
     own = {candidate for candidate, of_model in candidate_families.items() if of_model == family}
     return [pick for pick in picks if len(own & {pick.pair.low_id, pick.pair.high_id}) != 1]
-
-
-def families_in(arena: Arena) -> dict[int, str]:
-    """Map each candidate to the family of its model; '' if the model is not known.
-
-    Scripts have no family: a scripted judge does not favour a scripted answer. Nor has another
-    team's candidate before it is disclosed, because a quote would give away its model.
-    """
-    guests = ~Q(team=None) & ~Q(team=arena.team_id)
-    disclosed = arena.candidates.exclude(guests, disclosed_at=None)
-    rows = disclosed.values_list("pk", "model")
-    merged = dict(MergedModel.objects.values_list("name", "family"))
-    families = {
-        pk: merged.get(model.rsplit("/", 1)[-1]) or family_of(model) if model else ""
-        for pk, model in rows
-    }
-    return {pk: "" if family == "scripted" else family for pk, family in families.items()}
 
 
 # -- Orders ----------------------------------------------------------------------------------------

@@ -17,16 +17,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.db.models import CharField, F
-from django.db.models.functions import Cast, Length, Substr
+from django.db.models import CharField, F, Q, QuerySet, Value
+from django.db.models.functions import Cast, Concat, Greatest, Least, Length, Substr
 
 from arena.calls.execution import CannotAskCallError
 from arena.conversations import transcript
 from arena.db import sql
 from arena.db.sql import Row
-from arena.models import Arena, Response
+from arena.models import Arena, Response, Vote
+from arena.outcomes import COUNTED
 from judges.core.prompts import Material
-from judges.models import LabelItem
+from judges.core.spec import family_of
+from judges.models import LabelItem, MergedModel
 
 # Longer answers, in characters, may not fit in a model's context.
 LONG = 100_000
@@ -93,6 +95,41 @@ def first_reading(subject: str) -> str:
 def key_of_pair(first: int, second: int) -> str:
     """Return the key of two responses, regardless of their order."""
     return f"{min(first, second)},{max(first, second)}"
+
+
+def families_in(arena: Arena) -> dict[int, str]:
+    """Map each candidate to the family of its model; '' if the model is not known.
+
+    Scripts have no family: a scripted judge does not favour a scripted answer. Nor has another
+    team's candidate before it is disclosed, because a quote would give away its model.
+    """
+    guests = ~Q(team=None) & ~Q(team=arena.team_id)
+    disclosed = arena.candidates.exclude(guests, disclosed_at=None)
+    rows = disclosed.values_list("pk", "model")
+    merged = dict(MergedModel.objects.values_list("name", "family"))
+    families = {
+        pk: merged.get(model.rsplit("/", 1)[-1]) or family_of(model) if model else ""
+        for pk, model in rows
+    }
+    return {pk: "" if family == "scripted" else family for pk, family in families.items()}
+
+
+def human_labels(arena: Arena) -> QuerySet[Vote]:
+    """Return the votes of people who had read no judge's reasoning.
+
+    A pair that was issued without being drawn was requested from a verdict's page, so a vote on it
+    is not an independent label.
+    """
+    unread = Q(comparison__issued_at=None) | Q(comparison__draw_probability__isnull=False)
+    votes = arena.votes.live().of_people()
+    return votes.filter(unread, comparison__left_response__isnull=False, outcome__in=COUNTED)
+
+
+def labelled_pairs(arena: Arena) -> "QuerySet[Vote, str]":
+    """Return the keys of the pairs that people voted on, as `key_of_pair` makes them."""
+    left, right = F("comparison__left_response"), F("comparison__right_response")
+    key = Concat(Least(left, right), Value(","), Greatest(left, right), output_field=CharField())
+    return human_labels(arena).values_list(key, flat=True)
 
 
 def ids_of(key: str) -> tuple[int, int]:

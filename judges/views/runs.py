@@ -34,7 +34,7 @@ from judges.forms import CriteriaForm, OrderForm
 from judges.models import Judgement
 from judges.models.judges import SCRIPTED
 from judges.reports import RunReport, report_on
-from judges.services.calibration import judged_where_people_voted
+from judges.services.labels import judged_where_people_voted
 from judges.services.planning import (
     JudgeOrder,
     Member,
@@ -273,6 +273,7 @@ WHY_NO_PAIRS = {
     "neighbours": "Neighbours come from the judges’ leaderboard: it is empty until judges have "
     "voted here, and neighbours with a clear lead are not judged again.",
     "new": "New candidates are those with few or no LLM-judge votes.",
+    "voted": "People have voted on no pair here yet.",
 }
 ALL, AGAIN = "“All pairs”", "“Include pairs with a clear lead”"
 ALTERNATIVES: list[tuple[dict[str, Any], str]] = [

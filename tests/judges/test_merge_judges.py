@@ -14,8 +14,8 @@ from safetensors.numpy import load_file, save_file
 from judges.core import weights
 from judges.core.weights import Recipe, decode, dropping, encode
 from judges.models import MergedModel
-from judges.services.planning import families_in
 from judges.services.registry import register_judge, spec_named, spec_of
+from judges.services.subjects import families_in
 from tests.factories import make_arena
 from tests.judges.helpers import add_endpoint
 

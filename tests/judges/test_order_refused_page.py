@@ -72,6 +72,12 @@ def test_a_wrong_cap_does_not_hide_that_nobody_is_to_judge(staff: Client) -> Non
 # -- What to choose instead ------------------------------------------------------------------------
 
 
+def test_pairs_with_human_votes_need_some(staff: Client) -> None:
+    html = offer_part(quote_page(staff, make_arena(3, 2), pairs="voted"))
+    assert "People have voted on no pair here yet." in html
+    assert "has already judged" not in html
+
+
 def test_neighbours_without_a_board_are_explained(staff: Client) -> None:
     html = offer_part(quote_page(staff, make_arena(3, 2), pairs="neighbours"))
     assert "empty until judges have voted here" in html

@@ -23,12 +23,12 @@ from judges.services.planning import (
     PlannedComparison,
     PlanOptions,
     RunPlan,
-    families_in,
     plan_run,
     prepare_order,
 )
 from judges.services.registry import JudgeError, spec_named
 from judges.services.runs import JudgeRunWriter, unfinished_run
+from judges.services.subjects import families_in
 from judges.services.verdicts import close_if_done
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is

@@ -11,7 +11,9 @@ from arena.actors import CLI
 from arena.models import Arena, Response, Run
 from arena.services.orders import order_people_run
 from judges.models import Calibration
+from judges.services.labels import judged_where_people_voted
 from judges.tasks import measure_judge
+from judges.views.judges import judges_in
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, Sent, completion, is_probe, nonce_of
 from tests.judges.helpers import (
@@ -139,6 +141,21 @@ def test_only_those_who_start_runs_measure_judges_and_only_where_people_voted() 
     assert measure in page_text(boss, url(arena))
     assert "none was measured" in page_text(boss, boss.post(measure).url)
     assert Calibration.objects.count() == 0
+
+
+def test_a_run_of_pairs_with_human_votes_takes_no_others() -> None:
+    arena, person = make_arena(2, 4), make_person()
+    for number in (0, 2):
+        vote_on(issue_pair(arena, person, number, turned=number == 2), person, "left")
+    run = work_off(order(arena, "scripted:scripted-1", per_pair=4, pairs="voted"))
+    judged = set(run.judgements.values_list("comparison__prompt", flat=True))
+    voted = set(arena.votes.of_people().values_list("comparison__prompt", flat=True))
+    assert judged == voted
+    assert len(judged) == 2
+    [epoch] = judged_where_people_voted(judges_in(arena), arena)
+    assert epoch == run.judgements.get(comparison__prompt=min(voted)).epoch
+    arena.votes.of_people().delete()
+    assert not judged_where_people_voted(judges_in(arena), arena)
 
 
 # -- Planted faults --------------------------------------------------------------------------------

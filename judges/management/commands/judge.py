@@ -43,7 +43,7 @@ class Command(BaseCommand):
         )
         add(
             "--pairs",
-            choices=["all", "neighbours", "new"],
+            choices=["all", "neighbours", "new", "voted"],
             default="all",
             help="which pairs to judge; default: all without a clear lead",
         )
