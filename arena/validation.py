@@ -66,6 +66,15 @@ def quoted(value: Any) -> str:
     return text if len(text) <= 42 else f"{text[:38]}...{text[0]}"
 
 
+def shortened(text: str, limit: int) -> str:
+    """Return a text of at most `limit` characters, cut at a word unless the last is very long."""
+    if len(text) <= limit:
+        return text
+    cut = text[: limit - 2]
+    words = cut.rpartition(" ")[0]
+    return f"{words if len(words) > limit // 2 else cut} …"
+
+
 def is_unicode(text: str) -> bool:
     """Return whether `text` can be written as UTF-8: it has no lone surrogates."""
     return text.encode("utf-8", "ignore").decode() == text

@@ -29,6 +29,7 @@ from arena.models.runs import RunQuerySet
 from arena.services import audit
 from arena.services.locks import retry_on_deadlock
 from arena.signals import run_cancelled
+from arena.validation import shortened
 
 State = Run.State
 UNFINISHED = [State.ORDERED, State.OPEN, State.PAUSED]
@@ -384,16 +385,7 @@ def cancel(*, run: Run, by: Actor, now: datetime) -> None:
 def pause_run(*, run_id: int, reason: str) -> bool:
     """Stop claiming calls of an open run; calls under way finish."""
     run = Run.objects.filter(pk=run_id, state=State.OPEN)
-    return bool(run.update(state=State.PAUSED, pause_reason=_shortened(reason)))
-
-
-def _shortened(reason: str) -> str:
-    """Return a reason that fits its column, cut behind a word unless the last one is very long."""
-    if len(reason) <= LONGEST_REASON:
-        return reason
-    cut = reason[: LONGEST_REASON - 2]
-    words = cut.rpartition(" ")[0]
-    return f"{words if len(words) > LONGEST_REASON // 2 else cut} …"
+    return bool(run.update(state=State.PAUSED, pause_reason=shortened(reason, LONGEST_REASON)))
 
 
 @transaction.atomic
@@ -423,7 +415,7 @@ def pause_requester(*, run_id: int, requester: str, reason: str, now: datetime) 
     """Pause one requester of a run; pause the run too if no other requester can continue."""
     requesters = RunRequester.objects.filter(run=run_id)
     requesters.filter(requester=requester, paused_at=None).update(
-        paused_at=now, pause_reason=_shortened(reason)
+        paused_at=now, pause_reason=shortened(reason, LONGEST_REASON)
     )
     if not requesters.filter(requester=requester).exists():
         pause_run(run_id=run_id, reason=reason)  # a run older than the table of requesters
