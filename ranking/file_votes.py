@@ -4,11 +4,11 @@ Files are read by the import formats. Responses are skipped; a folder's prompts 
 read, so that votes on any others are rejected.
 """
 
-from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from arena.validation import InputError, numbered
 from ranking.stats.intervals import capped_note, vote_weights
 
 Ints = NDArray[np.int64]
+Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 # Called with the file, the bytes read and its size.
 Progress = Callable[[Path, int, int], None]
@@ -30,6 +31,7 @@ Progress = Callable[[Path, int, int], None]
 PEOPLE = "people"
 KINDS = {"person": PEOPLE, "judge": "judges", "jury": "juries"}
 UNKNOWN = -1
+ROWS = 1 << 16  # kept as Python's numbers until there are so many
 
 
 class BadFileError(Exception):
@@ -104,29 +106,42 @@ def read_file(
     return reader.votes(path, raters)
 
 
-@dataclass
 class _Column:
-    """The votes by one kind of rater, read so far."""
+    """The votes by one kind of rater, read so far: left, right, score, prompt and rater."""
 
-    left: "array[int]" = field(default_factory=lambda: array("q"))
-    right: "array[int]" = field(default_factory=lambda: array("q"))
-    score: "array[float]" = field(default_factory=lambda: array("d"))
-    prompt: "array[int]" = field(default_factory=lambda: array("q"))
-    rater: "array[int]" = field(default_factory=lambda: array("q"))
-    n_both_bad: int = 0
+    def __init__(self) -> None:
+        self.chunks: list[tuple[NDArray[Any], ...]] = []
+        self.rows: list[tuple[int, int, float, int, int]] = []
+        self.n_both_bad = 0
 
     def __len__(self) -> int:
-        return len(self.score) + self.n_both_bad
+        return sum(len(chunk[0]) for chunk in self.chunks) + len(self.rows) + self.n_both_bad
 
-    def extend(self, left: Ints, right: Ints, score: Floats, prompt: Ints, rater: Ints) -> None:
+    def add(self, left: int, right: int, score: float, prompt: int, rater: int) -> None:
+        self.rows.append((left, right, score, prompt, rater))
+        if len(self.rows) == ROWS:
+            self._pack()
+
+    def extend(self, left: Codes, right: Codes, score: Floats, prompt: Codes, rater: Codes) -> None:
         """Add votes; a score of NaN is "both bad"."""
+        self._pack()
+        chunk: tuple[NDArray[Any], ...] = (left, right, score, prompt, rater)
         counts = ~np.isnan(score)
-        self.n_both_bad += len(score) - int(counts.sum())
-        self.left.frombytes(left[counts].tobytes())
-        self.right.frombytes(right[counts].tobytes())
-        self.score.frombytes(score[counts].tobytes())
-        self.prompt.frombytes(prompt[counts].tobytes())
-        self.rater.frombytes(rater[counts].tobytes())
+        if not counts.all():
+            chunk = tuple(column[counts] for column in chunk)
+        self.n_both_bad += len(score) - len(chunk[0])
+        self.chunks.append(chunk)
+
+    def _pack(self) -> None:
+        if self.rows:
+            self.chunks.append(tuple(map(np.array, zip(*self.rows, strict=True))))
+            self.rows = []
+
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        self._pack()
+        if not self.chunks:
+            return tuple(np.zeros(0, kind) for kind in "iidii")
+        return tuple(map(np.concatenate, zip(*self.chunks, strict=True)))
 
 
 class _Reader:
@@ -194,16 +209,13 @@ class _Reader:
         if vote.outcome not in PREFERENCES:  # "both bad", and outcomes that do not count
             return
         soft = vote.preference
-        column.left.append(left)
-        column.right.append(right)
-        column.score.append(PREFERENCES[vote.outcome] if soft is None else soft)
-        column.prompt.append(prompt)
-        column.rater.append(rater)
+        score = PREFERENCES[vote.outcome] if soft is None else soft
+        column.add(left, right, score, prompt, rater)
 
     def _add_columns(self, votes: VoteColumns) -> None:
         left, right = (_numbers(self.candidates, side) for side in (votes.left, votes.right))
         score = np.array([PREFERENCES.get(text, np.nan) for text in votes.outcome.texts])
-        unknown = np.full(len(votes), UNKNOWN)
+        unknown = np.full(len(votes), UNKNOWN, np.int32)
         prompt = _numbers(self.prompts, votes.prompt) if votes.prompt else unknown
         rater = _numbers(self.raters, votes.rater) if votes.rater else unknown
         won = score[votes.outcome.codes.to_numpy()]
@@ -218,13 +230,14 @@ class _Reader:
         names = sorted(self.candidates)
         place = np.empty(len(names), np.int64)
         place[[self.candidates[name] for name in names]] = np.arange(len(names))
+        left, right, score, prompt, rater = column.arrays()
         return FileVotes(
             names=names,
-            left=place[_ints(column.left)],
-            right=place[_ints(column.right)],
-            score=np.array(column.score, np.float64),
-            prompt=_ints(column.prompt),
-            rater=_ints(column.rater),
+            left=place[left],
+            right=place[right],
+            score=score,
+            prompt=prompt.astype(np.int64),
+            rater=rater.astype(np.int64),
             raters=str(raters),
             n_both_bad=column.n_both_bad,
             n_left_out=sum(map(len, self.columns.values())),
@@ -237,16 +250,11 @@ def _number(numbers: dict[str, int], name: str | None) -> int:
     return numbers.setdefault(name, len(numbers)) if name else UNKNOWN
 
 
-def _numbers(numbers: dict[str, int], column: Column) -> Ints:
+def _numbers(numbers: dict[str, int], column: Column) -> Codes:
     """The number of each row's name."""
     known = list(map(numbers.get, column.texts))  # a call for each would take longer than reading
     of_text = [
         _number(numbers, text) if number is None else number
         for text, number in zip(column.texts, known, strict=True)
     ]
-    coded: Ints = column.coded(of_text).to_numpy()
-    return coded
-
-
-def _ints(values: Iterable[int]) -> Ints:
-    return np.array(values, np.int64)
+    return np.array(of_text, np.int32)[column.codes.to_numpy()]

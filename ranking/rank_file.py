@@ -7,7 +7,9 @@ import json
 import math
 import unicodedata
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from math import isnan
 from typing import Any
 
@@ -124,7 +126,8 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     battles = groups.groupings[0]
     confidence, seed = settings.confidence, settings.seed
     # With clusters of the user's choice, errors are those of textbooks.
-    sandwich = Sandwich(confidence, jackknifed=settings.cluster == "auto").fit(*groups.groupings)
+    sandwich = Sandwich(confidence, jackknifed=settings.cluster == "auto", n_threads=N_THREADS)
+    sandwich.fit(*groups.groupings)
     bootstrap = Bootstrap(settings.n_resamples, confidence, seed, n_threads=N_THREADS)
     bootstrap.fit(sandwich.strongest_, sandwich)
     model, covariance = bootstrap.model_, sandwich.covariance_
@@ -139,13 +142,20 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
         np.where(measured, bootstrap.high_, np.nan),
         confidence,
     )
-    marginal, sure = (
-        rank_intervals(theta, covariance, simultaneous, confidence, n_clusters=n_clusters)
-        for simultaneous in (False, True)
+    possible_ranks = partial(
+        rank_intervals, theta, covariance, confidence=confidence, n_clusters=n_clusters
     )
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        simultaneous = pool.submit(possible_ranks, simultaneous=True)
+        wins = pool.submit(direct_wins, battles, confidence)
+        robustness = (
+            Robustness(Stability.NO_SCORE, of=0)
+            if places.n_above
+            else measure_robustness(battles, model)
+        )
+    marginal, sure, direct = possible_ranks(), simultaneous.result(), wins.result()
     (low, high), (sure_low, sure_high) = places.among_all(*marginal), places.among_all(*sure)
     scored = leader_among(sure[1])
-    direct = direct_wins(battles, confidence)
     leader = None if groups.n_raters else clear_number_one(places, scored, direct)
     if leader is None:
         _share_first_place(places.rank, sure_low, sure_high)
@@ -162,9 +172,7 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
         sure_high=sure_high,
         places=places,
         leader=leader,
-        robustness=Robustness(Stability.NO_SCORE, of=0)
-        if places.n_above
-        else measure_robustness(battles, model),
+        robustness=robustness,
         counts=battles.votes_per_candidate(),
         measured=measured,
         direct=direct,
@@ -195,12 +203,16 @@ def _dependence(votes: FileVotes, cluster: str) -> Dependence:
         rule = {"unit": "prompt_pair", "none": "vote"}.get(cluster, cluster)
         return Dependence((_grouped(votes, _chosen(votes, cluster)),), rule)
     people = votes.raters == PEOPLE
-    by_prompt = _grouped(votes, _prompts(votes)) if (votes.prompt >= 0).any() else None
-    return Dependence.choose(
-        by_prompt,
-        _grouped(votes, _or_alone(votes.rater)) if people and (votes.rater >= 0).any() else None,
-        by_prompt or _grouped(votes, None),
-    )
+    clusters = {}
+    if (votes.prompt >= 0).any():
+        clusters["prompt"] = _prompts(votes)
+    if people and (votes.rater >= 0).any():
+        clusters["rater"] = _or_alone(votes.rater)
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        folded = pool.map(partial(_grouped, votes), clusters.values())
+        known = dict(zip(clusters, folded, strict=True))
+    by_prompt = known.get("prompt")
+    return Dependence.choose(by_prompt, known.get("rater"), by_prompt or _grouped(votes, None))
 
 
 def _grouped(votes: FileVotes, cluster: Ints | None) -> Battles:
@@ -473,6 +485,8 @@ def _pad(column: str, text: str, width: int) -> str:
 
 def _width(text: str) -> int:
     """The width in terminal columns: accents take none, East Asian characters two."""
+    if text.isascii():
+        return len(text)
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
     return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
 

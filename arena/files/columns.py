@@ -4,14 +4,20 @@ A block of whole lines is read as columns only where `reader` is certain to find
 it. Any other block, and every bad row, is left to `reader`.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from arena.files.reader import Header, Row, Source, csv_rows
 from arena.validation import DETAILS_LIMIT
 
-BLOCK_BYTES = 1 << 21  # a bad row makes its block slow to read; shorter blocks need more calls
+BLOCK_BYTES = 1 << 22
+SPLIT_BYTES = 1 << 16  # a bad row makes its block slow to read, so a longer one is halved
+THREADS, AHEAD = 2, 3
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +100,25 @@ class Block:
             return None
         return {key: _column(pyarrow, table[key]) for key in wanted}
 
+    def halves(self) -> list["Block"]:
+        """The block in two, divided after a row; empty if it is too short, or not plain."""
+        middle = self.data.find(b"\n", len(self.data) // 2) + 1
+        first, second = self.data[:middle], self.data[middle:]
+        is_possible = self.is_plain and len(self.data) > SPLIT_BYTES and first and second
+        if not is_possible or first.count(b'"') % 2:  # within a text of several lines
+            return []
+        n_lines = first.count(b"\n")
+        return [
+            replace(self, data=first, n_lines=n_lines),
+            replace(
+                self,
+                data=second,
+                start=self.start + middle,
+                line=self.line + n_lines,
+                n_lines=self.n_lines - n_lines,
+            ),
+        ]
+
     def rows(self) -> Iterator[Row]:
         """Yield the rows one by one, with their lines and offsets in the file."""
         if not self.is_plain:
@@ -130,6 +155,18 @@ def csv_blocks(source: Source, header: Header) -> Iterator[Block]:
             if not is_plain:
                 return
             start, line = start + len(data), line + n_lines
+
+
+def read_ahead(read: Callable[[Block], T], blocks: Iterable[Block]) -> Iterator[T]:
+    """Yield what `read` makes of each block, in threads that are a few blocks ahead."""
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(THREADS) as pool:
+        for block in blocks:
+            waiting.append(pool.submit(read, block))
+            if len(waiting) > AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _is_plain(data: bytes, delimiter: str) -> bool:

@@ -7,9 +7,10 @@ details.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
-from arena.files.columns import Block, Column, csv_blocks
+from arena.files.columns import Block, Column, csv_blocks, read_ahead
 from arena.files.reader import Header, Row, Source, csv_header, csv_rows
 from arena.files.rows import Schema, Values, VoteRow
 from arena.formats.base import VoteColumns, check_size, parsed
@@ -65,14 +66,13 @@ def blocks(path: Path, kind: str) -> Iterator[VoteColumns | list[Row]]:
     """Yield the same rows in blocks, as columns if all of them are good."""
     source = Source.at(path)
     header, done = _header(source), 0
-    can_be_stored = _can_be_stored(header)
-    for block in csv_blocks(source, header):
-        columns = _columns(block) if can_be_stored else None
-        if columns is not None:
-            done += len(columns)
-            yield columns
+    by_column = _parts if _can_be_stored(header) else _whole
+    for part in chain.from_iterable(read_ahead(by_column, csv_blocks(source, header))):
+        if isinstance(part, VoteColumns):
+            done += len(part)
+            yield part
             continue
-        for number, row in enumerate(_parsed(block.rows()), start=done + 1):
+        for number, row in enumerate(_parsed(part.rows()), start=done + 1):
             row.number = done = number
             yield [row]
 
@@ -124,6 +124,18 @@ def _can_be_stored(header: Header) -> bool:
     except InputError:
         return False
     return True
+
+
+def _parts(block: Block) -> list[VoteColumns | Block]:
+    """The block's votes as columns, except for the parts that have to be read row by row."""
+    columns = _columns(block)
+    if columns is not None:
+        return [columns]
+    return [part for half in block.halves() for part in _parts(half)] or [block]
+
+
+def _whole(block: Block) -> list[VoteColumns | Block]:
+    return [block]
 
 
 def _columns(block: Block) -> VoteColumns | None:

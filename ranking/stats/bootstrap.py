@@ -5,7 +5,7 @@ every cluster an exponential weight (Rubin 1981) and recomputes the statistic fr
 sums. Deviations from the estimate are widened for few clusters (`intervals.widening`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -158,6 +158,7 @@ def sum_per_cluster(cluster: Ints, *values: Floats) -> Floats:
 
 BLOCK = 50  # most replicates refitted together; affects seeded results
 CELLS = 4_000_000  # most weights drawn at once, 32 MB
+PART = 1000  # pairs handled at once
 MAX_STEPS = 16
 NEWTON_STEPS = 20
 INNER_STEPS = 40
@@ -248,8 +249,26 @@ class Bootstrap:
         self.standard_errors_: Floats = deviation.std(axis=0, ddof=1)
 
 
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Successive ``pairs``, and the ``units`` with votes on them: all units if they are clusters.
+
+    ``totals``: (L p, u), as `_outcomes_per_unit`. ``incidence``: (R, p),
+    as `_incidence`; ``differences``: its transpose.
+    """
+
+    pairs: slice
+    units: slice
+    totals: csr_array
+    incidence: csr_array
+    differences: csr_array
+
+
 class _Refit:
-    """Draws replicates of battles and refits them, starting from the estimate ``theta``."""
+    """Draws replicates of battles and refits them, starting from the estimate ``theta``.
+
+    Pairs are handled part by part, so that a part's arrays stay in the processor's cache.
+    """
 
     def __init__(self, battles: Battles, theta: Floats) -> None:
         self.theta = theta
@@ -260,15 +279,26 @@ class _Refit:
         self.information = self.pairs.information(theta)
         self.inverse = pseudo_inverse(self.information)
         self.incidence = _incidence(self.pairs)
+        self.parts = list(self._parts(battles))
+
+    def _parts(self, battles: Battles) -> Iterator[_Part]:
+        n_pairs, every = len(self.pairs.first), slice(0, self.totals.shape[1])
+        of_unit = self.pairs.locate(battles.first, battles.second)
+        in_order = battles.cluster is None and bool((np.diff(of_unit) >= 0).all())
+        # Units are drawn in their order, so parts of them can be drawn only if pairs follow it.
+        step = PART if in_order or battles.cluster is not None else max(n_pairs, 1)
+        for start in range(0, n_pairs, step):
+            pairs, units = slice(start, min(start + step, n_pairs)), every
+            if in_order:
+                units = slice(*np.searchsorted(of_unit, (pairs.start, pairs.stop)).tolist())
+            rows = np.arange(self.n_levels * n_pairs).reshape(-1, n_pairs)[:, pairs].ravel()
+            totals, incidence = self.totals[rows][:, units], self.incidence[:, pairs]
+            yield _Part(pairs, units, totals, incidence, incidence.T.tocsr())
 
     def draw(self, seed: np.random.SeedSequence, size: int) -> Floats:
         """(size, R) strengths, one row per replicate."""
         generator = np.random.Generator(np.random.SFC64(seed))  # NumPy's fastest bit generator
-        if self.shape is None:
-            chance = generator.standard_exponential((self.n_units, size))
-        else:
-            chance = generator.standard_gamma(self.shape, (len(self.shape), size))
-        weight, score = self._weight_and_score(chance)
+        weight, score = self._weight_and_score(generator, size)
         theta, settled = self._approach(weight, score)
         if not settled.all():
             left = ~settled
@@ -279,16 +309,23 @@ class _Refit:
         centred: Floats = theta - theta.mean(axis=0)
         return centred.T
 
-    def _weight_and_score(self, chance: Floats) -> tuple[Floats, Floats]:
+    def _weight_and_score(self, generator: np.random.Generator, size: int) -> tuple[Floats, Floats]:
         """(P, B) the weight of each pair's votes, and ``first``'s score, in each replicate."""
-        totals = self.totals @ chance
-        lost, *tied, won = totals.reshape(self.n_levels, -1, chance.shape[1])
-        for half in tied:  # in place: these are the largest arrays of all
-            half *= 0.5
-            won += half
-            lost += half
-        lost += won
-        return lost, won
+        weight, score = np.empty((2, len(self.pairs.first), size))
+        if self.shape is None:
+            chance = generator.standard_exponential((self.n_units, size))
+        for part in self.parts:
+            if self.shape is not None:
+                shape = self.shape[part.units]
+                chance = generator.standard_gamma(shape, (len(shape), size))
+            lost, *tied, won = (part.totals @ chance).reshape(self.n_levels, -1, size)
+            for half in tied:
+                half *= 0.5
+                won += half
+                lost += half
+            score[part.pairs] = won
+            np.add(lost, won, out=weight[part.pairs])
+        return weight, score
 
     def _approach(self, weight: Floats, score: Floats) -> tuple[Floats, Bools]:
         """(R, B) strengths after steps with the fixed inverse, and (B,) whether each has converged.
@@ -301,17 +338,23 @@ class _Refit:
         stretch = self._stretch(weight * (expected * (1 - expected)))
         last = np.full(weight.shape[1], np.inf)
         for _ in range(MAX_STEPS):
-            residual = weight * expected
-            np.subtract(score, residual, out=residual)
-            gradient = self.incidence @ residual
-            step = stretch * (self.inverse @ (stretch * gradient))
+            step = stretch * (self.inverse @ (stretch * self._gradient(theta, weight, score)))
             theta += step
             previous, last = last, np.abs(step).max(axis=0)
             settled = _remaining(previous, last) <= TOLERANCE
             if settled.all() or _too_slow(previous, last, settled):
                 break
-            expected = expected_score(self.incidence.T @ theta)
         return theta, settled
+
+    def _gradient(self, theta: Floats, weight: Floats, score: Floats) -> Floats:
+        """(R, B): observed minus expected scores."""
+        gradient = np.zeros(theta.shape)
+        for part in self.parts:
+            residual = expected_score(part.differences @ theta)
+            residual *= weight[part.pairs]
+            np.subtract(score[part.pairs], residual, out=residual)
+            gradient += part.incidence @ residual
+        return gradient
 
     def _newton(self, weight: Floats, score: Floats) -> tuple[Floats, Bools]:
         """As `_approach`, by Newton steps; a step that overshoots leaves its replicate unsettled.

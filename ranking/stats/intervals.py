@@ -5,6 +5,7 @@ of Bradley-Terry ratings (the sandwich), a fast check of the bootstrap.
 
 import math
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
@@ -365,6 +366,7 @@ class Sandwich:
     model : a `BradleyTerry` with the hyperparameters to use; it is not changed
     jackknifed : instead, the jackknife over clusters (CR3): (G - 1) / G sum d d', with d how far
         theta moves without a cluster. It is larger where clusters are unequal
+    n_threads : number of threads that measure the groupings
 
     Attributes (K candidates; NaN for the unranked, and everywhere if ``reason_`` is set)
     ----------
@@ -384,6 +386,7 @@ class Sandwich:
     confidence: float = 0.95
     model: BradleyTerry = field(default_factory=BradleyTerry)
     jackknifed: bool = False
+    n_threads: int = 1
 
     def fit(self, battles: Battles, second: Battles | None = None) -> "Sandwich":
         """Fit the model and measure its errors. Raises as `BradleyTerry.fit` does.
@@ -395,7 +398,8 @@ class Sandwich:
         self.ratings_: Floats = self.model_.ratings_
         groupings = [battles] if second is None else [battles, second]
         inside = [grouping.among(self.model_.ranked_) for grouping in groupings]
-        alone = [self._covariance(grouping) for grouping in inside]
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            alone = list(pool.map(self._covariance, inside))
         strongest = max(range(len(alone)), key=lambda i: float(np.trace(alone[i])))
         self.strongest_ = groupings[strongest]
         covariance = alone[0]

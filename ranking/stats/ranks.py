@@ -254,6 +254,8 @@ def independent_groups(first: Ints, second: Ints, prompt: Ints, n_clusters: Ints
     ``first``, ``second``: (N,) candidates; ``prompt``: (N,), negative if unknown; ``n_clusters``:
     (K,) clusters of votes on each candidate.
     """
+    if not (prompt >= 0).any():
+        return n_clusters
     candidate, prompts = np.concatenate([first, second]), np.tile(prompt, 2)
     known = prompts >= 0
     span = int(prompts.max(initial=0)) + 1

@@ -119,6 +119,17 @@ def test_a_bad_row_costs_only_its_block(monkeypatch, tmp_path: Path, size: int) 
     assert 9 * 36 < n_quick < 9 * 41
 
 
+@pytest.mark.parametrize("middle", ["A,B,maybe,p,w,,\n", 'A,B,left,p,w,,"two\nlines"\n'])
+def test_a_bad_row_costs_little_of_a_long_block(monkeypatch, tmp_path: Path, middle: str) -> None:
+    monkeypatch.setattr(columns, "SPLIT_BYTES", 1000)
+    path = tmp_path / "votes.csv"
+    path.write_text(HEAD + GOOD * 40 + middle + GOOD * 40 + "A,A,left,p,w,,\n" + GOOD)
+    votes, refusals, n_quick = in_blocks(path)
+    assert (votes, refusals) == one_by_one(path)
+    assert refusals[-1][1] == 1 + 9 * 80 + middle.count("\n") + 1
+    assert 9 * 75 < n_quick < 9 * 81
+
+
 def test_a_quote_in_a_later_block_changes_no_row(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setattr(columns, "BLOCK_BYTES", 200)
     path = tmp_path / "votes.csv"
