@@ -29,9 +29,11 @@ def main() -> None:
 
 def _rank() -> None:
     """Rank a file without the apps: loading them takes as long as reading a million votes."""
-    import arena.settings  # noqa: F401, PLC0415  (it limits the threads of the linear algebra)
-    from ranking.management.commands.rank import Command  # noqa: PLC0415  (only now)
+    from django.conf import settings  # noqa: PLC0415  (only now)
 
+    from ranking.management.commands.rank import Command  # noqa: PLC0415  (as above)
+
+    settings.configure()  # nothing in the environment affects a ranking
     Command().run_from_argv(sys.argv)
 
 

@@ -1,7 +1,8 @@
 """The lowest app: teams, prompts, candidates, answers, comparisons, votes and model calls."""
 
-from arena.celery import app as celery_app
-
-__all__ = ["celery_app"]
+import os
 
 __version__ = "0.1.0"
+
+# The matrices here are small, so OpenBLAS's threads would only wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -4,6 +4,10 @@ from typing import Any
 
 from django.apps import AppConfig
 
+from arena.celery import app as celery_app
+
+__all__ = ["ArenaConfig", "celery_app"]  # without the app, shared tasks would have another one
+
 
 @cache
 def answer_handler() -> Any:

@@ -4,7 +4,6 @@ The defaults run the whole product on one machine, with SQLite and a broker in m
 An invalid value stops the start with a sentence that names the setting.
 """
 
-import os
 from pathlib import Path
 
 from environs import Env
@@ -22,9 +21,6 @@ from arena.conf import (
     stop_on_bad_value,
 )
 from arena.endpoints import read_endpoints
-
-# The matrices here are small, so OpenBLAS's threads would only wait for each other.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
