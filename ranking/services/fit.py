@@ -98,7 +98,7 @@ def compose(
         "findings": measured.findings
         | {
             "capped": [list(pair) for pair in evidence.capped.weights.items()],
-            "tiers": _tiers(evidence, scores, measured),
+            "tiers": _tiers(evidence, places, measured),
             "shrinkage": {**_shrinkage(measured), "deviation": shrinkage.deviation_},
         },
         **measured.fields,
@@ -150,13 +150,14 @@ def _sufficiency(evidence: BoardEvidence, measured: MeasuredIntervals) -> dict[s
     return {"needed": needed, "few_prompts": few_prompts, "enough": enough}
 
 
-def _tiers(evidence: BoardEvidence, scores: Scores, measured: MeasuredIntervals) -> list[list[int]]:
-    """The ids of the candidates with intervals, by tier. Without a clear leader, nobody is alone in
-    the first tier."""
+def _tiers(evidence: BoardEvidence, places: Places, measured: MeasuredIntervals) -> list[list[int]]:
+    """The ids of the candidates with intervals, by tier; open intervals are among them. Without a
+    clear leader, nobody is alone in the first tier."""
     spreads = [measured.spreads.get(pk, Spread()) for pk in evidence.candidates.tolist()]
-    worst = _column(spreads, "sure_rank_high")
-    known = np.flatnonzero(~np.isnan(worst) & ~np.isnan(scores.ratings))
-    order = known[np.argsort(-scores.ratings[known], kind="stable")]
+    worst = _column(spreads, "sure_rank_high") + places.n_above + places.maybe_below
+    worst = np.where(np.isnan(places.worst), worst, places.worst)
+    known = np.flatnonzero(~np.isnan(worst) & ~np.isnan(places.rank))
+    order = known[np.argsort(places.rank[known], kind="stable")]
     number = tiers(worst[order])
     tiers_of_ids: list[list[int]] = [
         evidence.candidates[order[number == n]].tolist() for n in np.unique(number)

@@ -17,7 +17,7 @@ from django.utils import timezone
 from arena.models import Arena, Candidate, Rater
 from ranking.models import Snapshot
 from ranking.services import leases
-from tests.factories import make_arena, make_person, make_vote
+from tests.factories import make_arena, make_person, make_vote, make_votes
 from tests.ranking.helpers import STYLE, make_judged_arena, markup, publish, words
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
@@ -461,6 +461,23 @@ def test_tiers_are_measured_and_nobody_is_alone_on_top_without_a_clear_lead(
         assert (best.sure_rank_high == 1) == alone
         page = words(client.get(f"/a/{arena.slug}/").text)
         assert (f"{strong} is the clear leader." in page) == alone
+
+
+def test_who_never_lost_is_in_the_tier_that_its_rank_says(client: Client) -> None:
+    arena = make_arena(3, 10, slug="unbeaten")
+    a, b, c = arena.candidates.order_by("pk")
+    for turn in range(8):
+        rows = [
+            (x, y, "right" if (x, turn, i) == (b, 0, 0) else "left", prompt)
+            for i, prompt in enumerate(arena.prompts.order_by("pk"))
+            for x, y in ((a, b), (a, c), (b, c))
+        ]
+        make_votes(arena, rows, make_person())
+    snapshot = publish(arena)
+    assert snapshot.findings["leader"] == a.pk
+    assert snapshot.findings["tiers"] == [[a.pk], [b.pk], [c.pk]]
+    table = headings_of(client.get(f"/a/{arena.slug}/").text)
+    assert table == ["Tier 1", str(a), "Tier 2", str(b), "Tier 3", str(c)]
 
 
 def test_with_too_few_votes_a_board_collects_them_and_ranks_nobody(client: Client) -> None:
