@@ -1,6 +1,7 @@
 """Filters for prompts in lists, times, durations, money and the details of audit entries; and the
 tags `command` and `translate`, which are built in."""
 
+import re
 import shlex
 from datetime import datetime
 from typing import Any
@@ -19,6 +20,11 @@ register = template.Library()
 register.filter("dollars", dollars)
 
 NONE = "–"
+LISTED = 1000  # characters; no list shows more of a prompt
+# Quotes, headings and fences; pairs of asterisks or backticks around words.
+MARKS = re.compile(
+    r"^[ \t]*(?:>[ \t]?|#{1,6}[ \t]|```\w*)+|(\*\*|`)(?=\S)([^\n]+?)(?<=\S)\1", re.MULTILINE
+)
 MOMENTS = {"": "j M Y, H:i", "date": "j M Y", "time": "H:i:s"}
 
 
@@ -50,11 +56,13 @@ def command(*parts: Any) -> SafeString:
 
 @register.filter
 def last_question(text: str | None) -> str:
-    """Return what the user said last, if the text is the transcript of a conversation.
+    """Return the beginning of what the user said last, if the text is the transcript of a
+    conversation, without Markdown's marks, for lists that show one line of it.
 
     The prompts of an arena often begin with the same system message.
     """
-    return (text or "").rpartition("\n\nUser:\n")[2]
+    question = (text or "").rpartition("\n\nUser:\n")[2]
+    return MARKS.sub(r"\2", question[:LISTED])
 
 
 @register.filter

@@ -294,3 +294,9 @@ def test_lists_name_a_conversation_by_what_the_user_said_last():
     turns = [{"role": "system", "content": "Rules."}, {"role": "user", "content": "And now?"}]
     assert last_question(transcript(turns)) == "And now?"
     assert last_question("How are you?") == "How are you?"
+
+
+def test_a_listed_question_has_no_marks_of_markdown():
+    text = "Sum up:\n> **Mon 9:10, Ann:** `ls *.py`\n## Then\n```python\nf(**kwargs) # 2 ** 3\n```"
+    plain = ["Sum up:", "Mon 9:10, Ann: ls *.py", "Then", "f(**kwargs) # 2 ** 3"]
+    assert [line for line in last_question(text).splitlines() if line] == plain
