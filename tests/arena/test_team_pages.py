@@ -368,10 +368,12 @@ def test_where_no_mail_arrives_nobody_is_promised_any(settings):
 def test_the_audit_log_writes_details_in_words():
     team = make_team()
     details = {"scopes": ["read", "submit"], "n_rows": {"added": 3}, "soft": True, "cap": None}
+    details["raters"] = []
     record(team=team, by=Actor(), action="did", **details)
     page = signed_in(team.memberships.get().user).get(reverse("team_audit", args=[team.slug])).text
     for words in ("scopes: read, submit", "n rows: added 3", "soft: yes", "cap: none"):
         assert words in page
+    assert "raters:" not in page
 
 
 def test_a_team_sees_its_arenas_and_its_budget():
