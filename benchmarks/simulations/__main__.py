@@ -18,8 +18,9 @@ from benchmarks.simulations.boards import (
     simulate_coverage,
     simulate_crowd,
     simulate_leader,
+    simulate_tiers,
 )
-from benchmarks.simulations.designs import COVERAGE, CROWDS, EFFECT, LEADERS, TIES
+from benchmarks.simulations.designs import COVERAGE, CROWDS, EFFECT, LEADERS, TIERED, TIES
 from benchmarks.simulations.page import Figures, Row
 from benchmarks.simulations.watching import (
     FAMILIES,
@@ -52,6 +53,7 @@ TABLES = {
     "coverage": page.COVERAGE_HEAD,
     "crowds": page.CROWD_HEAD,
     "leaders": page.LEADER_HEAD,
+    "tiers": page.TIERS_HEAD,
     "combined": page.COMBINED_HEAD,
     "watched": page.WATCHED_HEAD,
 }
@@ -79,6 +81,10 @@ def jobs(repeats: int, fewer: int, seed: int = SEED) -> list[Job]:
         )
         arguments = (design, boards, seed + 100 + place)
         planned.append(Job("leaders", simulate_leader, arguments, (design.name,), row))
+    for place, design in enumerate(TIERED):
+        row = partial(page.tiers_row, design.name, n_groups=design.n_groups)
+        arguments = (design, fewer, seed + 700 + place)
+        planned.append(Job("tiers", simulate_tiers, arguments, (design.name,), row))
     for judge in prediction_powered.JUDGES:
         for of_people in prediction_powered.DESIGNS:
             row = partial(page.combined_row, judge, of_people)
@@ -120,14 +126,14 @@ def run(
 
 
 def text(finished: Mapping[Job, Row], repeats: int, fewer: int) -> str:
-    """The five tables, with the explanations needed to read them; other rows stay as stored."""
+    """The six tables, with the explanations needed to read them; other rows stay as stored."""
     known = {(job.table, job.names): str(row) for job, row in finished.items()}
     rows: dict[str, list[str]] = {name: [] for name in TABLES}
     for job in jobs(repeats, fewer):
         row = known.get((job.table, job.names)) or page.stored(TABLES[job.table], job.names)
         rows[job.table] += [row] if row else []
     tables = {name: page.table(head, rows[name]) for name, head in TABLES.items()}
-    coverage, people, leader, together, watched = tables.values()
+    coverage, people, leader, tiered, together, watched = tables.values()
     return f"""\
 Seed {SEED}; NumPy {version("numpy")}. Each simulated leaderboard has {COVERAGE[0].n_votes:,} votes,
 {TIES:.0%} of them ties; effects have a standard deviation of {EFFECT:g} in natural log-odds. There
@@ -163,6 +169,15 @@ ranks at once. Two alone are compared
 just once, with errors in 5 % of cases by design: they are reported only.
 
 {leader}
+
+**Tiers** of six candidates, two of each strength, so far apart that a tier ends about once on a
+leaderboard if the true covariance of the scores (that of all leaderboards of the row) is known.
+Targets: at most 5 % of leaderboards, and of 1,000 at most 64, place a candidate above one that is
+equally good or better; with at least {page.MANY_GROUPS} groups of votes, tiers end at least
+{page.TIERS:.0%} as often as with the true covariance. Fewer groups measure the covariance too
+roughly: the intervals allow for that, at the price of tiers.
+
+{tiered}
 
 **The combined leaderboard.** The judge sees {prediction_powered.PROMPTS} prompts that people saw
 too, and as many others. In some rows one candidate ("that candidate") does better on the latter, by

@@ -5,7 +5,7 @@ import numpy as np
 from benchmarks.simulations.designs import Design, Drawn, Floats, draw
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.intervals import Sandwich, critical_value
-from ranking.stats.ranks import rank_intervals
+from ranking.stats.ranks import rank_intervals, tiers
 
 RESAMPLES = 1000
 CROWD_RESAMPLES = 300
@@ -63,6 +63,32 @@ def simulate_leader(design: Design, n_repeats: int, seed: int) -> dict[str, floa
         "marginal": float(marginal),
         "simultaneous": float(simultaneous),
     }
+
+
+def simulate_tiers(design: Design, n_repeats: int, seed: int) -> dict[str, float]:
+    """``drawn`` and ``known``: how often a tier ends on a board, by its own covariance and by that
+    of all simulated scores, which estimates the true one; ``share``: of the two; ``wrong``: share
+    of boards on which a candidate is in a higher tier than one that is at least as good.
+    """
+    fits, truths = [], []
+    for rng in _generators(n_repeats, seed):
+        votes = draw(design, rng)
+        fits.append(Sandwich(jackknifed=True).fit(*votes.dependence().groupings))
+        truths.append(votes.truth)
+    covariance = np.cov([fit.model_.theta_ for fit in fits], rowvar=False)
+    drawn, known, wrong = [], [], []
+    for fit, truth in zip(fits, truths, strict=True):
+        theta = fit.model_.theta_
+        order = np.argsort(-theta)
+        number = tiers(_ranks(fit, simultaneous=True)[1][order])
+        best = tiers(rank_intervals(theta, covariance, simultaneous=True)[1][order])
+        above = number[:, None] < number[None, :]
+        behind = truth[order][None, :] - truth[order][:, None] >= -EQUAL
+        drawn.append(number.max() - 1)
+        known.append(best.max() - 1)
+        wrong.append((above & behind).any())
+    figures = {"drawn": float(np.mean(drawn)), "known": float(np.mean(known))}
+    return figures | {"share": figures["drawn"] / figures["known"], "wrong": float(np.mean(wrong))}
 
 
 def simulate_crowd(design: Design, n_repeats: int, seed: int) -> dict[str, float]:

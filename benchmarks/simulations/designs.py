@@ -70,6 +70,13 @@ class Design:
     def strength(self) -> Floats:
         return np.array(self.strengths)
 
+    @property
+    def n_groups(self) -> int:
+        """How many groups of votes, of the kind with fewer groups: by prompt, or by rater."""
+        units = self.n_prompts * len(self.pairs[0])
+        n_groups = {"vote": self.n_votes, "unit": units, "prompt": self.n_prompts}[self.cluster]
+        return min(n_groups, self.n_raters or n_groups)
+
     @cached_property
     def pairs(self) -> tuple[Ints, Ints]:
         """(P,) each: the candidates of every pair."""
@@ -305,4 +312,19 @@ LEADERS += (
     *(replace(design, name=f"all six, {design.name}", strengths=ALIKE) for design in CROWDS),
     *(crowd(f"two of six, {n} raters", n, strengths=TWO_LEAD) for n in (10, 50)),
     crowd("two alone, 10 raters", 10, strengths=(0.0, 0.0), popular=(1.0, 1.0)),
+)
+
+
+def stepped(step: float) -> tuple[float, ...]:
+    return (step, step, 0.0, 0.0, -step, -step)
+
+
+# Two candidates of each strength, so far apart that a tier ends about once on a board if the true
+# covariance is known: where none ever ends, or all do, the covariance makes no difference.
+TIERED = (
+    Design("independent votes", "none", 1, "vote", stepped(0.6), ALIKE),
+    Design("(prompt, pair) effects, 20 prompts", "unit", 20, "unit", stepped(0.9), ALIKE),
+    Design("prompt effects, 40 prompts", "prompt", 40, "prompt", stepped(1.2), ALIKE),
+    crowd("10 raters", 10, strengths=stepped(1.2)),
+    crowd("50 raters", 50, strengths=stepped(0.7)),
 )

@@ -14,6 +14,8 @@ WIDE = 0.98  # people: what the second grouping adds is never below 0
 REFUSED = 0.05
 ALL_RANKS = 0.95
 WRONG_LEADER = 0.05
+TIERS = 0.8
+MANY_GROUPS = 40
 WRONG_RESULT = 0.064  # 5 %, and two standard errors of 1,000 leaderboards
 Figures = dict[str, float]
 
@@ -99,6 +101,24 @@ def leader_row(
     if claimed and ranks and figures["simultaneous"] < ALL_RANKS - allowed:
         missed.append("ranks")
     return Row((name, *cells), tuple(missed))
+
+
+TIERS_HEAD = (
+    "six candidates | tiers end, per leaderboard | with the true covariance | share |"
+    " leaderboards with a false statement"
+)
+
+
+def tiers_row(name: str, figures: Figures, *, n_groups: int) -> Row:
+    """Targets: few false statements, and, from `MANY_GROUPS` groups of votes on, most of the tiers
+    that the true covariance would draw."""
+    missed = ["share"] if n_groups >= MANY_GROUPS and figures["share"] < TIERS else []
+    if figures["wrong"] > WRONG_RESULT:
+        missed.append("statements")
+    counts = [f"{figures[key]:.2f}" for key in ("drawn", "known")]
+    return Row(
+        (name, *counts, _percent(figures["share"]), _percent(figures["wrong"])), tuple(missed)
+    )
 
 
 WATCHED_HEAD = (

@@ -8,8 +8,13 @@ import pytest
 
 from benchmarks.simulations import __main__ as command
 from benchmarks.simulations import boards, page
-from benchmarks.simulations.boards import simulate_coverage, simulate_crowd, simulate_leader
-from benchmarks.simulations.designs import COVERAGE, CROWDS, LEADERS, draw
+from benchmarks.simulations.boards import (
+    simulate_coverage,
+    simulate_crowd,
+    simulate_leader,
+    simulate_tiers,
+)
+from benchmarks.simulations.designs import COVERAGE, CROWDS, LEADERS, TIERED, draw, stepped
 from benchmarks.simulations.prediction_powered import DESIGNS, JUDGES
 from benchmarks.simulations.watching import (
     FAMILIES,
@@ -97,6 +102,22 @@ def test_every_board_of_equals_is_drawn_and_counted(design):
 def test_a_false_leader_is_counted():
     apart = replace(LEADERS[5], strengths=(1.0, -1.0))
     assert simulate_leader(apart, 4, seed=1)["wrong"] == 1
+
+
+def test_tiers_are_counted_beside_those_of_the_true_covariance():
+    apart, equal = (replace(TIERED[0], strengths=stepped(step)) for step in (3.0, 0.0))
+    found = simulate_tiers(apart, 4, seed=1)
+    assert (found["drawn"], found["known"], found["wrong"]) == (2, 2, 0)
+    lucky = simulate_tiers(equal, 60, seed=1)
+    assert lucky["wrong"] == pytest.approx(lucky["drawn"], abs=0.05), "each tier of equals is false"
+
+
+def test_few_groups_of_votes_have_no_target_for_tiers():
+    figures = {"drawn": 0.7, "known": 1.0, "share": 0.7, "wrong": 0.05}
+    assert page.tiers_row("x", figures, n_groups=40).missed == ("share",)
+    assert not page.tiers_row("x", figures, n_groups=39).missed
+    assert page.tiers_row("x", figures | {"wrong": 0.07}, n_groups=39).missed == ("statements",)
+    assert [design.n_groups for design in TIERED] == [1200, 300, 40, 10, 50]
 
 
 @pytest.mark.parametrize(
