@@ -104,12 +104,16 @@ def test_a_false_leader_is_counted():
     assert simulate_leader(apart, 4, seed=1)["wrong"] == 1
 
 
-def test_tiers_are_counted_beside_those_of_the_true_covariance():
-    apart, equal = (replace(TIERED[0], strengths=stepped(step)) for step in (3.0, 0.0))
-    found = simulate_tiers(apart, 4, seed=1)
-    assert (found["drawn"], found["known"], found["wrong"]) == (2, 2, 0)
-    lucky = simulate_tiers(equal, 60, seed=1)
-    assert lucky["wrong"] == pytest.approx(lucky["drawn"], abs=0.05), "each tier of equals is false"
+def test_tiers_are_counted_and_false_statements_found(monkeypatch):
+    def reversed_truth(design, rng):
+        votes = draw(design, rng)
+        return replace(votes, truth=-votes.truth)
+
+    apart = replace(TIERED[0], strengths=stepped(3.0))
+    found = simulate_tiers(apart, 40, seed=1)
+    assert found == {"drawn": 2, "known": 2, "share": 1, "wrong": 0}
+    monkeypatch.setattr(boards, "draw", reversed_truth)
+    assert simulate_tiers(apart, 40, seed=1)["wrong"] == 1
 
 
 def test_few_groups_of_votes_have_no_target_for_tiers():
