@@ -60,8 +60,10 @@ def published(arena: Any) -> Any:
 @pytest.fixture
 def judge(db: None) -> Any:
     from arena.models import Rater
+    from tests.rows import written_once
 
-    return Rater.objects.create(kind=Rater.Kind.JUDGE, name="A strict judge")
+    values = {"kind": Rater.Kind.JUDGE, "name": "A strict judge"}
+    return written_once("judge", lambda: Rater.objects.create(**values))
 
 
 @pytest.fixture
@@ -70,10 +72,14 @@ def trusted_judge(judge: Any) -> Any:
     from django.utils import timezone
 
     from arena.services.voting import set_trust
+    from tests.rows import written_once
 
-    set_trust(rater_id=judge.pk, trusted=True, now=timezone.now())
-    judge.refresh_from_db()
-    return judge
+    def trust() -> Any:
+        set_trust(rater_id=judge.pk, trusted=True, now=timezone.now())
+        judge.refresh_from_db()
+        return judge
+
+    return written_once("trusted judge", trust)
 
 
 @pytest.fixture

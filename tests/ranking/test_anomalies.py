@@ -16,7 +16,7 @@ from arena.models import Arena, AuditEntry, Comparison, Hold, Rater, Vote
 from arena.services import holds
 from ranking.services import anomalies, cluster_tallies
 from ranking.tallies import VoteCounts
-from tests.factories import make_arena, make_person, make_team, make_vote
+from tests.factories import make_arena, make_person, make_team, make_vote, make_votes
 from tests.ranking.helpers import hidden_import, publish, reveal
 
 pytestmark = pytest.mark.django_db
@@ -30,16 +30,18 @@ def attacked(n_honest: int = HONEST, **fields: Any) -> tuple[Arena, Rater]:
     candidates, chance = list(arena.candidates.order_by("pk")), random.Random(4)
     prompts = list(arena.prompts.order_by("pk"))
     for _ in range(n_honest):
-        rater = make_person()
-        for number in range(20):
+        rows = []
+        for prompt in prompts[:20]:
             a, b = sorted(chance.sample(range(4), 2))
             outcome = "left" if chance.random() < 0.75 else "right"
-            make_vote(arena, candidates[a], candidates[b], outcome, prompts[number], rater)
-    fan = make_person()
-    for number in range(RIGGED):
+            rows.append((candidates[a], candidates[b], outcome, prompt))
+        make_votes(arena, rows)
+    fan, rows = make_person(), []
+    for number, prompt in enumerate(prompts[:RIGGED]):
         pair = [candidates[3], candidates[number % 3]]
         left, right = pair if number % 2 else pair[::-1]
-        make_vote(arena, left, right, "left" if number % 2 else "right", prompts[number], fan)
+        rows.append((left, right, "left" if number % 2 else "right", prompt))
+    make_votes(arena, rows, fan)
     Vote.objects.update(channel="browser")
     return arena, fan
 

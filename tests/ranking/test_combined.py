@@ -19,8 +19,21 @@ from ranking.stats.judged import Labelled, Unlabelled
 from ranking.stats.ppi import PredictionPowered
 from tests.factories import make_arena, make_person, make_vote, make_votes
 from tests.ranking.helpers import JUDGED_PROMPTS, make_judged_arena, publish, set_trusted
+from tests.rows import written_once
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def judged(trusted_judge: Rater) -> Arena:
+    """Published, with the votes of people and of a judge who votes as they do."""
+
+    def write() -> Arena:
+        arena = make_judged_arena(trusted_judge)
+        publish(arena)
+        return arena
+
+    return written_once("judged", write)
 
 
 def combined(arena: Arena) -> Snapshot:
@@ -68,9 +81,8 @@ def test_where_no_prompt_is_known_the_combined_board_is_the_human_one(trusted_ju
     assert both.findings["combined"]["reason"].startswith("People voted on too few known prompts")
 
 
-def test_a_judge_that_votes_as_people_do_narrows_the_interval(trusted_judge: Rater) -> None:
-    arena = make_judged_arena(trusted_judge)
-    both, alone = combined(arena), publish(arena)
+def test_a_judge_that_votes_as_people_do_narrows_the_interval(judged: Arena) -> None:
+    both, alone = combined(judged), publish(judged)
     told = both.findings["combined"]
     assert (both.n_votes, told["n_judge_votes"]) == (alone.n_votes, 180)
     assert told["gain"] > 1.2
@@ -86,13 +98,12 @@ def test_a_judge_that_tosses_coins_changes_next_to_nothing(trusted_judge: Rater)
     assert both.findings["combined"]["lambda"] < 0.2
 
 
-def test_it_is_made_again_when_judges_have_voted(trusted_judge: Rater) -> None:
-    arena = make_judged_arena(trusted_judge)
-    first = combined(arena)
-    assert combined(arena).pk == first.pk
-    left, right = arena.candidates.all()[:2]
-    make_vote(arena, right, left, "left", arena.prompts.first(), trusted_judge)
-    assert combined(arena).pk != first.pk
+def test_it_is_made_again_when_judges_have_voted(trusted_judge: Rater, judged: Arena) -> None:
+    first = combined(judged)
+    assert combined(judged).pk == first.pk
+    left, right = judged.candidates.all()[:2]
+    make_vote(judged, right, left, "left", judged.prompts.first(), trusted_judge)
+    assert combined(judged).pk != first.pk
 
 
 def test_judges_of_other_prompts_only_say_nothing_of_people(trusted_judge: Rater) -> None:
@@ -193,27 +204,27 @@ def judge_more(arena: Arena, judge: Rater, category: str) -> int:
 
 
 def test_it_leaves_out_whom_the_judges_see_on_prompts_of_another_kind(
-    client: Client, trusted_judge: Rater
+    client: Client, trusted_judge: Rater, judged: Arena
 ) -> None:
-    arena = make_judged_arena(trusted_judge)
-    first = judge_more(arena, trusted_judge, "category-1")
-    both, alone = combined(arena), publish(arena)
+    first = judge_more(judged, trusted_judge, "category-1")
+    both, alone = combined(judged), publish(judged)
     assert first in both.findings["combined"]["left_out"]
     assert both.standings.get(candidate=first).score == pytest.approx(
         alone.standings.get(candidate=first).score, abs=15
     )
-    page = client.get(f"/a/{arena.slug}/?raters=combined").content.decode()
+    page = client.get(f"/a/{judged.slug}/?raters=combined").content.decode()
     assert "because those prompts seem to help or hurt them" in page
-    told = client.get(f"/a/{arena.slug}/results.json?raters=combined").json()
+    told = client.get(f"/a/{judged.slug}/results.json?raters=combined").json()
     left_out = [candidate["candidate"] for candidate in told["findings"]["combined"]["left_out"]]
-    assert str(arena.candidates.get(pk=first)) in left_out
+    assert str(judged.candidates.get(pk=first)) in left_out
 
 
-def test_a_category_that_only_judges_saw_changes_nothing(trusted_judge: Rater) -> None:
-    arena = make_judged_arena(trusted_judge)
-    before = dict(combined(arena).standings.values_list("candidate", "score"))
-    judge_more(arena, trusted_judge, "new")
-    after = combined(arena)
+def test_a_category_that_only_judges_saw_changes_nothing(
+    trusted_judge: Rater, judged: Arena
+) -> None:
+    before = dict(combined(judged).standings.values_list("candidate", "score"))
+    judge_more(judged, trusted_judge, "new")
+    after = combined(judged)
     assert dict(after.standings.values_list("candidate", "score")) == pytest.approx(before)
 
 
@@ -225,24 +236,23 @@ def test_no_interval_is_wider_than_the_human_one(trusted_judge: Rater) -> None:
     assert all(s.high - s.low <= ends[s.candidate_id] + 1e-9 for s in both.standings.all())
 
 
-def test_one_that_takes_long_waits_like_intervals(trusted_judge: Rater) -> None:
-    arena = make_judged_arena(trusted_judge)
-    first = combined(arena)
+def test_one_that_takes_long_waits_like_intervals(trusted_judge: Rater, judged: Arena) -> None:
+    first = combined(judged)
     Snapshot.objects.filter(board__raters="combined").update(measured_seconds=60.0)
-    left, right = arena.candidates.order_by("pk")[:2]
-    make_vote(arena, left, right, "left", arena.prompts.first())
-    assert combined(arena).pk == first.pk
-    due = ArenaRefresh.objects.get(arena=arena).recheck_at
+    left, right = judged.candidates.order_by("pk")[:2]
+    make_vote(judged, left, right, "left", judged.prompts.first())
+    assert combined(judged).pk == first.pk
+    due = ArenaRefresh.objects.get(arena=judged).recheck_at
     assert first.measured_at + timedelta(seconds=600) <= due
     Snapshot.objects.update(measured_at=timezone.now() - timedelta(hours=1))
-    second = combined(arena)
+    second = combined(judged)
     assert second.n_votes == first.n_votes + 1
-    assert ArenaRefresh.objects.get(arena=arena).recheck_at is None
+    assert ArenaRefresh.objects.get(arena=judged).recheck_at is None
     Snapshot.objects.filter(board__raters="combined").update(measured_seconds=60.0)
     another = Rater.objects.create(kind=Rater.Kind.JUDGE, name="Another judge")
-    make_vote(arena, left, right, "left", arena.prompts.last(), another)
+    make_vote(judged, left, right, "left", judged.prompts.last(), another)
     set_trusted(another)
-    names = combined(arena).findings["combined"]["names"]  # trust does not wait
+    names = combined(judged).findings["combined"]["names"]  # trust does not wait
     assert names == sorted([trusted_judge.name, another.name])
 
 
@@ -287,36 +297,31 @@ def test_changed_trust_updates_the_board_without_new_votes(judge: Rater) -> None
     assert numbers(combined(arena)) == numbers(without)
 
 
-def test_the_votes_of_the_untrusted_stay_off_it(trusted_judge: Rater) -> None:
-    arena = make_judged_arena(trusted_judge)
-    first = combined(arena)
+def test_the_votes_of_the_untrusted_stay_off_it(judged: Arena) -> None:
+    first = combined(judged)
     other = Rater.objects.create(kind=Rater.Kind.JUDGE, name="An untrusted judge")
-    left, right = arena.candidates.all()[:2]
-    for prompt in arena.prompts.all():
-        make_vote(arena, left, right, "right", prompt, other)
-    assert combined(arena).pk == first.pk
+    left, right = judged.candidates.all()[:2]
+    for prompt in judged.prompts.all():
+        make_vote(judged, left, right, "right", prompt, other)
+    assert combined(judged).pk == first.pk
     judges = Snapshot.objects.current().get(board__raters="judges", board__category="")
     assert judges.n_votes == 240
 
 
-def test_a_trusted_jury_is_counted_in_place_of_its_members(
-    trusted_judge: Rater, jury: Rater
-) -> None:
-    arena = make_judged_arena(trusted_judge)
-    left, right = arena.candidates.all()[:2]
-    for prompt in arena.prompts.all():
-        make_vote(arena, left, right, "left", prompt, jury)
-    assert combined(arena).findings["combined"]["raters"] == "judges"
+def test_a_trusted_jury_is_counted_in_place_of_its_members(judged: Arena, jury: Rater) -> None:
+    left, right = judged.candidates.all()[:2]
+    for prompt in judged.prompts.all():
+        make_vote(judged, left, right, "left", prompt, jury)
+    assert combined(judged).findings["combined"]["raters"] == "judges"
     set_trusted(jury)
-    told = combined(arena).findings["combined"]
+    told = combined(judged).findings["combined"]
     assert (told["raters"], told["names"], told["n_judge_votes"]) == ("juries", [jury.name], 60)
 
 
-def test_it_says_how_much_narrower_and_who_moved_most(trusted_judge: Rater) -> None:
-    arena = make_judged_arena(trusted_judge)
-    told = combined(arena).findings["combined"]
+def test_it_says_how_much_narrower_and_who_moved_most(judged: Arena) -> None:
+    told = combined(judged).findings["combined"]
     assert 0.05 < told["narrower"] < 0.6
     # The gain is of variances, averaged over candidates alike: widths go with its root.
     assert 1 - told["narrower"] == pytest.approx(told["gain"] ** -0.5, abs=0.03)
-    assert told["moved_most"] in arena.candidates.values_list("pk", flat=True)
+    assert told["moved_most"] in judged.candidates.values_list("pk", flat=True)
     assert told["moved_by"]

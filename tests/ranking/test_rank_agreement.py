@@ -6,7 +6,7 @@ from django.utils import timezone
 from arena.models import Arena, Rater, Vote
 from ranking.board_data import rank_correlation, scores_of_raters
 from ranking.raters import compare_orders
-from tests.factories import make_arena, make_person, make_vote
+from tests.factories import make_arena, make_person, make_votes
 
 pytestmark = pytest.mark.django_db
 
@@ -14,11 +14,13 @@ pytestmark = pytest.mark.django_db
 def vote(arena: Arena, rater: Rater, order: list[int]) -> None:
     """On each prompt the candidates win by this order, except on every fifth."""
     candidates = list(arena.candidates.order_by("pk"))
+    rows = []
     for number, prompt in enumerate(arena.prompts.order_by("pk")):
         for i, left in enumerate(candidates):
             for j, right in enumerate(candidates[i + 1 :], start=i + 1):
                 wins = (order[i] < order[j]) == bool(number % 5)
-                make_vote(arena, left, right, "left" if wins else "right", prompt, rater)
+                rows.append((left, right, "left" if wins else "right", prompt))
+    make_votes(arena, rows, rater)
 
 
 def test_orders_are_compared_by_scores_and_by_clear_leads() -> None:

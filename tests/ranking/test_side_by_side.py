@@ -14,7 +14,7 @@ from ranking.board_data import rank_correlation
 from ranking.models import Snapshot, Standing
 from ranking.views.compare import Disagreement
 from ranking.wording import disagreement
-from tests.factories import make_arena, make_vote
+from tests.factories import make_arena, make_vote, make_votes
 from tests.ranking.helpers import fill, get_page, markup, publish, words
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
@@ -35,13 +35,12 @@ def names(client: Client, address: str = ADDRESS) -> list[str]:
 def judged_arena(arena: Arena, judge: Rater) -> Arena:
     """People see three alike; the judge is for the last candidate, against the first."""
     a, b, c = arena.candidates.order_by("pk")
-    for prompt in list(arena.prompts.all()) * 6:
-        for left, right, outcome in ((a, b, "right"), (b, c, "right"), (a, c, "right")):
-            make_vote(arena, left, right, outcome, prompt, judge)
-    for prompt in arena.prompts.all():
-        make_vote(arena, a, c, "left", prompt, judge)
-    make_vote(arena, b, a, "right", arena.prompts.first(), judge)
-    make_vote(arena, c, b, "right", arena.prompts.last(), judge)
+    prompts = list(arena.prompts.all())
+    pairs = ((a, b), (b, c), (a, c))
+    rows = [(*pair, "right", prompt) for prompt in prompts * 6 for pair in pairs]
+    rows += [(a, c, "left", prompt) for prompt in prompts]
+    rows += [(b, a, "right", prompts[0]), (c, b, "right", prompts[-1])]
+    make_votes(arena, rows, judge)
     publish(arena)
     return arena
 
