@@ -90,8 +90,9 @@ def thirty_pairs(db: None, tmp_path: Path, local: FakeServer) -> Any:
 @pytest.fixture
 def team(db: None) -> Any:
     from tests.judges.helpers import make_team
+    from tests.rows import written_once
 
-    return make_team()
+    return written_once("team", make_team)
 
 
 @pytest.fixture
@@ -113,19 +114,14 @@ def staff(db: None) -> Any:
 @pytest.fixture
 def clear_lead(team: Any) -> Any:
     """The team's arena, where the second candidate is much better than the first."""
-    return _clear_lead(team)
+    from tests.judges.helpers import published_arena
+
+    return published_arena(team, (0.0, 1.5))
 
 
 @pytest.fixture
 def clear_lead_by_category(team: Any) -> Any:
     """The same, with prompts in two categories."""
-    return _clear_lead(team, has_categories=True)
+    from tests.judges.helpers import published_arena
 
-
-def _clear_lead(team: Any, **fields: Any) -> Any:
-    from tests.judges.helpers import team_arena
-    from tests.ranking.helpers import publish
-
-    arena = team_arena(team, (0.0, 1.5), **fields)
-    publish(arena)
-    return arena
+    return published_arena(team, (0.0, 1.5), has_categories=True)

@@ -52,6 +52,8 @@ from judges.services.runs import one_order_at_a_time
 from judges.services.verdicts import settle_ready
 from tests.factories import make_arena, make_person, make_votes
 from tests.judges.fake_server import Answer, completion
+from tests.ranking.helpers import publish
+from tests.rows import written_once
 
 LOCAL = "local:judge-7b-2024-07-01"
 
@@ -382,6 +384,17 @@ def team_arena(
     arena.candidates.update(team=team)
     vote_by_strength(arena, strengths)
     return arena
+
+
+def published_arena(team: Team, strengths: tuple[float, ...], **fields: Any) -> Arena:
+    """The same, with its boards published."""
+
+    def write() -> Arena:
+        arena = team_arena(team, strengths, **fields)
+        publish(arena)
+        return arena
+
+    return written_once(f"published arena {strengths} {fields}", write)
 
 
 def vote_by_strength(

@@ -12,7 +12,13 @@ from ranking.models import ArenaRefresh
 from tests.arena.rest import Caller, member_of, token_of, undisclosed
 from tests.arena.teams import person
 from tests.factories import make_arena, make_vote
-from tests.judges.helpers import candidates_of, make_team, order, team_arena, work_off
+from tests.judges.helpers import (
+    candidates_of,
+    make_team,
+    order,
+    published_arena,
+    work_off,
+)
 from tests.ranking.helpers import publish
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet_boards")]
@@ -27,8 +33,7 @@ def decision(caller: Caller, arena: Arena, **asked: Any) -> dict[str, Any]:
 
 
 def test_a_candidate_that_is_named_is_a_family_of_one(team: Team) -> None:
-    arena = team_arena(team, (0.0, 0.54, 0.0, 0.0))
-    publish(arena)
+    arena = published_arena(team, (0.0, 0.54, 0.0, 0.0))
     old, new = candidates_of(arena)[:2]
     caller = token_of(team, "read")
     named = decision(caller, arena, candidate=new.pk, baseline=old.pk)
@@ -61,8 +66,7 @@ def test_it_says_what_the_page_says(team: Team, clear_lead: Arena) -> None:
 
 
 def test_unknown_figures_say_what_is_missing(team: Team) -> None:
-    arena = team_arena(team, (0.0, 0.3))
-    publish(arena)
+    arena = published_arena(team, (0.0, 0.3))
     work_off(order(arena, "scripted:scripted-1", per_pair=1))
     found = decision(token_of(team, "read"), arena)
     assert found["verdict"] == "unknown"

@@ -30,6 +30,7 @@ from tests.judges.helpers import (
     make_team,
     order,
     page_text,
+    published_arena,
     signed_in,
     team_arena,
     vote_by_strength,
@@ -167,8 +168,7 @@ def test_what_was_lost_is_listed_newest_first_in_pages(team: Team, clear_lead: A
 
 
 def test_open_differences_show_votes_needed_and_judge_cost(team: Team) -> None:
-    arena = team_arena(team, (0.0, 0.45))
-    publish(arena)
+    arena = published_arena(team, (0.0, 0.45))
     client, url = join(team), decision_url(team, arena)
     page = page_text(client, url)
     assert "more votes." in page.partition("</h1>")[0]
@@ -185,8 +185,7 @@ def test_open_differences_show_votes_needed_and_judge_cost(team: Team) -> None:
 
 @pytest.mark.usefixtures("careful_scripts")
 def test_what_is_missing_costs_the_votes_times_what_one_costs(team: Team) -> None:
-    arena = team_arena(team, (0.0, 0.45))
-    publish(arena)
+    arena = published_arena(team, (0.0, 0.45))
     run = order(arena, "scripted:scripted-1", per_pair=1)
     Run.objects.filter(pk=run.pk).update(settled=2 * 10**9, votes_done=100)  # 2 cents each
     viewer = member_of(team, "viewer")
@@ -198,8 +197,7 @@ def test_what_is_missing_costs_the_votes_times_what_one_costs(team: Team) -> Non
 
 
 def test_only_prompts_of_the_category_are_counted_as_supply(team: Team) -> None:
-    arena = team_arena(team, (0.0, 0.45), has_categories=True)
-    publish(arena)
+    arena = published_arena(team, (0.0, 0.45), has_categories=True)
     category = arena.prompts.order_by("pk").first().category  # type: ignore[union-attr]
     of_it = arena.prompts.filter(category=category).count()
     assert 0 < of_it < arena.prompts.count()
@@ -330,8 +328,7 @@ def make_more(arena: Arena, team: Team, n: int) -> None:
 
 
 def test_order_link_names_both_and_at_most_shared_prompts(team: Team) -> None:
-    arena = team_arena(team, (0.0, 0.45))
-    publish(arena)
+    arena = published_arena(team, (0.0, 0.45))
     old, new = candidates_of(arena)
     page = page_text(join(team), decision_url(team, arena))
     link = re.search(r'href="([^"]+)">Start a judge run</a>', page).group(1).replace("&amp;", "&")
@@ -343,8 +340,7 @@ def test_order_link_names_both_and_at_most_shared_prompts(team: Team) -> None:
 
 
 def test_more_prompts_are_needed_once_judges_saw_all(team: Team) -> None:
-    arena = team_arena(team, (0.0, 0.45))
-    publish(arena)
+    arena = published_arena(team, (0.0, 0.45))
     client, url = join(team), decision_url(team, arena)
     run = order(arena, "scripted:scripted-1", per_pair=30)
     assert "only 20 shared prompts are left" in page_text(client, url)
@@ -417,8 +413,7 @@ def test_replayed_board_of_all_votes_is_the_published_one(clear_lead: Arena) -> 
 
 
 def test_open_result_has_no_mark(team: Team) -> None:
-    arena = team_arena(team, (0.0, 0.1))
-    publish(arena)
+    arena = published_arena(team, (0.0, 0.1))
     page = page_text(join(team), decision_url(team, arena))
     assert "As votes came in" in page
     assert "decision-moment" not in page
@@ -534,8 +529,7 @@ def test_what_was_known_is_told_beside_what_the_votes_say_now(
 
 
 def test_of_the_retired_no_more_votes_are_asked(team: Team) -> None:
-    arena = team_arena(team, (0.0, 0.3))
-    publish(arena)
+    arena = published_arena(team, (0.0, 0.3))
     arena.candidates.filter(name="candidate-1").update(retired_at=timezone.now())
     page = page_text(join(team), decision_url(team, arena))
     assert "no more votes will come, because candidate-1 is archived" in page

@@ -26,7 +26,14 @@ from ranking.comparison import OPPOSED, read_difference_boards
 from ranking.stats.differences import Lead
 from ranking.wording import verdict
 from tests.factories import make_arena, make_vote, make_votes
-from tests.judges.helpers import candidates_of, join, make_team, team_arena, vote_by_strength
+from tests.judges.helpers import (
+    candidates_of,
+    join,
+    make_team,
+    published_arena,
+    team_arena,
+    vote_by_strength,
+)
 from tests.ranking.helpers import publish
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet_boards")]
@@ -59,14 +66,13 @@ def test_clear_difference_is_written_with_notice_and_deliveries(team: Team) -> N
 
 
 def test_the_worse_one_is_known_too(team: Team) -> None:
-    publish(team_arena(team, (1.5, 0.0)))
+    published_arena(team, (1.5, 0.0))
     assert decide() == 1
     assert Decision.objects.get().lead == "behind"
 
 
 def test_the_more_candidates_the_more_evidence_each_needs(team: Team) -> None:
-    arena = team_arena(team, (0.0, 0.54, 0.0, 0.0))
-    publish(arena)
+    arena = published_arena(team, (0.0, 0.54, 0.0, 0.0))
     old, new, *others = candidates_of(arena)
     board = read_difference_boards(arena, BoardQuery()).chosen
     assert board
@@ -95,8 +101,7 @@ def test_the_more_candidates_the_more_evidence_each_needs(team: Team) -> None:
 
 
 def test_it_is_written_once_however_often_one_looks(team: Team) -> None:
-    arena = team_arena(team, CLEAR)
-    publish(arena)
+    arena = published_arena(team, CLEAR)
     decide()
     vote_by_strength(arena, CLEAR, each=4, seed=9)
     publish(arena)
@@ -105,8 +110,7 @@ def test_it_is_written_once_however_often_one_looks(team: Team) -> None:
 
 
 def test_a_reversal_is_reported_as_a_new_decision(team: Team) -> None:
-    arena = team_arena(team, (0.0, 1.5))
-    publish(arena)
+    arena = published_arena(team, (0.0, 1.5))
     assert decide() == 1
     vote_by_strength(arena, (0.0, -1.5), each=400)
     publish(arena)
@@ -119,8 +123,7 @@ def test_a_reversal_is_reported_as_a_new_decision(team: Team) -> None:
 
 
 def test_a_repeated_reversal_is_reported_again(team: Team) -> None:
-    arena = team_arena(team, (0.0, 1.5))
-    publish(arena)
+    arena = published_arena(team, (0.0, 1.5))
     decide()
     for strength, each in ((-1.5, 400), (1.5, 1200)):
         vote_by_strength(arena, (0.0, strength), each=each)
@@ -162,7 +165,7 @@ def test_results_of_scripts_are_marked_as_a_demonstration(team: Team) -> None:
 
 
 def test_a_difference_that_chance_explains_is_not_known(team: Team) -> None:
-    publish(team_arena(team, (0.0, 0.1)))
+    published_arena(team, (0.0, 0.1))
     assert decide() == 0
     assert not Notice.objects.exists()
 
@@ -223,8 +226,7 @@ def test_nothing_is_conclusive_against_the_votes_between_the_two(team: Team) -> 
 
 
 def test_a_chosen_baseline_counts_and_a_new_one_starts_over(team: Team) -> None:
-    arena = team_arena(team, (0.0, 1.5, 3.0))
-    publish(arena)
+    arena = published_arena(team, (0.0, 1.5, 3.0))
     first, _, third = candidates_of(arena)
     choose_baseline(
         team=team, arena=arena, candidate=third, by=Actor(display_name="x"), now=timezone.now()
@@ -278,8 +280,7 @@ def test_retired_candidates_and_teamless_arenas_are_skipped(team: Team) -> None:
 def test_looking_again_reads_nothing_before_there_is_news(
     team: Team, django_assert_num_queries: Any
 ) -> None:
-    arena = team_arena(team, CLEAR)
-    publish(arena)
+    arena = published_arena(team, CLEAR)
     looked: SeenBoards = {}
     now = timezone.now()
     decide(seen=looked, now=now)

@@ -11,7 +11,7 @@ from arena.models import Arena, Candidate, Rater, Team
 from judges.models import Judgement
 from ranking.services.pair_weights import pair_facts
 from tests.arena.rest import team_arena, token_of
-from tests.factories import make_vote
+from tests.factories import make_vote, make_votes
 from tests.judges.helpers import quote_page, run_command, signed_in
 from tests.ranking.helpers import publish
 
@@ -29,9 +29,12 @@ def make_judged_arena(
     arena = team_arena(team, n_candidates=n_candidates, n_prompts=PROMPTS)
     candidates, prompts = list(arena.candidates.order_by("pk")), list(arena.prompts.order_by("pk"))
     other = Rater.objects.create(kind=kind, name="another judge")
-    for upper, lower in pairs_of(candidates):
-        for turn, prompt in enumerate(prompts[: won + lost]):
-            make_vote(arena, upper, lower, "left" if turn < won else "right", prompt, other)
+    rows = [
+        (upper, lower, "left" if turn < won else "right", prompt)
+        for upper, lower in pairs_of(candidates)
+        for turn, prompt in enumerate(prompts[: won + lost])
+    ]
+    make_votes(arena, rows, other)
     publish(arena)
     return arena, candidates
 

@@ -28,8 +28,9 @@ from tests.judges.helpers import (
     vote_on,
     work_off,
 )
+from tests.rows import written_once
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 PROMPTS = 64
 CHATS, COUNTS, COPIES = (f"local:{name}-7b-2024-07-01" for name in ("chats", "counts", "copies"))
 # Each is right on one category and every fifth prompt of the other; the third repeats the first.
@@ -55,14 +56,19 @@ def judge_by_category(body: dict[str, Any]) -> Sent:
 @pytest.fixture
 def arena(local: FakeServer, db: None) -> Arena:
     """People prefer the first candidate's answer to every prompt; three judges judged them all."""
-    made, ann = make_arena(2, PROMPTS), make_person()
-    for number in range(PROMPTS):
-        turned = number % 3 == 0
-        vote_on(issue_pair(made, ann, number, turned=turned), ann, "right" if turned else "left")
     local.otherwise = judge_by_category
-    for name in (CHATS, COUNTS, COPIES):
-        work_off(order(made, name, per_pair=PROMPTS))
-    return made
+
+    def write() -> Arena:
+        made, ann = make_arena(2, PROMPTS), make_person()
+        for number in range(PROMPTS):
+            turned = number % 3 == 0
+            outcome = "right" if turned else "left"
+            vote_on(issue_pair(made, ann, number, turned=turned), ann, outcome)
+        for name in (CHATS, COUNTS, COPIES):
+            work_off(order(made, name, per_pair=PROMPTS))
+        return made
+
+    return written_once("judged by three", write)
 
 
 def measure(arena: Arena) -> Calibration:

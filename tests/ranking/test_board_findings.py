@@ -26,9 +26,8 @@ pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 class Board:
     """A published board whose findings a test writes by hand."""
 
-    def __init__(self, client: Client, arena: Arena) -> None:
-        self.client, self.arena = client, arena
-        self.snapshot = publish(arena)
+    def __init__(self, client: Client, arena: Arena, published: Snapshot) -> None:
+        self.client, self.arena, self.snapshot = client, arena, published
         self.snapshot.settings["these_raters"] = 0  # as of a crowd, whoever cast the votes
         self.reset(settings=self.snapshot.settings)
         self.ranked = [s.candidate for s in self.standings()]
@@ -56,8 +55,8 @@ class Board:
 
 
 @pytest.fixture
-def board(client: Client, arena: Arena) -> Board:
-    return Board(client, arena)
+def board(client: Client, arena: Arena, published: Snapshot) -> Board:
+    return Board(client, arena, published)
 
 
 def test_snapshot_without_findings_has_none_of_their_lines(board: Board) -> None:

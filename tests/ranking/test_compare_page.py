@@ -18,7 +18,7 @@ from ranking.comparison import (
 )
 from ranking.models import Snapshot, SnapshotMatrices
 from ranking.stats.bradley_terry import BradleyTerry
-from tests.factories import make_arena, make_person, make_vote
+from tests.factories import make_arena, make_vote, make_votes
 from tests.ranking.helpers import cast, fill, get_page, publish, words
 
 pytestmark = pytest.mark.django_db
@@ -51,11 +51,12 @@ def spread_arena() -> Arena:
     """Over 60 prompts a beats b five times in six; c trades wins with both."""
     arena = make_arena(3, 60, slug="support", name="Support answers")
     a, b, c = arena.candidates.order_by("pk")
-    person = make_person()
+    rows = []
     for i, prompt in enumerate(arena.prompts.order_by("pk")):
-        make_vote(arena, a, b, "right" if i % 6 == 0 else "left", prompt, person)
-        make_vote(arena, b, c, "left" if i % 2 else "right", prompt, person)
-        make_vote(arena, c, a, "left" if i % 3 == 0 else "right", prompt, person)
+        rows.append((a, b, "right" if i % 6 == 0 else "left", prompt))
+        rows.append((b, c, "left" if i % 2 else "right", prompt))
+        rows.append((c, a, "left" if i % 3 == 0 else "right", prompt))
+    make_votes(arena, rows)
     return arena
 
 

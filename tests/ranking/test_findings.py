@@ -21,7 +21,7 @@ from ranking.services.findings import count_missing, count_style
 from ranking.services.intervals import borrow
 from ranking.stats.connectivity import Status
 from ranking.wording import capped
-from tests.factories import make_arena, make_person, make_vote
+from tests.factories import make_arena, make_person, make_vote, make_votes
 from tests.ranking.helpers import fill, make_voted_arena, publish, rank_anyway, words
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
@@ -37,15 +37,18 @@ def contest(n_rounds: int, n_prompts: int = 8) -> Arena:
     """The first candidate beats the others three times out of four, wherever it stands."""
     arena = make_arena(n_candidates=3, n_prompts=n_prompts)
     best, *others = arena.candidates.order_by("pk")
-    raters = cycle([make_person() for _ in range(9)])
+    votes: dict[Rater, list[Any]] = {make_person(): [] for _ in range(9)}
+    rows = cycle(votes.values())
     for turn in range(n_rounds):
         for prompt in arena.prompts.order_by("pk"):
             for other in others:
                 sides = (best, other) if turn % 2 else (other, best)
                 wins = turn % 4 != 0
                 outcome = "left" if (sides[0] == best) == wins else "right"
-                make_vote(arena, *sides, outcome, prompt, next(raters))
-            make_vote(arena, *others, ["left", "right", "tie"][turn % 3], prompt, next(raters))
+                next(rows).append((*sides, outcome, prompt))
+            next(rows).append((*others, ["left", "right", "tie"][turn % 3], prompt))
+    for rater, of_rater in votes.items():
+        make_votes(arena, of_rater, rater)
     return arena
 
 
