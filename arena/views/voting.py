@@ -2,9 +2,12 @@
 and the rater of a request, with the rater cookie.
 """
 
+import re
+from collections.abc import Hashable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache, reduce
 from typing import Any
 from uuid import UUID
 
@@ -17,9 +20,10 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import conditional_escape
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext
+from django.utils.translation import get_language, gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST, require_safe
 from django_htmx.middleware import HtmxDetails
@@ -181,8 +185,8 @@ def _preview(request: HttpRequest, arena: Arena) -> HttpResponse:
     if not allow(key=key, limit=limit, window=timedelta(minutes=1), now=now):
         return _slow_down(request, arena)
     comparison, sealed = comparisons.preview_comparison(arena=arena, now=now)
-    context = {"arena": arena, "ballot": _ballot(comparison), "sealed": sealed}
-    return _render_fragment(request, "arena/_ballot.html", context)
+    texts = {"sealed": sealed}
+    return _render_fragment(request, "arena/_ballot.html", arena, _ballot(comparison), {}, texts)
 
 
 @translated
@@ -212,8 +216,7 @@ def next_pair(request: HttpRequest, slug: str) -> HttpResponse:
         )
     except voting.VoteError:
         return HttpResponse(status=204)
-    context = {"arena": arena, "ballot": _ballot(comparison)}
-    return _render_fragment(request, "arena/_ballot.html", context)
+    return _render_fragment(request, "arena/_ballot.html", arena, _ballot(comparison), {}, {})
 
 
 @translated
@@ -422,27 +425,65 @@ def _respond(
 ) -> HttpResponse:
     if not request.htmx or following.too_fast:
         return _to_vote_page(request, comparison.arena.slug, after=comparison.key)
-    context = {
-        "arena": comparison.arena,
-        "last": comparison,
-        "vote": vote,
+    facts = {
+        "last.hides_names": comparison.hides_names,
+        "vote.outcome": vote.outcome if vote else None,
+        "vote.uncounted": vote.uncounted if vote else None,
         "skipped": skipped,
         "undone": undone,
-        "done": comparison.other_votes + bool(vote),
         "with_next": following.wanted,
-        "ballot": _ballot(following.comparison),
     }
-    return _render_fragment(request, "arena/_after.html", context)
+    texts = {
+        "last.key": comparison.key,
+        "last.left": comparison.left,
+        "last.right": comparison.right,
+        "done": comparison.other_votes + bool(vote),
+    }
+    ballot = _ballot(following.comparison)
+    return _render_fragment(request, "arena/_after.html", comparison.arena, ballot, facts, texts)
 
 
-def _render_fragment(request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
+def _render_fragment(
+    request: HttpRequest,
+    template: str,
+    arena: Arena,
+    ballot: Ballot | None,
+    facts: dict[str, Hashable],
+    texts: dict[str, Any],
+) -> HttpResponse:
     """Render a part of a page, which depends on the request only for the CSRF token.
 
     A token sent with the form has been checked and goes back only to its sender, so it need not be
     masked again.
     """
-    token = request.POST.get("csrfmiddlewaretoken") or get_token(request)
-    return HttpResponse(render_to_string(template, context | {"csrf_token": token}))
+    if ballot is None:
+        facts = facts | {"arena.slug": arena.slug}
+    else:
+        texts = texts | {f"ballot.{name}": text for name, text in vars(ballot).items()}
+    texts = texts | {"csrf_token": request.POST.get("csrfmiddlewaretoken") or get_token(request)}
+    escaped = {name: conditional_escape(text) for name, text in texts.items()}
+    skeleton = _skeleton(template, get_language(), tuple(facts.items()), tuple(texts))
+    return HttpResponse(skeleton % escaped)
+
+
+@lru_cache(maxsize=256)
+def _skeleton(
+    template: str,
+    language: str | None,
+    facts: tuple[tuple[str, Hashable], ...],
+    texts: tuple[str, ...],
+) -> str:
+    """Render a template with a gap in place of each text; it may test only the `facts`.
+
+    Rendering it for every vote took a tenth of the vote's time.
+    """
+    context: dict[str, Any] = {}
+    gaps = ((name, f"\0{name}\0") for name in texts)
+    for name, value in (*facts, *gaps):
+        *path, last = name.split(".")
+        reduce(lambda node, key: node.setdefault(key, {}), path, context)[last] = value
+    html = render_to_string(template, context).replace("%", "%%")
+    return re.sub("\0(.+?)\0", r"%(\1)s", html)
 
 
 def _refuse(request: HtmxRequest, slug: str, error: voting.VoteError) -> HttpResponse:

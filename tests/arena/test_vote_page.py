@@ -5,12 +5,15 @@ from base64 import urlsafe_b64decode
 from datetime import timedelta
 
 import pytest
+from django.template.loader import render_to_string
 from django.test import Client
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from arena.models import Arena, Candidate, Comparison, Rater, Response, Vote
+from arena.outcomes import OUTCOMES
 from arena.services.pairs import sync_pairs
+from arena.views.voting import _ballot
 from tests.factories import make_arena, make_vote
 
 pytestmark = pytest.mark.django_db
@@ -86,6 +89,41 @@ def test_with_htmx_the_next_pair_comes_if_none_was_fetched(client, arena):
     answer = client.post(target, {"outcome": "tie", "with_next": "1"}, headers=HTMX)
     assert 'id="ballot" hx-swap-oob="innerHTML"' in answer.text
     assert 'class="choices"' in answer.text
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+@pytest.mark.parametrize("outcome", [*OUTCOMES, "skip"])
+def test_a_prepared_answer_reads_like_the_template(client, arena, outcome, language):
+    for number, candidate in enumerate(arena.candidates.all()):
+        Candidate.objects.filter(pk=candidate.pk).update(name=f"<i>%s 10% {number}")
+    _, comparison = open_page(client, arena)
+    target = reverse("cast_vote", args=[arena.slug, comparison.key])
+    form = {"outcome": outcome, "with_next": "1", "csrfmiddlewaretoken": "t0ken"}
+    answer = client.post(target, form, headers=HTMX | {"Accept-Language": language})
+    issued = Comparison.objects.with_texts().exclude(pk=comparison.pk).get()
+    vote = comparison.votes.first()
+    context = {
+        "last": Comparison.objects.with_texts().get(pk=comparison.pk),
+        "vote": vote,
+        "skipped": vote is None,
+        "done": int(vote is not None),
+        "with_next": True,
+        "ballot": _ballot(issued),
+        "csrf_token": "t0ken",
+    }
+    with translation.override(language):
+        assert answer.text == render_to_string("arena/_after.html", context)
+
+
+def test_an_answer_has_the_names_of_its_own_pair_alone(client, arena):
+    other = make_arena(2, 3, slug="other")
+    for candidate in Candidate.objects.all():
+        Candidate.objects.filter(pk=candidate.pk).update(
+            name=f"{candidate.arena.slug}-{candidate.pk}"
+        )
+    texts = [post(client, open_page(client, a)[1], "left", **HTMX).text for a in (arena, other)]
+    assert [f"<strong>{arena.slug}-" in text for text in texts] == [True, False]
+    assert ["<strong>other-" in text for text in texts] == [False, True]
 
 
 def test_a_double_click_is_one_vote(client, arena):
