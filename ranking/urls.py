@@ -77,6 +77,7 @@ api_urls = [
     endpoint(f"{ARENA}exports/log.jsonl", votes.LogOfVotes, "api_export_log"),
     endpoint(f"{ARENA}exports/leaderboard.html", votes.LeaderboardCopy, "api_export_leaderboard"),
     endpoint(f"{ARENA}exports/dpo.jsonl", votes.Preferences, "api_export_dpo"),
+    endpoint(f"{ARENA}exports/arena.zip", votes.WholeArena, "api_export_arena"),
     endpoint(f"{ARENA}exports/<export_file:file>", votes.ExportFile, "api_export_file"),
     endpoint(f"{ARENA}prompt-exports/<prompt_set:file>", votes.PromptSet, "api_export_prompts"),
     endpoint(f"{ARENA}{BOARD}", api_boards.BoardOfArena, "api_board_of_arena"),

@@ -13,6 +13,7 @@ import tempfile
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from io import FileIO
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
@@ -75,6 +76,21 @@ def export_arena(*, arena: Arena, target: Path, overwrite: bool = False) -> dict
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return counts
+
+
+class ArchiveFile(FileIO):
+    """A file that leaves the disk once it is closed, or once nobody holds it."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def open_archive(arena: Arena) -> ArchiveFile:
+    """The arena as an open zip file. Raises ExportError."""
+    with tempfile.TemporaryDirectory(prefix="export-") as folder:
+        target = Path(folder) / "arena.zip"
+        export_arena(arena=arena, target=target)
+        return ArchiveFile(target)
 
 
 def _pack(folder: Path, target: Path) -> None:

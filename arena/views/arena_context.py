@@ -8,6 +8,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
@@ -26,7 +27,7 @@ from arena.actors import (
 from arena.forms.arenas import ArenaForm
 from arena.models import Arena, Candidate, Team
 
-View = Callable[..., HttpResponse]
+View = Callable[..., HttpResponseBase]
 Permission = Literal["can_visit", "can_read", "can_enter", "can_submit", "can_judge", "can_manage"]
 NO_ACCESS = gettext_lazy(
     "Only the arena’s team, and teams with candidates in it, have access to this page."
@@ -156,7 +157,7 @@ def require_permission(permission: Permission) -> Callable[[View], View]:
     def decorate(view: View) -> View:
         @never_cache
         @wraps(view)
-        def guarded(request: HttpRequest, slug: str, **kwargs: Any) -> HttpResponse:
+        def guarded(request: HttpRequest, slug: str, **kwargs: Any) -> HttpResponseBase:
             actor = actor_of(request)
             arenas = Arena.objects.visible_to(actor).select_related("team")
             context = ArenaContext(request, get_object_or_404(arenas, slug=slug), actor)

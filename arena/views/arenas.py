@@ -12,7 +12,8 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Paginator
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
-from django.http import HttpRequest, HttpResponse
+from django.http import FileResponse, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -26,7 +27,7 @@ from arena.models import Arena, Candidate, Rater, Response, Run, RunRater, Team
 from arena.outcomes import BOTH_BAD
 from arena.services import orders, voting
 from arena.services.arenas import create_team_arena, delete_arena, update_arena
-from arena.services.exports import ExportError, export_arena
+from arena.services.exports import ExportError, open_archive
 from arena.services.imports import ArenaImportError, import_archive
 from arena.services.voting import VOTES_PER_CANDIDATE
 from arena.validation import numbered
@@ -272,21 +273,16 @@ def import_arena(request: HttpRequest, team: Team) -> HttpResponse:
 
 @require_permission("can_manage")
 @require_safe
-def download_arena(request: HttpRequest, context: ArenaContext) -> HttpResponse:
+def download_arena(request: HttpRequest, context: ArenaContext) -> HttpResponseBase:
     """Send the whole arena as a zip file."""
     if is_blind(context.actor, context.arena):
         raise PermissionDenied(HIDDEN_NAMES)
-    name = f"{context.arena.slug}.zip"
-    with tempfile.TemporaryDirectory(prefix="export-") as folder:
-        target = Path(folder) / name
-        try:
-            export_arena(arena=context.arena, target=target)
-        except ExportError:
-            messages.error(request, "The arena is empty: there is nothing to export.")
-            return redirect("arena_settings", context.arena.slug)
-        response = HttpResponse(target.read_bytes(), content_type="application/zip")
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
-    return response
+    try:
+        archive = open_archive(context.arena)
+    except ExportError:
+        messages.error(request, "The arena is empty: there is nothing to export.")
+        return redirect("arena_settings", context.arena.slug)
+    return FileResponse(archive, as_attachment=True, filename=f"{context.arena.slug}.zip")
 
 
 @require_permission("can_manage")

@@ -6,8 +6,9 @@ from functools import cached_property
 from typing import Any
 
 from django import forms
+from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
-from django.http import StreamingHttpResponse
+from django.http import FileResponse, StreamingHttpResponse
 from django_filters import rest_framework as filters
 from django_filters.fields import IsoDateTimeField
 from drf_spectacular.types import OpenApiTypes
@@ -23,12 +24,13 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import FieldVisibility, TeamPermission
-from arena.api.core.errors import BadParameter
+from arena.actors import FieldVisibility, TeamPermission, is_blind
+from arena.api.core.errors import BadParameter, Conflict
 from arena.api.core.schema import operation
 from arena.api.core.serializers import check_names, yes_or_no
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Outcome, Rater, Uncounted, Vote
+from arena.services.exports import ExportError, open_archive
 from ranking.board_data import LARGEST_ID
 from ranking.exports import (
     CSV,
@@ -486,6 +488,29 @@ class ExportFile(ExportEndpoint):
         if file == DATASET:
             return self.send(file, ZIP, lambda: write_dataset(self.arena, self.actor))
         return self.send_file(EXPORTS, file)
+
+
+class WholeArena(ExportEndpoint):
+    is_open = False
+
+    @streamed(
+        "export_arena",
+        "Export the whole arena as a zip file",
+        ZIP,
+        "Settings, prompts, candidates, answers and all votes, in Ringside's own format: another "
+        "Ringside imports it as the same arena. Only owners of the team get it, signed in, because "
+        "no token can do what they can.",
+        "",
+    )
+    def get(self, request: Request, slug: str) -> StreamingHttpResponse:
+        self.require(TeamPermission.MANAGE, self.arena.team_id)
+        if is_blind(self.actor, self.arena):
+            raise PermissionDenied("The names are hidden from you until everyone has voted.")
+        try:
+            archive = open_archive(self.arena)
+        except ExportError as error:
+            raise Conflict(str(error)) from None
+        return FileResponse(archive, as_attachment=True, filename=f"{self.arena.slug}.zip")
 
 
 class PromptSet(ExportEndpoint):

@@ -416,6 +416,7 @@ def test_owners_export_an_arena_and_import_it_again(client):
     response = client.get(reverse("download_arena", args=["mine"]))
     data = response.getvalue()
     assert "arena.json" in ZipFile(io.BytesIO(data)).namelist()
+    assert client.get("/api/v1/arenas/mine/exports/arena.zip").getvalue() == data
 
     file = SimpleUploadedFile("mine.zip", data)
     response = client.post(reverse("import_arena", args=[team.slug]), {"file": file}, follow=True)

@@ -312,6 +312,7 @@ API: dict[tuple[str, str], Row] = {
     ("api_export_leaderboard", "get"): Row(ANYBODY_READS),
     ("api_export_dpo", "get"): Row(ANYBODY_READS),
     ("api_export_file", "get"): Row(ANYBODY_READS),
+    ("api_export_arena", "get"): Row(OWNERS_ALONE),
     ("api_board_of_arena", "get"): Row(ANYBODY_READS),
     ("api_board", "get"): Row(ANYBODY_READS, arena="listed"),
     ("api_snapshots_of_arena", "get"): Row(ANYBODY_READS),
