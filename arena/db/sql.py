@@ -185,17 +185,20 @@ WAITING = """
             AND (rater_id IS NULL OR rater_id = %(rater)s)) AS demanded
 """
 # The candidates in an arena of the rater's own teams; those without a team are the arena's. Raters
-# named in an arena are of its team, whose program votes for them.
+# named in an arena are of its team, whose program votes for them. `also` is the other rater of the
+# same browser (0: none): anonymous if this one is signed in, and the other way round.
 OWN = """
     SELECT c.id FROM arena_rater r
     JOIN arena_arena a ON a.id = %(arena)s
     JOIN arena_candidate c ON c.arena_id = a.id
-    WHERE r.id = %(rater)s AND coalesce(c.team_id, a.team_id) IN (
+    WHERE r.id IN (%(rater)s, %(also)s) AND coalesce(c.team_id, a.team_id) IN (
         SELECT team_id FROM arena_membership WHERE user_id = r.user_id
         UNION ALL SELECT a.team_id WHERE r.arena_id = a.id)
 """
 # Nobody gets a pair of a candidate of their own team and one of another: they might know theirs.
 IMPARTIAL = "({0} IN (SELECT id FROM own)) = ({1} IN (SELECT id FROM own))"
+# What either rater of a browser has seen, neither gets.
+EITHER = "IN ((SELECT {0}), (SELECT %(also)s))"
 # The pairs with prompts that the rater has not seen, with the running sum of their weights.
 PAIRS_LEFT = f"""
     SELECT p.id, p.low_id, p.high_id, p.weight, sum(p.weight) OVER (ORDER BY p.id) AS upto
@@ -204,10 +207,10 @@ PAIRS_LEFT = f"""
         SELECT
             CASE WHEN c.left_id < c.right_id THEN c.left_id ELSE c.right_id END AS low_id,
             CASE WHEN c.left_id < c.right_id THEN c.right_id ELSE c.left_id END AS high_id,
-            count(*) AS n
+            count(DISTINCT c.prompt_id) AS n
         FROM arena_comparison c
         JOIN arena_prompt q ON q.id = c.prompt_id AND q.retired_at IS NULL
-        WHERE c.rater_id = (SELECT %(rater)s) AND c.arena_id = %(arena)s
+        WHERE c.rater_id {EITHER.format("%(rater)s")} AND c.arena_id = %(arena)s
             AND c.left_response_id IS NOT NULL AND c.repeats_id IS NULL
         GROUP BY 1, 2
     ) seen ON seen.low_id = p.low_id AND seen.high_id = p.high_id
@@ -235,7 +238,7 @@ UNSEEN = f"""
     AND {REVEALED.format("p")} AND {REVEALED.format("low")} AND {REVEALED.format("high")}
     AND NOT EXISTS (
         SELECT 1 FROM arena_comparison s
-        WHERE s.rater_id = (SELECT %(unseen)s) AND s.prompt_id = p.id
+        WHERE s.rater_id {EITHER.format("%(unseen)s")} AND s.prompt_id = p.id
         AND (s.left_id = low.candidate_id AND s.right_id = high.candidate_id
             OR s.left_id = high.candidate_id AND s.right_id = low.candidate_id))
 """  # noqa: S608  (made of constants alone)
@@ -336,16 +339,24 @@ _NEXT_AND_ISSUE = f"""
 """  # noqa: S608  (made of constants alone)
 _OWN = f"own AS ({OWN}), "
 _IMPARTIAL = "AND " + IMPARTIAL.format("p.low_id", "p.high_id")
-# By whether the rater may be in a team, and whether the pair is issued at once. The texts lose
-# their indentation, because psycopg keeps only those of up to 4,096 characters parsed.
+
+
+def _for_stranger(text: str) -> str:
+    """Shorten the statement for a rater who is in no team, and alone in the browser."""
+    for name in ("%(rater)s", "%(unseen)s"):
+        text = text.replace(EITHER.format(name), f"= (SELECT {name})")
+    text = text.replace("count(DISTINCT c.prompt_id)", "count(*)")
+    return text.replace(_OWN, "").replace(_IMPARTIAL, "")
+
+
+# By whether the rater is a stranger, and whether the pair is issued at once. The texts lose their
+# indentation, because psycopg keeps only those of up to 4,096 characters parsed.
 NEXT = {
-    (in_team, issues): " ".join(
-        (text if in_team else text.replace(_OWN, "").replace(_IMPARTIAL, "")).split()
-    )
+    (stranger, issues): " ".join((_for_stranger(text) if stranger else text).split())
     .replace("( ", "(")
     .replace(" )", ")")
     for issues, text in ((False, _NEXT), (True, _NEXT_AND_ISSUE))
-    for in_team in (False, True)
+    for stranger in (False, True)
 }
 
 

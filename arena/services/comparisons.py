@@ -228,14 +228,17 @@ def next_comparison(
     rater: Rater,
     now: datetime,
     exclude: Sequence[Comparison] = (),
+    also: int = NOBODY,
     is_locked: bool = False,
 ) -> Comparison | None:
     """Return the comparison that `rater` gets next, or None when nothing is left.
 
     An open comparison of this rater comes first, so that a reload shows the same pair; `exclude`
     are comparisons to pass over when the next one is prefetched, at most MAX_EXCLUDED: the one on
-    the screen, and those whose votes are still on their way. A lock on the rater keeps two tabs
-    from getting the same two responses; `is_locked`: this transaction already holds the lock.
+    the screen, and those whose votes are still on their way. `also`: the other rater of the same
+    browser; neither gets what the other has seen, or a pair that their team keeps them from. A lock
+    on the rater keeps two tabs from getting the same two responses; `is_locked`: this transaction
+    already holds the lock.
     Raises SignInFirstError and MembersOnlyError.
     """
     check_admission(arena, rater)
@@ -244,13 +247,14 @@ def next_comparison(
             sql.one(sql.LOCK_RATER, rater.pk)
         excluded = [*(comparison.pk for comparison in exclude), *[0] * MAX_EXCLUDED]
         key = uuid4()
-        in_team = rater.user_id is not None or rater.arena_id is not None
+        stranger = rater.user_id is None and rater.arena_id is None and not also
         issues = connection.features.has_select_for_update
         ((waiting, demanded, *drawn),) = sql.rows(
-            sql.NEXT[in_team, issues],
+            sql.NEXT[stranger, issues],
             arena=arena.pk,
             rater=rater.pk,
             unseen=rater.pk,
+            also=also,
             now=now,
             random=draw.random(),
             key=key,
@@ -260,11 +264,11 @@ def next_comparison(
         )
         if waiting:
             return Comparison.objects.with_texts().get(pk=waiting)
-        demanded_one = _issue_demanded(arena, rater, now) if demanded else None
+        demanded_one = _issue_demanded(arena, rater, now, also) if demanded else None
         return demanded_one or _issue_drawn(arena, rater, now, key, drawn)
 
 
-def _issue_demanded(arena: Arena, rater: Rater, now: datetime) -> Comparison | None:
+def _issue_demanded(arena: Arena, rater: Rater, now: datetime, also: int) -> Comparison | None:
     """Issue a pair that a run or an undone vote demands of this rater: one that they have not seen,
     or one that they are to repeat."""
     demands = list(PairDemand.objects.open(arena, rater).select_related("pair"))
@@ -283,6 +287,8 @@ def _issue_demanded(arena: Arena, rater: Rater, now: datetime) -> Comparison | N
             high=high_id,
             prompt=demand.prompt_id,
             unseen=NOBODY if due else rater.pk,
+            # Whoever is named votes on all pairs, and not for a browser.
+            also=NOBODY if demand.rater_id else also,
         )
         if row is not None and _claim(demand):
             matchup = _matchup(low_id, high_id, row)
@@ -411,7 +417,7 @@ def issue_pair(
         pair = arena.pairs.filter(low=candidates[0], high=candidates[1]).first()
         if pair is None:
             raise RetiredError
-        own = {pk for (pk,) in sql.rows(sql.OWN, arena=arena.pk, rater=rater.pk)}
+        own = {pk for (pk,) in sql.rows(sql.OWN, arena=arena.pk, rater=rater.pk, also=NOBODY)}
         if len(own.intersection(candidates)) == 1:
             raise OwnTeamError
         if previewed is None:

@@ -102,28 +102,29 @@ def void(*, hold: Hold, by: Actor, reason: str, now: datetime) -> Hold:
     return decided
 
 
-def find_open(*, rater: Rater, arena: Arena) -> Hold | None:
-    """Return the open hold of this rater's votes in the arena, by rater or by network."""
-    return Hold.objects.open().filter(arena=arena, votes__rater=rater).order_by("pk").first()
+def find_open(*, raters: Collection[Rater], arena: Arena) -> Hold | None:
+    """Return the open hold of these raters' votes in the arena, by rater or by network."""
+    return Hold.objects.open().filter(arena=arena, votes__rater__in=raters).order_by("pk").first()
 
 
-def find_newest(*, rater: Rater, arena: Arena, now: datetime) -> Hold | None:
-    """Return the open hold of this rater's votes, or the last one that was decided lately."""
-    names_rater = {f"evidence__{RELEASED_RATERS}__has_key": str(rater.pk)}
-    of_network = Q(rater=None, state=Hold.State.RELEASED, **names_rater)
-    of_rater = Q(rater=rater) | Q(votes__rater=rater) | of_network
-    is_recent = Q(state=Hold.State.HELD, votes__rater=rater) | Q(decided_at__gte=now - SHOWN_FOR)
+def find_newest(*, raters: Collection[Rater], arena: Arena, now: datetime) -> Hold | None:
+    """Return the open hold of these raters' votes, or the last one that was decided lately."""
+    names = {f"evidence__{RELEASED_RATERS}__has_any_keys": [str(rater.pk) for rater in raters]}
+    of_network = Q(rater=None, state=Hold.State.RELEASED, **names)
+    voted = Q(votes__rater__in=raters)
+    of_rater = Q(rater__in=raters) | voted | of_network
+    is_recent = Q(state=Hold.State.HELD) & voted | Q(decided_at__gte=now - SHOWN_FOR)
     newest = arena.holds.filter(of_rater, is_recent)
     return newest.order_by(F("decided_at").desc(nulls_first=True), "pk").first()
 
 
 @transaction.atomic
-def object_to(*, rater: Rater, arena: Arena, text: str, now: datetime) -> Hold:
-    """Keep a rater's objection to a hold for whoever decides. Raises HoldError.
+def object_to(*, raters: Collection[Rater], arena: Arena, text: str, now: datetime) -> Hold:
+    """Keep the objection of one of these raters for whoever decides. Raises HoldError.
 
     A network may have several raters: what one of them says is added to what others have said.
     """
-    hold = find_open(rater=rater, arena=arena)
+    hold = find_open(raters=raters, arena=arena)
     if hold is None:
         raise HoldError("None of your votes in this arena is on hold.")
     try:

@@ -173,7 +173,8 @@ def _lock_demands(run: Run, raters: Sequence[RunRater]) -> list[PairDemand]:
 
 def _impartial(arena: Arena, rater_id: int | None, pairs: list[Pair]) -> list[Pair]:
     """Return the pairs that may be shown to a rater: `sql.IMPARTIAL` says which."""
-    own = {pk for (pk,) in sql.rows(sql.OWN, arena=arena.pk, rater=rater_id)} if rater_id else set()
+    rows = sql.rows(sql.OWN, arena=arena.pk, rater=rater_id, also=0) if rater_id else []
+    own = {pk for (pk,) in rows}
     return [pair for pair in pairs if (pair.low_id in own) == (pair.high_id in own)]
 
 

@@ -317,6 +317,8 @@ def _check_rater(comparison: Comparison, rater: Rater) -> None:
 def skip_comparison(*, comparison: Comparison, rater: Rater, now: datetime) -> Vote | None:
     """Skip a comparison: missing data, never a tie. An existing vote stays, and is returned."""
     _check_rater(comparison, rater)
+    if connection.features.has_select_for_update:
+        sql.one(sql.LOCK_RATER, rater.pk)  # first, as a vote that brings the next pair does
     # A vote on its way holds the lock, and only a later statement sees it.
     Comparison.objects.select_for_update(no_key=True).get(pk=comparison.pk)
     open_comparison = Comparison.objects.filter(pk=comparison.pk, skipped_at=None, votes=None)

@@ -37,6 +37,7 @@ from arena.services import comparisons, holds, orders, voting
 from arena.services.candidates import with_ballots
 from arena.services.comparisons import (
     MAX_EXCLUDED,
+    NOBODY,
     MembersOnlyError,
     ballot_html,
     check_admission,
@@ -62,12 +63,34 @@ class TooManyRatersError(Exception):
     """More new raters from one address than an hour allows."""
 
 
+def _raters_in_cookie(request: HttpRequest) -> list[int | None]:
+    """Return the ids in the signed cookie: the browser's anonymous rater, and the one of whoever
+    voted here signed in."""
+    ids = request.get_signed_cookie(COOKIE, "", max_age=COOKIE_AGE).split("-")
+    known = [int(rater_id) if rater_id.isdecimal() else None for rater_id in ids]
+    return [*known, None][:2]
+
+
 def known_rater_id(request: HttpRequest) -> int | None:
-    """Return the rater id in the signed cookie, without a database query."""
-    try:
-        return int(request.get_signed_cookie(COOKIE, "", max_age=COOKIE_AGE) or "")
-    except ValueError:
-        return None
+    """Return the anonymous rater's id in the signed cookie, without a database query."""
+    return _raters_in_cookie(request)[0]
+
+
+def _also(request: HttpRequest, rater: Rater) -> int:
+    """Return the id of the browser's other rater, or NOBODY.
+
+    They stay two: a vote keeps its channel, and what was done here before, perhaps by somebody
+    else, is not the account's.
+    """
+    anonymous, signed_in = _raters_in_cookie(request)
+    return (anonymous if rater.user_id else signed_in) or NOBODY
+
+
+def find_anonymous(request: HttpRequest, rater: Rater | None) -> list[Rater]:
+    """Return the browser's anonymous rater, if `rater` is that of a signed-in person."""
+    if rater is None or rater.user_id is None:
+        return []
+    return list(Rater.objects.filter(pk=known_rater_id(request), user=None, arena=None))
 
 
 def find_rater(request: HttpRequest) -> Rater | None:
@@ -96,17 +119,17 @@ def find_or_create_rater(request: HttpRequest) -> Rater:
     return Rater.objects.create(kind=Rater.Kind.PERSON)
 
 
-def set_rater_cookie(response: HttpResponse, rater: Rater) -> None:
-    """Store an anonymous rater's id in the browser; signed-in people need no cookie."""
-    if rater.user_id is None:
-        response.set_signed_cookie(
-            COOKIE,
-            str(rater.pk),
-            max_age=COOKIE_AGE,
-            httponly=True,
-            samesite="Lax",
-            secure=settings.SESSION_COOKIE_SECURE,
-        )
+def set_rater_cookie(request: HttpRequest, response: HttpResponse, rater: Rater) -> None:
+    """Store the rater's id in the browser, beside that of its other rater."""
+    also = _also(request, rater) or ""
+    response.set_signed_cookie(
+        COOKIE,
+        f"{also}-{rater.pk}" if rater.user_id else f"{rater.pk}-{also}",
+        max_age=COOKIE_AGE,
+        httponly=True,
+        samesite="Lax",
+        secure=settings.SESSION_COOKIE_SECURE,
+    )
 
 
 SKIP = "skip"
@@ -160,21 +183,23 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
         return _slow_down(request, arena, blocked=bool(rater.blocked_at))
     now = timezone.now()
     comparison = _requested_pair(request, arena, rater) or comparisons.next_comparison(
-        arena=arena, rater=rater, now=now
+        arena=arena, rater=rater, now=now, also=_also(request, rater)
     )
     done = rater.votes.filter(arena=arena, voided_at=None).count()
     context = {
         "arena": arena,
         "ballot": _ballot(comparison),
         "done": done,
-        "hold": holds.find_newest(rater=rater, arena=arena, now=now),
+        "hold": holds.find_newest(
+            raters=[rater, *find_anonymous(request, rater)], arena=arena, now=now
+        ),
         "guide": guide_html(arena),
         "progress": orders.progress_for(arena=arena, rater=rater),
         "notice": NOTICES.get(request.GET.get("notice", "")),
         **_last_vote(rater, arena, request.GET.get("after", "")),
     }
     response = render(request, "arena/vote.html", context)
-    set_rater_cookie(response, rater)
+    set_rater_cookie(request, response, rater)
     return response
 
 
@@ -212,7 +237,11 @@ def next_pair(request: HttpRequest, slug: str) -> HttpResponse:
         return HttpResponse(status=204)
     try:
         comparison = comparisons.next_comparison(
-            arena=arena, rater=rater, now=timezone.now(), exclude=excluded
+            arena=arena,
+            rater=rater,
+            now=timezone.now(),
+            exclude=excluded,
+            also=_also(request, rater),
         )
     except voting.VoteError:
         return HttpResponse(status=204)
@@ -301,9 +330,9 @@ def object_to_hold(request: HttpRequest, slug: str) -> HttpResponse:
     arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
     rater = find_rater(request)
     if rater is not None:
-        text = request.POST.get("objection", "")
+        raters, text = [rater, *find_anonymous(request, rater)], request.POST.get("objection", "")
         with errors_as_messages(request):
-            holds.object_to(rater=rater, arena=arena, text=text, now=timezone.now())
+            holds.object_to(raters=raters, arena=arena, text=text, now=timezone.now())
     return redirect("vote", arena.slug)
 
 
@@ -406,6 +435,7 @@ def _following(request: HtmxRequest, comparison: Comparison, vote: Vote | None) 
         rater=comparison.rater,
         now=timezone.now(),
         exclude=[comparison],
+        also=_also(request, comparison.rater),
         is_locked=connection.in_atomic_block,
     )
     return NextPair(wanted=True, comparison=following)

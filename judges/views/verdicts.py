@@ -460,7 +460,7 @@ def vote_on_verdict(request: HttpRequest, slug: str, pk: int, judgement: int) ->
         return redirect(here)
     query = urlencode({"pair": str(comparison.key)})
     response = redirect(f"{reverse('vote', args=[slug])}?{query}")
-    voting.set_rater_cookie(response, rater)
+    voting.set_rater_cookie(request, response, rater)
     return response
 
 

@@ -21,7 +21,7 @@ from arena.language import translated
 from arena.models import Arena, Candidate, Rater, Reason, Vote
 from arena.outcomes import LEFT, RIGHT
 from arena.templatetags.arena_tags import dollars, seconds
-from arena.views.voting import HtmxRequest, find_rater
+from arena.views.voting import HtmxRequest, find_anonymous, find_rater
 from ranking import http_cache, results, wording
 from ranking.board_data import (
     CONTROLLED,
@@ -569,6 +569,8 @@ def my_votes(request: HtmxRequest, slug: str) -> HttpResponse:
     context: dict[str, Any] = {"arena": arena, "page": page, "votes": page.object_list}
     if rater is not None and page.paginator.count:
         context["summary"] = summarise(arena, rater)
+    unsigned = Vote.objects.revealed().filter(rater__in=find_anonymous(request, rater))
+    context["unsigned"] = unsigned.filter(arena=arena).count()
     return render(request, "ranking/my_votes.html", context)
 
 

@@ -15,7 +15,7 @@ from arena.services import responses
 from arena.services.comparisons import next_comparison
 from arena.services.pairs import publish_pair_weights, sync_pairs
 from arena.services.prompts import bring_back_prompt, retire_prompt
-from arena.services.voting import SkippedError, cast_vote, skip_comparison
+from arena.services.voting import SkippedError, allow_comparison, cast_vote, skip_comparison
 from tests.deadlocks import Other, at_once
 from tests.factories import make_arena, make_candidate, make_person
 
@@ -89,3 +89,26 @@ def test_a_vote_and_a_skip_at_once_are_one_of_the_two() -> None:
         at_once(*works, expecting=(SkippedError,))
         comparison.refresh_from_db()
         assert (comparison.skipped_at is None) == comparison.votes.exists()
+
+
+def test_a_vote_and_a_skip_with_the_next_pair_never_deadlock() -> None:
+    """Both lock the rater, then the comparison. Within a transaction nothing is tried again."""
+    arena, rater, now = make_arena(2, 24), make_person(), timezone.now()
+
+    @transaction.atomic
+    def vote(comparison: Comparison) -> None:
+        cast_vote(comparison=comparison, rater=rater, outcome="tie", now=now, count_next=True)
+        next_comparison(arena=arena, rater=rater, now=now, exclude=[comparison], is_locked=True)
+
+    @transaction.atomic
+    def skip(comparison: Comparison) -> None:
+        skip_comparison(comparison=comparison, rater=rater, now=now)
+        allow_comparison(rater=rater, now=now)
+        next_comparison(arena=arena, rater=rater, now=now, exclude=[comparison], is_locked=True)
+
+    pairs = 0
+    while comparison := next_comparison(arena=arena, rater=rater, now=now):
+        works = [lambda work=work, row=comparison: work(row) for work in (vote, skip, skip, vote)]
+        at_once(*works, expecting=(SkippedError,))
+        pairs += 1
+    assert pairs == 24

@@ -163,11 +163,11 @@ def test_each_rater_of_a_network_on_hold_can_object_and_hears_the_decision() -> 
         arena=arena, rater=None, network="ab", test="network", evidence={}, votes=own, now=NOW
     )
     assert hold is not None
-    holds.object_to(rater=first, arena=arena, text="An office.", now=NOW)
-    holds.object_to(rater=second, arena=arena, text="Me too.", now=NOW)
+    holds.object_to(raters=[first], arena=arena, text="An office.", now=NOW)
+    holds.object_to(raters=[second], arena=arena, text="Me too.", now=NOW)
     hold.refresh_from_db()
     assert hold.objection == "An office.\n\nMe too."
-    assert holds.find_newest(rater=second, arena=arena, now=NOW) == hold
+    assert holds.find_newest(raters=[second], arena=arena, now=NOW) == hold
 
 
 def test_raters_of_a_network_hear_that_their_votes_were_released() -> None:
@@ -184,9 +184,9 @@ def test_raters_of_a_network_hear_that_their_votes_were_released() -> None:
     assert hold is not None
     holds.release(hold=hold, by=CLI, reason="a class", now=NOW)
     for rater in (first, second):
-        assert holds.find_newest(rater=rater, arena=arena, now=NOW) == hold
-        assert holds.find_newest(rater=rater, arena=arena, now=NOW + timedelta(days=31)) is None
-    assert holds.find_newest(rater=bystander, arena=arena, now=NOW) is None
+        assert holds.find_newest(raters=[rater], arena=arena, now=NOW) == hold
+        assert holds.find_newest(raters=[rater], arena=arena, now=NOW + timedelta(days=31)) is None
+    assert holds.find_newest(raters=[bystander], arena=arena, now=NOW) is None
 
 
 @pytest.mark.parametrize(
