@@ -5,12 +5,13 @@ to use. A score is converted to the share of prompts on which the candidate is e
 board's average candidate, and this share to wins per dollar and per second of waiting.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from statistics import fmean
 
-from django.db.models import Avg, Count, Q
+from django.db.models import Avg, Count, Q, QuerySet
 
 from arena.models import Arena, Response
 from arena.validation import NANO
@@ -18,6 +19,7 @@ from ranking.models import Snapshot, Standing
 
 ANSWERS = 1000  # costs are given for this many answers: the cost of one is too small to read
 LEAST_ANSWERS = 5  # in a blind arena: the mean of fewer tells the length of an answer on the ballot
+FIGURES = ("cost", "seconds", "tokens_in", "tokens_out")
 TOKENS_KNOWN = Q(tokens_in__isnull=False) | Q(tokens_out__isnull=False)
 
 
@@ -54,10 +56,12 @@ UNKNOWN_COSTS = CostAndSpeed()
 def read_costs(arena: Arena, category: str) -> dict[int, CostAndSpeed]:
     """Cost and speed of answers to a category's prompts, by candidate; one query.
 
-    Where names are hidden until the vote, candidates with fewer than `LEAST_ANSWERS` to prompts
-    that are not archived are left out.
+    Where names are hidden until the vote, candidates are left out for which these means, alone or
+    taken from those of all prompts, are about fewer than `LEAST_ANSWERS` to prompts that are not
+    archived.
     """
     answers = Response.objects.revealed().filter(candidate__arena=arena)
+    hidden = set() if arena.open_answers else _too_few(answers, category)
     if category:
         answers = answers.filter(prompt__category=category)
     known = answers.filter(Q(cost__isnull=False) | Q(seconds__isnull=False) | TOKENS_KNOWN)
@@ -72,11 +76,8 @@ def read_costs(arena: Arena, category: str) -> dict[int, CostAndSpeed]:
             Avg("tokens_in"),
             Avg("tokens_out"),
             n_counted=Count("pk", filter=TOKENS_KNOWN),
-            n_live=Count("pk", filter=Q(prompt__retired_at=None)),
         )
     )
-    if not arena.open_answers:
-        rows = rows.exclude(n_live__range=(1, LEAST_ANSWERS - 1))
     return {
         candidate: CostAndSpeed(
             price=None if cost is None else round(float(cost) * ANSWERS),
@@ -87,8 +88,43 @@ def read_costs(arena: Arena, category: str) -> dict[int, CostAndSpeed]:
             tokens_out=None if tokens_out is None else float(tokens_out),
             n_counted=n_counted,
         )
-        for candidate, cost, n_priced, seconds, n_timed, tokens_in, tokens_out, n_counted, _ in rows
+        for candidate, cost, n_priced, seconds, n_timed, tokens_in, tokens_out, n_counted in rows
+        if candidate not in hidden
     }
+
+
+def _too_few(answers: QuerySet[Response], category: str) -> set[int]:
+    """The candidates whose means in a category would tell about too few answers.
+
+    If the categories that are left out have too few together, the smallest other one is left out
+    too. Answers without a category have no means of their own.
+    """
+    live = Q(prompt__retired_at=None)
+    known = {f"n_{name}": Count(name, filter=live) for name in FIGURES}
+    rows = answers.order_by().values_list("candidate", "prompt__category").annotate(**known)
+    by_candidate: dict[int, dict[str, list[int]]] = defaultdict(dict)
+    for candidate, name, *counts in rows:
+        by_candidate[candidate][name] = counts
+    return {candidate for candidate, counts in by_candidate.items() if _is_hidden(counts, category)}
+
+
+def _is_hidden(counts: Mapping[str, Sequence[int]], category: str) -> bool:
+    if not category:
+        return _is_few(_sums(counts.values()))
+    hidden = {name for name, n in counts.items() if not name or _is_few(n)}
+    others = sorted((n, name) for name, n in counts.items() if name not in hidden and any(n))
+    while others and _is_few(_sums(counts[name] for name in hidden)):
+        hidden.add(others.pop(0)[1])
+    return category in hidden
+
+
+def _sums(counts: Iterable[Sequence[int]]) -> list[int]:
+    return [sum(column) for column in zip(*counts, strict=True)]
+
+
+def _is_few(counts: Iterable[int]) -> bool:
+    """Whether any figure is known, but of fewer than `LEAST_ANSWERS`."""
+    return any(0 < n < LEAST_ANSWERS for n in counts)
 
 
 def read_costs_with_scores(

@@ -31,16 +31,17 @@ from arena.calls.models import Call, EndpointPace
 from arena.calls.money import dollars
 from arena.calls.servers import all_prices
 from arena.endpoints import lease_of
-from arena.models import Delivery, Import, RateLimit, Run, Team, Vote
+from arena.models import Delivery, Hold, Import, RateLimit, Run, Team, Vote
 from arena.models.voting import TO_ADD, TO_TAKE_OUT
 from arena.services.notices import PAUSES
-from arena.validation import NANO, join_names
+from arena.validation import NANO, join_names, numbered
 from ranking.models import ArenaRefresh, Backup, Snapshot
 
 RECORD_EVERY = 20.0  # seconds between two small writes, although a sweep runs every few seconds
 SILENT_AFTER = timedelta(minutes=1)
 STALE_AFTER = timedelta(minutes=2)
 BACKUP_LATE_AFTER = timedelta(days=3)  # if backups are made at all
+HOLDS_LATE_AFTER = timedelta(days=3)
 PING_SECONDS = 1.0
 WRITE_WITHIN = 4.0
 WRITTEN = 1 << 20  # bytes
@@ -84,6 +85,7 @@ def check_health(now: datetime) -> Health:
         _check_boards(health, now)
         _check_times(health, now)
         _check_backup(health, now)
+        _check_holds(health, now)
         _check_writing(health)
     except (DatabaseError, InterfaceError):
         health.findings.append("The database is not reachable.")
@@ -256,6 +258,21 @@ def _check_backup(health: Health, now: datetime) -> None:
         health.seconds_since_backup = round((now - made_at).total_seconds(), 1)
         if now - made_at > BACKUP_LATE_AFTER:
             health.findings.append(f"The last backup was made {(now - made_at).days} days ago.")
+
+
+# -- Held votes -----------------------------------------------------------------------------------
+
+
+def _check_holds(health: Health, now: datetime) -> None:
+    """Held votes count nowhere, and their raters wait for a decision."""
+    late = Hold.objects.open().filter(held_at__lt=now - HOLDS_LATE_AFTER)
+    facts = late.aggregate(n=Count("pk"), objections=Count("objected_at"))
+    if facts["n"]:
+        health.findings.append(
+            f"Held votes have waited for a decision for more than {HOLDS_LATE_AFTER.days} days:"
+            f" {numbered(facts['n'], 'hold')}, {numbered(facts['objections'], 'objection')}."
+            " Decide at /admin/arena/hold/."
+        )
 
 
 # -- The first day ---------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import numpy as np
 from django.utils import timezone
 
-from arena.models import Arena, Rater, Vote, VoteChannel
+from arena.models import Arena, Rater, Vote
 from arena.outcomes import OUTCOMES
 from ranking import vote_log
 from ranking.models import Board, Counted, LogLink, RaterTally, Snapshot, VoteLog
@@ -184,12 +184,12 @@ def _link_lines(arena: Arena, last: int) -> Iterator[Line]:
 
 
 def _networks(arena: Arena) -> dict[int, int]:
-    """A number for the network of each anonymous vote.
+    """A number for the network of each unverified vote.
 
     It means nothing outside the file, but is in the order of the hashes: of two networks that sent
     as many votes of a rater, the later one counts (`networks_of`).
     """
-    votes = Vote.objects.filter(arena=arena, channel=VoteChannel.BROWSER).exclude(network="")
+    votes = Vote.objects.filter(arena=arena).of_networks()
     hashes = dict(votes.values_list("pk", "network").iterator())
     numbers = {network: place for place, network in enumerate(sorted(set(hashes.values())))}
     return {pk: numbers[network] for pk, network in hashes.items()}
@@ -490,7 +490,7 @@ def _capped(evidence: BoardEvidence, by_rater: VoteCounts, line: Line) -> BoardE
 
 
 def _network_of(raters: Ints, groups: Ints, networks: Ints, n_shared: int) -> dict[int, str]:
-    """The network that most of an anonymous rater's votes came from, by group, as in `networks_of`.
+    """The network that most of an unverified rater's votes came from, by group (`networks_of`).
     The first groups hold several raters, whose networks are keyed by the negative rater instead.
     """
     sent = networks != NO_NETWORK

@@ -9,7 +9,7 @@ import numpy as np
 from django.db.models import Count, Q
 from numpy.typing import NDArray
 
-from arena.models import Rater, Vote, VoteChannel
+from arena.models import Rater, Vote
 from arena.models.voting import VoteQuerySet
 from arena.outcomes import COUNTED, OUTCOMES
 from ranking.models import SnapshotMatrices, Tallied, TallyMember
@@ -179,9 +179,9 @@ def rater_names(arena_id: int, raters: str, category: str) -> list[str]:
 
 
 def networks_of(arena_id: int) -> dict[int, str]:
-    """The network that most of an anonymous rater's counted votes came from, by rater."""
-    votes = Vote.objects.filter(arena=arena_id, tallied=True, channel=VoteChannel.BROWSER)
-    rows = votes.exclude(network="").values_list("rater", "network").annotate(n=Count("pk"))
+    """The network that most of an unverified rater's counted votes came from, by rater."""
+    votes = Vote.objects.filter(arena=arena_id, tallied=True).of_networks()
+    rows = votes.values_list("rater", "network").annotate(n=Count("pk"))
     return {rater: network for rater, network, _ in rows.order_by("n", "network")}
 
 

@@ -69,7 +69,9 @@ class DecisionForm(forms.ModelForm):
         required=False,
     )
     reason = forms.CharField(
-        max_length=holds.REASON_LIMIT, required=False, help_text="The audit log shows it."
+        max_length=holds.REASON_LIMIT,
+        required=False,
+        help_text="The raters and the audit log are shown it.",
     )
 
     class Meta:

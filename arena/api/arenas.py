@@ -136,7 +136,7 @@ class ArenaChanges(PatchSerializer):
         min_value=1,
         max_value=100,
         required=False,
-        help_text="Maximum weight of anonymous votes from one network, as a percentage of all "
+        help_text="Maximum weight of unverified votes from one network, as a percentage of all "
         "human votes.",
     )
 

@@ -141,7 +141,7 @@ class ArenaForm(forms.Form):
         min_value=1,
         max_value=100,
         initial=10,
-        help_text="Maximum weight of anonymous votes from one network, as a percentage of all "
+        help_text="Maximum weight of unverified votes from one network, as a percentage of all "
         "human votes.",
     )
     criteria = forms.CharField(

@@ -215,6 +215,12 @@ class VoteQuerySet(models.QuerySet["Vote"]):
         """Votes that may be listed with names: while an order hides names, not its own."""
         return self.exclude(comparison__run__in=Run.objects.hiding_names())
 
+    def of_networks(self) -> "VoteQuerySet":
+        """Votes whose weight a network's cap limits: anonymous ones, and those of accounts that
+        have proven nothing, because anybody can create another one of either."""
+        open_to_all = [VoteChannel.BROWSER, VoteChannel.SIGNED_IN]
+        return self.filter(channel__in=open_to_all, verified=False).exclude(network="")
+
     def to_add(self) -> "VoteQuerySet":
         """Votes that count and are not in the tallies yet.
 

@@ -66,7 +66,7 @@ class TooManyRatersError(Exception):
 def _raters_in_cookie(request: HttpRequest) -> list[int | None]:
     """Return the ids in the signed cookie: the browser's anonymous rater, and the one of whoever
     voted here signed in."""
-    ids = request.get_signed_cookie(COOKIE, "", max_age=COOKIE_AGE).split("-")
+    ids = (request.get_signed_cookie(COOKIE, "", max_age=COOKIE_AGE) or "").split("-")
     known = [int(rater_id) if rater_id.isdecimal() else None for rater_id in ids]
     return [*known, None][:2]
 
@@ -90,7 +90,7 @@ def find_anonymous(request: HttpRequest, rater: Rater | None) -> list[Rater]:
     """Return the browser's anonymous rater, if `rater` is that of a signed-in person."""
     if rater is None or rater.user_id is None:
         return []
-    return list(Rater.objects.filter(pk=known_rater_id(request), user=None, arena=None))
+    return list(Rater.objects.filter(pk=known_rater_id(request) or NOBODY, user=None, arena=None))
 
 
 def find_rater(request: HttpRequest) -> Rater | None:

@@ -132,6 +132,10 @@ class NamesSeenError(VoteError):
     message = "You’ve seen which candidates these are, so you can’t vote blind on this pair."
 
 
+class HiddenAnswersError(VoteError):
+    message = "People still vote on these answers blind, so this pair can’t be chosen."
+
+
 def remember_names(request: HttpRequest, responses: str) -> None:
     """Record that this browser was sent the names behind a pair (its judgements' `responses`)."""
     others = [pair for pair in _names_seen(request) if pair != responses]
@@ -470,6 +474,9 @@ def _issue_comparison(request: HttpRequest, judgement: Judgement) -> tuple[Rater
         raise Http404("This verdict does not compare two answers in an arena.")
     if knows_names(request, judgement.responses):
         raise NamesSeenError
+    # Else two browsers could learn the authors, one from the names and one from the answers.
+    if not can_read_answers(request, judgement):
+        raise HiddenAnswersError
     rater = voting.find_or_create_rater(request)
     if rater.blocked_at:
         raise BlockedError

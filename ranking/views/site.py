@@ -342,6 +342,8 @@ TOPICS = {
     "ties": "Ties",
     "not-comparable": "Not comparable yet",
     "votes": "Which votes count",
+    "suspicious": "Suspicious votes",
+    "log": "Vote log",
     "second-opinion": "Cross-check",
     "settings": "Current settings",
 }
@@ -384,6 +386,8 @@ def _topics(view: BoardView) -> list[tuple[str, str]]:
     left_out = NOT_COMBINED if _is_combined(view) else {"combined"}
     if not _has_costs(view):
         left_out = left_out | {"cost"}
+    if view.snapshot is None or not view.snapshot.settings.get("log"):
+        left_out = left_out | {"log"}
     return [(anchor, title) for anchor, title in TOPICS.items() if anchor not in left_out]
 
 
@@ -413,6 +417,7 @@ def _numbers(view: BoardView) -> dict[str, Any]:
         "cluster_sentence": wording.cluster_sentence(settings, view.query.raters),
         "both_bad_sentence": wording.BOTH_BAD_SENTENCES[settings["both_bad"]],
         "capped": wording.capped(settings),
+        "left_out": wording.left_out(settings),
         "lead": wording.lead(view.ranked, findings, settings.get("these_raters", 0)),
         "robustness": "" if collecting else wording.robustness(findings, names),
         "agreement": wording.agreement(findings, view.query.raters),

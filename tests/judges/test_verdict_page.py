@@ -20,7 +20,7 @@ from judges.services.label_runs import order_label_run
 from judges.services.registry import register_judge, spec_named
 from judges.views import verdicts
 from judges.views.judges import marks_url
-from tests.factories import make_arena
+from tests.factories import make_arena, make_member, make_team
 from tests.judges.fake_server import FakeServer, better_is, says
 from tests.judges.helpers import hide_arena, order, page_text, signed_in, verdict_url, work_off
 
@@ -271,7 +271,7 @@ def test_a_reader_votes_on_the_same_two_blind(client: Client) -> None:
 
 def test_a_chosen_vote_shows_the_answers_and_does_not_count(client: Client) -> None:
     """Another browser may have shown its rater the names before."""
-    run, one = run_with_verdict(make_arena(2, 1, open_answers=False), "scripted")
+    run, one = run_with_verdict(make_arena(2, 1), "scripted")
     page_text(Client(), verdict_url(run, one.pk, names=1))
     assert "does not count on leaderboards" in page_text(client, verdict_url(run, one.pk))
     client.post(vote_url(run, one))
@@ -280,9 +280,22 @@ def test_a_chosen_vote_shows_the_answers_and_does_not_count(client: Client) -> N
     Comparison.objects.filter(pk=mine.pk).update(issued_at=timezone.now() - timedelta(minutes=1))
     client.post(reverse("cast_vote", args=[arena.slug, mine.key]), outcome)
     assert Vote.objects.of_people().get().uncounted == "chosen"
-    assert "Hidden: vote on this pair first" not in page_text(client, verdict_url(run, one.pk))
     own = page_text(client, reverse("my_votes", args=[arena.slug]))
     assert "Not counted: you chose this pair yourself" in own
+
+
+def test_nobody_chooses_a_pair_whose_answers_are_hidden(client: Client) -> None:
+    """One browser is told the names of each pair, another reads the two answers: an answer in two
+    pairs is by the candidate in both."""
+    arena = make_arena(2, 1, team=make_team(), open_answers=False)
+    run, one = run_with_verdict(arena, "scripted")
+    assert vote_url(run, one) not in page_text(client, verdict_url(run, one.pk))
+    assert "blind" in client.post(vote_url(run, one), follow=True).content.decode()
+    assert not Comparison.objects.filter(rater__kind="person").exists()
+    client.force_login(make_member(arena.team).user)
+    assert vote_url(run, one) in page_text(client, verdict_url(run, one.pk))
+    client.post(vote_url(run, one))
+    assert Comparison.objects.filter(rater__kind="person").exists()
 
 
 def test_nobody_votes_on_the_same_two_twice(client: Client) -> None:

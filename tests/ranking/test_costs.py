@@ -300,11 +300,15 @@ def test_the_length_of_a_single_answer_on_a_blind_ballot_is_not_told() -> None:
     Response.objects.update(tokens_out=F("prompt"))
     alone = arena.prompts.filter(category="category-1").order_by("pk")
     alone.filter(pk__in=list(alone.values_list("pk", flat=True)[:5])).update(category="others")
-    assert {name: len(read_costs(arena, name)) for name in ("category-1", "others", "")} == {
-        "category-1": 0,
-        "others": 2,
-        "": 2,
-    }
+    names = ("category-0", "category-1", "others", "")
+    shown = {name: len(read_costs(arena, name)) for name in names}
+    # With both other categories, that of the one answer would be what they leave of the whole.
+    assert shown == {"category-0": 2, "category-1": 0, "others": 0, "": 2}
+    Response.objects.filter(prompt__category="category-0").update(tokens_out=None)
+    one = Response.objects.filter(prompt__category="category-0").first()
+    Response.objects.filter(pk=one.pk).update(tokens_out=7, cost=7)
+    assert len(read_costs(arena, "")) == 1  # the price of one answer
+    assert len(read_costs(arena, "category-0")) == 0
     arena.prompts.update(retired_at=timezone.now())  # everybody may read them now
     assert len(read_costs(arena, "category-1")) == 2
     arena.prompts.update(retired_at=None)

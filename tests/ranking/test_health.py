@@ -17,13 +17,13 @@ from kombu.exceptions import OperationalError as BrokerError
 
 from arena import __version__
 from arena.calls.models import EndpointPace
-from arena.models import Arena, RateLimit, Vote
+from arena.models import Arena, Hold, RateLimit, Vote
 from arena.tasks import disclose_candidates, make_calls, sweep_calls
 from arena.wsgi import application
 from ranking import health
 from ranking.models import ArenaRefresh, Backup
 from ranking.services import leases
-from tests.factories import make_call, make_user, make_vote
+from tests.factories import make_arena, make_call, make_person, make_user, make_vote
 from tests.ranking.helpers import publish, seconds
 
 pytestmark = pytest.mark.django_db
@@ -349,6 +349,20 @@ def test_a_database_that_takes_no_writing_is_a_finding() -> None:
     with connection.cursor() as cursor:
         cursor.execute("RESET default_transaction_read_only")
     assert any("Nothing can be written to the database (cannot" in finding for finding in findings)
+
+
+# -- Held votes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("days", "is_late"), [(2, False), (4, True)])
+def test_held_votes_that_nobody_decides_on_are_a_finding(days: int, is_late: bool) -> None:
+    now = timezone.now()
+    held_at = now - timedelta(days=days)
+    fields = {"test": "favours", "evidence": {}, "last_vote_id": 1, "objected_at": held_at}
+    Hold.objects.create(arena=make_arena(), rater=make_person(), held_at=held_at, **fields)
+    findings = health.check_health(now).findings
+    assert any("1 hold, 1 objection" in finding for finding in findings) is is_late
 
 
 # -- Backups ---------------------------------------------------------------------------------------

@@ -95,9 +95,9 @@ def test_the_verified_leaderboard_is_reproduced(
     assert snapshot.settings["log"]["digest"] in path.read_text()  # the marks are not chained
 
 
-@pytest.mark.parametrize("n_of_their_own", [2048, 6])
+@pytest.mark.parametrize(("n_of_their_own", "channel"), [(2048, "browser"), (6, "signed_in")])
 def test_the_cap_of_a_network_is_reproduced(
-    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, n_of_their_own: int
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, n_of_their_own: int, channel: str
 ) -> None:
     monkeypatch.setattr(RaterTally, "RATERS", n_of_their_own)  # later raters share groups
     arena = make_voted_arena(3, 8)
@@ -105,7 +105,7 @@ def test_the_cap_of_a_network_is_reproduced(
         rater = make_person()
         fill(arena, rounds=1, rater=rater)
         network = "crowd" if number < 5 else f"home {number}"
-        Vote.objects.filter(rater=rater).update(channel="browser", network=network)
+        Vote.objects.filter(rater=rater).update(channel=channel, network=network)
     roaming = Vote.objects.filter(rater=rater, comparison__prompt__category="category-1")
     assert roaming.exists()
     roaming.update(network="train")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from arena.models import Arena
+from arena.models import Arena, Vote
 from ranking.models import Board, BothBad, Snapshot
 from ranking.services import leases
 from ranking.services.elo import N_RESAMPLES
@@ -50,6 +50,20 @@ def test_the_settings_are_those_in_force(client: Client, arena: Arena, published
     assert "25 votes by 2 raters" in words(page)
     for name, number in snapshot.settings["versions"].items():
         assert f"{name} {number}" in page
+
+
+def test_it_says_how_anybody_checks_the_votes(client: Client, arena: Arena) -> None:
+    log = publish(arena).settings["log"]
+    page = words(methodology(client))
+    assert f"manage.py verify log.jsonl --key {log['key']}" in page
+    assert log["digest"] in page
+    assert "all votes count" in page
+    board = get_page(client, "/a/support/")
+    assert "methodology/?raters=people#log" in board
+    Vote.objects.filter(pk__in=arena.votes.values("pk")[:2]).update(uncounted="rushed", rushed=True)
+    publish(arena)
+    assert "2 votes not counted" in words(methodology(client))
+    assert "#suspicious" in get_page(client, "/a/support/")
 
 
 def test_what_the_board_found_is_quoted(client: Client, arena: Arena, published: Snapshot) -> None:
