@@ -348,7 +348,11 @@ def undo_vote(*, comparison: Comparison, rater: Rater, now: datetime) -> Vote:
 
 
 def _demand_again(comparison: Comparison) -> None:
-    """Have the pair shown to another rater: by its run, reopened if needed, or by a demand."""
+    """Have the pair shown to another rater: by its run, reopened if needed, or by a demand.
+
+    With any prompt: on the same one, whoever undoes a vote in one browser would know the names in
+    another.
+    """
     if comparison.run_id is not None:
         done = Run.objects.filter(pk=comparison.run_id, state=Run.State.DONE)
         done.update(state=Run.State.OPEN, closed_at=None)
@@ -357,7 +361,7 @@ def _demand_again(comparison: Comparison) -> None:
     demand, _ = PairDemand.objects.get_or_create(
         arena_id=comparison.arena_id,
         pair=Pair.objects.get(low=low, high=high),
-        prompt=comparison.prompt,
+        prompt=None,
         run=None,
         defaults={"draw_probability": comparison.draw_probability, "remaining": 0},
     )

@@ -178,6 +178,20 @@ def test_a_retired_prompt_is_neither_left_nor_seen():
     assert issue(arena, rater).prompt != comparison.prompt
 
 
+def test_an_undone_vote_tells_nobody_the_names_of_the_next_answers():
+    """Whoever undid a vote in one browser knew the names of the first pair in another."""
+    arena, same = make_arena(3, 30), 0
+    for _ in range(8):
+        rater, other = make_person(), make_person()
+        comparison = issue(arena, rater)
+        voting.cast_vote(comparison=comparison, rater=rater, outcome="left", now=NOW)
+        voting.undo_vote(comparison=comparison, rater=rater, now=NOW)
+        again = issue(arena, other)
+        assert {again.left, again.right} == {comparison.left, comparison.right}
+        same += again.prompt == comparison.prompt
+    assert same < 4  # one in 30 each: this fails once in 13,000 times
+
+
 def test_a_rater_who_saw_all_demanded_gets_a_pair_by_weight():
     arena, rater = make_arena(2, 30), make_person()
     for hours in range(8, 0, -1):
