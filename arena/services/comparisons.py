@@ -450,7 +450,7 @@ def preview_comparison(*, arena: Arena, now: datetime) -> tuple[Comparison | Non
     seal hides the responses, whose ids would lead to the names.
     """
     ((_, _, _, _, pair_id, low_id, high_id, probability, *answers),) = sql.rows(
-        sql.NEXT[False, False],
+        sql.NEXT[True, False],
         arena=arena.pk,
         rater=NOBODY,
         unseen=NOBODY,

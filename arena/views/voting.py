@@ -170,7 +170,8 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
     arena = get_object_or_404(with_ballots(Arena.objects.visible_to(actor_of(request))), slug=slug)
     if arena.voters != Arena.Voters.ANYONE and not request.user.is_authenticated:
         return redirect_to_login(request.path)
-    if "preview" in request.GET and not request.user.is_authenticated and not find_rater(request):
+    is_new = not request.user.is_authenticated and not any(_raters_in_cookie(request))
+    if "preview" in request.GET and is_new:
         return _preview(request, arena)
     try:
         rater = find_or_create_rater(request)
@@ -264,7 +265,7 @@ def cast_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
         return _refuse(request, slug, error)
     response = _respond(request, comparison, following, vote=vote, skipped=vote is None)
     if new_owner:
-        set_rater_cookie(response, new_owner)
+        set_rater_cookie(request, response, new_owner)
     return response
 
 
