@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from django.apps import apps
-from django.db import connection, models
+from django.db import connection, models, transaction
 
 Written = TypeVar("Written", bound=models.Model)
 Row = tuple[Any, ...]
@@ -22,6 +22,7 @@ def written_once(name: str, write: Callable[[], Written]) -> Written:
     """
     if connection.vendor != "sqlite":
         return write()
+    connection.ensure_connection()
     before = _all_rows()
     state = name, hash(tuple((table, *rows.values()) for table, rows in before.items()))
     if state not in _written:
@@ -30,10 +31,11 @@ def written_once(name: str, write: Callable[[], Written]) -> Written:
         _written[state] = type(made), made.pk, _difference(before, after)
         return made
     model, number, difference = _written[state]
-    for table, rows in difference.items():
-        marks = ", ".join("?" * len(next(iter(rows.values()))))
-        statement = f"INSERT OR REPLACE INTO {table} VALUES ({marks})"
-        connection.connection.executemany(statement, rows.values())
+    with transaction.atomic():
+        for table, rows in difference.items():
+            marks = ", ".join("?" * len(next(iter(rows.values()))))
+            statement = f"INSERT OR REPLACE INTO {table} VALUES ({marks})"
+            connection.connection.executemany(statement, rows.values())
     made = model._default_manager.get(pk=number)
     assert isinstance(made, model)
     return made

@@ -244,10 +244,10 @@ def test_another_key_is_refused(arena: Arena, tmp_path: Path, capsys: Any) -> No
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", "not a log"),
+        ("", "not a vote log"),
         ("{}\n", "Line 1 is not a line"),
         ("no JSON\n", "Line 1 is not JSON"),
-        ('{"type": "log", "version": 4}\n', "not a log"),
+        ('{"type": "log", "version": 4}\n', "not a vote log"),
         (f'{HEADER}{{"type": "leaderboard", "raters": "nobody"}}\n', "'nobody' is not a valid"),
     ],
 )
