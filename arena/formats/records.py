@@ -272,11 +272,11 @@ def unknown_layout(path: Path, layouts: Mapping[str, Layout]) -> str:
         with records.source.open() as stream:
             first = stream.readline(500).decode("utf-8", "replace").strip()
         is_json = path.suffix.lower() in (".json", ".jsonl", ".ndjson")
-        why = ", but JSON begins with { or [" if is_json else ""
-        return f"It begins with {quoted(first)}{why}. Known formats: {known}."
+        why = ", but JSON begins with { or [: correct that" if is_json else ""
+        return f"It begins with {quoted(first)}{why}. Known formats to export it in: {known}."
     names = records.names(next(iter(layouts.values())))
     if not names:
-        return f"It has no objects. Known formats: {known}."
+        return f"It has no objects. Known formats to export it in: {known}."
     has = f"It has the keys {join_names(map(quoted, names))}. Rename them to match one of:"
     return f"{has} {known}."
 

@@ -129,7 +129,7 @@ BAD_ROW = re.compile(
 )
 SUMMARY = re.compile(r"\.\.\. and [\d,]+ more bad rows\.|Nothing was ")
 REMEDY = re.compile(
-    r"save|Save|correct|Rename|rename|remove|must|import |Export|line [\d,]+ is not YAML"
+    r"save|Save|delete|correct|Rename|rename|remove|must|import |[Ee]xport|line [\d,]+ is not YAML"
 )
 
 
