@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 from statistics import fmean
+from typing import Any
 
-from django.db.models import Avg, Count, Q, QuerySet
+from django.db.models import Count, Q, Sum
 
 from arena.models import Arena, Response
 from arena.validation import NANO
@@ -61,54 +62,47 @@ def read_costs(arena: Arena, category: str) -> dict[int, CostAndSpeed]:
     archived.
     """
     answers = Response.objects.revealed().filter(candidate__arena=arena)
-    hidden = set() if arena.open_answers else _too_few(answers, category)
-    if category:
-        answers = answers.filter(prompt__category=category)
     known = answers.filter(Q(cost__isnull=False) | Q(seconds__isnull=False) | TOKENS_KNOWN)
-    rows = (
-        known.order_by()
-        .values_list("candidate")
-        .annotate(
-            Avg("cost"),
-            Count("cost"),
-            Avg("seconds"),
-            Count("seconds"),
-            Avg("tokens_in"),
-            Avg("tokens_out"),
-            n_counted=Count("pk", filter=TOKENS_KNOWN),
-        )
+    live = Q(prompt__retired_at=None)
+    figures: dict[str, Sum | Count] = {f"sum_{name}": Sum(name) for name in FIGURES}
+    figures |= {f"n_{name}": Count(name) for name in FIGURES}
+    figures |= {f"live_{name}": Count(name, filter=live) for name in FIGURES}
+    rows = known.order_by().values("candidate", "prompt__category")
+    by_candidate: dict[int, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for row in rows.annotate(n_counted=Count("pk", filter=TOKENS_KNOWN), **figures):
+        by_candidate[row["candidate"]][row["prompt__category"]] = row
+    costs = {}
+    for candidate, cells in by_candidate.items():
+        n_live = {name: [row[f"live_{each}"] for each in FIGURES] for name, row in cells.items()}
+        chosen = [row for name, row in cells.items() if category in ("", name)]
+        if chosen and (arena.open_answers or not _is_hidden(n_live, category)):
+            costs[candidate] = _means(chosen)
+    return costs
+
+
+def _means(rows: Sequence[Mapping[str, Any]]) -> CostAndSpeed:
+    def mean(name: str) -> float | None:
+        n = sum(row[f"n_{name}"] for row in rows)
+        return sum(float(row[f"sum_{name}"] or 0) for row in rows) / n if n else None
+
+    cost = mean("cost")
+    return CostAndSpeed(
+        price=None if cost is None else round(cost * ANSWERS),
+        n_priced=sum(row["n_cost"] for row in rows),
+        seconds=mean("seconds"),
+        n_timed=sum(row["n_seconds"] for row in rows),
+        tokens_in=mean("tokens_in"),
+        tokens_out=mean("tokens_out"),
+        n_counted=sum(row["n_counted"] for row in rows),
     )
-    return {
-        candidate: CostAndSpeed(
-            price=None if cost is None else round(float(cost) * ANSWERS),
-            n_priced=n_priced,
-            seconds=seconds,
-            n_timed=n_timed,
-            tokens_in=None if tokens_in is None else float(tokens_in),
-            tokens_out=None if tokens_out is None else float(tokens_out),
-            n_counted=n_counted,
-        )
-        for candidate, cost, n_priced, seconds, n_timed, tokens_in, tokens_out, n_counted in rows
-        if candidate not in hidden
-    }
 
 
-def _too_few(answers: QuerySet[Response], category: str) -> set[int]:
-    """The candidates whose means in a category would tell about too few answers.
+def _is_hidden(counts: Mapping[str, Sequence[int]], category: str) -> bool:
+    """Whether a candidate's means in a category would tell about too few answers.
 
     If the categories that are left out have too few together, the smallest other one is left out
     too. Answers without a category have no means of their own.
     """
-    live = Q(prompt__retired_at=None)
-    known = {f"n_{name}": Count(name, filter=live) for name in FIGURES}
-    rows = answers.order_by().values_list("candidate", "prompt__category").annotate(**known)
-    by_candidate: dict[int, dict[str, list[int]]] = defaultdict(dict)
-    for candidate, name, *counts in rows:
-        by_candidate[candidate][name] = counts
-    return {candidate for candidate, counts in by_candidate.items() if _is_hidden(counts, category)}
-
-
-def _is_hidden(counts: Mapping[str, Sequence[int]], category: str) -> bool:
     if not category:
         return _is_few(_sums(counts.values()))
     hidden = {name for name, n in counts.items() if not name or _is_few(n)}

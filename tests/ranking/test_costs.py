@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -187,6 +188,14 @@ def test_a_category_s_board_counts_its_own_prompts(priced_arena: Arena) -> None:
     assert read_costs(priced_arena, "category-1")[first.pk].price == 3 * NANO
     assert read_costs(priced_arena, "category-0")[first.pk].price == NANO
     assert read_costs(priced_arena, "category-0")[first.pk].n_timed == 2
+
+
+def test_costs_of_a_blind_category_take_one_query(
+    priced_arena: Arena, django_assert_num_queries: Callable[..., Any]
+) -> None:
+    priced_arena.open_answers = False
+    with django_assert_num_queries(1):
+        read_costs(priced_arena, "category-1")
 
 
 def test_answers_of_an_import_that_is_hidden_do_not_count(priced_arena: Arena) -> None:
