@@ -71,7 +71,7 @@ class DecisionForm(forms.ModelForm):
     reason = forms.CharField(
         max_length=holds.REASON_LIMIT,
         required=False,
-        help_text="The raters and the audit log are shown it.",
+        help_text="Shown to the raters and in the audit log.",
     )
 
     class Meta:

@@ -40,7 +40,8 @@ from arena.validation import InputError, quoted
 # -- LMArena: huggingface.co/datasets/lmarena-ai (arena-human-preference), and FastChat's battles --
 
 _HEAD_TO_HEAD = {"prompt", "model_a", "model_b", "response_a", "response_b", "winner"}
-_BATTLE_TEXTS = ("response_a", "response_b", "conversation_a", "conversation_b")
+_CONVERSATIONS = ("conversation_a", "conversation_b")
+_BATTLE_TEXTS = ("response_a", "response_b", *_CONVERSATIONS)
 
 
 def _battle_kinds(fields: set[str]) -> tuple[str, ...]:
@@ -129,7 +130,7 @@ def _winner(record: SourceRecord) -> str:
 def _sides(record: SourceRecord) -> tuple[list[Message], list[list[Message]]]:
     """Return the user's messages, and each side's messages from its first answer on."""
     if record.get("conversation_a") is not None:
-        whole = [read_messages(record.decoded(name), name) for name in _BATTLE_TEXTS[2:]]
+        whole = [read_messages(record.decoded(name), name) for name in _CONVERSATIONS]
         first = next((n for n, answer in enumerate(whole[0]) if answer["role"] == "assistant"), 0)
         if not first:
             raise InputError("must begin with the user's message", "conversation_a")

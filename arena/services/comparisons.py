@@ -349,8 +349,8 @@ def _issue(
     repeats_id: int | None = None,
     issued: tuple[UUID, int | None, bool] | None = None,
 ) -> Comparison:
-    """Return the comparison that was `issued` (its key, its id, whether low is left), or write one:
-    without an id, or as a new one.
+    """Return the comparison that was `issued` (its key, its id, whether low is left). Write it if
+    it has no id yet, or a new one if none was issued.
 
     Sides are decided last: that locks the pair until the commit.
     """
