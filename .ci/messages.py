@@ -22,7 +22,7 @@ from django.templatetags.i18n import BlockTranslateNode, TranslateNode
 ROOT = Path(__file__).resolve().parents[1]
 CATALOGS = sorted(ROOT.glob("arena/locale/*/LC_MESSAGES/django.po"))
 HEADER = "# Made by .ci/messages.py; the translations are written by hand."
-CALLS = {"gettext", "gettext_lazy"}
+CALLS = {"gettext", "gettext_lazy", "gettext_noop"}
 
 
 def texts_in_templates() -> Iterator[str | tuple[str, str]]:
@@ -48,8 +48,10 @@ def texts_in_python() -> Iterator[str]:
         for path in sorted((ROOT / app).rglob("*.py")):
             text = path.read_text(encoding="utf-8")
             for node in ast.walk(ast.parse(text)) if "gettext" in text else ():
-                if isinstance(node, ast.Call) and getattr(node.func, "id", "") in CALLS:
-                    yield ast.literal_eval(node.args[0])
+                match node:
+                    case ast.Call(func=ast.Name(name), args=[ast.Constant(str(sentence))]):
+                        if name in CALLS:
+                            yield sentence
 
 
 def collect() -> set[str | tuple[str, str]]:

@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.deconstruct import deconstructible
 from django.utils.functional import cached_property
+from django.utils.translation import gettext_noop
 
 from arena.models.teams import Team, check, index, unique
 from arena.outcomes import BOTH_BAD, LEFT, RIGHT
@@ -46,8 +47,20 @@ MAX_PRIVATE_VOTES = 10_000
 PLURALS = {"criteria": "text of the criteria", "notes": "text of the notes"}
 DELETED = "deleted"  # the format of the import that hides an arena while it is deleted
 REVEALED = Q(source=None) | Q(source__revealed_at__isnull=False)
-STRENGTHS = ("correct", "clear", "complete", "right length", "good tone")
-FAULTS = ("wrong", "missing step", "unclear", "too long", "wrong tone")
+STRENGTHS = (
+    gettext_noop("correct"),
+    gettext_noop("clear"),
+    gettext_noop("complete"),
+    gettext_noop("right length"),
+    gettext_noop("good tone"),
+)
+FAULTS = (
+    gettext_noop("wrong"),
+    gettext_noop("missing step"),
+    gettext_noop("unclear"),
+    gettext_noop("too long"),
+    gettext_noop("wrong tone"),
+)
 REQUESTER, SUBJECT = "candidate:", "prompt:"
 
 

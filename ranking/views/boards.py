@@ -19,6 +19,7 @@ from django.views.decorators.http import require_safe
 from arena.actors import TeamPermission, actor_of
 from arena.language import translated
 from arena.models import Arena, Candidate, Rater, Reason, Vote
+from arena.models.arenas import FAULTS, STRENGTHS
 from arena.outcomes import LEFT, RIGHT
 from arena.templatetags.arena_tags import dollars, seconds
 from arena.views.voting import HtmxRequest, find_anonymous, find_rater
@@ -527,7 +528,7 @@ def vote_facts(request: HttpRequest, slug: str, key: UUID) -> HttpResponse:
         "arena": arena,
         "comparison": comparison,
         "sides": [
-            (side, candidate, [(tag, (side, tag) in given) for tag in tags])
+            (side, candidate, [(tag, _translate_tag(tag), (side, tag) in given) for tag in tags])
             for side, candidate in zip((LEFT, RIGHT), names, strict=True)
             if (tags := arena.reasons_for(side, vote.outcome))
         ],
@@ -535,6 +536,11 @@ def vote_facts(request: HttpRequest, slug: str, key: UUID) -> HttpResponse:
         **facts,
     }
     return render(request, "ranking/_vote_facts.html", context)
+
+
+def _translate_tag(tag: str) -> str:
+    """A reason in the rater's language, if it is one of those that every new arena offers."""
+    return gettext(tag) if tag in (*STRENGTHS, *FAULTS) else tag
 
 
 def _between(arena: Arena, left: Candidate, right: Candidate) -> dict[str, Any]:

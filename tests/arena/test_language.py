@@ -14,7 +14,7 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from arena import language
-from arena.models import Prompt
+from arena.models import Arena, Prompt
 from arena.views.arena_context import READ_ONLY
 from arena.views.prompts import _too_large
 from ranking.models import HomePage
@@ -69,6 +69,20 @@ def test_roles_of_a_conversation_are_in_the_readers_language(reader: Client) -> 
     assert page.count('<p class="turn-role">Assistant</p>') == 1
     assert 'aria-label="Code 1"' in page
     assert page.count('<p dir="auto">User</p>') == page.count('turn-role"&gt;User') == 4
+
+
+@pytest.mark.django_db
+def test_reasons_of_new_arenas_are_translated_and_those_of_teams_are_not(reader: Client) -> None:
+    arena = make_arena(2, 1)
+    Arena.objects.update(strengths=f"{arena.strengths}\nComment", faults="wrong\nfully wrong")
+    vote = reverse("vote", args=[arena.slug])
+    key = re.search(r'data-key="([0-9a-f-]{36})"', reader.get(vote).text)
+    assert key is not None
+    reader.post(reverse("cast_vote", args=[arena.slug, key[1]]), {"outcome": "left"})
+    facts = reader.get(reverse("vote_facts", args=[arena.slug, key[1]])).text
+    tags = re.findall(r'value="([^"]*)"[^>]*>\s*(.*?)\s*</label>', facts)
+    assert {("good tone", "bon ton"), ("wrong", "fausse")} <= {*tags}
+    assert {("Comment", "Comment"), ("fully wrong", "fully wrong")} <= {*tags}
 
 
 @pytest.mark.django_db
