@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import numpy as np
 from django.db import transaction
-from django.db.models import F, OuterRef, Subquery
+from django.db.models import F, Max, Min, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from arena.models import Arena, Run
+from arena.models import Arena, Run, Vote
 from ranking.models import (
     ArenaRefresh,
     Board,
@@ -40,7 +41,7 @@ from ranking.services.intervals import interval_due_at
 from ranking.services.leases import LEASE, RefreshLeaseLostError, renew
 from ranking.stats.bradley_terry import NotConvergedError
 from ranking.tallies import CappedRaters, VoteCounts
-from ranking.votes import HUMAN, rater_names
+from ranking.votes import HUMAN, cast_by, rater_names, read_votes_with
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +53,8 @@ LONGEST_GAP = timedelta(seconds=15)
 AFTER_A_FAILURE = timedelta(seconds=15)
 CAPPED = ("n_raters", "n_networks")
 HISTORY_EVERY = timedelta(minutes=10)
+PAST_SNAPSHOTS = 12
+MOST_PAST_VOTES = 50_000  # more would hold up the first leaderboard
 
 
 def refresh_arena(*, arena_id: int, now: datetime) -> list[int]:
@@ -106,6 +109,8 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | Non
         human = boards.get((Raters.PEOPLE.value, board.category))
         source = current.get(human.pk) if human else None
         evidence = tallies.evidence(board)
+        if (board.raters, board.category) == ALL_HUMAN and board.pk not in current:
+            publish_past(evidence, token)
         snapshot = _refresh_board(evidence, current.get(board.pk), source, token, read_at)
         if snapshot is not None:
             current[board.pk] = snapshot
@@ -319,6 +324,46 @@ def publish(
     if board.problem:
         Board.objects.filter(pk=board.pk).update(problem="")
     return snapshot
+
+
+@transaction.atomic
+def publish_past(evidence: BoardEvidence, token: uuid.UUID) -> None:
+    """Give a new board a history, if its votes were cast over a longer time, as imported ones are.
+
+    Raises RefreshLeaseLostError.
+    """
+    board = evidence.board
+    cast = Vote.objects.in_tallies().filter(cast_by(board.raters), arena=board.arena_id)
+    span = cast.filter(cast_at__lte=timezone.now()).aggregate(
+        first=Min("cast_at"), last=Max("cast_at")
+    )
+    if not 0 < evidence.n_votes <= MOST_PAST_VOTES or span["first"] is None:
+        return
+    length = span["last"] - span["first"]
+    if length < PAST_SNAPSHOTS * HISTORY_EVERY:
+        return
+    renew(token, evidence.n_votes)
+    votes, (cast_at,) = read_votes_with(("cast_at",), cast.order_by("pk"), MOST_PAST_VOTES)
+    for n in range(1, PAST_SNAPSHOTS):
+        moment = span["first"] + length * n / PAST_SNAPSHOTS
+        part = votes.where(np.array([at <= moment for at in cast_at]))
+        counts = part.count()
+        by_rater = replace(part, prompt=np.zeros_like(part.prompt)).count()
+        past = replace(
+            evidence,
+            counts=counts.per_pair(),
+            n_raters=len(np.unique(part.rater)),
+            n_prompts=np.count_nonzero(np.unique(part.prompt)),
+            last_vote_id=int(part.pk.max()),
+        ).capping(by_rater)
+        scores, by_prompt = fit_service.fit(past), counts.per_prompt()
+        measured = intervals.measure(past, by_prompt, by_rater, moment, with_style=False)
+        fitted = fit_service.compose(past, scores, measured, {})
+        fields = fitted.fields | {"digest": "", "published_at": moment}
+        snapshot = board.snapshots.create(is_current=False, is_history=True, **fields)
+        for standing in fitted.standings:
+            standing.snapshot = snapshot
+        Standing.objects.bulk_create(fitted.standings, batch_size=500)
 
 
 @transaction.atomic

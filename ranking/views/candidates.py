@@ -197,11 +197,15 @@ MOST_RANKED = 50  # lines of the chart of ranks
 MOST_SNAPSHOTS = 100  # if there are more, this many at even intervals are shown
 
 
+PAST = ("pk", "published_at", "n_votes", "digest")
+
+
 @dataclass(frozen=True)
 class PastSnapshot:
     pk: int
     published_at: datetime
     n_votes: int
+    digest: str  # empty if it was computed afterwards, from the dates of the votes
 
 
 @dataclass(frozen=True)
@@ -241,6 +245,7 @@ def history_context(board: PublishedBoard, candidates: Sequence[int]) -> dict[st
         "lines": MOST_LINES,
         "n_there": n_snapshots,
         "kept": snapshots,
+        "computed_until": max((p.published_at for p in snapshots if not p.digest), default=None),
         "chart": _chart(series),
         "ranks": _rank_chart(board, snapshots, standings if named else standings[:MOST_NAMED]),
         "rows": rows[::-1],  # the newest first
@@ -258,7 +263,7 @@ def _read_snapshots(board: PublishedBoard) -> tuple[list[PastSnapshot], int]:
     snapshots = Snapshot.objects.filter(board=board.snapshot.board_id).filter(
         Q(is_history=True) | Q(pk=board.snapshot.pk)
     )
-    rows = snapshots.order_by("published_at", "pk").values_list("pk", "published_at", "n_votes")
+    rows = snapshots.order_by("published_at", "pk").values_list(*PAST)
     past = [PastSnapshot(*row) for row in rows]
     return thinned(past), len(past)
 
@@ -331,10 +336,9 @@ def candidate_chart(standing: Standing) -> LineChart | None:
         candidate=standing.candidate_id,
         snapshot__board=standing.snapshot.board_id,
     ).order_by("snapshot__published_at", "snapshot")
-    rows = standings.values_list(
-        "snapshot", "snapshot__published_at", "snapshot__n_votes", "score", "low", "high"
-    )
-    scores = {PastSnapshot(*row[:3]): row[3:] for row in rows}
+    past = (f"snapshot__{name}" for name in PAST)
+    rows = standings.values_list(*past, "score", "low", "high")
+    scores = {PastSnapshot(*row[: len(PAST)]): row[len(PAST) :] for row in rows}
     moments = [ScoreAt(past.published_at, *scores[past]) for past in thinned(list(scores))]
     return _chart([Series(str(standing.candidate), moments)])
 

@@ -7,10 +7,11 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from django.db.models import Q
 from django.test import Client
 from django.utils import timezone
 
-from arena.models import Arena, Candidate
+from arena.models import Arena, Candidate, Vote
 from ranking.models import Snapshot
 from ranking.views.candidates import MOST_SNAPSHOTS, PastSnapshot, thinned
 from ranking.views.charts import ScoreAt, Series, bump_chart
@@ -150,7 +151,7 @@ def test_only_kept_snapshots_and_the_current_one_count(
 
 def test_many_snapshots_are_thinned_at_even_times() -> None:
     start = timezone.now()
-    past = [PastSnapshot(i, start + timedelta(minutes=10 * i), i) for i in range(2_000)]
+    past = [PastSnapshot(i, start + timedelta(minutes=10 * i), i, "") for i in range(2_000)]
     kept = thinned(past)
     assert len(kept) <= MOST_SNAPSHOTS
     assert len(kept) > MOST_SNAPSHOTS * 0.9
@@ -159,7 +160,7 @@ def test_many_snapshots_are_thinned_at_even_times() -> None:
     steps = [b.published_at - a.published_at for a, b in pairwise(kept)]
     assert max(steps) < timedelta(minutes=10 * 2_000 / MOST_SNAPSHOTS * 2.1)
     assert thinned(past[:5]) == past[:5]
-    same = [PastSnapshot(i, start, i) for i in range(300)]
+    same = [PastSnapshot(i, start, i, "") for i in range(300)]
     assert len(thinned(same)) <= MOST_SNAPSHOTS
 
 
@@ -284,3 +285,33 @@ def test_the_first_rank_is_at_the_top() -> None:
     assert [row.label for row in chart.rows] == ["1", "2", "3"]
     assert bump_chart([up], []) is not None
     assert bump_chart([], [down]) is None
+
+
+def test_votes_with_dates_give_a_new_leaderboard_its_past(client: Client, arena: Arena) -> None:
+    end = timezone.now().replace(microsecond=0)
+    votes = list(Vote.objects.order_by("pk"))
+    for i, vote in enumerate(votes):
+        vote.cast_at = end - timedelta(hours=len(votes) - i)
+    Vote.objects.bulk_update(votes, ["cast_at"])
+    now = publish(arena)
+    *past, current = Snapshot.objects.filter(board=now.board_id).order_by("published_at")
+    assert current == now
+    assert [row.n_votes for row in past] == list(range(2, 24, 2))
+    assert {row.is_history for row in past} == {True}
+    assert {row.last_vote_id for row in past} <= {vote.pk for vote in votes}
+    page = history_page(client)
+    assert "computed afterwards, from the dates of the votes." in words(page)
+    assert len(rows_of(page)) == 12
+    counted = Vote.objects.filter(pk__lte=past[-1].last_vote_id)
+    for standing in past[-1].standings.all():
+        won = Q(outcome="left", comparison__left=standing.candidate_id)
+        won |= Q(outcome="right", comparison__right=standing.candidate_id)
+        assert standing.wins == counted.filter(won).count()
+        assert standing.low is not None
+
+
+def test_votes_of_a_quarter_of_an_hour_give_no_past(arena: Arena) -> None:
+    first = Vote.objects.order_by("pk").values("pk")[:1]
+    Vote.objects.filter(pk__in=first).update(cast_at=timezone.now() - timedelta(minutes=15))
+    publish(arena)
+    assert not Snapshot.objects.filter(is_current=False).exists()

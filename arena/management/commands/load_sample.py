@@ -1,9 +1,14 @@
 """`manage.py load_sample`: load the sample arena of a new installation."""
 
+import json
+import shutil
+from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
+from django.utils import timezone
 
 import arena
 from arena.management.commands.import_arena import format_report, run_import
@@ -12,6 +17,7 @@ from arena.services.imports import Options
 
 SLUG = "sample"
 FOLDER = Path(arena.__file__).parent / "sample"
+WEEKS = timedelta(weeks=4)
 OPTIONS = Options(
     format_name="native",
     name="Support desk (sample)",
@@ -32,6 +38,22 @@ class Command(BaseCommand):
         parser.add_argument("--quiet", action="store_true", help="no progress bar, no report")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        report = run_import(SLUG, [FOLDER], OPTIONS, quiet=options["quiet"])
+        if Arena.objects.filter(slug=SLUG).exists():
+            self.stdout.write("The sample arena is already loaded.")
+            return
+        with TemporaryDirectory() as name:
+            folder = Path(shutil.copytree(FOLDER, name, dirs_exist_ok=True))
+            date_votes(folder / "votes.jsonl")
+            report = run_import(SLUG, [folder], OPTIONS, quiet=options["quiet"])
         if not options["quiet"]:
             self.stdout.write(format_report(report))
+
+
+def date_votes(path: Path) -> None:
+    """Spread the votes over the last weeks, so that the leaderboard has a history."""
+    votes = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    now, step = timezone.now(), WEEKS / len(votes)
+    for n, vote in enumerate(reversed(votes)):
+        vote["cast_at"] = (now - n * step).isoformat()
+    lines = (json.dumps(vote, ensure_ascii=False) + "\n" for vote in votes)
+    path.write_text("".join(lines), encoding="utf-8")
