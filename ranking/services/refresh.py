@@ -337,7 +337,7 @@ def publish_past(evidence: BoardEvidence, token: uuid.UUID) -> None:
     span = cast.filter(cast_at__lte=timezone.now()).aggregate(
         first=Min("cast_at"), last=Max("cast_at")
     )
-    if not 0 < evidence.n_votes <= MOST_PAST_VOTES or span["first"] is None:
+    if span["first"] is None or evidence.n_votes > MOST_PAST_VOTES or board.snapshots.exists():
         return
     length = span["last"] - span["first"]
     if length < PAST_SNAPSHOTS * HISTORY_EVERY:
@@ -353,11 +353,15 @@ def publish_past(evidence: BoardEvidence, token: uuid.UUID) -> None:
             evidence,
             counts=counts.per_pair(),
             n_raters=len(np.unique(part.rater)),
-            n_prompts=np.count_nonzero(np.unique(part.prompt)),
+            n_prompts=len(np.unique(part.prompt[part.prompt > 0])),
             last_vote_id=int(part.pk.max()),
         ).capping(by_rater)
-        scores, by_prompt = fit_service.fit(past), counts.per_prompt()
-        measured = intervals.measure(past, by_prompt, by_rater, moment, with_style=False)
+        by_prompt = counts.per_prompt()
+        try:
+            scores = fit_service.fit(past)
+            measured = intervals.measure(past, by_prompt, by_rater, moment, with_style=False)
+        except (NotConvergedError, fit_service.CrossCheckError):
+            continue
         fitted = fit_service.compose(past, scores, measured, {})
         fields = fitted.fields | {"digest": "", "published_at": moment}
         snapshot = board.snapshots.create(is_current=False, is_history=True, **fields)

@@ -299,6 +299,9 @@ def test_votes_with_dates_give_a_new_leaderboard_its_past(client: Client, arena:
     assert [row.n_votes for row in past] == list(range(2, 24, 2))
     assert {row.is_history for row in past} == {True}
     assert {row.last_vote_id for row in past} <= {vote.pk for vote in votes}
+    Snapshot.objects.filter(pk=now.pk).delete()  # as if the first refresh had been killed
+    now = publish(arena)
+    assert now.board.snapshots.count() == len(past) + 1
     page = history_page(client)
     assert "computed afterwards, from the dates of the votes." in words(page)
     assert len(rows_of(page)) == 12
