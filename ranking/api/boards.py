@@ -392,8 +392,8 @@ class Snapshots(NumberedEndpoint, ListEndpoint):
         "List the snapshots of a board, newest first",
         answer=SnapshotShown(many=True),
         shown=SNAPSHOT,
-        description="The current one, and one for every ten minutes before it. Those without a digest "
-        "were computed afterwards, from the dates of imported votes.",
+        description="The current one, and one for every ten minutes before it. Those without a "
+        "digest were computed afterwards, from the dates of imported votes.",
     )
     def get(self, request: Request, pk: int, slug: str = "") -> Response:
         board = find_board(self.arenas(), pk)
