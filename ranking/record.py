@@ -264,7 +264,7 @@ def _votes_before() -> Coalesce:
     board = {"board__raters": Raters.PEOPLE, "board__category": ""}
     earlier = Snapshot.objects.filter(
         **board, board__arena=OuterRef("arena"), published_at__lte=OuterRef("created_at")
-    )
+    ).exclude(digest="")  # computed afterwards: candidates that were imported had these votes
     # A snapshot's own number of votes leaves out "both bad", unless that is a tie.
     separate = Case(
         When(settings__both_bad=BothBad.TIE.value, then=0),

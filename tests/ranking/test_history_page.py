@@ -305,6 +305,7 @@ def test_votes_with_dates_give_a_new_leaderboard_its_past(client: Client, arena:
     page = history_page(client)
     assert "computed afterwards, from the dates of the votes." in words(page)
     assert len(rows_of(page)) == 12
+    assert words(get_page(client, "/a/support/entries/")).count("67 % 67 %") == 3
     counted = Vote.objects.filter(pk__lte=past[-1].last_vote_id)
     for standing in past[-1].standings.all():
         won = Q(outcome="left", comparison__left=standing.candidate_id)
