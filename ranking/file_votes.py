@@ -20,9 +20,7 @@ from arena.formats import find_files
 from arena.formats.base import Checker, ImportFile, Known, RejectedRows, VoteColumns
 from arena.outcomes import BOTH_BAD, PREFERENCES
 from arena.validation import InputError, numbered
-from ranking.stats.intervals import capped_note, vote_weights
 
-Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 # Called with the file, the bytes read and its size.
@@ -31,6 +29,7 @@ Progress = Callable[[Path, int, int], None]
 PEOPLE = "people"
 KINDS = {"person": PEOPLE, "judge": "judges", "jury": "juries"}
 UNKNOWN = -1
+CLUSTERS = ("auto", "prompt", "prompt_pair", "unit", "rater", "none")  # of dependent votes
 ROWS = 1 << 16  # kept as Python's numbers until there are so many
 
 
@@ -45,9 +44,9 @@ class FileVotes:
     Attributes
     ----------
     names : K candidates in alphabetical order
-    left, right : (N,) int64, indices into names
+    left, right : (N,) int32, indices into names
     score : (N,) float64, the left answer's: 1, 0, a half, or the soft verdict
-    prompt, rater : (N,) int64; UNKNOWN if the file does not say
+    prompt, rater : (N,) int32; UNKNOWN if the file does not say
     raters : the kind of rater that cast these votes
     n_both_bad : their "both bad" votes, which do not affect the scores
     n_left_out : votes by other kinds of raters
@@ -55,11 +54,11 @@ class FileVotes:
     """
 
     names: list[str]
-    left: Ints
-    right: Ints
+    left: Codes
+    right: Codes
     score: Floats
-    prompt: Ints
-    rater: Ints
+    prompt: Codes
+    rater: Codes
     raters: str
     n_both_bad: int
     n_left_out: int
@@ -70,6 +69,9 @@ class FileVotes:
         """(N,) the votes' weights, and a sentence; None and '' if all weigh the same."""
         if self.raters != PEOPLE or not (self.rater >= 0).any():
             return None, ""
+        # SciPy is loaded while files are read.
+        from ranking.stats.intervals import capped_note, vote_weights  # noqa: PLC0415
+
         weights, share = vote_weights(self.rater)
         n_raters = len(np.unique(self.rater[weights < 1]))
         return (weights, capped_note(n_raters, share)) if n_raters else (None, "")
@@ -228,7 +230,7 @@ class _Reader:
         if not column:
             raise BadFileError(f"{path} has no votes by {raters}.")
         names = sorted(self.candidates)
-        place = np.empty(len(names), np.int64)
+        place = np.empty(len(names), np.int32)
         place[[self.candidates[name] for name in names]] = np.arange(len(names))
         left, right, score, prompt, rater = column.arrays()
         return FileVotes(
@@ -236,8 +238,8 @@ class _Reader:
             left=place[left],
             right=place[right],
             score=score,
-            prompt=prompt.astype(np.int64),
-            rater=rater.astype(np.int64),
+            prompt=prompt.astype(np.int32, copy=False),
+            rater=rater.astype(np.int32, copy=False),
             raters=str(raters),
             n_both_bad=column.n_both_bad,
             n_left_out=sum(map(len, self.columns.values())),

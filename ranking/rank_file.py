@@ -21,7 +21,7 @@ from ranking.stats.agreement import nominal_agreement
 from ranking.stats.arrays import codes
 from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
-from ranking.stats.bradley_terry import BradleyTerry, largest_difference
+from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError, largest_difference
 from ranking.stats.connectivity import transitivity
 from ranking.stats.differences import neighbour_findings, neighbours
 from ranking.stats.elo import Elo
@@ -51,7 +51,7 @@ MOST_CANDIDATES = 2_000  # about a minute; the time grows with the cube
 
 @dataclass(frozen=True)
 class Settings:
-    """How to rank. `cluster`: a key of CLUSTERS; "unit" is the same as "prompt_pair"."""
+    """How to rank. `cluster`: one of CLUSTERS; "unit" is the same as "prompt_pair"."""
 
     cluster: str = "auto"
     n_resamples: int = 1000
@@ -114,8 +114,8 @@ class FileBoard:
 def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     """Fit scores, intervals and ranks.
 
-    Raises BadFileError if a column for the clusters is missing, or for too many candidates;
-    NotConvergedError.
+    Raises BadFileError if a column for the clusters is missing, for too many candidates, or if the
+    fit does not converge.
     """
     if len(votes.names) > MOST_CANDIDATES:
         raise BadFileError(
@@ -127,9 +127,12 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     confidence, seed = settings.confidence, settings.seed
     # With clusters of the user's choice, errors are those of textbooks.
     sandwich = Sandwich(confidence, jackknifed=settings.cluster == "auto", n_threads=N_THREADS)
-    sandwich.fit(*groups.groupings)
     bootstrap = Bootstrap(settings.n_resamples, confidence, seed, n_threads=N_THREADS)
-    bootstrap.fit(sandwich.strongest_, sandwich)
+    try:
+        sandwich.fit(*groups.groupings)
+        bootstrap.fit(sandwich.strongest_, sandwich)
+    except NotConvergedError as problem:
+        raise BadFileError(str(problem)) from None
     model, covariance = bootstrap.model_, sandwich.covariance_
     n_clusters = sandwich.n_clusters_ if sandwich.n_clusters_ > 1 else None
     measured = groups.measurable
@@ -194,8 +197,6 @@ def _share_first_place(rank: Floats, low: Floats, high: Floats) -> None:
 
 # -- Clusters --------------------------------------------------------------------------------------
 
-CLUSTERS = ("auto", "prompt", "prompt_pair", "unit", "rater", "none")
-
 
 def _dependence(votes: FileVotes, cluster: str) -> Dependence:
     """The votes in the clusters that the user has chosen, or by default by prompt and by rater."""
@@ -250,7 +251,7 @@ def _chosen(votes: FileVotes, cluster: str) -> Ints | None:
 def _units(prompt: Ints, first: Ints, second: Ints, n_candidates: int) -> Ints:
     """The same number for votes on the same prompt and the same two candidates."""
     low, high = np.minimum(first, second), np.maximum(first, second)
-    return (prompt * n_candidates + low) * n_candidates + high
+    return (prompt.astype(np.int64) * n_candidates + low) * n_candidates + high
 
 
 def _known(column: Ints, name: str) -> Ints:

@@ -89,7 +89,7 @@ def codes(values: NDArray[Any]) -> tuple[Ints, int]:
         wide = values if values.itemsize == 8 else values.astype(np.int64)
         place = (wide - wide.min()).astype(np.int64, copy=False)
         used = np.bincount(place) > 0  # integers that are close together need no sorting
-        return (np.cumsum(used) - 1)[place], int(used.sum())
+        return place if used.all() else (np.cumsum(used) - 1)[place], len(used[used])
     distinct, inverse = np.unique(values, return_inverse=True)
     return inverse.astype(np.int64, copy=False), len(distinct)
 
@@ -102,6 +102,18 @@ def distinct(codes: Ints, size: int) -> Ints:
         return np.flatnonzero(used)
     ordered = np.sort(codes)
     return ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
+
+
+def clusters_met(first: Ints, second: Ints, cluster: Ints, size: int, n_clusters: int) -> Ints:
+    """(size,): in how many clusters each candidate has rows, given the (R,) columns."""
+    met = np.zeros(0, np.int64)
+    for side in (first, second):
+        code = side.astype(np.int64)
+        code *= n_clusters
+        code += cluster
+        met = np.concatenate([met, distinct(code, size * n_clusters)])
+    met = distinct(met, size * n_clusters)
+    return np.bincount(met // max(n_clusters, 1), minlength=size)
 
 
 def summed(index: Ints, values: NDArray[Any], size: int) -> Floats:

@@ -164,7 +164,7 @@ class Outcomes:
     def count(cls, battles: "Battles") -> "Outcomes":
         """Sum the votes per pair and outcome; scores must be 0, a half or 1."""
         pairs = battles.pairs
-        cell = pairs.locate(battles.first, battles.second) * 3 + (2 * battles.score).astype(int)
+        cell = battles.pair_of_row * 3 + (2 * battles.score).astype(int)
         table = summed(cell, battles.count * battles.weight, 3 * len(pairs.first)).reshape(-1, 3)
         return cls(battles.n_candidates, pairs.first, pairs.second, *table.T[::-1])
 
@@ -345,6 +345,11 @@ class Battles:
             self.n_candidates, self.first, self.second, self.score, self.count * self.weight
         )
 
+    @cached_property
+    def pair_of_row(self) -> Ints:
+        """(R,): the index in ``pairs`` of each row's pair."""
+        return self.pairs.locate(self.first, self.second)
+
     def plus(self, more: "Battles") -> "Battles":
         """These votes and some more, without folding again, so rows may repeat.
 
@@ -387,10 +392,8 @@ class Battles:
     @cached_property
     def _clusters_met(self) -> Ints:
         assert self.cluster is not None
-        both = np.concatenate([self.first, self.second])
-        met = both * self.n_clusters + np.tile(self.cluster, 2)
-        met = arrays.distinct(met, self.n_candidates * self.n_clusters)
-        return np.bincount(met // max(self.n_clusters, 1), minlength=self.n_candidates)
+        columns = (self.first, self.second, self.cluster)
+        return arrays.clusters_met(*columns, self.n_candidates, self.n_clusters)
 
     def among(self, chosen: Bools) -> "Battles":
         """The battles between chosen candidates ((K,) mask), renumbered in their order."""
@@ -476,14 +479,17 @@ def fold_rows(
     count: NDArray[Any] | None,
 ) -> FoldedRows:
     """The general path, for checked votes; those of weight or count 0 are left out."""
-    times = np.ones(len(left), np.int64) if count is None else count.astype(np.int64)
-    weight = np.ones(len(left)) if weight is None else weight
-    live = (times > 0) & (weight > 0)
+    count = None if count is None else count.astype(np.int64)
+    live = np.ones(len(left), np.bool_)
+    for column in (weight, count):
+        if column is not None:
+            live &= column > 0
     if not live.all():
-        left, right, score = left[live], right[live], score[live]
-        weight, times = weight[live], times[live]
-        cluster = None if cluster is None else cluster[live]
-    return _fold_live(n_candidates, left, right, score, weight, cluster, times)
+        left, right, score, weight, cluster, count = (
+            None if column is None else column[live]
+            for column in (left, right, score, weight, cluster, count)
+        )
+    return _fold_live(n_candidates, left, right, score, weight, cluster, count)
 
 
 def _fold_live(
@@ -491,19 +497,25 @@ def _fold_live(
     left: NDArray[Any],
     right: NDArray[Any],
     score: Floats,
-    weight: Floats,
+    weight: Floats | None,
     cluster: NDArray[Any] | None,
-    count: Ints,
+    count: Ints | None,
 ) -> FoldedRows:
-    """Give equal votes equal integer codes, then count each code."""
-    first = np.minimum(left, right).astype(np.int64)
-    second = np.maximum(left, right).astype(np.int64)
-    score = np.where(left < right, score, 1 - score)
+    """Give equal votes equal integer codes, then count each code.
+
+    Millions of votes leave few arrays of their length: clearing new memory takes longest.
+    """
+    first = np.minimum(left, right).astype(np.int64, copy=False)
+    second = np.maximum(left, right).astype(np.int64, copy=False)
+    score = score - (left > right)
+    np.abs(score, out=score)
     clusters, n_clusters = (np.zeros(1, np.int64), 1) if cluster is None else codes(cluster)
     score_code, scores = _coded(score)
-    weight_code, weights = _coded(weight)
+    weight_code, weights = _coded(np.ones(1) if weight is None else weight)
     dims = (n_candidates, n_candidates, len(scores), len(weights), n_clusters)
     if math.prod(dims) >= 2**62:  # codes would overflow: equal votes stay separate rows
+        weight = np.ones(len(score)) if weight is None else weight
+        count = np.ones(len(score), np.int64) if count is None else count
         return FoldedRows(
             first, second, score, weight, count, None if cluster is None else clusters
         )
@@ -512,35 +524,47 @@ def _fold_live(
         if size > 1:
             code *= size
             code += more
+    del second, score, score_code, clusters
     distinct, count = _tally(code, math.prod(dims), count)
     a, b, s, w, g = _unravelled(distinct, dims)
-    return FoldedRows(a, b, scores[s], weights[w], count, None if cluster is None else g)
+    return FoldedRows(a, b, scores[s], weights[w], count, None if cluster is None else np.ascontiguousarray(g))
 
 
 def _unravelled(code: Ints, dims: tuple[int, ...]) -> list[Ints]:
     """The parts of each code, in the order of ``dims``."""
     parts = []
     for size in reversed(dims[1:]):
-        rest = code // size if size > 1 else code
-        parts.append(code - rest * size if size > 1 else np.zeros(len(code), np.int64))
+        rest, part = code, np.zeros(1, np.int64)
+        if size > 1:
+            rest = code // size
+            part = rest * size
+            np.subtract(code, part, out=part)
+        parts.append(np.broadcast_to(part, code.shape))
         code = rest
     return [code, *reversed(parts)]
 
 
-def _tally(code: Ints, size: int, count: Ints) -> tuple[Ints, Ints]:
-    """The distinct codes in order, and the sum of the counts of each."""
+def _tally(code: Ints, size: int, count: Ints | None) -> tuple[Ints, Ints]:
+    """The distinct codes in order, and the sum of the counts of each; of how many, if None."""
     if size <= _room(len(code)):
-        total = np.bincount(code, count, size).astype(np.int64)
+        total = np.bincount(code, count, size).astype(np.int64, copy=False)
         distinct = np.flatnonzero(total)
         return distinct, total[distinct]
-    if (count == 1).all():  # sorting values is several times faster than argsort
-        code = np.sort(code)
-        starts = np.flatnonzero(np.diff(code, prepend=-1))
+    if count is None or (count == 1).all():  # sorting values is several times faster than argsort
+        code.sort()
+        starts = _starts(code)
         return code[starts], np.diff(starts, append=len(code))
     order = np.argsort(code)
     code = code[order]
-    starts = np.flatnonzero(np.diff(code, prepend=-1))
+    starts = _starts(code)
     return code[starts], np.add.reduceat(count[order], starts) if len(starts) else count
+
+
+def _starts(ordered: Ints) -> Ints:
+    """Where each run of equal codes begins."""
+    is_new = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    return np.flatnonzero(is_new)
 
 
 def _coded(values: Floats) -> tuple[NDArray[Any], Floats]:

@@ -283,7 +283,7 @@ class _Refit:
 
     def _parts(self, battles: Battles) -> Iterator[_Part]:
         n_pairs, every = len(self.pairs.first), slice(0, self.totals.shape[1])
-        of_unit = self.pairs.locate(battles.first, battles.second)
+        of_unit = battles.pair_of_row
         in_order = battles.cluster is None and bool((np.diff(of_unit) >= 0).all())
         # Units are drawn in their order, so parts of them can be drawn only if pairs follow it.
         step = PART if in_order or battles.cluster is not None else max(n_pairs, 1)
@@ -442,7 +442,7 @@ def _outcomes_per_unit(battles: Battles) -> tuple[int, csr_array]:
     The units are those of `totals_per_unit`. Each vote is in one entry, where its weight and its
     score would be two. With soft verdicts L = 2: they are partly lost and partly won.
     """
-    pair = battles.pairs.locate(battles.first, battles.second)
+    pair = battles.pair_of_row
     n_pairs, score, weight = len(battles.pairs.first), battles.score, battles.weight
     unit, n_units = np.arange(len(pair)), len(pair)
     if battles.cluster is not None:

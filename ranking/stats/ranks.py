@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 from scipy.special import ndtri, stdtrit
 
-from ranking.stats.arrays import Bools, Floats, Ints, check_estimate, distinct, summed
+from ranking.stats.arrays import Bools, Floats, Ints, check_estimate, clusters_met, summed
 from ranking.stats.battles import Battles
 from ranking.stats.connectivity import arrows_of, largest_first
 from ranking.stats.differences import CompleteSeparation
@@ -256,12 +256,14 @@ def independent_groups(first: Ints, second: Ints, prompt: Ints, n_clusters: Ints
     """
     if not (prompt >= 0).any():
         return n_clusters
-    candidate, prompts = np.concatenate([first, second]), np.tile(prompt, 2)
-    known = prompts >= 0
-    span = int(prompts.max(initial=0)) + 1
-    met = distinct(candidate[known] * span + prompts[known], len(n_clusters) * span) // span
-    is_partly_unknown = np.bincount(candidate[~known], minlength=len(n_clusters)) > 0
-    return np.where(is_partly_unknown, n_clusters, np.bincount(met, minlength=len(n_clusters)))
+    size, known = len(n_clusters), prompt >= 0
+    is_partly_unknown = np.zeros(size, np.bool_)
+    if not known.all():
+        for side in (first, second):
+            is_partly_unknown[side[~known]] = True
+        first, second, prompt = first[known], second[known], prompt[known]
+    n_prompts = clusters_met(first, second, prompt, size, int(prompt.max()) + 1)
+    return np.where(is_partly_unknown, n_clusters, n_prompts)
 
 
 def place(
@@ -418,11 +420,10 @@ def direct_wins(battles: Battles, confidence: float = 0.95) -> Bools:
     measured = differ & (cells >= MIN_CLUSTERS)
     critical = stdtrit(np.maximum(cells - 1, 1), (1 + confidence) / 2)
     significant = measured & (np.abs(mean) > critical * error)
-    of_row = pairs.locate(battles.first, battles.second)
     enough = CompleteSeparation(0, confidence).prompts_to_go
     won, lost = (
         (total(sign * lead > 0) >= enough)
-        & ~(np.bincount(of_row, sign * (battles.score - 0.5) < 0, n) > 0)
+        & ~(np.bincount(battles.pair_of_row, sign * (battles.score - 0.5) < 0, n) > 0)
         for sign in (1, -1)
     )
     wins = np.zeros((size, size), np.bool_)

@@ -2,6 +2,7 @@
 
 from argparse import ArgumentTypeError
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from arena.files.reader import FileError
 from arena.formats import opened, renamed
 from arena.management.commands import ProgressBars, add_format
-from ranking.file_votes import KINDS, BadFileError, FileVotes, read_file
-from ranking.rank_file import CLUSTERS, Settings, as_json, as_table, rank_votes
-from ranking.stats.bradley_terry import NotConvergedError
+from ranking.file_votes import CLUSTERS, KINDS, BadFileError, FileVotes, read_file
 
 
 class Command(BaseCommand):
@@ -47,15 +46,20 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
     def handle(self, *args: Any, path: Path, **options: Any) -> None:
-        settings = Settings(options["cluster"], options["bootstrap"], options["seed"])
         places = {path: path}
         try:
-            with opened([path]) as places:
-                votes = _read(places[path], options)
-            board = rank_votes(votes, settings)
-        except (BadFileError, FileError, NotConvergedError) as problem:
+            with opened([path]) as places, ThreadPoolExecutor(1) as pool:
+                reading = pool.submit(_read, places[path], options)
+                # Loading SciPy takes as long as reading a million votes.
+                from ranking import rank_file  # noqa: PLC0415  (meanwhile)
+
+                votes = reading.result()
+            settings = rank_file.Settings(options["cluster"], options["bootstrap"], options["seed"])
+            board = rank_file.rank_votes(votes, settings)
+        except (BadFileError, FileError) as problem:
             raise CommandError(renamed(str(problem), places)) from None
-        self.stdout.write(as_json(board) if options["json"] else as_table(board))
+        as_text = rank_file.as_json if options["json"] else rank_file.as_table
+        self.stdout.write(as_text(board))
         if bad := votes.rejected.count:
             rejected = renamed(str(votes.rejected), places)
             self.stderr.write(f"{rejected}\n{bad:,} bad row{'s' * (bad > 1)} skipped.")
