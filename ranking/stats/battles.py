@@ -527,7 +527,8 @@ def _fold_live(
     del second, score, score_code, clusters
     distinct, count = _tally(code, math.prod(dims), count)
     a, b, s, w, g = _unravelled(distinct, dims)
-    return FoldedRows(a, b, scores[s], weights[w], count, None if cluster is None else np.ascontiguousarray(g))
+    grouped = None if cluster is None else np.ascontiguousarray(g)
+    return FoldedRows(a, b, scores[s], weights[w], count, grouped)
 
 
 def _unravelled(code: Ints, dims: tuple[int, ...]) -> list[Ints]:
