@@ -513,18 +513,17 @@ def _fold_live(
     score_code, scores = _coded(score)
     weight_code, weights = _coded(np.ones(1) if weight is None else weight)
     dims = (n_candidates, n_candidates, len(scores), len(weights), n_clusters)
+    grouped = None if cluster is None else clusters
     if math.prod(dims) >= 2**62:  # codes would overflow: equal votes stay separate rows
         weight = np.ones(len(score)) if weight is None else weight
         count = np.ones(len(score), np.int64) if count is None else count
-        return FoldedRows(
-            first, second, score, weight, count, None if cluster is None else clusters
-        )
+        return FoldedRows(first, second, score, weight, count, grouped)
     code = first
     for size, more in zip(dims[1:], (second, score_code, weight_code, clusters), strict=True):
         if size > 1:
             code *= size
             code += more
-    del second, score, score_code, clusters
+    del second, score, score_code, clusters, grouped
     distinct, count = _tally(code, math.prod(dims), count)
     a, b, s, w, g = _unravelled(distinct, dims)
     grouped = None if cluster is None else np.ascontiguousarray(g)
