@@ -22,6 +22,7 @@ from arena.outcomes import BOTH_BAD, PREFERENCES
 from arena.validation import InputError, numbered
 
 Codes = NDArray[np.int32]
+Numbers = NDArray[np.signedinteger[Any]]
 Floats = NDArray[np.float64]
 # Called with the file, the bytes read and its size.
 Progress = Callable[[Path, int, int], None]
@@ -54,11 +55,11 @@ class FileVotes:
     """
 
     names: list[str]
-    left: Codes
-    right: Codes
+    left: Numbers
+    right: Numbers
     score: Floats
-    prompt: Codes
-    rater: Codes
+    prompt: Numbers
+    rater: Numbers
     raters: str
     n_both_bad: int
     n_left_out: int

@@ -485,10 +485,10 @@ def fold_rows(
         if column is not None:
             live &= column > 0
     if not live.all():
-        left, right, score, weight, cluster, count = (
-            None if column is None else column[live]
-            for column in (left, right, score, weight, cluster, count)
-        )
+        left, right, score = left[live], right[live], score[live]
+        weight = None if weight is None else weight[live]
+        cluster = None if cluster is None else cluster[live]
+        count = None if count is None else count[live]
     return _fold_live(n_candidates, left, right, score, weight, cluster, count)
 
 

@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -17,10 +18,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from arena.models import Arena, Prompt, Rater, Response
+from arena.outcomes import PREFERENCES
 from arena.services.imports import Options, import_files, preview_files
 from ranking.exports import EXPORTS, file_names
+from ranking.file_votes import FileVotes, read_file
+from ranking.rank_file import Settings, rank_votes
 from tests.arena.rest import token_of, undisclosed
-from tests.factories import make_arena, make_team
+from tests.factories import make_arena, make_person, make_team, make_vote
+from tests.ranking.helpers import publish
 from tests.ranking.test_api_battles import lines, vote_on
 
 pytestmark = pytest.mark.django_db
@@ -56,6 +61,50 @@ def test_parquet_holds_what_the_lines_hold(client: Client, empty_arena: Arena) -
     for name in EXPORTS:
         assert table(client, f"{name}.parquet") == lines(client, f"{name}.jsonl"), name
         assert table(client, f"{name}.parquet"), name
+
+
+def test_a_ranked_export_draws_other_weights_and_has_the_scores_and_covariance_of_the_arena(
+    client: Client, empty_arena: Arena, tmp_path: Path
+) -> None:
+    people = [make_person() for _ in range(9)]
+    candidates, prompts = list(empty_arena.candidates.all()), list(empty_arena.prompts.all())
+    prompts += [
+        Prompt.objects.create(arena=empty_arena, external_id=f"q{i}", text="?") for i in range(8)
+    ]
+    for turn in range(180):  # the last prompts and raters are the first to be voted with
+        left, right = candidates[turn % 3], candidates[(turn + 1) % 3]
+        outcome = ("left", "right", "left", "tie", "left")[turn % 5]
+        prompt, rater = prompts[-1 - turn * 7 % 12], people[-1 - (turn * 5 + turn // 9) % 9]
+        make_vote(empty_arena, left, right, outcome, prompt, rater)
+    standings = publish(empty_arena).standings.order_by("candidate__name")
+    stored = np.array(list(standings.values_list("score", "low", "high")))
+    path = tmp_path / "battles.csv"
+    path.write_bytes(content(client, "battles.csv"))
+
+    exported = read_file(path)
+    votes = empty_arena.votes.order_by("pk").select_related("comparison")
+    numbered = FileVotes(
+        names=[str(candidate) for candidate in candidates],
+        left=np.array([candidates.index(vote.comparison.left) for vote in votes]),
+        right=np.array([candidates.index(vote.comparison.right) for vote in votes]),
+        score=np.array([PREFERENCES[vote.outcome] for vote in votes]),
+        prompt=np.array([vote.comparison.prompt_id for vote in votes]),
+        rater=np.array([vote.rater_id for vote in votes]),
+        raters="people",
+        n_both_bad=0,
+        n_left_out=0,
+    )
+    of_file, of_arena = (
+        rank_votes(cast, Settings(n_resamples=20)) for cast in (exported, numbered)
+    )
+    ends = [
+        np.column_stack([board.bootstrap.ratings_, board.bootstrap.low_, board.bootstrap.high_])
+        for board in (of_file, of_arena)
+    ]
+    assert ends[1] == pytest.approx(stored, abs=1e-6)
+    assert ends[0][:, 0] == pytest.approx(stored[:, 0], abs=1e-6)
+    assert of_file.sandwich.covariance_ == pytest.approx(of_arena.sandwich.covariance_, abs=1e-9)
+    assert np.abs(ends[0] - stored).max() > 0.1
 
 
 def results(arena: Arena) -> list[tuple[Any, ...]]:
