@@ -51,11 +51,11 @@ from arena.validation import MOST, in_dollars, nano_dollars, percent
 RELEASE, VOID = "release", "void"
 DECISIONS = {RELEASE: holds.release, VOID: holds.void}
 SENTENCES = {
-    "favours": "{candidate} won {k} of this rater’s {n} votes. Tastes differ, but honest votes "
+    "favours": "{candidate} {won} {k} of this rater’s {n} votes. Tastes differ, but honest votes "
     "are rarely that one-sided.",
-    "network": "{candidate} won {k} of {n} votes by {raters} raters on one network.",
-    "burst": "{candidate} won {k} of {n} votes by {raters} raters who arrived one after another.",
-    "board": "{candidate} won {k} of {n} votes by {raters} raters, including this one.",
+    "network": "{candidate} {won} {k} of {n} votes by {raters} raters on one network.",
+    "burst": "{candidate} {won} {k} of {n} votes by {raters} raters who arrived one after another.",
+    "board": "{candidate} {won} {k} of {n} votes by {raters} raters, including this one.",
     "sides": "{k} of {n} decisive votes chose the same side, though sides are random.",
     "speed": "{k} of {n} votes were faster than anyone can read.",
     "skips": "{k} of {n} votes are on pairs with {candidate}; nearly all other pairs were skipped.",
@@ -118,7 +118,9 @@ class HoldAdmin(ThroughServices):
         evidence = hold.evidence
         candidate = Candidate.objects.filter(pk=evidence["candidate"]).first()
         sentence = SENTENCES[hold.test].format(
-            candidate=candidate, k=evidence["k"], n=evidence["n"], raters=evidence["raters"]
+            candidate=candidate,
+            won="lost" if evidence.get("loses") else "won",
+            **{name: evidence[name] for name in ("k", "n", "raters")},
         )
         return (
             f"{sentence} If the votes were honest, evidence this strong would turn up at most once"

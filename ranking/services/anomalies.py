@@ -20,7 +20,12 @@ RECENT = timedelta(minutes=3)  # an examination is due every minute
 LATEST = 5_000  # votes of the whole site that are searched for recent ones
 NEWEST = 20_000  # votes that are read; older ones were examined before
 FROM_FILES = 5_000  # votes that are read for comparison
-OPEN = (VoteChannel.BROWSER.value, VoteChannel.SIGNED_IN.value)
+CAST_HERE = tuple(channel.value for channel in VoteChannel if channel != VoteChannel.FILE)
+OF_MEMBERS = (
+    Q(voters=Arena.Voters.MEMBERS)
+    | Q(counts=Arena.Counts.INVITED)
+    | Q(visibility=Arena.Visibility.PRIVATE)
+)
 COLUMNS = (
     "pk",
     "rater",
@@ -59,23 +64,21 @@ class Examined:
 
 
 def arenas_to_examine(*, now: datetime) -> list[int]:
-    """The arenas with open votes of the last minutes, except those in which only members vote."""
+    """The arenas with votes of the last minutes, unless only members' votes count there."""
     latest = Vote.objects.order_by("-pk").values("pk")[:LATEST]
     votes = Vote.objects.filter(pk__in=list(latest.values_list("pk", flat=True)))
-    recent = votes.filter(channel__in=OPEN, cast_at__gte=now - RECENT)
-    by_others = recent.exclude(arena__voters=Arena.Voters.MEMBERS)
-    return sorted(set(by_others.values_list("arena", flat=True)))
+    recent = votes.filter(channel__in=CAST_HERE, cast_at__gte=now - RECENT)
+    arenas = Arena.objects.exclude(OF_MEMBERS).filter(pk__in=recent.values("arena"))
+    return sorted(arenas.values_list("pk", flat=True))
 
 
 def examine(*, arena_id: int, now: datetime) -> list[Hold]:
     """Test the arena's votes, and hold those that look rigged; running it twice holds no more."""
-    arena = Arena.objects.get(pk=arena_id)
-    examined = read(arena)
-    holds_by_suspicion = []
-    if arena.voters != Arena.Voters.MEMBERS and examined.n_raters >= LEAST_RATERS:
-        suspicions = suspicions_of(arena, examined)
-        holds_by_suspicion = [_hold(arena, examined, suspicion, now) for suspicion in suspicions]
-    return [hold for holds_made in holds_by_suspicion for hold in holds_made]
+    arena = Arena.objects.exclude(OF_MEMBERS).filter(pk=arena_id).first()
+    if arena is None or (examined := read(arena)).n_raters < LEAST_RATERS:
+        return []
+    suspicions = suspicions_of(arena, examined)
+    return [hold for each in suspicions for hold in _hold(arena, examined, each, now)]
 
 
 def suspicions_of(arena: Arena, examined: Examined) -> list[Suspicion]:
@@ -85,7 +88,8 @@ def suspicions_of(arena: Arena, examined: Examined) -> list[Suspicion]:
 
 
 def read(arena: Arena) -> Examined:
-    """Read the newest votes that people cast here on their own, and others' from files.
+    """Read the newest votes that people cast here, also those that a program cast for them, and
+    others' from files.
 
     Those that an operator has released are left out, and so are those that the arena's rules leave
     out.
@@ -100,7 +104,7 @@ def read(arena: Arena) -> Examined:
     votes = Vote.objects.filter(
         Q(uncounted=None) | Q(uncounted__in=seen),
         arena=arena,
-        channel__in=OPEN,
+        channel__in=CAST_HERE,
         voided_at=None,
         source=None,
     ).exclude(outcome=BOTH_BAD)
@@ -223,5 +227,6 @@ def evidence_of(examined: Examined, suspicion: Suspicion, members: Sequence[int]
         "k": suspicion.k,
         "raters": len(suspicion.raters),
         "candidate": int(examined.candidates[candidate]) if candidate >= 0 else None,
+        "loses": suspicion.loses,
         "wins": wins,
     }

@@ -1,4 +1,4 @@
-"""Sequential tests for votes that are cast to move one candidate, or without reading.
+"""Sequential tests for votes that are cast to move one candidate, up or down, or without reading.
 
 Each test yields an e-value: a likelihood ratio of what a rigged ballot would look like against what
 an honest one may look like, averaged over what is unknown beforehand. Among honest raters it
@@ -7,7 +7,8 @@ Grünwald, Vovk and Shafer 2023, "Game-theoretic statistics and safe anytime-val
 
 Honest raters differ in taste: each may like a candidate more or less than others do, by a normal
 shift with the standard deviation `TASTE`. So a rater who now and then disagrees with everybody is
-not suspicious, but one for whom a candidate nearly always wins, wherever it is shown, may be.
+not suspicious, but one for whom a candidate nearly always wins, or nearly always loses, wherever it
+is shown, may be.
 """
 
 from collections.abc import Sequence
@@ -26,14 +27,14 @@ Bools = NDArray[np.bool_]
 
 LIMIT = 1000.0  # the e-value from which votes are held
 TASTE = 1.0  # log-odds; twice the variance of .7, because both candidates of a pair have one
-ALWAYS = 0.97  # how often a rigged ballot has the candidate win, or one side
+ALWAYS = 0.97  # how often a rigged ballot has the candidate win, or lose, or one side win
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.9, 0.99)  # shares of a group that may be rigged
 SURE = 0.95  # the probability from which a member of a rigged group may be held
 LIKELY = 0.8  # the same when all raters of a board are tested together, within this bound:
 MISTAKEN = 0.015  # the expected share of a board's honest raters that are held with a group
 OWN = 30.0  # the likelihood ratio of a rater's own votes from which that share does not matter
 FEW = 30  # honest raters; with fewer, that share is smaller, because they say little about others
-ALWAYS_WON = 4  # votes on one candidate, all won
+ALWAYS_SAME = 4  # votes on one candidate, all won or all lost
 PRIOR = 0.1
 REFITS = 4
 LEAST_VOTES = 10  # that a rater needs before a test of this rater only can hold them
@@ -79,8 +80,9 @@ class Cast:
 class Suspicion:
     """A test's result: its e-value, the raters concerned, and the votes behind it.
 
-    ``test``: favours, sides, speed, skips, network or burst. ``candidate``: the one that wins, or
-    the only one whose pairs are voted on. ``n``, ``k``: of n votes, k were as the test says.
+    ``test``: favours, sides, speed, skips, network or burst. ``candidate``: the one that wins (or
+    loses, if ``loses``), or the only one whose pairs are voted on. ``n``, ``k``: of n votes, k were
+    as the test says.
     """
 
     test: str
@@ -90,6 +92,7 @@ class Suspicion:
     candidate: int = -1
     n: int = 0
     k: int = 0
+    loses: bool = False
 
 
 def find(votes: Cast, n_candidates: int, others: Cast | None = None) -> list[Suspicion]:
@@ -98,28 +101,27 @@ def find(votes: Cast, n_candidates: int, others: Cast | None = None) -> list[Sus
     ``others``: votes of other raters, on which the scores rest too. They are not tested.
     """
     theta = honest_scores(votes.with_others(others) if others else votes, n_candidates)
-    ratios, wins, met = favour_ratios(votes, theta)
-    suspicions = [*_favours(ratios, wins, met), *_sides(votes), *_speeds(votes)]
-    suspicions += _groups(votes, ratios, wins, met)
+    ratios, same, met = favour_ratios(votes, theta)
+    suspicions = [*_favours(ratios, same, met), *_sides(votes), *_speeds(votes)]
+    suspicions += _groups(votes, ratios, same, met)
     return sorted(suspicions, key=lambda suspicion: -suspicion.evidence)
 
 
 def honest_scores(votes: Cast, n_candidates: int) -> Floats:
     """(K,) log-odds of the candidates, without the votes of raters who look rigged.
 
-    Rigged votes hide in the scores that they have raised. So the first fit leaves out all raters
-    for whom a candidate always wins; each later one leaves out those who look rigged by the fit
-    before.
+    Rigged votes hide in the scores that they have moved. So the first fit leaves out all raters
+    for whom a candidate always wins, or always loses; each later one leaves out those who look
+    rigged by the fit before.
     """
-    shape = (votes.n_raters, n_candidates)
-    ratios, wins, met = favour_ratios(votes, np.zeros(n_candidates))
-    is_rigged = (wins == met) & (met >= ALWAYS_WON)
+    _, same, met = favour_ratios(votes, np.zeros(n_candidates))
+    is_rigged = (same == met) & (met >= ALWAYS_SAME)
     for _ in range(REFITS):
-        own = is_rigged[votes.rater, votes.left] | is_rigged[votes.rater, votes.right]
+        with_it = is_rigged[:, :n_candidates] | is_rigged[:, n_candidates:]
+        own = with_it[votes.rater, votes.left] | with_it[votes.rater, votes.right]
         theta = fit_scores(votes.where(~own), n_candidates)
         ratios, *_ = favour_ratios(votes, theta)
-        odds = np.log(PRIOR) + ratios
-        is_rigged = (odds > 0).reshape(shape)
+        is_rigged = np.log(PRIOR) + ratios > 0
     return theta
 
 
@@ -129,11 +131,12 @@ def fit_scores(votes: Cast, n_candidates: int) -> Floats:
     return np.nan_to_num(BradleyTerry().fit(battles).theta_)
 
 
-# -- One candidate nearly always wins --------------------------------------------------------------
+# -- One candidate nearly always wins, or loses ----------------------------------------------------
 
 
 def favour_ratios(votes: Cast, theta: Floats) -> tuple[Floats, Floats, Ints]:
-    """(R, K) log likelihood ratios that a rater makes a candidate win, its wins, and its votes."""
+    """(R, 2 K) log likelihood ratios that a rater makes a candidate win, and then that it makes it
+    lose; its wins, and then its losses; and its votes, twice."""
     shape = (votes.n_raters, len(theta))
     rater = np.concatenate([votes.rater, votes.rater])
     own = np.concatenate([votes.left, votes.right])
@@ -147,41 +150,43 @@ def favour_ratios(votes: Cast, theta: Floats) -> tuple[Floats, Floats, Ints]:
     log_honest = logsumexp(honest + weights, axis=1).reshape(shape)
     wins = np.bincount(place, won, shape[0] * shape[1]).reshape(shape).astype(np.float64)
     met: Ints = np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape)
-    rigged = wins * np.log(ALWAYS) + (met - wins) * np.log1p(-ALWAYS)
-    return rigged - log_honest, wins, met
+    same, rest = np.hstack([wins, met - wins]), np.hstack([met - wins, wins])
+    rigged = same * np.log(ALWAYS) + rest * np.log1p(-ALWAYS)
+    return rigged - np.hstack([log_honest, log_honest]), same, np.hstack([met, met])
 
 
-def _favours(ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:
-    """Raters for whom one candidate, whichever it is, nearly always wins."""
-    if not ratios.size:
-        return []
-    evidence = logsumexp(ratios, axis=1) - np.log(ratios.shape[1])
-    suspicions = []
-    for rater in np.flatnonzero(evidence >= np.log(LIMIT)).tolist():
-        candidate = int(ratios[rater].argmax())
-        n, k = int(met[rater, candidate]), int(wins[rater, candidate])
-        if n >= LEAST_VOTES:
-            suspicion = Suspicion("favours", _e(evidence[rater]), (rater,), -1, candidate, n, k)
-            suspicions.append(suspicion)
+def _favours(ratios: Floats, same: Floats, met: Ints) -> list[Suspicion]:
+    """Raters for whom one candidate, whichever it is, nearly always wins, or loses."""
+    n_candidates, suspicions = ratios.shape[1] // 2, []
+    for loses in (False, True) if ratios.size else ():
+        ways = slice(n_candidates, None) if loses else slice(n_candidates)
+        evidence = logsumexp(ratios[:, ways], axis=1) - np.log(n_candidates)
+        for rater in np.flatnonzero(evidence >= np.log(LIMIT)).tolist():
+            candidate = int(ratios[rater, ways].argmax())
+            n, k = int(met[rater, ways][candidate]), int(same[rater, ways][candidate])
+            if n >= LEAST_VOTES:
+                found = ("favours", _e(evidence[rater]), (rater,), -1, candidate, n, k, loses)
+                suspicions.append(Suspicion(*found))
     return suspicions
 
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Raters, some of whom make one candidate nearly always win.
+    """Raters, some of whom make one candidate nearly always win, or lose.
 
     ``rigged``: the probability that each belongs to that share; 0 for those who may not be held.
+    ``place``: the candidate's column in `favour_ratios`.
     """
 
     test: str
     evidence: float
     members: Ints
     rigged: Floats
-    candidate: int
+    place: int
     network: int
 
 
-def _groups(votes: Cast, ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:
+def _groups(votes: Cast, ratios: Floats, same: Floats, met: Ints) -> list[Suspicion]:
     """Suspicious groups of raters: everybody, a network, those who came one after the other.
 
     Groups overlap, so one bound on the honest ones held applies to all of them together.
@@ -209,36 +214,37 @@ def _groups(votes: Cast, ratios: Floats, wins: Floats, met: Ints) -> list[Suspic
     for group in groups:
         held = group.members[is_held[group.members] & (group.rigged > 0)]
         if len(held):
-            n, k = int(met[held, group.candidate].sum()), int(wins[held, group.candidate].sum())
+            n, k = int(met[held, group.place].sum()), int(same[held, group.place].sum())
             who, evidence = tuple(held.tolist()), _e(group.evidence)
-            suspicions.append(
-                Suspicion(group.test, evidence, who, group.network, group.candidate, n, k)
-            )
+            loses, candidate = divmod(group.place, ratios.shape[1] // 2)
+            found = (group.test, evidence, who, group.network, candidate, n, k, bool(loses))
+            suspicions.append(Suspicion(*found))
     return suspicions
 
 
 def _group(
     test: str, members: Ints, ratios: Floats, network: int = -1, tries: int = 1
 ) -> _Group | None:
-    """Test whether a share of these raters, whoever they are, makes one candidate win."""
+    """Test whether a share of these raters, whoever they are, makes one candidate win, or lose."""
     if len(members) < 2:
         return None
     own = ratios[members]
     shares = np.array(SHARES)[:, None, None]
-    mixed = np.logaddexp(np.log1p(-shares), np.log(shares) + own)  # shares, members, candidates
+    mixed = np.logaddexp(np.log1p(-shares), np.log(shares) + own)  # shares, members, 2 K
     total = mixed.sum(axis=1)
-    evidence = float(logsumexp(total) - np.log(total.size * tries))
+    each_way = logsumexp(total.reshape(len(SHARES), 2, -1), axis=(0, 2))
+    evidence = float(each_way.max() - np.log(total.size / 2 * tries))
     if evidence < np.log(LIMIT):
         return None
-    candidate = int(total.max(axis=0).argmax())
+    place = int(total.max(axis=0).argmax())
     # The share is unknown too: each counts by how well it explains the votes.
-    share_is = np.exp(total[:, candidate] - logsumexp(total[:, candidate]))
-    rigged = np.exp(np.log(shares[..., 0]) + own[:, candidate] - mixed[..., candidate])
+    share_is = np.exp(total[:, place] - logsumexp(total[:, place]))
+    rigged = np.exp(np.log(shares[..., 0]) + own[:, place] - mixed[..., place])
     probability = share_is @ rigged
     probability[probability < (LIKELY if test == "board" else SURE)] = 0
     # Honest raters reach this ratio with a probability of at most 1 / OWN, however few they are.
-    probability[(own[:, candidate] >= np.log(OWN)) & (probability > 0)] = 1
-    return _Group(test, evidence, members, probability, candidate, network)
+    probability[(own[:, place] >= np.log(OWN)) & (probability > 0)] = 1
+    return _Group(test, evidence, members, probability, place, network)
 
 
 def _most_certain(rigged: Floats) -> Bools:

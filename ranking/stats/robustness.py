@@ -404,18 +404,20 @@ class _Search:
 
 @dataclass(frozen=True)
 class AttackPlan:
-    """The number of votes of each rater and of networks, whether on all pairs, and whether all at
-    once."""
+    """The number of votes of each rater and of networks, whether on all pairs, whether all at once,
+    and how often the target loses."""
 
     each: int
     everywhere: bool = False
     at_once: bool = False
     one_network: bool = False
+    losing: float = 0.0
 
 
 ATTACKS = {
     "target only": AttackPlan(50),
     "omnipresent": AttackPlan(50, everywhere=True, one_network=True),
+    "careful": AttackPlan(50, everywhere=True, losing=1 / 8),
     "burst": AttackPlan(10, everywhere=True, at_once=True),
     "slow": AttackPlan(5, everywhere=True, one_network=True),
     "many networks": AttackPlan(5, everywhere=True),
@@ -431,7 +433,8 @@ def with_attack(
     left, right = _pairs(plan, target, n_candidates, n_votes, rng)
     wins = 1 / (1 + np.exp(theta[right] - theta[left]))
     score = (rng.random(n_votes) < wins).astype(float)
-    score = np.where(left == target, 1.0, np.where(right == target, 0.0, score))
+    lost = rng.random(n_votes) < plan.losing
+    score = np.where(left == target, ~lost, np.where(right == target, lost, score))
     number = np.arange(n_votes) // plan.each
     first = int(cast.network.max(initial=-1)) + 1
     start = len(cast.rater) // 2

@@ -86,10 +86,27 @@ def test_raters_in_files_are_compared_with_and_never_held() -> None:
     assert not others.filter(uncounted="held").exists()
 
 
-@pytest.mark.parametrize("fields", [{"n_honest": 8}, {"voters": "members"}])
-def test_few_raters_and_members_are_never_held(fields: dict[str, Any]) -> None:
+NOT_EXAMINED = [
+    {"n_honest": 8},
+    {"voters": "members"},
+    {"counts": "invited"},
+    {"visibility": "private"},
+]
+
+
+@pytest.mark.parametrize("fields", NOT_EXAMINED)
+def test_few_raters_and_arenas_of_members_are_never_held(fields: dict[str, Any]) -> None:
     arena, _ = attacked(**fields)
     assert anomalies.examine(arena_id=arena.pk, now=NOW) == []
+    assert len(anomalies.arenas_to_examine(now=NOW)) == ("n_honest" in fields)
+
+
+@pytest.mark.parametrize("channel", ["invited", "token"])
+def test_where_others_vote_too_members_and_programs_are_held_like_them(channel: str) -> None:
+    arena, fan = attacked()
+    fan.votes.update(channel=channel)
+    assert {hold.rater for hold in anomalies.examine(arena_id=arena.pk, now=NOW)} == {fan}
+    assert Vote.objects.filter(rater=fan, uncounted="held").count() == RIGGED
 
 
 def test_released_votes_count_as_before_and_are_not_held_again_for_the_same() -> None:
@@ -129,6 +146,18 @@ def test_an_operator_reads_the_evidence_and_voids(admin_client: Client) -> None:
     assert (hold.state, hold.reason) == ("voided", "bought votes")
     assert set(fan.votes.values_list("void_reason", flat=True)) == {"bought votes"}
     assert AuditEntry.objects.filter(action="voided held votes").exists()
+
+
+def test_the_evidence_says_that_a_candidate_always_lost(admin_client: Client) -> None:
+    arena, fan = attacked()
+    votes = list(fan.votes.values_list("pk", flat=True))
+    first = arena.candidates.earliest("pk").pk
+    evidence = {"e_value": 2e3, "n": 40, "k": 39, "raters": 1, "candidate": first, "wins": []}
+    fields = {"test": "favours", "evidence": evidence | {"loses": True}, "votes": votes, "now": NOW}
+    hold = holds.hold(arena=arena, rater=fan, network="", **fields)
+    assert hold is not None
+    page = admin_client.get(reverse("admin:arena_hold_change", args=[hold.pk])).text
+    assert "candidate-0 lost 39 of this rater’s 40 votes." in page
 
 
 def test_the_rater_sees_it_and_can_object() -> None:

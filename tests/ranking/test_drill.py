@@ -33,7 +33,7 @@ def test_a_drill_says_what_each_attack_costs_and_how_fragile_number_one_is() -> 
     before = set(Vote.objects.values_list("pk", "outcome", "uncounted"))
     said = drill(arena.slug, "--target", "candidate-2")
     assert said.startswith("360 votes by 12 raters; the target is candidate-2.")
-    for attack in ("target only", "omnipresent", "burst", "slow", "many networks"):
+    for attack in ("target only", "omnipresent", "careful", "burst", "slow", "many networks"):
         assert f"{attack}: " in said
     assert "100 % of them are held" in said.split("target only: ")[1].split("\n")[0]
     for change in ("dropping", "adding", "flipping"):

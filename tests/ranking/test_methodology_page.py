@@ -58,6 +58,10 @@ def test_it_says_how_anybody_checks_the_votes(client: Client, arena: Arena) -> N
     assert f"manage.py verify log.jsonl --key {log['key']}" in page
     assert log["digest"] in page
     assert "all votes count" in page
+    assert "Votes that programs cast with the team’s token count" in page
+    arena.counts_tokens = False
+    arena.save()
+    assert "Votes that programs cast" not in words(methodology(client))
     board = get_page(client, "/a/support/")
     assert "methodology/?raters=people#log" in board
     Vote.objects.filter(pk__in=arena.votes.values("pk")[:2]).update(uncounted="rushed", rushed=True)

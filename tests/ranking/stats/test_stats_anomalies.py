@@ -1,5 +1,7 @@
 """E-values of rigged voting: high for rigged votes, low where raters merely differ."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -26,7 +28,7 @@ def by_one_rater(scores: list[float], left: int = 0, n_candidates: int = 2) -> a
 
 def test_the_likelihood_of_honest_votes_is_the_integral_over_tastes() -> None:
     scores = [1.0, 1.0, 0.0, 1.0, 0.5]
-    ratios, wins, met = anomalies.favour_ratios(by_one_rater(scores), np.array([0.3, -0.4]))
+    ratios, same, met = anomalies.favour_ratios(by_one_rater(scores), np.array([0.3, -0.4]))
 
     def likelihood(shift: float) -> float:
         p = expit(0.7 + shift)
@@ -35,7 +37,9 @@ def test_the_likelihood_of_honest_votes_is_the_integral_over_tastes() -> None:
     honest, _ = quad(likelihood, -10, 10)
     rigged = 3.5 * np.log(anomalies.ALWAYS) + 1.5 * np.log(1 - anomalies.ALWAYS)
     assert ratios[0, 0] == pytest.approx(rigged - np.log(honest), abs=1e-4)
-    assert (wins[0].tolist(), met[0].tolist()) == ([3.5, 1.5], [5, 5])
+    assert (same[0].tolist(), met[0].tolist()) == ([3.5, 1.5, 1.5, 3.5], [5] * 4)
+    against = 1.5 * np.log(anomalies.ALWAYS) + 3.5 * np.log(1 - anomalies.ALWAYS)
+    assert ratios[0, 2] == pytest.approx(against - np.log(honest), abs=1e-4)
 
 
 def test_e_values_of_honest_raters_average_at_most_one() -> None:
@@ -87,10 +91,19 @@ def test_of_all_raters_the_most_certain_are_held_within_the_bound() -> None:
 
 def test_few_honest_raters_among_many_rigged_ones_are_not_held() -> None:
     """A newcomer who never saw the target was held as likely as the others who came then."""
-    boards = [cast_board(Attack.TARGET_ONLY, seed, n_honest=3, each=10) for seed in range(20)]
+    boards = [cast_board(Attack.TARGET_ONLY, seed, n_honest=3, each=10) for seed in range(60)]
     held, honest = np.mean([found_in(board) for board in boards], axis=0)
     assert held >= 0.95
     assert honest <= 0.01
+
+
+def test_whoever_makes_one_candidate_always_lose_is_held_too() -> None:
+    """Eight cookies that voted against number one put the second first, and nobody was told."""
+    boards = [cast_board(Attack.OMNIPRESENT, seed) for seed in range(3)]
+    against = [replace(b, votes=replace(b.votes, score=1 - b.votes.score)) for b in boards]
+    held, honest = np.mean([found_in(board) for board in against], axis=0)
+    assert held >= 0.85
+    assert honest <= 0.03
 
 
 @pytest.mark.slow
