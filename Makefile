@@ -2,8 +2,8 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest -q --numprocesses=2 --dist=loadfile
-# Tests that wait leave room for a third process; tests/conftest.py says which files come first.
-PYTEST_SLOW := $(PYTEST) --numprocesses=3 --no-loadscope-reorder
+# Tests that wait leave room for more processes; tests/conftest.py says which files come first.
+PYTEST_SLOW := $(PYTEST) --numprocesses=4 --no-loadscope-reorder
 
 # Without its cache, every worker would compile all tests again, and every command the product.
 unexport PYTHONDONTWRITEBYTECODE

@@ -40,8 +40,9 @@ PROBES = {
     "the real data": environment.data_trouble,
 }
 
-# Whole installations, started and killed: begun last, each would end while nothing else is left.
-LONGEST = ("tests/stress/", "tests/ops/", "tests/security/test_statuses.py", "tests/test_whole")
+# Whole installations, started and killed, and browsers: they wait, and take longest. Begun last,
+# each would end while nothing else is left.
+LONGEST = re.compile(r"^tests/(stress/|ops/|test_whole|security/test_statuses)|_browser\.py")
 # Formulas, providers, and what pages, forms, commands and clients make of services, which
 # PostgreSQL tries by themselves; tests/security/test_headers.py opens every address there.
 OF_SERVICES = re.compile(
@@ -114,7 +115,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes long; on PostgreSQL, leave out what is not about the database."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    items.sort(key=lambda item: not LONGEST.search(item.nodeid))
     if not _on_postgres(config):
         return
     left_out = [item for item in items if not _touches_database(item)]

@@ -25,7 +25,7 @@ def installation(
     services: dict[str, str] = {}
     if request.param == "on PostgreSQL and Redis":
         services = {
-            "DATABASE_URL": request.getfixturevalue("new_database")(),
+            "DATABASE_URL": request.getfixturevalue("new_database")(is_migrated=True),
             "CELERY_BROKER_URL": request.getfixturevalue("redis_url"),
         }
     with up(tmp_path, **services) as running:

@@ -179,7 +179,6 @@ def test_an_import_without_a_team_is_not_listed(voted_arena, tmp_path, given, st
 def test_the_copy_of_the_sample_has_the_same_boards(tmp_path):
     call_command("load_sample", "--quiet")
     original = Arena.objects.get(slug="sample")
-    call_command("refresh_boards", "sample")
     left_out = list(original.votes.order_by("pk").values_list("pk", flat=True)[:200:10])
     original.votes.filter(pk__in=left_out[:10]).update(voided_at=timezone.now(), void_reason="x")
     original.votes.filter(pk__in=left_out[10:]).update(uncounted="tier", channel="browser")

@@ -15,7 +15,7 @@ import pytest
 from tests import environment
 from tests.ops.running import migrated_database
 
-ROWS = 20_000
+ROWS = 8_000
 pytestmark = [pytest.mark.slow]
 Ask = Callable[[str], Any]
 

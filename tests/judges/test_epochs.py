@@ -25,8 +25,9 @@ from tests.judges.helpers import (
     store_labels,
     work_off,
 )
+from tests.rows import written_once
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+pytestmark = [pytest.mark.any_database, pytest.mark.slow, pytest.mark.django_db]
 NOW = timezone.now()
 TOMORROW = NOW + timedelta(days=1)
 
@@ -35,14 +36,18 @@ TOMORROW = NOW + timedelta(days=1)
 def trusted(tmp_path: Path, local: FakeServer) -> Epoch:
     """A judge that agrees with people's labels, with a canary."""
     local.otherwise = prefers("GOOD")
-    epoch, labels_in = epoch_of(), store_labels(tmp_path, [pair_row(i) for i in range(40)])
-    ask_about(epoch, labels_in)
-    measure_labels(epoch=epoch, labels_in=labels_in, now=NOW, everywhere=True)
-    start_drift_checks(epoch=epoch, labels_in=labels_in, cap=0, now=NOW)
-    check_drift(NOW)
-    epoch.rater.refresh_from_db()
-    assert epoch.rater.trusted_at is not None
-    return epoch
+
+    def write() -> Epoch:
+        epoch, labels_in = epoch_of(), store_labels(tmp_path, [pair_row(i) for i in range(40)])
+        ask_about(epoch, labels_in)
+        measure_labels(epoch=epoch, labels_in=labels_in, now=NOW, everywhere=True)
+        start_drift_checks(epoch=epoch, labels_in=labels_in, cap=0, now=NOW)
+        check_drift(NOW)
+        epoch.rater.refresh_from_db()
+        assert epoch.rater.trusted_at is not None
+        return epoch
+
+    return written_once("trusted judge", write)
 
 
 def sounded(local: FakeServer) -> DriftCheck:

@@ -86,21 +86,17 @@ def test_a_server_that_hangs_is_started_again(running: Up) -> None:
         assert answer.status == 200
 
 
-def test_ctrl_c_ends_all_within_seconds(tmp_path: Path) -> None:
+def test_the_password_is_kept_nowhere_and_all_end_together(tmp_path: Path) -> None:
     with up(tmp_path, is_migrated=True) as running:
-        assert len(running.family()) == 1
+        password = re.search(r"password (\S+),", running.said())
+        assert password is not None
         family = running.family()
+        assert len(family) == 1
         began = time.monotonic()
         running.process.send_signal(signal.SIGINT)
         assert running.process.wait(60) == 0
         assert time.monotonic() - began < 10  # after which Docker would kill it
         assert not any(map(is_alive, family))
-
-
-def test_the_password_is_kept_nowhere_and_the_admin_stays(tmp_path: Path) -> None:
-    with up(tmp_path, is_migrated=True) as running:
-        password = re.search(r"password (\S+),", running.said())
-        assert password is not None
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "output.txt"]
     assert kept
     assert not any(password[1].encode() in path.read_bytes() for path in kept)
@@ -108,6 +104,10 @@ def test_the_password_is_kept_nowhere_and_the_admin_stays(tmp_path: Path) -> Non
         again = re.search(r"password (\S+),", running.said())
         assert again is not None
         assert again[1] != password[1]
+        family = running.family()
+        assert len(family) == 1
+        running.process.kill()
+        eventually(lambda: not any(map(is_alive, family)))
 
 
 @pytest.mark.django_db
@@ -193,14 +193,6 @@ def test_compose_prepares_the_database_and_its_log_has_the_link(tmp_path: Path) 
     assert first.returncode == second.returncode == 0, first.stderr + second.stderr
     assert "/password/new/" in first.stdout
     assert "/password/new/" in second.stdout
-
-
-def test_a_killed_parent_leaves_no_orphan(tmp_path: Path) -> None:
-    with up(tmp_path, is_migrated=True) as running:
-        assert len(running.family()) == 1
-        family = running.family()
-        running.process.kill()
-        eventually(lambda: not any(map(is_alive, family)))
 
 
 def test_a_taken_port_stops_the_start_with_a_sentence(tmp_path: Path) -> None:

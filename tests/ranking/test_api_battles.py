@@ -400,12 +400,14 @@ def test_answers_of_undisclosed_candidates_stay_in_the_house(
 
 
 @pytest.mark.slow
-def test_exports_of_50_000_votes_begin_at_once_in_little_memory(
+def test_exports_of_many_votes_begin_at_once_in_little_memory(
     client: Client, empty_arena: Arena
 ) -> None:
-    fill_with(empty_arena, 50_000)
+    n_votes = 50_000 if connection.vendor == "postgresql" else 20_000
+    fill_with(empty_arena, n_votes)
     client.get(f"{ROOT}battles/?page_size=1")  # what is loaded once is loaded now
-    for name, expected in (("battles.csv", 50_001), ("battles.jsonl", 50_000), ("dpo.jsonl", 1)):
+    lengths = {"battles.csv": n_votes + 1, "battles.jsonl": n_votes, "dpo.jsonl": 1}
+    for name, expected in lengths.items():
         n_lines, first_after, grown = measured(client, name)
         assert first_after < 2.0, name
         assert n_lines == expected, name

@@ -13,7 +13,7 @@ from arena.services.arenas import update_arena
 from ranking.models import Snapshot
 from tests.ranking.helpers import get_page, publish
 
-pytestmark = [pytest.mark.django_db, pytest.mark.data]
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db, pytest.mark.data]
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def board(client: Client, data_dir: Path) -> Any:
     return client.get("/a/llmfao/results.json").json()
 
 
-def test_the_crowds_votes_give_the_reference_ratings(client: Client, board: Any) -> None:
+def test_the_crowds_votes_give_the_reference_board(client: Client, board: Any) -> None:
     standings = board["standings"]
     scores = {row["candidate"]: row["score"] for row in standings}
     assert (board["n_votes"], board["n_raters"], board["n_prompts"]) == (8931, 124, 13)
@@ -49,7 +49,17 @@ def test_the_crowds_votes_give_the_reference_ratings(client: Client, board: Any)
     assert {row["candidate"]: row["elo"] for row in standings}["command"] == pytest.approx(
         1094.5451, abs=5e-5
     )
-    page = client.get("/a/llmfao/").content.decode()
+    page, methodology = (get_page(client, f"/a/llmfao/{name}") for name in ("", "methodology/"))
+    assert "No clear leader yet." in page
+    assert "Removing just 13 of 8,931 votes would put Platypus-2 Ins" in page
+    assert "agree in 53 % of cases (15,112 pairs of votes)" in page
+    assert "the same one in 70 % of cases (6,755)" in page
+    assert "alpha is 0.29" in page
+    assert "Of the 5,249 sets of three with a winner in each pair, 90 %" in page
+    assert "Style-controlled" not in page
+    assert (best["sure_rank_low"], best["sure_rank_high"]) == (1, 53)
+    assert "η = 0.942" in methodology
+    assert "not available: no votes, or too few, are on answers with texts" in methodology
     assert "GPT 4" in page
     assert "Results only" in page
 
@@ -76,7 +86,7 @@ def import_variants(data_dir: Path) -> None:
 @pytest.mark.slow
 def test_soft_verdicts_of_a_real_judge_make_a_judges_board(client: Client, data_dir: Path) -> None:
     import_variants(data_dir)
-    publish(Arena.objects.get(slug="variants"))
+    call_command("refresh_boards", "variants")
     found = client.get("/a/variants/results.json").json()
     assert (found["raters"], found["n_votes"], found["n_prompts"]) == ("judges", 4830, 805)
     assert found["settings"]["clusters"] == "prompt"
@@ -85,32 +95,6 @@ def test_soft_verdicts_of_a_real_judge_make_a_judges_board(client: Client, data_
     assert ranked[0]["candidate"] == "gpt4_1106_preview"
     categories = Snapshot.objects.current().filter(board__raters="judges")
     assert categories.count() == 6
-
-
-# -- In words --------------------------------------------------------------------------------------
-
-
-def test_the_crowds_board_says_how_little_is_certain(client: Client, data_dir: Path) -> None:
-    call_command("import_arena", "llmfao", str(data_dir / "crowd-votes/llmfao.csv"), quiet=True)
-    call_command("refresh_boards", "llmfao")
-    board, methodology = (get_page(client, f"/a/llmfao/{name}") for name in ("", "methodology/"))
-    assert "No clear leader yet." in board
-    assert "Removing just 13 of 8,931 votes would put Platypus-2 Ins" in board
-    assert "agree in 53 % of cases (15,112 pairs of votes)" in board
-    assert "the same one in 70 % of cases (6,755)" in board
-    assert "alpha is 0.29" in board
-    assert "Of the 5,249 sets of three with a winner in each pair, 90 %" in board
-    assert "Style-controlled" not in board
-    best = client.get("/a/llmfao/results.json").json()["standings"][0]
-    assert (best["sure_rank_low"], best["sure_rank_high"]) == (1, 53)
-    assert "η = 0.942" in methodology
-    assert "not available: no votes, or too few, are on answers with texts" in methodology
-
-
-@pytest.mark.slow
-def test_the_judges_board_has_a_clear_number_one_and_style(client: Client, data_dir: Path) -> None:
-    import_variants(data_dir)
-    call_command("refresh_boards", "variants")
     board = get_page(client, "/a/variants/")
     assert board.count(">Clear leader<") == 1
     assert "An answer twice as long scores about 124 Elo higher than" in board

@@ -24,7 +24,7 @@ from tests.security.requests import ask, path_of
 from tests.security.table import ROWS
 from tests.security.world import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 REFERENCE, RUBRIC, NOTE = "canary-reference", "canary-rubric", "canary-note"
 BILLED = "Billing account 'ACME GmbH' (org-canary) is closed"
 DOLLAR = 10**9

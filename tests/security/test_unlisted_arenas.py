@@ -13,7 +13,7 @@ from tests.security.requests import ask, path_of
 from tests.security.table import ROWS
 from tests.security.world import World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 BY_NUMBER = ("api_board", "api_snapshots", "api_snapshot", "api_judge_run")
 BY_LINK = tuple(f"{name}_of_arena" for name in BY_NUMBER)
 

@@ -8,7 +8,7 @@ from django.urls import reverse
 from tests.security.requests import path_of
 from tests.security.world import PEOPLE, World, make_world
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 OUTSIDE = {"nobody", "stranger"}
 
 

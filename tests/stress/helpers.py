@@ -43,20 +43,20 @@ def kill_again_and_again(
     `acts` are done while the worker of that number works.
     """
     at_work = 0
-    for number in range(plan.number):
-        worker = installation.worker()
-        enough = len(installation.server.requests) + REQUESTS_BETWEEN_KILLS
-        if number == plan.flush_after:
-            redis.Redis.from_url(installation.redis.url).flushdb()
-        if number == plan.crash_after:
-            connection.close()
-            installation.postgres.crash()
-        eventually(lambda enough=enough: len(installation.server.requests) >= enough)
-        acts.get(number, bool)()
-        time.sleep(die.uniform(0, 0.5))
-        worker.kill()
-        worker.wait(60)
-        at_work += Call.objects.filter(state="running").exists()
+    with installation.workers_to_kill() as start_worker:
+        for number in range(plan.number):
+            worker = start_worker()
+            enough = len(installation.server.requests) + REQUESTS_BETWEEN_KILLS
+            if number == plan.flush_after:
+                redis.Redis.from_url(installation.redis.url).flushdb()
+            if number == plan.crash_after:
+                connection.close()
+                installation.postgres.crash()
+            eventually(lambda enough=enough: len(installation.server.requests) >= enough)
+            acts.get(number, bool)()
+            time.sleep(die.uniform(0, 0.5))
+            worker.kill()
+            at_work += Call.objects.filter(state="running").exists()
     return at_work
 
 

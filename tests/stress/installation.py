@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from benchmarks.services import OwnRedis, free_port
 from benchmarks.serving import Web, serving
 from tests.environment import REPOSITORY
 from tests.judges.fake_server import MODEL, FakeServer
-from tests.ops.running import eventually
+from tests.ops.running import eventually, is_alive
 
 MIGRATED = "ringside"
 # Dollars per million tokens; the server bills 100 tokens in and 20 out for every answer.
@@ -120,6 +120,17 @@ def working_on(url: str) -> Iterator[None]:
         connections["default"] = own
 
 
+@dataclass(frozen=True)
+class Forked:
+    """A worker that is a fork of another process."""
+
+    pid: int
+
+    def kill(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        eventually(lambda: not is_alive(self.pid))
+
+
 @dataclass
 class Installation:
     """Processes that work on this test's own database and broker, and the model they ask."""
@@ -148,11 +159,46 @@ class Installation:
         self, calls: int = 8, queues: str = "calls", **settings: str
     ) -> subprocess.Popen[bytes]:
         """Start a worker for so many calls of an endpoint at once; wait until it listens."""
-        ready = self.log().count(" ready.")
+        with self._one_more_ready():
+            return self.start(*CELERY, *self._options(calls, queues), **settings)
+
+    @contextmanager
+    def workers_to_kill(self) -> Iterator[Callable[[], "Forked"]]:
+        """A function that starts workers for eight calls at a time."""
+        command = [sys.executable, "-m", "tests.stress.forked_workers"]
+        pipe, out = subprocess.PIPE, (self.home / "output.txt").open("ab")
+        with (
+            out,
+            subprocess.Popen(
+                command,
+                cwd=REPOSITORY,
+                env=self.environment,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=out,
+                text=True,
+            ) as forking,
+        ):
+            assert forking.stdin
+            assert forking.stdout
+
+            def start() -> Forked:
+                with self._one_more_ready():
+                    print(*self._options(8, "calls"), file=forking.stdin, flush=True)
+                    return Forked(int(forking.stdout.readline()))
+
+            yield start
+            forking.stdin.close()
+
+    def _options(self, calls: int, queues: str) -> list[str]:
         pool = ["--pool=threads", f"--concurrency={2 * calls + 4}", f"--queues={queues}"]
-        process = self.start(*CELERY, "worker", *pool, *QUIET, **settings)
+        return ["worker", *pool, *QUIET]
+
+    @contextmanager
+    def _one_more_ready(self) -> Iterator[None]:
+        ready = self.log().count(" ready.")
+        yield
         eventually(lambda: self.log().count(" ready.") > ready)
-        return process
 
     @contextmanager
     def web(self) -> Iterator[Web]:

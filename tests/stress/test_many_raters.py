@@ -14,7 +14,7 @@ from benchmarks.serving import Web
 from tests.factories import make_arena, make_person
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
-RATERS, TABS, VOTES_PER_TAB = 32, 2, 8
+RATERS, TABS, VOTES_PER_TAB = 32, 2, 5
 ON_SCREEN = re.compile(rb'data-key="([0-9a-f-]{36})"')
 
 
