@@ -162,9 +162,16 @@ def django_db_modify_db_settings(pytestconfig: pytest.Config) -> None:
     name = f"ringside_test_{os.getpid()}"
     if _on_postgres(pytestconfig):
         need("PostgreSQL")
+        connections["default"].ops.sql_flush = _delete_all
     else:
         name = str(pytestconfig.stash[HOME] / f"{name}.sqlite3")
     connections["default"].settings_dict["TEST"]["NAME"] = name
+
+
+def _delete_all(style: object, tables: list[str], **_: object) -> list[str]:
+    """What empties the tables after a test with transactions of its own: TRUNCATE, which makes
+    each table's files anew, takes as long as creating the database."""
+    return [f'DELETE FROM "{table}"' for table in tables]
 
 
 # -- What a test may ask for -----------------------------------------------------------------------
