@@ -279,6 +279,7 @@ class _Refit:
         self.information = self.pairs.information(theta)
         self.inverse = pseudo_inverse(self.information)
         self.incidence = _incidence(self.pairs)
+        self.differences = self.incidence.T.tocsr()
         self.parts = list(self._parts(battles))
 
     def _parts(self, battles: Battles) -> Iterator[_Part]:
@@ -366,14 +367,16 @@ class _Refit:
         settled = np.zeros(weight.shape[1], np.bool_)
         open_ = np.arange(weight.shape[1])
         x, inexact = theta, np.full(len(open_), LEAST_EXACT)
-        expected = expected_score(self.incidence.T @ x)
+        expected = expected_score(self.differences @ x)
         gradient = self.incidence @ (score - weight * expected)
         for _ in range(NEWTON_STEPS):
-            step = self._solve(weight * expected * (1 - expected), gradient, inexact)
+            curvature = weight * expected
+            curvature *= 1 - expected
+            step = self._solve(curvature, gradient, inexact)
             step /= np.maximum(1.0, np.abs(step).max(axis=0) / LONGEST_STEP)
             x = x + step
             slope = (gradient * step).sum(axis=0)
-            expected = expected_score(self.incidence.T @ x)
+            expected = expected_score(self.differences @ x)
             gradient = self.incidence @ (score - weight * expected)
             length = np.abs(step).max(axis=0)
             done = length * np.maximum(length, inexact) <= TOLERANCE
@@ -383,8 +386,9 @@ class _Refit:
             if not on.any():
                 break
             open_, inexact = open_[on], np.clip(length[on], MOST_EXACT, LEAST_EXACT)
-            weight, score, x = weight[:, on], score[:, on], x[:, on]
-            expected, gradient = expected[:, on], gradient[:, on]
+            if not on.all():
+                weight, score, x = weight[:, on], score[:, on], x[:, on]
+                expected, gradient = expected[:, on], gradient[:, on]
         return theta, settled
 
     def _solve(self, curvature: Floats, gradient: Floats, inexact: Floats) -> Floats:
@@ -399,7 +403,9 @@ class _Refit:
         direction = stretch * (self.inverse @ (stretch * residual))
         size = first = (residual * direction).sum(axis=0)
         for _ in range(INNER_STEPS):
-            ahead = self.incidence @ (curvature * (self.incidence.T @ direction))
+            bent = self.differences @ direction
+            bent *= curvature
+            ahead = self.incidence @ bent
             bend = (direction * ahead).sum(axis=0)
             length = np.divide(size, bend, out=np.zeros_like(size), where=bend > 0)
             solution += length * direction
