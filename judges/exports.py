@@ -7,6 +7,7 @@ are left out, and so are pairwise verdicts that changed with the order of the an
 
 import json
 import re
+from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,7 +34,7 @@ from judges.models import Judge, Judgement
 from judges.services.subjects import read_subject
 from ranking.exports import Export, Row, Votes, assistant, count_preferences, readable_prompts
 
-PROMPTS_AT_ONCE = 5
+PROMPTS_AT_ONCE, JUDGEMENTS_AT_ONCE = 5, 200
 SCALE = ("1", "2", "3", "4", "5")
 FORMS = {"pairwise": "prometheus-relative", "direct": "prometheus-absolute"}
 RESULT = re.compile(r"\[ ?result ?\]", re.IGNORECASE)
@@ -140,30 +141,47 @@ def _rubric(slug: str) -> Rubric | None:
 
 
 def _readings(arena: Arena, actor: Actor) -> Iterator[list[_Reading]]:
-    """Yield the replies on a few prompts at a time, each call once."""
+    """Yield the replies about a few pairs of answers at a time, each call once."""
     reader = FieldVisibility(actor, arena)
     for prompts in readable_prompts(arena, actor, PROMPTS_AT_ONCE):
         people = count_preferences(arena, prompts, Rater.Kind.PERSON)
-        rows = (
-            Judgement.objects.filter(
-                Q(state=States.VOTED) | Q(state=States.ABSTAINED),
-                comparison__prompt__in=list(prompts),
-                run__arena=arena,
-                epoch__judge__protocol__in=list(FORMS),
-            )
-            .select_related("epoch__judge", "run", "forward", "reverse")
-            .order_by("pk")
-        )
-        calls: dict[int, tuple[Judgement, Call]] = {}
-        for judgement in rows:
-            for call in (judgement.forward, judgement.reverse):
-                calls.setdefault(call.pk, (judgement, call))
-        texts = _texts(calls, reader)
-        yield [
-            reading
-            for judgement, call in calls.values()
-            if (reading := _reading(judgement, call, texts, prompts, people))
-        ]
+        scores_read: set[int] = set()
+        for batch in _batches(arena, prompts):
+            rows = Judgement.objects.select_related("epoch__judge", "run", "forward", "reverse")
+            calls: dict[int, tuple[Judgement, Call]] = {}
+            for judgement in rows.filter(pk__in=batch).order_by("responses", "pk"):
+                for call in (judgement.forward, judgement.reverse):
+                    calls.setdefault(call.pk, (judgement, call))
+            for pk in scores_read & calls.keys():  # of an answer that is in several pairs
+                del calls[pk]
+            scores_read |= {pk for pk, (_, call) in calls.items() if "," not in call.subject}
+            texts = _texts(calls, reader)
+            yield [
+                reading
+                for judgement, call in calls.values()
+                if (reading := _reading(judgement, call, texts, prompts, people))
+            ]
+
+
+def _batches(arena: Arena, prompts: Mapping[int, Prompt]) -> Iterator[list[int]]:
+    """Yield the ids of the judgements on these prompts, all those on a pair of answers together."""
+    rows = Judgement.objects.filter(
+        Q(state=States.VOTED) | Q(state=States.ABSTAINED),
+        comparison__prompt__in=list(prompts),
+        run__arena=arena,
+        epoch__judge__protocol__in=list(FORMS),
+    )
+    ids, pair_ends, last = array("q"), array("q"), None
+    for responses, pk in rows.order_by("responses", "pk").values_list("responses", "pk").iterator():
+        if responses != last:
+            pair_ends.append(len(ids))
+        last = responses
+        ids.append(pk)
+    start = 0
+    for end in [*pair_ends[1:], len(ids)] if ids else []:
+        if end - start >= JUDGEMENTS_AT_ONCE or end == len(ids):
+            yield ids[start:end].tolist()
+            start = end
 
 
 def _texts(

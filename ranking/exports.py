@@ -20,6 +20,7 @@ from django.utils.crypto import salted_hmac
 from arena.actors import Actor, FieldVisibility
 from arena.models import Arena, Outcome, Prompt, Rater, Response, Vote
 from arena.models.voting import VoteQuerySet
+from arena.services.exports import network_number
 from arena.validation import escape_cells
 from ranking.models import Counted, Snapshot
 
@@ -27,7 +28,7 @@ PEOPLE = Rater.Kind.PERSON
 NAME_LENGTH = 16
 AT_ONCE = 1000
 LINES_AT_ONCE = 500
-PROMPTS_AT_ONCE = 50
+PROMPTS_AT_ONCE, PAIRS_AT_ONCE = 50, 20_000
 CANDIDATE = ("name", "version", "disclosed_at")
 READ = (
     "arena",
@@ -180,34 +181,20 @@ def one_by_one(rows: QuerySet[Any]) -> Iterator[Any]:
 
 def battles(arena: Arena, actor: Actor) -> Iterator[Row]:
     """Yield all votes in the order in which they were cast, and whether each of them counts."""
-    reader, networks, capped = FieldVisibility(actor, arena), NetworkNumbers(), capped_raters(arena)
+    reader, capped = FieldVisibility(actor, arena), capped_raters(arena)
     for vote in one_by_one(with_styles(arena.votes.cast().listed())):
-        row = battle(vote) | origin(vote, networks)
+        row = battle(vote) | origin(vote)
         if row["state"] == "counted" and vote.rater_id in capped:
             row["state"] = "capped"
         yield row | styles_of(vote, reader)
 
 
-class NetworkNumbers:
-    """Numbers of networks in the order in which they appear in one export.
-
-    A number has no meaning outside that export.
-    """
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-
-    def of(self, network: str) -> int | None:
-        """The number of a hash; None if the network is unknown."""
-        return self.numbers.setdefault(network, len(self.numbers) + 1) if network else None
-
-
-def origin(vote: Vote, networks: NetworkNumbers) -> dict[str, Any]:
+def origin(vote: Vote) -> dict[str, Any]:
     """How a vote came in, and whether it counts."""
     return {
         "channel": vote.channel,
         "seconds": vote.seconds,
-        "network": networks.of(vote.network),
+        "network": network_number(vote),
         "state": vote.state,
     }
 
@@ -349,7 +336,9 @@ def preferences(
     people do not. Answers of undisclosed candidates, and those whose authors `actor` may not know,
     are left out.
     """
-    for prompts in readable_prompts(arena, actor, PROMPTS_AT_ONCE):
+    n_pairs = arena.candidates.count() ** 2
+    size = min(PROMPTS_AT_ONCE, PAIRS_AT_ONCE // n_pairs + 1) if n_pairs else 1
+    for prompts in readable_prompts(arena, actor, size):
         decided: set[frozenset[int]] = set()
         for kind in DECIDED_BY[raters]:
             votes = count_preferences(arena, prompts, kind)

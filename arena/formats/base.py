@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import yaml
 from yaml.reader import ReaderError
+from yaml.resolver import Resolver
 
 from arena.files.columns import Column
 from arena.files.reader import (
@@ -115,6 +116,40 @@ def check_size(row: Row) -> None:
         raise InputError(f"is {size:,} bytes long; the limit for a vote is {DETAILS_LIMIT:,}")
 
 
+class _YamlLoader(yaml.SafeLoader):
+    """YAML 1.2, which promptfoo reads: `yes` and `12:30` are texts, and `{q: Why?}` is valid.
+
+    PyYAML's loader in C takes these question marks too, but deep nesting crashes it.
+    """
+
+    plain = False
+
+    def scan_plain(self) -> Any:
+        self.plain = True
+        try:
+            return super().scan_plain()
+        finally:
+            self.plain = False
+
+    def peek(self, index: int = 0) -> Any:
+        character = super().peek(index)
+        return "x" if self.plain and character == "?" else character
+
+
+_TYPED = {
+    "bool": r"true|True|TRUE|false|False|FALSE",
+    "int": r"[-+]?(?:0|[1-9][0-9]*)|0o[0-7]+|0x[0-9a-fA-F]+",
+    "float": r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+}
+_YamlLoader.yaml_implicit_resolvers = {
+    first: [pair for pair in pairs if pair[0].rpartition(":")[2] not in _TYPED]
+    for first, pairs in Resolver.yaml_implicit_resolvers.items()
+}
+for _name, _form in _TYPED.items():
+    _pattern = re.compile(f"(?:{_form})$")
+    _YamlLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", _pattern, None)
+
 YAML_BYTES = 5_000_000
 YAML_VALUES = 200_000  # with every alias written out
 
@@ -126,7 +161,7 @@ def read_yaml(path: Path) -> Any:
     data = path.read_bytes()
     try:
         text = data.decode("utf-8-sig")
-        document = yaml.safe_load(text)
+        document = yaml.load(text, _YamlLoader)  # noqa: S506
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise FileError(f"{path}: line {line:,} is not UTF-8. Save it as UTF-8.") from None

@@ -63,18 +63,18 @@ def _battle(record: SourceRecord) -> Iterator[Made]:
         yield prompt_row(questions, id=prompt, category=category)
         for model, messages, side in zip((left, right), answers, ("a", "b"), strict=True):
             yield candidate_row(model)
-            field = (
-                f"response_{side}" if f"response_{side}" in record.cells else f"conversation_{side}"
-            )
+            name = f"response_{side}"
+            field = name if name in record.cells else f"conversation_{side}"
             yield answer_row(model, prompt, messages, field)
     elif record.get("id") is not None:
         vote["prompt"] = read_name(record.get("id"))
-    vote |= filled({"rater": record.get("judge"), "cast_at": read_time(record.get("time"))})
+    who = "rater" if record.get("judge") is None else "judge"
+    vote |= filled({"rater": record.get(who), "cast_at": read_time(record.get("time"))})
     vote |= filled({"kind": record.get("kind"), "turn": record.get("turn")})
     vote |= _autoarena_judge(record)
     names = {"a": "model_a", "b": "model_b", "outcome": "winner"}
     if is_vote:
-        yield Made("votes", vote, names | {"rater": "judge", "cast_at": "time"})
+        yield Made("votes", vote, names | {"rater": who, "cast_at": "time"})
 
 
 def _autoarena_judge(record: SourceRecord) -> Values:
@@ -489,7 +489,7 @@ mt-bench-grades: MT-Bench grades of single answers
 
 lmarena: LMArena battles
     id=question_id,id,evaluation_session_id model_a model_b winner winner_a=winner_model_a
-    winner_b=winner_model_b winner_tie prompt response_a response_b
+    winner_b=winner_model_b winner_tie prompt response_a response_b rater=rater,worker
     conversation_a=conversation_a,messages_a conversation_b=conversation_b,messages_b
     judge=judge,judge_hash,evaluator kind=rater_kind language turn time=tstamp,timestamp
     needs model_a model_b winner|winner_a response_a|conversation_a|judge|time|winner_a

@@ -147,7 +147,7 @@ def _prompt_of(record: SourceRecord, sent: Mapping[str, Any]) -> Mapping[str, An
 
 def _variant(provider: Mapping[str, Any], template: str, label: str) -> Made:
     """The candidate made up of a provider and one prompt template."""
-    identity = read_name(provider.get("id") or "model")
+    identity = read_name(provider.get("id") or "model").removeprefix("file://")
     label = _short(label, template)
     name = f"{read_name(provider.get('label') or identity)} · {label}" if label else identity
     texts: dict[str, Any] = {"user_template": template}

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+from django.utils.crypto import salted_hmac
+
 from arena.files.copies import ARENA_FILE, EXPORT_VERSION
 from arena.models import Arena, Candidate, Rater, Reason, Response, Vote, VoteChannel
 from arena.models.arenas import REVEALED
@@ -32,6 +34,7 @@ VOTE_KEYS = {
 }
 # A vote's origin and state; each is written unless it is the default.
 PROVENANCE = ("verified", "rushed", "seconds", "uncounted", "void_reason")
+HASH_LENGTH, NUMBER_BYTES = 16, 6  # of a network; numbers are shorter than hashes
 COSTS = ("tokens_in", "tokens_out", "seconds")
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a zip: the same arena gives the same bytes
 REASONS = {side: name for name, side in REASONS_IN_FILES.items()}
@@ -190,24 +193,22 @@ def votes(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
     )
     rows = rows.order_by("pk").select_related("rater", "comparison__prompt")
     rows = rows.defer("comparison__prompt__text", "comparison__prompt__html")
-    networks: dict[str, int] = {}
     for vote in rows.prefetch_related("reasons").iterator(chunk_size=2000):
         if (rater := raters.of(vote.rater)) is None:
             continue  # their first vote came while this was written
         line = _vote(vote, names, rater)
-        if provenance := _provenance(vote, networks):
+        if provenance := _provenance(vote):
             line["provenance"] = provenance
         yield line
 
 
-def _provenance(vote: Vote, networks: dict[str, int]) -> Line:
-    """What differs from a vote that came from a file and counts. Networks are numbered as they
-    appear."""
+def _provenance(vote: Vote) -> Line:
+    """What differs from a vote that came from a file and counts."""
     values = {name: getattr(vote, name) for name in PROVENANCE}
     values["voided_at"] = vote.voided_at and vote.voided_at.isoformat()
     values["draw_probability"] = vote.comparison.draw_probability
-    if vote.network:
-        values["network"] = f"network-{networks.setdefault(vote.network, len(networks) + 1)}"
+    if (number := network_number(vote)) is not None:
+        values["network"] = str(number)
     line: Line = {name: value for name, value in values.items() if value not in ("", None, False)}
     usual = VoteChannel.FILE if vote.rater.kind == Rater.Kind.PERSON else ""
     return line if vote.channel == usual else {"channel": vote.channel, **line}
@@ -290,6 +291,19 @@ class RaterNames:
         if index == len(self.ids) or self.ids[index] != rater.pk:
             return None
         return rater.name if _is_public(rater) else f"rater-{self.taken + index + 1}"
+
+
+def network_number(vote: Vote) -> int | None:
+    """A number for the network that a vote came from, None if it is unknown.
+
+    It differs between arenas, and cannot be traced back. One that an import brought is kept.
+    """
+    network = vote.network
+    if len(network) < HASH_LENGTH and network.isdecimal():
+        return int(network)
+    name = f"{vote.arena_id}:{network}"
+    digest = salted_hmac("ringside.network", name, algorithm="sha256").digest()
+    return int.from_bytes(digest[:NUMBER_BYTES]) if network else None
 
 
 def _is_public(rater: Rater) -> bool:

@@ -312,9 +312,9 @@ BATTLES = (
     "All votes, in the order they were cast. People have pseudonyms. `state` says whether a vote "
     "counts: `counted`; `capped`, which counts less, because its rater or network has reached "
     f"its share; `voided`; or why it is left out (`{LEFT_OUT}`). `channel` and `seconds` say how "
-    "it was cast; `network` numbers the networks in this file. The style of an answer is null "
-    "where its author is not shown: otherwise, counting the words on a ballot would reveal who "
-    "wrote it."
+    "it was cast; `network` is a number for the network, which means nothing outside the arena. "
+    "The style of an answer is null where its author is not shown: otherwise, counting the words "
+    "on a ballot would reveal who wrote it."
 )
 PREFERENCES = (
     "For each prompt and two answers to it, `chosen` is the one that more raters preferred: "

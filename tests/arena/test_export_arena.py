@@ -120,7 +120,12 @@ def test_votes_that_do_not_count_come_back_with_their_state(voted_arena, tmp_pat
     ]
     assert states[1] == states[0]
     copied = Vote.objects.filter(arena__slug="copy")
-    assert {vote.network for vote in copied} == {"", "network-1", "network-2"}
+    networks = {vote.network for vote in voted_arena.votes.all()}
+    assert len({vote.network for vote in copied}) == len(networks) == 3
+    assert networks & {vote.network for vote in copied} == {""}
+    export("copy", tmp_path / "again.zip")
+    with ZipFile(tmp_path / "again.zip") as again, ZipFile(tmp_path / "out.zip") as first:
+        assert again.read("votes.jsonl") == first.read("votes.jsonl")
     apply_rules(arena=Arena.objects.get(slug="copy"))
     assert copied.get(rater__name="rater 1").uncounted == "rushed"
 

@@ -280,6 +280,17 @@ def test_battles_with_one_question_share_a_prompt_unless_a_model_said_something_
     assert arena.votes.get(comparison__prompt__external_id="q599").rater.kind == "jury"
 
 
+@pytest.mark.parametrize("column", ["rater", "worker"])
+def test_lmarenas_columns_keep_the_raters_of_a_column_of_their_own(tmp_path, column):
+    path = tmp_path / "battles.csv"
+    head = f"question_id,model_a,model_b,winner,{column},tstamp"
+    rows = ["q1,amber,basalt,model_a,Ada,1700000000", "q2,amber,basalt,tie,Ben,1700000001"]
+    path.write_text("\n".join([head, *rows, "q3,amber,basalt,model_b,Ada,1700000002"]))
+    votes = bring(path).votes.order_by("pk")
+    assert [vote.rater.name for vote in votes] == ["Ada", "Ben", "Ada"]
+    assert votes[0].rater_id == votes[2].rater_id
+
+
 def test_a_trace_brings_cost_and_seconds():
     arena = bring(FILES / "langfuse-traces.csv")
     answer = arena.candidates.get(name="amber-7b").responses.get()

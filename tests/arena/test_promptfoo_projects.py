@@ -230,3 +230,19 @@ def test_a_candidate_has_a_short_name(tmp_path, raw, label, name):
     document["results"]["results"][0]["vars"] = {"question": "Who?"}
     path.write_text(json.dumps(document))
     assert [one.pk for one in bring(path).candidates.all()] == [candidate.pk]
+
+
+def test_yaml_means_what_it_means_to_promptfoo(tmp_path):
+    path = tmp_path / "promptfooconfig.yaml"
+    path.write_text(
+        'prompts: ["{{q}} {{more}}"]\nproviders: [echo]\ntests:\n'
+        "  - vars: {q: How long? And why?, more: no}\n"
+        "    assert: [{type: equals, value: Yes}]\n"
+        "  - vars: {q: http://127.0.0.1/?a=1, more: 12:30:45}\n"
+        "    assert: [{type: equals, value: 007}, {type: contains, value: true}]\n"
+    )
+    first, second = bring(path).prompts.order_by("pk")
+    assert first.variables == {"q": "How long? And why?", "more": "no"}
+    assert first.reference == "Yes"
+    assert second.variables == {"q": "http://127.0.0.1/?a=1", "more": "12:30:45"}
+    assert (second.reference, second.rubric) == ("007", "contains: true")

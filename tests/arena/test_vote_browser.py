@@ -6,6 +6,7 @@ from django.urls import reverse
 from playwright.sync_api import expect
 
 from arena.models import Comparison, Rater, Reason, Response, Vote
+from tests.arena.test_conversations import PAYLOADS
 from tests.factories import make_arena
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -429,6 +430,36 @@ def test_a_folded_conversation_shows_its_last_question(phone, live_server):
     expect(phone.locator(f"{PAIR} .prompt").get_by_text("One. One.")).to_be_hidden()
     phone.get_by_role("button", name="Show the whole prompt").tap()
     expect(phone.locator(f"{PAIR} .prompt").get_by_text("One. One.")).to_be_visible()
+
+
+def test_nothing_in_the_output_of_a_tool_runs(page, live_server):
+    arena = make_arena(2, 1)
+    asked, steps = [], []
+    for payload in PAYLOADS:
+        call = {"type": "function", "function": {"name": payload, "arguments": payload}}
+        asked += [{"role": "user", "content": payload}, {"role": "assistant", "content": payload}]
+        steps += [
+            {"role": "assistant", "content": payload, "tool_calls": [call]},
+            {"role": "tool", "content": payload, "name": payload},
+            {"role": "assistant", "content": payload},
+        ]
+    arena.prompts.update(messages=[*asked, {"role": "user", "content": "Which?"}])
+    Response.objects.filter(candidate__arena=arena).update(messages=steps)
+    ran = []
+    page.on("dialog", lambda dialog: (ran.append(dialog.message), dialog.dismiss()))
+    page.add_init_script(
+        "window.reports = [];"
+        "addEventListener('securitypolicyviolation', told => reports.push(told.violatedDirective))"
+    )
+    page.goto(live_server.url + reverse("vote", args=[arena.slug]))
+    opened = "all => all.map(one => one.open = true).length"
+    assert page.locator(f"{PAIR} details").evaluate_all(opened) == 4 * len(PAYLOADS)
+    expect(page.locator(f"{PAIR} details pre").last).to_be_visible()
+    inside = page.locator(f"{PAIR} .prose")
+    assert inside.locator("script, img, svg, iframe, style, [onerror], [ontoggle]").count() == 0
+    for link in inside.locator("a").all():
+        link.click(force=True, no_wait_after=True)
+    assert (ran, page.evaluate("reports")) == ([], [])
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

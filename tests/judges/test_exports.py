@@ -8,10 +8,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from arena.models import Arena, Comparison, Response, Run, Vote
+from judges import exports
 from judges.core.parsing import parse_prometheus_pairwise, parse_prometheus_score
 from tests.arena.rest import token_of
 from tests.factories import make_arena, make_person, make_team
@@ -87,6 +90,18 @@ def test_each_reply_is_one_example_and_inconsistent_ones_are_none(arena: Arena) 
     assert len(rows(arena, "judgements")) == 2 * len(decisive)
     run.judgements.filter(pk=decisive[0].pk).update(flipped=True)
     assert len(rows(arena, "judgements")) == 2 * len(decisive) - 2
+
+
+def test_replies_read_a_pair_at_a_time_are_the_same(arena: Arena, monkeypatch) -> None:
+    [run, *_] = judge(arena, PAIRWISE, DIRECT, "scripted:scripted-2")
+    for judged in run.judgements.filter(outcome__in=["left", "right"]):
+        vote_against(judged.comparison, judged.outcome)
+    whole = [rows(arena, name) for name in ("judgements", "judge-pairs")]
+    monkeypatch.setattr(exports, "JUDGEMENTS_AT_ONCE", 1)
+    with CaptureQueriesContext(connection) as queries:
+        assert [rows(arena, name) for name in ("judgements", "judge-pairs")] == whole
+    assert all(whole)
+    assert len(queries) > 40  # the answers to each prompt make three pairs
 
 
 def test_an_example_says_whom_people_prefer_and_shows_the_reference(arena: Arena) -> None:

@@ -216,7 +216,7 @@ def test_votes_that_do_not_count_are_not_found(client: Client, empty_arena: Aren
 def test_an_export_says_how_each_vote_came_in_and_whether_it_counts(
     client: Client, empty_arena: Arena
 ) -> None:
-    """Networks are numbered within the file, and no style reveals who wrote what on the ballot."""
+    """A network has a number that tells nothing; no style reveals who wrote what on the ballot."""
     update_arena(arena=empty_arena, by=CLI, open_answers=False)
     sync_pairs(arena=empty_arena)
     for answer in Response.objects.filter(candidate__arena=empty_arena):
@@ -234,11 +234,12 @@ def test_an_export_says_how_each_vote_came_in_and_whether_it_counts(
     rows = lines(client, "battles.jsonl")
     names = ("channel", "seconds", "network", "state")
     assert [tuple(row[name] for name in names) for row in rows] == [
-        ("browser", 4.5, 1, "counted"),
-        ("signed_in", 9.0, 2, "counted"),
-        ("browser", None, 1, "rushed"),
+        ("browser", 4.5, rows[0]["network"], "counted"),
+        ("signed_in", 9.0, rows[1]["network"], "counted"),
+        ("browser", None, rows[0]["network"], "rushed"),
         ("", None, None, "voided"),
     ]
+    assert 0 < rows[0]["network"] != rows[1]["network"] > 0
     assert [row["left_words"] for row in rows] == [None, 7, None, None]
     assert [rows[1][f"right_{name}"] for name in exports.STYLE] == [7, 0, 2, 1]
     publish(empty_arena)
