@@ -227,28 +227,34 @@ def read_votes(arena: Arena, snapshot: Snapshot) -> list[list[Any]]:
     votes = arena.votes.live().filter(cast_by(Counted.PEOPLE.value), outcome__in=shares)
     if snapshot.n_votes <= MOST_VOTES:
         return list(_single(votes, shares, weights))
-    names = ("comparison__left", "comparison__right", "outcome")
+    names = ("comparison__left", "comparison__right", "outcome", "preference")
     counted = votes.exclude(rater__in=weights).order_by().values_list(*names)
     rows = [
-        [left, right, shares[outcome], n, None]
-        for left, right, outcome, n in counted.annotate(n=Count("pk"))
+        [left, right, _share(shares, *verdict), n, None]
+        for left, right, *verdict, n in counted.annotate(n=Count("pk"))
     ]
     capped = votes.filter(rater__in=weights).order_by().values_list(*names, "rater")
     return rows + [
-        [left, right, shares[outcome], n * weights[rater], None]
-        for left, right, outcome, rater, n in capped.annotate(n=Count("pk"))
+        [left, right, _share(shares, *verdict), n * weights[rater], None]
+        for left, right, *verdict, rater, n in capped.annotate(n=Count("pk"))
     ]
 
 
 def _single(votes: Any, shares: dict[Any, float], weights: dict[int, float]) -> Iterator[list[Any]]:
     names: dict[int, str] = {}
-    fields = ("arena", "outcome", "rater__kind", "comparison__left", "comparison__right")
-    for vote in one_by_one(votes.select_related("comparison", "rater").only(*fields)):
+    fields = ("arena", "outcome", "preference", "rater__kind")
+    sides = ("comparison__left", "comparison__right")
+    for vote in one_by_one(votes.select_related("comparison", "rater").only(*fields, *sides)):
         rater, pair = vote.rater_id, vote.comparison
         if rater not in names:
             names[rater] = rater_name(vote)
-        weight = weights.get(rater, 1)
-        yield [pair.left_id, pair.right_id, shares[vote.outcome], weight, names[rater]]
+        share = _share(shares, vote.outcome, vote.preference)
+        yield [pair.left_id, pair.right_id, share, weights.get(rater, 1), names[rater]]
+
+
+def _share(shares: dict[Any, float], outcome: str, preference: float | None) -> float:
+    """The left answer's share of a vote, which may be soft."""
+    return shares[outcome] if preference is None or outcome == Outcome.BOTH_BAD else preference
 
 
 # -- Prompts as test sets --------------------------------------------------------------------------

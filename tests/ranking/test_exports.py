@@ -23,6 +23,7 @@ from arena.services.imports import Options, import_files, preview_files
 from ranking.exports import EXPORTS, file_names
 from ranking.file_votes import FileVotes, read_file
 from ranking.rank_file import Settings, rank_votes
+from ranking.results import read_votes
 from tests.arena.rest import token_of, undisclosed
 from tests.factories import make_arena, make_person, make_team, make_vote
 from tests.ranking.helpers import publish
@@ -105,6 +106,20 @@ def test_a_ranked_export_draws_other_weights_and_has_the_scores_and_covariance_o
     assert ends[0][:, 0] == pytest.approx(stored[:, 0], abs=1e-6)
     assert of_file.sandwich.covariance_ == pytest.approx(of_arena.sandwich.covariance_, abs=1e-9)
     assert np.abs(ends[0] - stored).max() > 0.1
+
+
+@pytest.mark.parametrize("most", [100, 0], ids=["vote by vote", "counted"])
+def test_the_copy_of_a_leaderboard_fits_soft_verdicts_as_the_leaderboard_does(
+    empty_arena: Arena, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    left, right, _ = empty_arena.candidates.all()
+    for outcome, preference in (("left", 0.75), ("right", 0.25), ("tie", None), ("right", None)):
+        make_vote(empty_arena, left, right, outcome, preference=preference)
+    snapshot = publish(empty_arena)
+    monkeypatch.setattr("ranking.results.MOST_VOTES", most)
+    rows = read_votes(empty_arena, snapshot)
+    assert sorted(row[2] for row in rows) == [0, 0.25, 0.5, 0.75]
+    assert {tuple(row[:2]) for row in rows} == {(left.pk, right.pk)}
 
 
 def results(arena: Arena) -> list[tuple[Any, ...]]:
