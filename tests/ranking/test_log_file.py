@@ -236,7 +236,7 @@ def test_a_rewritten_file_does_not_check_out(arena: Arena, tmp_path: Path, capsy
 def test_another_key_is_refused(arena: Arena, tmp_path: Path, capsys: Any) -> None:
     path = write(arena, tmp_path / "log.jsonl")
     call_command("verify", path, key=vote_log.signer().public)
-    with pytest.raises(CommandError, match="1 faults"):
+    with pytest.raises(CommandError, match="1 fault"):
         call_command("verify", path, key="00" * 32)
     assert "a key other than" in capsys.readouterr().out
 

@@ -401,7 +401,7 @@ def test_a_repair_is_in_the_teams_audit_log(arena: Arena, capsys: Any) -> None:
     assert vote is not None
     Vote.objects.filter(pk=vote.pk).update(outcome="both_bad")
     call_command("verify_log", arena.slug, repair="mistake corrected")
-    assert "1 faults, accepted" in capsys.readouterr().out
+    assert "1 fault, accepted" in capsys.readouterr().out
     entry = AuditEntry.objects.get(action="repaired the log of votes")
     assert entry.details == {"arena": "support", "votes": 1, "reason": "mistake corrected"}
     call_command("verify_log", arena.slug)

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from arena.validation import numbered
 from ranking import log_file
 from ranking.log_file import CheckedBoard, LogFile, LogFileError, board_name
 from ranking.management.commands.rebuild_tallies import list_faults
@@ -45,7 +46,7 @@ class Command(BaseCommand):
         self.stdout.write(f"\n{NOT_CHECKED}")
         n_wrong = len(faults) + sum(len(board.faults) for board in boards)
         if n_wrong:
-            raise CommandError(f"{path} failed the check: {n_wrong:,} faults.")
+            raise CommandError(f"{path} failed the check: {numbered(n_wrong, 'fault')}.")
 
     def _print(self, file: LogFile, faults: list[str]) -> None:
         self.stdout.write(f"{file.arena['name']} ({file.arena['slug']})")

@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from arena.actors import CLI
 from arena.management.terminal import find_arenas
 from arena.models import Arena
+from arena.validation import numbered
 from ranking.log_file import as_jsonl, write_lines
 from ranking.management.commands.rebuild_tallies import leased, list_faults
 from ranking.services import vote_log
@@ -78,7 +79,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{arena.slug}: {line}")
         if faults:
             accepted = ", accepted" if reason else ""
-            self.stdout.write(f"{arena.slug}: {len(faults):,} faults{accepted}")
+            self.stdout.write(f"{arena.slug}: {numbered(len(faults), 'fault')}{accepted}")
         elif findings.head is None:
             self.stdout.write(f"{arena.slug}: no log yet; the next refresh starts it")
         else:
