@@ -12,7 +12,7 @@ is shown, may be.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +27,14 @@ Bools = NDArray[np.bool_]
 
 LIMIT = 1000.0  # the e-value from which votes are held
 TASTE = 1.0  # log-odds; twice the variance of .7, because both candidates of a pair have one
-ALWAYS = 0.97  # how often a rigged ballot has the candidate win, or lose, or one side win
+ALWAYS = 0.97  # how often a rigged ballot has the candidate win, or one side
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.9, 0.99)  # shares of a group that may be rigged
 SURE = 0.95  # the probability from which a member of a rigged group may be held
 LIKELY = 0.8  # the same when all raters of a board are tested together, within this bound:
 MISTAKEN = 0.015  # the expected share of a board's honest raters that are held with a group
 OWN = 30.0  # the likelihood ratio of a rater's own votes from which that share does not matter
 FEW = 30  # honest raters; with fewer, that share is smaller, because they say little about others
-ALWAYS_SAME = 4  # votes on one candidate, all won or all lost
+ALWAYS_WON = 4  # votes on one candidate, all won
 PRIOR = 0.1
 REFITS = 4
 LEAST_VOTES = 10  # that a rater needs before a test of this rater only can hold them
@@ -70,6 +70,10 @@ class Cast:
     def where(self, chosen: Bools) -> "Cast":
         return Cast(*(column[chosen] for column in vars(self).values()))
 
+    def turned(self) -> "Cast":
+        """The votes with winners and losers exchanged."""
+        return replace(self, score=1 - self.score)
+
     def with_others(self, others: "Cast") -> "Cast":
         """The votes of `others`, then these; no rater is in both."""
         own, more = vars(self), vars(others) | {"rater": others.rater + self.n_raters}
@@ -80,9 +84,9 @@ class Cast:
 class Suspicion:
     """A test's result: its e-value, the raters concerned, and the votes behind it.
 
-    ``test``: favours, sides, speed, skips, network or burst. ``candidate``: the one that wins (or
-    loses, if ``loses``), or the only one whose pairs are voted on. ``n``, ``k``: of n votes, k were
-    as the test says.
+    ``test``: favours, sides, speed, skips, network, burst or board. ``candidate``: the one that
+    wins (or loses, if ``loses``), or the only one whose pairs are voted on. ``n``, ``k``: of n
+    votes, k were as the test says.
     """
 
     test: str
@@ -100,28 +104,44 @@ def find(votes: Cast, n_candidates: int, others: Cast | None = None) -> list[Sus
 
     ``others``: votes of other raters, on which the scores rest too. They are not tested.
     """
-    theta = honest_scores(votes.with_others(others) if others else votes, n_candidates)
-    ratios, same, met = favour_ratios(votes, theta)
-    suspicions = [*_favours(ratios, same, met), *_sides(votes), *_speeds(votes)]
-    suspicions += _groups(votes, ratios, same, met)
+    suspicions, groups = _winners(votes, n_candidates, others)
+    suspicions += [*_sides(votes), *_speeds(votes)]
+    # To lose is to win with all votes turned round. Whoever votes against a candidate that others
+    # raise may be honest, and those who raise it make the rest lose.
+    rest = votes.where(~np.isin(votes.rater, list(held_raters(suspicions)))).turned()
+    raised = [group.candidate for group in groups]
+    losers, _ = _winners(rest, n_candidates, others and others.turned(), raised)
+    suspicions += [replace(suspicion, loses=True) for suspicion in losers]
     return sorted(suspicions, key=lambda suspicion: -suspicion.evidence)
+
+
+def _winners(
+    votes: Cast, n_candidates: int, others: Cast | None, besides: Sequence[int] = ()
+) -> tuple[list[Suspicion], list[Suspicion]]:
+    """Those for whom one candidate nearly always wins, `besides` some; the groups among them."""
+    theta = honest_scores(votes.with_others(others) if others else votes, n_candidates)
+    ratios, wins, met = favour_ratios(votes, theta)
+    ratios[:, list(besides)] = -np.inf
+    groups = _groups(votes, ratios, wins, met)
+    return _favours(ratios, wins, met) + groups, groups
 
 
 def honest_scores(votes: Cast, n_candidates: int) -> Floats:
     """(K,) log-odds of the candidates, without the votes of raters who look rigged.
 
-    Rigged votes hide in the scores that they have moved. So the first fit leaves out all raters
-    for whom a candidate always wins, or always loses; each later one leaves out those who look
-    rigged by the fit before.
+    Rigged votes hide in the scores that they have raised. So the first fit leaves out all raters
+    for whom a candidate always wins; each later one leaves out those who look rigged by the fit
+    before.
     """
-    _, same, met = favour_ratios(votes, np.zeros(n_candidates))
-    is_rigged = (same == met) & (met >= ALWAYS_SAME)
+    shape = (votes.n_raters, n_candidates)
+    ratios, wins, met = favour_ratios(votes, np.zeros(n_candidates))
+    is_rigged = (wins == met) & (met >= ALWAYS_WON)
     for _ in range(REFITS):
-        with_it = is_rigged[:, :n_candidates] | is_rigged[:, n_candidates:]
-        own = with_it[votes.rater, votes.left] | with_it[votes.rater, votes.right]
+        own = is_rigged[votes.rater, votes.left] | is_rigged[votes.rater, votes.right]
         theta = fit_scores(votes.where(~own), n_candidates)
         ratios, *_ = favour_ratios(votes, theta)
-        is_rigged = np.log(PRIOR) + ratios > 0
+        odds = np.log(PRIOR) + ratios
+        is_rigged = (odds > 0).reshape(shape)
     return theta
 
 
@@ -131,12 +151,11 @@ def fit_scores(votes: Cast, n_candidates: int) -> Floats:
     return np.nan_to_num(BradleyTerry().fit(battles).theta_)
 
 
-# -- One candidate nearly always wins, or loses ----------------------------------------------------
+# -- One candidate nearly always wins --------------------------------------------------------------
 
 
 def favour_ratios(votes: Cast, theta: Floats) -> tuple[Floats, Floats, Ints]:
-    """(R, 2 K) log likelihood ratios that a rater makes a candidate win, and then that it makes it
-    lose; its wins, and then its losses; and its votes, twice."""
+    """(R, K) log likelihood ratios that a rater makes a candidate win, its wins, and its votes."""
     shape = (votes.n_raters, len(theta))
     rater = np.concatenate([votes.rater, votes.rater])
     own = np.concatenate([votes.left, votes.right])
@@ -150,43 +169,41 @@ def favour_ratios(votes: Cast, theta: Floats) -> tuple[Floats, Floats, Ints]:
     log_honest = logsumexp(honest + weights, axis=1).reshape(shape)
     wins = np.bincount(place, won, shape[0] * shape[1]).reshape(shape).astype(np.float64)
     met: Ints = np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape)
-    same, rest = np.hstack([wins, met - wins]), np.hstack([met - wins, wins])
-    rigged = same * np.log(ALWAYS) + rest * np.log1p(-ALWAYS)
-    return rigged - np.hstack([log_honest, log_honest]), same, np.hstack([met, met])
+    rigged = wins * np.log(ALWAYS) + (met - wins) * np.log1p(-ALWAYS)
+    return rigged - log_honest, wins, met
 
 
-def _favours(ratios: Floats, same: Floats, met: Ints) -> list[Suspicion]:
-    """Raters for whom one candidate, whichever it is, nearly always wins, or loses."""
-    n_candidates, suspicions = ratios.shape[1] // 2, []
-    for loses in (False, True) if ratios.size else ():
-        ways = slice(n_candidates, None) if loses else slice(n_candidates)
-        evidence = logsumexp(ratios[:, ways], axis=1) - np.log(n_candidates)
-        for rater in np.flatnonzero(evidence >= np.log(LIMIT)).tolist():
-            candidate = int(ratios[rater, ways].argmax())
-            n, k = int(met[rater, ways][candidate]), int(same[rater, ways][candidate])
-            if n >= LEAST_VOTES:
-                found = ("favours", _e(evidence[rater]), (rater,), -1, candidate, n, k, loses)
-                suspicions.append(Suspicion(*found))
+def _favours(ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:
+    """Raters for whom one candidate, whichever it is, nearly always wins."""
+    if not ratios.size:
+        return []
+    evidence = logsumexp(ratios, axis=1) - np.log(ratios.shape[1])
+    suspicions = []
+    for rater in np.flatnonzero(evidence >= np.log(LIMIT)).tolist():
+        candidate = int(ratios[rater].argmax())
+        n, k = int(met[rater, candidate]), int(wins[rater, candidate])
+        if n >= LEAST_VOTES:
+            suspicion = Suspicion("favours", _e(evidence[rater]), (rater,), -1, candidate, n, k)
+            suspicions.append(suspicion)
     return suspicions
 
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Raters, some of whom make one candidate nearly always win, or lose.
+    """Raters, some of whom make one candidate nearly always win.
 
     ``rigged``: the probability that each belongs to that share; 0 for those who may not be held.
-    ``place``: the candidate's column in `favour_ratios`.
     """
 
     test: str
     evidence: float
     members: Ints
     rigged: Floats
-    place: int
+    candidate: int
     network: int
 
 
-def _groups(votes: Cast, ratios: Floats, same: Floats, met: Ints) -> list[Suspicion]:
+def _groups(votes: Cast, ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:
     """Suspicious groups of raters: everybody, a network, those who came one after the other.
 
     Groups overlap, so one bound on the honest ones held applies to all of them together.
@@ -214,37 +231,36 @@ def _groups(votes: Cast, ratios: Floats, same: Floats, met: Ints) -> list[Suspic
     for group in groups:
         held = group.members[is_held[group.members] & (group.rigged > 0)]
         if len(held):
-            n, k = int(met[held, group.place].sum()), int(same[held, group.place].sum())
+            n, k = int(met[held, group.candidate].sum()), int(wins[held, group.candidate].sum())
             who, evidence = tuple(held.tolist()), _e(group.evidence)
-            loses, candidate = divmod(group.place, ratios.shape[1] // 2)
-            found = (group.test, evidence, who, group.network, candidate, n, k, bool(loses))
-            suspicions.append(Suspicion(*found))
+            suspicions.append(
+                Suspicion(group.test, evidence, who, group.network, group.candidate, n, k)
+            )
     return suspicions
 
 
 def _group(
     test: str, members: Ints, ratios: Floats, network: int = -1, tries: int = 1
 ) -> _Group | None:
-    """Test whether a share of these raters, whoever they are, makes one candidate win, or lose."""
+    """Test whether a share of these raters, whoever they are, makes one candidate win."""
     if len(members) < 2:
         return None
     own = ratios[members]
     shares = np.array(SHARES)[:, None, None]
-    mixed = np.logaddexp(np.log1p(-shares), np.log(shares) + own)  # shares, members, 2 K
+    mixed = np.logaddexp(np.log1p(-shares), np.log(shares) + own)  # shares, members, candidates
     total = mixed.sum(axis=1)
-    each_way = logsumexp(total.reshape(len(SHARES), 2, -1), axis=(0, 2))
-    evidence = float(each_way.max() - np.log(total.size / 2 * tries))
+    evidence = float(logsumexp(total) - np.log(total.size * tries))
     if evidence < np.log(LIMIT):
         return None
-    place = int(total.max(axis=0).argmax())
+    candidate = int(total.max(axis=0).argmax())
     # The share is unknown too: each counts by how well it explains the votes.
-    share_is = np.exp(total[:, place] - logsumexp(total[:, place]))
-    rigged = np.exp(np.log(shares[..., 0]) + own[:, place] - mixed[..., place])
+    share_is = np.exp(total[:, candidate] - logsumexp(total[:, candidate]))
+    rigged = np.exp(np.log(shares[..., 0]) + own[:, candidate] - mixed[..., candidate])
     probability = share_is @ rigged
     probability[probability < (LIKELY if test == "board" else SURE)] = 0
     # Honest raters reach this ratio with a probability of at most 1 / OWN, however few they are.
-    probability[(own[:, place] >= np.log(OWN)) & (probability > 0)] = 1
-    return _Group(test, evidence, members, probability, place, network)
+    probability[(own[:, candidate] >= np.log(OWN)) & (probability > 0)] = 1
+    return _Group(test, evidence, members, probability, candidate, network)
 
 
 def _most_certain(rigged: Floats) -> Bools:

@@ -28,7 +28,7 @@ def by_one_rater(scores: list[float], left: int = 0, n_candidates: int = 2) -> a
 
 def test_the_likelihood_of_honest_votes_is_the_integral_over_tastes() -> None:
     scores = [1.0, 1.0, 0.0, 1.0, 0.5]
-    ratios, same, met = anomalies.favour_ratios(by_one_rater(scores), np.array([0.3, -0.4]))
+    ratios, wins, met = anomalies.favour_ratios(by_one_rater(scores), np.array([0.3, -0.4]))
 
     def likelihood(shift: float) -> float:
         p = expit(0.7 + shift)
@@ -37,9 +37,7 @@ def test_the_likelihood_of_honest_votes_is_the_integral_over_tastes() -> None:
     honest, _ = quad(likelihood, -10, 10)
     rigged = 3.5 * np.log(anomalies.ALWAYS) + 1.5 * np.log(1 - anomalies.ALWAYS)
     assert ratios[0, 0] == pytest.approx(rigged - np.log(honest), abs=1e-4)
-    assert (same[0].tolist(), met[0].tolist()) == ([3.5, 1.5, 1.5, 3.5], [5] * 4)
-    against = 1.5 * np.log(anomalies.ALWAYS) + 3.5 * np.log(1 - anomalies.ALWAYS)
-    assert ratios[0, 2] == pytest.approx(against - np.log(honest), abs=1e-4)
+    assert (wins[0].tolist(), met[0].tolist()) == ([3.5, 1.5], [5, 5])
 
 
 def test_e_values_of_honest_raters_average_at_most_one() -> None:
@@ -91,7 +89,7 @@ def test_of_all_raters_the_most_certain_are_held_within_the_bound() -> None:
 
 def test_few_honest_raters_among_many_rigged_ones_are_not_held() -> None:
     """A newcomer who never saw the target was held as likely as the others who came then."""
-    boards = [cast_board(Attack.TARGET_ONLY, seed, n_honest=3, each=10) for seed in range(60)]
+    boards = [cast_board(Attack.TARGET_ONLY, seed, n_honest=3, each=10) for seed in range(20)]
     held, honest = np.mean([found_in(board) for board in boards], axis=0)
     assert held >= 0.95
     assert honest <= 0.01
@@ -100,10 +98,15 @@ def test_few_honest_raters_among_many_rigged_ones_are_not_held() -> None:
 def test_whoever_makes_one_candidate_always_lose_is_held_too() -> None:
     """Eight cookies that voted against number one put the second first, and nobody was told."""
     boards = [cast_board(Attack.OMNIPRESENT, seed) for seed in range(3)]
-    against = [replace(b, votes=replace(b.votes, score=1 - b.votes.score)) for b in boards]
+    against = [replace(board, votes=board.votes.turned()) for board in boards]
     held, honest = np.mean([found_in(board) for board in against], axis=0)
     assert held >= 0.85
     assert honest <= 0.03
+
+
+def test_where_most_votes_are_rigged_honest_raters_do_not_seem_to_vote_against_the_target() -> None:
+    boards = [cast_board(Attack.BURST, seed, n_honest=12) for seed in range(6)]
+    assert np.mean([found_in(board)[1] for board in boards]) <= 0.03
 
 
 @pytest.mark.slow
