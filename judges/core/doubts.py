@@ -1,10 +1,10 @@
 """Words around a verdict: do they leave it certain?
 
 No list of the ways to take a verdict back could be complete. So each sentence beside or below a
-verdict must speak for it: it says something good of the answer that was chosen (written `OWN`), or
-something bad of another (`OTHER`). Courtesies aside, any other makes the verdict unreadable, and
-the judge is asked once more: one that blames the former or prefers the latter, that holds a doubt,
-or that says nothing of either. Texts are in lower case, without invisible characters.
+verdict must speak for it. Blame of another answer (written `OTHER`) does, in any words. Praise of
+the chosen one (`OWN`) does if the sentence holds nothing else: irony ("perfect for whoever hates
+facts") needs other words. Courtesies aside, anything else makes the verdict unreadable, and the
+judge is asked once more. Texts are in lower case, without invisible characters.
 """
 
 import re
@@ -66,25 +66,26 @@ exceeds_expectations edges (?:the|an|slight)_edge(?!_case) deserves? earns? ahea
 (?:rank|plac)\w+_first comes_out_(?:first|ahead) (?:rank|scor|rat)\w+_higher higher_quality
 more(?=\W*(?:,|\Z)) cho(?:ose|oses|se|sen) pick* select* recommend(?:s|ed)? favou?r*
 (?:strong|clear|rich|deep|saf|full|nic|clean|tight|sharp|smooth|warm|kind|neat|crisp)(?:er|est)
-(?:eas|friendl)ier clos(?:er|est) improve* enhanc* shin(?:es|ed) stands?_out nails
+(?:eas|friendl)ier clos(?:er|est) improve* enhanc* go(?:es)?_(?:further|beyond) shin(?:es|ed)
+stands?_out nails
 """
 GOOD = r"""
-good great(?:er)? (?:simpl|short|fast|wid|broad)er excellen* outstanding exemplary exceptional*
-perfect* ideal* impressive commendable solid* nice* fine strong* strength* superb correct* right*
-accura* true factual* faithful* valid* sound safe* honest* reliab* complet* full fully
-comprehensive* thorough* detail* depth deep in-depth specific* precis* clear clarity concis* brevity
-brief* succinct* straightforward direct* focus* relevan* on[-_](?:point|topic) appropriate* suitab*
-tailor* helpful* useful* practical* actionable informative* insight* value valuable benefi* engag*
-creativ* original vivid* rich nuanc* balanc* fair* objective unbiased logical* coheren* consisten*
-well structur* organi[sz]* readab* accessib* easy ease natural* polish* professional* elegan*
-polite* respect* friendl* empath* authentic* persuasive* convincing* compelling effective* efficien*
-robust* success* grounded adher* align* captur* demonstrat* illustrat* explains? explained
+good reasonabl* great(?:er)? (?:simpl|short|fast|wid|broad)er excellen* outstanding exemplary
+exceptional* perfect* ideal* impressive commendable solid* nice* fine strong* strength* superb
+correct* right* accura* true factual* faithful* valid* sound safe* honest* reliab* complet* full
+fully comprehensive* thorough* detail* depth deep in-depth specific* precis* clear clarity concis*
+brevity brief* succinct* straightforward direct* focus* relevan* on[-_](?:point|topic) appropriate*
+suitab* tailor* helpful* useful* practical* actionable informative* insight* value valuable benefi*
+engag* creativ* original vivid* rich nuanc* balanc* fair* objective unbiased logical* coheren*
+consisten* well structur* organi[sz]* readab* accessib* easy ease natural* polish* professional*
+elegan* polite* respect* friendl* empath* authentic* persuasive* convincing* compelling effective*
+efficien* robust* success* grounded adher* align* captur* demonstrat* illustrat* explains? explained
 explaining acknowledg* shows?_its adequate* decent acceptable step[-_]by[-_]step compil(?:es|ed)
 pass(?:es|ed) works working flawless* proper* spot_on
 """
 BAD = r"""
 wors[et]* weak* inferior* los(?:es?|s|t|er|ing) runner-up failures? omission* hallucinat* fabricat*
-invent* made[-_]up mak\w+_(?:\w+_)?up reject* eliminat* disqualif* poor* bad* beaten errors?
+invent* made[-_]up mak\w+_(?:\w+_)?up reject* eliminat* disqualif* poor* bad badly beaten errors?
 erroneous* incorrect* inaccura* incomplete* irrelevan* harmful unsafe dangerous* false* wrong*
 mislead* confus(?:es|ed|ing) bugs? broken verbos* wordy long longer longest bloat* rambl* padding
 vague* generic* shallow* superficial* gaps? limited unclear disorgani* mess sloppy nonsens* garbage
@@ -95,21 +96,16 @@ un(?:helpful|supported|verified|necessar\w+|convincing|justified|fair|related|us
 in(?:adequate|sufficient|consistent|effective|valid|appropriate|efficient)\w* hard difficult*
 problematic suffer* crash* awful* useless dull too(?=_\w) overly excess* short_of deviat* only
 (?:fall|fell)\w*_short (?:fall|lag|trail)\w+_behind second[-_]best
-(?:rank|com|plac)\w+_(?:second|third|last)
-(?:rank|scor|rat)\w+_lower lower_quality below plagiari* copied lie[sd]? lying dishonest* trick*
-scam* manipulat* deceiv* flatter* begs? careless* lazy lazily oversimplif* simplistic minor average
-partial* partly mostly mediocre moderate full_of
-easy_to_(?!understand|follow|read|use|grasp|apply)\w+ lack* miss(?:es|ed|ing)? omit*
-fail(?:s|ed|ing)? (?<!a_)(?:little|few) selective* flaw(?!less)\w*
+(?:rank|com|plac)\w+_(?:second|third|last) (?:rank|scor|rat)\w+_lower lower_quality below plagiari*
+copied lie[sd]? lying dishonest* trick* scam* manipulat* deceiv* flatter* begs? careless* lazy
+lazily oversimplif* simplistic exceeds(?!_expect) minor average partial* partly mostly mediocre
+moderate full_of easy_to_(?!understand|follow|read|use|grasp|apply)\w+ lack* lea(?:ves|ving|ft)_out
+miss(?:es|ed|ing)? omit* fail(?:s|ed|ing)? (?<!a_)(?:little|few) selective* flaw(?!less)\w*
 ha(?:s|ve|d)_(?:\w+_){0,3}(?:problem|concern|issue)s?
 """
 # What turns the next word into its contrary; the milder words need one that is near.
-TURNS = r"""
-less fewer least not never nor none cannot far_from \w*n't
-"""
-MILD_TURNS = r"""
-no without rather_than instead_of free_(?:of|from)
-"""
+TURNS = r"less fewer least not nothing never nor none cannot far_from \w*n't"
+MILD_TURNS = "no without rather_than instead_of free_(?:of|from)"
 # What denies that one answer is better.
 EVEN = r"""
 equal* identical* equivalent* indistinguishable draws? tie[ds]? on_par toss-up
@@ -121,42 +117,35 @@ minus plus deduct* subtract* lower* higher rais\w+ reduc\w+ too generous* strict
 round* at_(?:best|most|least) max* min(?:imum)? up_to under over about around roughly
 points?_(?:for|off)
 """
+# What makes any sentence doubtful, also one that holds a reason.
 DOUBTS = r"""
-if unless until provided(?=_that) assuming either maybe perhaps uncertain unsure barely hardly
-scarcely nearly almost half merely close_to_being alleged* supposed* hypothetic* temporar* tentativ*
-seem* appears looks?_(?!at) except anything_but than_it another others else otherwise nobody no_one
-nothing previous* earlier initially later at_first last_time used_to no_longer nowhere close_to
-claims_(?:to|that|it)
-claim(?:ed|ing) quot(?:ed|ing) told tells? said says wants wanted asks asked demand*
-instruct(?:ed|s) instructions?_(?:to|in) i_did according_to_it* pretend* suspect* judges? attack*
-inject* threat* forced fool* random* on_reflection guess* coin jok(?:e|ing) kidding wait sorry
-scratch instead(?!_of) opposite contrary revers\w+ invert* swap* flip(?:s|ped)?
-chang(?:ed?|ing)_(?:my|the|this|it) templates? placeholders? drafts? example_of_what starts? begins?
-designed written_to left ascending (?:is|was|'s|as|just|only|merely|simply)_(?:an?|the)_example
-one_of_(?:[§¤]|the_following|these) the_rest the_(?:long|short|small|few|old|new)(?:er|est)
-(?:not|n't)_(?:\w+_)?(?:deserve|earn|merit|warrant|count|mean|stand)
-(?:less|least|lesser)_(?:bad|wrong|evil|poor)
-(?:answer|response|option|candidate|assistant|model)s?_(?:\d|one|two) directive*
-override* embedded inside depend*
+if unless until assuming either maybe perhaps unsure barely hardly alleged* suppose* pretend*
+claims_(?:to|that|it) told tells? says? said wants wanted asks asked demand* instruct(?:ed|s)
+instructions?_(?:to|in) inject* otherwise except anything_but than_it no_longer guess* jok(?:e|ing)
+wait sorry instead(?!_of) opposite revers* swap* depend* (?:less|least)_(?:bad|wrong|evil|poor)
+(?:answer|response|option|candidate|assistant|model)s?_(?:\d|one|two)
 """
-# What an answer does that is good of it: it answers the question, cites sources, fixes the error.
+# What an answer gives: a few words after a verb, in one clause, and nothing about itself.
+OBJECT = (
+    r"(?: (?!(?:it|its|itself|my|your|his|her|one|who|whom|whose|which|what|how|when|where|and|or"
+    r"|but|like|as|than|if)\b)[\w'-]+){1,9}(?: and \w+(?: \w+)?(?=\W*(?:\Z|,)))?"
+)
 DOES = (
-    r"(?:answer|address|cover|follow|me[et]t?|satisf|fulfil|match|solv|handl|cit|includ|provid"
-    r"|offer|gives?|gave|giving|explain|discuss|take|back|support|adher|respect|compl|obey|stick"
-    r"|stay|keep|kept|us|contain|appl|get|got)\w*"
+    r"(?:serv|answer(?=s |ed|ing)|address|cover|follow|me[et]t?|satisf|fulfil|match|solv|handl|cit"
+    r"|includ|provid|offer|gives?|gave|giving|explain|discuss|deliver|describ|(?:show|list"
+    r"|warn)(?=s|ed)|take|backs|backed|support|adher|respect|comply|complie[sd]|obey|stick|stay"
+    r"|keep|kept|us|contain|appl|get|got)\w*"
 )
-MENDS = (
-    r"(?:identif|fix|correct|catch|caught|spot|f[io]und|resolv|solv|address|handl|point|avoid)\w*"
-)
+MENDS = r"(?:identif|fix|correct|catch|caught|spot|f[io]und|resolv|point|avoid)\w*"
+# What is good of it: it answers the question, cites sources, fixes the error.
 DOES_WELL = (
-    rf"{DOES}(?: \w+ly)?(?: (?:to|on|up|with|the|all|every|each|its|both|any|of|a|an|user'?s?"
-    r"|prompt'?s?|several|more|key|main|full|entire|root|core|actual|original|requested|relevant"
-    r"|given))* (?:question|prompt|task|request|instruction|requirement|constraint|criteri|point"
-    r"|part|aspect|need|format|problem|equation|cas|edge case|topic|reason|step|source|reference"
-    r"|citation|evidence|example|fact|guideline|concept|word limit|theorem|rubric|cause|issue"
-    r"|concern|claim)\w*"
-    rf"|{MENDS}(?: out)?(?: \w+){{0,2}} (?:error|mistake|bug|flaw|issue|gap|problem|misconception"
-    r"|contradiction|repetition|jargon|detail)s?"
+    r"(?:cite|explain|respect|handle|solve|cover|addresse|resolve|fixe|spot|identifie)[sd]?"
+    r"(?= (?!it\b|one\b|itself\b)\w)"
+    rf"|{DOES}(?: (?!it\b|one\b)[\w'-]+){{0,5}} (?:question|prompt|task|request|instruction"
+    rf"|requirement"
+    r"|constraint|criteri|point|part|aspect|need|format|problem|topic|reason|step|source|citation"
+    r"|evidence|example|fact|cause|issue|claim)\w*"
+    rf"|{MENDS}(?: \w+){{0,3}} (?:error|mistake|bug|flaw|gap|misconception|contradiction)s?"
 )
 BOTH = (
     rf"both (?:of|are|were|have|had|get|got|give|gave|{NOUN[:-2]}s?)\b|they"
@@ -170,11 +159,10 @@ def _any(words: str) -> str:
 
 WEIGHED = re.compile(
     rf"(?P<own>{OWN})|(?P<other>{OTHER})|\b(?:(?P<both>{BOTH})|(?P<neither>neither)"
-    rf"|(?P<does>{DOES_WELL})"
-    rf"|(?P<alike>same|similar\w*|comparable|{_any(EVEN)})|(?P<turn>{_any(TURNS)})"
-    rf"|(?P<mild>{_any(MILD_TURNS)})"
-    rf"|(?P<more>(?:more|most|far|much)(?!\W*(?:,|\Z)| on\b))|(?P<bad>{_any(BAD)})"
-    rf"|(?P<better>{_any(BETTER)})|(?P<good>(?!\w+ly,)(?:{_any(GOOD)})))(?!\w)"
+    rf"|(?P<does>{DOES_WELL})|(?P<alike>(?:nearly |almost )?(?:same|similar\w*|comparable"
+    rf"|{_any(EVEN)}))|(?P<turn>{_any(TURNS)})|(?P<mild>{_any(MILD_TURNS)})|(?P<more>(?:more|most"
+    rf"|far|much)(?!\W*(?:,|\Z)| on\b))|(?P<bad>{_any(BAD)})|(?P<better>{_any(BETTER)})"
+    rf"|(?P<good>(?!\w+ly,)(?:{_any(GOOD)})))(?!\w)"
 )
 BEST, FINE, ALIKE, WORSE = 2, 1, 0, -1
 QUALITIES = {"better": BEST, "good": FINE, "does": FINE, "alike": ALIKE, "bad": WORSE}
@@ -188,10 +176,9 @@ AGAINST: dict[Kind, re.Pattern[str]] = {
     "tie": re.compile("(?!)"),
 }
 DOUBTFUL = re.compile(
-    r"~~|[?？\u0334-\u0338]|#\d|\A(?:actually|correction|choose|pick|select|replace|for (?:example"
-    r"|instance))\b|(?:\A|[§¤]|\b(?:i|it|this|that|they|we|you|one|both|neither|and|but|users?"
-    r"|readers?|verdict|answers?|responses?)) (?:\w+ly )?(?:would|could|might|may|should|must)\b"
-    rf"|\b(?:{_any(DOUBTS)})\b"
+    r"~~|[?？\u0334-\u0338]|#\d|\b(?:not|nor) §|\A(?:had|were|choose|pick|select|replace"
+    r"|for example)\b"
+    rf"|\b(?:would|could|might|may|should|must|{_any(DOUBTS)})\b"
 )
 
 # -- Words that say nothing ------------------------------------------------------------------------
@@ -202,40 +189,40 @@ POLITE = re.compile(
     r"|\bthank(?:s| you)(?=\W*(?:\n|\Z))"
 )
 ASKED = re.compile(
-    r"\b(?:what (?:they|you)|(?:what )?(?:the )?(?:user|prompt|question|task|instruction)s?(?:'s)?)"
-    r" (?:\w+ly |has |had )?(?:asks?|asked|wants?|wanted|demand\w*|request(?:s|ed)|requires?)"
-    r"(?: for)?\b"
-    r"|\bwhat (?:was|is|had been) (?:\w+ly )?(?:asked|requested|wanted)(?: for)?\b"
+    r"\b(?:what (?:they|you)|(?:what )?(?:the )?(?:user|prompt|question|task"
+    r"|instruction)s?(?:'s)?) (?:\w+ly |has |had )?(?:asks?|asked|wants?|wanted|demand\w*"
+    r"|request(?:s|ed)|requires?|needs?)(?: for)?\b|\bwhat (?:was|is|had been) (?:\w+ly )?(?:asked"
+    r"|requested|wanted)(?: for)?\b"
 )
 # Phrases without weight, in which single words would have some.
 IDIOMS = re.compile(
     r"\bas (?:asked|requested|well|such)\b|\byou (?:asked|requested)(?: for)?|\bnot only\b"
-    r"|\bthe only\b|best to worst|\bi(?: would|'d) (?=choose|go with|pick|prefer|rate|recommend)"
-    r"|(?<=\bwhich )(?:\w+ly )?(?:would|could|might|may|can)\b"
+    r"|\bthe only\b|\bthat (?:being )?said\b|\bin a way that would matter\b|best to worst"
+    r"|\bi(?: would|'d) (?=choose|go with|pick|prefer|rate|recommend)|(?:(?<=\bwhich )"
+    r"|(?<=\bthat ))(?:\w+ly )?(?:would|could|might|may|can)\b"
     rf"|,? (?:including|such as|covering|explaining|discussing) [^.;{OWN}{OTHER}]+?"
     r"(?=, (?:which|but|and|while|whereas)\b|\.|\Z)"
 )
 REASONS = r"(?:\w+ )?(?:reason(?:ing|s)?|justification|explanation|rationale|strengths?|note)"
 # They lead to a verdict, or close a reply.
 FILLING = re.compile(
-    r"\b(?:(?:in|to) (?:conclusion|conclude|summary|summari[sz]e|short|sum up|the end)"
-    r"|with (?:that|this)(?: in mind)?|all things considered|(?:given|with"
-    r"|after) all(?: of)? (?:this|that)|(?:after|on|having) (?:careful\w* |due )?(?:consideration"
-    r"|compar\w+|weigh\w+|read\w+|review\w*|consider\w+|evaluat\w+|analy[sz]\w+)(?: (?:of )?(?:both"
-    r"|the two|all|them|everything)(?: answers| responses)?)?"
-    r"|(?:i|we|i'd|i'll|let's)(?: (?:therefore|thus|hence|will|am))?(?: (?:conclude|decide|end"
-    r"|judge|finish|give|go|chose|choose|picked|selected|select|pick|prefer|rate|confident"
-    r"|stand by))"
-    r"(?: with| in| this| it| that| for){0,2}|here (?:is|are)|here's|the (?:better|best|winning)"
-    r"|my reasoning is above|last line|step \d{1,2}|by far|my|our|the|this|is|was|so|and|then|sure"
-    r"|ok|okay|thus|therefore|hence|overall|final|finally|accordingly|consequently|ultimately"
-    r"|clearly|definitely|easily|verdict|decision|judge?ment|conclusion|evaluation|comparison"
-    r"|assessment|winner|answer|response|because|result|choice|preference|score|rating|grade|level"
-    r"|ranking|order|line|json|object|output|vote|boxed|call|end(?: of)?|complete|concludes"
-    r"|completes|ends|done|reply|message|cheers|(?:best|kind) regards|your judge|confidence"
-    r"|certainty|certain|confident|fairly|quite|very|high|medium|margin|difference|gap|small|large"
-    r"|slight|narrow|close|clear|easy|it|that|are|reasons|explained|given|stated|based on|criteria"
-    r"|rubric|see|above|i'm|i am"
+    r"\b(?:(?:in|to) (?:conclusion|conclude|summary|summari[sz]e|short|sum up|the end)|with (?:that"
+    r"|this)(?: in mind)?|all things considered|(?:given|with|after) all(?: of)? (?:this|that)"
+    r"|(?:after|on|having) (?:careful\w* |due )?(?:consideration|compar\w+|weigh\w+|read\w+"
+    r"|review\w*|consider\w+|evaluat\w+|analy[sz]\w+)(?: (?:of )?(?:both|the two|all|them"
+    r"|everything)(?: answers| responses)?)?|(?:i|we|i'd|i'll|let's)(?: (?:therefore|thus|hence"
+    r"|will|am))?(?: (?:conclude|decide|end|judge|finish|give|go|chose|choose|picked|selected"
+    r"|select|pick|prefer|rate|confident|stand by))(?: with| in| this| it| that| for){0,2}"
+    r"|here (?:is|are)|here's|the (?:better|best|winning)|my reasoning is above|in my (?:view"
+    r"|opinion)|last line|step \d{1,2}|by far|my|our|the|this|is|was|so|and|then|sure|ok|okay|thus"
+    r"|therefore|hence|overall|final|finally|accordingly|consequently|ultimately|clearly|definitely"
+    r"|easily|verdict|decision|judge?ment|conclusion|evaluation|comparison|assessment|winner|answer"
+    r"|response|because|result|choice|preference|score|rating|grade|level|ranking|order|line|json"
+    r"|object|output|vote|boxed|call|(?:counts|matters) most|(?:the )?(?:two|both) (?:answers"
+    r"|responses)|would be(?=\W*\Z)|end(?: of)?|complete|concludes|completes|ends|done|reply"
+    r"|message|cheers|(?:best|kind) regards|your judge|confidence|certainty|certain|confident"
+    r"|fairly|quite|very|high|medium|margin|difference|gap|small|large|slight|narrow|close|clear"
+    r"|easy|it|that|are|reasons|explained|given|stated|based on|criteria|rubric|see|above|i'm|i am"
     r"|besser|genauer|antwort|die|meilleure|précise|plus|la|réponse|merci|mejor|respuesta|gracias"
     r"|migliore|risposta|melhor|resposta|лучше|ответ"
     rf"|moderate|strong|full|of|in|points?|stars?|分|{REASONS}|(?:[6-9]\d|100)(?:\.\d+)?\s?%"
@@ -247,7 +234,7 @@ FILLING = re.compile(
     r"|conclusão|il|mio|quindi|pertanto|dunque|verdetto|finale|conclusione|итог\w*|вердикт|поэтому"
     r"|таким образом|вывод|النتيجة|الحكم|النهائي|अंतिम|निर्णय|निष्कर्ष)(?!\w)"
     r"|最终|最終|我的|判决|判定|裁决|结论|結論|排名|评分|評価|评价|以下是|综上所述?|因此|所以"
-    r"|したがって|よって|なので|최종|판정|결론|따라서|점수|是|为|は|->|=>|%"
+    r"|したがって|よって|なので|최종|판정|결론|따라서|점수|回答|答案|更(?:好|准确|完整|清晰|详细)|是|为|は|->|=>|%"
 )
 
 # -- Sentences -------------------------------------------------------------------------------------
@@ -255,7 +242,7 @@ FILLING = re.compile(
 MARK = r"[\s*_`\"'(\[]"
 NAME = f"([{OWN}{OTHER}])"
 BEATS = (
-    r"(?:than|over|ahead of|followed by|and then|beats?|outperform\w*|surpass\w*|edges? out"
+    r"(?:than|over|ahead of|followed by|then|beats?|outperform\w*|surpass\w*|edges? out"
     r"|(?:superior|prefer\w+) to)"
 )
 BEATS_OWN = re.compile(rf"(?:\b{BEATS}|>){MARK}{{1,3}}{OWN}")
@@ -264,11 +251,19 @@ BEATS_OWN = re.compile(rf"(?:\b{BEATS}|>){MARK}{{1,3}}{OWN}")
 PLAINER = [
     (re.compile(pattern), plain)
     for pattern, plain in (
-        (rf"\A{REASONS}[\s*_]*:[\s*_]*", ""),
+        (
+            rf"\A(?:{REASONS}[\s*_]*:|the (?:\w+ )?(?:deciding|decisive|main|key|biggest) "
+            r"(?:factor|difference|reason|point)s?(?: is| was)?)\W+(?:that )?",
+            f"{OWN} ",
+        ),
+        (rf"\A(\w+)\W*:\W*{NAME}\W*\Z", r"\2 \1"),
+        (rf"\b(?:keeps?|prevents?|holds?) (?:it|this) from (?:\w+ )?(?:an? )?{OTHER}", ""),
+        (rf"\bwould have (?:been|earned) (?:an? )?{OTHER}", "lacks"),
+        (r"\b(?:could|would) (?:be|have been) (?=better|more (?!than))", "lacks "),
         (rf"\A(?:given|due to|because of) ([^{OWN}{OTHER}]+) (?:of|in|from) {NAME}", r"\2 \1"),
         # "Its accuracy is doubtful" is no praise.
-        (rf"\bthe \w+ (?:of|in|from) {NAME}(?= (?:is|was)\b)|{NAME}'s? \w+", r"\1\2"),
-        (r"\bits \w+(?= (?:is|was)\b)", "it"),
+        (rf"\bthe \w+ (?:of|in|from) {NAME}(?= (?:is|was)\b)", r"\1"),
+        (rf"{NAME}'s? (?!errors?|mistakes?|flaws?|bugs?|lack|fail)\w+", r"\1"),
         (
             rf"\b(?:less|fewer|worse|weaker|inferior)\b[^§¤]{{0,80}}\b(?:than|to) {OWN}(?:'s \w+)?",
             "worse",
@@ -286,18 +281,13 @@ PLAINER = [
             r"\1 bad",
         ),
         (rf"\bonly{MARK}{{1,3}}{NAME}", r"\1 better"),
-        (
-            r"\b(?:(?:better|best|winning|preferred|chosen|stronger|superior) (?:\w+ )?(?:is|was)"
-            r"|winner is|prefer|choose|chose|pick|picked|select|selected|recommend|favou?r|go with"
-            rf"|went with|(?:win|edge|preference) goes to|in favou?r of)\W{{1,3}}{NAME}",
-            r"\1 better",
-        ),
     )
 ]
 SENTENCES = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!ex)\.(?!\w)|[!;。！；]|\s[–—-]+\s")
 CONTRASTS = re.compile(
     r":\s|\b(?:but|yet|while|whereas|although|though|however|despite|because|since)\b"
 )
+WHILE = re.compile(r"\w\W+(?:while|whereas)\b")
 ITEM = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
 HEADING = re.compile(rf"{REASONS}(?: (?:of|for) {OWN})?\W*:\W*\Z")
 # A sentence that begins so speaks of the answer that was last named, or of the chosen one; and so
@@ -314,29 +304,29 @@ REMARKS = re.compile(
     rf"|more |most |less |no )*(?!\w+ly\b)(?:{_any(BETTER)}|{_any(GOOD)}|{_any(BAD)}"
     rf"|{DOES_WELL}))(?!\w)"
 )
-# What a text does, which tells nothing yet; any other verb may take back what follows it.
-VERBS = (
-    rf"{DOES}|{MENDS}|(?:is|was|ha|do|present|show|mak|remain|maintain|deliver|display|exhibit"
-    r"|stand|go|pay|break|lay|com|reach|arriv|strik|reflect|achiev|communicat|summari|describ|list"
-    r"|outlin|highlight|emphas|not|mention|combin|receiv|walk|read|writ|respond|refus|help|set)\w*"
+# Words that neither praise nor blame. A sentence that praises the chosen answer holds nothing else
+# but praise, and what that answer gives ("explains the tides"): irony needs other words.
+PLAIN = re.compile(
+    rf"{OWN}(?:'s)?|{OTHER}(?:'s)?|\b(?:an?|the|and|but|of|to|in|on|by|for|with|from|as|then|unlike"
+    r"|than(?=\W*(?:\Z|,|because|in|on|for|as\b))|it(?:'?s)?|is|was|are|were|be|been|being|has|had"
+    r"|have|having|do|does|did|this|that|which|also|both|any|all(?! it\b)|each|every|alone|i|found"
+    r"|there|their|they|them|while|whereas|although|though|since|about|between|across|throughout"
+    r"|mak\w+|made|still|just|even|so|overall|one|two|three|four|(?:significant|substantial"
+    r"|marginal|slight|considerab|notab|general|particular|especial|actual|ful|tru|real)ly|users?"
+    r"|readers?|beginners?|students?|questions?|prompts?|tasks?|requests?|instructions?"
+    r"|requirements?|points?|parts?|aspects?|steps?|facts?|terms|information|content|context|style"
+    r"|read|follow|use|understand\w*|tone|language|code|examples?|sources?|citations?|evidence"
+    r"|arguments?|solutions?|explanations?|answers|responses|formats?|formatting|topic|needs"
+    r"|criteria|quality|writ\w+|end)(?!\w)"
 )
-UNKNOWN_VERB = re.compile(
-    rf"(?:{OWN}(?:'s? \w+)?|\A{BEGINS}(?:it|(?:this|the) {NOUN}))(?: \w+ly| also| even| still)*"
-    rf" (?!(?:{VERBS}|{_any(BETTER)}|{_any(GOOD)}|because|as)\b)\w+(?:[^s\W]s|ed)\b"
+GIVEN = re.compile(
+    rf"\b(?<!to )(?:{DOES}|{MENDS}|about|that|(?:because|since|as) it \w+s)(?:{OBJECT})?"
+    rf"|(?<={OWN}) (?:of|correctly \w+){OBJECT}|(?<={OWN}) \w+(?:s|ed){OBJECT} correctly"
 )
+KNOWN = re.compile("|".join(known.pattern for known in (GIVEN, WEIGHED, FILLING, PLAIN)))
 # What makes more or less of the verdict that it follows: "4.5", "A-", "3-4", "B >".
 GLUED = re.compile(r"[-+±~%^<>=×÷/&]|'\w|\W*\d|\W*[>=]|\s*[/+&]")
 BEATEN = re.compile(rf"\A{MARK}*(?<![-=])>{{1,3}}{MARK}{{0,3}}{OTHER}")
-PRAISE = rf"(?:{_any(BETTER)}|{_any(GOOD)})(?!\w)"
-# Praise of something else: "the better liar", "ahead in typos", "safe to skip", "more fluent than
-# true".
-MISDIRECTED = re.compile(
-    rf"(?:{OWN}|\bit) (?:is|was|com\w+|remain\w+) (?:an?|the) (?>(?:(?:{PRAISE}|\w+ly|more|most"
-    rf"|and)\b[ ,]*)+)(?!{NOUN}|one\b|because|(?:for|of|with|in|due|as|than)\b)\w"
-    rf"|\bmore \w+ than {PRAISE}|\b(?:{_any(BETTER)}) (?:in|at|until|when|where|by)"
-    rf" (?!its|terms|comparison|every|all|an? \w+ margin|[^.;]*\b{PRAISE})"
-    rf"|\b{PRAISE} (?:as an?|enough)\b|\b(?:safe|right|fair) to\b"
-)
 BARE_WORD = re.compile(r"[\s*_`]*\s[\s*_`]*(?=\w)|(?=分)")
 # What may follow a verdict without a stop; "4 errors" and "a tough call" may not.
 REASON = r"because|since|due to|given|based on|for|with"
@@ -345,7 +335,8 @@ GOES_ON = re.compile(
     rf"\W*(?:\w+ly\W+)?(?:{REASON}|as|over|by|on|is|was|has|had|\w+[a-rt-z]s|\w+ed)\b|\W*\w+ly\W*\Z"
 )
 LONGEST = 1_000
-Stance = Literal["for", "against", "concedes", "nothing", "unknown"]
+# "loose": for the verdict, with words that may turn it into irony unless another sentence "blames".
+Stance = Literal["for", "blames", "loose", "against", "concedes", "nothing", "unknown"]
 
 
 def is_harmless(kind: Kind, after: str, closing: str) -> bool:
@@ -369,7 +360,9 @@ def is_harmless(kind: Kind, after: str, closing: str) -> bool:
                 return False
             stances.add(stance)
         listed = listed or bool(HEADING.match(DECORATION.sub("", line, count=1)))
-    return "for" in stances or "concedes" not in stances
+    if "loose" in stances and "blames" not in stances:
+        return False
+    return bool(stances & {"for", "blames"}) or "concedes" not in stances
 
 
 def _smooth(words: str) -> str:
@@ -388,25 +381,27 @@ def _stance(kind: Kind, words: str, subject: str) -> tuple[Stance, str]:
         words = pattern.sub(plain, words)
     if DOUBTFUL.search(words) or BEATS_OWN.search(words) or AGAINST[kind].search(words):
         return "against", subject
-    if kind not in SCORES and (UNKNOWN_VERB.search(words) or MISDIRECTED.search(words)):
-        return "unknown", subject
     is_named = OWN in words or OTHER in words
     # "The winner stands next to A" is not about the winner alone.
     speaks_on = (OWN not in words and REFERS.match(words)) or (
-        not is_named and REMARKS.match(words)
+        not is_named and (REMARKS.match(words) or (kind == "tie" and IS_EVEN.search(words)))
     )
     subject = (subject or OWN) if speaks_on else ""
-    sides: list[int] = []
+    weighed: list[tuple[str, int]] = []
     for clause in CONTRASTS.split(words):
         said, subject = _weigh(clause, subject)
-        sides += [_side(kind, *each) for each in said]
+        weighed += said
+    sides = [_side(kind, *each) for each in weighed]
     # The last word must not be in favour of another answer, and none is named for nothing.
     in_favour = subject == OTHER and (not said or said[-1][0] != OTHER or not sides[-1])
-    if -1 in sides or in_favour:
+    if -1 in sides or (in_favour and not ((OWN, BEST) in weighed and WHILE.search(words))):
         return "against", subject
-    if not sides or (not said and len(clause.split()) > 1):
-        return "unknown", subject
-    return "for" if 1 in sides else "concedes", subject
+    if not sides or (not said and len(clause.split()) > 1 and not in_favour):
+        return ("loose" if subject == OWN and not sides else "unknown"), subject
+    if 1 in sides and (kind in SCORES or (OTHER, WORSE) in weighed):
+        return "blames", subject
+    praises: Stance = "loose" if DECORATION.sub("", KNOWN.sub(" ", words)) else "for"
+    return (praises if 1 in sides else "concedes"), subject
 
 
 def _side(kind: Kind, subject: str, quality: int) -> int:
@@ -490,7 +485,7 @@ REFUSALS = re.compile(
     r"|am able to))\b|\bas an ai\b[^.]{0,40}\bi (?:can't|cannot|am unable|am not able)\b"
     r"|\b(?:against my (?:guidelines|policy|policies)|violates? (?:my|our|the) (?:\w+ )?polic)"
     r"|\bich (?:kann|möchte|darf|werde)\b.{0,60}\bnicht\b|\bich bin nicht in der lage\b"
-    r"|\bals ki\b.{0,20}\bkann ich\b.{0,60}\bnicht\b|\b(?:jag|jeg) kan\b.{0,20}\b(?:inte"
+    r"|\bkann ich\b.{0,60}\bnicht\b|\b(?:jag|jeg) kan\b.{0,20}\b(?:inte"
     r"|ikke) (?:bedöma|jämföra|hjälpa|vurdere|bedømme|sammenligne|hjelpe|hjælpe)"
     r"|\ben voi (?:arvioida|vertailla|auttaa)|\b(?:nemohu|nemůžu)\b.{0,40}\b(?:hodnotit|porovn"
     r"|pomoc)|\bnem tudom (?:értékelni|összehasonlítani)|\bnu pot (?:evalua|compara|ajuta)"

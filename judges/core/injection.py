@@ -365,7 +365,7 @@ WEIGHTS = {
     "better": 2,
     "right": 1,
     "marks": 1,
-    "pair": 1,
+    "pair": 2,
     "earlier": -2,
     "chat": -3,
 }

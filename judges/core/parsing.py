@@ -397,7 +397,12 @@ def _repeated_forms(marked: dict[int, _MarkedLine], lines: list[str], verdicts: 
     place = max(marked)
     last = marked[place].different
     listing = re.compile(rf"(?:\W|\b(?:or|oder|ou|o|and)\b)*{verdicts.named.pattern}")
-    while (place := place - 1) >= 0 and (place in marked or len(lines[place].strip(EDGE)) <= 4):
+
+    def is_between(place: int) -> bool:  # as "To choose B, write:" is, below "To choose A, write:"
+        led = [place > 1 and lines[each].rstrip(EDGE).endswith(":") for each in (place, place - 2)]
+        return len(lines[place].strip(EDGE)) <= 4 or all(led)
+
+    while (place := place - 1) >= 0 and (place in marked or is_between(place)):
         line = marked.get(place)
         if line is None or len(line.different) > 1 or listing.match(line.after):
             continue

@@ -101,6 +101,23 @@ def test_a_trusted_judge_is_called_so(client: Client) -> None:
     assert "Not measured yet" not in html
 
 
+def test_trust_by_an_earlier_rule_shows_as_such_until_it_is_measured_again(client: Client) -> None:
+    epoch, labels = register_used_judge(), make_labels()
+    earlier = ask_and_measure(epoch, labels)
+    earlier.report["trust"]["rule"] -= 1
+    earlier.trusted = earlier.everywhere = True
+    earlier.save()
+    epoch.rater.trusted_at = timezone.now()
+    epoch.rater.save()
+    for html in (judges_page(client), judge_page(client, epoch.judge)):
+        assert 'data-trusted="yes"' in html
+        assert "By an earlier rule: measure it again" in html
+    assert "This judge is trusted by an earlier rule" in html
+    measure_labels(epoch=epoch, labels_in=labels, now=timezone.now())
+    for html in (judges_page(client), judge_page(client, epoch.judge)):
+        assert "earlier rule" not in html
+
+
 def test_juries_stand_below(client: Client) -> None:
     members = [register_used_judge(f"scripted:scripted-{number}") for number in (1, 2)]
     jury = with_run(register_jury(members=members)).judge

@@ -42,6 +42,9 @@ WORDS = ("bad", "Good", "Good enough", "n/a")
         (f"{V}: score of 4", FIVE, "4"),
         (f"{V}: 4 of 5 (good)", FIVE, "4"),
         (f"{V}: 4 – mostly correct", FIVE, "4"),
+        (f"{V}: 4\n\nIt lacks an example, which keeps it from a 5.", FIVE, "4"),
+        (f"{V}: 4\n\nIt could have been more specific.", FIVE, "4"),
+        (f"{V}: 5\n\nExcellent answer, nothing is missing.", FIVE, "5"),
         (f"{V}: good, I hope this helps", WORDS, "Good"),
     ],
 )

@@ -163,9 +163,9 @@ def test_a_run_of_pairs_with_human_votes_takes_no_others() -> None:
 ITEMS = 48
 FAULTY = {
     "good": "",
-    "first": "The order of the answers changes its verdict on 100.0 % of",
+    "first": "Swapping the answers changes its verdict on 100.0 % of",
     "longer": "Its lift over length alone is +0.0 points: no better than length.",
-    "timid": "It has a result on 50.0 % of 48 items: less than the 70 % required.",
+    "timid": "It reached a verdict on 50.0 % of 48 items, which is below the 70 % required.",
 }
 
 

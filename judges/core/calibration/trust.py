@@ -130,17 +130,15 @@ def assess_categories(
 def _check_coverage(share: float | None, n: int, least: float) -> tuple[bool, str]:
     if share is None:
         return False, "It has not been asked about any items."
-    figure = f"It has a result on {100 * share:.1f} % of {n:,} items"
-    if share >= least:
-        return True, f"{figure}: no less than the {100 * least:.0f} % required."
-    return False, f"{figure}: less than the {100 * least:.0f} % required."
+    meets = "meets" if share >= least else "is below"
+    figure = f"It reached a verdict on {100 * share:.1f} % of {n:,} items"
+    return share >= least, f"{figure}, which {meets} the {100 * least:.0f} % required."
 
 
 def _check_flips(share: float, n: int, most: float) -> tuple[bool, str]:
-    figure = f"The order of the answers changes its verdict on {100 * share:.1f} % of {n:,} items"
-    if share <= most:
-        return True, f"{figure}: no more than the {100 * most:.0f} % allowed."
-    return False, f"{figure}: more than the {100 * most:.0f} % allowed."
+    keeps = "is within" if share <= most else "exceeds"
+    figure = f"Swapping the answers changes its verdict on {100 * share:.1f} % of {n:,} items"
+    return share <= most, f"{figure}, which {keeps} the {100 * most:.0f} % allowed."
 
 
 def _undecided(confusion: Mapping[str, Mapping[str, int]]) -> int:
@@ -152,7 +150,7 @@ def _undecided(confusion: Mapping[str, Mapping[str, int]]) -> int:
 def _check_sides(report: PairReport) -> tuple[bool, str]:
     n, undecided = report.on_all.n, _undecided(report.confusion)
     if undecided and undecided == n:
-        return False, f"The judge chose no side on any of the {n:,} labels where a person did."
+        return False, f"It never chose a side where people did ({n:,} labels)."
     people = report.people_everywhere.decisive
     return _check_agreement(report.on_all, people, _AGREEMENT, undecided)
 
@@ -164,19 +162,19 @@ def _check_agreement(
         return False, f"{unit.name} is not known: {_uncapped(judge.reason)}"
     figure = f"{unit.name} is {unit.format(judge.value)} over {judge.n:,} labels"
     if undecided:
-        figure = f"{figure} (on {undecided:,} of them the judge chose no side)"
+        figure = f"{figure}, on {undecided:,} of which the judge chose no side"
     if judge.low is None:
         return False, f"{figure}, without a lower bound: {_uncapped(judge.reason)}"
-    figure = f"{figure}, at least {unit.format(judge.low)}"
+    figure = f"{figure} (lower bound {unit.format(judge.low)})"
     required = f"the {unit.format(ENOUGH)} required"
     if judge.low >= ENOUGH:
-        return True, f"{figure}: no less than {required}."
+        return True, f"{figure}, which meets {required}."
     bar, description = _people_bar(people, unit)
     if bar is None:
-        return False, f"{figure}: less than {required}, and {description}."
+        return False, f"{figure}, which is below {required}, and {description}."
     if judge.low >= bar:
-        return True, f"{figure}: no less than {description}."
-    return False, f"{figure}: less than {required}, and less than {description}."
+        return True, f"{figure}, which meets {description}."
+    return False, f"{figure}, which is below {required} and below {description}."
 
 
 def _people_bar(people: Estimate, unit: _Unit) -> tuple[float | None, str]:
@@ -186,9 +184,9 @@ def _people_bar(people: Estimate, unit: _Unit) -> tuple[float | None, str]:
         return None, f"the figure among people is not known ({reason})"
     among_people = f"the {unit.format(people.value)} among people"
     if people.low <= unit.floor:
-        return None, f"{among_people} may be chance (at least {unit.format(people.low)})"
+        return None, f"{among_people} may be chance (lower bound {unit.format(people.low)})"
     bar = OF_PEOPLE * people.value
-    return bar, f"{unit.format(bar)}, which is 95 % of {among_people}"
+    return bar, f"{unit.format(bar)} (95 % of {among_people})"
 
 
 def _uncapped(reason: str) -> str:
@@ -203,7 +201,7 @@ def _check_lift(lift: Estimate, unit: _Unit) -> tuple[bool, str]:
         return False, f"{figure}: no better than length."
     if lift.low is None:
         return False, f"{figure}, without a lower bound: {_uncapped(lift.reason)}"
-    figure = f"{figure}, at least {unit.format_difference(lift.low)}"
+    figure = f"{figure} (lower bound {unit.format_difference(lift.low)})"
     if lift.low > 0:
         return True, f"{figure}: significantly better than length."
     return False, f"{figure}: not significantly better than length."
