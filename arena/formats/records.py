@@ -341,8 +341,12 @@ def answer_row(
 
 
 def inside(value: Any, *path: str | int) -> Any:
-    """The value at the end of a path of keys and places; None if there is none."""
+    """The value at the end of a path of keys and places, None if there is none.
+
+    What is on the way may be written as JSON, as in the cells of tables.
+    """
     for step in path:
+        value = decoded(value)
         is_there = (isinstance(value, dict) and step in value) or (
             isinstance(value, list) and isinstance(step, int) and 0 <= step < len(value)
         )

@@ -262,7 +262,7 @@ def _chat(record: SourceRecord) -> Iterator[Made]:
 
 
 def _batch_request(record: SourceRecord) -> Iterator[Made]:
-    body = record.need("body")
+    body = record.decoded("body")
     body = body if isinstance(body, dict) else {}
     messages = read_messages(_asked(body), "body")
     if not messages:

@@ -320,6 +320,20 @@ def test_parquet_of_lmarena_is_read_with_its_lists(tmp_path):
     assert arena.votes.filter(comparison__prompt__category="German").get().outcome == "both_bad"
 
 
+# No column of a table holds an empty object, or lists beside texts.
+NO_TABLE = {"langsmith-examples.jsonl", "preferences-unpaired.jsonl", "weave.jsonl"}
+
+
+@pytest.mark.parametrize("name", [n for n in SAMPLES if n.endswith(".jsonl") and n not in NO_TABLE])
+def test_parquet_has_the_same_rows_as_the_file_it_was_made_of(tmp_path, name):
+    text = (FILES / name).read_text()
+    records = json.loads(text if text.startswith("[") else f"[{','.join(text.splitlines())}]")
+    names = dict.fromkeys(name for record in records for name in record)
+    table = pyarrow.Table.from_pylist([names | record for record in records])
+    parquet.write_table(table, tmp_path / "file.parquet")
+    assert previewed(tmp_path / "file.parquet") == previewed(FILES / name)
+
+
 def test_an_export_comes_back_as_the_same_arena(tmp_path):
     arena = bring(FILES / "openai-chat.jsonl")
     call_command("export_arena", arena.slug, tmp_path / "out", stdout=StringIO())
