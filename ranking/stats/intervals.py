@@ -404,7 +404,9 @@ class Sandwich:
         self.strongest_ = groupings[strongest]
         covariance = alone[0]
         if second is not None:
-            covariance = self._crossed(alone, strongest, replace(inside[0], cluster=None))
+            votes = replace(inside[0], cluster=None)
+            vars(votes).update(pairs=inside[0].pairs, pair_of_row=inside[0].pair_of_row)
+            covariance = self._crossed(alone, strongest, votes)
         n_clusters = min(grouping.effective_clusters for grouping in inside)
         self._measure(covariance, n_clusters, inside[0].decisive)
         return self

@@ -184,6 +184,8 @@ def connected(pairs: Pairs) -> bool:
 
 def _coded(values: Floats) -> tuple[Ints, int]:
     """Codes of values, and how many codes; fast for few distinct values, which are looked up."""
+    if len(values) and (values == values[0]).all():
+        return np.zeros(1, np.int64), 1
     table = np.unique(values[:4096])
     code = np.searchsorted(table, values).clip(max=len(table) - 1)
     if not np.array_equal(table[code], values):
@@ -326,8 +328,11 @@ def _report(result: _Result, battles: Battles, fit: BradleyTerry) -> Robustness:
     if not votes:
         return Robustness(Stability.LEVEL, of, 0, top, rival, 0, confirmed=True)
     inside = np.flatnonzero(fit.ranked_[battles.first] & fit.ranked_[battles.second])
-    counts = _spread(result.dropped, result.kinds.kind_of_row, battles.count[inside])
-    rows = inside[counts > 0]
+    kind = result.kinds.kind_of_row
+    few = np.flatnonzero((result.dropped > 0)[kind])
+    rows = inside[few]
+    counts = _spread(result.dropped, kind[few], battles.count[rows])
+    rows = rows[counts > 0]
     foretold = result.foretold
     return Robustness(
         Stability.CHANGES, of, votes, top, rival, foretold, True, rows, counts[counts > 0]
@@ -337,11 +342,11 @@ def _report(result: _Result, battles: Battles, fit: BradleyTerry) -> Robustness:
 def _spread(dropped: Ints, kind: Ints, count: Ints) -> Ints:
     """(R,): how many votes of each row are dropped, taking a kind's rows in their order."""
     order = np.argsort(kind, kind="stable")
-    total = np.cumsum(count[order])
-    start = np.searchsorted(kind[order], np.arange(len(dropped)))
-    before = total - count[order] - (total - count[order])[start][kind[order]]
+    kind, count = kind[order], count[order]
+    before = np.cumsum(count) - count
+    before -= before[np.searchsorted(kind, kind)]
     taken = np.empty(len(kind), np.int64)
-    taken[order] = (dropped[kind[order]] - before).clip(0, count[order])
+    taken[order] = (dropped[kind] - before).clip(0, count)
     return taken
 
 
