@@ -8,7 +8,7 @@ board's average candidate, and this share to wins per dollar and per second of w
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf, isfinite
+from math import floor, inf, isfinite, log10
 from statistics import fmean
 from typing import Any
 
@@ -57,9 +57,9 @@ UNKNOWN_COSTS = CostAndSpeed()
 def read_costs(arena: Arena, category: str) -> dict[int, CostAndSpeed]:
     """Cost and speed of answers to a category's prompts, by candidate; one query.
 
-    Where names are hidden until the vote, candidates are left out for which these means, alone or
-    taken from those of all prompts, are about fewer than `LEAST_ANSWERS` to prompts that are not
-    archived.
+    Where names are hidden until the vote, means are rounded, and candidates are left out for which
+    these means, alone or taken from those of all prompts, are about fewer than `LEAST_ANSWERS` to
+    prompts that are not archived.
     """
     answers = Response.objects.revealed().filter(candidate__arena=arena)
     known = answers.filter(Q(cost__isnull=False) | Q(seconds__isnull=False) | TOKENS_KNOWN)
@@ -76,14 +76,15 @@ def read_costs(arena: Arena, category: str) -> dict[int, CostAndSpeed]:
         n_live = {name: [row[f"live_{each}"] for each in FIGURES] for name, row in cells.items()}
         chosen = [row for name, row in cells.items() if category in ("", name)]
         if chosen and (arena.open_answers or not _is_hidden(n_live, category)):
-            costs[candidate] = _means(chosen)
+            costs[candidate] = _means(chosen, are_rounded=not arena.open_answers)
     return costs
 
 
-def _means(rows: Sequence[Mapping[str, Any]]) -> CostAndSpeed:
+def _means(rows: Sequence[Mapping[str, Any]], *, are_rounded: bool) -> CostAndSpeed:
     def mean(name: str) -> float | None:
         n = sum(row[f"n_{name}"] for row in rows)
-        return sum(float(row[f"sum_{name}"] or 0) for row in rows) / n if n else None
+        exact = sum(float(row[f"sum_{name}"] or 0) for row in rows) / n if n else None
+        return _rounded(exact, n) if exact and are_rounded else exact
 
     cost = mean("cost")
     return CostAndSpeed(
@@ -95,6 +96,18 @@ def _means(rows: Sequence[Mapping[str, Any]]) -> CostAndSpeed:
         tokens_out=mean("tokens_out"),
         n_counted=sum(row["n_counted"] for row in rows),
     )
+
+
+def _rounded(mean: float, n: int) -> float:
+    """Round a mean of `n` answers to a multiple of at least 2 / n of it, and of 1, 2 or 5 times a
+    power of ten.
+
+    Otherwise its change when an answer is added would tell that answer's own figure.
+    """
+    least = 2 * mean / n
+    power = 10.0 ** floor(log10(least))
+    step = power * next(factor for factor in (1, 2, 5, 10) if factor * power >= least)
+    return float(f"{round(mean / step) * step:.6g}")
 
 
 def _is_hidden(counts: Mapping[str, Sequence[int]], category: str) -> bool:

@@ -323,3 +323,21 @@ def test_the_length_of_a_single_answer_on_a_blind_ballot_is_not_told() -> None:
     arena.prompts.update(retired_at=None)
     arena.open_answers = True
     assert len(read_costs(arena, "category-1")) == 2
+
+
+@pytest.mark.django_db
+def test_a_new_answer_s_length_is_not_the_difference_of_two_means_on_a_blind_ballot() -> None:
+    """Whoever asked before and after an answer was generated knew its tokens, and so its author."""
+    arena = make_arena(1, 40, open_answers=False)
+    lengths = [30 + 7 * number for number in range(40)]
+    answers = list(arena.candidates.get().responses.order_by("pk"))
+    told, errors = None, []
+    for number, (answer, tokens) in enumerate(zip(answers, lengths, strict=True), 1):
+        Response.objects.filter(pk=answer.pk).update(tokens_out=tokens, seconds=tokens / 100)
+        (cost,) = read_costs(arena, "").values() or (CostAndSpeed(),)
+        assert cost.tokens_out is None or cost.seconds == pytest.approx(cost.tokens_out / 100)
+        if told and cost.tokens_out:
+            errors.append(abs(number * cost.tokens_out - (number - 1) * told - tokens))
+        told = cost.tokens_out
+    assert sum(error < 50 for error in errors) <= len(errors) / 4
+    assert told == pytest.approx(sum(lengths) / 40, rel=0.05)
