@@ -42,7 +42,7 @@ PROBES = {
 
 # Whole installations, started and killed, and browsers: they wait, and take longest. Begun last,
 # each would end while nothing else is left.
-LONGEST = re.compile(r"^tests/(stress/|ops/|test_whole|security/test_statuses)|_browser\.py")
+LONGEST = (r"^tests/stress/", r"^tests/(ops/|test_whole|security/test_statuses)|_browser\.py")
 # Formulas, providers, and what pages, forms, commands and clients make of services, which
 # PostgreSQL tries by themselves; tests/security/test_headers.py opens every address there.
 OF_SERVICES = re.compile(
@@ -115,12 +115,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes long; on PostgreSQL, leave out what is not about the database."""
-    items.sort(key=lambda item: not LONGEST.search(item.nodeid))
+    items.sort(key=_place)
     if not _on_postgres(config):
         return
     left_out = [item for item in items if not _touches_database(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if _touches_database(item)]
+
+
+def _place(item: pytest.Item) -> int:
+    found = (place for place, kind in enumerate(LONGEST) if re.search(kind, item.nodeid))
+    return next(found, len(LONGEST))
 
 
 def pytest_collection_finish() -> None:
