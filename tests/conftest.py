@@ -41,8 +41,11 @@ PROBES = {
 }
 
 # Whole installations, started and killed, and browsers: they wait, and take longest. Begun last,
-# each would end while nothing else is left.
-LONGEST = (r"^tests/stress/", r"^tests/(ops/|test_whole|security/test_statuses)|_browser\.py")
+# each would end while nothing else is left, as would simulations.
+LONGEST = (
+    r"^tests/stress/",
+    r"^tests/(ops/|test_whole|security/test_statuses)|_browser\.py|/test_stats_(ppi|simulations)",
+)
 # Formulas, providers, and what pages, forms, commands and clients make of services, which
 # PostgreSQL tries by themselves; tests/security/test_headers.py opens every address there.
 OF_SERVICES = re.compile(

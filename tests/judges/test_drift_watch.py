@@ -25,7 +25,7 @@ from tests.judges.helpers import (
     work_off,
 )
 
-pytestmark = [pytest.mark.slow, pytest.mark.django_db]
+pytestmark = [pytest.mark.any_database, pytest.mark.slow, pytest.mark.django_db]
 NOW = timezone.now().replace(hour=12)
 DAY = timedelta(days=1)
 
