@@ -105,6 +105,10 @@ def test_the_reasons_are_sentences_with_the_numbers():
     assert beaten == "Its lift over length alone is −10.0 points: no better than length."
     alone = assess_trust(of_pairs(known(0.7, 0.6))).reasons[0]
     assert alone.endswith("required, and the figure among people is not known (nobody looked).")
+    assert (
+        "over 1 label, without"
+        in assess_trust(calibrate_pairs([pair_item(0, "l", "left")])).reasons[0]
+    )
     unknown = assess_trust(of_pairs(UNKNOWN)).reasons[0]
     assert unknown == (
         "Agreement with people (a tie or no verdict counts half) is not known: nobody looked."

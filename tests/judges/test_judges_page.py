@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.apps import apps
@@ -23,7 +24,7 @@ from judges.models import (
     RunJudge,
 )
 from judges.reports import report_on_judge
-from judges.services.calibration import measure_labels
+from judges.services.calibration import measure_arena, measure_labels
 from judges.services.honeypots import make_honeypots
 from judges.services.label_runs import order_label_run
 from judges.services.labels import give_feedback
@@ -220,6 +221,26 @@ def test_scores_are_shown_with_their_correlations(client: Client) -> None:
     ):
         assert words in html
     assert "Pearson" in judges_page(client)
+
+
+@pytest.mark.parametrize(("agrees", "kendall"), [(True, "1.00"), (False, "−1.00")])
+def test_its_order_of_the_candidates_is_compared_with_peoples(
+    client: Client, local: FakeServer, agrees: bool, kendall: str
+) -> None:
+    """The lower candidate wins three of four votes by people, and by the judge or against it."""
+    arena, ann = make_arena(3, 8), make_person()
+    run = work_off(order(arena, LOCAL, per_pair=8))
+    for number, judgement in enumerate(run.judgements.select_related("comparison", "epoch__rater")):
+        asked = judgement.comparison
+        is_won = (asked.left_id < asked.right_id) ^ (number % 4 == 3)
+        vote_on(asked, judgement.epoch.rater, "left" if is_won == agrees else "right")
+        asked.pk, asked.key, asked.rater = None, uuid4(), ann
+        asked.save()
+        vote_on(asked, ann, "left" if is_won else "right")
+    epoch = judgement.epoch
+    measure_arena(epoch=epoch, arena=arena, now=timezone.now())
+    said = f"Kendall’s tau-b with people’s order of 3 candidates: {kendall}"
+    assert said in judge_page(client, epoch.judge)
 
 
 def test_honeypots_are_shown_one_kind_after_the_other(client: Client) -> None:

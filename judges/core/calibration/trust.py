@@ -160,7 +160,9 @@ def _check_agreement(
 ) -> tuple[bool, str]:
     if judge.value is None:
         return False, f"{unit.name} is not known: {_uncapped(judge.reason)}"
-    figure = f"{unit.name} is {unit.format(judge.value)} over {judge.n:,} labels"
+    figure = (
+        f"{unit.name} is {unit.format(judge.value)} over {judge.n:,} label{'s'[: judge.n != 1]}"
+    )
     if undecided:
         figure = f"{figure}, on {undecided:,} of which the judge chose no side"
     if judge.low is None:
