@@ -78,7 +78,8 @@ def examine(*, arena_id: int, now: datetime) -> list[Hold]:
     if arena is None or (examined := read(arena)).n_raters < LEAST_RATERS:
         return []
     suspicions = suspicions_of(arena, examined)
-    return [hold for each in suspicions for hold in _hold(arena, examined, each, now)]
+    made = [hold for each in suspicions for hold in _hold(arena, examined, each, now)]
+    return made + _hold_later_votes(arena, examined, made, now)
 
 
 def suspicions_of(arena: Arena, examined: Examined) -> list[Suspicion]:
@@ -203,6 +204,21 @@ def _hold(arena: Arena, examined: Examined, suspicion: Suspicion, now: datetime)
         ):
             made.append(hold)
     return made
+
+
+def _hold_later_votes(
+    arena: Arena, examined: Examined, made: Sequence[Hold], now: datetime
+) -> list[Hold]:
+    """Hold what raters on hold have voted since: it waits for the same decision, or other votes
+    would weaken the evidence until they count."""
+    known = Hold.objects.open().filter(arena=arena, rater__in=_ids(examined.raters))
+    grown = []
+    for hold in known.exclude(pk__in=[each.pk for each in made]).select_related("rater"):
+        votes = examined.votes_of(np.flatnonzero(examined.raters == hold.rater_id).tolist())
+        same = {"rater": hold.rater, "network": "", "test": hold.test, "evidence": hold.evidence}
+        if votes and (again := holds.hold(arena=arena, votes=votes, now=now, **same)):
+            grown.append(again)
+    return grown
 
 
 def evidence_of(examined: Examined, suspicion: Suspicion, members: Sequence[int]) -> dict[str, Any]:

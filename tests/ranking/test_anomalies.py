@@ -109,6 +109,24 @@ def test_where_others_vote_too_members_and_programs_are_held_like_them(channel: 
     assert Vote.objects.filter(rater=fan, uncounted="held").count() == RIGGED
 
 
+def test_later_votes_wait_for_the_same_decision_however_they_are_cast() -> None:
+    """Whoever was on hold could go on with other votes, until the evidence was weak again."""
+    arena, fan = attacked()
+    before = counts_of(arena)
+    anomalies.examine(arena_id=arena.pk, now=NOW)
+    first, *_, last = arena.candidates.order_by("pk")
+    more = list(arena.prompts.order_by("-pk")[:10]) * 6
+    make_votes(arena, [(first, last, "left", prompt) for prompt in more], fan)
+    fan.votes.filter(channel="").update(channel="browser")
+    assert anomalies.suspicions_of(arena, anomalies.read(arena)) == []
+    (hold,) = anomalies.examine(arena_id=arena.pk, now=NOW)
+    assert (hold.rater, hold.n_votes, hold.evidence["k"]) == (fan, RIGGED + len(more), RIGGED)
+    assert fan.votes.filter(uncounted=None).count() == 0
+    holds.release(hold=hold, by=CLI, reason="a matter of taste", now=NOW)
+    assert fan.votes.filter(uncounted=None).count() == RIGGED + len(more)
+    assert counts_of(arena) != before
+
+
 def test_released_votes_count_as_before_and_are_not_held_again_for_the_same() -> None:
     arena, _ = attacked()
     before = counts_of(arena)
