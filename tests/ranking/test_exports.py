@@ -68,7 +68,8 @@ def test_a_ranked_export_draws_other_weights_and_has_the_scores_and_covariance_o
     client: Client, empty_arena: Arena, tmp_path: Path
 ) -> None:
     people = [make_person() for _ in range(9)]
-    candidates, prompts = list(empty_arena.candidates.all()), list(empty_arena.prompts.all())
+    candidates = list(empty_arena.candidates.order_by("pk"))
+    prompts = list(empty_arena.prompts.order_by("pk"))
     prompts += [
         Prompt.objects.create(arena=empty_arena, external_id=f"q{i}", text="?") for i in range(8)
     ]
@@ -112,7 +113,7 @@ def test_a_ranked_export_draws_other_weights_and_has_the_scores_and_covariance_o
 def test_the_copy_of_a_leaderboard_fits_soft_verdicts_as_the_leaderboard_does(
     empty_arena: Arena, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    left, right, _ = empty_arena.candidates.all()
+    left, right, _ = empty_arena.candidates.order_by("pk")
     for outcome, preference in (("left", 0.75), ("right", 0.25), ("tie", None), ("right", None)):
         make_vote(empty_arena, left, right, outcome, preference=preference)
     snapshot = publish(empty_arena)
