@@ -39,7 +39,7 @@ _REASONS = {
     NoInterval.NOTHING_RANKED: "No candidate has a score yet.",
     NoInterval.NO_DECISIVE_VOTE: "Every vote so far is a tie.",
     NoInterval.FEW_CLUSTERS: f"Fewer than {MIN_CLUSTERS} independent groups of votes so far.",
-    NoInterval.NO_VARIATION: "All groups of votes agree exactly, so the uncertainty is unknown.",
+    NoInterval.NO_VARIATION: "There is no variation, so the uncertainty is unknown.",
 }
 
 

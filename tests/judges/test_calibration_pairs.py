@@ -232,7 +232,7 @@ def test_nothing_at_all_is_a_report_of_reasons():
     found = report([])
     assert found.against_all.decisive.reason.startswith("There is no label where both")
     assert found.flips.reason == "No item has a verdict in both orders."
-    assert found.repeats.reason == "No item has two values."
+    assert found.repeats.reason == "No item was asked about twice."
     assert found.categories == ()
 
 

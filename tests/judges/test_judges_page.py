@@ -179,7 +179,7 @@ def test_pair_report_shows_people_length_and_habits(client: Client) -> None:
         "Baseline: the longer answer wins",
         "Picks the longer answer",
         "Inconsistent when swapped",
-        "No item has two values.",
+        "No item was asked about twice.",
         "By category",
         "can’t be compared",
     ):

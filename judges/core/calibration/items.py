@@ -212,7 +212,7 @@ DifferenceRow = tuple[str, float, float, int]  # cluster, successes of the one a
 OutcomeRow = tuple[str, str, str]  # cluster, and the outcomes of the first and of the second
 ScoreRow = tuple[str, float, float]  # cluster, and the scores of the first and of the second
 LiftRow = tuple[str, float, float, float]  # cluster, the judge's, the baseline's and people's score
-NEVER_TWICE = "No item has two values."
+NEVER_TWICE = "No item was asked about twice."
 ONE_VALUE = "All values are the same, so agreement cannot be distinguished from chance."
 
 

@@ -115,7 +115,7 @@ def test_an_unknown_figure_is_none_with_a_reason():
     assert few.pearson.reason.startswith("Fewer than 5")
     perfect = score_correlations(range(20), range(20))
     assert perfect.pearson.value == pytest.approx(1)
-    assert "agree exactly" in perfect.pearson.reason
+    assert "no variation" in perfect.pearson.reason
     assert correlation_lift([], [], []).value is None
 
 

@@ -99,7 +99,7 @@ def test_few_clusters_and_clusters_that_agree_have_no_interval():
     assert few.reason == "Fewer than 5 independent groups of votes so far."
     level = clustered_share([1] * 6, [2] * 6)
     assert (level.value, level.low) == (0.5, None)
-    assert "agree exactly" in level.reason
+    assert "no variation" in level.reason
 
 
 def test_paired_difference_is_narrower_than_two_shares():
@@ -130,7 +130,7 @@ def test_always_better_has_a_bound_and_always_equal_has_none():
     assert always.low == pytest.approx(2 * 0.025 ** (1 / 30) - 1)
     equal = share_difference(np.ones(30), np.ones(30))
     assert (equal.value, equal.low) == (0, None)
-    assert "agree exactly" in equal.reason
+    assert "no variation" in equal.reason
 
 
 def test_without_trials_there_is_no_share():
