@@ -174,7 +174,7 @@ PROMPTS: Columns[PromptRow] = Columns(
     labels={
         "messages": "conversation",
         "text": "prompt",
-        "external_id": "id",
+        "external_id": "ID",
         "category": "category",
         "reference": "reference answer",
         "rubric": "rubric",
@@ -199,7 +199,7 @@ RESPONSES: Columns[ResponseRow] = Columns(
     },
     labels={
         "messages": "conversation",
-        "prompt_id": "prompt’s id",
+        "prompt_id": "prompt’s ID",
         "prompt": "prompt",
         "text": "answer",
     },

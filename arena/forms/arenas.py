@@ -169,7 +169,7 @@ class VoteOrderForm(forms.Form):
     """A request for human votes, from members of the team by name or from anybody."""
 
     per_pair = forms.IntegerField(
-        label="Votes per pair",
+        label="Votes per pair of candidates",
         min_value=1,
         max_value=MAX_PER_PAIR,
         initial=3,

@@ -125,7 +125,7 @@ class AddPromptsForm(UploadForm):
         self, *args: Any, table: Table[PromptRow] | None = None, unread: Any = (), **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        names = [(name, label.capitalize()) for name, label in PROMPTS.labels.items()]
+        names = [(name, label[0].upper() + label[1:]) for name, label in PROMPTS.labels.items()]
         roles = table.roles.items() if table else ()
         for column, role in ((name, role) for name, role in roles if is_unicode(name)):
             variable = [(VARIABLE, "Variable")] if is_variable(column) else []

@@ -187,7 +187,7 @@ def new_arena(request: HttpRequest, team: Team) -> HttpResponse:
     if form.is_bound and form.is_valid():
         with errors_in(form):
             arena = create_team_arena(team=team, by=actor_of(request), **form.cleaned_data)
-            messages.success(request, f"{arena} has been created. Start by adding prompts.")
+            messages.success(request, f"{arena} has been created.")
             return redirect("manage_arena", arena.slug)
     return render(request, "manage/arena_form.html", {"team": team, "form": form})
 

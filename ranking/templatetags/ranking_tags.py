@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from django import template
 from django.conf import settings
 from django.urls import reverse
+from django.utils.formats import get_format
 from django.utils.safestring import SafeString, mark_safe
 
 from arena.rendering import to_mathml
@@ -52,7 +53,7 @@ NONE = "–"
 @register.filter
 def elo(value: float | None) -> str:
     """Whole Elo points: no interval is narrow enough for decimals."""
-    return NONE if value is None else f"{value:.0f}"
+    return NONE if value is None else f"{value:.0f}".replace("-", "−")
 
 
 @register.filter
@@ -107,8 +108,8 @@ def tokens(value: float | None) -> str:
 
 @register.filter
 def grouped(value: int | None) -> str:
-    """A count with thousands separators."""
-    return NONE if value is None else f"{value:,}"
+    """A count with the thousands separators of the reader's language."""
+    return NONE if value is None else f"{value:,}".replace(",", get_format("THOUSAND_SEPARATOR"))
 
 
 # -- Names of voters -------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test import Client
@@ -277,6 +278,8 @@ def test_the_overview_says_what_comes_next(owner: Client, team: Team) -> None:
     assert heading() == "Add the answers"
     Response.objects.create(candidate=second, prompt=prompt, text="Thus.")
     assert heading() == "Collect votes"
+    voting = f"{settings.SITE_URL}{reverse('vote', args=[arena.slug])}"
+    assert f">{voting}</a>" in owner.get(address(arena, "manage_arena")).text
     make_candidate(arena, "third", team=team)
     page = owner.get(address(arena, "manage_arena")).content.decode()
     assert "1 prompt has no answer from third." in " ".join(page.split())

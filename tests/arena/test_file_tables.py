@@ -53,7 +53,7 @@ def test_every_field_of_a_prompt_is_read():
             PromptRow(3, "How?", variables={"customer": ""}),
         ],
         notices=[
-            "Columns were read as follows: 'Prompt' as the prompt, 'ID' as the id, 'Tag' as the"
+            "Columns were read as follows: 'Prompt' as the prompt, 'ID' as the ID, 'Tag' as the"
             " category, 'Expected' as the reference answer, 'rubric' as the rubric, 'customer' as a"
             " variable."
         ],
@@ -155,7 +155,7 @@ def test_each_bad_row_is_a_problem_and_the_others_are_read():
     assert [row.external_id for row in table.rows] == ["p1", "p7"]
     assert said(table) == [
         "3, Question: The prompt is empty (column 'Question').",
-        "4, id: The id is the same as in row 2 (column 'id').",
+        "4, id: The ID is the same as in row 2 (column 'id').",
         "5, : The row has 2 fields; the header has 3: leave missing ones empty.",
         "6, : The row has 4 fields; the header has 3: put text that contains delimiters in quotes.",
         "7, : The row is not CSV: ',' expected after '\"'; double each quote within a text.",
@@ -190,7 +190,7 @@ def test_a_second_answer_to_one_prompt_is_a_problem():
     table = responses("id,prompt,answer\np1,,a\np1,,b\n,Why?,c\n,Why?,d\n,,e\n,p1,f\n")
     assert [row.text for row in table.rows] == ["a", "c", "f"]
     assert said(table) == [
-        "3, id: The prompt’s id is the same as in row 2 (column 'id').",
+        "3, id: The prompt’s ID is the same as in row 2 (column 'id').",
         "5, prompt: The prompt is the same as in row 4 (column 'prompt').",
         "6, prompt: The prompt is empty, so it is not clear which prompt this answers"
         " (column 'prompt').",
@@ -258,7 +258,7 @@ def test_columns_that_are_not_used_are_named():
     table = prompts("text,Customer name,x,prompt\nWhy?,Ada,1,p1\n")
     assert (table.rows[0].variables, table.rows[0].external_id) == ({"x": "1"}, "p1")
     assert table.notices == [
-        "Columns were read as follows: 'text' as the prompt, 'prompt' as the id, 'x' as a"
+        "Columns were read as follows: 'text' as the prompt, 'prompt' as the ID, 'x' as a"
         " variable.",
         "Not used: 'Customer name'. A variable's name must be one word of letters, digits and "
         "underscores, other than prompt.",

@@ -12,12 +12,14 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.test import Client, RequestFactory
 from django.urls import reverse
+from django.utils.translation import override
 
 from arena import language
 from arena.models import Arena, Prompt
 from arena.views.arena_context import READ_ONLY
 from arena.views.prompts import _too_large
 from ranking.models import HomePage
+from ranking.templatetags.ranking_tags import grouped
 from tests.factories import make_arena
 
 sys.path.append(str(Path(settings.BASE_DIR) / ".ci"))
@@ -149,3 +151,9 @@ def test_other_pages_and_the_api_stay_english(reader: Client) -> None:
     problem = reader.get("/api/v1/arenas/nowhere/").json()
     assert problem["status"] == 404
     assert "found" in problem["title"].lower()
+
+
+def test_counts_are_grouped_as_in_the_readers_language() -> None:
+    assert grouped(1392) == "1,392"
+    with override("fr"):
+        assert grouped(1392) == "1\N{NO-BREAK SPACE}392"

@@ -241,7 +241,7 @@ def test_a_board_of_few_raters_speaks_about_these_alone(client: Client) -> None:
             make_vote(arena, left, right, outcome, prompt, raters[turn % n])
         publish(arena)
     assert "4 raters are too few to say what others would prefer" in client.get("/a/of-4/").text
-    warning = "These results hold for the 4 people who voted."
+    warning = "These results hold for the 4 people who voted; others may prefer something else."
     assert warning in words(client.get("/a/of-4/").text)
     assert "These results hold for" not in client.get("/a/of-5/").text
 
