@@ -135,7 +135,7 @@ def test_from_signing_up_to_a_second_person_in_the_team():
 
     assert bob.get(link).url == "/invitations/"
     page = bob.get("/invitations/").text
-    assert "to join the team <strong>Help Centre</strong> as viewer" in page
+    assert "to join the team <strong>Help Centre</strong> as a viewer." in " ".join(page.split())
     assert "/sign-up/?next=/invitations/" in page
     answer = bob.post("/sign-up/", account | {"email": "bob@example.org", "next": "/invitations/"})
     assert answer.url == "/invitations/"
