@@ -39,7 +39,7 @@ CHECKS = (
 )
 # Examples of each operation, and phases: that of coverage sends the same for everybody.
 EXTENTS = {
-    "token": (56, "examples,coverage,fuzzing"),
+    "token": (28, "examples,coverage,fuzzing"),
     "owner": (20, "examples,fuzzing"),
     "nobody": (11, "examples,fuzzing"),
 }
