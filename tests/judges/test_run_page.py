@@ -248,7 +248,7 @@ def test_a_run_without_verdicts_says_why(client: Client, state: str, badge: str,
     run = order(make_arena(), "scripted")
     set_state(run, state)
     html = page_text(client, run_url(run))
-    assert f'data-run="{state}">{badge} </span>' in html
+    assert f'data-run="{state}"> {badge} </span>' in html
     reasons = ("yet.", "is paused.", "ended without")
     assert [one for one in reasons if one in html] == [one for one in reasons if one in said]
     assert said in html
@@ -257,7 +257,7 @@ def test_a_run_without_verdicts_says_why(client: Client, state: str, badge: str,
 def test_the_list_calls_an_open_run_running(client: Client) -> None:
     run = order(make_arena(), "scripted")
     html = page_text(client, run_url(run).rsplit("/", 2)[0] + "/")
-    assert 'data-run="open">Running </span>' in html
+    assert 'data-run="open"> Running </span>' in html
 
 
 def test_no_row_of_a_jury_ends_in_a_dot(client: Client) -> None:
