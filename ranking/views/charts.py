@@ -535,7 +535,7 @@ class _ValueAxis:
     def ticks(self) -> list[LineTick]:
         values = self._round_numbers()
         return [
-            LineTick(f"{100 * self.share(v):.2f}%", f"{v:g}", i % 2 == 1)
+            LineTick(f"{100 * self.share(v):.2f}%", f"{v:g}", i % 2 == 1 and len(values) > 4)
             for i, v in enumerate(values)
         ]
 
@@ -576,6 +576,8 @@ def _place_labels(
                 ("end", -GAP, 0),
                 ("middle", 0, -16),
                 ("middle", 0, 16),
+                ("end", GAP, -16),
+                ("start", -GAP, -16),
             ):
                 box = _box(width * x + dx, y + dy, LETTER * len(name), anchor)
                 own = (width * x - 5, y - 6, width * x + 5, y + 6)

@@ -46,6 +46,20 @@ def test_far_prices_stand_on_a_logarithmic_scale() -> None:
     assert [tick.label for tick in free.columns] == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
 
 
+def test_the_best_at_the_edge_of_a_phone_is_named() -> None:
+    numbers = {
+        "double-checked": (13.12, 1195, 1162, 1234),
+        "expert": (2.05, 1167, 1124, 1219),
+        "concise": (0.85, 1147, 1105, 1189),
+        "step-by-step": (1.62, 1146, 1096, 1196),
+        "mini": (0.02, 687, 619, 748),
+    }
+    chart = scatter_chart([ScatterPoint(name, name, *of, name) for name, of in numbers.items()])
+    assert chart is not None
+    assert all(one.on_phone for one in chart.points if one.is_best)
+    assert [tick.label for tick in chart.columns if not tick.minor] == ["0.1", "1", "10"]
+
+
 def test_labels_cover_neither_one_another_nor_the_edges() -> None:
     points = [point(f"candidate-{i}", 5 + (i % 4) / 10, 1000 + i) for i in range(30)]
     chart = scatter_chart(points)
