@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from arena.validation import numbered
 from ranking.comparison import CandidateDifference, UnscoredSide
 from ranking.models import Raters
 from ranking.stats.differences import Lead, rounded_up
@@ -189,12 +190,12 @@ def more_votes(difference: CandidateDifference) -> str:
         return "how many more votes it takes is unknown"
     if votes > MOST_WORTHWHILE:
         return f"the difference is too small to detect with {MOST_WORTHWHILE:,} more votes"
-    words = f"about {rounded_up(votes):,} more vote{'' if votes == 1 else 's'}"
+    words = f"about {numbered(rounded_up(votes), 'more vote')}"
     if not difference.groups_to_go:
         return words
     if votes == difference.groups_to_go:
-        return f"{words}, on other prompts"
-    return f"{words}, {difference.groups_to_go} of them on other prompts"
+        return f"{words}, {'' if votes == 1 else 'each '}on a new prompt"
+    return f"{words}, on at least {numbered(difference.groups_to_go, 'new prompt')}"
 
 
 def _missing(difference: CandidateDifference) -> str:

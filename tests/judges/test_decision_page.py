@@ -502,7 +502,7 @@ def test_many_votes_on_one_prompt_are_one_prompt(team: Team) -> None:
     publish(arena)
     page = page_text(join(team), decision_url(team, arena))
     assert "Not conclusive yet: candidate-1 has lost all 31 votes" in page
-    assert "it takes about 7 more votes, on other prompts" in page
+    assert "it takes about 7 more votes, each on a new prompt" in page
 
 
 def test_votes_that_found_both_bad_are_no_comparison_yet(team: Team) -> None:

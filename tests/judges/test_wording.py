@@ -53,7 +53,7 @@ TABLE = [
     (
         gap(Lead.AHEAD, 0.79, 0.7, 0.9, votes_to_go=40, groups_to_go=3),
         "Not conclusive yet: B is probably better than A, preferred 79 % of the time (70 to 90); it"
-        " takes about 40 more votes, 3 of them on other prompts.",
+        " takes about 40 more votes, on at least 3 new prompts.",
     ),
     (
         gap(Lead.OPEN, 0.51, 0.4, 0.6, votes_to_go=17_000),
@@ -111,12 +111,12 @@ TABLE = [
     (
         shut_out(Lead.BEHIND, 0, 7, votes_to_go=1, groups_to_go=1),
         "Not conclusive yet: B has lost all 7 votes against A so far; it takes about 1 more vote,"
-        " on other prompts.",
+        " on a new prompt.",
     ),
     (
         shut_out(Lead.OPEN, 1, 1, votes_to_go=7, groups_to_go=7),
         "Not conclusive yet: B has won the only vote against A so far; it takes about 7 more votes,"
-        " on other prompts.",
+        " each on a new prompt.",
     ),
 ]
 
