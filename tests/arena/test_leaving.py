@@ -211,8 +211,8 @@ def test_people_take_their_data_out(client, voter, arena_with_votes):
 def test_forget_removes_what_identifies_a_rater(voter, arena_with_votes):
     boards = scores(arena_with_votes)
     a, b, _ = arena_with_votes.candidates.order_by("pk")
-    named = make_person(arena=arena_with_votes, name="Joe Doe")
-    make_vote(arena_with_votes, a, b, "left", None, named, details={"mail": "joe.doe"})
+    named = make_person(arena=arena_with_votes, name="Joseph Doe")
+    make_vote(arena_with_votes, a, b, "left", None, named, details={"mail": "joseph.doe"})
     Hold.objects.create(
         arena=arena_with_votes,
         rater=named,
@@ -220,14 +220,14 @@ def test_forget_removes_what_identifies_a_rater(voter, arena_with_votes):
         evidence={},
         last_vote_id=0,
         held_at=timezone.now(),
-        objection="Joe here",
+        objection="Joseph here",
     )
     boards = scores(arena_with_votes)
     out = io.StringIO()
     call_command("forget", named.pk, "--yes", stdout=out)
     call_command("forget", voter.rater.pk, "--yes", stdout=out)
     assert "One vote stays" in out.getvalue()
-    assert not re.search(r"joe|mary", everything(), re.IGNORECASE)
+    assert not re.search(r"joseph|mary", everything(), re.IGNORECASE)
     assert scores(arena_with_votes) == boards
     call_command("verify_log", arena_with_votes.slug)
 
