@@ -403,6 +403,10 @@ def sequence_chart(checks: Sequence[ShareAt]) -> SequenceChart | None:
 
 LAPTOP, PHONE = 960, 300  # px of the plot's width, for which labels are placed
 LETTER, GAP = 7.2, 9  # px of a letter, and between a dot and its label
+BESIDE = (
+    *(("start", GAP, 0), ("end", -GAP, 0), ("middle", 0, -16)),
+    *(("middle", 0, 16), ("end", GAP, -16), ("start", -GAP, -16)),
+)
 MOST_LABELS = 40
 WIDE = 20  # times the smallest value; if the largest is above, the scale is logarithmic
 AXIS = (1, 2, 3, 5)  # first digits of round numbers
@@ -566,27 +570,18 @@ def _place_labels(
     places: Sequence[tuple[float, float]], names: Sequence[str], width: int
 ) -> list[ScatterLabel | None]:
     """A label beside or above each dot where it covers no other label and no dot."""
-    taken = [(width * x - 5, y - 6, width * x + 5, y + 6) for x, y in places]
-    labels: list[ScatterLabel | None] = []
-    for (x, y), name in zip(places, names, strict=True):
-        label = None
-        if len(labels) < MOST_LABELS:
-            for anchor, dx, dy in (
-                ("start", GAP, 0),
-                ("end", -GAP, 0),
-                ("middle", 0, -16),
-                ("middle", 0, 16),
-                ("end", GAP, -16),
-                ("start", -GAP, -16),
-            ):
-                box = _box(width * x + dx, y + dy, LETTER * len(name), anchor)
-                own = (width * x - 5, y - 6, width * x + 5, y + 6)
-                inside = box[0] >= 0 and box[2] <= width and box[1] >= 0 and box[3] <= HEIGHT
-                if inside and not any(_overlap(box, other) for other in taken if other != own):
-                    label = ScatterLabel(f"{100 * x:.2f}%", dx, y + dy, anchor)
-                    taken.append(box)
-                    break
-        labels.append(label)
+    dots = [(width * x - 5, y - 6, width * x + 5, y + 6) for x, y in places]
+    taken, labels = [*dots], list[ScatterLabel | None]()
+    for (x, y), name, dot in zip(places, names, dots, strict=True):
+        for anchor, dx, dy in BESIDE if len(labels) < MOST_LABELS else ():
+            box = _box(width * x + dx, y + dy, LETTER * len(name), anchor)
+            inside = box[0] >= 0 and box[2] <= width and box[1] >= 0 and box[3] <= HEIGHT
+            if inside and not any(_overlap(box, other) for other in taken if other != dot):
+                labels.append(ScatterLabel(f"{100 * x:.2f}%", dx, y + dy, anchor))
+                taken.append(box)
+                break
+        else:
+            labels.append(None)
     return labels
 
 
