@@ -161,7 +161,7 @@ def read_yaml(path: Path) -> Any:
     data = path.read_bytes()
     try:
         text = data.decode("utf-8-sig")
-        document = yaml.load(text, _YamlLoader)  # noqa: S506
+        document = yaml.load(text, _YamlLoader)  # noqa: S506  (a SafeLoader)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise FileError(f"{path}: line {line:,} is not UTF-8. Save it as UTF-8.") from None

@@ -4,6 +4,7 @@ import logging
 import time
 import uuid
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -41,7 +42,7 @@ from ranking.services.intervals import interval_due_at
 from ranking.services.leases import LEASE, RefreshLeaseLostError, renew
 from ranking.stats.bradley_terry import NotConvergedError
 from ranking.tallies import CappedRaters, VoteCounts
-from ranking.votes import HUMAN, cast_by, rater_names, read_votes_with
+from ranking.votes import HUMAN, Votes, cast_by, rater_names, read_votes_with
 
 logger = logging.getLogger(__name__)
 
@@ -318,56 +319,63 @@ def publish(
     matrices.snapshot = snapshot
     if not is_moved:
         matrices.save()
-    for standing in fitted.standings:
-        standing.snapshot = snapshot
-    Standing.objects.bulk_create(fitted.standings, batch_size=500)
+    _save_standings(snapshot, fitted)
     if board.problem:
         Board.objects.filter(pk=board.pk).update(problem="")
     return snapshot
 
 
-@transaction.atomic
 def publish_past(evidence: BoardEvidence, token: uuid.UUID) -> None:
     """Give a new board a history, if its votes were cast over a longer time, as imported ones are.
 
     Raises RefreshLeaseLostError.
     """
-    board = evidence.board
+    board, n_votes = evidence.board, int(evidence.counts.votes.sum())
     cast = Vote.objects.in_tallies().filter(cast_by(board.raters), arena=board.arena_id)
     span = cast.filter(cast_at__lte=timezone.now()).aggregate(
         first=Min("cast_at"), last=Max("cast_at")
     )
-    if span["first"] is None or evidence.n_votes > MOST_PAST_VOTES or board.snapshots.exists():
+    if span["first"] is None or n_votes > MOST_PAST_VOTES or board.snapshots.exists():
         return
     length = span["last"] - span["first"]
     if length < PAST_SNAPSHOTS * HISTORY_EVERY:
         return
-    renew(token, evidence.n_votes)
+    renew(token, n_votes)
     votes, (cast_at,) = read_votes_with(("cast_at",), cast.order_by("pk"), MOST_PAST_VOTES)
+    dates, past = np.array(cast_at, object), []
     for n in range(1, PAST_SNAPSHOTS):
         moment = span["first"] + length * n / PAST_SNAPSHOTS
-        part = votes.where(np.array([at <= moment for at in cast_at]))
-        counts = part.count()
-        by_rater = replace(part, prompt=np.zeros_like(part.prompt)).count()
-        past = replace(
-            evidence,
-            counts=counts.per_pair(),
-            n_raters=len(np.unique(part.rater)),
-            n_prompts=len(np.unique(part.prompt[part.prompt > 0])),
-            last_vote_id=int(part.pk.max()),
-        ).capping(by_rater)
-        by_prompt = counts.per_prompt()
-        try:
-            scores = fit_service.fit(past)
-            measured = intervals.measure(past, by_prompt, by_rater, moment, with_style=False)
-        except (NotConvergedError, fit_service.CrossCheckError):
-            continue
-        fitted = fit_service.compose(past, scores, measured, {})
-        fields = fitted.fields | {"digest": "", "published_at": moment}
-        snapshot = board.snapshots.create(is_current=False, is_history=True, **fields)
-        for standing in fitted.standings:
-            standing.snapshot = snapshot
-        Standing.objects.bulk_create(fitted.standings, batch_size=500)
+        with suppress(NotConvergedError, fit_service.CrossCheckError):
+            past.append((moment, _fit_past(evidence, votes.where(dates <= moment), moment)))
+    with transaction.atomic():
+        renew(token)
+        for moment, fitted in past:
+            fields = fitted.fields | {"digest": "", "published_at": moment}
+            _save_standings(
+                board.snapshots.create(is_current=False, is_history=True, **fields), fitted
+            )
+
+
+def _fit_past(evidence: BoardEvidence, votes: Votes, moment: datetime) -> fit_service.FittedBoard:
+    """The board as it would have been with these votes alone."""
+    counts = votes.count()
+    by_rater = replace(votes, prompt=np.zeros_like(votes.prompt)).count()
+    past = replace(
+        evidence,
+        counts=counts.per_pair(),
+        n_raters=len(np.unique(votes.rater)),
+        n_prompts=len(np.unique(votes.prompt[votes.prompt > 0])),
+        last_vote_id=int(votes.pk.max()),
+    ).capping(by_rater)
+    scores, by_prompt = fit_service.fit(past), counts.per_prompt()
+    measured = intervals.measure(past, by_prompt, by_rater, moment, with_style=False)
+    return fit_service.compose(past, scores, measured, {})
+
+
+def _save_standings(snapshot: Snapshot, fitted: fit_service.FittedBoard) -> None:
+    for standing in fitted.standings:
+        standing.snapshot = snapshot
+    Standing.objects.bulk_create(fitted.standings, batch_size=500)
 
 
 @transaction.atomic

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from arena.models import Arena, Candidate, Vote
 from ranking.models import Snapshot
+from ranking.services import refresh
 from ranking.views.candidates import MOST_SNAPSHOTS, PastSnapshot, thinned
 from ranking.views.charts import ScoreAt, Series, bump_chart
 from tests.factories import make_arena
@@ -312,6 +313,17 @@ def test_votes_with_dates_give_a_new_leaderboard_its_past(client: Client, arena:
         won |= Q(outcome="right", comparison__right=standing.candidate_id)
         assert standing.wins == counted.filter(won).count()
         assert standing.low is not None
+
+
+def test_too_many_votes_give_no_past_counting_those_outside_the_scores(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cast(arena, "both_bad")
+    first = Vote.objects.order_by("pk").values("pk")[:1]
+    Vote.objects.filter(pk__in=first).update(cast_at=timezone.now() - timedelta(days=9))
+    monkeypatch.setattr(refresh, "MOST_PAST_VOTES", 24)
+    assert publish(arena).n_votes == 24
+    assert not Snapshot.objects.filter(is_current=False).exists()
 
 
 def test_votes_of_a_quarter_of_an_hour_give_no_past(arena: Arena) -> None:

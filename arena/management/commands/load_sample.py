@@ -17,7 +17,7 @@ from arena.services.imports import Options
 
 SLUG = "sample"
 FOLDER = Path(arena.__file__).parent / "sample"
-WEEKS = timedelta(weeks=4)
+VOTED_FOR = timedelta(weeks=4)
 OPTIONS = Options(
     format_name="native",
     name="Support desk (sample)",
@@ -39,7 +39,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if Arena.objects.filter(slug=SLUG).exists():
-            self.stdout.write("The sample arena is already loaded.")
+            if not options["quiet"]:
+                self.stdout.write("The sample arena is already loaded.")
             return
         with TemporaryDirectory() as name:
             folder = Path(shutil.copytree(FOLDER, name, dirs_exist_ok=True))
@@ -52,7 +53,7 @@ class Command(BaseCommand):
 def date_votes(path: Path) -> None:
     """Spread the votes over the last weeks, so that the leaderboard has a history."""
     votes = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    now, step = timezone.now(), WEEKS / len(votes)
+    now, step = timezone.now(), VOTED_FOR / len(votes)
     for n, vote in enumerate(reversed(votes)):
         vote["cast_at"] = (now - n * step).isoformat()
     lines = (json.dumps(vote, ensure_ascii=False) + "\n" for vote in votes)
