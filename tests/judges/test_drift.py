@@ -219,7 +219,9 @@ def test_stopped_checks_stay_silent_until_set_again(checked_judge: DriftCheckSet
 
 
 @pytest.mark.usefixtures("no_worker")
-def test_the_command_sets_lists_and_stops(tmp_path: Path, local: FakeServer) -> None:
+def test_the_command_sets_lists_and_stops(
+    tmp_path: Path, local: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     local.otherwise = answer_verdicts(prefers("GOOD"))
     assert "No judge has drift checks" in run_command("canary")
     path = write_labels(tmp_path, [pair_row(i) for i in range(10)])
@@ -227,6 +229,8 @@ def test_the_command_sets_lists_and_stops(tmp_path: Path, local: FakeServer) -> 
     assert "10 pairs of labels.jsonl, $0.50 per check; last check on" in said
     assert "(baseline), in progress" in said
     work_off(Run.objects.get())
+    begun_at = DriftCheck.objects.get().begun_at  # after midnight, the next check would be due
+    monkeypatch.setattr(tasks.timezone, "now", lambda: begun_at)
     tasks.watch_canaries()
     assert "(baseline), 10 verdicts" in run_command("canary")
     assert "Drift checks of" in run_command("canary", LOCAL, "--stop")
