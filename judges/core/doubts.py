@@ -1,10 +1,10 @@
 """Words around a verdict: do they leave it certain?
 
-No list of the ways to take a verdict back could be complete. So each sentence beside or below a
-verdict must speak for it. Blame of another answer (written `OTHER`) does, in any words. Praise of
-the chosen one (`OWN`) does if the sentence holds nothing else: irony ("perfect for whoever hates
-facts") needs other words. Courtesies aside, anything else makes the verdict unreadable, and the
-judge is asked once more. Texts are in lower case, without invisible characters.
+No list of the ways to take a verdict back could be complete. So a sentence beside or below a
+verdict must name the chosen answer (written `OWN`) without blame, or blame another (`OTHER`); once
+one does, the next ones only must not contradict it. Courtesies aside, anything else makes the
+verdict unreadable, and the judge is asked once more. Irony is taken at its word. Texts are in lower
+case, without invisible characters.
 """
 
 import re
@@ -37,6 +37,12 @@ END_TOKENS = re.compile(
     r"</s>|<\|[a-z0-9_ ]{1,30}\|>|<｜[^｜<>]{1,30}｜>|<(?:end_of_turn|eos|eot|pad)>|\[/?inst\]",
     re.IGNORECASE,
 )
+# What follows is a turn that the model made up.
+NEXT_TURN = re.compile(
+    r"(?<=\S)\s*(?:<\|(?:im_end|eot_id|end)\|>\s*<\|(?:im_start|start_header_id|start)\|>"
+    r"|<end_of_turn>\s*<start_of_turn>|</s>\s*(?:<s>\s*)?\[inst\])",
+    re.IGNORECASE,
+)
 
 
 def final_text(reply: str) -> str:
@@ -45,8 +51,8 @@ def final_text(reply: str) -> str:
     If the thinking never ends, nothing after it is left.
     """
     text = reply[[0, *(tag.end() for tag in THOUGHT_ENDS.finditer(reply))][-1] :]
-    if begun := THOUGHT_BEGINS.search(text):
-        text = text[: begun.start()]
+    for end in (THOUGHT_BEGINS, NEXT_TURN):
+        text = end.split(text, maxsplit=1)[0]
     return END_TOKENS.sub("\n", text)
 
 
@@ -67,7 +73,7 @@ exceeds_expectations edges (?:the|an|slight)_edge(?!_case) deserves? earns? ahea
 more(?=\W*(?:,|\Z)) cho(?:ose|oses|se|sen) pick* select* recommend(?:s|ed)? favou?r*
 (?:strong|clear|rich|deep|saf|full|nic|clean|tight|sharp|smooth|warm|kind|neat|crisp)(?:er|est)
 (?:eas|friendl)ier clos(?:er|est) improve* enhanc* go(?:es)?_(?:further|beyond) shin(?:es|ed)
-stands?_out nails
+stands?_out nails the_only_(?:one|answer|response)
 """
 GOOD = r"""
 good reasonabl* great(?:er)? (?:simpl|short|fast|wid|broad)er excellen* outstanding exemplary
@@ -84,8 +90,9 @@ explaining acknowledg* shows?_its adequate* decent acceptable step[-_]by[-_]step
 pass(?:es|ed) works working flawless* proper* spot_on
 """
 BAD = r"""
-wors[et]* weak* inferior* los(?:es?|s|t|er|ing) runner-up failures? omission* hallucinat* fabricat*
-invent* made[-_]up mak\w+_(?:\w+_)?up reject* eliminat* disqualif* poor* bad badly beaten errors?
+wors[et]* weak* inferior* los(?:es?|s|t|er|ing) loss runner-up failures? omission*
+hallucinat* fabricat* invent* made[-_]up mak\w+_(?:\w+_)?up reject* declin* refus* eliminat*
+disqualif* poor* bad badly beaten crash* detract* discard* stinks buries errors?
 erroneous* incorrect* inaccura* incomplete* irrelevan* harmful unsafe dangerous* false* wrong*
 mislead* confus(?:es|ed|ing) bugs? broken verbos* wordy long longer longest bloat* rambl* padding
 vague* generic* shallow* superficial* gaps? limited unclear disorgani* mess sloppy nonsens* garbage
@@ -109,12 +116,13 @@ MILD_TURNS = "no without rather_than instead_of free_(?:of|from)"
 # What denies that one answer is better.
 EVEN = r"""
 equal* identical* equivalent* indistinguishable draws? tie[ds]? on_par toss-up
-no_(?:\w+_)?difference (?:as|just_as|equally)_(?:good|helpful|accurate|correct|well|strong)
+no_(?:\w+_)?difference no_reason_to_prefer
+(?:as|just_as|equally)_(?:good|helpful|accurate|correct|well|strong)
 """
 # What would make a score more or less than it is.
 ADJUSTS = r"""
 minus plus deduct* subtract* lower* higher rais\w+ reduc\w+ too generous* strict* harsh* penal*
-round* at_(?:best|most|least) max* min(?:imum)? up_to under over about around roughly
+round* at_(?:best|most|least) max* min(?:imum)? up_to (?:under|over|about|around|roughly)(?=_[\d§¤])
 points?_(?:for|off)
 """
 # What makes any sentence doubtful, also one that holds a reason.
@@ -122,14 +130,11 @@ DOUBTS = r"""
 if unless until assuming either maybe perhaps unsure barely hardly alleged* suppose* pretend*
 claims_(?:to|that|it) told tells? says? said wants wanted asks asked demand* instruct(?:ed|s)
 instructions?_(?:to|in) inject* otherwise except anything_but than_it no_longer guess* jok(?:e|ing)
+retract* withdr[ae]w* revok* rescind* typo slip(?:ped)? (?:somebody|someone)_else set_aside
+according_to_it(?:self)?
 wait sorry instead(?!_of) opposite revers* swap* depend* (?:less|least)_(?:bad|wrong|evil|poor)
 (?:answer|response|option|candidate|assistant|model)s?_(?:\d|one|two)
 """
-# What an answer gives: a few words after a verb, in one clause, and nothing about itself.
-OBJECT = (
-    r"(?: (?!(?:it|its|itself|my|your|his|her|one|who|whom|whose|which|what|how|when|where|and|or"
-    r"|but|like|as|than|if)\b)[\w'-]+){1,9}(?: and \w+(?: \w+)?(?=\W*(?:\Z|,)))?"
-)
 DOES = (
     r"(?:serv|answer(?=s |ed|ing)|address|cover|follow|me[et]t?|satisf|fulfil|match|solv|handl|cit"
     r"|includ|provid|offer|gives?|gave|giving|explain|discuss|deliver|describ|(?:show|list"
@@ -148,7 +153,8 @@ DOES_WELL = (
     rf"|{MENDS}(?: \w+){{0,3}} (?:error|mistake|bug|flaw|gap|misconception|contradiction)s?"
 )
 BOTH = (
-    rf"both (?:of|are|were|have|had|get|got|give|gave|{NOUN[:-2]}s?)\b|they"
+    rf"each(?: {NOUN}| of (?:them|the two))?|they"
+    rf"|both (?:of|are|were|have|had|get|got|give|gave|{NOUN[:-2]}s?)\b"
     rf"|(?:the two|all three|all) {NOUN[:-2]}s"
 )
 
@@ -197,7 +203,8 @@ ASKED = re.compile(
 # Phrases without weight, in which single words would have some.
 IDIOMS = re.compile(
     r"\bas (?:asked|requested|well|such)\b|\byou (?:asked|requested)(?: for)?|\bnot only\b"
-    r"|\bthe only\b|\bthat (?:being )?said\b|\bin a way that would matter\b|best to worst"
+    r"|\bthe only\b(?! (?:one|answer|response)\b)|\bthat (?:being )?said\b|best to worst"
+    r"|\bin a way that would matter\b"
     r"|\bi(?: would|'d) (?=choose|go with|pick|prefer|rate|recommend)|(?:(?<=\bwhich )"
     r"|(?<=\bthat ))(?:\w+ly )?(?:would|could|might|may|can)\b"
     rf"|,? (?:including|such as|covering|explaining|discussing) [^.;{OWN}{OTHER}]+?"
@@ -214,7 +221,8 @@ FILLING = re.compile(
     r"|will|am))?(?: (?:conclude|decide|end|judge|finish|give|go|chose|choose|picked|selected"
     r"|select|pick|prefer|rate|confident|stand by))(?: with| in| this| it| that| for){0,2}"
     r"|here (?:is|are)|here's|the (?:better|best|winning)|my reasoning is above|in my (?:view"
-    r"|opinion)|last line|step \d{1,2}|by far|my|our|the|this|is|was|so|and|then|sure|ok|okay|thus"
+    r"|opinion)|last line|step \d{1,2}|as follows|by (?:far|an?)"
+    r"|my|our|the|this|is|was|so|and|then|sure|ok|okay|thus"
     r"|therefore|hence|overall|final|finally|accordingly|consequently|ultimately|clearly|definitely"
     r"|easily|verdict|decision|judge?ment|conclusion|evaluation|comparison|assessment|winner|answer"
     r"|response|because|result|choice|preference|score|rating|grade|level|ranking|order|line|json"
@@ -234,7 +242,7 @@ FILLING = re.compile(
     r"|conclusão|il|mio|quindi|pertanto|dunque|verdetto|finale|conclusione|итог\w*|вердикт|поэтому"
     r"|таким образом|вывод|النتيجة|الحكم|النهائي|अंतिम|निर्णय|निष्कर्ष)(?!\w)"
     r"|最终|最終|我的|判决|判定|裁决|结论|結論|排名|评分|評価|评价|以下是|综上所述?|因此|所以"
-    r"|したがって|よって|なので|최종|판정|결론|따라서|점수|回答|答案|更(?:好|准确|完整|清晰|详细)|是|为|は|->|=>|%"
+    r"|したがって|よって|なので|최종|판정|결론|따라서|점수|回答|答案|[也且而]*更(?:好|准确|完整|清晰|详细)|是|为|は|->|=>|%"
 )
 
 # -- Sentences -------------------------------------------------------------------------------------
@@ -259,7 +267,11 @@ PLAINER = [
         (rf"\A(\w+)\W*:\W*{NAME}\W*\Z", r"\2 \1"),
         (rf"\b(?:keeps?|prevents?|holds?) (?:it|this) from (?:\w+ )?(?:an? )?{OTHER}", ""),
         (rf"\bwould have (?:been|earned) (?:an? )?{OTHER}", "lacks"),
-        (r"\b(?:could|would) (?:be|have been) (?=better|more (?!than))", "lacks "),
+        (rf"\b(?:could|would|might|may) (?=(?:{_any(BAD)})\b)", ""),
+        (
+            r"\b(?:could|would) (?:be|have been) (?:better|perfect|stronger|more (?!than)\w+)",
+            "lacks",
+        ),
         (rf"\A(?:given|due to|because of) ([^{OWN}{OTHER}]+) (?:of|in|from) {NAME}", r"\2 \1"),
         # "Its accuracy is doubtful" is no praise.
         (rf"\bthe \w+ (?:of|in|from) {NAME}(?= (?:is|was)\b)", r"\1"),
@@ -304,28 +316,8 @@ REMARKS = re.compile(
     rf"|more |most |less |no )*(?!\w+ly\b)(?:{_any(BETTER)}|{_any(GOOD)}|{_any(BAD)}"
     rf"|{DOES_WELL}))(?!\w)"
 )
-# Words that neither praise nor blame. A sentence that praises the chosen answer holds nothing else
-# but praise, and what that answer gives ("explains the tides"): irony needs other words.
-PLAIN = re.compile(
-    rf"{OWN}(?:'s)?|{OTHER}(?:'s)?|\b(?:an?|the|and|but|of|to|in|on|by|for|with|from|as|then|unlike"
-    r"|than(?=\W*(?:\Z|,|because|in|on|for|as\b))|it(?:'?s)?|is|was|are|were|be|been|being|has|had"
-    r"|have|having|do|does|did|this|that|which|also|both|any|all(?! it\b)|each|every|alone|i|found"
-    r"|there|their|they|them|while|whereas|although|though|since|about|between|across|throughout"
-    r"|mak\w+|made|still|just|even|so|overall|one|two|three|four|(?:significant|substantial"
-    r"|marginal|slight|considerab|notab|general|particular|especial|actual|ful|tru|real)ly|users?"
-    r"|readers?|beginners?|students?|questions?|prompts?|tasks?|requests?|instructions?"
-    r"|requirements?|points?|parts?|aspects?|steps?|facts?|terms|information|content|context|style"
-    r"|read|follow|use|understand\w*|tone|language|code|examples?|sources?|citations?|evidence"
-    r"|arguments?|solutions?|explanations?|answers|responses|formats?|formatting|topic|needs"
-    r"|criteria|quality|writ\w+|end)(?!\w)"
-)
-GIVEN = re.compile(
-    rf"\b(?<!to )(?:{DOES}|{MENDS}|about|that|(?:because|since|as) it \w+s)(?:{OBJECT})?"
-    rf"|(?<={OWN}) (?:of|correctly \w+){OBJECT}|(?<={OWN}) \w+(?:s|ed){OBJECT} correctly"
-)
-KNOWN = re.compile("|".join(known.pattern for known in (GIVEN, WEIGHED, FILLING, PLAIN)))
 # What makes more or less of the verdict that it follows: "4.5", "A-", "3-4", "B >".
-GLUED = re.compile(r"[-+±~%^<>=×÷/&]|'\w|\W*\d|\W*[>=]|\s*[/+&]")
+GLUED = re.compile(r"[-+±~%^<>=×÷/&]|'\w|(?!\s?\(\d\d0?\s?%)\W*\d|\W*[>=]|\s*[/+&]")
 BEATEN = re.compile(rf"\A{MARK}*(?<![-=])>{{1,3}}{MARK}{{0,3}}{OTHER}")
 BARE_WORD = re.compile(r"[\s*_`]*\s[\s*_`]*(?=\w)|(?=分)")
 # What may follow a verdict without a stop; "4 errors" and "a tough call" may not.
@@ -335,8 +327,7 @@ GOES_ON = re.compile(
     rf"\W*(?:\w+ly\W+)?(?:{REASON}|as|over|by|on|is|was|has|had|\w+[a-rt-z]s|\w+ed)\b|\W*\w+ly\W*\Z"
 )
 LONGEST = 1_000
-# "loose": for the verdict, with words that may turn it into irony unless another sentence "blames".
-Stance = Literal["for", "blames", "loose", "against", "concedes", "nothing", "unknown"]
+Stance = Literal["for", "against", "concedes", "nothing", "unknown"]
 
 
 def is_harmless(kind: Kind, after: str, closing: str) -> bool:
@@ -349,20 +340,19 @@ def is_harmless(kind: Kind, after: str, closing: str) -> bool:
     if BARE_WORD.match(after):
         if not (AMOUNT if kind in SCORES else GOES_ON).match(after):
             return False
-        after = f"{OWN} {after.lstrip()}"
+        after = f"{OWN if OTHER in after else 'it'} {after.lstrip()}"
     stances: set[Stance] = set()
     subject, listed = "", False
     for line in _smooth(POLITE.sub(" ", f"{after}\n{closing}")).split("\n"):
         listed = listed and bool(ITEM.match(line))
-        for sentence in SENTENCES.split(line):
-            stance, subject = _stance(kind, DECORATION.sub("", sentence, count=1), subject)
+        for sentence in SENTENCES.split(ITEM.sub("", line, count=1)):
+            words = DECORATION.sub("", sentence, count=1)
+            stance, subject = _stance(kind, words, subject, "for" in stances)
             if stance == "against" or (stance == "unknown" and not listed):
                 return False
             stances.add(stance)
         listed = listed or bool(HEADING.match(DECORATION.sub("", line, count=1)))
-    if "loose" in stances and "blames" not in stances:
-        return False
-    return bool(stances & {"for", "blames"}) or "concedes" not in stances
+    return "for" in stances or "concedes" not in stances
 
 
 def _smooth(words: str) -> str:
@@ -373,8 +363,11 @@ def _says_nothing(words: str) -> bool:
     return not DECORATION.sub("", FILLING.sub(" ", words.replace(OWN, " ")))
 
 
-def _stance(kind: Kind, words: str, subject: str) -> tuple[Stance, str]:
-    """Return how a sentence stands to the verdict, and what it speaks of at its end."""
+def _stance(kind: Kind, words: str, subject: str, supported: bool) -> tuple[Stance, str]:
+    """Return how a sentence stands to the verdict, and what it speaks of at its end.
+
+    supported: whether a sentence above it speaks for the verdict, so this one need not.
+    """
     if _says_nothing(words):
         return "nothing", subject
     for pattern, plain in PLAINER:
@@ -394,14 +387,19 @@ def _stance(kind: Kind, words: str, subject: str) -> tuple[Stance, str]:
     sides = [_side(kind, *each) for each in weighed]
     # The last word must not be in favour of another answer, and none is named for nothing.
     in_favour = subject == OTHER and (not said or said[-1][0] != OTHER or not sides[-1])
-    if -1 in sides or (in_favour and not ((OWN, BEST) in weighed and WHILE.search(words))):
+    last_word = in_favour and not (1 in sides and WHILE.search(words))
+    # "A is more complete, though less concise" prefers A; "B is fine, A better but wrong" may not.
+    is_mixed = OTHER in words and (OWN, WORSE) in weighed
+    if OWN in words and (OWN, BEST) in weighed and not (is_mixed or last_word):
+        sides = [side for side in sides if (OTHER, BEST) in weighed or side > 0]
+    elif supported and OWN not in words and weighed[-1:] == [(OTHER, WORSE)]:
+        sides = [1]
+    if -1 in sides or (last_word and not supported):
         return "against", subject
     if not sides or (not said and len(clause.split()) > 1 and not in_favour):
-        return ("loose" if subject == OWN and not sides else "unknown"), subject
-    if 1 in sides and (kind in SCORES or (OTHER, WORSE) in weighed):
-        return "blames", subject
-    praises: Stance = "loose" if DECORATION.sub("", KNOWN.sub(" ", words)) else "for"
-    return (praises if 1 in sides else "concedes"), subject
+        unknown: Stance = "nothing" if supported and OTHER not in words else "unknown"
+        return ("for" if OWN in words and not sides else unknown), subject
+    return ("for" if 1 in sides else "concedes"), subject
 
 
 def _side(kind: Kind, subject: str, quality: int) -> int:
@@ -457,7 +455,7 @@ def _turned(quality: int | None, turns: dict[str, int], place: int) -> int | Non
 
 # -- Before a verdict, in its line -----------------------------------------------------------------
 
-BULLET = re.compile(r"\A\W*(?:\d{1,2}[.)]\s|[a-z]\)\s|\[x\])")
+BULLET = re.compile(r"\A\W*(?:\+\s|\d{1,2}[.)]\s|[a-z]\)\s|\[x\])")
 CLAUSE_END = re.compile(r"[,:;]|[-–—=]+>?\s|\band\b|(?=\b(?:so|thus|therefore|hence)\b)")
 
 

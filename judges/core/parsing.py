@@ -120,7 +120,7 @@ def label_of(text: str, labels: Iterable[str]) -> str | None:
 def any_label(labels: Iterable[str]) -> str:
     """Return a regular expression for any of `labels` in a folded text, the longest first."""
     words = sorted({fold_label(label) for label in labels} - {""}, key=len, reverse=True)
-    return f"(?:{'|'.join(map(re.escape, words)) or '(?!)'})(?!\\w)"
+    return f"(?:{'|'.join(map(re.escape, words)) or '(?!)'})(?!(?!分)\\w)"
 
 
 def complete_order(groups: Sequence[Iterable[int]], n: int) -> Order | None:
@@ -143,8 +143,8 @@ QUOTE_MARK = re.compile(r"\A[> ]+")
 IN_ANGLES = re.compile(r"<([^<>]*)>")
 # Tags that decorate. A lone <B> may be a verdict, and <del> and <!-- take back what they enclose.
 TAGS = re.compile(
-    r"</?(?:strong|em|i|u|p|br|span|div|code|pre|h[1-6]|td|tr|verdict|answer|output|json"
-    r"|final)\s*/?>|<b>(?=.*</b>)|</b>"
+    r"</?(?:strong|em|i|u|p|br|span|div|code|pre|h[1-6]|td|tr|verdict|score|rating|answer|output"
+    r"|json|final)\s*/?>|<b>(?=.*</b>)|</b>"
 )
 LATEX = re.compile(r"\\(?:boxed|text(?:bf|it|tt|rm)?|math(?:bf|rm|tt)|mathbf)(?=\{)|\$")
 TABLE_BAR = re.compile(r"(VERDICT-\w+\s*)\|", re.IGNORECASE)
@@ -157,12 +157,14 @@ CHAIN = rf"[a-z](?!\w)(?:{EDGES}[>=]{EDGES}{OF_LIST}[a-z](?!\w))*+"
 # words, but nothing that crosses out.
 SEPARATOR = r"(?:[:=]{1,2}|[-=]?>|→|➡|[—–]|-(?= )|is\b)"
 THE_BETTER = (
-    rf"(?:i (?:choose|chose|prefer|pick) |choose |the (?:better|best|winning|preferred) {NOUN} is "
+    rf"(?:i (?:choose|chose|prefer|pick|rate (?:this(?: {NOUN})?|it)(?: as)?) |choose "
+    rf"|the (?:better|best|winning|preferred) {NOUN} is "
     r"|(?:it'?s |it is )?an? (?=tie\b))"
 )
 BEFORE_VALUE = (
     rf"(?:[{re.escape(EDGE)}]|{PICTURES})*?{THE_BETTER}?"
     rf"(?:{NOUN}{EDGES}(?:of (?=\d)|:|=|is )?{EDGES})?"
+    r"(?:(?:one|two|three|four|five|six|seven|eight|nine|ten)\W{1,3}(?=\d))?"
 )
 # A or B, but not the article.
 LETTER = r"(?:[ABb]|a(?=\W*\Z|\W*[/|,>=])|(?i:tie|tied))(?!\w)"
@@ -186,6 +188,7 @@ ARTICLE = re.compile(
     r"(?:\A|[.!?:\n(–—-])[\s*_\"'(]{0,4}A(?= (?!(?:is|was|has|had|does|did|gave|wins?|won|and|or"
     r"|over|\w+s|\w+ed|\w+ly)\b)\w)"
 )
+NO_COUNT = r"(?! (?!points|stars|is|was|as|has|this)[a-z]+s\b)"  # "all 3 laws"
 Meaning = Callable[[str], ReadReply]
 
 
@@ -261,11 +264,12 @@ def parse_direct(
     folded = [fold_label(label) for label in labels]
     ends: dict[str, Kind] = {folded[0]: "worst", folded[-1]: "best"} if len(labels) > 1 else {}
     best = re.escape(folded[-1]) if labels else "(?!)"
-    out_of = rf"{EDGES}(?:/|(?:out )?of){EDGES}{best}(?!\w|[.,]\d)"
+    out_of = rf"{EDGES}(?:/|(?:out )?of|de|von|sur|su){EDGES}{best}(?!\w|[.,]\d)"
     repeats = re.compile(rf"\A(?:\.0+(?![\w.,]))?(?:{out_of})?", re.IGNORECASE)
     number = r"\d+(?:[.,]\d+)?" if any(label[-1:].isdigit() for label in labels) else "(?!)"
     named = re.compile(
-        rf"(?:\ban? )?(?<!\w)(?<!\A[.,])({any_label(labels)}|{number})(?:{out_of})?", re.IGNORECASE
+        rf"(?:\ban? )?(?<!\w)(?<!\A[.,])({any_label(labels)}|{number}){NO_COUNT}(?:{out_of})?",
+        re.IGNORECASE,
     )
     verdicts = _Verdicts(
         any_label(labels), named, meaning, str.__eq__, kind, lambda words: repeats.sub("", words)
@@ -320,7 +324,7 @@ def _parse(reply: str, nonce: str, verdicts: _Verdicts, cut_off: bool) -> ReadRe
     if trouble := useless(reply):
         return trouble
     text, is_open = final_text(reply), thinks_on(reply)
-    mark = rf"verdict[ _‐–—-]{{0,3}}{re.escape(nonce.lower())}(?!\w)"
+    mark = rf"verdict[ _‐–—{{-]{{0,3}}{re.escape(nonce.lower())}(?!\w)}}?"
     value = rf"{mark}{EDGES}{SEPARATOR}{BEFORE_VALUE}({verdicts.value})"
     lines = _lines(text, re.compile(rf"{mark}{EDGES}:?{EDGES}\Z"))
     verdict = re.compile(rf"{value}|({mark})")
@@ -472,6 +476,7 @@ KIND_OF: dict[ProtocolName, Kind] = {"pairwise": "choice", "direct": "score", "l
 FENCED = re.compile(r"\A```(?:json)?[ \t]*\n(.*)\n[ \t]*```\Z", re.DOTALL | re.IGNORECASE)
 FENCES = re.compile(r"(?:```|~~~)(?:json\w?)?", re.IGNORECASE)
 NAMED = re.compile(rf"\A{EDGES}{NOUN}[\s:]*(?=\w)", re.IGNORECASE)
+LAST_COMMA = re.compile(r",(?=\s*\}\s*\Z)")
 MOST_BRACES = 100
 # Words with which a judge speaks about an object that an answer holds.
 QUOTING = re.compile(
@@ -520,7 +525,7 @@ def _object(reply: str, kind: Kind) -> dict[str, Any] | None:
     for whole in (reply.strip(), text.strip()):
         fenced = FENCED.match(whole)
         try:
-            content = DECODER.decode(fenced[1] if fenced else whole)
+            content = DECODER.decode(LAST_COMMA.sub("", fenced[1] if fenced else whole))
         except (ValueError, RecursionError):
             continue
         return content if isinstance(content, dict) else None
@@ -554,7 +559,7 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse a key that appears twice, regardless of capitals: the second would win unnoticed."""
     if len({key.casefold() for key, _ in pairs}) < len(pairs):
         raise ValueError("a key comes twice")
-    return dict(pairs)
+    return {key.casefold(): value for key, value in pairs}
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=_without_doubles)

@@ -49,7 +49,7 @@ def test_real_explanations_below_a_verdict_support_it_or_refuse_it(data_dir: Pat
             read = parse_pairwise(f"VERDICT-0f1e: {letter}\n\n{explanation}", "0f1e")
             outcomes[letter == best, read.state] += 1
     assert outcomes[False, "done"] == 0
-    assert outcomes[True, "done"] >= 0.75 * (outcomes[True, "done"] + outcomes[True, "unreadable"])
+    assert outcomes[True, "done"] >= 0.9 * (outcomes[True, "done"] + outcomes[True, "unreadable"])
 
 
 def explained_choices(data_dir: Path) -> Iterator[tuple[str, str, str]]:
