@@ -37,11 +37,15 @@ END_TOKENS = re.compile(
     r"</s>|<\|[a-z0-9_ ]{1,30}\|>|<｜[^｜<>]{1,30}｜>|<(?:end_of_turn|eos|eot|pad)>|\[/?inst\]",
     re.IGNORECASE,
 )
-# What follows is a turn that the model made up.
+# Where a turn begins that the model made up: with tokens, or with headings for both sides.
 NEXT_TURN = re.compile(
-    r"(?<=\S)\s*(?:<\|(?:im_end|eot_id|end)\|>\s*<\|(?:im_start|start_header_id|start)\|>"
-    r"|<end_of_turn>\s*<start_of_turn>|</s>\s*(?:<s>\s*)?\[inst\])",
+    r"<\|(?:im_end|eot_id|end)\|>\s{0,9}<\|(?:im_start|start_header_id|start)\|>"
+    r"|<end_of_turn>\s{0,9}<start_of_turn>|</s>\s{0,9}(?:<s>\s{0,9})?\[inst\]|<\|endoftext\|>\s{0,9}\w",
     re.IGNORECASE,
+)
+ASKS, REPLIES = (
+    re.compile(rf"^[#* ]{{0,9}}(?:{who})[* ]{{0,9}}:", re.IGNORECASE | re.MULTILINE)
+    for who in ("user|human|instruction", "assistant|response|judge")
 )
 
 
@@ -51,8 +55,13 @@ def final_text(reply: str) -> str:
     If the thinking never ends, nothing after it is left.
     """
     text = reply[[0, *(tag.end() for tag in THOUGHT_ENDS.finditer(reply))][-1] :]
-    for end in (THOUGHT_BEGINS, NEXT_TURN):
-        text = end.split(text, maxsplit=1)[0]
+    if begun := THOUGHT_BEGINS.search(text):
+        text = text[: begun.start()]
+    text = text.lstrip()
+    if begun := NEXT_TURN.search(text, 1):
+        text = text[: begun.start()]
+    if (begun := ASKS.search(text, 1)) and REPLIES.search(text, begun.end()):
+        text = text[: begun.start()]
     return END_TOKENS.sub("\n", text)
 
 
@@ -130,8 +139,9 @@ DOUBTS = r"""
 if unless until assuming either maybe perhaps unsure barely hardly alleged* suppose* pretend*
 claims_(?:to|that|it) told tells? says? said wants wanted asks asked demand* instruct(?:ed|s)
 instructions?_(?:to|in) inject* otherwise except anything_but than_it no_longer guess* jok(?:e|ing)
-retract* withdr[ae]w* revok* rescind* typo slip(?:ped)? (?:somebody|someone)_else set_aside
-according_to_it(?:self)?
+retract* withdr[ae]w* revok* rescind* typo slip(?:ped)? never_mind not_my
+first_impression (?:ignore|disregard)_(?:this|that|the_(?:above|line|verdict))
+(?:somebody|someone)_else set_aside according_to_it(?:self)?
 wait sorry instead(?!_of) opposite revers* swap* depend* (?:less|least)_(?:bad|wrong|evil|poor)
 (?:answer|response|option|candidate|assistant|model)s?_(?:\d|one|two)
 """

@@ -189,6 +189,8 @@ ARTICLE = re.compile(
     r"|over|\w+s|\w+ed|\w+ly)\b)\w)"
 )
 NO_COUNT = r"(?! (?!points|stars|is|was|as|has|this)[a-z]+s\b)"  # "all 3 laws"
+# A line that ends within a sentence: "For example, a reply could end like this:"
+OF_EXAMPLE = re.compile(r"\b(?:example|instance|sample|print|when|if|should)\b[^.!?]*\Z")
 Meaning = Callable[[str], ReadReply]
 
 
@@ -337,6 +339,8 @@ def _parse(reply: str, nonce: str, verdicts: _Verdicts, cut_off: bool) -> ReadRe
         return without_verdict(text, cut_off, EXPECTED_LINE)
     place = max(marked)
     closing = "\n".join(lines[place + 1 :])
+    if place and OF_EXAMPLE.search(lines[place - 1][-200:].casefold()):
+        return unreadable("The verdict may be an example.")
     doubt = _doubt(marked[place], closing, verdicts) or _repeated_forms(marked, lines, verdicts)
     if doubt:
         return unreadable(doubt)
