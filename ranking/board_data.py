@@ -339,7 +339,8 @@ def page_links(
         for page, label in PAGES.items()
         if page == here or offered.get(page, True)
     ]
-    return [*links, Link("Judge runs", reverse("judge_runs", args=[slug]), chosen=False)]
+    judge_runs = reverse("judge_runs", args=[slug])
+    return [*links, Link("Judge runs", judge_runs, chosen=here == "judge_runs")]
 
 
 # -- Reading a board: at most three queries -------------------------------------------------------

@@ -50,6 +50,12 @@ def test_every_table_can_be_listed_and_its_rows_looked_at(model, admin_client, v
         assert page.status_code == 200
 
 
+def test_tables_have_names_that_people_write(admin_client):
+    index = admin_client.get(reverse("admin:index")).text
+    assert "API tokens" in index
+    assert "Arena refreshes" in index
+
+
 def test_every_model_of_the_three_apps_is_there():
     from django.apps import apps
 

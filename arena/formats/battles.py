@@ -495,7 +495,7 @@ lmarena: LMArena battles
     needs model_a model_b winner|winner_a response_a|conversation_a|judge|time|winner_a
     becomes prompts candidates responses votes
 
-battles: Ringside's own export of votes
+battles: Ringside export of votes
     left right outcome preference prompt rater_kind rater cast_at comparison channel seconds
     network state
     needs left right outcome rater_kind rater cast_at
@@ -528,7 +528,7 @@ preferences: preference pairs
     needs chosen rejected
     becomes prompts candidates responses votes
 
-judgements: Ringside's own export of judgements
+judgements: Ringside export of judgements
     feedback verdict messages
     needs feedback verdict messages
     becomes votes
@@ -538,7 +538,7 @@ preferences-unpaired: unpaired preferences
     needs prompt completion label
     becomes prompts candidates responses votes
 
-annotations: annotations of Label Studio or Argilla
+annotations: Label Studio or Argilla annotations
     annotations=annotations,annotation_id annotator data fields responses
     needs annotations|fields annotator|data|responses
     becomes votes

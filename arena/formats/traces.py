@@ -399,7 +399,7 @@ mt-bench-answers: MT-Bench answers
     needs id model choices
     becomes candidates responses
 
-inspect: Inspect's log of an evaluation
+inspect: Inspect evaluation log
     input expected=target messages output epoch seconds=total_time
     needs input expected messages output
     inside samples
@@ -469,7 +469,7 @@ braintrust: Braintrust experiments, datasets and logs
     inside data
     becomes prompts candidates responses
 
-helm: HELM's scenario state
+helm: HELM scenario state
     instance request result trial=train_trial_index
     needs instance request result
     inside request_states
@@ -491,7 +491,7 @@ langsmith-table: LangSmith dataset as a table
     without prompt model
     becomes prompts
 
-langsmith-csv: CSV file of a LangSmith dataset
+langsmith-csv: LangSmith dataset as CSV
     id=id,example_id input=input_ expected=output_
     needs input expected
     becomes prompts
@@ -521,7 +521,7 @@ prompts: prompts
     without candidate answer left winner template table
     becomes prompts
 
-openai-evals-items: items of OpenAI's Evals API
+openai-evals-items: OpenAI Evals API items
     item=item,datasource_item sample
     needs item
     inside data

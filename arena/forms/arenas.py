@@ -185,7 +185,9 @@ class VoteOrderForm(forms.Form):
     hides_names = forms.BooleanField(
         label="Hide names until everyone has voted",
         required=False,
-        help_text="The chosen raters learn who wrote the answers only when all of them are done.",
+        help_text="The chosen raters learn who wrote the answers only when all of them are done, "
+        "and can’t open candidates’ answers until then. Anyone who has already seen the answers "
+        "with names may still recognise them. If that includes you, don’t choose yourself.",
     )
     repeats = forms.IntegerField(
         label="Pairs asked twice",

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
+from django.utils.text import capfirst
 
 from arena.conversations import clean_messages, prompt_fields
 from arena.files.reader import json_object
@@ -27,6 +28,8 @@ from arena.validation import MOST_VARIABLES, InputError, decode_json, is_unicode
 NOTHING = "Paste something, or choose a file."
 BOTH = "You pasted text and chose a file. Send only one of them."
 OTHER_FILES = ".parquet,.yaml,.yml,.zip,.gz,.eval"  # of other tools
+OF_ANY_TOOL = ("prompts", "answers", "openai-chat", "pairs", "preferences", "preferences-unpaired")
+OF_ONE_TOOL = [(name, f.TITLE) for name, f in FORMATS.items() if name not in OF_ANY_TOOL]
 COLUMN = "column-"  # prefix of the fields that choose a column or its role
 FILES = ".csv,.tsv,.txt,.json,.jsonl,.ndjson,text/csv,application/json,text/plain"
 
@@ -284,7 +287,8 @@ class ImportForm(forms.Form):
         required=False,
         choices=[
             ("auto", "Detect automatically"),
-            *((name, f.TITLE) for name, f in FORMATS.items()),
+            ("From any tool", [(name, capfirst(FORMATS[name].TITLE)) for name in OF_ANY_TOOL]),
+            ("From one tool", sorted(OF_ONE_TOOL, key=lambda choice: choice[1].casefold())),
         ],
     )
     skip_bad = forms.BooleanField(label="Skip bad rows", required=False)

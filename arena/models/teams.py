@@ -162,6 +162,7 @@ class ApiToken(models.Model):
     objects = ApiTokenQuerySet.as_manager()
 
     class Meta:
+        verbose_name = "API token"
         constraints = [
             check(
                 "token_may_do_something", Q(can_read=True) | Q(can_submit=True) | Q(can_judge=True)

@@ -268,6 +268,25 @@ def next_comparison(
         return demanded_one or _issue_drawn(arena, rater, now, key, drawn)
 
 
+def is_pair_left(*, arena: Arena, rater: Rater, now: datetime, also: int = NOBODY) -> bool:
+    """Return whether `next_comparison` would find something; nothing is issued."""
+    try:
+        check_admission(arena, rater)
+    except VoteError:
+        return False
+    ((waiting, demanded, _, _, pair_id, *_),) = sql.rows(
+        sql.NEXT[False, False],
+        arena=arena.pk,
+        rater=rater.pk,
+        unseen=rater.pk,
+        also=also,
+        now=now,
+        random=draw.random(),
+        **{f"skip_{n}": NOBODY for n in range(MAX_EXCLUDED)},
+    )
+    return bool(waiting or demanded or pair_id)
+
+
 def _issue_demanded(arena: Arena, rater: Rater, now: datetime, also: int) -> Comparison | None:
     """Issue a pair that a run or an undone vote demands of this rater: one that they have not seen,
     or one that they are to repeat."""

@@ -119,6 +119,14 @@ def find_or_create_rater(request: HttpRequest) -> Rater:
     return Rater.objects.create(kind=Rater.Kind.PERSON)
 
 
+def can_go_on(request: HttpRequest, arena: Arena, rater: Rater | None) -> bool:
+    """Return whether a pair is left for whoever asks, known as `rater` if they have voted."""
+    rater = rater or Rater(pk=NOBODY, kind=Rater.Kind.PERSON, user_id=request.user.pk)
+    return not rater.blocked_at and comparisons.is_pair_left(
+        arena=arena, rater=rater, now=timezone.now(), also=_also(request, rater)
+    )
+
+
 def set_rater_cookie(request: HttpRequest, response: HttpResponse, rater: Rater) -> None:
     """Store the rater's id in the browser, beside that of its other rater."""
     also = _also(request, rater) or ""

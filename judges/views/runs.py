@@ -52,7 +52,6 @@ from judges.views.judges import (
     check_steering,
     compare_rankings,
     find_any_run,
-    find_arena,
     find_run,
     find_trial,
     for_judging,
@@ -64,7 +63,8 @@ from judges.views.judges import (
 )
 from judges.views.verdicts import VerdictFilter, with_excerpts
 from judges.wording import REASON_HIDDEN
-from ranking.models import Raters
+from ranking import board_data
+from ranking.models import Raters, Snapshot
 
 PER_PAGE = 25
 BEING_MEASURED = "The judges are being measured. Reload this page in a minute."
@@ -160,11 +160,15 @@ def _flagged_links(run: Run, chosen: VerdictFilter) -> list[FilterLink]:
 @require_safe
 def judge_runs(request: HttpRequest, slug: str) -> HttpResponse:
     """An arena's judge runs, newest first."""
-    arena = find_arena(request, slug)
-    page = Paginator(runs_in(arena), PER_PAGE).get_page(request.GET.get("page"))
     actor = actor_of(request)
+    arena = board_data.find_arena(slug, actor)
+    page = Paginator(runs_in(arena), PER_PAGE).get_page(request.GET.get("page"))
+    snapshots = list(Snapshot.objects.current().of_arena(arena))
+    by_models = [s for s in snapshots if s.board.raters in (Raters.JUDGES, Raters.JURIES)]
     context = {
         "arena": arena,
+        "page_links": board_data.page_links(slug, board_data.BoardQuery(), snapshots, "judge_runs"),
+        "is_judged": any(s.n_votes for s in by_models),
         "page": page,
         "can_steer": can_steer(actor, arena),
         "is_operator": actor.is_operator,

@@ -332,6 +332,9 @@ class ArenaRefresh(models.Model):
 
     objects = ArenaRefreshQuerySet.as_manager()
 
+    class Meta:
+        verbose_name_plural = "arena refreshes"
+
     def __str__(self) -> str:
         return f"refresh of arena {self.arena_id}"
 

@@ -22,7 +22,7 @@ from arena.models import Arena, Candidate, Rater, Reason, Vote
 from arena.models.arenas import FAULTS, STRENGTHS
 from arena.outcomes import LEFT, RIGHT
 from arena.templatetags.arena_tags import dollars, seconds
-from arena.views.voting import HtmxRequest, find_anonymous, find_rater
+from arena.views.voting import HtmxRequest, can_go_on, find_anonymous, find_rater
 from ranking import http_cache, results, wording
 from ranking.board_data import (
     CONTROLLED,
@@ -577,6 +577,7 @@ def my_votes(request: HtmxRequest, slug: str) -> HttpResponse:
         context["summary"] = summarise(arena, rater)
     unsigned = Vote.objects.revealed().filter(rater__in=find_anonymous(request, rater))
     context["unsigned"] = unsigned.filter(arena=arena).count()
+    context["can_vote"] = can_go_on(request, arena, rater)
     return render(request, "ranking/my_votes.html", context)
 
 

@@ -11,6 +11,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
+from arena.formats import FORMATS
+from arena.forms.prompts import ImportForm
 from arena.models import Arena, AuditEntry, Candidate, Import, Prompt, Response, Vote
 from arena.services.responses import file_name
 from tests.factories import make_arena, make_member, make_team
@@ -149,6 +151,14 @@ def test_a_column_whose_name_is_no_text_is_not_offered(member, arena, name, data
     body = {"file_name": name, "content_base64": base64.b64encode(data).decode()}
     answer = member.post(reverse("api_imports", args=[arena.slug]), body, "application/json")
     assert answer.status_code in (200, 422)
+
+
+def test_every_format_is_offered_once_and_tools_by_name():
+    _, (_, general), (_, tools) = ImportForm.base_fields["format"].choices
+    assert {name for name, _ in general} | {name for name, _ in tools} == set(FORMATS)
+    assert len(general) + len(tools) == len(FORMATS)
+    titles = [title.casefold() for _, title in tools]
+    assert titles == sorted(titles)
 
 
 def test_somebody_else_and_another_arena_cannot_use_a_kept_file(member, arena):

@@ -175,6 +175,18 @@ def test_a_failed_vote_comes_back_with_its_pair(page, live_server, long_arena, s
     assert Vote.objects.get().outcome == "right"
 
 
+def test_without_a_pair_there_is_nothing_to_compare_or_to_set(page, live_server):
+    page.add_init_script("localStorage.setItem('vote-at-once', 'on')")
+    page.goto(live_server.url + reverse("vote", args=[make_arena(2, 1).slug]))
+    differences, shortcuts = page.get_by_role("button", name="Differences"), page.locator(".keys")
+    expect(differences).to_be_visible()
+    expect(shortcuts).to_be_visible()
+    page.keyboard.press("s")
+    expect(page.get_by_role("heading", name="All done")).to_be_visible()
+    expect(differences).to_be_hidden()
+    expect(shortcuts).to_be_hidden()
+
+
 def test_the_last_ten_votes_are_one_key_away(open_vote_page):
     page = open_vote_page
     for key in ["ArrowLeft", "t"] * 6:

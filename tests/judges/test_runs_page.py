@@ -8,13 +8,13 @@ from django.test import Client
 from django.urls import reverse
 
 from arena.actors import CLI
-from arena.models import Arena, Response, Run
+from arena.models import Arena, Rater, Response, Run
 from arena.services.orders import order_people_run
 from judges.models import Calibration
 from judges.services.labels import judged_where_people_voted
 from judges.tasks import measure_judge
 from judges.views.judges import judges_in
-from tests.factories import make_arena, make_person
+from tests.factories import make_arena, make_person, make_vote
 from tests.judges.fake_server import FakeServer, Sent, completion, is_probe, nonce_of
 from tests.judges.helpers import (
     hide_arena,
@@ -25,6 +25,7 @@ from tests.judges.helpers import (
     vote_on,
     work_off,
 )
+from tests.ranking.helpers import publish
 
 pytestmark = pytest.mark.django_db
 
@@ -48,7 +49,24 @@ def test_runs_are_listed_newest_first_with_progress_and_cost() -> None:
 
 
 def test_an_arena_without_runs_says_so(client: Client) -> None:
-    assert "No judge runs yet." in page_text(client, url(make_arena()))
+    html = page_text(client, url(make_arena()))
+    assert "No judge runs yet." in html
+    assert "imported" not in html
+
+
+def test_votes_of_models_without_a_run_were_imported(client: Client) -> None:
+    arena = make_arena()
+    make_vote(arena, *arena.candidates.all()[:2], "left", rater=Rater.objects.create(kind="judge"))
+    publish(arena)
+    assert "The judge and jury votes here were imported." in page_text(client, url(arena))
+
+
+def test_it_is_one_of_the_views_of_the_arena(client: Client) -> None:
+    arena = make_arena()
+    html = page_text(client, url(arena))
+    assert f'<a href="{url(arena)}" aria-current="page">Judge runs</a>' in html
+    assert re.search(rf'href="/a/{arena.slug}/[^"]*" *>Leaderboard<', html)
+    assert re.search(rf'href="/a/{arena.slug}/vote/" *>', html)
 
 
 def test_runs_of_human_votes_and_of_other_arenas_are_not_among_them(client: Client) -> None:
@@ -83,7 +101,7 @@ def test_the_list_takes_as_many_queries_however_many_runs(
     for number in range(runs):
         both = [f"scripted:scripted-{n}@{RUBRICS[number // 2]}" for n in (number % 2 + 1, 3)]
         order(arena, *both, per_pair=1)
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         page_text(client, url(arena))
 
 

@@ -214,7 +214,7 @@ def test_the_board_of_a_team_leads_its_members_to_their_workspace(client: Client
     for arena in arenas:
         publish(arena)
     assert "/manage/" not in client.get("/a/nobodys/").text
-    assert 'href="/a/ours/manage/">Your team’s workspace</a>' in client.get("/a/ours/").text
+    assert 'href="/a/ours/manage/">Manage this arena</a>' in client.get("/a/ours/").text
 
 
 def test_a_candidate_with_few_votes_has_a_score_and_no_range(

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.models import Arena, Comparison, Prompt, Rater, Reason, Vote
-from arena.services.comparisons import issue_pair
+from arena.services.comparisons import issue_pair, next_comparison
 from arena.services.voting import cast_vote
 from ranking.raters import count_reasons, shrunk_scores, summarise
 from ranking.tallies import VoteCounts
@@ -109,6 +109,18 @@ def test_the_list_names_no_pair_that_waits(client: Client, arena: Arena) -> None
     client.get(reverse("vote", args=[arena.slug]))
     assert Comparison.objects.exists()
     assert "candidate-" not in client.get(reverse("my_votes", args=[arena.slug])).text
+
+
+def test_the_list_offers_to_vote_only_while_a_pair_is_left(arena: Arena) -> None:
+    own, offer = cast(arena, "tie"), f'href="{reverse("vote", args=[arena.slug])}">Vote<'
+    issued = Comparison.objects.count()
+    list_url, now = reverse("my_votes", args=[arena.slug]), timezone.now()
+    assert offer in reader(own.rater).get(list_url).text
+    assert Comparison.objects.count() == issued  # looking at the list issues none
+    while comparison := next_comparison(arena=arena, rater=own.rater, now=now):
+        cast_vote(comparison=comparison, rater=own.rater, outcome="tie", now=now)
+    assert offer not in reader(own.rater).get(list_url).text
+    assert offer in Client().get(list_url).text
 
 
 def test_the_ballot_fetches_the_last_ten_alone(arena: Arena) -> None:
