@@ -160,6 +160,7 @@ def manage_candidates(request: HttpRequest, context: ArenaContext) -> HttpRespon
         "manage/candidates.html",
         tab="candidates",
         candidates=readable,
+        has_teams=any(candidate.team_id for candidate in readable),
         others=with_answer_counts(others),
         prompts=context.arena.prompts.active().count(),
     )

@@ -376,7 +376,7 @@ class ExportEndpoint(ArenaEndpoint):
         if raters not in DECIDED_BY:
             raise BadParameter("raters", f"Must be one of: {', '.join(DECIDED_BY)}.")
         return self.send(
-            file,
+            file if raters == "people" else f"{name}-{raters}.{ending}",
             FORMATS[ending][1],
             lambda: write_file(export, ending, self.arena, self.actor, raters),
         )

@@ -34,6 +34,21 @@ def page_of(name: str, candidate: Candidate) -> str:
     return reverse(name, args=[candidate.arena.slug, candidate.pk])
 
 
+def test_answers_are_listed_by_their_first_words_without_marks(
+    owner: Client, used: Candidate
+) -> None:
+    used.responses.update(text="**Version 4.12** is out, with `retry`.")
+    page = owner.get(page_of("manage_candidate", used)).text
+    assert "</strong> Version 4.12 is out, with retry." in page
+
+
+def test_teams_are_listed_where_a_candidate_has_one(owner: Client, used: Candidate) -> None:
+    listed = reverse("manage_candidates", args=[used.arena.slug])
+    assert ">Team</th>" in owner.get(listed).text
+    Candidate.objects.update(team=None)
+    assert ">Team</th>" not in owner.get(listed).text
+
+
 def test_the_preview_shows_three_prompts_as_they_are_sent(
     owner: Client, arena_of_one: Arena
 ) -> None:

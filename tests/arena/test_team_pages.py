@@ -389,6 +389,15 @@ def test_a_team_sees_its_arenas_and_its_budget():
     assert "$12.50" in page
 
 
+def test_an_administrator_is_not_told_to_ask_one_for_a_budget():
+    team = make_team()
+    page = reverse("team", args=[team.slug])
+    member, boss = team.memberships.get().user, make_user("boss", is_staff=True)
+    asks = "ask one of the site’s administrators"
+    shown = [" ".join(signed_in(user).get(page).text.split()) for user in (member, boss)]
+    assert [asks in text for text in shown] == [True, False]
+
+
 def test_visible_arenas_with_the_teams_candidates_are_listed():
     team = make_team()
     seen, hidden = (

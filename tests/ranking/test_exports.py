@@ -320,6 +320,14 @@ def test_conversations_leave_with_all_their_turns(client: Client, empty_arena: A
     assert lines(client, "dpo.jsonl")[0]["prompt"] == "Question 0?"
 
 
+def test_files_of_other_deciders_have_other_names(client: Client, empty_arena: Arena) -> None:
+    names = set()
+    for raters in ("people", "juries", "both"):
+        answer = client.get("/api/v1/arenas/support/exports/dpo.jsonl", {"raters": raters})
+        names.add(answer["Content-Disposition"].rpartition("filename=")[2])
+    assert names == {f'"support-dpo{end}.jsonl"' for end in ("", "-juries", "-both")}
+
+
 def test_texts_take_no_query_of_their_own(client: Client, empty_arena: Arena) -> None:
     counts = []
     for more in (1, 9):
