@@ -268,6 +268,8 @@ def test_an_arena_without_votes_has_a_clear_page(
     assert response.status_code == 200
     assert sentence in response.text
     assert ("No votes to score yet" in response.text) == (n_candidates == 0)
+    assert ("Voting is not open yet" in response.text) == (n_candidates < 2)
+    assert ("<strong>Collecting votes" in response.text) == (n_candidates > 1)
 
 
 def test_an_arena_whose_first_board_is_being_made_says_so(client: Client) -> None:
