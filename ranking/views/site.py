@@ -94,7 +94,9 @@ class News:
 
 
 def list_cards(actor: Actor = ANONYMOUS) -> list[Card]:
-    """One card per arena that is listed for `actor`, newest first; five queries at most."""
+    """One card per arena that is listed for `actor`, newest first, but those without votes that
+    nobody can vote in yet last; five queries at most.
+    """
     arenas = list(with_ballots(Arena.objects.listed_for(actor)).order_by("-pk"))
     ids = [arena.pk for arena in arenas]
     current = Snapshot.objects.current().filter(board__category="", board__arena__in=ids)
@@ -110,6 +112,7 @@ def list_cards(actor: Actor = ANONYMOUS) -> list[Card]:
         has_ranking = card.shown and not card.shown.lacks_votes
         top = tops.get(card.shown.pk, []) if card.shown and has_ranking else []
         cards.append(replace(card, top=top))
+    cards.sort(key=lambda card: not (card.shown or card.arena.has_texts))
     scripted = arenas_with_scripts(card.shown for card in cards if card.shown)
     return [
         replace(card, demo=str(DEMO_NOTICE))

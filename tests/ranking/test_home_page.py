@@ -80,6 +80,17 @@ def test_a_new_release_drops_what_was_stored(client: Client, published: Snapshot
     assert not HomePage.objects.exists()
 
 
+def test_an_arena_with_nothing_to_see_or_vote_on_comes_last(
+    client: Client, published: Snapshot
+) -> None:
+    make_arena(0, 0, name="Just created")
+    make_arena(2, 1, name="Open for votes")
+    page = client.get("/").text
+    names = ("Open for votes", published.board.arena.name, "Just created")
+    places = [page.index(f">{name}<") for name in names]
+    assert places == sorted(places)
+
+
 def test_only_unbeaten_candidates_are_called_unbeaten(client: Client) -> None:
     """Where one beats all and another loses all, nobody has a score."""
     arena = make_arena(n_candidates=3, n_prompts=12, slug="dominance")
