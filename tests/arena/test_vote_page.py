@@ -263,7 +263,7 @@ def test_a_rater_who_has_seen_everything_is_thanked(client):
     arena = make_arena(2, 1)
     _, comparison = open_page(client, arena)
     page = client.get(post(client, comparison, "left").url)
-    assert "compared every pair" in page.text
+    assert "seen every pair" in page.text
 
 
 def test_an_unknown_or_hidden_arena_is_not_found(client):

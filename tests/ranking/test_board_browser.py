@@ -114,6 +114,13 @@ def test_standings_with_costs_and_seconds_fit_a_laptop(
     assert page.evaluate(
         "[...document.querySelectorAll('.board-scroll')].every(e => e.scrollWidth <= e.clientWidth)"
     )
+    mark = page.locator(".if-priced")  # explained where it is on the screen
+    shown = [mark.is_visible()]
+    page.set_viewport_size({"width": 390, "height": 844})
+    shown.append(mark.is_visible())
+    page.goto(addresses["board"] + "?sort=price")
+    assert shown == [True, False]
+    assert mark.is_visible()
 
 
 def test_more_columns_scroll_inside_their_box(page: Any, addresses: dict[str, str]) -> None:
