@@ -8,10 +8,9 @@ from io import StringIO
 from itertools import combinations, groupby, islice
 from uuid import UUID
 
-from django.core import signing
 from django.core.management import call_command
 from django.db import connection
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.utils import timezone
 
@@ -84,9 +83,10 @@ def browser_of(rater: Rater, keys: Sequence[UUID] = ()) -> Person:
     """The browser state of a rater: its signed cookie, and the CSRF cookie and token."""
     request = HttpRequest()
     token = get_token(request)
-    signer = signing.get_cookie_signer(salt=voting.COOKIE)
+    response = HttpResponse()
+    voting.set_rater_cookie(request, response, rater)
     cookies = {
-        voting.COOKIE: signer.sign(str(rater.pk)),
+        voting.COOKIE: response.cookies[voting.COOKIE].value,
         "csrftoken": request.META["CSRF_COOKIE"],
     }
     return Person(cookies, token, keys)

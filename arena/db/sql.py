@@ -217,11 +217,6 @@ PAIRS_LEFT = f"""
     WHERE p.arena_id = %(arena)s AND p.weight > 0 AND p.shared_prompts > coalesce(seen.n, 0)
         AND {IMPARTIAL.format("p.low_id", "p.high_id")}
 """  # noqa: S608  (made of constants alone)
-REVEALED = """
-    ({0}.source_id IS NULL OR EXISTS (
-        SELECT 1 FROM arena_import i
-        WHERE i.id = {0}.source_id AND i.revealed_at IS NOT NULL))
-"""
 ANSWERED = """
     p.id AS prompt_id, p.html, p.html_version,
     low.id AS low_response_id, low.names_itself AS low_names, low.html AS low_html,
@@ -231,16 +226,18 @@ ANSWERED = """
 """
 # A prompt that both candidates answered and that the rater has not seen with them in either order.
 # The candidates are looked up and not joined: planning two more joins took longer than all else.
+# What the rater has seen depends on no row, so it is read once.
 UNSEEN = f"""
-    (SELECT retired_at FROM arena_candidate WHERE id = {{0}}) IS NULL
-    AND (SELECT retired_at FROM arena_candidate WHERE id = {{1}}) IS NULL
-    AND p.retired_at IS NULL
-    AND {REVEALED.format("p")} AND {REVEALED.format("low")} AND {REVEALED.format("high")}
+    p.retired_at IS NULL
     AND NOT EXISTS (
-        SELECT 1 FROM arena_comparison s
-        WHERE s.rater_id {EITHER.format("%(unseen)s")} AND s.prompt_id = p.id
-        AND (s.left_id = low.candidate_id AND s.right_id = high.candidate_id
-            OR s.left_id = high.candidate_id AND s.right_id = low.candidate_id))
+        SELECT 1 FROM arena_candidate WHERE id IN ({{0}}, {{1}}) AND retired_at IS NOT NULL)
+    AND NOT EXISTS (
+        SELECT 1 FROM arena_import i WHERE i.revealed_at IS NULL
+        AND i.id IN (p.source_id, low.source_id, high.source_id))
+    AND p.id NOT IN (
+        SELECT s.prompt_id FROM arena_comparison s
+        WHERE s.rater_id {EITHER.format("%(unseen)s")} AND s.prompt_id IS NOT NULL
+        AND s.left_id IN ({{0}}, {{1}}) AND s.right_id IN ({{0}}, {{1}}))
 """  # noqa: S608  (made of constants alone)
 JOINED = """
     JOIN arena_response high ON high.prompt_id = low.prompt_id
@@ -252,12 +249,14 @@ DEMANDED = f"""
     FROM arena_response low {JOINED}
     WHERE low.candidate_id = %(low)s AND high.candidate_id = %(high)s
         AND p.id = coalesce(%(prompt)s, p.id)
-        AND {UNSEEN.format("low.candidate_id", "high.candidate_id")}
+        AND {UNSEEN.format("%(low)s", "%(high)s")}
         AND {IMPARTIAL.format("low.candidate_id", "high.candidate_id")}
     ORDER BY random()
     LIMIT 1
 """  # noqa: S608  (made of constants alone)
 # The pair into whose share of the summed weights a random number from 0 to 1 falls, with a prompt.
+# The lower candidate's prompts are shuffled first, because usually the first of them will do.
+DRAWN = "(SELECT {0} FROM drawn)"
 MATCHUP = f"""
     own AS ({OWN}), waiting AS ({WAITING}), pairs AS ({PAIRS_LEFT}),
     drawn AS (
@@ -270,9 +269,15 @@ MATCHUP = f"""
     matchup AS (
         SELECT d.id AS pair_id, d.low_id, d.high_id, d.probability, {ANSWERED}
         FROM drawn d
-        JOIN arena_response low ON low.candidate_id = d.low_id {JOINED}
-        WHERE high.candidate_id = d.high_id AND {UNSEEN.format("d.low_id", "d.high_id")}
-        ORDER BY random()
+        JOIN (
+            SELECT prompt_id, random() AS turn FROM arena_response
+            WHERE candidate_id = {DRAWN.format("low_id")} ORDER BY turn
+        ) t ON true
+        JOIN arena_response low ON low.prompt_id = t.prompt_id AND low.candidate_id = d.low_id
+        {JOINED}
+        WHERE high.candidate_id = d.high_id
+            AND {UNSEEN.format(DRAWN.format("low_id"), DRAWN.format("high_id"))}
+        ORDER BY turn
         LIMIT 1
     )
 """  # noqa: S608  (made of constants alone)

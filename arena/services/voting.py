@@ -26,7 +26,7 @@ from arena.models import (
 )
 from arena.outcomes import LEFT, OUTCOMES, RIGHT
 from arena.services import audit
-from arena.services.comparisons import VoteError, check_admission
+from arena.services.comparisons import VoteError, check_admission, partial_row
 from arena.services.locks import retry_on_deadlock
 from arena.services.rate_limits import allow, allow_rater
 from arena.signals import announce, votes_changed
@@ -216,16 +216,19 @@ def cast_vote(
     _check_rater(comparison, rater)
     if comparison.skipped_at or (comparison.expires_at and comparison.expires_at <= now):
         return _earlier_vote(comparison, rater, outcome)
-    vote = Vote(
-        arena_id=comparison.arena_id,
-        comparison=comparison,
-        rater=rater,
-        outcome=outcome,
-        preference=preference,
-        cast_at=now,
-        seconds=seconds,
-        network=network,
-    )
+    fields = {
+        "arena_id": comparison.arena_id,
+        "comparison_id": comparison.pk,
+        "rater_id": rater.pk,
+        "outcome": outcome,
+        "preference": preference,
+        "cast_at": now,
+        "voided_at": None,
+        "seconds": seconds,
+        "network": network,
+    }
+    vote: Vote = partial_row(Vote, fields, fields.values())
+    vote._state.fields_cache = {"comparison": comparison, "rater": rater}
     if not _insert(vote, count_next and connection.features.has_select_for_update):
         earlier = _earlier_vote(comparison, rater, outcome)
         earlier.next_count = vote.next_count
@@ -281,10 +284,7 @@ def _insert(vote: Vote, count_next: bool) -> bool:
             statement = sql.CAST_WITH_LOCK if can_lock else sql.CAST
             row = sql.one(statement, **values) or (None, None)
     vote.pk, vote.uncounted = row
-    if vote.pk is None:
-        return False
-    vote._state.adding = False
-    return True
+    return vote.pk is not None
 
 
 def _limit_key(rater_id: int) -> str:

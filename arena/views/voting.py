@@ -64,11 +64,14 @@ class TooManyRatersError(Exception):
 
 
 def _raters_in_cookie(request: HttpRequest) -> list[int | None]:
-    """Return the ids in the signed cookie: the browser's anonymous rater, and the one of whoever
-    voted here signed in."""
-    ids = (request.get_signed_cookie(COOKIE, "", max_age=COOKIE_AGE) or "").split("-")
-    known = [int(rater_id) if rater_id.isdecimal() else None for rater_id in ids]
-    return [*known, None][:2]
+    """Return the ids in the signed cookie, whose signature is checked once: the browser's anonymous
+    rater, and the one of whoever voted here signed in."""
+    if COOKIE not in request.META:
+        ids = (request.get_signed_cookie(COOKIE, "", max_age=COOKIE_AGE) or "").split("-")
+        known = [int(rater_id) if rater_id.isdecimal() else None for rater_id in ids]
+        request.META[COOKIE] = [*known, None][:2]
+    raters: list[int | None] = request.META[COOKIE]
+    return raters
 
 
 def known_rater_id(request: HttpRequest) -> int | None:

@@ -11,7 +11,18 @@ from django.utils import timezone
 from psycopg._queries import MAX_CACHED_STATEMENT_LENGTH
 
 from arena.db.sql import MOST_UNEVEN, NEXT
-from arena.models import Arena, Candidate, Comparison, Pair, PairDemand, Prompt, Rater, Role, Team
+from arena.models import (
+    Arena,
+    Candidate,
+    Comparison,
+    Import,
+    Pair,
+    PairDemand,
+    Prompt,
+    Rater,
+    Role,
+    Team,
+)
 from arena.services import comparisons, voting
 from arena.services.comparisons import TIME_TO_VOTE
 from arena.services.pairs import publish_pair_weights, sync_pairs, take_side
@@ -109,6 +120,29 @@ def test_a_pair_without_weight_is_never_drawn():
     drawn = vote_through(arena, make_person())
     assert len(drawn) == 10
     assert {pair.low_id, pair.high_id} not in [{c.left_id, c.right_id} for c in drawn]
+
+
+def test_a_retired_candidate_is_not_shown_although_its_pair_has_weight():
+    arena = make_arena(2, 1)
+    for candidate in arena.candidates.all():
+        Candidate.objects.filter(pk=candidate.pk).update(retired_at=NOW)
+        assert issue(arena, make_person()) is None
+        Candidate.objects.update(retired_at=None)
+    assert issue(arena, make_person()) is not None
+
+
+def test_texts_are_shown_once_their_import_is_revealed():
+    arena = make_arena(2, 1)
+    prompt = arena.prompts.get()
+    hidden = Import.objects.create(arena=arena, sha256="0", started_at=NOW)
+    for text in (prompt, *prompt.responses.all()):
+        stored = type(text).objects.filter(pk=text.pk)
+        stored.update(source=hidden)
+        assert issue(arena, make_person()) is None
+        stored.update(source=None)
+    prompt.responses.update(source=hidden)
+    Import.objects.update(revealed_at=NOW)
+    assert issue(arena, make_person()).prompt == prompt
 
 
 def test_weights_decide_how_often_a_pair_comes():
