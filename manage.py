@@ -37,6 +37,9 @@ def _rank() -> None:
 
     settings.configure()  # nothing in the environment affects a ranking
     Command().run_from_argv(sys.argv)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # to take down the interpreter would take as long as reading a million votes
 
 
 def _about_database(error: Exception) -> str:

@@ -256,8 +256,6 @@ def _number(numbers: dict[str, int], name: str | None) -> int:
 def _numbers(numbers: dict[str, int], column: Column) -> Codes:
     """The number of each row's name."""
     known = list(map(numbers.get, column.texts))  # a call for each would take longer than reading
-    of_text = [
-        _number(numbers, text) if number is None else number
-        for text, number in zip(column.texts, known, strict=True)
-    ]
-    return np.array(of_text, np.int32)[column.codes.to_numpy()]
+    if None in known:
+        known = [_number(numbers, text) for text in column.texts]
+    return np.array(known, np.int32)[column.codes.to_numpy()]

@@ -128,29 +128,32 @@ def rank_votes(votes: FileVotes, settings: Settings) -> FileBoard:
     # With clusters of the user's choice, errors are those of textbooks.
     sandwich = Sandwich(confidence, jackknifed=settings.cluster == "auto", n_threads=N_THREADS)
     bootstrap = Bootstrap(settings.n_resamples, confidence, seed, n_threads=N_THREADS)
-    try:
-        sandwich.fit(*groups.groupings)
-        bootstrap.fit(sandwich.strongest_, sandwich)
-    except NotConvergedError as problem:
-        raise BadFileError(str(problem)) from None
-    model, covariance = bootstrap.model_, sandwich.covariance_
-    n_clusters = sandwich.n_clusters_ if sandwich.n_clusters_ > 1 else None
-    measured = groups.measurable
-    theta = np.where(measured, model.theta_, np.nan)
-    places = place(
-        battles.wins(weighted=False),
-        bootstrap.ratings_,
-        independent_groups(votes.left, votes.right, votes.prompt, groups.clusters_per_candidate),
-        np.where(measured, bootstrap.low_, np.nan),
-        np.where(measured, bootstrap.high_, np.nan),
-        confidence,
-    )
-    possible_ranks = partial(
-        rank_intervals, theta, covariance, confidence=confidence, n_clusters=n_clusters
-    )
     with ThreadPoolExecutor(N_THREADS) as pool:
-        simultaneous = pool.submit(possible_ranks, simultaneous=True)
-        wins = pool.submit(direct_wins, battles, confidence)
+        try:
+            sandwich.fit(*groups.groupings)
+            possible_ranks = partial(
+                rank_intervals,
+                np.where(groups.measurable, sandwich.model_.theta_, np.nan),
+                sandwich.covariance_,
+                confidence=confidence,
+                n_clusters=sandwich.n_clusters_ if sandwich.n_clusters_ > 1 else None,
+            )
+            simultaneous = pool.submit(possible_ranks, simultaneous=True)
+            wins = pool.submit(direct_wins, battles, confidence)
+            bootstrap.fit(sandwich.strongest_, sandwich)
+        except NotConvergedError as problem:
+            raise BadFileError(str(problem)) from None
+        model, measured = bootstrap.model_, groups.measurable
+        places = place(
+            battles.wins(weighted=False),
+            bootstrap.ratings_,
+            independent_groups(
+                votes.left, votes.right, votes.prompt, groups.clusters_per_candidate
+            ),
+            np.where(measured, bootstrap.low_, np.nan),
+            np.where(measured, bootstrap.high_, np.nan),
+            confidence,
+        )
         robustness = (
             Robustness(Stability.NO_SCORE, of=0)
             if places.n_above

@@ -27,6 +27,14 @@ class Column:
     codes: Any
     texts: list[str]
 
+    def is_plain(self, limit: int) -> bool:
+        """Whether all texts are printable ASCII, of 1 to `limit` characters, with no spaces at
+        their ends or in a row. Much faster than `unlike`.
+        """
+        joined = " ".join(["", *self.texts, ""])
+        is_printable = joined.isascii() and joined.isprintable()
+        return is_printable and "  " not in joined and max(map(len, self.texts)) <= limit
+
     def unlike(self, pattern: str) -> list[int]:
         """The codes of the texts that do not match a pattern (RE2)."""
         import pyarrow
@@ -39,19 +47,15 @@ class Column:
 
     def meets(self, other: "Column") -> bool:
         """Whether the two columns have the same text in some row."""
-        from pyarrow import compute
-
         codes = {text: code for code, text in enumerate({*self.texts, *other.texts})}
         ours, theirs = ([codes[text] for text in column.texts] for column in (self, other))
-        same = compute.equal(self.coded(ours), other.coded(theirs))
-        return bool(compute.any(same).as_py())
+        return bool((self._coded(ours) == other._coded(theirs)).any())
 
-    def coded(self, numbers: Sequence[int]) -> Any:
-        """Map each row to its text's entry in `numbers`, as an Arrow array."""
+    def _coded(self, numbers: Sequence[int]) -> Any:
+        """Map each row to its text's entry in `numbers`, as a NumPy array."""
         import pyarrow
-        from pyarrow import compute
 
-        return compute.take(pyarrow.array(numbers, pyarrow.int64()), self.codes)
+        return pyarrow.array(numbers, pyarrow.int64()).to_numpy()[self.codes.to_numpy()]
 
 
 @dataclass(frozen=True, eq=False)

@@ -159,7 +159,7 @@ def _clean(field: str, column: Column) -> Column:
     elif field == "outcome":
         odd = [i for i, text in enumerate(column.texts) if text not in OUTCOMES]
     else:
-        odd = column.unlike(PLAIN_NAME)
+        odd = [] if column.is_plain(NAME_LIMIT) else column.unlike(PLAIN_NAME)
     texts = list(column.texts)
     for i in odd:
         written = _outcome(texts[i]) if field == "outcome" else texts[i]

@@ -151,14 +151,15 @@ def sum_per_cluster(cluster: Ints, *values: Floats) -> Floats:
 # -- Bradley-Terry ratings -------------------------------------------------------------------------
 
 # With exponential weights no replicate loses a candidate or splits the graph. If each vote is its
-# own cluster, ``count`` equal votes share one gamma weight with shape ``count``. A replicate is
-# refitted from the estimate by steps with one fixed inverse information, rescaled per candidate to
-# the replicate's own. If votes are so few that these steps do not contract, Newton's steps are
-# found by conjugate gradients, all replicates at once; where those fail too, one by one.
+# own cluster, ``count`` equal votes share the sum of as many weights. A replicate is refitted from
+# the estimate by steps with one fixed inverse information, rescaled per candidate to the
+# replicate's own. If votes are so few that these steps do not contract, Newton's steps are found
+# by conjugate gradients, all replicates at once; where those fail too, one by one.
 
 BLOCK = 50  # most replicates refitted together; affects seeded results
 CELLS = 4_000_000  # most weights drawn at once, 32 MB
 PART = 1000  # pairs handled at once
+MANY = 8  # weights whose sum is drawn as the cube of a normal variable
 MAX_STEPS = 16
 NEWTON_STEPS = 20
 INNER_STEPS = 40
@@ -317,8 +318,7 @@ class _Refit:
             chance = generator.standard_exponential((self.n_units, size))
         for part in self.parts:
             if self.shape is not None:
-                shape = self.shape[part.units]
-                chance = generator.standard_gamma(shape, (len(shape), size))
+                chance = _sums_of_weights(generator, self.shape[part.units], size)
             lost, *tied, won = (part.totals @ chance).reshape(self.n_levels, -1, size)
             for half in tied:
                 half *= 0.5
@@ -423,6 +423,25 @@ class _Refit:
         own = abs(self.incidence) @ curvature
         stretch: Floats = np.sqrt(self.information.diagonal()[:, None] / own)
         return stretch
+
+
+def _sums_of_weights(generator: np.random.Generator, count: Ints, size: int) -> Floats:
+    """(U, size): for each unit the sum of its (U, 1) ``count`` exponential weights, in each draw.
+
+    Such a sum is a gamma variable. A cube of a normal one (Wilson and Hilferty 1931) takes half the
+    time; its mean is exact, its variance to 0.1 %, and no probability differs by 0.001.
+    """
+    is_many = count[:, 0] >= MANY
+    few, many = count[~is_many], count[is_many]
+    drawn = np.empty((len(count), size))
+    drawn[~is_many] = generator.standard_gamma(few, (len(few), size))
+    spread = (1 + 2 / (9 * many)) / (9 * many)  # the normal variable's, squared, for a mean of 1
+    root = np.cbrt(many / (1 + 3 * spread))
+    normal = generator.standard_normal((len(many), size))
+    normal *= root * np.sqrt(spread)
+    normal += root
+    drawn[is_many] = normal * normal * normal
+    return drawn
 
 
 def _remaining(previous: Floats, last: Floats) -> Floats:

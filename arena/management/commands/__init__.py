@@ -1,5 +1,6 @@
 """What several commands share. Every command loads it, so it imports little."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ class ProgressBars:
     """One progress bar for each file and stage; none without a terminal."""
 
     def __init__(self, *, quiet: bool, unit: str = " rows") -> None:
-        self.disable = True if quiet else None
+        self.is_hidden = quiet or not sys.stderr.isatty()
         self.unit = unit
         self.current: tuple[str, Path] | None = None
         self.bar: Any = None
@@ -24,6 +25,8 @@ class ProgressBars:
             self.bar.close()
 
     def _update(self, stage: str, path: Path, done: int, total: int) -> None:
+        if self.is_hidden:
+            return
         from tqdm import tqdm  # noqa: PLC0415  (few commands show bars)
 
         if self.current != (stage, path) or self.bar is None:
@@ -31,9 +34,7 @@ class ProgressBars:
             self.current = (stage, path)
             title = f"{stage} {path.name}"
             scale = self.unit == "B"
-            self.bar = tqdm(
-                total=total, desc=title, unit=self.unit, unit_scale=scale, disable=self.disable
-            )
+            self.bar = tqdm(total=total, desc=title, unit=self.unit, unit_scale=scale)
         self.bar.update(done - self.bar.n)
 
 

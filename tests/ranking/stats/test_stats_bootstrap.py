@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from ranking.stats import bootstrap as module
 from ranking.stats.battles import Battles
@@ -90,6 +91,16 @@ def test_folded_votes_resample_like_separate_clusters():
     folded = Bootstrap(n_resamples=3000).fit(Battles.from_arrays(left, right, score))
     apart = Bootstrap(n_resamples=3000).fit(alone)
     assert folded.standard_errors_ == pytest.approx(apart.standard_errors_, rel=0.08)
+
+
+def test_a_sum_of_weights_is_a_gamma_variable():
+    generator = np.random.Generator(np.random.SFC64(5))
+    count = np.array([[40], [1], [module.MANY], [module.MANY - 1], [5000]])
+    drawn = module._sums_of_weights(generator, count, 200_000)
+    for shape, sample in zip(count[:, 0], drawn, strict=True):
+        assert sample.mean() == pytest.approx(shape, abs=5 * (shape / 200_000) ** 0.5)
+        assert sample.var() == pytest.approx(shape, rel=0.03)
+        assert stats.kstest(sample, stats.gamma(shape).cdf).statistic < 0.004
 
 
 def test_few_clusters_widen_the_deviations():

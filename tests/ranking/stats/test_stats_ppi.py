@@ -243,7 +243,7 @@ HALF_OF_ALL = [(one, DESIGNS[(i + k) % 6]) for i, one in enumerate(JUDGES) for k
 def test_intervals_cover_the_truth_whatever_the_judge(judge_kind, design):
     found = simulate(judge_kind, n_repeats=300, seed=2, design=design)
     assert 0.93 <= found["coverage"] <= 0.97
-    assert found["shifted"] >= 0.93
+    assert found["shifted"] >= 0.92  # 300 repeats err by 0.014; `make simulate` draws more
     assert found["wider"] == 0
     if judge_kind == "good":
         assert found["width_ratio"] < 0.96
