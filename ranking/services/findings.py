@@ -283,9 +283,10 @@ def _style(estimate: ClusteredEstimate) -> dict[str, Any] | None:
         )
     except NotConvergedError:
         return None
+    wider = _widening(estimate)
     return {
-        "features": _coefficients(model),
-        "scores": _scores(candidates, model, estimate),
+        "features": _coefficients(model, wider),
+        "scores": _scores(candidates, model, wider),
         "reason": model.reason_.reason if model.reason_ else "",
         "n_votes": int(rows.count.sum()),
     }
@@ -302,16 +303,32 @@ def _places(answers: Ints, counts: VoteCounts, side: str) -> Ints:
     return np.where(known[place] == wanted, place, -1)
 
 
-def _coefficients(model: StyledBradleyTerry) -> list[dict[str, Any]]:
-    """The effect of one standard deviation of each feature, in Elo."""
+def _widening(estimate: ClusteredEstimate) -> Floats:
+    """(K,): how many times wider than by prompt alone, as style's are, the intervals of scores are.
+
+    NaN for candidates without an interval.
+    """
+    by_prompt = Sandwich(CONFIDENCE).fit(estimate.battles)
+    wider = (estimate.sandwich.high_ - estimate.sandwich.low_) / (by_prompt.high_ - by_prompt.low_)
+    return np.where(estimate.measurable, np.fmax(wider, 1.0), np.nan)
+
+
+def _coefficients(model: StyledBradleyTerry, wider: Floats) -> list[dict[str, Any]]:
+    """The effect of one standard deviation of each feature, in Elo.
+
+    Raters widen the intervals as much as they widen those of scores on average.
+    """
     points = model.scale / np.log(10)
+    known = wider[np.isfinite(wider)]
+    reach = model.coefficient_high_ - model.coefficients_
+    reach *= points * (known.mean() if len(known) else 1.0)
     return [
         {
             "name": name,
             "label": label,
-            "coefficient": _number(model.coefficients_[i] * points),
-            "low": _number(model.coefficient_low_[i] * points),
-            "high": _number(model.coefficient_high_[i] * points),
+            "coefficient": _number(effect := model.coefficients_[i] * points),
+            "low": _number(effect - reach[i]),
+            "high": _number(effect + reach[i]),
             "deviation": _number(model.deviations_[i]),
             "reason": status.reason if (status := model.coefficient_status_[i]) else "",
         }
@@ -319,16 +336,11 @@ def _coefficients(model: StyledBradleyTerry) -> list[dict[str, Any]]:
     ]
 
 
-def _scores(
-    candidates: Ints, model: StyledBradleyTerry, estimate: ClusteredEstimate
-) -> dict[str, Any]:
-    """Their intervals are by prompt; if raters widen those of the scores, they widen these.
+def _scores(candidates: Ints, model: StyledBradleyTerry, wider: Floats) -> dict[str, Any]:
+    """Their intervals, like those of the scores, are wider than by prompt alone.
 
     A score is left out if its interval is so wide that the votes hardly tell style from quality.
     """
-    by_prompt = Sandwich(CONFIDENCE).fit(estimate.battles)
-    wider = (estimate.sandwich.high_ - estimate.sandwich.low_) / (by_prompt.high_ - by_prompt.low_)
-    wider = np.where(estimate.measurable, np.fmax(wider, 1.0), np.nan)
     low, high = (
         model.ratings_ + wider * (end - model.ratings_) for end in (model.low_, model.high_)
     )

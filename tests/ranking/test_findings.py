@@ -452,6 +452,35 @@ def test_lead_by_length_alone_vanishes_with_style_control() -> None:
     assert bold["reason"]
 
 
+def test_raters_of_different_tastes_widen_scores_and_effects_of_style() -> None:
+    """The same votes by twelve raters, each mostly for one candidate, and by a rater each."""
+    arenas = [make_arena(n_candidates=2, n_prompts=60) for _ in range(2)]
+    widths = []
+    for arena, n_raters in zip(arenas, (12, 240), strict=True):
+        first, second = arena.candidates.order_by("pk")
+        raters = [make_person() for _ in range(n_raters)]
+        rows: list[list[Any]] = [[] for _ in raters]
+        for number, prompt in enumerate(arena.prompts.order_by("pk")):
+            longer = first if number % 2 else second
+            for candidate in (first, second):
+                text = "word " * (20 if candidate == longer else 10)
+                Response.objects.filter(candidate=candidate, prompt=prompt).update(text=text)
+            for place in range(4 * number, 4 * number + 4):
+                liked = longer if place % 5 == 0 else (first, second)[place % 2]
+                outcome = "left" if liked == first else "right"
+                rows[place % n_raters].append((first, second, outcome, prompt))
+        for rater, of_rater in zip(raters, rows, strict=True):
+            make_votes(arena, of_rater, rater)
+        snapshot = publish(arena)
+        score = snapshot.standings.get(candidate=first)
+        style: dict[str, Any] = snapshot.findings["style"]
+        length = next(row for row in style["features"] if row["name"] == "words")
+        widths.append((score.high - score.low, length["high"] - length["low"]))
+    (score_of_few, length_of_few), (score_of_many, length_of_many) = widths
+    assert score_of_few > 1.5 * score_of_many
+    assert length_of_few > 1.5 * length_of_many
+
+
 def test_votes_without_answers_have_no_style() -> None:
     arena = make_arena(n_candidates=3)
     Response.objects.all().delete()
