@@ -18,6 +18,7 @@ from django.utils import timezone
 from arena.models import Arena, Rater, Vote
 from arena.outcomes import OUTCOMES
 from ranking import vote_log
+from ranking.exports import AT_ONCE, batches
 from ranking.models import Board, Counted, LogLink, RaterTally, Snapshot, VoteLog
 from ranking.results import FIELDS
 from ranking.services import intervals
@@ -159,40 +160,34 @@ def _members(arena: Arena, raters: Ints, who: str) -> Ints:
 
 def _link_lines(arena: Arena, last: int) -> Iterator[Line]:
     removed = _removed(arena, last)
-    proven = Vote.objects.filter(arena=arena, verified=True).values_list("pk", flat=True)
-    verified = np.fromiter(proven.iterator(), np.int64)
-    networks = _networks(arena)
+    numbers: dict[str, int] = {}  # of networks, in the order in which they appear
     links = LogLink.objects.filter(arena=arena, number__lte=last).order_by("number")
     number = 0
     while row := links.filter(number__gt=number).first():
         number = row.number
         yield {"type": "link"} | vars(log_service.link_of(row))
         columns = log_service.rows_of(row) if row.n_rows else {}
-        is_verified = np.isin(columns["id"], verified).tolist() if columns else []
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-        for values, by_verified in zip(rows, is_verified, strict=True):
-            if row.kind in REMOVES:
-                pk, at, reason = values
+        if row.kind in REMOVES:
+            for pk, at, reason in rows:
                 yield {"type": "removal", "id": pk, "at": _time(at), "reason": REASONS[reason]}
-            else:
-                counts = removed.get(values[0], 0) < number
-                yield _vote_line(*values) | {
-                    "verified": by_verified,
-                    "network": networks.get(values[0]),
-                    "counts": counts,
+            continue
+        for votes in batches(rows, AT_ONCE):
+            networks, proven = _origins([pk for pk, *_ in votes])
+            for pk, *values in votes:
+                network = networks.get(pk)
+                yield _vote_line(pk, *values) | {
+                    "verified": pk in proven,
+                    "network": network and numbers.setdefault(network, len(numbers)),
+                    "counts": removed.get(pk, 0) < number,
                 }
 
 
-def _networks(arena: Arena) -> dict[int, int]:
-    """A number for the network of each unverified vote.
-
-    It means nothing outside the file, but is in the order of the hashes: of two networks that sent
-    as many votes of a rater, the later one counts (`networks_of`).
-    """
-    votes = Vote.objects.filter(arena=arena).of_networks()
-    hashes = dict(votes.values_list("pk", "network").iterator())
-    numbers = {network: place for place, network in enumerate(sorted(set(hashes.values())))}
-    return {pk: numbers[network] for pk, network in hashes.items()}
+def _origins(ids: list[int]) -> tuple[dict[int, str], set[int]]:
+    """The networks of those votes that are unverified, and the votes that are verified."""
+    votes = Vote.objects.filter(pk__in=ids)
+    networks = dict(votes.of_networks().values_list("pk", "network"))
+    return networks, set(votes.filter(verified=True).values_list("pk", flat=True))
 
 
 def _removed(arena: Arena, last: int) -> dict[int, int]:
@@ -490,13 +485,17 @@ def _capped(evidence: BoardEvidence, by_rater: VoteCounts, line: Line) -> BoardE
 
 
 def _network_of(raters: Ints, groups: Ints, networks: Ints, n_shared: int) -> dict[int, str]:
-    """The network that most of an unverified rater's votes came from, by group (`networks_of`).
-    The first groups hold several raters, whose networks are keyed by the negative rater instead.
+    """The network that most of an unverified rater's votes came from, by group (`networks_of`); the
+    votes are in the order of their ids. The first groups hold several raters, whose networks are
+    keyed by the negative rater instead.
     """
     sent = networks != NO_NETWORK
     keys = np.where(groups > n_shared, groups, -raters)[sent]
-    pairs, n_votes = np.unique(np.column_stack([keys, networks[sent]]), axis=0, return_counts=True)
-    order = np.lexsort([pairs[:, 1], n_votes])
+    sides = np.column_stack([keys, networks[sent]])
+    pairs, of_pair, n_votes = np.unique(sides, axis=0, return_inverse=True, return_counts=True)
+    last = np.zeros(len(pairs), np.int64)
+    last[of_pair.reshape(-1)] = np.arange(len(sides))  # of repeated places, the last one stays
+    order = np.lexsort([last, n_votes])
     return {key: f"network {number}" for key, number in pairs[order].tolist()}
 
 

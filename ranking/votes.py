@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from django.db.models import Count, Q
+from django.db.models import Count, Max, Q
 from numpy.typing import NDArray
 
 from arena.models import Rater, Vote
@@ -179,10 +179,11 @@ def rater_names(arena_id: int, raters: str, category: str) -> list[str]:
 
 
 def networks_of(arena_id: int) -> dict[int, str]:
-    """The network that most of an unverified rater's counted votes came from, by rater."""
+    """The network that most of an unverified rater's counted votes came from, by rater; of two with
+    as many, the one of the last vote."""
     votes = Vote.objects.filter(arena=arena_id, tallied=True).of_networks()
-    rows = votes.values_list("rater", "network").annotate(n=Count("pk"))
-    return {rater: network for rater, network, _ in rows.order_by("n", "network")}
+    rows = votes.values_list("rater", "network").annotate(n=Count("pk"), last=Max("pk"))
+    return {rater: network for rater, network, *_ in rows.order_by("n", "last")}
 
 
 def left_out(arena_id: int) -> dict[tuple[str, str], dict[str, int]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
@@ -14,6 +15,7 @@ from arena.models import Arena, Rater, Vote
 from ranking import log_file
 from ranking.models import ArenaRefresh, RaterTally, Snapshot
 from ranking.services import intervals, vote_log
+from ranking.votes import networks_of
 from tests.factories import make_person, make_vote, void_vote
 from tests.ranking.helpers import (
     cast,
@@ -125,6 +127,36 @@ def test_the_cap_of_a_network_is_reproduced(
     path.write_text("".join(log_file.as_jsonl(lines)))
     with pytest.raises(CommandError, match="failed the check"):
         call_command("verify", path)
+
+
+def test_numbers_of_networks_do_not_reveal_the_order_of_their_hashes(tmp_path: Path) -> None:
+    arena = make_voted_arena(3, 8)
+    raters = [make_person() for _ in range(3)]
+    for rater in raters:
+        fill(arena, rounds=1, rater=rater)
+    publish(arena)
+    files = []
+    # The hashes of a network are equal in all arenas of a month.
+    for names in (("a", "b", "c"), ("c", "a", "b")):
+        for rater, network in zip(raters, names, strict=True):
+            Vote.objects.filter(rater=rater).update(channel="browser", network=network)
+        files.append(write(arena, tmp_path / f"{names[0]}.jsonl").read_text())
+    assert files[0] == files[1]
+    assert '"network":2' in files[0]
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_of_two_networks_with_as_many_votes_of_a_rater_the_one_of_the_last_vote_counts(
+    order: tuple[str, str],
+) -> None:
+    arena = make_voted_arena(2, 4)
+    rater = make_person()
+    for network in order:
+        make_vote(arena, *arena.candidates.all(), "left", None, rater, network=network)
+    Vote.objects.filter(rater=rater).update(channel="browser", tallied=True)
+    assert networks_of(arena.pk) == {rater.pk: order[1]}
+    last = np.array([rater.pk] * 2), np.array([1, 1]), np.array([7, 3])
+    assert log_file._network_of(*last, n_shared=0) == {1: "network 3"}
 
 
 def test_a_file_of_version_1_is_still_checked(arena: Arena, tmp_path: Path, capsys: Any) -> None:
