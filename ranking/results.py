@@ -15,7 +15,6 @@ import csv
 import hashlib
 import io
 import json
-import re
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
@@ -26,7 +25,8 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 
-from arena.formats.base import decoded
+from arena.formats.promptfoo import read_check
+from arena.formats.records import written
 from arena.models import Arena, Outcome, Prompt
 from arena.validation import escape_cells
 from ranking import wording
@@ -302,32 +302,30 @@ def _variables(prompt: Prompt) -> dict[str, str]:
     return variables if is_known else variables | {"prompt": prompt.text}
 
 
-# A line of a rubric that was an assertion of promptfoo with a value alone, which runs no code.
-CHECK = re.compile(
-    r"((?:not-)?(?:i?contains(?:-a(?:ny|ll))?|contains-(?:json|sql|xml|html)|starts-with|regex|"
-    r"is-[a-z-]+)): (.*)"
-)
-
-
 def _assertions(prompt: Prompt) -> list[dict[str, Any]]:
-    """The reference, and the rubric with its lines that were assertions as such again."""
+    """The rubric, with its lines that were assertions as such again, and what is left of the
+    reference."""
     checks: list[dict[str, Any]] = []
-    if prompt.reference.strip():
-        checks.append({"type": "factuality", "value": prompt.reference})
-    for is_check, group in groupby(prompt.rubric.split("\n"), lambda line: bool(CHECK.match(line))):
-        lines = list(group)
+    lines = [(read_check(line), line) for line in prompt.rubric.split("\n")]
+    for is_check, group in groupby(lines, lambda pair: pair[0] is not None):
+        pairs = list(group)
         if is_check:
-            checks += map(_check, lines)
-        elif any(map(str.strip, lines)):
-            checks.append({"type": "llm-rubric", "value": "\n".join(lines)})
+            checks += [check for check, _ in pairs if check]
+        elif any(line.strip() for _, line in pairs):
+            checks.append({"type": "llm-rubric", "value": "\n".join(line for _, line in pairs)})
+    # What must be equal or similar is part of the reference.
+    rest, place = prompt.reference, 0
+    for number, check in enumerate(checks, start=1):
+        value = written(check.get("value", ""))
+        if check["type"] not in ("equals", "similar") or not value:
+            continue
+        if rest == value or rest.startswith(f"{value}\n\n"):
+            rest, place = rest[len(value) + 2 :], number
+        else:
+            rest = rest.removesuffix(f"\n\n{value}")
+    if rest.strip():
+        checks.insert(place, {"type": "factuality", "value": rest})
     return checks
-
-
-def _check(line: str) -> dict[str, Any]:
-    kind, _, value = line.partition(": ")
-    if not value:
-        return {"type": kind}
-    return {"type": kind, "value": decoded(value) if value.startswith("[") else value}
 
 
 EXPORTS = {

@@ -4,6 +4,7 @@ Follows promptfoo.dev/docs/configuration: "Output formats", "Reference", "Prompt
 """
 
 import itertools
+import json
 import math
 import re
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.conversations import Message
-from arena.files.reader import FileError, Source, csv_header, csv_rows, json_lines
+from arena.files.reader import FileError, Row, Source, csv_header, csv_rows, json_lines
 from arena.formats.base import OUTPUT, Made, SourceRecord, decoded, layouts, read_yaml
 from arena.formats.records import (
     answer_row,
@@ -30,17 +31,31 @@ MOST_COMBINATIONS = 1_000
 MOST_ROWS = 100_000  # tests of a configuration, and candidates; a few lines could make billions
 MOST_FILES, MOST_BYTES = 1_000, 20_000_000  # files that a configuration names, and bytes in each
 LABEL_LENGTH, WORDS_LENGTH = 80, 40  # of a given label, and of a prompt without one
+_REFERENCES = ("equals", "factuality", "similar")
 _TEXT_VARIABLES = ("prompt", "question", "query", "input", "message", "text", "instruction")
 # Prompts, tests and providers that a program makes: they cannot be read without running it.
 _PROGRAM = re.compile(r"\.(?:[cm]?[jt]s|py|rb|go|sh)(?::\w+)?$", re.IGNORECASE)
 _PROMPT_FILE = re.compile(r"[\w./*-]+\.(?:txt|md|j2|jsonl?|ya?ml)", re.IGNORECASE)
 # Of a prompt from a file: its own label, the file's path, and its text.
 _FILE_LABEL = re.compile(
-    r"(?:(?P<label>.{1,80}?): )?(?P<path>\S+\.(?:txt|md|j2|jsonl?|ya?ml)): (?P<text>.*)", re.DOTALL
+    r"(?:(?P<label>.{1,80}?): )?(?P<path>\S+\.(?:txt|md|j2|jsonl?|ya?ml))(?:: (?P<text>.*))?",
+    re.DOTALL,
 )
+_CUT = (".md", ".j2", ".yaml", ".yml")  # files of which a label has only the beginning
 _REFERENCE = re.compile(r"file://([^\s'\"#,\]]+)")
 _RULE = re.compile(r"^---[ \t]*$", re.MULTILINE)
-_EXPECTED = re.compile(r"((?:not-)?[a-z][a-z-]*)(?:\([\d.]+\))?:(?!//)\s*(.*)", re.DOTALL)
+_KIND = r"((?:not-)?%s)(?:\((\d*\.?\d+)\))?:"  # of an assertion, and its threshold
+_EXPECTED = re.compile(_KIND % r"[a-z][a-z-]*" + r"(?!//)\s*(.*)", re.DOTALL)
+# A line of a rubric that was an assertion with nothing but a value and a threshold, which runs no
+# code: a reference to a file may.
+CHECK = re.compile(
+    _KIND
+    % (
+        r"(?:i?contains(?:-a(?:ny|ll))?|contains-(?:json|sql|xml|html)|starts-with|regex|equals|"
+        r"similar|cost|latency|is-[a-z-]+)"
+    )
+    + r"(?: (?!.*(?:file://|package:))(.*))?"
+)
 _ESCAPED = re.compile(r"'[\s\u200b-\u200d]*[=@+-]")
 _RESULTS = "import the results of promptfoo eval --output results.json"
 
@@ -126,11 +141,10 @@ def _template(record: SourceRecord) -> tuple[str, str]:
 
 
 def _template_in(label: str) -> str:
-    """The template that promptfoo took for a label; '' for other labels, and of Markdown files, of
-    which a label has only the beginning."""
-    match = _FILE_LABEL.match(label)
-    is_cut = match is not None and match["path"].endswith(".md")
-    text = match["text"] if match else label
+    """The template that promptfoo took for a label; '' for other labels, and for cut ones."""
+    match = _FILE_LABEL.fullmatch(label)
+    is_cut = match is not None and match["path"].endswith(_CUT)
+    text = (match["text"] or "") if match else label
     return text if "{{" in text and not is_cut else ""
 
 
@@ -170,18 +184,22 @@ def _variant(provider: Mapping[str, Any], template: str, label: str) -> Made:
 
 def _short(label: str, template: str) -> str:
     """The label of a prompt; if promptfoo made it of the prompt's text, the first words."""
-    label = " ".join(label.split())
-    from_file = _FILE_LABEL.match(label)
-    text = (from_file["text"] if from_file else label).removesuffix("...")
+    from_file = _FILE_LABEL.fullmatch(label)
+    # A label has the path that the file had when promptfoo ran, and of some files not all the text.
+    text = " ".join(((template or from_file["text"] or "") if from_file else label).split())
+    text, own = text.removesuffix("..."), text
     chat, most = _chat(text), LABEL_LENGTH
     if chat or "{{" in text or " ".join(template.split()).startswith(text):
         most = WORDS_LENGTH
         text = " ".join(message["content"] for message in chat) or text
-    name = f"{from_file['label'] or Path(from_file['path']).stem}: {text}" if from_file else text
-    if len(name) <= most and not label.endswith("..."):
+    name = text
+    if from_file:
+        name = from_file["label"] or Path(from_file["path"]).stem
+        name += f": {text}" if text else ""
+    if len(name) <= most and not own.endswith("..."):
         return name
     # Variants of one prompt often begin alike.
-    return f"{name[:most].rpartition(' ')[0] or name[:most]}… {content_id(label)[:4]}"
+    return f"{name[:most].rpartition(' ')[0] or name[:most]}… {content_id(own)[:4]}"
 
 
 def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, Any]) -> Made:
@@ -201,16 +219,9 @@ def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, A
     expected = [
         written(check["value"])
         for check in checks
-        if check.get("type") in ("equals", "factuality", "similar")
-        and check.get("value") is not None
+        if check.get("type") in _REFERENCES and check.get("value") is not None
     ]
-    rubric = [
-        written(check["value"])
-        if check.get("type") == "llm-rubric" and check.get("value") is not None
-        else f"{check.get('type', 'assertion')}: {written(check.get('value', ''))}"
-        for check in checks
-        if check.get("type") not in ("equals", "factuality", "similar")
-    ]
+    rubric = [_rubric_line(check) for check in checks if check.get("type") != "factuality"]
     category = inside(case, "metadata", "category")
     chat = _chat(text)
     content = {"messages": chat} if chat else {"text": text}
@@ -225,6 +236,30 @@ def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, A
     variables = {name: value for name, value in values.items() if name != "prompt"}
     names = dict.fromkeys(("text", "messages", "variables"), "vars")
     return Made("prompts", fields | ({"variables": variables} if variables else {}), names)
+
+
+def _rubric_line(check: Mapping[str, Any]) -> str:
+    """An assertion as promptfoo writes it in a table: `similar(0.8): in Peru`."""
+    kind, value = check.get("type", "assertion"), check.get("value")
+    if kind == "llm-rubric" and value is not None:
+        return written(value)
+    threshold = check.get("threshold")
+    limit = f"({threshold:g})" if isinstance(threshold, int | float) and threshold >= 0 else ""
+    line = f"{kind}{limit}: {'' if value is None else written(value)}"
+    is_odd = isinstance(value, str) and ("\n" in value or decoded(value) != value)
+    if is_odd and CHECK.match(line):
+        return f"{kind}{limit}: {json.dumps(value, ensure_ascii=False)}"
+    return line
+
+
+def read_check(line: str) -> dict[str, Any] | None:
+    """The assertion in such a line; None if it is only words, or must not go back."""
+    match = CHECK.fullmatch(line)
+    if match is None:
+        return None
+    kind, limit, value = match.groups()
+    value = {"value": decoded(value)} if value else {}
+    return {"type": kind} | value | ({"threshold": float(limit)} if limit else {})
 
 
 def _chat(text: str) -> list[Message]:
@@ -263,7 +298,9 @@ def _config(record: SourceRecord) -> Iterator[Made]:
     for label, raw in prompts:
         for provider in providers:
             only = provider.get("prompts")
-            if not isinstance(only, list) or label in only:
+            if not isinstance(only, list) or any(
+                f"{label}:".startswith(f"{written(name)}:") for name in only
+            ):
                 yield _variant(provider, raw, label)
 
 
@@ -337,10 +374,15 @@ class _Project:
                 yield label or raw, raw
                 continue
             for path in self.files(raw, "prompts"):
-                templates = _templates(path)
-                for number, template in enumerate(templates, start=1):
-                    name = label or path.stem
-                    yield (f"{name} {number}" if len(templates) > 1 else name), template
+                for template in _templates(path):
+                    yield _label_of(label, path.relative_to(self.folder), template), template
+
+
+def _label_of(label: str, path: Path, template: str) -> str:
+    """The label that promptfoo gives to a prompt in a file (its src/prompts/processors)."""
+    if label and path.suffix.lower() != ".txt":
+        return label
+    return ": ".join((*([label] if label else ()), str(path), template))
 
 
 def _matching_files(folder: Path, name: str) -> list[Path]:
@@ -375,7 +417,7 @@ def _content(path: Path) -> Any:
     if suffix == ".csv":
         return list(_table(path))
     if suffix == ".jsonl":
-        return [row.content for row in json_lines(Source.at(path))]
+        return [_good(row, path) for row in json_lines(Source.at(path))]
     text = _text(path)
     try:
         return decode_json(text) if suffix == ".json" else text
@@ -391,15 +433,17 @@ def _text(path: Path) -> str:
 
 
 def _templates(path: Path) -> list[str]:
-    """The prompts of a file: a chat in JSON or YAML is one, a text has one between lines of ---."""
+    """The prompts of a file: a chat in JSON or YAML is one, a text has one between lines of ---,
+    JSON Lines have one on each."""
     suffix = path.suffix.lower()
-    if suffix in (".yaml", ".yml", ".jsonl"):
-        content = _content(path)
-        return [*map(written, content)] if suffix == ".jsonl" else [written(content)]
+    if suffix in (".yaml", ".yml"):
+        return [written(_content(path))]
     if suffix == ".csv":
         raise FileError(f"{path} has prompts as CSV; put them into the configuration instead.")
     text = _text(path)
-    parts = _RULE.split(text) if suffix == ".txt" else [text]
+    parts = [text]
+    if suffix in (".txt", ".jsonl"):
+        parts = _RULE.split(text) if suffix == ".txt" else text.splitlines()
     return [part.strip() for part in parts if part.strip()]
 
 
@@ -408,14 +452,20 @@ def _table(path: Path) -> Iterator[dict[str, Any]]:
     source = Source.at(path)
     header = csv_header(source, suffices=bool, wanted="", key=str)
     for row in csv_rows(source, header):
-        if isinstance(row.content, InputError):
-            raise InputError(
-                f"refers to {path.name}, where line {row.line:,} {row.content.reason}", "tests"
-            )
+        cells = _good(row, path)
         try:
-            yield _case(row.content)
+            yield _case(cells)
         except InputError as error:
             raise InputError(f"refers to {path.name}, which has {error.reason}", "tests") from None
+
+
+def _good(row: Row, path: Path) -> Any:
+    """The row's content; raises InputError if it is bad."""
+    if isinstance(row.content, InputError):
+        raise InputError(
+            f"refers to {path.name}, where line {row.line:,} {row.content.reason}", "tests"
+        )
+    return row.content
 
 
 def _case(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -444,10 +494,13 @@ def _test_case(record: SourceRecord) -> Iterator[Made]:
         yield _test_prompt(content_id(values), values, case)
 
 
-def _expected(cell: str) -> dict[str, str]:
+def _expected(cell: str) -> dict[str, Any]:
     """The assertion in a cell: `contains: Paris`, or a text that the output must equal."""
     match = _EXPECTED.fullmatch(cell)
-    return {"type": match[1], "value": match[2]} if match else {"type": "equals", "value": cell}
+    if match is None:
+        return {"type": "equals", "value": cell}
+    threshold = float(match[2]) if match[2] else None
+    return {"type": match[1], "value": match[3], "threshold": threshold}
 
 
 def _listed(value: Any) -> list[Any]:

@@ -77,12 +77,13 @@ def test_prompts_and_tests_come_from_the_files_that_a_project_names(project, tmp
     assert (second.reference, second.variables) == ("A colour", {"question": "What is red?"})
     names = sorted(candidate.name for candidate in arena.candidates.all())
     assert names == [
-        "acme:amber-7b · brief 1",
-        "acme:amber-7b · brief 2",
+        "acme:amber-7b · brief: At length: {{question}}",
+        "acme:amber-7b · brief: Briefly: {{question}}",
         "acme:amber-7b · chat",
         "cedar · chat",
     ]
-    assert arena.candidates.get(variant="brief 2").user_template == "At length: {{question}}"
+    variant = "brief: At length: {{question}}"
+    assert arena.candidates.get(variant=variant).user_template == "At length: {{question}}"
     chat = arena.candidates.filter(variant="chat").first()
     assert (chat.system_prompt, chat.user_template) == ("Be kind.", "{{question}}")
 
@@ -147,6 +148,10 @@ def test_a_broken_row_of_a_projects_table_is_named(project):
         bring(project)
     (project / "tests.csv").write_text("question,__prefix\nWhy?,Now: \n")
     assert "column __prefix; put it into the prompts" in problem(project)
+    (project / "tests.jsonl").write_text('{"vars": {"question": "Why?"}}\n[1]\n')
+    config = project / "promptfooconfig.yaml"
+    config.write_text(CONFIG.replace("tests.csv", "tests.jsonl"))
+    assert "tests.jsonl, where line 2 is a list, not a JSON object" in problem(project)
 
 
 def results(tmp_path: Path, raw: str, label: str, *, version: int = 3) -> Path:
@@ -200,8 +205,45 @@ def test_templates_that_begin_alike_stay_apart(project):
     assert bring(project).candidates.count() == 2
 
 
-LONG = "You answer questions of customers, briefly and politely. {{question}}"
 CHAT = json.dumps([{"role": "system", "content": "Be kind."}, {"role": "user", "content": "{{q}}"}])
+LONG_FILE = "# Task\n\nAnswer the question of the customer below, in full.\n\n{{question}}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "raw", "label"),  # as promptfoo's src/prompts/processors write them
+    [
+        ("prompts/a.txt", "Q: {{question}}\n", "Q: {{question}}", "{path}: {raw}"),
+        (
+            "long.md",
+            LONG_FILE,
+            LONG_FILE,
+            "{path}: # Task\n\nAnswer the question of the customer be...",
+        ),
+        (
+            "a.j2",
+            LONG_FILE,
+            LONG_FILE,
+            "{path}: # Task\n\nAnswer the question of the customer be...",
+        ),
+        ("a.json", CHAT.replace(" ", "\n"), CHAT, "{path}: {raw}"),
+        ("a.yaml", CHAT, CHAT, "{path}: {raw:.80}"),
+        ("a.jsonl", CHAT + "\n", CHAT, "{path}"),
+    ],
+)
+def test_results_name_prompts_in_files_as_the_configuration_does(
+    tmp_path, project, name, text, raw, label
+):
+    (project / name).write_text(text)
+    config = {"prompts": [f"file://{name}"], "providers": "acme:amber-7b", "tests": []}
+    config["tests"] = [{"vars": {"question": "Why?"}}]
+    (project / "promptfooconfig.yaml").write_text(json.dumps(config))
+    [planned] = bring(project).candidates.all()
+    label = label.format(path=f"/home/me/{name}", raw=raw)
+    [candidate] = bring(results(tmp_path, raw, label)).candidates.all()
+    assert (candidate.pk, candidate.responses.count()) == (planned.pk, 1)
+
+
+LONG = "You answer questions of customers, briefly and politely. {{question}}"
 
 
 @pytest.mark.parametrize(
@@ -245,4 +287,4 @@ def test_yaml_means_what_it_means_to_promptfoo(tmp_path):
     assert first.variables == {"q": "How long? And why?", "more": "no"}
     assert first.reference == "Yes"
     assert second.variables == {"q": "http://127.0.0.1/?a=1", "more": "12:30:45"}
-    assert (second.reference, second.rubric) == ("007", "contains: true")
+    assert (second.reference, second.rubric) == ("007", "equals: 007\ncontains: true")
