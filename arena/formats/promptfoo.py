@@ -199,7 +199,7 @@ def _short(label: str, template: str) -> str:
     if len(name) <= most and not own.endswith("..."):
         return name
     # Variants of one prompt often begin alike.
-    return f"{name[:most].rpartition(' ')[0] or name[:most]}… {content_id(own)[:4]}"
+    return f"{name[:most].rpartition(' ')[0] or name[:most]}… {content_id(chat or own)[:4]}"
 
 
 def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, Any]) -> Made:

@@ -206,6 +206,8 @@ def test_templates_that_begin_alike_stay_apart(project):
 
 
 CHAT = json.dumps([{"role": "system", "content": "Be kind."}, {"role": "user", "content": "{{q}}"}])
+LONG_CHAT = CHAT.replace("kind", "as kind to customers as anybody could be")
+SENT_CHAT = json.dumps(json.loads(LONG_CHAT), separators=(",", ":"))
 LONG_FILE = "# Task\n\nAnswer the question of the customer below, in full.\n\n{{question}}\n"
 
 
@@ -225,8 +227,8 @@ LONG_FILE = "# Task\n\nAnswer the question of the customer below, in full.\n\n{{
             LONG_FILE,
             "{path}: # Task\n\nAnswer the question of the customer be...",
         ),
-        ("a.json", CHAT.replace(" ", "\n"), CHAT, "{path}: {raw}"),
-        ("a.yaml", CHAT, CHAT, "{path}: {raw:.80}"),
+        ("a.json", LONG_CHAT, SENT_CHAT, "{path}: {raw}"),
+        ("a.yaml", LONG_CHAT, SENT_CHAT, "{path}: {raw:.80}"),
         ("a.jsonl", CHAT + "\n", CHAT, "{path}"),
     ],
 )
