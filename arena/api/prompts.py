@@ -425,6 +425,7 @@ IMPORT_SHOWN = {
             "columns": {"prompt": "prompt", "response": "response", "model": "model"},
             "rows": {"prompts": 1, "candidates": 1, "responses": 1},
             "bad": 0,
+            "unread": [],
         }
     ],
     "rows": {"prompts": 1, "candidates": 1, "responses": 1},
@@ -473,6 +474,9 @@ class ImportedFileShown(serializers.Serializer[Any]):
     columns = serializers.DictField(child=serializers.CharField())
     rows = serializers.DictField(child=serializers.IntegerField())
     bad = serializers.IntegerField()
+    unread = serializers.ListField(
+        child=serializers.CharField(), help_text="Columns that were not used, quoted."
+    )
 
 
 class ImportShown(serializers.Serializer[Any]):

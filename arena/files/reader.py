@@ -287,8 +287,8 @@ class Row:
     """One row: its number, the line it begins on, its bytes [start, end), and its content.
 
     Rows of CSV are numbered as in a spreadsheet: the header is row 1, and blank rows count. A row
-    of JSON Lines is numbered by its line, an element of a JSON array by its position.
-    `content` is the row's values, the object parsed from them, or an InputError.
+    of JSON Lines is numbered by its line, an element of a JSON array by its position. `content` is
+    the row's values, the object parsed from them without `unread` ones, or an InputError.
     """
 
     number: int
@@ -296,6 +296,7 @@ class Row:
     start: int
     end: int
     content: Any
+    unread: tuple[str, ...] = ()
 
 
 # -- Lines -----------------------------------------------------------------------------------------

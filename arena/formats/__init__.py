@@ -74,7 +74,8 @@ def _files_at(path: Path, format_name: str, columns: Mapping[str, str]) -> list[
         formats = _formats_of(path, format_name, columns)
         for format_ in formats:
             if files := format_.sniff(path):
-                return [ImportFile(file, kind, format_) for file, kind in files]
+                unread: dict[Path, list[str]] = {file: [] for file, _ in files}
+                return [ImportFile(file, kind, format_, unread[file]) for file, kind in files]
         if path.is_dir() and format_name not in (native.NAME, pairs.NAME):
             return _files_within(path, format_name, columns)
     except OSError as error:

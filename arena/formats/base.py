@@ -38,6 +38,7 @@ KINDS = {
 }
 NOT_CONTENT = {"row", "external_id", "name", "retired"}  # fields other than a row's content
 FIRST_SHOWN = 20
+MOST_UNREAD = 100  # columns to name
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +62,18 @@ class VoteColumns:
 
 @dataclass
 class ImportFile:
-    """A file to import; `kind` (one of KINDS) is the kind of its rows."""
+    """A file to import; `kind` (one of KINDS) is the kind of its rows, and `unread` are its columns
+    that are used for no kind, quoted."""
 
     path: Path
     kind: str
     format: "Format"
+    unread: list[str] = field(default_factory=list)
+
+    def note_unread(self, row: Row) -> None:
+        if row.unread and len(self.unread) < MOST_UNREAD:
+            names = map(quoted, row.unread)
+            self.unread += [name for name in names if name not in self.unread]
 
     def rows(self) -> Iterator[Row]:
         return self.format.rows(self.path, self.kind)
@@ -99,10 +107,18 @@ class Format(Protocol):
         """Yield the same rows in blocks; good votes may come as columns, which is much faster."""
 
 
-def parsed(rows: Iterator[Row], parse: Callable[[Values, Row], ImportRow]) -> Iterator[Row]:
-    """Yield the rows with their values turned into objects by `parse`, or into an InputError."""
+def parsed(
+    rows: Iterator[Row],
+    parse: Callable[[Values, Row], ImportRow],
+    known: Collection[str] | None = None,
+) -> Iterator[Row]:
+    """Yield the rows with their values turned into objects by `parse`, or into an InputError; the
+    objects have only `known` values.
+    """
     for row in rows:
         if isinstance(row.content, dict):
+            if known is not None:
+                row.unread = tuple(name for name in row.content if name not in known)
             try:
                 row.content = parse(row.content, row)
             except InputError as error:
@@ -406,6 +422,7 @@ class Layout:
     `columns`: the names that files use for each field. `needed`: groups of fields; a file must have
     one field of each group. `inside`: where a JSON document has its records, if not at its top.
     `parts`: other files that a file refers to. `has_variables`: further columns are variables.
+    `members`: prefixes of columns that are members of an object.
     `repeats`: several columns of a table may have the same name.
     """
 
@@ -419,6 +436,7 @@ class Layout:
     inside: tuple[tuple[str, ...], ...] = ()
     parts: Callable[[Path], Iterable[Path]] = lambda path: ()
     has_variables: bool = False
+    members: Collection[str] = ()
     repeats: bool = False
 
     def assigned(self, names: Iterator[str] | list[str]) -> dict[str, str]:

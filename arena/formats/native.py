@@ -72,7 +72,7 @@ def preamble(path: Path) -> int:
 
 def rows(path: Path, kind: str) -> Iterator[Row]:
     """Yield one row for each line that is not blank, numbered by line."""
-    return parsed(json_lines(Source.at(path)), PARSERS[kind])
+    return parsed(json_lines(Source.at(path)), PARSERS[kind], _KNOWN.get(kind))
 
 
 def blocks(path: Path, kind: str) -> Iterator[list[Row]]:
@@ -181,6 +181,11 @@ def _rater_kind(fields: Values) -> tuple[bool, str]:
     return is_judge, kind
 
 
+# Fields of rows; further ones of a vote are its details.
+_KNOWN = {
+    kind: frozenset(schema.columns.values())
+    for kind, schema in (("prompts", PROMPT), ("candidates", CANDIDATE), ("responses", RESPONSE))
+}
 PARSERS: dict[str, Callable[[Values, Row], ImportRow]] = {
     "prompts": _prompt,
     "candidates": _candidate,

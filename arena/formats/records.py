@@ -28,7 +28,7 @@ from arena.files.reader import (
     json_rows,
 )
 from arena.files.rows import Values, VoteRow, parse_label
-from arena.formats.base import KINDS, Layout, Made, SourceRecord, decoded, read_yaml
+from arena.formats.base import KINDS, MEMBER, Layout, Made, SourceRecord, decoded, read_yaml
 from arena.formats.native import PARSERS
 from arena.validation import InputError, is_unicode, join_names, json_type, quoted
 
@@ -215,7 +215,10 @@ class Foreign:
         kinds = self.layout.kinds(set(fields))
         is_first = kind == next((k for k in KINDS if k in kinds), kind)
         number, of_file = 0, SourceRecord({}, {}, path, records.document, chosen=self.chosen)
+        names, unread = set[str](), tuple[str, ...]()  # of the row before
         for row in records.rows(self._chosen_layout()):
+            if isinstance(row.content, dict) and row.content.keys() != names:
+                names, unread = {*row.content}, self._unread(row.content, fields)
             made: list[Any]
             try:
                 made = self._made(row, kind, fields, of_file)
@@ -224,7 +227,19 @@ class Foreign:
                 made = [InputError(error.reason, column)] if is_first else []
             for content in made:
                 number += 1
-                yield Row(number, row.line, row.start, row.end, content)
+                yield Row(number, row.line, row.start, row.end, content, unread)
+
+    def _unread(self, names: Iterable[str], fields: Mapping[str, str]) -> tuple[str, ...]:
+        """The names of a record's values that nothing reads."""
+        if self.layout.has_variables:
+            return ()
+        others = [name for name in names if name and name not in fields.values()]
+        members = [MEMBER.fullmatch(name) for name in others]
+        return tuple(
+            name
+            for name, member in zip(others, members, strict=True)
+            if not (member and member[1].lower() in self.layout.members)
+        )
 
     def _made(
         self, row: Row, kind: str, fields: Mapping[str, str], of_file: SourceRecord

@@ -503,7 +503,8 @@ alpaca-outputs: AlpacaEval outputs
 
 answers: answers of one model (AutoArena)
     prompt=prompt,question,instruction,input,user_input
-    response=response,answer,output,completion,actual_output,actualoutput model=model,candidate
+    response=response,answer,output,completion,actual_output,actualoutput,reply,model_output
+    response=model_response,prediction,generated_text,generation model=model,candidate
     id=id,prompt_id category context=input
     reference=reference,ground_truth,expected_output,expectedoutput,expected
     needs prompt response
@@ -513,7 +514,8 @@ answers: answers of one model (AutoArena)
 prompts: prompts
     id=id,prompt_id,external_id text=text,prompt,question,input,user_input messages
     category=category,tag reference=reference,expected,expected_output,expected_answer rubric
-    variables candidate=candidate,name,model answer=answer,response,output left=left,model_a,a
+    variables candidate=candidate,name,model answer=answer,response,output,completion,reply
+    answer=model_output,model_response,prediction,generated_text,generation left=left,model_a,a
     winner=winner,outcome,preference,label,score template=user_template,system_prompt
     table=[output],annotation_id,response1,response_1,response_a,answer1
     table=answer_1,answer_a,output1,output_1,output_a,completion_a,text1
@@ -551,4 +553,5 @@ openai-evals-items: OpenAI Evals API items
         "prompts": _prompt,
         "openai-evals-items": _evaluated,
     },
+    {"langsmith-experiment": {"members": OBJECTS}, "langsmith-csv": {"members": DOWNLOADED}},
 )

@@ -196,7 +196,7 @@ class PreviewedFile:
     """The format of a file: how its columns were read, its rows by kind, and its bad rows.
 
     `columns` maps the fields of its layout to the file's columns, '' for none; `names` are all
-    columns of the file. Both are empty if columns cannot be chosen.
+    columns of the file. Both are empty if columns cannot be chosen. `unread` ones are not used.
     """
 
     name: str
@@ -206,6 +206,7 @@ class PreviewedFile:
     names: list[str]
     rows: dict[str, int]
     bad: int
+    unread: list[str]
 
 
 @dataclass(frozen=True)
@@ -262,6 +263,7 @@ def _previewed(files: list[ImportedFile]) -> PreviewedFile:
         names=names,
         rows={file.kind: file.good for file in files if file.good},
         bad=sum(len(file.bad) for file in files),
+        unread=first.unread,
     )
 
 
@@ -397,10 +399,9 @@ def _check(arena: Arena, files: list[ImportedFile], options: Options) -> Rejecte
     checker, rejected = Checker(_known(arena, files)), RejectedRows()
     for file in files:
         _check_file(file, checker, rejected, options.progress)
-    nothing_left = bool(files) and not any(file.good for file in files)
-    if nothing_left and not rejected.count:
-        raise _without_rows(files[0])
-    if nothing_left or (rejected.count and not options.skip_bad):
+    if files and not any(file.good for file in files):
+        raise BadRowsError(rejected) if rejected.count else _without_rows(files[0])
+    if rejected.count and not options.skip_bad:
         raise BadRowsError(rejected)
     for file in files:
         if file.bad:
@@ -432,6 +433,7 @@ def _check_file(
 
 
 def _check_row(file: ImportedFile, row: Row, checker: Checker, rejected: RejectedRows) -> None:
+    file.note_unread(row)
     try:
         if isinstance(row.content, InputError):
             raise row.content
@@ -571,8 +573,7 @@ def _write_file(
 
 def _batch(rows: Iterator[Row], size: int) -> list[Row]:
     """Take the next `size` rows, or fewer if they are large."""
-    batch: list[Row] = []
-    room = BATCH_BYTES
+    batch, room = list[Row](), BATCH_BYTES
     for row in islice(rows, size):
         batch.append(row)
         room -= row.end - row.start

@@ -465,6 +465,7 @@ def preview_summary(preview: ImportPreview) -> dict[str, Any]:
                 "columns": file.columns,
                 "rows": file.rows,
                 "bad": file.bad,
+                "unread": file.unread,
             }
             for file in preview.files
         ],

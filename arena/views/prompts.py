@@ -400,7 +400,8 @@ def _imported_or_previewed(
         for file_report in report.files:
             if file_report.added and not file_report.known:
                 added[file_report.kind] = added.get(file_report.kind, 0) + file_report.added
-        return {"form": ImportForm(), "report": report, "added": added}
+        unread = dict.fromkeys(name for read in report.files for name in read.unread)
+        return {"form": ImportForm(), "report": report, "added": added, "unread": unread}
     return _preview(context, name, data, fields, columns, key)
 
 

@@ -237,7 +237,7 @@ def test_langsmiths_tables_have_references_and_answers_as_its_sdk_writes_them():
     assert [*written] == [("Who wrote Emma?", "Jane Austen"), ("What is 2 + 3?", "5")]
 
 
-def test_a_downloaded_dataset_of_langsmith_has_a_column_for_each_key():
+def test_a_downloaded_dataset_of_langsmith_has_a_column_for_each_key(tmp_path):
     first, second = bring(FILES / "langsmith-download.csv").prompts.order_by("pk")
     assert (first.external_id, first.text, first.reference) == (
         "e1",
@@ -246,7 +246,8 @@ def test_a_downloaded_dataset_of_langsmith_has_a_column_for_each_key():
     )
     assert (second.text, second.reference, second.variables) == ("What is 2 + 3?", "", {})
     chosen = {"input": "input_tone", "expected": "output_answer"}
-    arena = bring(FILES / "langsmith-download.csv", slug="tone", columns=chosen, skip_bad=True)
+    skip = {"skip_bad": True, "rejects_folder": tmp_path}
+    arena = bring(FILES / "langsmith-download.csv", slug="tone", columns=chosen, **skip)
     assert [prompt.text for prompt in arena.prompts.all()] == ["formal"]
 
 

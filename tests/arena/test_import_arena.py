@@ -93,6 +93,20 @@ def test_a_folder_becomes_an_arena(folder):
     assert Pair.objects.get(arena=arena).shared_prompts == 2
 
 
+def test_what_is_not_used_is_named(folder, tmp_path):
+    write(folder / "prompts.jsonl", [*PROMPTS, {"id": "p3", "text": "Three?", "note": 1}])
+    assert "prompts.jsonl: not used: 'note'\n" in run("mine", folder)
+    path = write(
+        tmp_path / "questions.jsonl", [{"question": "Why?", "comment": "So.", "x\u202e": 1}]
+    )
+    unread = "not used: 'comment', 'x\\u202e'\n"
+    assert unread in run("other", path, "--preview")
+    assert f"questions.jsonl: {unread}" in run("other", path)
+    assert "not used" not in run("other", path)  # nothing was read again
+    sample = Path(__file__).parent.parent / "files" / "langsmith-download.csv"
+    assert "not used: 'metadata', 'created_at'\n" in run("dataset", sample)
+
+
 @pytest.mark.parametrize("many", [1, 10_000])
 def test_postgresql_counts_the_rows_of_a_large_import(pairs, monkeypatch, many):
     monkeypatch.setattr(imports, "MANY_ROWS", many)

@@ -103,6 +103,17 @@ def test_the_page_counts_in_words_and_leads_to_the_next_step(member, arena):
     assert f'href="/a/{arena.slug}/manage/"' in report
 
 
+def test_the_page_names_what_it_does_not_use(member, arena):
+    rows = "".join(f'{{"question": "Why {n}?", "reply": "So.", "model": "m"}}\n' for n in range(30))
+    data = rows + '{"question": "Who?", "reply": "Me.", "model": "m", "<b>": 1}\n'
+    shown = send(member, arena, "bot.jsonl", data.encode())
+    [file] = shown["preview"].files
+    assert (file.format_name, file.unread) == ("answers", ["'<b>'"])
+    kept = {"kept": shown["form"].initial["kept"], "format": shown["form"].initial["format"]}
+    page = member.post(page_of(arena), kept | {"do": "import"}).text
+    assert "Columns not used: &#x27;&lt;b&gt;&#x27;." in page
+
+
 def test_columns_can_be_chosen_on_the_page(member, arena):
     data = b"prompt,response,other\nOld?,Yes.,New?\n"
     shown = send(member, arena, "amber.csv", data)

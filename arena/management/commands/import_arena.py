@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.files.reader import FileError
-from arena.formats.base import KINDS
+from arena.formats.base import KINDS, MOST_UNREAD
 from arena.management.commands import ProgressBars, add_format
 from arena.models import Arena, Response, Team
 from arena.services.imports import (
@@ -118,8 +118,7 @@ def format_preview(preview: ImportPreview) -> str:
         lines.append(f"  {file.name}: {file.title} ({file.format_name}), {rows or 'no rows'}{bad}")
         used = {name: column for name, column in file.columns.items() if column}
         lines += [f"    {name} = {column}" for name, column in used.items()]
-        if unused := [name for name in file.names if name not in used.values()]:
-            lines.append(f"    not used: {join_names(unused)}")
+        lines += _unread(file.unread)
     return "\n".join(["Nothing was written. An import would add:", *lines])
 
 
@@ -162,6 +161,8 @@ def format_report(report: ImportReport) -> str:
     arena = report.arena
     head = f"Arena {arena.slug} ({arena.name}), {arena.visibility}:"
     lines = [head, *map(_format_file, report.files)]
+    for path, unread in {file.path: file.unread for file in report.files}.items():
+        lines += [f"  {path.name}: {line.strip()}" for line in _unread(unread)]
     added = sum(file.added for file in report.files if file.kind == "votes" and not file.known)
     votes = report.arena.votes.live().count()
     if 0 < added < votes:
@@ -173,6 +174,10 @@ def format_report(report: ImportReport) -> str:
     address = reverse("vote" if has_answers else "board", args=[arena.slug])
     lines.append(f"{'Vote' if has_answers else 'See it'} at {settings.SITE_URL}{address}")
     return "\n".join(lines)
+
+
+def _unread(columns: list[str]) -> list[str]:
+    return [f"    not used: {join_names(columns, MOST_UNREAD)}"] if columns else []
 
 
 def _format_file(file: ImportedFile) -> str:
