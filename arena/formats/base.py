@@ -8,6 +8,7 @@ InputError in its place; an unusable file raises FileError.
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -69,10 +70,17 @@ class ImportFile:
     kind: str
     format: "Format"
     unread: list[str] = field(default_factory=list)
+    most_rows: int = sys.maxsize
 
-    def note_unread(self, row: Row) -> None:
-        if row.unread and len(self.unread) < MOST_UNREAD:
-            names = map(quoted, row.unread)
+    def note(self, number: int, unread: Iterable[str] = ()) -> None:
+        """Note that a row was read. Raises FileError if there are more than `most_rows`."""
+        if number > self.most_rows:
+            raise FileError(
+                f"{self.path} has more than {self.most_rows:,} rows. Split it, or import it with "
+                "manage.py import_arena."
+            )
+        if unread and len(self.unread) < MOST_UNREAD:
+            names = map(quoted, unread)
             self.unread += [name for name in names if name not in self.unread]
 
     def rows(self) -> Iterator[Row]:

@@ -6,6 +6,7 @@ a file that was imported before is recognised by its SHA-256 and adds nothing.
 
 import hashlib
 import json
+import sys
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
@@ -100,6 +101,7 @@ class Options:
     columns: Mapping[str, str] = field(default_factory=dict)  # chosen ones, by field
     by: Actor = CLI
     by_team: bool = False  # its votes count like votes by its token
+    most_rows: int = sys.maxsize  # in one file
     progress: Progress = lambda *told: None
 
 
@@ -177,14 +179,14 @@ def _opened(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
 
 
 def _rename(rejected: RejectedRows, places: Mapping[Path, Path]) -> None:
-    rejected.first = [renamed(line, places) for line in rejected.first]
-    rejected.hint = renamed(rejected.hint, places)
+    *rejected.first, rejected.hint = (renamed(s, places) for s in (*rejected.first, rejected.hint))
 
 
 def _files_to_import(places: Mapping[Path, Path], options: Options) -> list[ImportedFile]:
     """Return the files to import; those with the same content count once."""
     to_import = find_files([*places.values()], options.format_name, options.columns)
-    files = [ImportedFile(**vars(file), **_fingerprint(file)) for file in to_import]
+    most = {"most_rows": options.most_rows}
+    files = [ImportedFile(**vars(file) | most, **_fingerprint(file)) for file in to_import]
     return list({file.sha256: file for file in reversed(files)}.values())[::-1]
 
 
@@ -329,10 +331,7 @@ def _arena(slug: str, options: Options, paths: Iterable[Path]) -> Arena:
 
 def _settings_of(paths: Iterable[Path]) -> dict[str, Any]:
     """Return the arena's settings in the `arena.json` of a folder; raises FileError."""
-    for path in paths:
-        file = path / ARENA_FILE
-        if not path.is_dir() or not file.is_file():
-            continue
+    for file in filter(Path.is_file, (path / ARENA_FILE for path in paths)):
         try:
             facts = json.loads(file.read_bytes())
         except (ValueError, RecursionError):
@@ -421,6 +420,7 @@ def _check_file(
     for block in file.blocks():
         if isinstance(block, VoteColumns):
             file.good += len(block)
+            file.note(file.good)
             progress("checking", file.path, block.line, file.lines)
             continue
         for row in block:
@@ -433,7 +433,7 @@ def _check_file(
 
 
 def _check_row(file: ImportedFile, row: Row, checker: Checker, rejected: RejectedRows) -> None:
-    file.note_unread(row)
+    file.note(row.number, row.unread)
     try:
         if isinstance(row.content, InputError):
             raise row.content

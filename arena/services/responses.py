@@ -42,6 +42,7 @@ from arena.services.pairs import sync_pairs
 from arena.validation import join_names, numbered, quoted
 
 BATCH = 500
+MOST_ROWS = 200_000  # of an upload: an archive of 50 kB may have millions
 FIGURES = ("tokens_in", "tokens_out", "seconds", "cost")
 # Without "call": updating a unique column would lock answers against references, and issuing a
 # comparison refers to answers while holding a pair. Uploaded answers have no call.
@@ -391,7 +392,12 @@ def import_upload(*, arena: Arena, upload: Upload, by: Actor, now: datetime) -> 
 
 
 def _options(upload: Upload) -> Options:
-    return Options(format_name=upload.format_name, columns=upload.columns, skip_bad=upload.skip_bad)
+    return Options(
+        format_name=upload.format_name,
+        columns=upload.columns,
+        skip_bad=upload.skip_bad,
+        most_rows=MOST_ROWS,
+    )
 
 
 @contextmanager

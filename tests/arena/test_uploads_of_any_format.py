@@ -14,6 +14,7 @@ from django.urls import reverse
 from arena.formats import FORMATS
 from arena.forms.prompts import ImportForm
 from arena.models import Arena, AuditEntry, Candidate, Import, Prompt, Response, Vote
+from arena.services import responses
 from arena.services.responses import file_name
 from tests.factories import make_arena, make_member, make_team
 
@@ -112,6 +113,18 @@ def test_the_page_names_what_it_does_not_use(member, arena):
     kept = {"kept": shown["form"].initial["kept"], "format": shown["form"].initial["format"]}
     page = member.post(page_of(arena), kept | {"do": "import"}).text
     assert "Columns not used: &#x27;&lt;b&gt;&#x27;." in page
+
+
+@pytest.mark.parametrize("header", ["prompt,response", "left,right,winner"])
+def test_an_upload_of_too_many_rows_is_refused(member, arena, monkeypatch, header):
+    monkeypatch.setattr(responses, "MOST_ROWS", 100)
+    rows = [f"a{n},b,left" if "left" in header else f"Why {n}?,So." for n in range(101)]
+    data = "\n".join([header, *rows[:99], ""]).encode()
+    assert "preview" in send(member, arena, "few.csv", data)
+    shown = send(member, arena, "many.csv", "\n".join([header, *rows, *rows, ""]).encode())
+    assert shown["form"].errors["file"] == [
+        "many.csv has more than 100 rows. Split it, or import it with manage.py import_arena."
+    ]
 
 
 def test_columns_can_be_chosen_on_the_page(member, arena):
