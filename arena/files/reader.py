@@ -403,7 +403,7 @@ def csv_header(
     suffices: Callable[[Sequence[str]], bool],
     wanted: str,
     key: Callable[[str], str] = str.lower,
-    most_columns: int = sys.maxsize,
+    most_columns: int = 5_000,
     may_repeat: bool = False,
 ) -> Header:
     """Find the delimiter with which the first row names all needed columns, and most others.

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -72,7 +72,7 @@ class ImportFile:
     unread: list[str] = field(default_factory=list)
     most_rows: int = sys.maxsize
 
-    def note(self, number: int, unread: Iterable[str] = ()) -> None:
+    def note(self, number: int, unread: Sequence[str] = ()) -> None:
         """Note that a row was read. Raises FileError if there are more than `most_rows`."""
         if number > self.most_rows:
             raise FileError(
@@ -80,7 +80,7 @@ class ImportFile:
                 "manage.py import_arena."
             )
         if unread and len(self.unread) < MOST_UNREAD:
-            names = map(quoted, unread)
+            names = map(quoted, unread[:MOST_UNREAD])
             self.unread += [name for name in names if name not in self.unread]
 
     def rows(self) -> Iterator[Row]:

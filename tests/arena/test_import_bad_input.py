@@ -44,6 +44,7 @@ def refused(*arguments: object) -> str:
         ("votes.csv", b"", "votes.csv is empty"),
         ("votes.jsonl", b"\n \n", "votes.jsonl is empty"),
         ("votes.csv", b"left,right,winner\n", "has no rows"),
+        ("votes.csv", b"x," * 6_000 + b"left\n", "has 6,001 columns; at most 5,000 are allowed"),
         (
             "grades.jsonl",  # of one model, so there is nothing to compare
             b'{"question_id": 1, "judge": "j", "model": "m", "score": 9}\n',
