@@ -44,6 +44,7 @@ from arena.services.rate_limits import allow, client_address
 from arena.services.teams import InvitationError
 
 GMAIL = ("gmail.com", "googlemail.com")  # one mailbox, with dots anywhere or nowhere
+USUAL_ADDRESS = re.compile(r'[^"\\@]+@[A-Za-z0-9.-]+')
 LONGEST_ADDRESS = 254  # as in the account tables; user names are shorter
 MINUTES, HOUR = timedelta(minutes=5), timedelta(hours=1)
 
@@ -109,17 +110,21 @@ def _counters(action: str, limit: Limit, address: str, name: str) -> Iterator[tu
 
 
 def _account_key(name: str) -> str:
-    """Return one key for all names of an account, and a digest for an unknown name.
+    """Return one key for all names of a mailbox or an account, and a digest for an unknown name.
 
-    So unknown names are counted too, without storing addresses in the table of limits.
+    So unknown names are counted too, without storing addresses in the table of limits, and nobody
+    sends one mailbox many emails by writing its address in many ways.
     """
     # PostgreSQL rejects some unprintable characters, SQLite very long texts.
     if name.isprintable() and len(name) <= LONGEST_ADDRESS:
         named = Q(username__iexact=name) | Q(email__iexact=name)
         users = get_user_model().objects.filter(named | Q(emailaddress__email__iexact=name))
-        if user_id := users.order_by("pk").values_list("pk", flat=True).first():
-            return f"account:{user_id}"
-    return f"name:{_digest(name.upper().casefold())}"
+        if user := users.order_by("pk").first():
+            if not user.email:
+                return f"account:{user.pk}"
+            name = user.email
+    name = name.upper().casefold()
+    return f"name:{_digest(mailbox(name) if '@' in name else name)}"
 
 
 def _digest(text: str) -> str:
@@ -139,6 +144,10 @@ TAKEN = gettext_lazy(
 WELCOME = gettext_lazy(
     "Your account has been created, and you are signed in. To compare your own prompts, create a"
     " team: it holds your arenas, and you can invite others to it."
+)
+UNUSUAL = gettext_lazy(
+    "Enter an address such as name@example.org, without quotes. Write international domains in"
+    " their xn-- form."
 )
 NO_ADDRESS = gettext_lazy(
     "{name} did not share your email address, so no account could be created."
@@ -258,6 +267,12 @@ class Accounts(DefaultAccountAdapter):
                 last_error = error
         raise last_error
 
+    def clean_email(self, email: str) -> str:
+        """Refuse quotes and numbers, with which one mailbox has any number of addresses."""
+        if not USUAL_ADDRESS.fullmatch(email):
+            raise forms.ValidationError(UNUSUAL)
+        return str(super().clean_email(email))
+
     # Emails must use SITE_URL: the sender of the request chooses the Host header.
 
     def get_reset_password_from_key_url(self, key: str) -> str:
@@ -270,8 +285,10 @@ class Accounts(DefaultAccountAdapter):
     @transaction.atomic
     def confirm_email(self, request: HttpRequest, email_address: EmailAddress) -> bool:
         """Let one mailbox prove one account: leaderboards of verified people count it once."""
-        others = EmailAddress.objects.select_for_update().exclude(user=email_address.user_id)
-        if others.filter(email__iregex=mailbox_pattern(email_address.email), verified=True):
+        same = EmailAddress.objects.filter(email__iregex=mailbox_pattern(email_address.email))
+        # Unproven ones are locked too, or all that are confirmed at the same moment would be.
+        locked = same.select_for_update().order_by("pk")
+        if any(each.verified and each.user_id != email_address.user_id for each in locked):
             context = {"confirmation": True, "can_confirm": False}
             raise ImmediateHttpResponse(render(request, "account/email_confirm.html", context))
         return super().confirm_email(request, email_address)
@@ -295,12 +312,17 @@ class Accounts(DefaultAccountAdapter):
             raise ImmediateHttpResponse(page) from None
 
 
+def mailbox(email: str) -> str:
+    """Return the shortest address of the mailbox where mail to this one arrives."""
+    name, _, host = email.lower().rpartition("@")
+    name = name.partition("+")[0]
+    return f"{name.replace('.', '')}@{GMAIL[0]}" if host in GMAIL else f"{name}@{host}"
+
+
 def mailbox_pattern(email: str) -> str:
     """Return a regular expression for the addresses whose mail arrives in the same mailbox."""
-    name, _, host = email.lower().rpartition("@")
-    name, hosts, dots = name.partition("+")[0], [host], ""
-    if host in GMAIL:
-        name, hosts, dots = name.replace(".", ""), [*GMAIL], r"\.?"
+    name, _, host = mailbox(email).rpartition("@")
+    hosts, dots = (GMAIL, r"\.?") if host in GMAIL else ((host,), "")
     letters = dots.join(map(re.escape, name))
     return rf"^{letters}(\+[^@]*)?@({'|'.join(map(re.escape, hosts))})$"
 

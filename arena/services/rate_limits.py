@@ -1,6 +1,7 @@
 """Rate limits that hold under concurrency: one statement counts and decides."""
 
 import hmac
+import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -14,6 +15,8 @@ from arena.db import sql
 from arena.models import NetworkKey
 
 KEPT_FOR = timedelta(hours=24)  # longer than any window
+UNKNOWN = "0.0.0.0"  # noqa: S104  (whoever has no address is counted together)
+WITH_PORT = re.compile(r"([0-9.]+)(?::[0-9]+)?|\[([^]]+)\](?::[0-9]+)?")
 
 
 def count_use(*, key: str, window: timedelta, now: datetime) -> tuple[int, float]:
@@ -44,21 +47,27 @@ def allow_rater(*, key: str, rater_id: int, limit: int, window: timedelta, now: 
 def client_address(request: HttpRequest) -> str:
     """Return the address that limits count: the client's IPv4 address, or the /64 of its IPv6 one.
 
-    X-Forwarded-For counts only behind trusted proxies.
+    X-Forwarded-For counts only behind trusted proxies, and if they name an address there.
     """
     hops = request.headers.get("X-Forwarded-For", "").split(",")
     if 0 < settings.TRUSTED_PROXIES <= len(hops):
-        return _counted_as(hops[-settings.TRUSTED_PROXIES].strip()[:64])
+        named = _counted_as(hops[-settings.TRUSTED_PROXIES].strip()[:64])
+        if named != UNKNOWN:
+            return named
     return _counted_as(str(request.META["REMOTE_ADDR"]))
 
 
 @lru_cache(maxsize=1024)
 def _counted_as(address: str) -> str:
-    """Unwrap an IPv4-mapped address; reduce IPv6 to its /64, all of which belongs to one client."""
+    """Unwrap an IPv4-mapped address; reduce IPv6 to its /64, all of which belongs to one client.
+
+    Some proxies add the client's port, which is another one for each connection.
+    """
+    matched = WITH_PORT.fullmatch(address)
     try:
-        ip = ip_address(address)
+        ip = ip_address(matched[1] or matched[2] if matched else address)
     except ValueError:
-        return address
+        return UNKNOWN
     if isinstance(ip, IPv4Address):
         return str(ip)
     if ip.ipv4_mapped:

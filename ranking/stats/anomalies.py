@@ -104,26 +104,36 @@ def find(votes: Cast, n_candidates: int, others: Cast | None = None) -> list[Sus
 
     ``others``: votes of other raters, on which the scores rest too. They are not tested.
     """
-    suspicions, groups = _winners(votes, n_candidates, others)
+    # Whoever votes against a candidate that others raise may be honest, and those who raise it make
+    # the rest lose. So the stronger direction is tested first, the other on what that leaves.
+    tested = [
+        (*_winners(votes, n_candidates, others, loses=loses), loses) for loses in (False, True)
+    ]
+    suspicions, moved, _, loses = max(tested, key=lambda found: found[2])
     suspicions += [*_sides(votes), *_speeds(votes)]
-    # To lose is to win with all votes turned round. Whoever votes against a candidate that others
-    # raise may be honest, and those who raise it make the rest lose.
-    rest = votes.where(~np.isin(votes.rater, list(held_raters(suspicions)))).turned()
-    raised = [group.candidate for group in groups]
-    losers, _ = _winners(rest, n_candidates, others and others.turned(), raised)
-    suspicions += [replace(suspicion, loses=True) for suspicion in losers]
+    rest = votes.where(~np.isin(votes.rater, list(held_raters(suspicions))))
+    suspicions += _winners(rest, n_candidates, others, loses=not loses, besides=moved)[0]
     return sorted(suspicions, key=lambda suspicion: -suspicion.evidence)
 
 
 def _winners(
-    votes: Cast, n_candidates: int, others: Cast | None, besides: Sequence[int] = ()
-) -> tuple[list[Suspicion], list[Suspicion]]:
-    """Those for whom one candidate nearly always wins, `besides` some; the groups among them."""
+    votes: Cast,
+    n_candidates: int,
+    others: Cast | None,
+    *,
+    loses: bool,
+    besides: Sequence[int] = (),
+) -> tuple[list[Suspicion], list[int], float]:
+    """Those for whom one candidate nearly always wins, or loses, `besides` some; the candidates of
+    the groups among them, and the groups' strongest evidence, as a logarithm."""
+    if loses:  # to lose is to win with all votes turned round
+        votes, others = votes.turned(), others and others.turned()
     theta = honest_scores(votes.with_others(others) if others else votes, n_candidates)
     ratios, wins, met = favour_ratios(votes, theta)
     ratios[:, list(besides)] = -np.inf
-    groups = _groups(votes, ratios, wins, met)
-    return _favours(ratios, wins, met) + groups, groups
+    groups, strongest = _groups(votes, ratios, wins, met)
+    found = [replace(each, loses=loses) for each in _favours(ratios, wins, met) + groups]
+    return found, [group.candidate for group in groups], strongest
 
 
 def honest_scores(votes: Cast, n_candidates: int) -> Floats:
@@ -203,8 +213,9 @@ class _Group:
     network: int
 
 
-def _groups(votes: Cast, ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:
-    """Suspicious groups of raters: everybody, a network, those who came one after the other.
+def _groups(votes: Cast, ratios: Floats, wins: Floats, met: Ints) -> tuple[list[Suspicion], float]:
+    """Suspicious groups of raters: everybody, a network, those who came one after the other; and
+    the strongest evidence, as a logarithm.
 
     Groups overlap, so one bound on the honest ones held applies to all of them together.
     """
@@ -236,7 +247,7 @@ def _groups(votes: Cast, ratios: Floats, wins: Floats, met: Ints) -> list[Suspic
             suspicions.append(
                 Suspicion(group.test, evidence, who, group.network, group.candidate, n, k)
             )
-    return suspicions
+    return suspicions, max((group.evidence for group in groups), default=0.0)
 
 
 def _group(

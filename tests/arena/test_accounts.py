@@ -7,10 +7,11 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core import mail
 from django.urls import reverse
+from django.utils import timezone
 
 from arena.middleware import believe_trusted_proxies
 from arena.models import Rater
-from arena.services.rate_limits import client_address
+from arena.services.rate_limits import client_address, network_of
 from tests.arena.teams import is_signed_in
 from tests.described import undescribed
 from tests.factories import make_arena
@@ -187,14 +188,20 @@ def test_a_forged_address_does_not_make_more_tries(client):
         ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
         ("2001:DB8:1:2::7", "2001:db8:1:2::/64"),
         ("fe80::1%eth0", "fe80::/64"),
-        ("", ""),
-        ("unknown", "unknown"),
+        ("203.0.113.9:51234", "203.0.113.9"),
+        ("[2001:db8:1:2::7]:51234", "2001:db8:1:2::/64"),
+        ("[2001:db8:1:2::7]", "2001:db8:1:2::/64"),
+        ("", "0.0.0.0"),
+        ("unknown", "0.0.0.0"),
+        ("unix:", "0.0.0.0"),
     ],
 )
 def test_a_network_of_addresses_is_one_address_to_limits(rf, settings, address, counted):
     assert client_address(rf.get("/", REMOTE_ADDR=address)) == counted
     settings.TRUSTED_PROXIES = 1
-    assert client_address(rf.get("/", headers={"X-Forwarded-For": f"x, {address}"})) == counted
+    forwarded = rf.get("/", REMOTE_ADDR="", headers={"X-Forwarded-For": f"x, {address}"})
+    assert client_address(forwarded) == counted
+    assert network_of(forwarded, now=timezone.now())  # every vote has one
 
 
 @pytest.mark.parametrize(
@@ -204,6 +211,8 @@ def test_a_network_of_addresses_is_one_address_to_limits(rf, settings, address, 
         (1, "6.6.6.6, 198.51.100.7", "198.51.100.7"),
         (2, "6.6.6.6, 198.51.100.7, 10.0.0.1", "198.51.100.7"),
         (2, "6.6.6.6", "203.0.113.9"),
+        (1, "6.6.6.6, unknown", "203.0.113.9"),
+        (1, "", "203.0.113.9"),
     ],
 )
 def test_only_trusted_proxies_say_who_asks(rf, settings, proxies, hops, counted):

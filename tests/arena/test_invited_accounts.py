@@ -3,6 +3,7 @@
 from functools import partial
 
 import pytest
+from allauth.account.models import EmailAddress, EmailConfirmationHMAC
 from django.contrib.auth import get_user_model
 from django.core import mail
 from django.db import connection
@@ -157,3 +158,17 @@ def test_only_one_of_many_concurrent_sign_ups_succeeds(link, monkeypatch):
     works = [partial(sign_up, browser, f"person-{i}") for i, browser in enumerate(browsers)]
     assert sum(CLOSED not in answer.text for answer in at_once(*works)) == 1
     assert len(names()) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_mailbox_whose_links_are_used_at_once_proves_one_account():
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite has one writer at a time.")
+    users = [make_user(f"eve-{number}") for number in range(6)]
+    addresses = [
+        EmailAddress.objects.create(user=user, email=f"eve+{user.pk}@example.org", primary=True)
+        for user in users
+    ]
+    links = [f"/sign-up/address/{EmailConfirmationHMAC(each).key}/" for each in addresses]
+    at_once(*[partial(Client().post, link) for link in links])
+    assert EmailAddress.objects.filter(verified=True).count() == 1

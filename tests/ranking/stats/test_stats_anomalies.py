@@ -95,13 +95,15 @@ def test_few_honest_raters_among_many_rigged_ones_are_not_held() -> None:
     assert honest <= 0.01
 
 
-def test_whoever_makes_one_candidate_always_lose_is_held_too() -> None:
-    """Eight cookies that voted against number one put the second first, and nobody was told."""
-    boards = [cast_board(Attack.OMNIPRESENT, seed) for seed in range(3)]
-    against = [replace(board, votes=board.votes.turned()) for board in boards]
-    held, honest = np.mean([found_in(board) for board in against], axis=0)
-    assert held >= 0.85
-    assert honest <= 0.03
+@pytest.mark.parametrize("attack", Attack)
+def test_whoever_makes_one_candidate_always_lose_is_held_like_whoever_makes_it_win(
+    attack: Attack,
+) -> None:
+    """Votes against number one moved the scores, and by these the honest ones looked rigged."""
+    for seed in range(3):
+        board = cast_board(attack, seed, n_honest=25)
+        against = replace(board, votes=board.votes.turned())
+        assert found_in(against) == found_in(board)
 
 
 def test_where_most_votes_are_rigged_honest_raters_do_not_seem_to_vote_against_the_target() -> None:
