@@ -159,11 +159,11 @@ def send_test(*, webhook: Webhook, by: Actor, now: datetime) -> Notice:
     return _queue_test(webhook, by, now)
 
 
-@transaction.atomic
 def requested_test(name: str) -> str:
     return f"Webhook test, requested by {name}."
 
 
+@transaction.atomic
 def _queue_test(webhook: Webhook, by: Actor, now: datetime) -> Notice:
     notice = Notice.objects.create(
         team=webhook.team,

@@ -153,7 +153,7 @@ def configuration_of(candidate: Candidate) -> dict[str, Any]:
 def manage_candidates(request: HttpRequest, context: ArenaContext) -> HttpResponse:
     """List the reader's own candidates in full, and the others by their public names."""
     readable = list(with_answer_counts(context.readable_candidates()))
-    others = context.arena.candidates.revealed().exclude(
+    others = with_answer_counts(context.arena.candidates.revealed()).exclude(
         pk__in=[candidate.pk for candidate in readable]
     )
     return context.render(
@@ -161,7 +161,8 @@ def manage_candidates(request: HttpRequest, context: ArenaContext) -> HttpRespon
         tab="candidates",
         candidates=readable,
         has_teams=any(candidate.team_id for candidate in readable),
-        others=with_answer_counts(others),
+        # By public name: their place among others would give undisclosed names away.
+        others=sorted(others, key=lambda other: (other.retired_at is not None, str(other))),
         prompts=context.arena.prompts.active().count(),
     )
 

@@ -173,18 +173,15 @@ def test_a_guest_sees_variables_while_it_may_enter(guest_browser: Client, arena:
     assert shown() == (False, False)
 
 
-def test_the_arenas_team_sees_of_a_private_guest_the_mask(owner: Client, arena: Arena) -> None:
+def test_the_arenas_team_sees_of_private_guests_the_masks(owner: Client, arena: Arena) -> None:
     Arena.objects.filter(pk=arena.pk).update(open_to_teams=True)
-    theirs = make_candidate(
-        arena,
-        "Hidden name",
-        team=make_team(name="Guests"),
-        system_prompt="Hidden text",
-        disclosed_at=None,
-        private_until_votes=5,
-    )
+    team = make_team(name="Guests")
+    private = {"system_prompt": "Hidden text", "disclosed_at": None, "private_until_votes": 5}
+    all_theirs = [make_candidate(arena, f"{x} Hidden", team=team, **private) for x in "zma"]
+    theirs = all_theirs[0]
     listed = owner.get(address(arena, "manage_candidates")).content.decode()
-    assert f"Undisclosed {theirs.pk}" in listed
+    masks = re.findall(r"Undisclosed (\d+)", listed)
+    assert list(dict.fromkeys(map(int, masks))) == [each.pk for each in all_theirs]  # not by name
     assert "Hidden" not in listed
     assert owner.get(reverse("manage_candidate", args=[arena.slug, theirs.pk])).status_code == 404
 
