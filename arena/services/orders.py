@@ -128,6 +128,10 @@ def reconcile_people_run(*, run: Run, now: datetime) -> Run:
     if run.state not in (Run.State.ORDERED, Run.State.OPEN):
         return run
     raters = list(run.raters.order_by("pk"))
+    if run.hides_names and run.state == Run.State.ORDERED:
+        # A pair that they got before would be shown first, and its names after their vote.
+        theirs = Comparison.objects.filter(rater__in=[named.rater_id for named in raters])
+        theirs.open(now).filter(arena=run.arena).update(expires_at=now)
     demands = _lock_demands(run, raters)
     counts = _count_by_pair(run, now, by_rater=bool(raters))
     seen = _count_seen(run, raters)

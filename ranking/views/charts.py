@@ -369,8 +369,8 @@ class SequenceChart:
 
 
 def sequence_chart(checks: Sequence[ShareAt]) -> SequenceChart | None:
-    """Lay out shares over votes; None for fewer than two checks."""
-    if len(checks) < 2:
+    """Lay out shares over votes; None if no vote came between the first check and the last."""
+    if not checks or checks[0].votes == checks[-1].votes:
         return None
     first, last = checks[0].votes, checks[-1].votes
     reach = max(last - first, 1)

@@ -194,6 +194,19 @@ def test_only_named_raters_get_an_order_and_each_has_their_own_progress():
     assert not Comparison.objects.get(pk=issued[0].pk).hides_names
 
 
+def test_a_pair_that_waited_before_the_order_gives_no_names_away():
+    arena, ada, bob = make_arena(3, 4), make_person(), make_person()
+    waiting = comparisons.next_comparison(arena=arena, rater=ada, now=NOW)
+    others = comparisons.next_comparison(arena=arena, rater=bob, now=NOW)
+    run = ordered_of([ada], arena)
+    issued = comparisons.next_comparison(arena=arena, rater=ada, now=NOW)
+    assert (issued.run, issued.hides_names) == (run, True)
+    assert issued != waiting
+    assert comparisons.next_comparison(arena=arena, rater=bob, now=NOW) == others
+    orders.reconcile_people_run(run=run, now=NOW)
+    assert comparisons.next_comparison(arena=arena, rater=ada, now=NOW) == issued
+
+
 def test_an_order_asks_a_rater_no_more_than_they_have_not_seen():
     arena, ada = make_arena(2, 3), make_person()
     vote(arena, ada)

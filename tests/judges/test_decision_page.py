@@ -44,8 +44,9 @@ SURE = "candidate-1 beats candidate-0: "
 
 
 def test_the_sentence_is_the_heading(team: Team, clear_lead: Arena) -> None:
-    page = page_text(join(team), decision_url(team, clear_lead))
+    page = join(team).get(decision_url(team, clear_lead)).text
     heading = page.partition("<h1")[2].partition("</h1>")[0]
+    assert "\N{NO-BREAK SPACE}% of the time" in heading
     assert SURE in heading
     assert "This result is conclusive." in heading
     assert 'data-known="ahead"' in heading

@@ -1,5 +1,6 @@
 """The positions of the chart's marks."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -14,10 +15,19 @@ from ranking.views.charts import (
     ScoreAt,
     ScoreScale,
     Series,
+    ShareAt,
     line_chart,
+    sequence_chart,
     shorten,
     spread,
 )
+
+
+def test_checks_without_a_vote_between_them_make_no_chart() -> None:
+    check = ShareAt(1, 0.8, 0, 1, is_decided=False)
+    assert sequence_chart([]) is None
+    assert sequence_chart([check, check]) is None
+    assert sequence_chart([check, replace(check, votes=2)]) is not None
 
 
 @pytest.mark.parametrize(("low", "high"), [(999.5, 1000.5), (845, 1234), (-50_000, 90_000)])
