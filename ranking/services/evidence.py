@@ -21,7 +21,7 @@ CONFIDENCE = 0.95
 NARROWING = (Tallied.TRUSTED_JURIES.value, Tallied.TRUSTED_JUDGES.value)
 # Part of the digest. Raise it when the same votes give other numbers, with a migration that marks
 # all leaderboards as stale: without it they would stay as they are until the next vote.
-FIT_VERSION = 13
+FIT_VERSION = 14
 
 
 @dataclass(frozen=True, eq=False)
