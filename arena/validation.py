@@ -388,6 +388,10 @@ def _whole(literal: str) -> int:
 _JSON = json.JSONDecoder(parse_constant=_finite, parse_float=_finite, parse_int=_whole)
 
 
+# Texts, which may have anything, and numbers that perhaps cannot be stored.
+_NUMBERS = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity|\d[\d.]*[eE][-+]?\d+|\d{300,}[\d.]*))')
+
+
 def decode_json(text: str, *, is_file: bool = False) -> Any:
     """Return the value in `text`; raises InputError if it is not JSON or cannot be stored.
 
@@ -405,7 +409,21 @@ def decode_json(text: str, *, is_file: bool = False) -> Any:
     except RecursionError:
         raise InputError("is nested too deeply") from None
     except ValueError as error:
-        raise InputError(f"has a number that cannot be stored: {error}") from None
+        line = f" (line {_line_of_number(text):,})" if is_file or "\n" in text.strip() else ""
+        remedy = "; write null or a text instead" if is_file else ""
+        reason = f"has a number that cannot be stored{line}: {error}{remedy}"
+        raise InputError(reason) from None
+
+
+def _line_of_number(text: str) -> int:
+    """The line of the first number that cannot be stored, which is long, has an exponent or is no
+    number."""
+    for match in _NUMBERS.finditer(text):
+        try:
+            _JSON.decode(match[1] or "0")
+        except ValueError:
+            return text.count("\n", 0, match.start()) + 1
+    return 1
 
 
 def _json_fault(error: json.JSONDecodeError) -> tuple[str, str]:

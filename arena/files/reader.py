@@ -587,9 +587,8 @@ def json_document(source: Source) -> Any:
             f"{source.subject}: line {line:,} is not UTF-8. Save the file as UTF-8."
         ) from None
     except InputError as error:
-        raise FileError(
-            f"{source.subject} {error.reason}. It must be one JSON document, or {lines}."
-        ) from None
+        must = f" It must be one JSON document, or {lines}." if "not JSON" in error.reason else ""
+        raise FileError(f"{source.subject} {error.reason}.{must}") from None
 
 
 def _elements(source: Source) -> Iterator[Row]:

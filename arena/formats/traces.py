@@ -151,9 +151,9 @@ def _inspected(record: SourceRecord) -> Iterator[Made]:
     if record.get("epoch") not in (None, 1):
         return
     messages = record.get("messages")
-    steps = messages if isinstance(messages, list) else []
+    steps = list(map(decoded, messages)) if isinstance(messages, list) else []
     own = (n for n, step in enumerate(steps) if inside(step, "role") == "assistant")
-    first = next((n for n in own if steps[n].get("source") != "input"), len(steps))
+    first = next((n for n in own if inside(steps[n], "source") != "input"), len(steps))
     model = inside(record.document, "eval", "model") or inside(record.get("output"), "model")
     yield from _with(
         record,

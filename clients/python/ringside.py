@@ -449,7 +449,8 @@ class _Web:
                 return self._reply_of(error)
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", None) or error
-            return None, f"{self.base} does not answer: {reason or type(error).__name__}."
+            reason = reason or type(error).__name__
+            return None, f"{self.base} does not answer: {reason}. Check the address."
 
     def _reply_of(self, error: urllib.error.HTTPError) -> tuple[Reply | None, str]:
         try:

@@ -184,6 +184,18 @@ def test_samples_of_inspect_keep_their_steps_target_and_first_epoch():
     assert steps[0]["tool_calls"][0]["function"]["name"] == "measure"
 
 
+def test_a_step_of_inspect_may_be_written_as_json(tmp_path):
+    log = json.loads((FILES / "inspect.json").read_text())
+    for sample in log["samples"]:
+        sample["messages"] = [json.dumps(step) for step in sample["messages"]]
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(log))
+    arena = bring(path)
+    texts = arena.prompts.order_by("pk").values_list("text", "responses__text")
+    given = bring(FILES / "inspect.json", slug="plain").prompts.order_by("pk")
+    assert [*texts] == [*given.values_list("text", "responses__text")]
+
+
 def test_a_packed_log_of_inspect_is_read_without_its_summaries(tmp_path):
     log = json.loads((FILES / "inspect.json").read_text())
     samples = log.pop("samples")

@@ -44,6 +44,11 @@ def refused(*arguments: object) -> str:
         ("votes.csv", b"", "votes.csv is empty"),
         ("votes.jsonl", b"\n \n", "votes.jsonl is empty"),
         ("votes.csv", b"left,right,winner\n", "has no rows"),
+        (
+            "a.json",
+            b'[{"prompt": "NaN 1e999",\n"response": "b", "x": 1.5e3},\n{"x": -1e999}]',
+            "a number that cannot be stored (line 3): -1e999 is not a finite number; write null",
+        ),
         ("votes.csv", b"x," * 6_000 + b"left\n", "has 6,001 columns; at most 5,000 are allowed"),
         (
             "grades.jsonl",  # of one model, so there is nothing to compare
