@@ -191,6 +191,7 @@ def manage_prompts(request: HttpRequest, context: ArenaContext) -> HttpResponse:
         page=page,
         some_active=any(prompt.retired_at is None for prompt in page),
         some_retired=any(prompt.retired_at is not None for prompt in page),
+        some_variables=context.can_see_variables and any(prompt.variables for prompt in page),
         query=query.urlencode(),
     )
 

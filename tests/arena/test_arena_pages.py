@@ -155,6 +155,13 @@ def test_a_guest_sees_nothing_of_the_others_texts(guest_browser: Client, arena: 
     assert b"SECRET" not in preview.content
 
 
+def test_variables_are_listed_where_a_prompt_has_some(owner: Client, arena: Arena) -> None:
+    listed = address(arena, "manage_prompts")
+    assert ">Variables<" not in owner.get(listed).text
+    arena.prompts.filter(pk=arena.prompts.first().pk).update(variables={"tone": "warm"})
+    assert ">Variables<" in owner.get(listed).text
+
+
 def test_a_guest_sees_variables_while_it_may_enter(guest_browser: Client, arena: Arena) -> None:
     arena.prompts.update(variables={"tone": "VALUE"})
     data = {"name": "Theirs", "user_template": "{{ prompt }} {{ tone }}", "do": "preview"}
