@@ -26,6 +26,7 @@ SAMPLES = {
     "lmarena-wide.csv": ("lmarena", 2, 3, 4, 2),
     "lmarena.jsonl": ("lmarena", 2, 3, 4, 2),
     "lmarena-140k.jsonl": ("lmarena", 2, 2, 4, 2),
+    "lmarena-expert.jsonl": ("lmarena", 2, 2, 4, 2),
     "battles.json": ("lmarena", 0, 2, 0, 2),
     "autoarena": ("answers", 2, 2, 4, 0),
     "autoarena-judged": ("lmarena", 1, 2, 2, 3),
