@@ -6,17 +6,17 @@ exceeds 1000 with a probability of at most 1/1000, whenever one looks (Ville's i
 Grünwald, Vovk and Shafer 2023, "Game-theoretic statistics and safe anytime-valid inference").
 
 Honest raters differ in taste: each may like a candidate more or less than others do, by a normal
-shift with the standard deviation `TASTE`. So a rater who now and then disagrees with everybody is
-not suspicious, but one for whom a candidate nearly always wins, or nearly always loses, wherever it
-is shown, may be.
+shift with the standard deviation `TASTE`, or more for a candidate that divides them. So a rater who
+now and then disagrees with everybody is not suspicious, but one for whom a candidate nearly always
+wins, or nearly always loses, wherever it is shown, may be.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, xlog1py
+from scipy.special import expit, logsumexp, xlog1py
 
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
@@ -172,15 +172,37 @@ def favour_ratios(votes: Cast, theta: Floats) -> tuple[Floats, Floats, Ints]:
     other = np.concatenate([votes.right, votes.left])
     won = np.concatenate([votes.score, 1 - votes.score])
     place = rater * shape[1] + own
-    gap = (theta[own] - theta[other])[:, None] + TASTE * _NODES
+    gap = theta[own] - theta[other]
+    expected, spread, wins = _sums(place, shape, expit(gap), expit(gap) * expit(-gap), won)
+    met: Ints = np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape)
+    taste = _tastes(wins, met, expected, spread)
+    gap = gap[:, None] + taste[own][:, None] * _NODES
     honest = np.zeros((shape[0] * shape[1], len(_NODES)))
     np.add.at(honest, place, won[:, None] * gap - np.logaddexp(0, gap))
     weights = np.log(_WEIGHTS / _WEIGHTS.sum())
     log_honest = logsumexp(honest + weights, axis=1).reshape(shape)
-    wins = np.bincount(place, won, shape[0] * shape[1]).reshape(shape).astype(np.float64)
-    met: Ints = np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape)
     rigged = wins * np.log(ALWAYS) + (met - wins) * np.log1p(-ALWAYS)
     return rigged - log_honest, wins, met
+
+
+def _sums(place: Ints, shape: tuple[int, int], *values: Floats) -> Iterator[Floats]:
+    for value in values:
+        yield np.bincount(place, value, shape[0] * shape[1]).reshape(shape).astype(np.float64)
+
+
+def _tastes(wins: Floats, met: Ints, expected: Floats, spread: Floats) -> Floats:
+    """(K,) standard deviations of honest raters' tastes: TASTE, or more for a candidate that
+    divides them.
+
+    Rigged votes are extreme. So this is measured, by the method of moments, on raters for whom the
+    candidate neither always wins nor always loses, each with the weight 1 / ``spread``, the
+    variance of its wins without tastes; else those with many votes would decide.
+    """
+    varies = (wins > 0) & (wins < met)
+    beyond = (wins - expected) ** 2 / np.where(varies, spread, 1) - 1
+    known = np.sum(spread, axis=0, where=varies)
+    variance = np.sum(beyond, axis=0, where=varies) / np.maximum(known, 1)
+    return np.sqrt(np.maximum(variance, TASTE**2))
 
 
 def _favours(ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:

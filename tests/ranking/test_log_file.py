@@ -242,6 +242,8 @@ REWRITES: list[tuple[Rewrite, str]] = [
     (lambda lines: first(lines, "leaderboard")["standings"].pop(), ""),
     (lambda lines: lines.remove(first(lines, "rater")), ""),
     (lambda lines: first(lines, "leaderboard").update(n_votes=1), "n_votes is 1"),
+    (lambda lines: first(lines, "vote").update(id=10**40), ""),
+    (lambda lines: first(lines, "rater").update(place=10**40), ""),
     (
         lambda lines: first(lines, "leaderboard")["head"].update(digest="1" * 64),
         "its head is not in the log",
@@ -265,6 +267,20 @@ def test_a_rewritten_file_does_not_check_out(arena: Arena, tmp_path: Path, capsy
         assert words in capsys.readouterr().out
 
 
+def test_names_in_a_file_do_not_rewrite_the_terminal(
+    arena: Arena, tmp_path: Path, capsys: Any
+) -> None:
+    path = write(arena, tmp_path / "log.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    name = "\x1b[8m\nThe log is unbroken: 9 signed links.\x1b]0;x\x07"
+    lines[0]["arena"]["name"] = first(lines, "candidate")["name"] = name
+    path.write_text("".join(log_file.as_jsonl(lines)))
+    call_command("verify", path)
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert "\nThe log is unbroken: 9" not in said
+
+
 def test_another_key_is_refused(arena: Arena, tmp_path: Path, capsys: Any) -> None:
     path = write(arena, tmp_path / "log.jsonl")
     call_command("verify", path, key=vote_log.signer().public)
@@ -281,6 +297,7 @@ def test_another_key_is_refused(arena: Arena, tmp_path: Path, capsys: Any) -> No
         ("no JSON\n", "Line 1 is not JSON"),
         ('{"type": "log", "version": 4}\n', "not a vote log"),
         (f'{HEADER}{{"type": "leaderboard", "raters": "nobody"}}\n', "'nobody' is not a valid"),
+        ("[" * 100_000, "failed the check"),
     ],
 )
 def test_an_invalid_log_is_refused(tmp_path: Path, content: str, words: str) -> None:

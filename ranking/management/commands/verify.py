@@ -37,8 +37,8 @@ class Command(BaseCommand):
         except (OSError, UnicodeError) as error:
             raise CommandError(f"{path} cannot be read: {error}.") from None
         except (LogFileError, NotConvergedError, CrossCheckError) as error:
-            raise CommandError(str(error)) from None
-        except (LookupError, TypeError, ValueError):
+            raise CommandError(_plain(str(error))) from None
+        except (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError):
             raise CommandError(f"{path} failed the check: lines are damaged or missing.") from None
         self._print(file, faults)
         for board in boards:
@@ -49,31 +49,41 @@ class Command(BaseCommand):
             raise CommandError(f"{path} failed the check: {numbered(n_wrong, 'fault')}.")
 
     def _print(self, file: LogFile, faults: list[str]) -> None:
-        self.stdout.write(f"{file.arena['name']} ({file.arena['slug']})")
+        self._say(f"{file.arena['name']} ({file.arena['slug']})")
         for line in list_faults(faults):
-            self.stdout.write(line)
+            self._say(line)
         if not faults and file.links:
             head = file.links[-1]
-            self.stdout.write(
-                f"The log is unbroken: {len(file.links):,} signed links.\nHead: {head.number} "
-                f"{head.digest}\nKey:  {head.key}"
-            )
+            self._say(f"The log is unbroken: {len(file.links):,} signed links.")
+            self._say(f"Head: {head.number} {head.digest}")
+            self._say(f"Key:  {head.key}")
 
     def _print_board(self, file: LogFile, board: CheckedBoard) -> None:
         line = board.line
-        self.stdout.write(f"\n{board_name(line)}: {line['n_votes']:,} votes")
+        self.stdout.write("")
+        self._say(f"{board_name(line)}: {line['n_votes']:,} votes")
         for row in sorted(board.standings, key=lambda row: (row["rank"] is None, row["rank"])):
             interval = f"{_number(row['low'])} to {_number(row['high'])}"
             name = file.candidates.get(row["candidate"], f"candidate {row['candidate']}")
             rank = "-" if row["rank"] is None else f"{row['rank']:.0f}"
             score = _number(row["score"])
-            self.stdout.write(f"{rank:>4}  {score:>8}  {interval:<20}  {name}")
+            self._say(f"{rank:>4}  {score:>8}  {interval:<20}  {name}")
         if not line["intervals_are_current"]:
             self.stdout.write(LATER)
         for fault in list_faults(board.faults):
-            self.stdout.write(fault)
+            self._say(fault)
         if not board.faults:
             self.stdout.write(f"All {board.n_numbers:,} numbers match the published ones.")
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(_plain(line))
+
+
+def _plain(line: str) -> str:
+    """The line without what a forged file might hold to rewrite the reader's terminal."""
+    return "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line
+    )
 
 
 def _number(value: float | None) -> str:

@@ -106,6 +106,32 @@ def test_whoever_makes_one_candidate_always_lose_is_held_like_whoever_makes_it_w
         assert found_in(against) == found_in(board)
 
 
+def test_honest_raters_whom_a_candidate_divides_are_not_held() -> None:
+    """Half of them like it much more than the others do: 16 % were held."""
+    honest = []
+    for seed in range(4):
+        board, rng = cast_board(Attack.NONE, seed), np.random.default_rng(seed)
+        own = board.theta + rng.normal(0, 0.7, (board.n_honest, len(board.theta)))
+        own[:, 4] += rng.choice([-3, 3], board.n_honest)
+        votes = board.votes
+        gap = own[votes.rater, votes.left] - own[votes.rater, votes.right]
+        score = np.where(votes.score == 0.5, 0.5, rng.random(len(gap)) < expit(gap))
+        honest.append(found_in(replace(board, votes=replace(votes, score=score)))[1])
+    assert np.mean(honest) <= 0.03
+
+
+def test_nobody_gets_honest_raters_held_by_carefully_voting_against_what_they_like() -> None:
+    """20 raters with 50 votes each, who let number one win one vote in eight, got 15 % held."""
+    honest, rng = [], np.random.default_rng(1)
+    for seed in range(6):
+        board = cast_board(Attack.TARGET_ONLY, seed, n_honest=30)
+        votes = board.votes.turned()
+        wins = (votes.rater >= 30) & (rng.random(len(votes.rater)) < 1 / 8)
+        framing = replace(votes, score=np.where(wins, 1 - votes.score, votes.score))
+        honest.append(found_in(replace(board, votes=framing))[1])
+    assert np.mean(honest) <= 0.05
+
+
 def test_where_most_votes_are_rigged_honest_raters_do_not_seem_to_vote_against_the_target() -> None:
     boards = [cast_board(Attack.BURST, seed, n_honest=12) for seed in range(6)]
     assert np.mean([found_in(board)[1] for board in boards]) <= 0.03
