@@ -202,7 +202,8 @@ def _tastes(wins: Floats, met: Ints, expected: Floats, spread: Floats) -> Floats
     beyond = (wins - expected) ** 2 / np.where(varies, spread, 1) - 1
     known = np.sum(spread, axis=0, where=varies)
     variance = np.sum(beyond, axis=0, where=varies) / np.maximum(known, 1)
-    return np.sqrt(np.maximum(variance, TASTE**2))
+    tastes: Floats = np.sqrt(np.maximum(variance, TASTE**2))
+    return tastes
 
 
 def _favours(ratios: Floats, wins: Floats, met: Ints) -> list[Suspicion]:
