@@ -87,7 +87,8 @@ def codes(values: NDArray[Any]) -> tuple[Ints, int]:
     """Consecutive codes from 0, in sorted order of the values, and the number of codes."""
     if len(values) and int(values.max()) - int(values.min()) < 4 * len(values) + 1024:
         wide = values if values.itemsize == 8 else values.astype(np.int64)
-        place = (wide - wide.min()).astype(np.int64, copy=False)
+        low = wide.min()
+        place = (wide - low if low else wide).astype(np.int64, copy=False)
         used = np.bincount(place) > 0  # integers that are close together need no sorting
         return place if used.all() else (np.cumsum(used) - 1)[place], len(used[used])
     distinct, inverse = np.unique(values, return_inverse=True)

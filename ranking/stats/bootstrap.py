@@ -284,7 +284,7 @@ class _Refit:
         self.parts = list(self._parts(battles))
 
     def _parts(self, battles: Battles) -> Iterator[_Part]:
-        n_pairs, every = len(self.pairs.first), slice(0, self.totals.shape[1])
+        n_pairs, every = len(self.pairs.first), slice(None)
         of_unit = battles.pair_of_row
         in_order = battles.cluster is None and bool((np.diff(of_unit) >= 0).all())
         # Units are drawn in their order, so parts of them can be drawn only if pairs follow it.
