@@ -16,6 +16,7 @@ from typing import Any
 
 from arena.conversations import Message, answer_fields, clean_messages, prompt_fields
 from arena.files.reader import (
+    LINE_LIMIT,
     FileError,
     RepeatedColumnError,
     Row,
@@ -65,6 +66,8 @@ class Records:
     def _has_lines(self) -> bool:
         """Whether the file is JSON Lines; one line alone can be a whole document."""
         first, second = (*islice(json_rows(self.source), 2), None, None)[:2]
+        if first and second and first.end - first.start > LINE_LIMIT:
+            return True  # its first line is refused as too long
         if first is None or not isinstance(first.content, dict):
             return False
         is_document = any(isinstance(first.content.get(name), list | dict) for name in CONTAINERS)

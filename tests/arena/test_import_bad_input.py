@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
+from arena.files.reader import LINE_LIMIT
 from arena.models import Arena, Candidate, Import, Prompt, Rater, Response, Vote
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
@@ -49,7 +50,7 @@ def refused(*arguments: object) -> str:
             b'[{"prompt": "NaN 1e999",\n"response": "b", "x": 1.5e3},\n{"x": -1e999}]',
             "a number that cannot be stored (line 3): -1e999 is not a finite number; write null",
         ),
-        ("votes.csv", b"x," * 6_000 + b"left\n", "has 6,001 columns; at most 5,000 are allowed"),
+        ("votes.csv", b"x," * 5_001 + b"left\n", "has 5,002 columns; at most 5,000 are allowed"),
         (
             "grades.jsonl",  # of one model, so there is nothing to compare
             b'{"question_id": 1, "judge": "j", "model": "m", "score": 9}\n',
@@ -260,3 +261,10 @@ def test_a_file_of_bad_rows_alone_is_refused_with_skip_bad_too(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("left,right,winner\nA,A,tie\n")
     assert "No valid rows are left" in refused("mine", path, "--skip-bad")
+
+
+def test_a_line_that_is_too_long_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    long = json.dumps({"prompt": "x" * LINE_LIMIT, "response": "So."})
+    path.write_text(f'{long}\n{{"prompt": "Why?", "response": "So."}}\n')
+    assert "long.jsonl, line 1: is longer than 16,000,000 bytes" in refused("mine", path)
