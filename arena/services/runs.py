@@ -12,6 +12,7 @@ cost of its finished ones.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from typing import Any, Protocol
 
 from django.core.exceptions import ValidationError
@@ -133,6 +134,10 @@ class RunHandler:
 
     def reset_failures(self, run: Run, now: datetime) -> None:
         """Make whatever depends on failed calls wait for them again."""
+
+    def stays_paused(self, run: Run) -> Sequence[str]:
+        """Name the requesters that go on only if nobody else can."""
+        return ()
 
     def before_calls(self, now: datetime) -> None:
         """Before every round of calls, stop those that must not be made."""
@@ -514,7 +519,7 @@ def resume_unfinished(*, run: Run, now: datetime) -> Run:
         if run.state != State.OPEN:
             raise RunError(_why_not(run, "resumed"))
     elif run.state == State.PAUSED:
-        _wake(handler, run, now, resume_run, "resumed")
+        _wake(handler, run, now, partial(resume_run, kept=handler.stays_paused(run)), "resumed")
     elif run.state == State.DONE and handler.has_failures(run):
         _wake(handler, run, now, reopen_run, "reopened")
     run.refresh_from_db()
@@ -531,8 +536,8 @@ def _wake(
 
 
 @transaction.atomic
-def resume_run(*, run_id: int, now: datetime) -> bool:
-    """Resume a run and its requesters: waiting calls become due, failed ones get as many new tries.
+def resume_run(*, run_id: int, now: datetime, kept: Sequence[str] = ()) -> bool:
+    """Resume a run, and its requesters but `kept`: failed calls get as many new tries, all are due.
 
     Returns False if the run is neither paused nor open.
     """
@@ -540,7 +545,8 @@ def resume_run(*, run_id: int, now: datetime) -> bool:
     calls = Call.objects.filter(run=run_id, run__state__in=[State.OPEN, State.PAUSED])
     _wake_failed(calls, now)
     calls.filter(state=Call.State.WAITING).update(due_at=now, enqueue_after=now)
-    RunRequester.objects.filter(run=run_id).update(paused_at=None, pause_reason="")
+    requesters = RunRequester.objects.filter(run=run_id).exclude(requester__in=kept)
+    requesters.update(paused_at=None, pause_reason="")
     return _reopen(run_id, [State.OPEN, State.PAUSED])
 
 
@@ -553,13 +559,9 @@ def reopen_run(*, run_id: int, now: datetime) -> bool:
 
 def _wake_failed(calls: CallQuerySet, now: datetime) -> None:
     """Queue failed calls again, due at once, with as many requests allowed as before."""
-    calls.filter(state=Call.State.FAILED).update(
-        state=Call.State.WAITING,
-        finished_at=None,
-        requests_allowed=F("requests") + MAX_REQUESTS,
-        due_at=now,
-        enqueue_after=now,
-    )
+    again = {"state": Call.State.WAITING, "finished_at": None, "due_at": now, "enqueue_after": now}
+    failed = calls.filter(state=Call.State.FAILED)
+    failed.update(requests_allowed=F("requests") + MAX_REQUESTS, **again)
 
 
 def _reopen(run_id: int, states: list[Run.State]) -> bool:

@@ -147,10 +147,12 @@ def _shortage_note(
     if not bought or not short or options.like_run is not None:
         return []
     pairs = "1 pair has" if short == 1 else f"{short:,} pairs have"
+    why = "A judge votes once on each prompt that both answer, so more votes need more prompts."
+    if options.pairs == "voted":
+        why = "A judge votes once on each prompt, here only on those with human votes on the pair."
     return [
         f"{pairs} fewer than {options.per_pair:,} comparisons left, so this is {bought:,} instead "
-        f"of {options.per_pair * len(queues):,}. A judge votes once on each prompt that both "
-        "answer, so more votes need more prompts."
+        f"of {options.per_pair * len(queues):,}. {why}"
     ]
 
 

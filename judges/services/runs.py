@@ -57,6 +57,15 @@ class JudgementRunHandler(runs.RunHandler):
         )
         failed.update(state=Judgement.State.WAITING, settled_at=None)
 
+    def stays_paused(self, run: Run) -> list[str]:
+        """Hopeless judges: whoever raises the cap wants the other judges to go on."""
+        paused = RunRequester.objects.filter(run=run, paused_at__isnull=False)
+        unfinished = Call.objects.filter(run=run, state__in=Call.GOING_ON)
+        if not unfinished.exclude(requester__in=paused.values("requester")).exists():
+            return []
+        hopeless = run.run_judges.exclude(hopeless_at=None).values("epoch__requester")
+        return list(paused.filter(requester__in=hopeless).values_list("requester", flat=True))
+
 
 class JudgeRunHandler(JudgementRunHandler):
     """Judge runs in arenas; only one at a time is ordered in each."""

@@ -347,7 +347,8 @@ def _pause_if_hopeless(run_id: int, requester: str, now: datetime) -> None:
     if own.waiting().exists() and member.update(hopeless_at=now):
         reason = (
             f"Of its first {len(ended)} pairs, {flips} were inconsistent when swapped and "
-            f"{unreadable} unreadable, so it stopped to save money. Resume to continue anyway."
+            f"{unreadable} unreadable, so it stopped to save money. To continue anyway, resume "
+            "the run when its other judges, if any, are done."
         )
         pause_requester(run_id=run_id, requester=requester, reason=reason, now=now)
 

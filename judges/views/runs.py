@@ -30,7 +30,7 @@ from arena.validation import in_dollars
 from arena.views.runs import apply_action
 from judges.core.prompts import MaterialError, render_note, render_prompt
 from judges.core.spec import JudgeSpec
-from judges.forms import CriteriaForm, OrderForm
+from judges.forms import PAIRS, CriteriaForm, OrderForm
 from judges.models import Judgement
 from judges.models.judges import SCRIPTED
 from judges.reports import RunReport, report_on
@@ -445,8 +445,8 @@ def set_arena_criteria(request: HttpRequest, arena: Arena) -> HttpResponse:
 
 
 def _initial(request: HttpRequest, arena: Arena) -> dict[str, Any]:
-    """What a link may fill in: a run to repeat with another judge, or judges, candidates,
-    comparisons per pair, whether to judge pairs again, and whether to weigh the judges."""
+    """What a link may fill in: a run to repeat with another judge, or judges, candidates, which
+    pairs, comparisons per pair, whether to judge pairs again, and whether to weigh the judges."""
     run_id = request.GET.get("like_run", "")
     run = arena.runs.filter(pk=run_id).first() if run_id.isdecimal() else None
     if run is not None:
@@ -459,6 +459,8 @@ def _initial(request: HttpRequest, arena: Arena) -> dict[str, Any]:
     initial |= {name: True for name in ("again", "weigh") if request.GET.get(name)}
     if (per_pair := request.GET.get("per_pair", "")).isdecimal() and len(per_pair) < 5:
         initial["per_pair"] = int(per_pair)
+    if (pairs := request.GET.get("pairs")) in dict(PAIRS):
+        initial["pairs"] = pairs
     return initial
 
 

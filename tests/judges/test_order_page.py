@@ -12,12 +12,13 @@ from arena.models import Call, Response, Run
 from judges.models import Judge
 from judges.services.registry import register_judge, spec_named
 from tests.described import undescribed
-from tests.factories import NOW, make_arena
+from tests.factories import NOW, make_arena, make_person
 from tests.judges.fake_server import FakeServer, says
 from tests.judges.helpers import (
     QUOTE,
     add_endpoint,
     hide_arena,
+    issue_pair,
     order,
     order_on_page,
     order_url,
@@ -27,6 +28,7 @@ from tests.judges.helpers import (
     quote_page,
     run_url,
     signed_in,
+    vote_on,
     work_off,
 )
 
@@ -332,6 +334,20 @@ def test_a_link_fills_in_the_two_and_how_often(staff: Client) -> None:
     assert str(third) in html
 
 
+def test_the_link_below_the_measurements_chooses_voted_pairs(
+    staff: Client, local: FakeServer
+) -> None:
+    arena = make_arena(3, 3)
+    order(arena)
+    page = page_text(staff, reverse("judge_runs", args=[arena.slug]))
+    (query,) = re.findall(rf'href="{order_url(arena)}(\?[^"]*)">run of the pairs', page)
+    chosen = re.findall(
+        r'name="pairs" value="(\w+)"[^>]*checked', page_text(staff, order_url(arena) + query)
+    )
+    assert chosen == ["voted"]
+    assert 'value="all"' in page_text(staff, order_url(arena) + "?pairs=some")
+
+
 @pytest.mark.parametrize("query", ["?candidate=x&candidate=%00", "?per_pair=-1", "?per_pair=٣٣٣٣٣"])
 def test_a_link_that_is_none_fills_nothing_in(staff: Client, query: str) -> None:
     html = page_text(staff, order_url(make_arena(3, 3)) + query)
@@ -345,3 +361,13 @@ def test_quote_says_when_prompts_are_too_few(staff: Client) -> None:
     assert "3 pairs have fewer than 73 comparisons left, so this is 12 instead of 219." in html
     assert "more votes need more prompts" in html
     assert "more votes need more prompts" not in quote_page(staff, arena, per_pair="4")
+
+
+def test_quote_of_pairs_with_human_votes_says_that_these_are_few(staff: Client) -> None:
+    arena, person = make_arena(2, 4), make_person()
+    vote_on(issue_pair(arena, person, 1), person, "left")
+    html = quote_page(staff, arena, pairs="voted", per_pair="3")
+    assert "1 pair has fewer than 3 comparisons left, so this is 1 instead of 3." in html
+    assert "here only on those with human votes on the pair." in html
+    assert "more votes need more prompts" not in html  # more human votes would do
+    assert "can be judged again" not in html  # the lead plays no part here

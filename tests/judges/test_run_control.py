@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import Count
 from django.utils import timezone
 
 from arena.actors import CLI
@@ -26,6 +27,7 @@ from tests.judges.helpers import LOCAL, epoch_of, order, pair_row, store_labels,
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
 DOLLAR = 10**9
+FIRST = "first-7b-2024-07-01"
 
 
 @pytest.fixture
@@ -217,6 +219,27 @@ def test_a_judge_that_follows_the_order_stops_after_thirty_pairs(
     assert run.judgements.settled().count() == 30
     resume_unfinished(run=run, now=timezone.now())
     assert work_off(run).state == "done"  # whoever resumes it has decided
+
+
+def test_a_run_resumed_for_its_other_judges_leaves_the_hopeless_one_paused(
+    local: FakeServer, settings: Any
+) -> None:
+    """Whoever raises the cap wants the rest, not more of the verdicts that follow the order."""
+    settings.STOP_HOPELESS_JUDGES = True
+    first, steady = better_is("A"), prefers("-0 of")
+    local.otherwise = lambda body: (first if body["model"] == FIRST else steady)(body)
+    run = order(make_arena(2, 40), f"local:{FIRST}@pairwise", LOCAL, per_pair=40)
+    hopeless = epoch_of(f"local:{FIRST}@pairwise").requester
+    now = timezone.now()
+    engine.pause_requester(run_id=run.pk, requester=hopeless, reason="Hopeless.", now=now)
+    run.run_judges.filter(epoch__requester=hopeless).update(hopeless_at=now)
+    engine.pause_run(run_id=run.pk, reason="The cap is reached.")
+    run = work_off(resume_unfinished(run=stored(run), now=now))
+    settled = run.judgements.settled().values_list("epoch__judge__model").annotate(Count("pk"))
+    assert dict(settled) == {LOCAL.removeprefix("local:"): 40}
+    assert engine.pause_stuck_runs() == 1
+    work_off(resume_unfinished(run=stored(run), now=timezone.now()))  # nothing else is left
+    assert run.judgements.settled().count() == 80
 
 
 def test_a_judge_at_the_ceiling_of_flips_continues(local: FakeServer, settings: Any) -> None:
