@@ -43,9 +43,9 @@ ISSUED = f"""
     JOIN arena_rater r ON r.id = c.rater_id
     JOIN arena_candidate l ON l.id = c.left_id
     JOIN arena_candidate o ON o.id = c.right_id
-    WHERE c.key = %s AND a.slug = %s AND c.issued_at IS NOT NULL
-        AND (a.visibility <> 'private' OR %s OR a.team_id = %s OR EXISTS (
-            SELECT 1 FROM arena_membership m WHERE m.team_id = a.team_id AND m.user_id = %s))
+    WHERE c.key = %(pair)s AND a.slug = %(slug)s AND c.issued_at IS NOT NULL
+        AND (a.visibility <> 'private' OR %(operator)s OR a.team_id = %(team)s OR EXISTS (
+            SELECT 1 FROM arena_membership m WHERE m.team_id = a.team_id AND m.user_id = %(user)s))
 """  # noqa: S608  (made of constants alone)
 # Why a vote does not count, by the arena's rules; NULL if it does. Held votes follow none of them.
 # A pair issued without being drawn was chosen by its rater, who may know its names.
@@ -70,9 +70,7 @@ CHARACTERS = """
         WHERE t.id IN (left_response_id, right_response_id))
 """
 RUSHED = f"""
-    CASE WHEN seconds >= 1.5 THEN false
-        WHEN seconds < CASE WHEN {CHARACTERS} < 4000 THEN 0.5 + {CHARACTERS} / 4000.0 ELSE 1.5 END
-        THEN true ELSE false END
+    CASE WHEN seconds < 1.5 THEN seconds < 0.5 + {CHARACTERS} / 4000.0 ELSE false END
 """
 # The statement that casts a vote also finds its origin and whether it counts. MATERIALIZED:
 # computed once, not wherever UNCOUNTED refers to it.
@@ -144,6 +142,17 @@ CAST_AND_COUNT = f"""
     WITH {LOCKED_VOTE}, counted AS ({COUNT_AND_LOCK}), vote AS ({INSERT_VOTE})
     SELECT vote.id, vote.uncounted, hits FROM counted LEFT JOIN vote ON true
 """  # noqa: S608  (made of constants alone)
+# ISSUED and CAST_AND_COUNT in one round trip: the vote is on what is found.
+_FIND_AND_CAST = CAST_AND_COUNT.replace("WITH", f"WITH issued AS ({ISSUED}),", 1)
+for _name, _found in {
+    "SELECT vote.id": "SELECT issued.*, vote.id",
+    "FROM counted": "FROM issued, counted",
+    "%(rater)s": "(SELECT rater_id FROM issued)",
+    "%(comparison)s": "(SELECT id FROM issued)",
+    "%(key)s": "(SELECT 'issue:' || rater_id FROM issued)",
+    "%(seconds)s": "least(%(seconds)s, extract(epoch FROM greatest(%(now)s - c.issued_at, '0')))",
+}.items():
+    _FIND_AND_CAST = _FIND_AND_CAST.replace(_name, _found)
 # The same rules, applied again to an arena's votes, except those that are voided or held, and
 # imported repeats and chosen pairs, because files do not say enough to recognise them.
 RULING = f"""
@@ -354,12 +363,15 @@ def _for_stranger(text: str) -> str:
     return text.replace(_OWN, "").replace(_IMPARTIAL, "")
 
 
-# By whether the rater is a stranger, and whether the pair is issued at once. The texts lose their
-# indentation, because psycopg keeps only those of up to 4,096 characters parsed.
+def _short(text: str) -> str:
+    """Remove indentation: psycopg keeps only texts of up to 4,096 characters parsed."""
+    return " ".join(text.split()).replace("( ", "(").replace(" )", ")")
+
+
+FIND_AND_CAST = _short(_FIND_AND_CAST)
+# By whether the rater is a stranger, and whether the pair is issued at once.
 NEXT = {
-    (stranger, issues): " ".join((_for_stranger(text) if stranger else text).split())
-    .replace("( ", "(")
-    .replace(" )", ")")
+    (stranger, issues): _short(_for_stranger(text) if stranger else text)
     for issues, text in ((False, _NEXT), (True, _NEXT_AND_ISSUE))
     for stranger in (False, True)
 }

@@ -157,9 +157,12 @@ def find_issued_comparison(*, slug: str, key: UUID, actor: Actor = ANONYMOUS) ->
     None if there is no such comparison, or `actor` may not see the arena. `other_votes` counts the
     rater's votes on other comparisons of this arena.
     """
-    row = sql.one(sql.ISSUED, key, slug, *_private_access(actor))
-    if row is None:
-        return None
+    row = sql.one(sql.ISSUED, pair=key, slug=slug, **private_access(actor))
+    return row and issued_comparison(slug, key, row)
+
+
+def issued_comparison(slug: str, key: UUID, row: Sequence[Any]) -> Any:
+    """Build the comparison of a row of sql.ISSUED."""
     *values, issued_at, expires_at, skipped_at = row[: len(sql.ISSUED_FIELDS)]
     voters, team_id, self_identifying, *rest = row[len(sql.ISSUED_FIELDS) :]
     kind, user_id, home, blocked_at, *names, other_votes = rest
@@ -189,11 +192,12 @@ def find_issued_comparison(*, slug: str, key: UUID, actor: Actor = ANONYMOUS) ->
     return comparison
 
 
-def _private_access(actor: Actor) -> tuple[bool, int | None, int | None]:
-    """Return the parameters of sql.ISSUED for private arenas: is operator, token's team, user."""
-    if actor.token is not None:
-        return False, actor.token.team_id if actor.token.can_read else None, None
-    return actor.is_operator, None, actor.user.pk if actor.user else None
+def private_access(actor: Actor) -> dict[str, Any]:
+    """Return the parameters of sql.ISSUED for private arenas."""
+    if (token := actor.token) is not None:
+        return {"operator": False, "team": token.team_id if token.can_read else None, "user": None}
+    user_id = actor.user.pk if actor.user else None
+    return {"operator": actor.is_operator, "team": None, "user": user_id}
 
 
 def partial_row(model: Any, fields: Iterable[str], values: Iterable[Any]) -> Any:

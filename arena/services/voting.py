@@ -3,6 +3,8 @@
 import math
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -26,7 +28,13 @@ from arena.models import (
 )
 from arena.outcomes import LEFT, OUTCOMES, RIGHT
 from arena.services import audit
-from arena.services.comparisons import VoteError, check_admission, partial_row
+from arena.services.comparisons import (
+    VoteError,
+    check_admission,
+    issued_comparison,
+    partial_row,
+    private_access,
+)
 from arena.services.locks import retry_on_deadlock
 from arena.services.rate_limits import allow, allow_rater
 from arena.signals import announce, votes_changed
@@ -203,19 +211,18 @@ def cast_vote(
     seconds: float | None = None,
     network: str = "",
     count_next: bool = False,
+    inserted: sql.Row | None = None,
 ) -> Vote:
     """Record the outcome of a comparison issued to `rater`; repeating the vote changes nothing.
 
     `seconds`: how long the pair was open (see `seconds_open`). `count_next`: in the same statement,
     if the database can, do what `allow_comparison` does for the next pair, and keep the count in
-    `next_count`. Raises a VoteError. The database's unique constraint decides between two
-    concurrent requests.
+    `next_count`. `inserted`: what `find_and_cast` has returned. Raises a VoteError. The database's
+    unique constraint decides between two concurrent requests.
     """
     if outcome not in OUTCOMES:
         raise UnknownOutcomeError
     _check_rater(comparison, rater)
-    if comparison.skipped_at or (comparison.expires_at and comparison.expires_at <= now):
-        return _earlier_vote(comparison, rater, outcome)
     fields = {
         "arena_id": comparison.arena_id,
         "comparison_id": comparison.pk,
@@ -229,12 +236,49 @@ def cast_vote(
     }
     vote: Vote = partial_row(Vote, fields, fields.values())
     vote._state.fields_cache = {"comparison": comparison, "rater": rater}
-    if not _insert(vote, count_next and connection.features.has_select_for_update):
+    has_expired = comparison.expires_at and comparison.expires_at <= now
+    is_closed = comparison.skipped_at or has_expired
+    is_new = not (is_closed and inserted is None) and _insert(vote, count_next, inserted)
+    if is_new and is_closed:
+        raise ExpiredError
+    if not is_new:
         earlier = _earlier_vote(comparison, rater, outcome)
         earlier.next_count = vote.next_count
         return earlier
     announce(votes_changed, arena_id=comparison.arena_id)
     return vote
+
+
+def find_and_cast(
+    *,
+    slug: str,
+    key: UUID,
+    actor: Actor,
+    outcome: str,
+    now: datetime,
+    reported: str,
+    network: str,
+) -> tuple[Any, sql.Row | None]:
+    """Find an issued comparison, vote on it and count the next one, all in one statement and before
+    anything is checked; (None, None) if there is no such comparison.
+
+    PostgreSQL only, and only in a transaction that also passes the result to `cast_vote`, whose
+    refusal then takes everything back.
+    """
+    assert connection.in_atomic_block
+    row = sql.one(
+        sql.FIND_AND_CAST,
+        pair=key,
+        slug=slug,
+        **private_access(actor),
+        outcome=outcome,
+        preference=None,
+        now=now,
+        since=now - MINUTE,
+        seconds=_seconds(reported),
+        network=network,
+    )
+    return (issued_comparison(slug, key, row[:-3]), row[-3:]) if row else (None, None)
 
 
 def seconds_open(comparison: Comparison, now: datetime, reported: str = "") -> float:
@@ -244,11 +288,16 @@ def seconds_open(comparison: Comparison, now: datetime, reported: str = "") -> f
     """
     issued = comparison.issued_at or now
     longest = max((now - issued).total_seconds(), 0.0)
+    seconds = _seconds(reported)
+    return longest if seconds is None else min(seconds, longest)
+
+
+def _seconds(reported: str) -> float | None:
     try:
         seconds = float(reported)
     except ValueError:
-        return longest
-    return min(max(seconds, 0.0), longest) if math.isfinite(seconds) else longest
+        return None
+    return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 
 def apply_rules(*, arena: Arena) -> int:
@@ -262,8 +311,11 @@ def apply_rules(*, arena: Arena) -> int:
     return changed
 
 
-def _insert(vote: Vote, count_next: bool) -> bool:
+def _insert(vote: Vote, count_next: bool, inserted: sql.Row | None) -> bool:
     """Write the vote unless its rater ever voted on this comparison; return whether it is new."""
+    if inserted:
+        vote.pk, vote.uncounted, vote.next_count = inserted
+        return vote.pk is not None
     values = {
         "seconds": vote.seconds,
         "rater": vote.rater_id,
@@ -273,7 +325,7 @@ def _insert(vote: Vote, count_next: bool) -> bool:
         "now": vote.cast_at,
         "network": vote.network,
     }
-    if count_next:
+    if count_next and connection.features.has_select_for_update:
         key, since = _limit_key(vote.rater_id), vote.cast_at - MINUTE
         counted = sql.one(sql.CAST_AND_COUNT, **values, key=key, since=since)
         assert counted is not None, "the rater exists, and an upsert returns its row"

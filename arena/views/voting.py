@@ -32,7 +32,7 @@ from arena.actors import actor_of
 from arena.forms.base import errors_as_messages
 from arena.language import translate_own_words, translated
 from arena.models import Arena, Comparison, Rater, Vote
-from arena.outcomes import LEFT, RIGHT
+from arena.outcomes import LEFT, OUTCOMES, RIGHT
 from arena.services import comparisons, holds, orders, voting
 from arena.services.candidates import with_ballots
 from arena.services.comparisons import (
@@ -266,10 +266,7 @@ def cast_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     """Record a vote or a skip; htmx requests get the names, and the next pair on request."""
     try:
         new_owner = _issue_previewed(request, slug, key) if "sealed" in request.POST else None
-        comparison = _find_issued(request, slug, key)
-        if new_owner is None:
-            _check_owner(request, comparison.rater)
-        vote, following = _vote_and_follow(request, comparison)
+        comparison, vote, following = _vote_and_follow(request, slug, key, new_owner)
     except TooManyRatersError:
         return _to_vote_page(request, slug)
     except voting.VoteError as error:
@@ -281,11 +278,31 @@ def cast_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
 
 
 @retry_on_deadlock
-def _vote_and_follow(request: HtmxRequest, comparison: Comparison) -> tuple[Vote | None, NextPair]:
+def _vote_and_follow(
+    request: HtmxRequest, slug: str, key: UUID, new_owner: Rater | None
+) -> tuple[Any, Vote | None, NextPair]:
     """Record the vote or skip and issue the next pair, if it is wanted, in one commit."""
-    rater, outcome, now = comparison.rater, request.POST.get("outcome", ""), timezone.now()
-    network = network_of(request, now=now)
+    outcome, now = request.POST.get("outcome", ""), timezone.now()
+    network, reported = network_of(request, now=now), request.POST.get("seconds", "")
     with transaction.atomic() if _wants_next(request) else nullcontext():
+        inserted = None
+        if _wants_next(request) and outcome in OUTCOMES and connection.vendor == "postgresql":
+            comparison, inserted = voting.find_and_cast(
+                slug=slug,
+                key=key,
+                actor=actor_of(request),
+                outcome=outcome,
+                now=now,
+                reported=reported,
+                network=network,
+            )
+        else:
+            comparison = _find_issued(request, slug, key)
+        if comparison is None:
+            raise Http404("There is no such comparison.")
+        rater = comparison.rater
+        if new_owner is None:
+            _check_owner(request, rater)
         if outcome == SKIP:
             vote = voting.skip_comparison(comparison=comparison, rater=rater, now=now)
         else:
@@ -294,11 +311,12 @@ def _vote_and_follow(request: HtmxRequest, comparison: Comparison) -> tuple[Vote
                 rater=rater,
                 outcome=outcome,
                 now=now,
-                seconds=voting.seconds_open(comparison, now, request.POST.get("seconds", "")),
+                seconds=voting.seconds_open(comparison, now, reported),
                 network=network,
                 count_next=_wants_next(request),
+                inserted=inserted,
             )
-        return vote, _following(request, comparison, vote)
+        return comparison, vote, _following(request, comparison, vote)
 
 
 @translated

@@ -3,6 +3,7 @@
 import re
 from base64 import urlsafe_b64decode
 from datetime import timedelta
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.template.loader import render_to_string
@@ -10,10 +11,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone, translation
 
-from arena.models import Arena, Candidate, Comparison, Rater, Response, Vote
+from arena.models import Arena, Candidate, Comparison, RateLimit, Rater, Response, Vote
 from arena.outcomes import OUTCOMES
 from arena.services.pairs import sync_pairs
-from arena.views.voting import _ballot
+from arena.views.voting import NOTICES, _ballot
 from tests.factories import make_arena, make_vote
 
 pytestmark = pytest.mark.django_db
@@ -34,9 +35,9 @@ def open_page(client, arena):
     return page, Comparison.objects.get(key=key)
 
 
-def post(client, comparison, outcome, **headers):
+def post(client, comparison, outcome, *, headers=None, **form):
     target = reverse("cast_vote", args=[comparison.arena.slug, comparison.key])
-    return client.post(target, {"outcome": outcome}, headers=headers)
+    return client.post(target, form | {"outcome": outcome}, headers=headers)
 
 
 def test_the_page_shows_the_question_the_prompt_and_both_answers(client, arena):
@@ -78,7 +79,7 @@ def test_a_plain_post_counts_and_leads_to_names_and_next_pair(client, arena):
 
 def test_with_htmx_the_names_come_back_alone(client, arena):
     _, comparison = open_page(client, arena)
-    answer = post(client, comparison, "right", **HTMX)
+    answer = post(client, comparison, "right", headers=HTMX)
     assert f"You chose <strong>{comparison.right}</strong> over {comparison.left}." in answer.text
     assert 'id="ballot"' not in answer.text
 
@@ -121,14 +122,16 @@ def test_an_answer_has_the_names_of_its_own_pair_alone(client, arena):
         Candidate.objects.filter(pk=candidate.pk).update(
             name=f"{candidate.arena.slug}-{candidate.pk}"
         )
-    texts = [post(client, open_page(client, a)[1], "left", **HTMX).text for a in (arena, other)]
+    texts = [
+        post(client, open_page(client, a)[1], "left", headers=HTMX).text for a in (arena, other)
+    ]
     assert [f"<strong>{arena.slug}-" in text for text in texts] == [True, False]
     assert ["<strong>other-" in text for text in texts] == [False, True]
 
 
 def test_a_double_click_is_one_vote(client, arena):
     _, comparison = open_page(client, arena)
-    answers = [post(client, comparison, "left", **HTMX) for _ in range(2)]
+    answers = [post(client, comparison, "left", headers=HTMX) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [200, 200]
     assert Vote.objects.count() == 1
 
@@ -152,7 +155,7 @@ def test_two_tabs_show_the_same_pair_and_make_one_vote(client, arena):
 def test_an_expired_pair_gets_a_sentence_and_a_fresh_pair(client, arena):
     _, comparison = open_page(client, arena)
     Comparison.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    answer = post(client, comparison, "left", **HTMX)
+    answer = post(client, comparison, "left", headers=HTMX)
     page = client.get(answer.headers["HX-Redirect"])
     assert "expired before you voted" in page.text
     assert not Vote.objects.exists()
@@ -164,6 +167,50 @@ def test_a_vote_for_another_persons_pair_is_refused_with_a_reason(client, arena)
     page = stranger.get(post(stranger, comparison, "left").url)
     assert "assigned to another rater" in page.text
     assert not Vote.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        ("assigned to another rater", lambda browser: browser.cookies.pop("rater")),
+        (
+            "expired before you voted",
+            lambda _: Comparison.objects.update(expires_at=timezone.now() - timedelta(seconds=1)),
+        ),
+        ("You skipped this pair", lambda _: Comparison.objects.update(skipped_at=timezone.now())),
+        ("closed voting for you", lambda _: Rater.objects.update(blocked_at=timezone.now())),
+        ("Sign in to vote", lambda _: Arena.objects.update(voters="signed_in")),
+        (None, lambda _: Arena.objects.update(visibility="private")),
+    ],
+)
+def test_a_refused_vote_that_asks_for_the_next_pair_leaves_nothing(client, arena, words, refused):
+    _, comparison = open_page(client, arena)
+    counted = list(RateLimit.objects.values_list("key", "hits"))
+    refused(client)
+    answer = post(client, comparison, "left", with_next="1", headers=HTMX)
+    if words is None:
+        assert answer.status_code == 404
+    else:
+        notice = parse_qs(urlsplit(answer.headers["HX-Redirect"]).query)["notice"][0]
+        assert words in str(NOTICES[notice])
+    assert not Vote.objects.exists()
+    assert list(RateLimit.objects.values_list("key", "hits")) == counted
+    assert Comparison.objects.count() == 1
+
+
+@pytest.mark.parametrize("reported", ["", "0.25", "30", "-1", "9999", "inf", "much"])
+def test_a_vote_that_brings_the_next_pair_is_stored_like_one_that_does_not(arena, reported):
+    kept = []
+    for more in ({}, {"with_next": "1"}):
+        browser = Client()
+        _, comparison = open_page(browser, arena)
+        Comparison.objects.update(issued_at=timezone.now() - timedelta(seconds=90))
+        for _ in range(2):
+            assert post(browser, comparison, "tie", seconds=reported, **more, headers=HTMX).text
+        (vote,) = comparison.votes.values("outcome", "rushed", "channel", "uncounted", "seconds")
+        kept.append({**vote, "seconds": round(vote["seconds"] / 30)})
+        assert RateLimit.objects.get(key=f"issue:{comparison.rater_id}").hits == 1 + 2 * len(more)
+    assert kept[0] == kept[1]
 
 
 def test_a_forged_cookie_is_nobody(client, arena):
