@@ -24,7 +24,8 @@ def our_columns() -> Call:
     data = frame()
 
     def fit() -> BradleyTerry:
-        score = data["winner"].map(SCORES).to_numpy(np.float64)
+        code, outcomes = data["winner"].factorize()
+        score = np.array([SCORES[outcome] for outcome in outcomes])[code]
         return BradleyTerry().fit(Battles.from_names(data["model_a"], data["model_b"], score)[0])
 
     return fit
