@@ -150,7 +150,10 @@ def _describe_pairs(report: Figures) -> Iterable[str]:
         f"With the majority of people: {_share(report['against_majority']['decisive'])}; where all "
         f"people agree: {_share(report['where_all_agree']['decisive'])}."
     )
-    yield f"People with each other: {_share(report['people']['decisive'])}."
+    yield (
+        f"People with each other, on the items it decided: {_share(report['people']['decisive'])}; "
+        f"on all items: {_share(report['people_everywhere']['decisive'])}."
+    )
     yield from _describe_benchmarks(report)
     yield (
         f"Baseline “the longer answer wins”: {_share(longer['decisive'])}; lift over it, on "

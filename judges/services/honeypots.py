@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import cast
 
@@ -25,6 +25,7 @@ from ranking.stats.bootstrap import Estimate, clustered_share
 PROMPTS = 25
 POINTS = {"left": 1, "right": -1}
 NO_ANSWERS = "This arena has no prompt with an answer that a judge could read."
+NO_VERDICT = "The judge has no verdict on any of these honeypots."
 NOTHING_SETTLED = "There is nothing to measure: the judge has no result on any of these honeypots."
 
 
@@ -226,4 +227,5 @@ def _false_wins(items: Iterable[LabelItem], settled: Mapping[int, SettledJudgeme
         if outcome is not None:
             wins.append(float(is_false_win(HONEYPOT_KINDS[item.trap], outcome)))
             clusters.append(prompt_numbers.setdefault(item.prompt, len(prompt_numbers)))
-    return clustered_share(wins, None, clusters)
+    share = clustered_share(wins, None, clusters)
+    return share if wins else replace(share, reason=NO_VERDICT)

@@ -42,6 +42,7 @@ def test_labels_are_quoted_asked_measured_and_told(tmp_path: Path, local: FakeSe
     assert "20 items with 20 labels." in said
     assert "20 verdicts, 40 calls" in said
     assert "Agreement with people where both choose a side: 100.0 % (" in said
+    assert "People with each other, on the items it decided: " in said
     assert "Baseline “the longer answer wins”: 50.0 %" in said
     assert "is not trusted in arenas where it is not measured" in said
     assert "let an administrator calibrate it with --everywhere" in said

@@ -127,6 +127,7 @@ def test_what_was_not_decided_is_missing_and_no_false_win(local: FakeServer) -> 
         0,
     )
     assert report["false_wins"]["value"] is None
+    assert report["false_wins"]["reason"] == "The judge has no verdict on any of these honeypots."
 
 
 @pytest.mark.parametrize(
