@@ -277,7 +277,7 @@ WHY_NO_PAIRS = {
     "neighbours": "Neighbours come from the judges’ leaderboard: it is empty until judges have "
     "voted here, and neighbours with a clear lead are not judged again.",
     "new": "New candidates are those with few or no LLM-judge votes.",
-    "voted": "People have voted on no pair here yet.",
+    "voted": "No pair with human votes is left to judge.",
 }
 ALL, AGAIN = "“All pairs”", "“Include pairs with a clear lead”"
 ALTERNATIVES: list[tuple[dict[str, Any], str]] = [

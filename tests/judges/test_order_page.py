@@ -371,3 +371,6 @@ def test_quote_of_pairs_with_human_votes_says_that_these_are_few(staff: Client) 
     assert "here only on those with human votes on the pair." in html
     assert "more votes need more prompts" not in html  # more human votes would do
     assert "can be judged again" not in html  # the lead plays no part here
+    order_on_page(staff, arena, pairs="voted", per_pair="3")
+    html = quote_page(staff, arena, pairs="voted", per_pair="3")
+    assert "No pair with human votes is left to judge. Choose “All pairs” instead." in html
