@@ -63,7 +63,7 @@ def section(all_lines: list[Line], measured: dict[Contest, list[Measured]]) -> s
             " skewed. Our call and theirs take turns in one process, after a first call that is not"
             " counted; short calls are repeated within a turn. Ratios: of the medians (smallest to"
             " largest of a round). Memory is measured by a first call in a fresh process: its peak"
-            " resident size above the input.",
+            " resident size above the input, without that of the commands that it starts.",
             "",
             *results.targets(all_lines),
             "",
