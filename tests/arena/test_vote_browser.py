@@ -432,6 +432,20 @@ def test_a_short_answer_is_seen_from_far_down_a_long_one(phone, live_server, way
     expect(texts.nth(short)).to_be_in_viewport(ratio=1)
 
 
+def test_a_long_prompt_takes_its_place_before_the_scripts_run(phone, live_server):
+    arena = make_arena(2, 1)
+    arena.prompts.update(text="Why is that so? " * 60)
+    heights = []
+    for pattern in ("**/reading*.js", "**/none"):
+        phone.unroute_all()
+        phone.route(pattern, lambda route: route.abort())
+        phone.goto(live_server.url + reverse("vote", args=[arena.slug]))
+        heights.append(
+            phone.locator(f"{PAIR} .prompt .prose").evaluate("text => text.clientHeight")
+        )
+    assert heights[0] == heights[1]
+
+
 def test_a_folded_conversation_shows_its_last_question(phone, live_server):
     arena = make_arena(2, 1)
     asked = [{"role": "user", "content": "One. " * 60}, {"role": "assistant", "content": "Which?"}]
