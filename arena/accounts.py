@@ -268,7 +268,7 @@ class Accounts(DefaultAccountAdapter):
         raise last_error
 
     def clean_email(self, email: str) -> str:
-        """Refuse quotes and numbers, with which one mailbox has any number of addresses."""
+        """Refuse quoted names and hosts in brackets: one mailbox has any number of them."""
         if not USUAL_ADDRESS.fullmatch(email):
             raise forms.ValidationError(UNUSUAL)
         return str(super().clean_email(email))

@@ -74,6 +74,7 @@ def _files_at(path: Path, format_name: str, columns: Mapping[str, str]) -> list[
         formats = _formats_of(path, format_name, columns)
         for format_ in formats:
             if files := format_.sniff(path):
+                # Shared by a file's kinds, so that a column is named once.
                 unread: dict[Path, list[str]] = {file: [] for file, _ in files}
                 return [ImportFile(file, kind, format_, unread[file]) for file, kind in files]
         if path.is_dir() and format_name not in (native.NAME, pairs.NAME):

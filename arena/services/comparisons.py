@@ -252,22 +252,19 @@ def next_comparison(
     with transaction.atomic(savepoint=False):
         if connection.features.has_select_for_update and not is_locked:
             sql.one(sql.LOCK_RATER, rater.pk)
-        excluded = [*(comparison.pk for comparison in exclude), *[0] * MAX_EXCLUDED]
         key = uuid4()
         stranger = rater.user_id is None and rater.arena_id is None and not also
         issues = connection.features.has_select_for_update
-        ((waiting, demanded, *drawn),) = sql.rows(
+        waiting, demanded, *drawn = _find_next(
             sql.NEXT[stranger, issues],
-            arena=arena.pk,
-            rater=rater.pk,
-            unseen=rater.pk,
-            also=also,
-            now=now,
-            random=draw.random(),
+            arena,
+            rater,
+            now,
+            also,
+            [comparison.pk for comparison in exclude],
             key=key,
             expires=now + TIME_TO_VOTE,
             coin=flip_coin(),
-            **{f"skip_{n}": excluded[n] for n in range(MAX_EXCLUDED)},
         )
         if waiting:
             return Comparison.objects.with_texts().get(pk=waiting)
@@ -281,17 +278,35 @@ def is_pair_left(*, arena: Arena, rater: Rater, now: datetime, also: int = NOBOD
         check_admission(arena, rater)
     except VoteError:
         return False
-    ((waiting, demanded, _, _, pair_id, *_),) = sql.rows(
-        sql.NEXT[False, False],
+    waiting, demanded, _, _, pair_id, *_ = _find_next(
+        sql.NEXT[False, False], arena, rater, now, also
+    )
+    return bool(waiting or demanded or pair_id)
+
+
+def _find_next(
+    statement: str,
+    arena: Arena,
+    rater: Rater,
+    now: datetime,
+    also: int,
+    exclude: Sequence[int] = (),
+    **issuing: Any,
+) -> sql.Row:
+    """Run one of sql.NEXT; `exclude`: at most MAX_EXCLUDED ids of comparisons to pass over."""
+    excluded = [*exclude, *[NOBODY] * MAX_EXCLUDED]
+    (row,) = sql.rows(
+        statement,
         arena=arena.pk,
         rater=rater.pk,
         unseen=rater.pk,
         also=also,
         now=now,
         random=draw.random(),
-        **{f"skip_{n}": NOBODY for n in range(MAX_EXCLUDED)},
+        **{f"skip_{n}": excluded[n] for n in range(MAX_EXCLUDED)},
+        **issuing,
     )
-    return bool(waiting or demanded or pair_id)
+    return row
 
 
 def _issue_demanded(arena: Arena, rater: Rater, now: datetime, also: int) -> Comparison | None:

@@ -6,7 +6,6 @@ a file that was imported before is recognised by its SHA-256 and adds nothing.
 
 import hashlib
 import json
-import sys
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
@@ -101,7 +100,7 @@ class Options:
     columns: Mapping[str, str] = field(default_factory=dict)  # chosen ones, by field
     by: Actor = CLI
     by_team: bool = False  # its votes count like votes by its token
-    most_rows: int = sys.maxsize  # in one file
+    most_rows: int = ImportFile.most_rows  # in one file
     progress: Progress = lambda *told: None
 
 
@@ -179,7 +178,8 @@ def _opened(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
 
 
 def _rename(rejected: RejectedRows, places: Mapping[Path, Path]) -> None:
-    *rejected.first, rejected.hint = (renamed(s, places) for s in (*rejected.first, rejected.hint))
+    rejected.first = [renamed(line, places) for line in rejected.first]
+    rejected.hint = renamed(rejected.hint, places)
 
 
 def _files_to_import(places: Mapping[Path, Path], options: Options) -> list[ImportedFile]:

@@ -537,7 +537,7 @@ def _wake(
 
 @transaction.atomic
 def resume_run(*, run_id: int, now: datetime, kept: Sequence[str] = ()) -> bool:
-    """Resume a run, and its requesters but `kept`: failed calls get as many new tries, all are due.
+    """Resume a run and its requesters except `kept`: waiting calls are due, failed ones tried anew.
 
     Returns False if the run is neither paused nor open.
     """

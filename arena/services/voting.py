@@ -223,6 +223,10 @@ def cast_vote(
     if outcome not in OUTCOMES:
         raise UnknownOutcomeError
     _check_rater(comparison, rater)
+    has_expired = comparison.expires_at and comparison.expires_at <= now
+    is_closed = comparison.skipped_at or has_expired
+    if is_closed and inserted is None:
+        return _earlier_vote(comparison, rater, outcome)
     fields = {
         "arena_id": comparison.arena_id,
         "comparison_id": comparison.pk,
@@ -236,15 +240,12 @@ def cast_vote(
     }
     vote: Vote = partial_row(Vote, fields, fields.values())
     vote._state.fields_cache = {"comparison": comparison, "rater": rater}
-    has_expired = comparison.expires_at and comparison.expires_at <= now
-    is_closed = comparison.skipped_at or has_expired
-    is_new = not (is_closed and inserted is None) and _insert(vote, count_next, inserted)
-    if is_new and is_closed:
-        raise ExpiredError
-    if not is_new:
+    if not _insert(vote, count_next, inserted):
         earlier = _earlier_vote(comparison, rater, outcome)
         earlier.next_count = vote.next_count
         return earlier
+    if is_closed:
+        raise ExpiredError
     announce(votes_changed, arena_id=comparison.arena_id)
     return vote
 

@@ -2,7 +2,7 @@
 
 No list of the ways to take a verdict back could be complete. So a sentence beside or below a
 verdict must name the chosen answer (written `OWN`) without blame, or blame another (`OTHER`); once
-one does, the next ones only must not contradict it. Courtesies aside, anything else makes the
+one does, those after it need only not contradict it. Courtesies aside, anything else makes the
 verdict unreadable, and the judge is asked once more. Irony is taken at its word. Texts are in lower
 case, without invisible characters.
 """
