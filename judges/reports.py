@@ -240,7 +240,9 @@ def jury_kappa(run: Run) -> float | None:
     if not votes:
         return None
     outcomes = (Outcome.LEFT, Outcome.RIGHT, Outcome.TIE)
-    kappa = fleiss_kappa([[counts[outcome] for outcome in outcomes] for counts in votes.values()])
+    table = [[counts[outcome] for outcome in outcomes] for counts in votes.values()]
+    # Both ways round, because either answer could stand left.
+    kappa = fleiss_kappa(table + [[right, left, tie] for left, right, tie in table])
     return None if math.isnan(kappa) else kappa
 
 

@@ -59,9 +59,11 @@ def test_length_preference_uses_the_same_labels_for_both(items):
 def test_repeats_count_with_the_verdict_itself(items):
     found = report(items).repeats
     runs = [[said for said in (i.verdict, *i.repeats) if said] for i in items]
-    unit = [i for i, run in enumerate(runs) if len(run) > 1 for _ in run]
-    value = [OUTCOMES.index(said) for run in runs if len(run) > 1 for said in run]
-    assert (found.n_items, found.n_values) == (len(set(unit)), len(unit))
+    runs = [run for run in runs if len(run) > 1]
+    assert (found.n_items, found.n_values) == (len(runs), sum(map(len, runs)))
+    runs += [[{"left": "right", "right": "left"}.get(said, said) for said in run] for run in runs]
+    unit = [i for i, run in enumerate(runs) for _ in run]
+    value = [OUTCOMES.index(said) for run in runs for said in run]
     if len(set(value)) > 1:
         assert found.value == pytest.approx(krippendorff_alpha(unit, value))
     else:
@@ -88,6 +90,6 @@ def test_preference_for_own_family_exceeds_that_of_people():
 
 
 def test_runs_that_all_agree_say_that_chance_cannot_be_told():
-    found = report([pair_item(i, repeats=("left", "left")) for i in range(4)]).repeats
+    found = report([pair_item(i, "t", "tie", repeats=("tie", "tie")) for i in range(4)]).repeats
     assert (found.value, found.n_items, found.n_values) == (None, 4, 12)
     assert found.reason.startswith("All values are the same")

@@ -47,6 +47,10 @@ def majority(labels):
     return best if len(best) == 1 else []
 
 
+def turn(said):
+    return {"left": "right", "right": "left"}.get(said, said)
+
+
 def unanimous(labels):
     return labels[:1] if len(labels) > 1 and len(set(labels)) == 1 else []
 
@@ -63,8 +67,11 @@ def test_each_agreement_is_counted_label_by_label(items):
         met = [(i.verdict, said) for i in items if i.verdict for said in choose(three_way(i))]
         assert_share(agreement.three_way, [a == b for a, b in met])
         assert_share(agreement.decisive, [a == b for a, b in met if {a, b} <= set(SIDES)])
-        if len({said for both in met for said in both}) > 1:
-            codes = [[OUTCOMES.index(said) for said in side] for side in zip(*met, strict=True)]
+        if {said for both in met for said in both} - {"tie"}:
+            both_ways = met + [(turn(a), turn(b)) for a, b in met]
+            codes = [
+                [OUTCOMES.index(said) for said in side] for side in zip(*both_ways, strict=True)
+            ]
             assert agreement.kappa.value == pytest.approx(clustered_kappa(*codes).value)
         else:
             assert agreement.kappa.value is None
@@ -145,13 +152,20 @@ def test_a_category_is_a_report_of_its_own_items(items):
 
 
 @settings(deadline=None, max_examples=30)
-@given(pair_items())
-def test_swapping_all_sides_changes_no_figure_but_the_confusion(items):
-    turned = report([swapped(item) for item in items])
+@given(pair_items(), st.data())
+def test_swapping_the_sides_of_any_items_changes_no_figure_but_the_confusion(items, data):
+    turned = report([swapped(item) if data.draw(st.booleans()) else item for item in items])
     found = report(items)
-    names = ("abstention", "against_all", "people", "flips", "first_position", "picks_longer")
-    for name in (*names, "longer", "own_family"):
-        assert values(getattr(turned, name)) == pytest.approx(values(getattr(found, name)))
+    assert set(vars(found)) - {"confusion"} == set(vars(turned)) - {"confusion"}
+    for name in set(vars(found)) - {"confusion", "level", "states"}:
+        assert values(getattr(turned, name)) == pytest.approx(values(getattr(found, name))), name
+
+
+def test_kappa_of_two_ways_round_is_that_of_a_coin_toss_without_ties():
+    """Sides are arbitrary, so chance agreement on left and right is one half."""
+    found = report([pair_item(i, "l", "left" if i < 9 else "right") for i in range(12)])
+    kappa = found.against_all.kappa
+    assert (kappa.value, kappa.n) == (pytest.approx((9 / 12 - 0.5) / 0.5), 12)
 
 
 def swapped(item):
@@ -166,6 +180,7 @@ def swapped(item):
         length_left=item.length_right,
         length_right=item.length_left,
         own_family=other.get(item.own_family),
+        repeats=tuple(other.get(said, said) for said in item.repeats),
     )
 
 
@@ -175,6 +190,8 @@ def values(part):
         return [-9.0 if part is None else part]
     if isinstance(part, str):
         return []
+    if isinstance(part, tuple):
+        return [number for inner in part for number in values(inner)]
     return [number for inner in vars(part).values() for number in values(inner)]
 
 

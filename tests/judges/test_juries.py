@@ -9,7 +9,7 @@ from arena.db.sql import MOST_UNEVEN
 from arena.models import Comparison, Rater, Run, Vote
 from arena.services.runs import cancel_run
 from judges.models import Calibration, Epoch, Judgement, JuryVerdict
-from judges.reports import report_on
+from judges.reports import jury_kappa, report_on
 from judges.services.registry import (
     JudgeError,
     begin_next_epoch,
@@ -107,6 +107,20 @@ def test_agreement_within_the_jury_is_reported() -> None:
     assert -1 <= report.kappa <= 1
     assert sum(count for _, _, count in report.jury_rows) == 24
     assert len(report.judges) == 3
+
+
+def test_agreement_within_a_jury_does_not_depend_on_which_answer_is_left() -> None:
+    run = work_off(order(make_arena(3, 8), *JURY, per_pair=8))
+    before = jury_kappa(run)
+    for verdict in list(run.jury_verdicts.order_by("pk"))[::2]:
+        shown = verdict.comparison
+        Comparison.objects.filter(pk=shown.pk).update(
+            left=shown.right_id,
+            right=shown.left_id,
+            left_response=shown.right_response_id,
+            right_response=shown.left_response_id,
+        )
+    assert jury_kappa(run) == before
 
 
 def test_a_jury_member_skips_its_own_family_by_default(local: FakeServer) -> None:

@@ -42,6 +42,7 @@ def _plain(value: Any) -> Any:
 # Spelled out, because importing `arena.outcomes` would load Celery and Django with its package.
 SIDES = ("left", "right")
 OUTCOMES = (*SIDES, "tie")
+TURNED = {"left": "right", "right": "left", "tie": "tie"}
 LABELS = (*OUTCOMES, "both_bad")
 UNSETTLED = ("abstained", "unreadable", "refused", "too_long", "failed")
 PAIR_STATES = ("voted", *UNSETTLED)
@@ -250,10 +251,16 @@ class Sampling:
         return _with_reason(difference, nothing)
 
     def kappa(self, rows: Iterable[OutcomeRow], nothing: str) -> Estimate:
-        """Cohen's kappa between two raters who choose left, right or tie."""
-        clusters, *columns = _columns(rows, 3)
+        """Cohen's kappa between two raters who choose left, right or tie.
+
+        Each row is taken both ways round, because either answer could stand left.
+        """
+        known = list(rows)
+        turned = [(cluster, TURNED[first], TURNED[second]) for cluster, first, second in known]
+        clusters, *columns = _columns(known + turned, 3)
         first, second = ([OUTCOMES.index(outcome) for outcome in column] for column in columns)
-        return _with_reason(clustered_kappa(first, second, clusters, *self._settings), nothing)
+        kappa = clustered_kappa(first, second, clusters, *self._settings)
+        return _with_reason(replace(kappa, n=len(known)), nothing)
 
     def correlations(self, rows: Iterable[ScoreRow], nothing: str) -> Correlations:
         """Correlations between two sets of scores."""
@@ -370,7 +377,8 @@ def _preferred(
 
 
 def self_agreement(items: Sequence[PairItem]) -> Alpha:
-    """Nominal alpha over the verdict and those of further runs."""
-    runs = ((item.verdict, *item.repeats) for item in items)
-    codes = {outcome: float(code) for code, outcome in enumerate(OUTCOMES)}
-    return alpha([[codes[outcome] for outcome in run if outcome] for run in runs], "nominal")
+    """Nominal alpha over the verdict and those of further runs, each item taken both ways round."""
+    runs = [[said for said in (item.verdict, *item.repeats) if said] for item in items]
+    both_ways = runs + [[TURNED[said] for said in run] for run in runs]
+    found = alpha([[float(OUTCOMES.index(said)) for said in run] for run in both_ways], "nominal")
+    return replace(found, n_items=found.n_items // 2, n_values=found.n_values // 2)

@@ -51,7 +51,7 @@ class Agreement:
 
     ``decisive``: share of agreement where the judge and the label both choose a side
     ``three_way``: the same of left, right and tie, wherever the judge has a verdict
-    ``kappa``: Cohen's, of left, right and tie
+    ``kappa``: Cohen's, of left, right and tie, whichever answer stands left
     """
 
     decisive: Estimate
