@@ -160,10 +160,19 @@ class AnswerQuote(TypedDict):
 
 
 class Judge(TypedDict):
+    """A judge, whether it is trusted in the arena and `why`, and its newest `calibration` there.
+
+    None where it was never measured; `trusted` and `why` too if it is not registered.
+    """
+
     name: str
     endpoint: str
     model: str
     rubric: str
+    trusted: bool | None
+    why: list[str] | None
+    calibration: dict[str, Any] | None
+    honeypots: dict[str, Any] | None
 
 
 class JudgeRun(TypedDict):
@@ -1686,7 +1695,8 @@ class _Tools:
         return self._client.ensure_candidate(arena, candidate, **{**_content_of(newest), **changes})
 
     def list_judges(self, arena: str) -> Any:
-        """List the registered judges that a judge run in this arena can use."""
+        """List the registered judges that a judge run in this arena can use, whether each is
+        trusted here, and why. calibration: how well it agrees with people."""
         return self._client.judges(arena)
 
     def quote_judge_run(

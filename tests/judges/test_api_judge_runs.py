@@ -3,16 +3,20 @@
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from arena.calls.models import Call
 from arena.endpoints import ModelPrice
 from arena.models import Arena, Run, Team
 from arena.services.pairs import sync_pairs
-from judges.models import Judge, Judgement
+from judges.models import Calibration, Epoch, Judge, Judgement
+from judges.services.calibration import measure_arena
 from tests.arena.rest import Caller, token_of
 from tests.arena.teams import person
-from tests.factories import make_arena
-from tests.judges.helpers import add_endpoint, work_off
+from tests.factories import make_arena, make_person, make_team
+from tests.judges.helpers import add_endpoint, issue_pair, order, vote_on, work_off
 
 pytestmark = pytest.mark.django_db
 
@@ -50,6 +54,10 @@ def test_judges_that_are_known_are_listed(team: Team, arena: Arena) -> None:
             "endpoint": "scripted",
             "model": "scripted-1",
             "rubric": "pairwise",
+            "trusted": False,
+            "why": ["It has not been calibrated against people in this epoch."],
+            "calibration": None,
+            "honeypots": None,
         }
     ]
     assert caller.get(f"{path}?page_size=1").json()["next"] is None
@@ -63,6 +71,76 @@ def test_a_name_says_which_judge_an_order_would_ask(
         found = caller.get(f"arenas/{arena.slug}/judges/?name={name}").json()
         assert [one["name"] for one in found["results"]] == [judge or f"{SCRIPTED}@score-1-4"]
     assert not Judge.objects.exists()
+
+
+def measured_in(arena: Arena, caller: Caller, n_votes: int) -> Any:
+    """The judge of a run, measured by as many human votes, as the API lists it."""
+    ann = make_person()
+    for number in range(n_votes):
+        vote_on(issue_pair(arena, ann, number), ann, "left")
+    run = work_off(order(arena, SCRIPTED, per_pair=20, pairs="voted"))
+    measure_arena(epoch=run.run_judges.get().epoch, arena=arena, now=timezone.now())
+    return caller.get(f"arenas/{arena.slug}/judges/").json()["results"][0]
+
+
+def test_a_judge_is_listed_with_its_trust_here_and_the_figures_behind_it(team: Team) -> None:
+    arena, caller = make_arena(2, 12, team=team), token_of(team, "judge")
+    judge = measured_in(arena, caller, 12)
+    report = Calibration.objects.get().report
+    assert judge["trusted"] is False
+    assert judge["why"] == report["trust"]["failed"]
+    figures = judge["calibration"]
+    assert (figures["arena"], figures["labels"], figures["items"]) == (arena.slug, None, 12)
+    for name, stored in [("agreement", "on_all"), ("coverage", "coverage"), ("flips", "flips")]:
+        assert figures[name] == {key: report[stored][key] for key in ("value", "low", "high", "n")}
+    assert figures["pearson"] is None
+    both = figures["benchmarks"]["both"]["without_ties"]
+    assert both["value"] == report["benchmarks"]["both"]["without_ties"]["value"]
+    for category, stored in zip(figures["categories"], report["categories"], strict=True):
+        assert (category["category"], category["trusted"]) == (stored["category"], None)
+        assert category["agreement"]["n"] == stored["decisive"]["n"]
+    named = caller.get(f"arenas/{arena.slug}/judges/?name={SCRIPTED}").json()["results"]
+    assert named == [judge]
+
+
+def test_trust_elsewhere_is_not_trust_here(team: Team) -> None:
+    """The arena's own newest measurement decides, and one that is private stays so."""
+    arena, caller = make_arena(2, 12, team=team), token_of(team, "judge")
+    measured_in(arena, caller, 12)
+    report = Calibration.objects.get().report
+    elsewhere = make_arena(2, 2, slug="elsewhere", visibility="private", team=make_team())
+    passed = report | {"trust": report["trust"] | {"trusted": True, "failed": []}}
+    Calibration.objects.create(
+        epoch=Epoch.objects.get(),
+        kind="pairs",
+        report=passed,
+        trusted=True,
+        arena=elsewhere,
+        made_at=timezone.now(),
+    )
+    (judge,) = caller.get(f"arenas/{arena.slug}/judges/").json()["results"]
+    assert (judge["trusted"], judge["calibration"]["arena"]) == (False, arena.slug)
+    Calibration.objects.filter(arena=arena).update(report=passed, trusted=True)
+    (judge,) = caller.get(f"arenas/{arena.slug}/judges/").json()["results"]
+    assert (judge["trusted"], judge["why"]) == (True, passed["trust"]["reasons"])
+    Calibration.objects.filter(arena=arena).delete()
+    (judge,) = caller.get(f"arenas/{arena.slug}/judges/").json()["results"]
+    assert (judge["trusted"], judge["calibration"]) == (False, None)
+
+
+def test_listing_measured_judges_takes_no_query_for_each(
+    team: Team, django_assert_max_num_queries: Any
+) -> None:
+    arena, caller = make_arena(2, 12, team=team), token_of(team, "judge")
+    measured_in(arena, caller, 12)
+    with CaptureQueriesContext(connection) as one:
+        caller.get(f"arenas/{arena.slug}/judges/")
+    for name in ("scripted:scripted-2", "scripted:scripted-3"):
+        run = work_off(order(arena, name, per_pair=20, pairs="voted"))
+        measure_arena(epoch=run.run_judges.get().epoch, arena=arena, now=timezone.now())
+    with django_assert_max_num_queries(len(one)):
+        rows = caller.get(f"arenas/{arena.slug}/judges/").json()["results"]
+    assert [row["calibration"]["items"] for row in rows] == [12, 12, 12]
 
 
 @pytest.mark.parametrize(
