@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from arena.actors import ANONYMOUS, Actor
 from arena.calls.money import dollars
 from arena.calls.servers import known_models
-from arena.forms.base import cap_field, in_nano
+from arena.forms.base import DollarsField
 from arena.models import Arena, Candidate, Run
 from arena.models.arenas import length_limit
 from judges.core.rubric import load_rubric, rubric_slugs
@@ -108,8 +108,9 @@ class OrderForm(forms.Form):
         max_value=10_000,
         initial=5,
     )
-    cap = cap_field(
+    cap = DollarsField(
         label="Spending cap in dollars",
+        required=False,
         help_text="A hard limit: the run pauses before going over it. Not needed for scripted "
         "judges.",
     )
@@ -200,9 +201,6 @@ class OrderForm(forms.Form):
                 "Choose at least two candidates, or none to compare all of them."
             )
         return candidates
-
-    def clean_cap(self) -> int | None:
-        return in_nano(self.cleaned_data["cap"])
 
     def clean_like_run(self) -> Run | None:
         pk = self.cleaned_data["like_run"]

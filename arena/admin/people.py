@@ -20,6 +20,7 @@ from django.utils.safestring import SafeString
 from arena.actors import Actor, actor_of
 from arena.admin.base import DeletedInWords, NeverDeleted, ReadOnly, ThroughServices, show_table
 from arena.calls.money import dollars
+from arena.forms.base import DollarsField
 from arena.models import (
     ApiToken,
     AuditEntry,
@@ -44,7 +45,7 @@ from arena.services.teams import (
     revoke_token,
     set_budget,
 )
-from arena.validation import MOST, in_dollars, nano_dollars, percent
+from arena.validation import in_dollars, percent
 
 # -- Held votes ------------------------------------------------------------------------------------
 
@@ -167,9 +168,7 @@ def _rate(won: list[float]) -> str:
 
 
 class BudgetForm(forms.ModelForm):
-    budget_in_dollars = forms.DecimalField(
-        min_value=0, max_value=MOST, max_digits=16, decimal_places=9
-    )
+    budget_in_dollars = DollarsField()
 
     class Meta:
         model = Team
@@ -194,7 +193,7 @@ class TeamAdmin(DeletedInWords, NeverDeleted):
         return False
 
     def save_model(self, request: HttpRequest, obj: Team, form: Any, change: bool) -> None:
-        budget = nano_dollars(form.cleaned_data["budget_in_dollars"])
+        budget = form.cleaned_data["budget_in_dollars"]
         set_budget(team=obj, budget=budget, by=Actor(user=request.user))
 
     @admin.display(description="budget", ordering="budget")

@@ -9,7 +9,6 @@ from arena.models import Arena, Team
 from arena.models.arenas import FAULTS, STRENGTHS, length_limit
 from arena.services.orders import MAX_PER_PAIR, MAX_REPEATS
 
-# Settings that stay as they are, or get their default, if a form leaves them out.
 ARCHIVE_BYTES = 20_000_000
 
 
@@ -32,6 +31,7 @@ class ArchiveForm(forms.Form):
         return file
 
 
+# Settings that stay as they are, or get their default, if a form leaves them out.
 KEPT = {"held_out", "rater_cap", "self_identifying", "counts", "network_share"}
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -42,12 +41,13 @@ def errors_as_messages(request: HttpRequest) -> Iterator[None]:
         messages.error(request, error.message)
 
 
-def visibility_text(arena: Arena, what: str, when: str = "") -> str:
-    """Return a sentence about who can read `what`, and from when."""
+def visibility_text(arena: Arena, when: str = "") -> str:
+    """Return a sentence about who can read a candidate's texts, and from when."""
     readers = READERS[Arena.Visibility(arena.visibility)]
     if arena.visibility == Arena.Visibility.PRIVATE:
-        return f"{readers} {what}."
-    return f"{readers} {what}, {when or 'at once or as soon as the candidate is no longer hidden'}."
+        return f"{readers} these texts."
+    when = when or "at once or as soon as the candidate is no longer hidden"
+    return f"{readers} these texts, {when}."
 
 
 def disclosure_text(votes: int | None, until: datetime | None) -> str:
@@ -63,30 +63,26 @@ def disclosure_text(votes: int | None, until: datetime | None) -> str:
 # -- Runs ------------------------------------------------------------------------------------------
 
 
-def cap_field(**options: Any) -> forms.DecimalField:
-    return forms.DecimalField(
-        required=False,
-        min_value=0,
-        max_value=MOST,
-        max_digits=16,
-        decimal_places=9,
-        widget=forms.NumberInput(attrs={"step": "any", "inputmode": "decimal"}),
-        **options,
-    )
+class DollarsField(forms.DecimalField):
+    """An amount in dollars; its cleaned value is in nano-dollars."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            min_value=0,
+            max_value=MOST,
+            max_digits=16,
+            decimal_places=9,
+            widget=forms.NumberInput(attrs={"step": "any", "inputmode": "decimal"}),
+            **options,
+        )
 
-def in_nano(amount: Decimal | None) -> int | None:
-    """Convert a cap from dollars to nano-dollars."""
-    return None if amount is None else nano_dollars(amount)
+    def clean(self, value: Any) -> int | None:
+        amount = super().clean(value)
+        return None if amount is None else nano_dollars(amount)
 
 
 class CapForm(forms.Form):
-    """A spending cap; its cleaned value is in nano-dollars."""
-
-    cap = cap_field(label="Spending cap in dollars")
-
-    def clean_cap(self) -> int | None:
-        return in_nano(self.cleaned_data["cap"])
+    cap = DollarsField(label="Spending cap in dollars", required=False)
 
 
 class SteerForm(CapForm):

@@ -131,7 +131,7 @@ class VersionForm(forms.Form):
         self.arena = arena
         self.now = now
         # Authors learn who will read the prompt before they enter it.
-        self.notice = visibility_text(arena, "these texts")
+        self.notice = visibility_text(arena)
         endpoint = self.fields["endpoint"]
         assert isinstance(endpoint, forms.ChoiceField)
         endpoint.choices = endpoint_choices()
@@ -203,7 +203,7 @@ class VersionForm(forms.Form):
         if self.says_privacy():
             data = self.cleaned_data
             when = disclosure_text(data["private_until_votes"], data["private_until"])
-        return visibility_text(self.arena, "these texts", when)
+        return visibility_text(self.arena, when)
 
     def known_models(self) -> list[tuple[str, str]]:
         """Suggestions, as (endpoint, model)."""

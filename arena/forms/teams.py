@@ -2,9 +2,9 @@
 
 from django import forms
 
+from arena.forms.base import DollarsField
 from arena.models import Role
 from arena.services import teams
-from arena.validation import MOST
 
 ROLES = [
     (Role.MEMBER, "Member: adds candidates, starts runs"),
@@ -67,11 +67,7 @@ class WebhookForm(forms.Form):
 
 
 class TeamBudgetForm(forms.Form):
-    budget = forms.DecimalField(
+    budget = DollarsField(
         label="New budget in dollars",
-        min_value=0,
-        max_value=MOST,
-        max_digits=16,
-        decimal_places=9,
         help_text="What the team may spend on models in total; 0 stops new runs.",
     )

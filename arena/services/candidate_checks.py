@@ -85,7 +85,7 @@ DEFAULTS: dict[str, Any] = {name: getattr(Candidate(), name) for name in Candida
 # number of answers or tools, nor anything that a server may add.
 
 
-class ParametersError(ServiceError):
+class ParametersError(CandidateError):
     """Parameters that cannot be sent."""
 
     def __init__(self, message: str) -> None:
@@ -289,10 +289,7 @@ def clean_fields(arena: Arena, fields: Mapping[str, Any]) -> dict[str, Any]:
     except TemplateError as error:
         raise CandidateError(str(error), field="messages") from None
     clean["endpoint"] = _clean_endpoint(clean["endpoint"], clean["model"])
-    try:
-        clean["parameters"] = clean_parameters(clean["parameters"])
-    except ParametersError as error:
-        raise CandidateError(error.message, field=error.field) from None
+    clean["parameters"] = clean_parameters(clean["parameters"])
     return clean
 
 

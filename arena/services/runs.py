@@ -323,17 +323,11 @@ def _reserve_new_cap(run: Run, cap: int) -> None:
     reserve_budget(team=run.team, cap=max(0, cap - (before or 0)))
 
 
-@transaction.atomic
-def check_budget(*, team: Team | None, quote: RunQuote, cap: int | None) -> None:
-    """Raise BudgetError for an order that the budget of `team` does not cover at this moment."""
-    reserve_budget(team=team, cap=cap if quote.worst else None)
-
-
 def rehearse_payment(*, team: Team | None, quote: RunQuote, cap: int | None) -> None:
     """Raise the error that an order with this cap would raise; nothing is reserved."""
     check_cap(quote, cap)
     with transaction.atomic():
-        check_budget(team=team, quote=quote, cap=cap)
+        reserve_budget(team=team, cap=cap if quote.worst else None)
         transaction.set_rollback(True)
 
 

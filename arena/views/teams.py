@@ -41,7 +41,7 @@ from arena.models import Arena, Delivery, Membership, Role, Team
 from arena.services import notices, teams
 from arena.services.notices import MAX_ATTEMPTS, absolute_url, set_notices_by_email
 from arena.services.runs import committed_by
-from arena.validation import in_dollars, nano_dollars
+from arena.validation import in_dollars
 
 ROWS_PER_PAGE = 50
 LISTED_DELIVERIES = 20
@@ -193,7 +193,7 @@ def change_budget(request: HttpRequest, team: Team) -> HttpResponse:
     if not form.is_valid():
         messages.error(request, form.errors["budget"].as_text().removeprefix("* "))
         return redirect(team)
-    budget = nano_dollars(form.cleaned_data["budget"])
+    budget = form.cleaned_data["budget"]
     changed = teams.set_budget(team=team, budget=budget, by=actor_of(request))
     messages.success(request, f"{team} may spend {dollars(changed.budget)}.")
     return redirect(team)

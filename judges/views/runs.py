@@ -477,8 +477,7 @@ def _is_confirmed(request: HttpRequest, form: OrderForm) -> bool:
 def _order(request: HttpRequest, form: OrderForm, offer: Offer) -> HttpResponse:
     cap, now = form.cleaned_data["cap"], timezone.now()
     # Before the probe, which costs a few tokens.
-    runs.check_cap(offer.quote, cap)
-    runs.check_budget(team=form.arena.team, quote=offer.quote, cap=cap)
+    runs.rehearse_payment(team=form.arena.team, quote=offer.quote, cap=cap)
     probe_judges(specs=[member.spec for member in offer.order.members], now=now)
     run = runs.order_run(order=offer.order, cap=cap, now=now, by=actor_of(request))
     enqueue_on_commit()

@@ -139,14 +139,6 @@ def test_failures_are_retried_once_a_run_is_through(caller: Caller, run: Run, mo
     assert Call.objects.filter(run=run).in_progress().count() == 1
 
 
-def test_the_same_request_with_a_key_is_carried_out_once(caller: Caller, run: Run) -> None:
-    path = f"answer-runs/{run.pk}/pause/"
-    first = caller.post(path, {}, Idempotency_Key="pause-1")
-    again = caller.post(path, {}, Idempotency_Key="pause-1")
-    assert (first.status_code, again.content) == (200, first.content)
-    assert again["Idempotency-Replayed"] == "true"
-
-
 def test_workers_are_woken_when_a_run_continues(
     caller: Caller, run: Run, monkeypatch: Any, django_capture_on_commit_callbacks: Any
 ) -> None:

@@ -14,7 +14,7 @@ from arena.calls.scheduling import sweep
 from arena.endpoints import endpoint_named
 from arena.models import Run
 from arena.services import runs
-from arena.services.runs import cancel_run, pause_requester, pause_run, reopen_run, resume_run
+from arena.services.runs import pause_requester, pause_run, reopen_run, resume_run
 from tests.arena.ledger import Model, Question, add_requesters, end, execute, hand_out, must_take
 from tests.factories import DOLLAR, NOW, make_call, make_run
 
@@ -235,14 +235,3 @@ def test_only_a_run_that_is_through_is_reopened(run: Run, state: str) -> None:
     run.refresh_from_db()
     call.refresh_from_db()
     assert (run.state, call.state) == (state, "failed")
-
-
-@pytest.mark.parametrize("state", ["ordered", "open", "paused"])
-def test_a_cancelled_runs_calls_under_way_are_booked(run: Run, state: str) -> None:
-    call = must_take(row(run), amount=100)
-    Run.objects.filter(pk=run.pk).update(state=state)
-    assert cancel_run(run_id=run.pk, now=NOW)
-    assert end(call, "done", cost=70)
-    run.refresh_from_db()
-    assert (run.state, run.closed_at, run.settled, run.reserved) == ("cancelled", NOW, 70, 0)
-    assert not cancel_run(run_id=run.pk, now=NOW)

@@ -217,15 +217,18 @@ def test_a_first_turn_that_was_paid_is_not_paid_again(model: Model, how: str) ->
 # -- Cancelled -------------------------------------------------------------------------------------
 
 
-def test_cancelling_closes_what_waits_and_books_what_is_under_way() -> None:
+@pytest.mark.parametrize("state", ["ordered", "open", "paused"])
+def test_cancelling_closes_what_waits_and_books_what_is_under_way(state: str) -> None:
     run = make_run(cap=DOLLAR)
     waiting, held = (make_call(run, endpoint="paid") for _ in range(2))
     taken = must_take(held, amount=50)
+    Run.objects.filter(pk=run.pk).update(state=state)
     assert cancel_run(run_id=run.pk, now=NOW)
     waiting.refresh_from_db()
     assert (waiting.state, waiting.finished_at) == ("cancelled", NOW)
     assert end(taken, "done", cost=20)
     assert books(run) == (20, 0, 0)
+    assert (run.state, run.closed_at) == ("cancelled", NOW)
     assert not cancel_run(run_id=run.pk, now=NOW)
 
 

@@ -589,23 +589,6 @@ NULLS = (
 )
 ANNOTATION = {"instruction": "Why?", "output_1": "a", "output_2": "b", "annotator": "judge"}
 FAILED = [ANNOTATION | {"generator_1": "x", "generator_2": "y", "preference": None}]
-RESPONSES_API = {
-    "custom_id": "r1",
-    "response": {
-        "status_code": 200,
-        "body": {
-            "model": "amber",
-            "output": [
-                {"type": "reasoning", "summary": []},
-                {
-                    "type": "message",
-                    "role": "assistant",
-                    "content": [{"type": "output_text", "text": "So."}],
-                },
-            ],
-        },
-    },
-}
 PREFERRED = {
     "input": {"messages": [{"role": "user", "content": "Why?"}], "tools": []},
     "preferred_output": [{"role": "assistant", "content": "So."}],

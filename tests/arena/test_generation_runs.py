@@ -38,17 +38,6 @@ def test_a_paused_run_asks_nothing_until_it_continues(model: Model, by: Actor) -
     assert list(said)[1:] == ["paused a run of answers", "resumed a run of answers"]
 
 
-def test_a_run_that_was_cancelled_meanwhile_is_not_resumed(model: Model, by: Actor) -> None:
-    run = order(make_variant(2))
-    engine.pause(run=run, by=by)
-    seen = stored(run)
-    engine.cancel(run=run, by=by, now=NOW)
-    with pytest.raises(RunError, match="cancelled: it cannot be resumed"):
-        engine.resume(run=seen, by=by, now=NOW, cap=2 * DOLLAR)
-    assert (stored(run).state, stored(run).cap) == ("cancelled", DOLLAR)
-    assert not AuditEntry.objects.filter(action="resumed a run of answers").exists()
-
-
 def test_a_run_that_spent_its_cap_resumes_with_a_higher_one(model: Model, by: Actor) -> None:
     run = order(make_variant(3, parameters={"max_tokens": 10}), cap=150_000)
     assert work_off(run).state == "paused"
@@ -56,15 +45,6 @@ def test_a_run_that_spent_its_cap_resumes_with_a_higher_one(model: Model, by: Ac
     engine.resume(run=run, by=by, now=NOW, cap=DOLLAR)
     assert work_off(run).state == "done"
     assert len(model.requests) == 3
-
-
-def test_a_cap_below_what_is_spent_is_refused(model: Model, by: Actor) -> None:
-    run = order(make_variant(2))
-    generate_answer(call_id=run.calls.order_by("pk")[0].pk)
-    engine.pause(run=run, by=by)
-    with pytest.raises(RunError, match="spent or reserved"):
-        engine.resume(run=stored(run), by=by, now=NOW, cap=1)
-    assert (stored(run).state, stored(run).cap) == ("paused", DOLLAR)
 
 
 def test_a_cancelled_run_keeps_early_and_late_answers(model: Model, by: Actor) -> None:
@@ -100,42 +80,11 @@ def test_only_failures_are_retried(model: Model, by: Actor) -> None:
         engine.retry_failed(run=run, by=by, now=NOW)
 
 
-def test_ten_failures_in_a_row_pause_the_run(model: Model) -> None:
-    model.otherwise = RejectedError("Not like this.")
-    run = work_off(order(make_variant(12)))
-    assert run.state == "paused"
-    assert "10 calls in a row failed" in run.pause_reason
-    assert len(model.requests) == 10
-
-
 def test_a_wrong_key_pauses_the_run_and_says_why(model: Model) -> None:
     model.otherwise = EndpointStoppedError("The key is not accepted.")
     run = work_off(order(make_variant(2)))
     assert (run.state, len(model.requests)) == ("paused", 1)
     assert "The key is not accepted." in run.pause_reason
-
-
-@pytest.mark.parametrize(
-    ("state", "action"),
-    [
-        ("done", "pause"),
-        ("done", "resume"),
-        ("open", "resume"),
-        ("done", "cancel"),
-        ("cancelled", "resume"),
-        ("open", "retry_failed"),
-        ("cancelled", "retry_failed"),
-    ],
-)
-@pytest.mark.usefixtures("model")
-def test_what_a_state_does_not_allow_is_refused(state: str, action: str, by: Actor) -> None:
-    run = order(make_variant(1))
-    Run.objects.filter(pk=run.pk).update(state=state)
-    run.refresh_from_db()
-    given = {"run": run, "by": by} | ({} if action == "pause" else {"now": NOW})
-    with pytest.raises(RunError):
-        getattr(engine, action)(**given)
-    assert stored(run).state == state
 
 
 @pytest.mark.usefixtures("model")
@@ -154,28 +103,6 @@ def test_a_cap_beyond_the_budget_resumes_no_cut_short_run(by: Actor) -> None:
     with pytest.raises(BudgetError):
         engine.resume(run=stored(run), by=by, now=NOW, cap=10**6 * DOLLAR)
     assert (stored(run).state, stored(run).cap) == ("ordered", DOLLAR)
-
-
-@pytest.mark.usefixtures("model")
-def test_a_cancelled_cut_short_run_is_not_resumed(by: Actor) -> None:
-    run = order(make_variant(2))
-    Run.objects.filter(pk=run.pk).update(state="ordered")
-    seen = stored(run)
-    engine.cancel(run=run, by=by, now=NOW)
-    with pytest.raises(RunError, match="cancelled: it cannot be resumed"):
-        engine.resume(run=seen, by=by, now=NOW)
-    assert stored(run).state == "cancelled"
-
-
-@pytest.mark.parametrize("state", ["open", "paused", "cancelled"])
-def test_failures_of_a_reopened_run_are_not_retried(model: Model, by: Actor, state: str) -> None:
-    model.outcomes = [RejectedError("Not like this.")]
-    run = work_off(order(make_variant(2)))
-    Run.objects.filter(pk=run.pk).update(state=state)
-    with pytest.raises(RunError, match="once the run is finished"):
-        engine.retry_failed(run=run, by=by, now=NOW)
-    assert (stored(run).state, run.calls.filter(state="failed").count()) == (state, 1)
-    assert not AuditEntry.objects.filter(action="asked failed answers again").exists()
 
 
 # -- Reports ---------------------------------------------------------------------------------------

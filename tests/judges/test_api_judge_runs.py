@@ -356,19 +356,6 @@ def test_a_run_is_paused_resumed_and_cancelled(team: Team, arena: Arena) -> None
     assert "cancelled: it cannot be paused" in late.json()["detail"]
 
 
-def test_a_cap_is_raised_within_the_budget(
-    team: Team, arena: Arena, two_dollar_model: None
-) -> None:
-    team.budget = 2 * DOLLAR
-    team.save()
-    caller = token_of(team, "judge")
-    run = post(caller, arena, judges=[PAID], per_pair=1, cap=1).json()["id"]
-    caller.post(f"judge-runs/{run}/pause/")
-    beyond = caller.post(f"judge-runs/{run}/resume/", {"cap": 3})
-    assert (beyond.status_code, Run.objects.get().cap) == (422, DOLLAR)
-    assert caller.post(f"judge-runs/{run}/resume/", {"cap": 2}).json()["cap"] == 2
-
-
 def test_failures_are_retried_once_a_run_is_through(team: Team, arena: Arena) -> None:
     caller = token_of(team, "judge")
     run = work_off(Run.objects.get(pk=post(caller, arena, per_pair=1).json()["id"]))

@@ -270,14 +270,6 @@ def test_changed_rubric_files_pause_the_run(
     assert not local.requests
 
 
-def test_an_endpoint_that_is_gone_pauses_the_run(local: FakeServer, settings: Any) -> None:
-    run = one_comparison()
-    settings.MODEL_ENDPOINTS = {"scripted": Endpoint("scripted", "scripted")}
-    work_off(run)
-    assert run.state == "paused"
-    assert "no model endpoint called 'local'" in run.pause_reason
-
-
 def test_a_key_is_in_no_row_and_no_log(
     server: FakeServer, settings: Any, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:

@@ -15,7 +15,6 @@ from arena.calls.models import Call
 from arena.errors import ServiceError
 from arena.models import AuditEntry, Run, Team
 from arena.services import runs as engine
-from arena.services import runs as judge_runs
 from arena.services.runs import resume_unfinished
 from judges.models import Judgement
 from judges.services.label_runs import one_label_run_at_a_time, order_label_run
@@ -62,19 +61,19 @@ def trail() -> list[str]:
 
 
 def test_a_run_that_was_cancelled_meanwhile_is_not_resumed(run: Run) -> None:
-    judge_runs.pause(run=run, by=CLI)
+    engine.pause(run=run, by=CLI)
     seen = stored(run)
-    judge_runs.cancel(run=run, by=CLI, now=NOW)
+    engine.cancel(run=run, by=CLI, now=NOW)
     with pytest.raises(ServiceError, match="cancelled: it cannot be resumed"):
-        judge_runs.resume(run=seen, by=CLI, now=NOW, cap=2 * DOLLAR)
+        engine.resume(run=seen, by=CLI, now=NOW, cap=2 * DOLLAR)
     assert (stored(run).state, stored(run).cap, failures()) == ("cancelled", DOLLAR, 1)
     assert trail() == ["paused a run of judges", "cancelled a run of judges"]
 
 
 def test_command_resumes_no_run_cancelled_meanwhile(run: Run) -> None:
-    judge_runs.pause(run=run, by=CLI)
+    engine.pause(run=run, by=CLI)
     seen = stored(run)
-    judge_runs.cancel(run=run, by=CLI, now=NOW)
+    engine.cancel(run=run, by=CLI, now=NOW)
     with pytest.raises(ServiceError, match="cancelled: it cannot be resumed"):
         resume_unfinished(run=seen, now=NOW)
     assert failures() == 1
@@ -88,9 +87,9 @@ def test_cancelled_half_written_run_is_not_resumed(
         run = order(make_arena(2, 2, team=team))
     seen = stored(run)
     assert seen.state == "ordered"
-    judge_runs.cancel(run=run, by=CLI, now=NOW)
+    engine.cancel(run=run, by=CLI, now=NOW)
     with pytest.raises(ServiceError, match="cancelled: it cannot be resumed"):
-        judge_runs.resume(run=seen, by=CLI, now=NOW)
+        engine.resume(run=seen, by=CLI, now=NOW)
     assert trail() == ["cancelled a run of judges"]
 
 
@@ -100,7 +99,7 @@ def test_failures_of_a_reopened_run_are_not_retried(run: Run, state: str) -> Non
     seen = stored(run)
     Run.objects.filter(pk=run.pk).update(state=state)
     with pytest.raises(ServiceError, match="once the run is finished"):
-        judge_runs.retry_failed(run=seen, by=CLI, now=NOW)
+        engine.retry_failed(run=seen, by=CLI, now=NOW)
     assert (stored(run).state, failures(), trail()) == (state, 1, [])
 
 
@@ -113,17 +112,17 @@ def test_run_reopened_during_retry_is_refused(run: Run, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(JudgeRunHandler, "has_failures", meanwhile)
     with pytest.raises(ServiceError, match="cancelled: it cannot be reopened"):
-        judge_runs.retry_failed(run=stored(run), by=CLI, now=NOW)
+        engine.retry_failed(run=stored(run), by=CLI, now=NOW)
     assert (failures(), trail()) == (1, [])
 
 
 def test_run_closed_meanwhile_is_not_paused_or_cancelled(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(state="done")
     with pytest.raises(ServiceError, match="done: it cannot be paused"):
-        judge_runs.pause(run=run, by=CLI)
+        engine.pause(run=run, by=CLI)
     run.state = Run.State.OPEN
     with pytest.raises(ServiceError, match="done: it cannot be cancelled"):
-        judge_runs.cancel(run=run, by=CLI, now=NOW)
+        engine.cancel(run=run, by=CLI, now=NOW)
     assert (stored(run).state, trail()) == ("done", [])
 
 
@@ -148,21 +147,21 @@ def test_what_a_state_does_not_allow_is_refused(run: Run, state: str, action: st
     Run.objects.filter(pk=run.pk).update(state=state)
     given: dict[str, Any] = {} if action == "pause" else {"now": NOW}
     with pytest.raises(ServiceError):
-        getattr(judge_runs, action)(run=stored(run), by=CLI, **given)
+        getattr(engine, action)(run=stored(run), by=CLI, **given)
     assert (stored(run).state, failures(), trail()) == (state, 1, [])
 
 
 def test_cap_below_spending_is_refused_and_names_the_field(run: Run) -> None:
     Run.objects.filter(pk=run.pk).update(state="paused", settled=DOLLAR // 2)
     with pytest.raises(ServiceError, match="spent or reserved") as refusal:
-        judge_runs.resume(run=stored(run), by=CLI, now=NOW, cap=1)
+        engine.resume(run=stored(run), by=CLI, now=NOW, cap=1)
     assert refusal.value.field == "cap"
     assert (stored(run).state, stored(run).cap, failures(), trail()) == ("paused", DOLLAR, 1, [])
 
 
 def test_resumed_run_retries_failures_and_records_it(run: Run) -> None:
-    judge_runs.pause(run=run, by=CLI)
-    judge_runs.resume(run=stored(run), by=CLI, now=NOW, cap=2 * DOLLAR)
+    engine.pause(run=run, by=CLI)
+    engine.resume(run=stored(run), by=CLI, now=NOW, cap=2 * DOLLAR)
     assert (stored(run).cap, failures()) == (2 * DOLLAR, 0)
     assert work_off(stored(run)).votes_done == 2
     assert trail() == ["paused a run of judges", "resumed a run of judges"]
@@ -172,7 +171,7 @@ def test_resumed_run_retries_failures_and_records_it(run: Run) -> None:
 def test_a_failure_without_a_failed_call_is_settled_again(run: Run) -> None:
     run.calls.update(state="done", verdict={"label": "TIE"}, finished_at=NOW)
     Run.objects.filter(pk=run.pk).update(state="done", closed_at=NOW - timedelta(1))
-    judge_runs.retry_failed(run=stored(run), by=CLI, now=NOW)
+    engine.retry_failed(run=stored(run), by=CLI, now=NOW)
     assert (stored(run).state, stored(run).closed_at) == ("open", None)
     assert trail() == ["asked failed verdicts again"]
 
@@ -190,7 +189,7 @@ def cut_short(tmp_path: Path, local: FakeServer) -> Run:
 
 
 def test_half_written_label_run_continues(cut_short: Run) -> None:
-    judge_runs.resume(run=cut_short, by=CLI, now=NOW)
+    engine.resume(run=cut_short, by=CLI, now=NOW)
     assert (stored(cut_short).state, stored(cut_short).votes_wanted) == ("open", 3)
 
 
@@ -201,7 +200,7 @@ def test_label_run_being_written_is_not_opened(cut_short: Run) -> None:
         one_label_run_at_a_time(epoch_id=epoch_of().pk),
         pytest.raises(ServiceError, match="judging labelled items"),
     ):
-        judge_runs.resume(run=cut_short, by=CLI, now=NOW)
+        engine.resume(run=cut_short, by=CLI, now=NOW)
     assert stored(cut_short).state == "ordered"
 
 

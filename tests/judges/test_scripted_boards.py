@@ -19,7 +19,6 @@ pytestmark = [
     pytest.mark.usefixtures("quiet_boards"),
 ]
 WARNING = "Demo only: these votes come from a script."
-SCRIPTS = [f"scripted:scripted-{number}" for number in (1, 2, 3)]
 
 
 def pages_of(arena: Arena, raters: str) -> dict[str, str]:

@@ -10,11 +10,11 @@ from arena.actors import Actor
 from arena.calls.models import Capability
 from arena.errors import ServiceError
 from arena.models import Arena, Run, Team
-from arena.services import runs as judge_runs
+from arena.services import runs as engine
 from arena.services.runs import BudgetError, committed_by
 from judges.reports import list_standings
 from tests.factories import make_arena
-from tests.judges.fake_server import FakeServer, fails
+from tests.judges.fake_server import FakeServer
 from tests.judges.helpers import (
     LOCAL,
     QUOTE,
@@ -147,40 +147,11 @@ def test_label_runs_stay_the_operators(team: Team) -> None:
     assert owner.get(reverse("trial_run", args=[trial.pk])).status_code == 403
 
 
-def test_a_higher_cap_has_to_fit_the_budget_too(team: Team, arena_of_two: Arena) -> None:
-    Team.objects.update(budget=3)
-    run = Run.objects.create(arena=arena_of_two, kind="judge", team=team, state="paused", cap=2)
-    by = Actor(user=make_member(team))
-    with pytest.raises(ServiceError, match="left of its budget"):
-        judge_runs.resume(run=run, by=by, now=NOW, cap=4)
-    run.refresh_from_db()
-    assert (run.state, run.cap, trail(team)) == ("paused", 2, [])
-    judge_runs.resume(run=run, by=by, now=NOW, cap=3)
-    run.refresh_from_db()
-    assert (run.cap, committed_by(team)) == (3, 3)
-
-
-def test_failures_are_retried_within_the_budget(
-    team: Team, arena_of_two: Arena, paid: FakeServer
-) -> None:
-    paid.otherwise = fails(500)
-    Team.objects.update(budget=DOLLAR)
-    run = work_off(order(arena_of_two, cap=DOLLAR))
-    assert (run.state, run.settled) == ("done", 0)
-    by = Actor(user=make_member(team))
-    Team.objects.update(budget=DOLLAR - 1)
-    with pytest.raises(ServiceError, match="left of its budget"):
-        judge_runs.retry_failed(run=run, by=by, now=NOW)
-    Team.objects.update(budget=DOLLAR)
-    judge_runs.retry_failed(run=run, by=by, now=NOW)
-    assert trail(team)[-1] == ("member-of-help", "asked failed verdicts again")
-
-
 def test_without_failures_nothing_is_retried(team: Team, arena_of_two: Arena) -> None:
     run = work_off(order(arena_of_two, "scripted:scripted-1"))
     run.judgements.filter(state="failed").update(state="abstained")
     with pytest.raises(ServiceError, match="This run has no failures to retry"):
-        judge_runs.retry_failed(run=run, by=Actor(user=make_member(team)), now=NOW)
+        engine.retry_failed(run=run, by=Actor(user=make_member(team)), now=NOW)
     run.refresh_from_db()
     assert run.state == "done"
     assert "asked failed verdicts again" not in str(trail(team))
@@ -200,20 +171,6 @@ def test_criteria_are_changed_by_members_and_noted(team: Team, arena_of_two: Are
 def private(arena_of_two: Arena) -> None:
     arena_of_two.visibility = "private"
     arena_of_two.save()
-
-
-def test_a_cap_that_was_lowered_meanwhile_gave_its_part_back(
-    team: Team, arena_of_two: Arena
-) -> None:
-    Team.objects.filter(pk=team.pk).update(budget=100 * DOLLAR)
-    run = Run.objects.create(
-        arena=arena_of_two, kind="judge", team=team, state="paused", cap=90 * DOLLAR
-    )
-    judge_runs.set_cap(run=Run.objects.get(pk=run.pk), cap=DOLLAR)
-    Run.objects.create(arena=arena_of_two, kind="judge", team=team, state="open", cap=95 * DOLLAR)
-    with pytest.raises(ServiceError, match=r"has \$4.00 left"):
-        judge_runs.set_cap(run=run, cap=92 * DOLLAR)
-    assert committed_by(team) == 96 * DOLLAR
 
 
 def test_judges_of_private_arenas_show_to_the_team_alone(team: Team, arena_of_two: Arena) -> None:
