@@ -4,6 +4,7 @@ import json
 import random
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -249,7 +250,7 @@ def next_comparison(
     Raises SignInFirstError and MembersOnlyError.
     """
     check_admission(arena, rater)
-    with transaction.atomic(savepoint=False):
+    with nullcontext() if is_locked else transaction.atomic(savepoint=False):
         if connection.features.has_select_for_update and not is_locked:
             sql.one(sql.LOCK_RATER, rater.pk)
         key = uuid4()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Hashable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from functools import lru_cache, reduce
 from typing import Any
 from uuid import UUID
@@ -63,15 +63,20 @@ class TooManyRatersError(Exception):
     """More new raters from one address than an hour allows."""
 
 
-def _raters_in_cookie(request: HttpRequest) -> list[int | None]:
-    """Return the ids in the signed cookie, whose signature is checked once: the browser's anonymous
-    rater, and the one of whoever voted here signed in."""
-    if COOKIE not in request.META:
-        ids = (request.get_signed_cookie(COOKIE, "", max_age=COOKIE_AGE) or "").split("-")
-        known = [int(rater_id) if rater_id.isdecimal() else None for rater_id in ids]
-        request.META[COOKIE] = [*known, None][:2]
-    raters: list[int | None] = request.META[COOKIE]
-    return raters
+def _raters_in_cookie(request: HttpRequest) -> tuple[int | None, int | None]:
+    """Return the ids in the signed cookie: the browser's anonymous rater, and the one of whoever
+    voted here signed in."""
+    return _signed_ids(request.COOKIES.get(COOKIE, ""), timezone.now().date())
+
+
+@lru_cache(maxsize=1024)
+def _signed_ids(cookie: str, today: date) -> tuple[int | None, int | None]:
+    """Check a cookie's signature and age, once a day: the same one comes with each vote."""
+    request = HttpRequest()
+    request.COOKIES[COOKIE] = cookie
+    ids = request.get_signed_cookie(COOKIE, "", max_age=COOKIE_AGE) or ""
+    anonymous, _, signed_in = (int(i) if i.isdecimal() else None for i in ids.partition("-"))
+    return anonymous, signed_in
 
 
 def known_rater_id(request: HttpRequest) -> int | None:
@@ -282,11 +287,11 @@ def _vote_and_follow(
     request: HtmxRequest, slug: str, key: UUID, new_owner: Rater | None
 ) -> tuple[Any, Vote | None, NextPair]:
     """Record the vote or skip and issue the next pair, if it is wanted, in one commit."""
-    outcome, now = request.POST.get("outcome", ""), timezone.now()
+    outcome, now, wants_next = request.POST.get("outcome", ""), timezone.now(), _wants_next(request)
     network, reported = network_of(request, now=now), request.POST.get("seconds", "")
-    with transaction.atomic() if _wants_next(request) else nullcontext():
+    with transaction.atomic() if wants_next else nullcontext():
         inserted = None
-        if _wants_next(request) and outcome in OUTCOMES and connection.vendor == "postgresql":
+        if wants_next and outcome in OUTCOMES and connection.vendor == "postgresql":
             comparison, inserted = voting.find_and_cast(
                 slug=slug,
                 key=key,
@@ -313,7 +318,7 @@ def _vote_and_follow(
                 now=now,
                 seconds=voting.seconds_open(comparison, now, reported),
                 network=network,
-                count_next=_wants_next(request),
+                count_next=wants_next,
                 inserted=inserted,
             )
         return comparison, vote, _following(request, comparison, vote)

@@ -7,14 +7,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.template.loader import render_to_string
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils import timezone, translation
 
 from arena.models import Arena, Candidate, Comparison, RateLimit, Rater, Response, Vote
 from arena.outcomes import OUTCOMES
 from arena.services.pairs import sync_pairs
-from arena.views.voting import NOTICES, _ballot
+from arena.views.voting import COOKIE_AGE, NOTICES, _ballot, known_rater_id
 from tests.factories import make_arena, make_vote
 
 pytestmark = pytest.mark.django_db
@@ -219,6 +219,17 @@ def test_a_forged_cookie_is_nobody(client, arena):
     forger.cookies["rater"] = f"{comparison.rater_id}:forged"
     post(forger, comparison, "left")
     assert not Vote.objects.exists()
+
+
+def test_a_cookie_that_was_good_is_nobodys_after_a_year(client, arena, monkeypatch):
+    _, comparison = open_page(client, arena)
+    request = RequestFactory().get("/")
+    request.COOKIES["rater"] = client.cookies["rater"].value
+    assert known_rater_id(request) == comparison.rater_id
+    later = timezone.now() + COOKIE_AGE + timedelta(days=1)
+    monkeypatch.setattr("time.time", later.timestamp)
+    monkeypatch.setattr("arena.views.voting.timezone.now", lambda: later)
+    assert known_rater_id(request) is None
 
 
 def test_an_unknown_outcome_is_refused_with_a_reason(client, arena):
