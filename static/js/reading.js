@@ -38,12 +38,17 @@
 
   // -- Folding: long answers end at the same place --------------------------------------------------
 
-  const SPARED = 1.3; // a text that is only a little longer than the fold is shown whole
+  const SPARED = 1.3; // texts that are only a little longer than the fold are shown whole
 
+  // A prompt is folded only if that saves more room than its button takes.
   const fold = (folded, texts, button) => {
     folded.classList.add("folded");
     button.hidden = true;
-    const isLong = texts.some((text) => text.scrollHeight > text.clientHeight * SPARED);
+    const height = folded.offsetHeight;
+    button.hidden = false;
+    const taken = folded.offsetHeight - height;
+    const isLong = texts.some(({ scrollHeight, clientHeight }) =>
+      scrollHeight > (taken ? clientHeight + taken : clientHeight * SPARED));
     folded.classList.toggle("folded", isLong);
     button.hidden = !isLong;
   };

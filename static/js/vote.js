@@ -8,6 +8,7 @@
   const after = document.getElementById("after");
   const reasons = document.getElementById("reasons");
   const nextButton = document.querySelector("[data-next]");
+  const guide = document.querySelector(".guide");
   if (!ahead) return;
   const says = floor.dataset; // sentences in the reader’s language
 
@@ -62,7 +63,8 @@
     htmx.process(ballot); // now, or a key pressed while htmx settles would send a plain form
     shown.add(keyIn(ballot));
     document.querySelector("[data-notice]")?.remove();
-    document.querySelector(".guide")?.removeAttribute("open"); // read before the first vote
+    guide?.removeAttribute("open"); // read before the first vote
+    guide?.setAttribute("data-read", "");
     if (!hasNextPair()) ahead.replaceChildren();
     window.scrollTo({ top: isSmall.matches ? floor.offsetTop : 0 });
     ballot.querySelector("[data-start]")?.focus({ preventScroll: true });

@@ -181,6 +181,7 @@ def test_loading_it_fills_every_view_in_time(no_doorbell):
     seconds = time.process_time() - start
     arena = Arena.objects.get(slug="sample")
     assert arena.is_sample
+    assert "Example" in arena.guide
     assert arena.votes.of_people().count() == 2240
     assert arena.votes.count() == 2240 + 560
     assert Reason.objects.filter(vote__arena=arena).count() >= 500

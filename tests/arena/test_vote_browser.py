@@ -151,7 +151,7 @@ def test_on_a_slow_link_the_next_pair_is_there_at_once(open_vote_page):
     )
     assert page.evaluate("() => window.waited") < 100
     assert not Vote.objects.exists()
-    page.get_by_text("You called it a tie").wait_for()
+    page.get_by_text("Tie between").wait_for()
     wait_for_ahead(page)  # not the pair whose vote was on its way
     ahead = page.locator("#ahead .pair").get_attribute("data-key")
     assert len({before, key_on_screen(page), ahead}) == 3
@@ -191,7 +191,7 @@ def test_the_last_ten_votes_are_one_key_away(open_vote_page):
     page = open_vote_page
     for key in ["ArrowLeft", "t"] * 6:
         press(page, key)
-    page.get_by_text("You called it a tie").wait_for()
+    page.get_by_text("Tie between").wait_for()
     page.keyboard.press("h")
     links = page.locator("#recent-list a")
     expect(links).to_have_count(10)
@@ -399,7 +399,7 @@ def test_on_a_phone_the_answer_on_the_screen_is_named(phone, live_server, long_a
     expect(current).to_have_text("Answer B")
     page.locator(f"{PAIR} .tabs a").first.tap()
     expect(current).to_have_text("Answer A")
-    expect(page.locator(f"{PAIR} .answer h2").first).to_be_in_viewport()
+    expect(page.locator(f"{PAIR} .answer .prose").first).to_be_in_viewport()
 
 
 def test_on_a_phone_the_chosen_answer_is_on_the_screen_after_the_vote(
@@ -409,7 +409,7 @@ def test_on_a_phone_the_chosen_answer_is_on_the_screen_after_the_vote(
     wait_for_ahead(phone)
     phone.get_by_role("button", name="B is better").tap()
     phone.get_by_text("You chose").wait_for()
-    expect(phone.locator(f"{PAIR} .answer.chosen h2")).to_be_in_viewport(ratio=1)
+    expect(phone.locator(f"{PAIR} .answer.chosen .prose")).to_be_in_viewport(ratio=1)
     chosen = phone.locator(f"{PAIR} .answer.chosen h2").inner_text()
     expect(phone.locator(f'{PAIR} .tabs [aria-current="true"]')).to_have_text(chosen)
 
@@ -440,10 +440,87 @@ def test_a_long_prompt_takes_its_place_before_the_scripts_run(phone, live_server
         phone.unroute_all()
         phone.route(pattern, lambda route: route.abort())
         phone.goto(live_server.url + reverse("vote", args=[arena.slug]))
-        heights.append(
-            phone.locator(f"{PAIR} .prompt .prose").evaluate("text => text.clientHeight")
-        )
+        heights.append(phone.locator(f"{PAIR} .prompt").evaluate("prompt => prompt.offsetHeight"))
     assert heights[0] == heights[1]
+
+
+def test_a_prompt_is_folded_only_if_that_saves_room(phone, live_server):
+    arena = make_arena(2, 1)
+    heights = []
+    for times in range(12, 33, 4):  # four to ten lines
+        arena.prompts.update(text="Why is it? " * times, html=None)
+        phone.goto(live_server.url + reverse("vote", args=[arena.slug]))
+        prompt = phone.locator(f"{PAIR} .prompt")
+        height = prompt.evaluate("prompt => prompt.offsetHeight")
+        if (button := prompt.get_by_role("button")).is_visible():
+            button.tap()
+            assert prompt.evaluate("prompt => prompt.offsetHeight") > height
+            assert times > 16  # six lines are shown whole
+        heights.append(height)
+    assert heights == sorted(heights)
+    assert heights[0] < heights[-1]
+
+
+def test_on_a_phone_a_vote_does_not_move_the_answers(phone, live_server):
+    arena = make_arena(2, 2)
+    Response.objects.update(text="Long.\n\n" * 14)
+    phone.goto(live_server.url + reverse("vote", args=[arena.slug]))
+    wait_for_ahead(phone)
+    phone.evaluate("window.scrollTo({ top: 9999 })")
+    place = phone.locator(f"{PAIR} .answer").first.bounding_box()
+    phone.locator(f"{PAIR} form.choices [value=left]").evaluate("button => button.click()")
+    phone.locator(".reasons .chip").last.wait_for()
+    assert phone.evaluate("scrollY") > 0
+    assert phone.locator(f"{PAIR} .answer").first.bounding_box()["y"] == place["y"]
+
+
+def test_on_a_phone_every_target_is_as_high_as_a_thumb(phone, live_server, long_arena):
+    long_arena.prompts.update(text="Why is that so? " * 60)
+    phone.goto(live_server.url + reverse("vote", args=[long_arena.slug]))
+    wait_for_ahead(phone)
+    for chosen in (False, True):
+        if chosen:
+            phone.get_by_role("button", name="B is better").tap()
+            phone.locator(".reasons .chip").last.wait_for()
+        targets = phone.locator("main :is(a, button, summary, .chip):visible")
+        assert min(targets.evaluate_all("all => all.map(one => one.offsetHeight)")) >= 44
+    result, undo = (phone.locator(f"#after {part}").bounding_box() for part in (".result", ".undo"))
+    assert result["height"] < 40  # one line, above the button
+    assert undo["y"] > result["y"] + result["height"]
+
+
+def test_the_guide_makes_room_once_it_is_read(calm_vote_page, long_arena):
+    page = calm_vote_page
+    long_arena.guide = "Prefer **short** answers."
+    long_arena.save()
+    page.reload()
+    wait_for_ahead(page)
+    places = "all => all.map(one => one.getBoundingClientRect().y)"
+    parts = page.locator(".guide, #ballot")
+    guide, ballot = parts.evaluate_all(places)
+    assert guide < ballot
+    page.keyboard.press("ArrowLeft")
+    page.get_by_text("You chose").wait_for()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Prefer short answers.")).to_be_hidden()
+    guide, ballot = parts.evaluate_all(places)
+    assert guide > ballot
+
+
+@pytest.mark.parametrize("sides", [(390, 844), (844, 390)])
+def test_on_a_phone_with_large_text_nothing_overflows(phone, live_server, long_arena, sides):
+    width, height = sides
+    phone.set_viewport_size({"width": width, "height": height})
+    sizes = {"standard": 32, "fixed": 26}
+    phone.context.new_cdp_session(phone).send("Page.setFontSizes", {"fontSizes": sizes})
+    phone.goto(live_server.url + reverse("vote", args=[long_arena.slug]))
+    wait_for_ahead(phone)
+    assert phone.evaluate("document.documentElement.scrollWidth") == width
+    phone.locator(f"{PAIR} form.choices [value=left]").evaluate("button => button.click()")
+    phone.locator(".reasons .chip").last.wait_for()
+    assert phone.evaluate("document.documentElement.scrollWidth") == width
+    assert phone.locator(".dock").bounding_box()["height"] < 0.65 * height
+    expect(phone.get_by_role("button", name="Next pair")).to_be_in_viewport(ratio=0.9)
 
 
 def test_a_folded_conversation_shows_its_last_question(phone, live_server):

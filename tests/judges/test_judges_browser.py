@@ -102,7 +102,7 @@ def test_a_jury_is_ordered_watched_read_and_voted_beside(
     assert "candidate-" not in page.content()
     page.wait_for_timeout(1150)  # or the page asks whether that was meant
     page.keyboard.press("t")
-    page.get_by_text("You called it a tie").wait_for()
+    page.get_by_text("Tie between").wait_for()
     vote = Vote.objects.of_people().get()
     read = Judgement.objects.get(pk=int(voted_on.split("/verdicts/")[1].split("/")[0]))
     assert vote.comparison.prompt_id == read.comparison.prompt_id
