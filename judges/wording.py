@@ -208,3 +208,19 @@ def _missing(difference: CandidateDifference) -> str:
 def uncapped(sentence: str) -> str:
     """The sentence as it continues after a colon."""
     return sentence[:1].lower() + sentence[1:]
+
+
+# By the rule of trust, with independent labels.
+HOW_MANY = (
+    "To be trusted, a judge that agrees with people on 85 % of the labels needs about 70 of them, "
+    "and one that agrees on 80 % about 270."
+)
+
+
+def more_with_votes(left_out: int, per_pair: int) -> str:
+    """Say that an order of pairs with human votes leaves some out."""
+    noun = "comparison" if left_out == 1 else "comparisons"
+    return (
+        f"{left_out:,} more {noun} with human votes; {per_pair:,} comparisons per pair would "
+        f"include them. {HOW_MANY}"
+    )

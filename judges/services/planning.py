@@ -30,6 +30,7 @@ from judges.services.subjects import (
     key_of_pair,
     labelled_pairs,
 )
+from judges.wording import more_with_votes
 from ranking.comparison import load_difference_boards
 from ranking.models import Snapshot
 from ranking.services.pair_weights import PairFacts, pair_facts
@@ -109,7 +110,7 @@ def shares_of(picks: Sequence[PlannedComparison]) -> dict[int, float]:
 
 
 def plan_run(
-    *, arena: Arena, options: OrderOptions, judges: PlanOptions, asked: Iterable[str]
+    *, arena: Arena, options: OrderOptions, judges: PlanOptions, asked: Set[str]
 ) -> RunPlan:
     """Choose `per_pair` comparisons for each of the ordered pairs, in rounds.
 
@@ -121,20 +122,21 @@ def plan_run(
     included = [pair for pair in drawn_pairs if options.is_about(pair)]
     pairs, left_out = _ordered_pairs(arena, included, options, judges.raters)
     picks_of = _picks_by_pair(pairs, answers, judges, options)
-    already_asked = frozenset(asked)
     new_picks = {
-        pair.pk: [pick for pick in picks_of[pair.pk] if pick.responses not in already_asked]
+        pair.pk: [pick for pick in picks_of[pair.pk] if pick.responses not in asked]
         for pair in pairs
     }
 
     def priority(pair: Pair) -> tuple[int, float, int]:
-        judged = len(picks_of[pair.pk]) - len(new_picks[pair.pk])
-        return judged, -pair.weight, pair.pk
+        return len(picks_of[pair.pk]) - len(new_picks[pair.pk]), -pair.weight, pair.pk
 
     queues = [new_picks[pair.pk][: options.per_pair] for pair in sorted(pairs, key=priority)]
     rounds = range(max(map(len, queues), default=0))
     picks = [queue[turn] for turn in rounds for queue in queues if turn < len(queue)]
     notes = answers.left_out + left_out + _shortage_note(queues, options)
+    left = [len(own) for own in new_picks.values()]
+    if options.pairs == "voted" and sum(left) > len(picks):
+        notes.append(more_with_votes(sum(left) - len(picks), max(left)))
     return RunPlan(picks, len(pairs), notes)
 
 

@@ -62,7 +62,7 @@ from judges.views.judges import (
     verdict_url,
 )
 from judges.views.verdicts import VerdictFilter, with_excerpts
-from judges.wording import REASON_HIDDEN
+from judges.wording import HOW_MANY, REASON_HIDDEN
 from ranking import board_data
 from ranking.models import Raters, Snapshot
 
@@ -172,6 +172,7 @@ def judge_runs(request: HttpRequest, slug: str) -> HttpResponse:
         "page": page,
         "can_steer": can_steer(actor, arena),
         "is_operator": actor.is_operator,
+        "how_many": HOW_MANY,
         **measured_judges(arena, actor),
         **_spending_context(actor, arena),
     }
@@ -461,6 +462,8 @@ def _initial(request: HttpRequest, arena: Arena) -> dict[str, Any]:
         initial["per_pair"] = int(per_pair)
     if (pairs := request.GET.get("pairs")) in dict(PAIRS):
         initial["pairs"] = pairs
+        if pairs == "voted":  # all of them
+            initial.setdefault("per_pair", min(arena.prompts.count(), 10_000))
     return initial
 
 

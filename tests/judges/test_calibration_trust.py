@@ -1,5 +1,6 @@
 """Who is trusted: the rule, case by case, and the sentences that say why."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -113,6 +114,29 @@ def test_the_reasons_are_sentences_with_the_numbers():
     assert unknown == (
         "Agreement with people (a tie or no verdict counts half) is not known: nobody looked."
     )
+
+
+def agreeing(n, share):
+    """A judge that is right on a share of the items, each of its own prompt."""
+    right = ["left" if i % 2 else "right" for i in range(n)]
+    other = {"left": "right", "right": "left"}
+    said = [side if i < round(n * share) else other[side] for i, side in enumerate(right)]
+    return calibrate_pairs([pair_item(i, right[i][0], said[i]) for i in range(n)])
+
+
+@pytest.mark.parametrize(("n", "share"), [(30, 0.87), (40, 0.85), (100, 0.8)])
+def test_the_reason_says_how_many_labels_would_be_enough(n, share):
+    reason = assess_trust(agreeing(n, share)).failed[0]
+    enough = int(re.search(r"About ([\d,]+) labels at the same rate would be enough\.", reason)[1])
+    assert agreeing(round(1.25 * enough), share).on_all.low >= 0.75 > agreeing(n, share).on_all.low
+    assert agreeing(enough // 2, share).on_all.low < 0.75
+
+
+def test_no_number_of_labels_helps_a_judge_below_what_is_required():
+    for report in (agreeing(100, 0.75), agreeing(100, 0.6), of_pairs(known(0.9, 0.8))):
+        assert "would be enough" not in " ".join(assess_trust(report).reasons)
+    below_people = of_pairs(known(0.76, 0.7, 100), known(0.76, 0.7))  # 95 % of which is 0.722
+    assert "About 250 labels" in assess_trust(below_people).failed[0]
 
 
 def test_a_judge_that_is_right_but_seldom_sure_is_not_trusted():

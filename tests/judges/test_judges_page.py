@@ -9,6 +9,7 @@ from django.apps import apps
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import strip_tags
 
 from arena.actors import CLI
 from arena.models import Arena, Team
@@ -312,7 +313,30 @@ def test_a_jury_leads_to_its_judges(client: Client) -> None:
     html = judge_page(client, with_run(register_jury(members=members)).judge)
     for epoch in members:
         assert epoch.judge.get_absolute_url() in html
-    assert "Not calibrated" not in html
+    assert "Not measured yet, so not trusted." in html
+
+
+def test_a_measured_jury_shows_where_it_is_trusted_and_its_figures(client: Client) -> None:
+    arena, ann = make_arena(2, 6), make_person()
+    for number in range(6):
+        vote_on(issue_pair(arena, ann, number), ann, "left")
+    work_off(order(arena, "scripted:scripted-1", "scripted:scripted-2", per_pair=6))
+    jury = Epoch.objects.get(judge__protocol="jury")
+    measure_arena(epoch=jury, arena=arena, now=timezone.now())
+    html = judge_page(client, jury.judge)
+    assert "Where it is trusted" in html
+    assert "Agreement with people, pairs" in html
+    assert "Not measured yet" not in html
+    assert "in another setup" not in html
+
+
+def test_the_page_names_the_commands_that_test_with_honeypots_and_for_drift(client: Client) -> None:
+    epoch = register_used_judge()
+    plain = strip_tags(judge_page(client, epoch.judge))
+    assert f"manage.py calibrate {epoch.judge} --honeypots SLUG --dry-run prints" in plain
+    assert f"manage.py canary {epoch.judge} --labels FILE --cap USD;" in plain
+    ask_and_measure(epoch, make_honeypots(arena=make_arena(2, 3), seed="s"))
+    assert "--honeypots SLUG" not in strip_tags(judge_page(client, epoch.judge))
 
 
 def test_an_unknown_judge_has_no_page(client: Client) -> None:

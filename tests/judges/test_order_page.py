@@ -345,6 +345,8 @@ def test_the_link_below_the_measurements_chooses_voted_pairs(
         r'name="pairs" value="(\w+)"[^>]*checked', page_text(staff, order_url(arena) + query)
     )
     assert chosen == ["voted"]
+    asked = page_text(staff, order_url(arena) + query)
+    assert 'name="per_pair" value="3"' in asked  # one for each prompt: all pairs with human votes
     assert 'value="all"' in page_text(staff, order_url(arena) + "?pairs=some")
 
 
@@ -374,3 +376,16 @@ def test_quote_of_pairs_with_human_votes_says_that_these_are_few(staff: Client) 
     order_on_page(staff, arena, pairs="voted", per_pair="3")
     html = quote_page(staff, arena, pairs="voted", per_pair="3")
     assert "No pair with human votes is left to judge. Choose “All pairs” instead." in html
+
+
+def test_quote_of_pairs_with_human_votes_says_how_many_it_leaves_out(staff: Client) -> None:
+    arena, person = make_arena(2, 4), make_person()
+    for number in range(4):
+        vote_on(issue_pair(arena, person, number), person, "left")
+    html = quote_page(staff, arena, pairs="voted", per_pair="1")
+    assert "3 more comparisons with human votes" in html
+    assert "4 comparisons per pair would include them" in html
+    assert "more comparisons with human votes" not in quote_page(
+        staff, arena, pairs="voted", per_pair="4"
+    )
+    assert "more comparisons with human votes" not in quote_page(staff, arena, per_pair="1")

@@ -40,7 +40,9 @@ SCRIPTED = "scripted"
 
 def planned(arena: Arena, name: str, per_pair: int) -> RunPlan:
     requesters = PlanOptions(seed=spec_named(name).digest)
-    return plan_run(arena=arena, options=OrderOptions(per_pair), judges=requesters, asked=())
+    return plan_run(
+        arena=arena, options=OrderOptions(per_pair), judges=requesters, asked=frozenset()
+    )
 
 
 def responses(arena: Arena) -> list[str]:

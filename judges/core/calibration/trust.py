@@ -22,6 +22,7 @@ items on which the judge had decided; before rule 3, so was the lift. Trust give
 stands until the judge is measured again.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,6 +36,7 @@ ENOUGH = 0.75
 OF_PEOPLE = 0.95
 COIN_TOSS = 0.5
 FEWEST_OF_CATEGORY = 40
+HARDLY_ABOVE = 0.01  # by so little that the labels needed cannot be forecast
 
 
 RULE = 3  # raise it when the same report would be judged otherwise
@@ -173,10 +175,22 @@ def _check_agreement(
         return True, f"{figure}, which meets {required}."
     bar, description = _people_bar(people, unit)
     if bar is None:
-        return False, f"{figure}, which is below {required}, and {description}."
+        more = _enough_labels(judge.n, judge.value, judge.low, ENOUGH)
+        return False, f"{figure}, which is below {required}, and {description}.{more}"
     if judge.low >= bar:
         return True, f"{figure}, which meets {description}."
-    return False, f"{figure}, which is below {required} and below {description}."
+    more = _enough_labels(judge.n, judge.value, judge.low, min(bar, ENOUGH))
+    return False, f"{figure}, which is below {required} and below {description}.{more}"
+
+
+def _enough_labels(n: int, value: float, low: float, required: float) -> str:
+    """Say how many labels would bring the lower bound there, as it nears the value by their root;
+    nothing if the value itself is hardly above what is required.
+    """
+    if value - required < HARDLY_ABOVE:
+        return ""
+    needed = 10 * math.ceil(n * ((value - low) / (value - required)) ** 2 / 10)
+    return f" About {needed:,} labels at the same rate would be enough."
 
 
 def _people_bar(people: Estimate, unit: _Unit) -> tuple[float | None, str]:
