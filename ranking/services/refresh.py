@@ -345,6 +345,7 @@ def publish_past(evidence: BoardEvidence, token: uuid.UUID) -> None:
     dates, past = np.array(cast_at, object), []
     for n in range(1, PAST_SNAPSHOTS):
         moment = span["first"] + length * n / PAST_SNAPSHOTS
+        renew(token, n_votes + board.n_resamples * VOTES_PER_REPLICATE)
         with suppress(NotConvergedError, fit_service.CrossCheckError):
             past.append((moment, _fit_past(evidence, votes.where(dates <= moment), moment)))
     with transaction.atomic():
