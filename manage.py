@@ -3,6 +3,7 @@
 
 import gc
 import os
+import signal
 import sys
 
 from django.core.management import execute_from_command_line
@@ -36,6 +37,7 @@ def _rank() -> None:
     from ranking.management.commands.rank import Command  # noqa: PLC0415  (as above)
 
     settings.configure()  # nothing in the environment affects a ranking
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end as `cat` does when nobody reads on
     Command().run_from_argv(sys.argv)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -45,6 +45,19 @@ JOINERS = ("\u200c", "\u200d")  # Persian, Indic scripts and some emoji are writ
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
 
+# What helps with a bad row, by the reason; '' if the reason says so, or what the value must be.
+REMEDIES = (
+    (r"\.$", ""),
+    (r"the limit ", "shorten it"),
+    (r"^is missing", "add it"),
+    (r"^is empty|that is empty$", "fill it in"),
+    (r"; |\bnot |\bmust ", ""),
+    (r"^has no |without", "complete it"),
+    (r"contains", "remove it"),
+    (r"", "correct it"),
+)
+
+
 class InputError(ValueError):
     """A value or a row that cannot be used: the reason, and the column at fault.
 
@@ -55,6 +68,12 @@ class InputError(ValueError):
         super().__init__(reason)
         self.reason = reason
         self.column = column
+
+    @property
+    def advice(self) -> str:
+        """The reason why a row of a file is bad, and what helps."""
+        remedy = next(remedy for form, remedy in REMEDIES if re.search(form, self.reason))
+        return f"{self.reason}; {remedy}, or leave the row out" if remedy else self.reason
 
 
 # -- Words of messages -----------------------------------------------------------------------------

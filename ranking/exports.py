@@ -10,7 +10,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import Any
 
 from django.db.models import Count, Max, Min, QuerySet
@@ -51,6 +51,7 @@ READ = (
 )
 SIDES = ("left", "right")
 TEXTS = (
+    "details",
     "comparison__prompt__text",
     "comparison__prompt__messages",
     "comparison__prompt__retired_at",
@@ -252,9 +253,10 @@ def lmarena_battles(arena: Arena, actor: Actor) -> Iterator[Row]:
     votes = arena.votes.live().listed().filter(outcome__in=WINNERS)
     for vote in one_by_one(with_texts(votes)):
         texts, comparison = texts_of(vote, reader), vote.comparison
+        own_id = (vote.details or {}).get("question_id")  # of a file in these columns
         asked = None if comparison.prompt is None else asked_of(comparison.prompt)
         yield {
-            "question_id": str(comparison.key),
+            "question_id": str(own_id or comparison.key),
             "model_a": str(vote.comparison.left),
             "model_b": str(vote.comparison.right),
             "winner": WINNERS[vote.outcome],
@@ -276,7 +278,14 @@ def _conversation(asked: Chat | None, response: Response | None, text: str | Non
     """A prompt and an answer to it; None if its text is unknown, or hidden."""
     if asked is None or response is None or text is None:
         return None
-    return [*asked, *answer_of(response)]
+    return [*_before(asked, answer_of(response)), *answer_of(response)]
+
+
+def _before(asked: Chat, answer: Chat) -> Chat:
+    """What was asked before the answer, which has the later turns too if it answers them all."""
+    turns = list(takewhile(lambda message: message["role"] == "user", reversed(asked)))
+    n_later = sum(message["role"] == "user" for message in answer)
+    return asked[: len(asked) - min(n_later, len(turns) - 1)] if turns else asked
 
 
 def asked_of(prompt: Prompt) -> Chat:
@@ -348,7 +357,9 @@ def preferences(
             for prompt, chosen, rejected in _texts_of_pairs(prompts, pairs):
                 pair = chosen.pk, rejected.pk
                 yield {
-                    "prompt": asked_of(prompt) if as_chats else prompt.text,
+                    "prompt": _before(asked_of(prompt), answer_of(chosen))
+                    if as_chats
+                    else prompt.text,
                     "chosen": answer_of(chosen) if as_chats else chosen.text,
                     "rejected": answer_of(rejected) if as_chats else rejected.text,
                     "prompt_id": prompt.external_id,

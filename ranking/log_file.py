@@ -20,6 +20,7 @@ from arena.outcomes import OUTCOMES
 from ranking import vote_log
 from ranking.exports import AT_ONCE, batches
 from ranking.models import Board, Counted, LogLink, RaterTally, Snapshot, VoteLog
+from ranking.models.boards import MOST_RESAMPLES
 from ranking.results import FIELDS
 from ranking.services import intervals
 from ranking.services import vote_log as log_service
@@ -445,6 +446,11 @@ def check_board(file: LogFile, line: Line) -> CheckedBoard:
     votes = votes.of(line["raters"], line["category"]).counted()
     counts = votes.count()
     board = Board(raters=line["raters"], category=line["category"], **line["settings"])
+    if board.n_resamples > MOST_RESAMPLES:
+        raise LogFileError(
+            f"A leaderboard has {board.n_resamples:,} bootstrap replicates; at most "
+            f"{MOST_RESAMPLES:,} are checked."
+        )
     evidence = BoardEvidence(
         board=board,
         counts=counts.per_pair(),

@@ -26,7 +26,7 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 
 from arena.formats.promptfoo import read_check
-from arena.formats.records import written
+from arena.formats.records import filled, written
 from arena.models import Arena, Outcome, Prompt
 from arena.validation import escape_cells
 from ranking import wording
@@ -283,7 +283,7 @@ def langfuse_items(arena: Arena, actor: object) -> Iterator[Row]:
             "id": prompt.external_id,
             "input": {"messages": prompt.messages} if prompt.messages else prompt.text,
             "expectedOutput": prompt.reference or None,
-            "metadata": {"category": prompt.category, "rubric": prompt.rubric},
+            "metadata": filled({"category": prompt.category, "rubric": prompt.rubric}) or None,
             "status": "ACTIVE" if prompt.retired_at is None else "ARCHIVED",
         }
 

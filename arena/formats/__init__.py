@@ -7,8 +7,9 @@ from pathlib import Path
 from arena.files.copies import ArchiveError, unpacked
 from arena.files.reader import FileError, Source, unreadable
 from arena.formats import battles, native, pairs, promptfoo, traces
-from arena.formats.base import KINDS, Format, ImportFile
+from arena.formats.base import KINDS, MOST_UNREAD, Format, ImportFile
 from arena.formats.records import SUFFIXES, Foreign, recognise, unknown_layout
+from arena.validation import quoted
 
 LAYOUTS = {
     layout.name: layout for layout in (*battles.LAYOUTS, *promptfoo.LAYOUTS, *traces.LAYOUTS)
@@ -140,4 +141,9 @@ def _files_within(folder: Path, format_name: str, columns: Mapping[str, str]) ->
         or (not project and (layout or path.suffix.lower() not in (".yaml", ".yml")))
         if not (layout and layout.name in repeated)
     ]
-    return [file for path in paths for file in _files_at(path, format_name, columns)]
+    files = [file for path in paths for file in _files_at(path, format_name, columns)]
+    parts = (file.format.parts(file.path) for file in files if isinstance(file.format, Foreign))
+    read = {file.path for file in files}.union(*parts)
+    others = [quoted(str(path.relative_to(folder))) for path in inside if path not in read]
+    files[0].unread += others[:MOST_UNREAD]
+    return files

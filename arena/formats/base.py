@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,6 +41,7 @@ KINDS = {
 NOT_CONTENT = {"row", "external_id", "name", "retired"}  # fields other than a row's content
 FIRST_SHOWN = 20
 MOST_UNREAD = 100  # columns to name
+MOST_NAMES = 5_000  # of columns or keys, among which a layout looks for its own
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +234,7 @@ class RejectedRows:
             return
         name = (error.column or "").encode(errors="replace").decode()
         column = f", column {name}" if name else ""
-        self.first.append(f"{path}, line {line}{column}: {error.reason}")
+        self.first.append(f"{path}, line {line}{column}: {error.advice}")
         if "UTF-8" in error.reason and not self.hint:
             with path.open("rb") as stream:
                 codec = guess_encoding(stream.read(LINE_LIMIT))
@@ -450,7 +452,7 @@ class Layout:
     def assigned(self, names: Iterator[str] | list[str]) -> dict[str, str]:
         """Map each field that the file has to the column's name, as written."""
         written: dict[str, str] = {}
-        for name in names:
+        for name in islice(names, MOST_NAMES):
             written.setdefault("[output]" if OUTPUT.fullmatch(name) else folded(name), name)
             if member := MEMBER.fullmatch(name):
                 written.setdefault(folded(member[1]), name)

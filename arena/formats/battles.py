@@ -70,7 +70,7 @@ def _battle(record: SourceRecord) -> Iterator[Made]:
         vote["prompt"] = read_name(record.get("id"))
     who = "rater" if record.get("judge") is None else "judge"
     vote |= filled({"rater": record.get(who), "cast_at": read_time(record.get("time"))})
-    vote |= filled({"kind": record.get("kind"), "turn": record.get("turn")})
+    vote |= filled({n: record.get(n) for n in ("kind", "turn")} | {"question_id": record.get("id")})
     vote |= _autoarena_judge(record)
     names = {"a": "model_a", "b": "model_b", "outcome": "winner"}
     if is_vote:

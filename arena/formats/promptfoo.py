@@ -9,6 +9,7 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,9 @@ _FILE_LABEL = re.compile(
 )
 _CUT = (".md", ".j2", ".yaml", ".yml")  # files of which a label has only the beginning
 _REFERENCE = re.compile(r"file://([^\s'\"#,\]]+)")
+_WORDS = re.compile(r"[\s'\"#,\[\]]+")
+_YAML = (".yaml", ".yml")
+_DOCUMENTS = (".csv", ".json", ".jsonl", *_YAML)  # which may name further files
 _RULE = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _KIND = r"((?:not-)?%s)(?:\((\d*\.?\d+)\))?:"  # of an assertion, and its threshold
 _EXPECTED = re.compile(_KIND % r"[a-z][a-z-]*" + r"(?!//)\s*(.*)", re.DOTALL)
@@ -354,7 +358,18 @@ class _Project:
         variables = self.loaded(test.get("vars") or {}, "tests")
         if not isinstance(variables, dict):
             raise InputError(f"has vars that are {json_type(variables)}, not an object", "tests")
-        return {name: self.loaded(value, "tests") for name, value in variables.items()}
+        return self.filled(variables)
+
+    def filled(self, variables: Mapping[str, Any]) -> dict[str, Any]:
+        """The variables with the texts of the files that they name; of several, one test each."""
+        texts = dict(variables)
+        for name, given in variables.items():
+            if any(map(_is_reference, _listed(given))):
+                texts[name] = [text for value in _listed(given) for text in self._texts(value)]
+        return texts
+
+    def _texts(self, value: Any) -> list[Any]:
+        return [*map(_as_text, self.files(value, "vars"))] if _is_reference(value) else [value]
 
     def providers(self, value: Any) -> Iterator[dict[str, Any]]:
         for provider in _listed(value):
@@ -399,20 +414,27 @@ def _matching_files(folder: Path, name: str) -> list[Path]:
 
 
 def _parts(path: Path) -> Iterable[Path]:
-    """The files that the configuration names; those named by these files are left out."""
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    names = list(dict.fromkeys(_REFERENCE.findall(text)))[:MOST_FILES]
-    files = dict.fromkeys(file for name in names for file in _matching_files(path.parent, name))
-    return [file for file in files if file.stat().st_size <= MOST_BYTES]
+    """The files that the configuration names, and those that its tables and documents name."""
+    found: dict[Path, None] = {path: None}
+    documents, names = [path], set[str]()
+    for document in documents:
+        with suppress(OSError):
+            text = document.read_text(encoding="utf-8", errors="replace")
+            words = _WORDS.split(text) if document == path else ()
+            named = [*_REFERENCE.findall(text), *filter(_PROMPT_FILE.fullmatch, words)]
+            new = [name for name in dict.fromkeys(named) if name not in names]
+            for name in new[: MOST_FILES - len(names)]:
+                names.add(name)
+                files = [file for file in _matching_files(path.parent, name) if file not in found]
+                found |= dict.fromkeys(f for f in files if f.stat().st_size <= MOST_BYTES)
+                documents += [f for f in files if f in found and f.suffix.lower() in _DOCUMENTS]
+    return [file for file in found if file != path]
 
 
 def _content(path: Path) -> Any:
     """What is in a file: the tests of a table, the document of JSON or YAML, or a text."""
     suffix = path.suffix.lower()
-    if suffix in (".yaml", ".yml"):
+    if suffix in _YAML:
         return read_yaml(path)
     if suffix == ".csv":
         return list(_table(path))
@@ -423,6 +445,11 @@ def _content(path: Path) -> Any:
         return decode_json(text) if suffix == ".json" else text
     except InputError as error:
         raise FileError(f"{path} {error.reason}.") from None
+
+
+def _as_text(path: Path) -> str:
+    """The text of a variable that names a file: YAML as JSON, and anything else as it is."""
+    return json.dumps(read_yaml(path)) if path.suffix in _YAML else _text(path).strip()
 
 
 def _text(path: Path) -> str:
@@ -436,7 +463,7 @@ def _templates(path: Path) -> list[str]:
     """The prompts of a file: a chat in JSON or YAML is one, a text has one between lines of ---,
     JSON Lines have one on each."""
     suffix = path.suffix.lower()
-    if suffix in (".yaml", ".yml"):
+    if suffix in _YAML:
         return [written(_content(path))]
     if suffix == ".csv":
         raise FileError(f"{path} has prompts as CSV; put them into the configuration instead.")
@@ -490,7 +517,7 @@ def _test_case(record: SourceRecord) -> Iterator[Made]:
         variables = case["vars"]
     if not isinstance(variables, dict) or not variables:
         raise InputError("has no variables", "vars")
-    for values in _combinations(variables):
+    for values in _combinations(_Project(record.path.parent).filled(variables)):
         yield _test_prompt(content_id(values), values, case)
 
 

@@ -54,7 +54,7 @@ class Records:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.document: Any = None
-        self.elements: list[Any] | None = None
+        self.keys: list[str] | None = None  # of JSON Lines or an array, whatever the layout
         if path.suffix.lower() in (".yaml", ".yml"):
             self.document = read_yaml(path)
             return
@@ -77,11 +77,13 @@ class Records:
         """The names of the columns, or the keys of the first records."""
         if self.document is None and not self.is_json:
             return list(self._header(layout).names)
-        names: dict[str, None] = {}
-        for row in islice(self.rows(layout), SAMPLE):
-            if isinstance(row.content, dict):
-                names |= dict.fromkeys(row.content)
-        return list(names)
+        if self.keys is None or self.document is not None:
+            names: dict[str, None] = {}
+            for row in islice(self.rows(layout), SAMPLE):
+                if isinstance(row.content, dict):
+                    names |= dict.fromkeys(row.content)
+            self.keys = list(names)
+        return self.keys
 
     def rows(self, layout: Layout) -> Iterator[Row]:
         """Yield the records with their columns named as written."""

@@ -44,7 +44,11 @@ def _example(record: SourceRecord) -> Iterator[Made]:
     reference = None if expected is None else _reference(expected, "expected")
     retired = str(record.get("status")).upper() == "ARCHIVED" or None
     prompt = prompt_id(record, messages)
-    yield prompt_row(messages, "input", id=prompt, reference=reference, retired=retired)
+    more = {"reference": reference, "retired": retired}
+    for name in ("category", "rubric"):  # of our own export
+        value = inside(record.row.get("metadata"), name)
+        more |= {name: value if isinstance(value, str) else None}
+    yield prompt_row(messages, "input", id=prompt, **more)
 
 
 # The columns of the table that LangSmith's SDK makes from an experiment (to_pandas), and of the CSV

@@ -164,7 +164,7 @@ def _suffice(names: Sequence[str]) -> bool:
 
 def _in_words(path: Path, problems: list[tuple[int, InputError]], effect: str) -> str:
     sentences = [
-        f"{path.name}, line {line}{f', {error.column}' if error.column else ''}: {error.reason}"
+        f"{path.name}, line {line}{f', {error.column}' if error.column else ''}: {error.advice}"
         for line, error in problems[:MOST_SHOWN]
     ]
     if len(problems) > MOST_SHOWN:

@@ -8,6 +8,8 @@ from django.db.models import Exists, F, OuterRef, Q
 from arena.models import Arena, Candidate
 from arena.models.teams import check, index, unique
 
+MOST_RESAMPLES = 20_000
+
 
 class Raters(models.TextChoices):
     PEOPLE = "people", "People"
@@ -69,7 +71,10 @@ class Board(models.Model):
                 Q(raters__in=["people", "verified", "judges", "juries", "combined"]),
             ),
             check("board_both_bad_known", Q(both_bad__in=["separate", "tie"])),
-            check("board_resamples_two_to_20000", Q(n_resamples__gte=2, n_resamples__lte=20_000)),
+            check(
+                "board_resamples_two_to_20000",
+                Q(n_resamples__gte=2, n_resamples__lte=MOST_RESAMPLES),
+            ),
             check("board_target_error_above_zero", Q(target_error__gt=0)),
         ]
 

@@ -105,6 +105,8 @@ def test_a_list_is_filtered() -> None:
 
     assert slugs(caller.get(f"arenas/?team={team.slug}")) == {private, public}
     assert slugs(caller.get(f"arenas/?team={team.slug}&visibility=private")) == {private}
+    refused = caller.get("arenas/?visibility=everybody").json()["detail"]
+    assert refused == "visibility must be one of: public, unlisted, private."
     assert slugs(caller.get("arenas/?team=nobodys")) == set()
 
 

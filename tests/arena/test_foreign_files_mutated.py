@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
+from time import process_time
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -14,7 +15,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
-from arena.files.reader import FileError
+from arena.files.reader import FileError, Source, json_rows
 from arena.formats import LAYOUTS, find_files
 from arena.formats.records import Foreign, Records
 from arena.models import Arena
@@ -104,6 +105,7 @@ def test_mutated_rows_are_read_or_refused_with_their_field(tmp_path):
         n_rows += n_made
         n_errors += len(errors)
         assert all(error.column for error in errors)
+        assert all(HELP.search(error.advice) for error in errors)
     assert n_rows >= N_ROWS / 10
     assert n_errors > N_ROWS / 100
 
@@ -121,12 +123,26 @@ def test_broken_files_are_read_or_refused_with_a_sentence(tmp_path):
     assert all(refused)
 
 
+def test_a_row_of_100_000_keys_is_told_about_as_fast_as_it_is_read(tmp_path):
+    path = tmp_path / "wide.jsonl"
+    path.write_text(json.dumps({f"k{n}": n for n in range(100_000)}) + "\n{}\n")
+    start = process_time()
+    for _ in range(10):
+        list(json_rows(Source.at(path)))
+    reading = process_time() - start
+    start = process_time()
+    with pytest.raises(FileError, match="'k9' and 99,990 more"):
+        find_files([path])
+    assert process_time() - start < 2 * reading
+
+
 # -- Through the doors -----------------------------------------------------------------------------
 
 # A bad row: its line, and its column unless the whole line cannot be read.
 BAD_ROW = re.compile(
     r"[^ ]+, line [\d,]+(, column .+: |: (is not |has [\d,]+ fields?;|is .+, not an? ))", re.DOTALL
 )
+HELP = re.compile(r"; |, not |not one of |not valid |must ")
 SUMMARY = re.compile(r"\.\.\. and [\d,]+ more bad rows\.|Nothing was ")
 REMEDY = re.compile(
     r"save|Save|delete|correct|Rename|rename|remove|must|import |[Ee]xport|line [\d,]+ is not YAML"

@@ -93,6 +93,17 @@ def test_a_folder_becomes_an_arena(folder):
     assert Pair.objects.get(arena=arena).shared_prompts == 2
 
 
+def test_an_arena_in_which_nobody_can_vote_says_what_that_takes(tmp_path):
+    path = write(tmp_path / "amber.jsonl", [{"prompt": "Why?", "response": "So."}])
+    said = run("mine", path)
+    assert "Nobody can vote yet: that takes answers of two candidates" in said
+    assert f"See it at {settings.SITE_URL}/a/mine/\n" in said
+    other = write(tmp_path / "birch.jsonl", [{"prompt": "Why?", "response": "Thus."}])
+    said = run("mine", other)
+    assert "Nobody" not in said
+    assert f"Vote at {settings.SITE_URL}/a/mine/vote/" in said
+
+
 def test_what_is_not_used_is_named(folder, tmp_path):
     write(folder / "prompts.jsonl", [*PROMPTS, {"id": "p3", "text": "Three?", "note": 1}])
     assert "prompts.jsonl: not used: 'note'\n" in run("mine", folder)

@@ -99,8 +99,23 @@ def refused(*arguments: object) -> str:
             "line 3, column name: 'A' is already in an earlier",
         ),
         ("prompts.jsonl", GOOD_PROMPT * 2, "line 2, column id: 'p1' is already in an earlier row"),
-        ("prompts.jsonl", b'{"id": "p1"}\n', "line 1, column text: is missing"),
+        (
+            "prompts.jsonl",
+            b'{"id": "p1"}\n',
+            "line 1, column text: is missing; add it, or leave the row out",
+        ),
         ("prompts.jsonl", b'{"id": null, "text": ""}\n', "line 1, column id: is missing"),
+        (
+            "candidates.jsonl",
+            b'{"name": " "}\n',
+            "column name: is empty; fill it in, or leave the row out",
+        ),
+        ("votes.csv", b"left,right,winner\nA,A,tie\n", "with itself; correct it, or leave the row"),
+        (
+            "prompts.jsonl",
+            b'{"id": "p1", "text": "a\\u0000"}\n',
+            "cannot be stored; remove it, or leave the row out",
+        ),
         ("prompts.jsonl", b'"text"\n', "line 1: is text, not a JSON object"),
         ("candidates.jsonl", b'{"name": "A", "parameters": []}\n', "column parameters: is a list"),
         ("responses.jsonl", ANSWER, "line 1, column candidate: there is no candidate 'A'"),
@@ -123,7 +138,7 @@ def test_a_bad_file_is_refused_with_a_sentence(tmp_path, name, content, words):
         (
             "responses.jsonl",
             b'{"candidate": "A", "prompt": "p1", "text": "' + b"x" * 10_000_000 + b'"}\n',
-            "line 1, column text: is 10,000,000 bytes long; the limit is 1,000,000",
+            "line 1, column text: is 10,000,000 bytes long; the limit is 1,000,000; shorten it",
         ),
     ],
 )

@@ -88,6 +88,42 @@ def test_prompts_and_tests_come_from_the_files_that_a_project_names(project, tmp
     assert (chat.system_prompt, chat.user_template) == ("Be kind.", "{{question}}")
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_files_of_a_project_that_are_not_read_are_named(project, tmp_path, packed):
+    (project / "README.md").write_text("Hello")
+    (project / "prompts" / "old.md").write_text("{{question}}?")
+    path = project
+    if packed:
+        path = Path(shutil.make_archive(str(tmp_path / "all"), "zip", tmp_path, "project"))
+    [file] = preview_files(slug="mine", paths=[path]).files
+    assert file.unread == ["'README.md'", "'prompts/old.md'"]
+    results = Path(__file__).parent.parent / "files" / "promptfoo.json"
+    shutil.copy(results, project / "results.json")
+    [file] = preview_files(slug="mine", paths=[project]).files
+    assert "'promptfooconfig.yaml'" in file.unread
+
+
+def test_variables_have_the_texts_of_the_files_that_they_name(project):
+    (project / "list.json").write_text('["a", "b"]\n')
+    (project / "facts.yaml").write_text("a: 1\n")
+    (project / "more.txt").write_text("More.")
+    given = {"x": "file://list.json", "y": "file://facts.yaml", "z": "file://*.txt", "n": 1}
+    config = {"prompts": "{{x}}", "providers": "p", "tests": [{"vars": given}]}
+    (project / "promptfooconfig.yaml").write_text(json.dumps(config))
+    values = bring(project).prompts.order_by("pk").values_list("variables", flat=True)
+    same = {"x": '["a", "b"]', "y": '{"a": 1}', "n": "1"}
+    assert list(values) == [same | {"z": text} for text in ("More.", "A note.")]
+
+
+def test_a_table_of_tests_without_its_files_is_refused(tmp_path):
+    path = tmp_path / "tests.csv"
+    path.write_text("question,context,__expected\nWhy?,file://note.txt,So\n")
+    said = problem(path)
+    assert "line 2, column vars: refers to 'file://note.txt', which is not included" in said
+    (tmp_path / "note.txt").write_text("A note.")
+    assert bring(path).prompts.get().variables["context"] == "A note."
+
+
 def test_a_project_is_another_file_once_one_of_its_files_changed(project):
     bring(project)
     (project / "tests.csv").write_text(TESTS + "Who are you?,,,third,\n")

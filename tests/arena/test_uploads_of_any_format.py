@@ -112,7 +112,7 @@ def test_the_page_names_what_it_does_not_use(member, arena):
     assert (file.format_name, file.unread) == ("answers", ["'<b>'"])
     kept = {"kept": shown["form"].initial["kept"], "format": shown["form"].initial["format"]}
     page = member.post(page_of(arena), kept | {"do": "import"}).text
-    assert "Columns not used: &#x27;&lt;b&gt;&#x27;." in page
+    assert "Not used: &#x27;&lt;b&gt;&#x27;." in page
 
 
 @pytest.mark.parametrize("header", ["prompt,response", "left,right,winner"])
@@ -142,7 +142,9 @@ def test_columns_can_be_chosen_on_the_page(member, arena):
 def test_bad_rows_are_named_and_can_be_skipped(member, arena):
     data = b"prompt,response\nWhy?,So.\nHow?,\n"
     shown = send(member, arena, "amber.csv", data)
-    assert shown["problems"] == ["amber.csv, line 3, column response: is empty"]
+    assert shown["problems"] == [
+        "amber.csv, line 3, column response: is empty; fill it in, or leave the row out"
+    ]
     again = confirm(member, arena, shown)
     assert "skip_bad" in again["form"].errors
     assert counts() == (0, 0, 0, 0)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 from django.utils import timezone
 
-from arena.models import Arena, Prompt, Rater, Response
+from arena.models import Arena, Prompt, Rater, Response, Vote
 from arena.outcomes import PREFERENCES
 from arena.services.imports import Options, import_files, preview_files
 from ranking.exports import EXPORTS, file_names
@@ -222,6 +224,32 @@ def test_an_arena_without_votes_gives_valid_files(client: Client, empty_arena: A
     archive = zipfile.ZipFile(io.BytesIO(content(client, "dataset.zip")))
     assert archive.namelist() == ["README.md"]
     assert "configs" not in yaml.safe_load(archive.read("README.md").decode().split("---\n")[1])
+
+
+def test_lmarenas_votes_leave_as_they_came_with_one_more(tmp_path: Path, client: Client) -> None:
+    given = Path(__file__).parent.parent / "files" / "lmarena.jsonl"
+    import_files(slug="there", paths=[given], now=timezone.now())
+    key = re.search(r'data-key="([0-9a-f-]{36})"', client.get("/a/there/vote/").text)[1]
+    client.post(reverse("cast_vote", args=["there", key]), {"outcome": "left"})
+    call_command("export", "there", str(tmp_path / "lmarena.jsonl"), verbosity=0)
+    *written, new = map(json.loads, (tmp_path / "lmarena.jsonl").read_text().splitlines())
+    came = list(map(json.loads, given.read_text().splitlines()))
+    for row in written:
+        assert row.pop("judge").startswith("rater-")
+        assert row.pop("rater_kind") == "person"
+    assert written == [{name: row[name] for name in row if name != "judge"} for row in came]
+    assert new["winner"] == "model_a"
+    assert set(new) == {*came[0], "rater_kind"}
+
+
+def test_later_turns_are_in_the_answers_alone(tmp_path: Path) -> None:
+    given = Path(__file__).parent.parent / "files" / "lmarena.jsonl"
+    import_files(slug="there", paths=[given], now=timezone.now())
+    Vote.objects.update(outcome="left")
+    call_command("export", "there", str(tmp_path / "dpo-messages.jsonl"), verbosity=0)
+    *_, row = map(json.loads, (tmp_path / "dpo-messages.jsonl").read_text().splitlines())
+    assert row["prompt"] == [{"role": "user", "content": "Wie spät ist es?"}]
+    assert [message["role"] for message in row["chosen"]] == ["assistant", "user", "assistant"]
 
 
 def test_the_language_of_lmarenas_prompts_goes_back_and_forth(tmp_path: Path) -> None:

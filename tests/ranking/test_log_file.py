@@ -281,6 +281,15 @@ def test_names_in_a_file_do_not_rewrite_the_terminal(
     assert "\nThe log is unbroken: 9" not in said
 
 
+def test_a_file_that_asks_for_too_many_replicates_is_refused(arena: Arena, tmp_path: Path) -> None:
+    path = write(arena, tmp_path / "log.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    first(lines, "leaderboard")["settings"]["n_resamples"] = 20_001
+    path.write_text("".join(log_file.as_jsonl(lines)))
+    with pytest.raises(CommandError, match="has 20,001 bootstrap replicates; at most 20,000"):
+        call_command("verify", path)
+
+
 def test_another_key_is_refused(arena: Arena, tmp_path: Path, capsys: Any) -> None:
     path = write(arena, tmp_path / "log.jsonl")
     call_command("verify", path, key=vote_log.signer().public)

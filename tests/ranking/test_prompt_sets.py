@@ -88,13 +88,15 @@ def test_prompts_of_promptfoo_go_back_and_forth(tmp_path: Path) -> None:
 def test_prompts_go_back_and_forth_as_items_of_langfuse(
     arena: Arena, tmp_path: Path, ending: str
 ) -> None:
-    arena.prompts.create(external_id="1", text="Why?", reference="=So", category="")
-    arena.prompts.create(external_id="2", text="x", messages=TURNS)
+    arena.prompts.create(external_id="1", text="Why?", reference="So", category="why")
+    arena.prompts.create(external_id="2", text="x", messages=TURNS, rubric="Be kind.")
     arena.prompts.create(external_id="3", text="Old?", retired_at=timezone.now())
     file = tmp_path / f"langfuse-items.{ending}"
     call_command("export", "mine", str(file), verbosity=0)
     back = bring(file, "back")
     assert [bool(time) for *_, time in facts(back, "retired_at")] == [False, False, True]
+    told = [(fact[3], fact[4], fact[6]) for fact in facts(back, "rubric")]
+    assert told == [("why", "So", ""), ("", "", "Be kind."), ("", "", "")]
     texts = [(text, messages) for _, text, messages, *_ in facts(back)]
     assert texts[0] == ("Why?", None)
     assert texts[1][1] == TURNS

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import zipfile
@@ -183,8 +184,9 @@ def test_bad_rows_are_named_by_file_line_column_and_reason(tmp_path: Path) -> No
     path = tmp_path / "v.csv"
     path.write_text("left,right,winner\nA,B,left\nA,A,tie\nB,,left\nC,D,lft\n")
     assert refused(path).splitlines() == [
-        f"{path}, line 3, column right: 'A' is compared with itself",
-        f"{path}, line 4, column right: is empty",
+        f"{path}, line 3, column right: 'A' is compared with itself; correct it, or leave the row"
+        " out",
+        f"{path}, line 4, column right: is empty; fill it in, or leave the row out",
         f"{path}, line 5, column winner: is 'lft', which is not one of left, right, tie, both_bad",
         "Nothing was ranked: 3 bad rows. Use --skip-bad to rank the rest.",
     ]
@@ -330,6 +332,17 @@ def test_a_file_without_a_good_row_has_no_votes(votes: Path) -> None:
 @pytest.mark.parametrize("option", [("--bootstrap", "1"), ("--seed", "-1"), ("--cluster", "moon")])
 def test_options_without_sense_are_refused(votes: Path, option: tuple[str, str]) -> None:
     assert option[0] in refused(votes, *option)
+
+
+def test_it_ends_without_a_word_when_nobody_reads_its_output(votes: Path) -> None:
+    command = [sys.executable, "manage.py", "rank", str(votes), "--json", "--bootstrap", "2"]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        command, cwd=REPOSITORY, stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (-signal.SIGPIPE, b"")
 
 
 @pytest.mark.slow

@@ -262,7 +262,9 @@ class StrictFilterBackend(filters.DjangoFilterBackend):
             return queryset
         if not filterset.is_valid():
             name, errors = next(iter(filterset.errors.items()))
-            raise BadParameter(name, str(errors[0]))
+            choices = dict(filterset.filters[name].extra.get("choices", ()))
+            known = f"{name} must be one of: {', '.join(map(str, choices))}." if choices else ""
+            raise BadParameter(name, known or str(errors[0]))
         return filterset.qs
 
 

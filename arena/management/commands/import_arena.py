@@ -12,7 +12,7 @@ from django.utils import timezone
 from arena.files.reader import FileError
 from arena.formats.base import KINDS, MOST_UNREAD
 from arena.management.commands import ProgressBars, add_format
-from arena.models import Arena, Response, Team
+from arena.models import Arena, Team
 from arena.services.imports import (
     ArenaImportError,
     BadRowsError,
@@ -170,9 +170,14 @@ def format_report(report: ImportReport) -> str:
             f"The arena already had {votes - added:,} votes. If one of these files is a longer"
             " version of a file imported before, its old votes now count twice."
         )
-    has_answers = Response.objects.revealed().filter(candidate__arena=arena).exists()
-    address = reverse("vote" if has_answers else "board", args=[arena.slug])
-    lines.append(f"{'Vote' if has_answers else 'See it'} at {settings.SITE_URL}{address}")
+    has_pairs = arena.pairs.filter(shared_prompts__gt=0).exists()
+    if not (has_pairs or votes):
+        lines.append(
+            "Nobody can vote yet: that takes answers of two candidates to the same prompt. Import "
+            "them, or generate them (manage.py generate)."
+        )
+    address = reverse("vote" if has_pairs else "board", args=[arena.slug])
+    lines.append(f"{'Vote' if has_pairs else 'See it'} at {settings.SITE_URL}{address}")
     return "\n".join(lines)
 
 
