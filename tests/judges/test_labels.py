@@ -253,18 +253,6 @@ def test_a_missing_file_or_a_folder_is_reported(tmp_path: Path) -> None:
             read_labels(path)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_with_its_mark_says_the_same(tmp_path: Path, encoding: str) -> None:
-    row = PAIR | {"response_1": "Two\nlines\u2028in Ελληνικά \N{PILE OF POO}", "rater": "zoë"}
-    path = table(tmp_path, row, delimiter="\t")
-    expected = read_labels(path)
-    path.write_bytes(("\ufeff" + path.read_text("utf-8")).encode(encoding))
-    assert read_labels(path) == expected
-    path = jsonl(tmp_path, row)
-    path.write_bytes(("\ufeff" + path.read_text("utf-8")).encode(encoding))
-    assert verdicts_of(read_labels(path)) == verdicts_of(expected)
-
-
 @pytest.mark.parametrize(
     ("content", "says"),
     [

@@ -26,7 +26,6 @@ from tests.security.table import ROWS
 from tests.security.world import OUTSIDE, make_world
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
-Author = tuple[str, str]  # an answer's text, and the name of whoever wrote it
 
 
 @pytest.fixture
