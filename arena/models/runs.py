@@ -167,12 +167,20 @@ class RunProgress:
         raise NotImplementedError
 
     @property
+    def failures(self) -> int:
+        raise NotImplementedError
+
+    @property
     def is_over(self) -> bool:
         return self.run.is_over
 
     @property
     def goes_on(self) -> bool:
         return self.run.goes_on
+
+    @property
+    def can_retry(self) -> bool:
+        return self.run.state == Run.State.DONE and self.failures > 0
 
     @property
     def spent(self) -> int:

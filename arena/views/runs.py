@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from arena import generation_runs
-from arena.actors import Actor, can_change, can_read_money
+from arena.actors import Actor, actor_of, can_change, can_read_money
 from arena.errors import ServiceError
 from arena.forms.base import CapForm, SteerForm, errors_as_messages
 from arena.generation_runs import (
@@ -28,6 +28,7 @@ from arena.generation_runs import (
     with_prompts,
 )
 from arena.models import Candidate, Run
+from arena.models.runs import RunProgress
 from arena.services import runs as run_service
 from arena.services.runs import budget_left, check_cap
 from arena.tasks import enqueue_on_commit
@@ -41,21 +42,24 @@ ROWS_PER_PAGE = 20
 # -- Shared with the judge runs' pages -------------------------------------------------------------
 
 
-def apply_action(
-    run: Run,
-    by: Actor,
-    action: str,
-    cap: int | None,
-    *,
-    kept: str,
-    retrying: str,
-) -> str:
-    """Apply the action of a valid SteerForm; return the message for its page.
+def steer(request: HttpRequest, run: Run, *, kept: str, retrying: str) -> None:
+    """Carry out a posted SteerForm, and leave a message about it or about why it cannot be done.
 
     `kept` is the message about what a cancelled run leaves behind, `retrying` the one about
     failures that are tried again.
-    Raises ServiceErrors.
     """
+    form = SteerForm(request.POST)
+    if not form.is_valid():
+        _show_form_errors(request, form)
+        return
+    with errors_as_messages(request):
+        by = actor_of(request)
+        message = _steer(run, by, **form.cleaned_data, kept=kept, retrying=retrying)
+        messages.success(request, message)
+        enqueue_on_commit()
+
+
+def _steer(run: Run, by: Actor, action: str, cap: int | None, *, kept: str, retrying: str) -> str:
     now = timezone.now()
     if action == "pause":
         run_service.pause(run=run, by=by)
@@ -68,6 +72,23 @@ def apply_action(
         return f"Run cancelled. {kept}"
     run_service.retry_failed(run=run, by=by, now=now)
     return retrying
+
+
+def progress_of(report: RunProgress, now: datetime) -> dict[str, Any]:
+    """The context of the upper part of a run's page, which is polled during the run."""
+    return {
+        "report": report,
+        "run": report.run,
+        "per_minute": report.per_minute(now),
+        "seconds_left": report.seconds_left(now),
+        "cap_in_dollars": in_dollars(report.run.cap),
+        "can_retry": report.can_retry,
+    }
+
+
+def _show_form_errors(request: HttpRequest, form: Form) -> None:
+    for errors in form.errors.values():
+        messages.error(request, " ".join(map(str, errors)))
 
 
 # -- The candidate's page --------------------------------------------------------------------------
@@ -139,11 +160,6 @@ def order_answers(request: HttpRequest, context: ArenaContext, pk: int) -> HttpR
     return _to_run(run)
 
 
-def _show_form_errors(request: HttpRequest, form: Form) -> None:
-    for errors in form.errors.values():
-        messages.error(request, " ".join(map(str, errors)))
-
-
 def _to_run(run: Run) -> HttpResponse:
     return redirect("answer_run", run.in_arena.slug, run.pk)
 
@@ -167,7 +183,8 @@ def answer_run(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResp
     who read the answers below.
     """
     run, candidate = _find_run(context, pk)
-    progress = _progress_of(run, timezone.now()) | {
+    now = timezone.now()
+    progress = progress_of(report_on(run.pk, now), now) | {
         "candidate": candidate,
         "can_steer": can_change(context.actor, candidate),
         "can_read_money": can_read_money(context.actor, candidate),
@@ -188,38 +205,14 @@ def answer_run(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResp
     )
 
 
-def _progress_of(run: Run, now: datetime) -> dict[str, Any]:
-    report = report_on(run.pk, now)
-    return {
-        "report": report,
-        "run": report.run,
-        "per_minute": report.per_minute(now),
-        "seconds_left": report.seconds_left(now),
-        "cap_in_dollars": in_dollars(report.run.cap),
-        "can_retry": report.run.state == Run.State.DONE and report.failures > 0,
-    }
-
-
 @require_permission("can_visit")
 @require_POST
 def steer_answers(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
     """Pause, resume or cancel a run, or retry its failures."""
     run, candidate = _find_run(context, pk)
     context.find_candidate_to_change(candidate.pk)
-    form = SteerForm(request.POST)
-    if not form.is_valid():
-        _show_form_errors(request, form)
-        return _to_run(run)
-    with errors_as_messages(request):
-        message = apply_action(
-            run,
-            context.actor,
-            **form.cleaned_data,
-            kept="Answers received so far are kept.",
-            retrying="Retrying the failed prompts.",
-        )
-        messages.success(request, message)
-        enqueue_on_commit()
+    kept, retrying = "Answers received so far are kept.", "Retrying the failed prompts."
+    steer(request, run, kept=kept, retrying=retrying)
     return _to_run(run)
 
 

@@ -138,8 +138,6 @@ def _runs_with_owners() -> "QuerySet[Run]":
     return runs_of_judges().select_related("arena", "team")
 
 
-# -- Pages of judges -------------------------------------------------------------------------------
-
 # -- The leaderboard -------------------------------------------------------------------------------
 
 

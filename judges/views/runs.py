@@ -20,14 +20,12 @@ from kombu.exceptions import OperationalError
 from arena.actors import Actor, TeamPermission, actor_of, can_read_spending
 from arena.calls.execution import CannotAskError
 from arena.errors import ServiceError
-from arena.forms.base import SteerForm, errors_as_messages
 from arena.models import Arena, Run
 from arena.services import runs
 from arena.services.arenas import ArenaError, update_arena
 from arena.services.runs import budget_left
 from arena.tasks import enqueue_on_commit
-from arena.validation import in_dollars
-from arena.views.runs import apply_action
+from arena.views.runs import progress_of, steer
 from judges.core.prompts import MaterialError, render_note, render_prompt
 from judges.core.spec import JudgeSpec
 from judges.forms import PAIRS, CriteriaForm, OrderForm
@@ -84,20 +82,13 @@ class FilterLink:
 # -- Progress --------------------------------------------------------------------------------------
 
 
-def progress_of(run: Run, now: datetime) -> dict[str, Any]:
-    """The upper part of a run's page, which is polled during the run."""
+def judging_of(run: Run, now: datetime) -> dict[str, Any]:
     report = report_on(run.pk, now)
-    return {
+    return progress_of(report, now) | {
         "arena": run.arena,
-        "report": report,
-        "run": report.run,
         "run_url": run_url(run),
         "jury_size": len(report.judges),
         "jury_rows": [(label, count) for _, label, count in report.jury_rows if count],
-        "per_minute": report.per_minute(now),
-        "seconds_left": report.seconds_left(now),
-        "cap_in_dollars": in_dollars(report.run.cap),
-        "can_retry": report.run.state == Run.State.DONE and report.failures > 0,
     }
 
 
@@ -228,7 +219,7 @@ def _run_page(request: HttpRequest, run: Run) -> HttpResponse:
     or, if the request says which state the page shows, only its upper part, which is polled too.
     """
     actor = actor_of(request)
-    context = progress_of(run, timezone.now()) | _spending_context(actor, run.arena)
+    context = judging_of(run, timezone.now()) | _spending_context(actor, run.arena)
     context["can_steer"] = can_steer(actor, run.arena)
     context["decision_url"] = _decision_url(actor, run)
     if request.headers.get("HX-Request") and "seen" in request.GET:
@@ -255,21 +246,8 @@ def steer_run(request: HttpRequest, pk: int) -> HttpResponse:
     """Pause, resume or cancel a run, or retry its failures."""
     run = find_any_run(request, pk)
     check_steering(request, run.arena)
-    form = SteerForm(request.POST)
-    if form.is_valid():
-        _steer(request, run, **form.cleaned_data)
-    else:
-        for errors in form.errors.values():
-            messages.error(request, " ".join(map(str, errors)))
+    steer(request, run, kept=KEPT, retrying=RETRIED)
     return redirect(run_url(run))
-
-
-def _steer(request: HttpRequest, run: Run, action: str, cap: int | None) -> None:
-    with errors_as_messages(request):
-        actor = actor_of(request)
-        message = apply_action(run, actor, action, cap, kept=KEPT, retrying=RETRIED)
-        messages.success(request, message)
-        enqueue_on_commit()
 
 
 # -- Starting a run --------------------------------------------------------------------------------
