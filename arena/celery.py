@@ -98,7 +98,7 @@ class Scheduler(beat.Scheduler):
         except beat.SchedulingError as error:
             if not self._is_broker_away:
                 reason = error.__cause__ or error
-                log.error("No sweep can be queued: the broker is not reachable (%s).", reason)
+                log.error("Cannot queue any sweep: the broker is unreachable (%s).", reason)
             self._is_broker_away = True
         else:
             if self._is_broker_away:

@@ -135,64 +135,53 @@ def text(finished: Mapping[Job, Row], repeats: int, fewer: int) -> str:
     tables = {name: page.table(head, rows[name]) for name, head in TABLES.items()}
     coverage, people, leader, tiered, together, watched = tables.values()
     return f"""\
-Seed {SEED}; NumPy {version("numpy")}. Each simulated leaderboard has {COVERAGE[0].n_votes:,} votes,
-{TIES:.0%} of them ties; effects have a standard deviation of {EFFECT:g} in natural log-odds. There
-are {repeats:,} leaderboards per row in the first table, with {RESAMPLES:,} bootstrap replicates
-each, {repeats:,} in those rows of the third that do not name raters, and {fewer:,} in all others.
-The truth for each design is the Bradley-Terry fit to an unlimited number of such votes.
+Seed {SEED}; NumPy {version("numpy")}. Leaderboards of {COVERAGE[0].n_votes:,} votes, {TIES:.0%} of
+them ties; effects have a standard deviation of {EFFECT:g} in natural log-odds. Rows of the first
+table are {repeats:,} leaderboards with {RESAMPLES:,} bootstrap replicates each, rows of the third
+without raters {repeats:,}, all others {fewer:,}. The truth is the fit to an unlimited number of
+such votes.
 
-**95 % intervals.** Targets: bootstrap and sandwich intervals contain the truth in 93 % to 97 % of
-cases; the simultaneous rank intervals contain all true ranks of a leaderboard at once in at least
-95 %. The marginal ones, which the leaderboard shows, make no such promise. "Assuming independence"
-shows intervals that ignore that votes are dependent. In the last row the prompts are fixed: the
-differences between prompts are then not due to chance, but the clusters count them as chance, so
-the intervals are wider than necessary and may contain the truth more often.
+**95 % intervals.** Targets: 93 % to 97 % contain the truth; the simultaneous rank intervals, which
+leaderboards show, contain all true ranks at once in at least 95 %. "Assuming independence" ignores
+that votes are dependent. In the last row prompts are fixed but count as chance: intervals are wider
+than necessary.
 
 {coverage}
 
-**People who differ.** Leaderboards of {CROWDS[0].n_votes:,} votes by raters whose taste for each
-candidate has a standard deviation of {CROWDS[0].taste:g} (half of it where a newcomer is measured),
-on prompts whose effects have one of {CROWDS[0].prompt_effect:g}; {CROWD_RESAMPLES} replicates. The
-targets: intervals of scores and of differences contain the truth in {page.COVERS[0]:.0%} to
-{page.WIDE:.0%} of cases, and at most {page.REFUSED:.0%} of the leaderboards are refused, because
-fewer than 5 effective raters or prompts say nothing about others. "By prompt alone" shows intervals
-that ignore that raters differ.
+**People who differ.** {CROWDS[0].n_votes:,} votes; raters' tastes have a standard deviation of
+{CROWDS[0].taste:g} (half of it where a newcomer is measured), prompts' effects one of
+{CROWDS[0].prompt_effect:g}; {CROWD_RESAMPLES} replicates. Targets: {page.COVERS[0]:.0%} to
+{page.WIDE:.0%} contain the truth; at most {page.REFUSED:.0%} of the leaderboards are refused, for
+fewer than 5 effective raters or prompts. "By prompt alone" ignores that raters differ.
 
 {people}
 
-**Clear number one among equals**, where naming any candidate is an error. Targets, with five or
-more candidates: at most 5 % errors, and the simultaneous rank intervals contain all true ranks in
-at least 95 %. Six equal candidates are the hardest case for ranks, where the error rate is exactly
-the one allowed, so two standard errors of this simulation are tolerated. Where raters differ, the
-ranks are reported only: few groups measure the covariance too roughly for a statement about all
-ranks at once. Two alone are compared
-just once, with errors in 5 % of cases by design: they are reported only.
+**Clear number one among equals**: naming anybody is an error. Targets, with five or more
+candidates: at most 5 % errors; all true ranks covered in at least 95 %, less two standard errors of
+the simulation. Only reported: ranks where raters differ, as few groups measure the covariance too
+roughly, and two candidates alone, who are compared once and err in 5 % of cases by design.
 
 {leader}
 
-**Tiers** of six candidates, two of each strength, so far apart that a tier ends about once on a
-leaderboard if the true covariance of the scores (that of all leaderboards of the row) is known.
-Targets: at most 5 % of leaderboards, and of 1,000 at most 64, place a candidate above one that is
-equally good or better; with at least {page.MANY_GROUPS} groups of votes, tiers end at least
-{page.TIERS:.0%} as often as with the true covariance. Fewer groups measure the covariance too
-roughly: the intervals allow for that, at the price of tiers.
+**Tiers** of six candidates, two of each strength; with the true covariance (that of all
+leaderboards of the row), about one tier ends per leaderboard. Targets: a candidate stands above one
+that is equally good or better on at most 5 % of leaderboards (64 of 1,000: two standard errors are
+tolerated); with at least {page.MANY_GROUPS} groups of votes, tiers end at least {page.TIERS:.0%} as
+often as with the true covariance.
 
 {tiered}
 
 **The combined leaderboard.** The judge sees {prediction_powered.PROMPTS} prompts that people saw
-too, and as many others. In some rows one candidate ("that candidate") does better on the latter, by
-as much in natural log-odds. The level of the test that looks for such prompts was chosen on other
-draws than these. Targets: intervals contain the truth in 93 % to 97 % of cases, those of
-that candidate in at least 93 %, and none is ever wider than with human votes alone.
+too, and as many others, on which in some rows "that candidate" does better (in natural log-odds).
+Targets: 93 % to 97 % of intervals contain the truth, at least 93 % of that candidate's, and none is
+wider than with human votes alone. The test for such prompts was tuned on other draws.
 
 {together}
 
-**Conclusive results for two equal candidates**, where calling either one better is an error. They
-are checked {LOOKS} times, after every {WATCHED[0].n_votes // LOOKS} votes up to
-{WATCHED[0].n_votes:,}, and the team stops at the first check that separates them. Target: at most
-5 % of leaderboards, and of 1,000 at most 64: two standard errors of the simulation are tolerated.
-In the last rows nine equal candidates are compared with an equal baseline as one family, as the
-decision page does it; any of them called different is a false discovery.
+**Conclusive results for equal candidates**, all of them errors. The team checks {LOOKS} times,
+after every {WATCHED[0].n_votes // LOOKS} votes up to {WATCHED[0].n_votes:,}, and stops at the first
+check that separates two. Target: at most 5 % of leaderboards (64 of 1,000). In the last rows nine
+candidates are compared with their baseline as one family.
 
 {watched}"""
 

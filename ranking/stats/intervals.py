@@ -155,7 +155,7 @@ class Dependence:
                 self.rule == "vote"
             )
         if self.n_raters == 1:
-            return "All votes are by one rater; the results say nothing about others."
+            return "One rater cast all votes, so the results say nothing about other raters."
         return f"The results hold for these {self.n_raters:,} raters only: they are too few."
 
     @property

@@ -223,7 +223,7 @@ def test_beat_says_once_that_the_broker_is_away(
             scheduler.apply_entry(None)
     monkeypatch.setattr(beat.Scheduler, "apply_async", lambda *_, **__: None)
     scheduler.apply_entry(None)
-    away = "No sweep can be queued: the broker is not reachable (refused)."
+    away = "Cannot queue any sweep: the broker is unreachable (refused)."
     assert caplog.messages == [away, "Sweeps are queued again."]
     assert not any(record.exc_info for record in caplog.records)
 

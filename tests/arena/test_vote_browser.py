@@ -5,7 +5,7 @@ from axe_playwright_python.sync_playwright import Axe
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from arena.models import Comparison, Rater, Reason, Response, Vote
+from arena.models import Arena, Comparison, Rater, Reason, Response, Vote
 from tests.arena.test_conversations import PAYLOADS
 from tests.factories import make_arena
 
@@ -476,6 +476,7 @@ def test_on_a_phone_a_vote_does_not_move_the_answers(phone, live_server):
 
 def test_on_a_phone_every_target_is_as_high_as_a_thumb(phone, live_server, long_arena):
     long_arena.prompts.update(text="Why is that so? " * 60)
+    Arena.objects.update(guide="Prefer **short** answers.")
     phone.goto(live_server.url + reverse("vote", args=[long_arena.slug]))
     wait_for_ahead(phone)
     for chosen in (False, True):

@@ -107,7 +107,7 @@ def at_its_cap(paid: FakeServer, worker: None) -> Arena:
     arena = make_arena(2, 2)
     with pytest.raises(CommandError, match=r"The cap of \$0\.0010 is reached") as paused:
         judge(arena, "--cap=0.001", name=PAID)
-    assert "with a --cap above $0.0010" in str(paused.value)
+    assert "add a --cap above $0.0010" in str(paused.value)
     return arena
 
 

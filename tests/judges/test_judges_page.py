@@ -114,7 +114,7 @@ def test_trust_by_an_earlier_rule_shows_as_such_until_it_is_measured_again(clien
     for html in (judges_page(client), judge_page(client, epoch.judge)):
         assert 'data-trusted="yes"' in html
         assert "By an earlier rule: measure it again" in html
-    assert "This judge is trusted by an earlier rule" in html
+    assert "This judge is trusted under an earlier rule" in html
     measure_labels(epoch=epoch, labels_in=labels, now=timezone.now())
     for html in (judges_page(client), judge_page(client, epoch.judge)):
         assert "earlier rule" not in html

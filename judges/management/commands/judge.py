@@ -194,7 +194,7 @@ def _how_to_resume(run: Run) -> str:
     if run.cap is None:
         return "Run the same command again to resume."
     return (
-        "Run the same command again to resume; if it has reached its cap, with a --cap above "
+        "Run the same command again to resume. If the run has reached its cap, add a --cap above "
         f"{dollars(run.cap)}."
     )
 
