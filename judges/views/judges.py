@@ -448,10 +448,11 @@ def _panel_rows(panel: dict[str, Any]) -> list[PanelRow]:
 
 
 def _panel_name(option: dict[str, Any], judges: Sequence[str]) -> str:
+    everybody = "both" if len(judges) == 2 else f"all {len(judges)}"
     if option["kind"] == "majority":
-        return f"Jury of all {len(judges)}, by majority"
+        return f"Jury of {everybody}, by majority"
     if option["kind"] == "weighted":
-        return f"Jury of all {len(judges)}, weighed by accuracy"
+        return f"Jury of {everybody}, weighed by accuracy"
     first, *second = (judges[member] for member in option["members"])
     return f"{first}, then {second[0]} where it has no verdict" if second else first
 

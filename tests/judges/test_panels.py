@@ -215,6 +215,20 @@ def test_weighing_is_offered_where_it_gains_and_not_where_it_does_not() -> None:
     assert sum(option.offered for option in nothing.values()) == 1
 
 
+@pytest.mark.parametrize(("cheap_wrong", "offered"), [(20, False), (35, True)])
+def test_a_dearer_judge_is_offered_only_if_its_gain_is_more_than_chance(
+    cheap_wrong: int, offered: bool
+) -> None:
+    """The strong judge is wrong on 18 other pairs of 100."""
+    sides = ("right", "left")
+    items = [
+        PanelItem(str(i), "", 1, 1, (sides[i >= cheap_wrong], sides[i < 82])) for i in range(100)
+    ]
+    strong = options_of(items, 10**6, 10**7)["judge", (1,)]
+    assert strong.agreement.value == pytest.approx(0.82)
+    assert (strong.offered, strong.gain is not None) == (offered, offered)
+
+
 def test_a_judge_that_is_no_better_than_a_coin_is_not_offered_however_cheap() -> None:
     items = [
         PanelItem(str(i), "", i % 2, 1, ("left", ("right", "left")[(i + (i % 10 == 0)) % 2]))

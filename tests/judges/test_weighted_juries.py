@@ -111,7 +111,12 @@ def test_a_weighted_jury_decides_where_each_member_is_good(arena: Arena) -> None
         assert vote.outcome == verdict.outcome
         assert vote.preference is not None
         assert (vote.preference > 0.5) == left_is_first
+    told = page_text(Client(), reverse("judge_run", args=[arena.slug, run.pk]))
+    assert "and weighs them by their accuracy" in told
+    assert "more than half of those" not in told
     # It is measured by votes that it was not fitted on.
+    told = page_text(Client(), reverse("judge", args=[jury.judge_id]))
+    assert "by human votes that were cast after its weights were fitted" in told
     with pytest.raises(JudgeError, match="nothing to measure"):
         measure_arena(epoch=jury, arena=arena, now=timezone.now())
     bob = make_person()

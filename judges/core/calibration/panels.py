@@ -78,7 +78,7 @@ class PanelOption(JsonDataclass):
 
     ``members``: places of the judges, in the order in which they are asked
     ``cost``: of 1,000 pairs, in nano-dollars
-    ``offered``: it is better than chance, and nothing that costs as little agrees as much
+    ``offered``: it is better than chance, and its gain is too
     ``over``: the place of the next cheaper option that is offered; ``gain``: the difference of the
         agreements, and ``per_dollar``: that many points for each dollar more; None for the first
     """
@@ -266,8 +266,8 @@ def _with_gains(
     hits: Sequence[Sequence[float]],
     sampling: Sampling,
 ) -> tuple[PanelOption, ...]:
-    """Offer the options that agree more than chance, and more than any other at the same cost or
-    less, with the gain over the next cheaper one."""
+    """Offer the options that agree more than chance, and significantly more than the next cheaper
+    one that is offered, with this gain."""
     offers = list(options)
     best: int | None = None
     for place in sorted(
@@ -284,6 +284,8 @@ def _with_gains(
                 for item, own, other in zip(items, hits[place], hits[best], strict=True)
             )
             gain = sampling.difference(rows, NO_LABELS)
+            if (gain.low or 0.0) <= 0:  # it may be chance
+                continue
             dollars = (offers[place].cost - offers[best].cost) / NANO
             points = 100 * (gain.value or 0.0)
             per_dollar = points / dollars if dollars > 0 else None
