@@ -285,14 +285,25 @@ def as_asked(spec: JudgeSpec) -> Answer:
         if spec.rubric.items:
             said = [f"The answer does say so.\nVERDICT-{nonce} {i}: YES" for i in range(1, 6)]
             text = "\n".join(said)
-        if not nonce:
+        if spec.rubric.slug == "additive":  # the points one by one
+            told = "It says what matters, so it earns the point. 1 point.\n"
+            text = f"{told * 5}\nVERDICT-{nonce}: 5"
+        if spec.rubric.verdict == "prometheus":
+            text = f"Feedback: {reasons * shown} [RESULT] {'A' if shown == 2 else 3}"
+        elif not nonce:
             text = "- It must say why, and be brief about it.\n" * 10
         return completion(text, tokens_in=len(asked) // 4, tokens_out=len(text) // 4)
 
     return answer
 
 
-@pytest.mark.parametrize("slug", ["pairwise", "pairwise-note", "score-1-4", "checklist"])
+@pytest.mark.parametrize(
+    "slug",
+    [
+        "pairwise", "pairwise-note", "score-1-4", "checklist", "additive", "additive-points",
+        "prometheus-absolute", "prometheus-relative",
+    ],
+)  # fmt: skip
 def test_a_first_quote_is_near_what_such_replies_cost(
     slug: str, paid: FakeServer, tmp_path: Path
 ) -> None:
