@@ -289,7 +289,8 @@ def as_asked(spec: JudgeSpec) -> Answer:
             told = "It says what matters, so it earns the point. 1 point.\n"
             text = f"{told * 5}\nVERDICT-{nonce}: 5"
         if spec.rubric.verdict == "prometheus":
-            text = f"Feedback: {reasons * shown} [RESULT] {'A' if shown == 2 else 3}"
+            verdict = "A" if spec.protocol == "pairwise" else 3
+            text = f"Feedback: {reasons} {reasons} [RESULT] {verdict}"
         elif not nonce:
             text = "- It must say why, and be brief about it.\n" * 10
         return completion(text, tokens_in=len(asked) // 4, tokens_out=len(text) // 4)
