@@ -53,10 +53,6 @@ class AnswerQuote:
     worst: int | None
     unpriced: tuple[str, str] | None = None
 
-    @property
-    def is_free(self) -> bool:
-        return self.worst == 0
-
 
 @dataclass(frozen=True)
 class AnswerRequest:
@@ -418,7 +414,6 @@ class AnswerReport(RunProgress):
     run: Run
     states: dict[str, int]
     requests: int
-    under_way: int
     tokens_in: int
     tokens_out: int
     seconds: float | None
@@ -451,16 +446,14 @@ def report_on(run_id: int, now: datetime) -> AnswerReport:
     return AnswerReport(
         run,
         dict.fromkeys(State.values, 0) | dict(rows),
-        **_sums(run, now),
+        **_sums(run),
         waiting_for=calls_under_way(run=run, now=now),
     )
 
 
-def _sums(run: Run, now: datetime) -> dict[str, Any]:
-    held = Q(state=State.RUNNING, lease_expires_at__gt=now)
+def _sums(run: Run) -> dict[str, Any]:
     return Call.objects.filter(run=run).aggregate(
         requests=Sum("requests", default=0),
-        under_way=Count("pk", filter=held),
         tokens_in=Sum("tokens_in", default=0),
         tokens_out=Sum("tokens_out", default=0),
         seconds=Avg("seconds", filter=Q(state=State.DONE)),

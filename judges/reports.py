@@ -36,7 +36,7 @@ Estimate = dict[str, Any]  # as `ranking.stats.Estimate`: value, low, high, n, r
 
 # -- A run -----------------------------------------------------------------------------------------
 
-COUNTS = ("calls", "calls_ended", "requests", "under_way", "tokens_in", "tokens_out", "cost")
+COUNTS = ("calls", "calls_ended", "requests", "tokens_in", "tokens_out", "cost")
 NO_CALLS: dict[str, Any] = {
     **dict.fromkeys((*COUNTS, "decisive", "first_picked"), 0),
     "seconds": None,
@@ -62,7 +62,6 @@ class JudgeReport:
     calls: int
     calls_ended: int
     requests: int
-    under_way: int
     tokens_in: int
     tokens_out: int
     cost: int
@@ -153,10 +152,6 @@ class RunReport(RunProgress):
         return sum(judge.requests for judge in self.judges)
 
     @property
-    def under_way(self) -> int:
-        return sum(judge.under_way for judge in self.judges)
-
-    @property
     def next_due_at(self) -> datetime | None:
         due = (judge.next_due_at for judge in self.judges if judge.next_due_at)
         return min(due, default=None)
@@ -191,7 +186,7 @@ def report_on(run_id: int, now: datetime) -> RunReport:
     run = Run.objects.select_related("arena").get(pk=run_id)
     members = list(run.run_judges.select_related("epoch__judge", "epoch__rater").order_by("pk"))
     states = _states(run)
-    calls = _calls(run, now)
+    calls = _calls(run)
     pauses = {pause.requester: pause for pause in RunRequester.objects.filter(run=run)}
     jury = next((member.epoch for member in members if member.epoch.judge.is_jury), None)
     judges = []
@@ -272,7 +267,7 @@ def _no_states() -> dict[str, Any]:
     return {"states": dict.fromkeys(State.values, 0), "flipped": 0, "both": 0}
 
 
-def _calls(run: Run, now: datetime) -> dict[str, dict[str, Any]]:
+def _calls(run: Run) -> dict[str, dict[str, Any]]:
     waiting, running = Q(state=Call.State.WAITING), Q(state=Call.State.RUNNING)
     decisive = Q(verdict__outcome="left") | Q(verdict__outcome="right")
     rows = (
@@ -282,7 +277,6 @@ def _calls(run: Run, now: datetime) -> dict[str, dict[str, Any]]:
             calls=Count("pk"),
             calls_ended=Count("pk", filter=~waiting & ~running),
             requests=Sum("requests", default=0),
-            under_way=Count("pk", filter=running & Q(lease_expires_at__gt=now)),
             tokens_in=Sum("tokens_in", default=0),
             tokens_out=Sum("tokens_out", default=0),
             cost=Sum(F("cost"), default=0),

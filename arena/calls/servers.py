@@ -153,8 +153,6 @@ post_save.connect(_prices.forget, sender=Price)
 post_delete.connect(_prices.forget, sender=Price)
 
 
-# -- Capabilities ----------------------------------------------------------------------------------
-
 # -- Probing ---------------------------------------------------------------------------------------
 
 LIMIT = "max_tokens"

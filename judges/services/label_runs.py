@@ -239,11 +239,6 @@ def find_outstanding(
     return Outstanding(missing, list(unfinished.order_by("pk")), left_out)
 
 
-def quote_outstanding(spec: JudgeSpec, outstanding: Outstanding) -> Quote:
-    """Return the cost of the missing items; what an unfinished run pays for is not counted."""
-    return quote_label_run(spec=spec, items=outstanding.missing)
-
-
 def order_outstanding(
     *,
     epoch: Epoch,

@@ -31,7 +31,7 @@ from judges.services.label_runs import (
     Outstanding,
     find_outstanding,
     order_outstanding,
-    quote_outstanding,
+    quote_label_run,
 )
 from judges.services.labels import (
     LabelsError,
@@ -121,7 +121,8 @@ class Command(BaseCommand):
         labels_in, items = self._items(spec, options)
         samples = range(options["repeat"] + 1)
         left = find_outstanding(spec=spec, epoch=_open_epoch(spec), items=items, samples=samples)
-        self._print_outstanding(quote_outstanding(spec, left), left, options["cap"])
+        quote = quote_label_run(spec=spec, items=left.missing)
+        self._print_outstanding(quote, left, options["cap"])
         if labels_in is None or options["dry_run"]:
             self.stdout.write(NO_RUN)
             return None
