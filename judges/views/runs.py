@@ -69,7 +69,6 @@ BEING_MEASURED = "The judges are being measured. Reload this page in a minute."
 NOTHING_TO_MEASURE = "No judge has judged a pair here that people voted on, so none was measured."
 BROKER_DOWN = "The judges could not be measured: the site’s queue cannot be reached."
 KEPT, RETRIED = "Verdicts so far are kept.", "Failed calls are being retried."
-State = Judgement.State
 
 
 @dataclass(frozen=True)
