@@ -152,6 +152,7 @@ def upload_answers(request: HttpRequest, context: ArenaContext, pk: int) -> Http
                     by=context.actor,
                     atomic=form.cleaned_data["atomic"],
                 )
+                notices = table.notices
             except FileError as error:
                 form.add_error("file" if form.cleaned_data["file"] else "pasted", str(error))
             except CandidateError as error:

@@ -272,6 +272,17 @@ def test_answers_can_be_pasted_and_all_or_none_taken(
     assert "1 of 4 prompts answered." in shown
 
 
+def test_the_report_says_how_uploaded_answers_were_read(
+    owner: Client, arena_of_one: Arena, team: Team
+) -> None:
+    made = make_candidate(arena_of_one, "ours", team=team)
+    data = "prompt_id;answer;mood\np0;Größe „3“.;calm\n".encode("cp1252")
+    file = SimpleUploadedFile("answers.csv", data)
+    page = owner.post(page_of("upload_answers", made), {"file": file}).content.decode()
+    assert "The file is not UTF-8 and was read as Windows-1252." in page
+    assert "Not used: &#x27;mood&#x27;." in page
+
+
 def test_generated_answers_are_not_uploaded(owner: Client, arena_of_one: Arena, team: Team) -> None:
     made = make_candidate(arena_of_one, "ours", team=team, endpoint="scripted", model="writer-1")
     page = owner.post(page_of("upload_answers", made), {"pasted": "id,answer\np0,Ja."})
