@@ -469,7 +469,7 @@ class ImportedFileShown(serializers.Serializer[Any]):
     """One file: its detected format, the columns of its fields, and its rows by kind."""
 
     name = serializers.CharField()
-    format = serializers.CharField()
+    format = serializers.CharField(source="format_name")
     title = serializers.CharField()
     columns = serializers.DictField(child=serializers.CharField())
     rows = serializers.DictField(child=serializers.IntegerField())
@@ -485,8 +485,8 @@ class ImportShown(serializers.Serializer[Any]):
     written = serializers.BooleanField()
     files = ImportedFileShown(many=True)
     rows = serializers.DictField(child=serializers.IntegerField())
-    bad = serializers.IntegerField()
-    problems = serializers.ListField(child=serializers.CharField())
+    bad = serializers.IntegerField(source="rejected.count")
+    problems = serializers.ListField(child=serializers.CharField(), source="rejected.lines")
 
 
 class Imports(OfPrompts):
@@ -523,5 +523,5 @@ class Imports(OfPrompts):
         except responses.BadUploadError as error:
             errors = [{"pointer": "#/content", "detail": line} for line in error.rejected.first]
             raise Unprocessable(error.message, errors) from None
-        summary = responses.preview_summary(preview) | {"written": not data["preview"]}
-        return Answer(ImportShown(summary).data)
+        result = {"files": preview.files, "rows": preview.rows, "rejected": preview.rejected}
+        return Answer(ImportShown(result | {"written": not data["preview"]}).data)

@@ -458,24 +458,3 @@ def kept_upload(*, arena: Arena, key: str, by: Actor) -> tuple[str, bytes]:
 
 def _folder() -> Path:
     return Path(settings.FILE_UPLOAD_TEMP_DIR or tempfile.gettempdir())
-
-
-def preview_summary(preview: ImportPreview) -> dict[str, Any]:
-    """Return a preview as the API shows it."""
-    return {
-        "files": [
-            {
-                "name": file.name,
-                "format": file.format_name,
-                "title": file.title,
-                "columns": file.columns,
-                "rows": file.rows,
-                "bad": file.bad,
-                "unread": file.unread,
-            }
-            for file in preview.files
-        ],
-        "rows": preview.rows,
-        "bad": preview.rejected.count,
-        "problems": preview.rejected.lines,
-    }

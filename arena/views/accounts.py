@@ -193,5 +193,4 @@ def sign_in_elsewhere(request: HttpRequest) -> HttpResponse:
         return provider.redirect(request, process, next_url=next_url if is_local else None)
     except RequestException as error:
         log.error("%s does not answer: %s", settings.OIDC_NAME, type(error).__name__)
-        context = {"oidc_name": settings.OIDC_NAME}
-        return render(request, "socialaccount/authentication_error.html", context, status=503)
+        return render(request, "socialaccount/authentication_error.html", status=503)
