@@ -58,6 +58,7 @@ class VoteColumns:
     end: int
     prompt: Column | None = None
     rater: Column | None = None
+    unread: Sequence[str] = ()  # names of the columns that are not used
 
     def __len__(self) -> int:
         return len(self.outcome.codes)
@@ -434,6 +435,7 @@ class Layout:
     `parts`: other files that a file refers to. `has_variables`: further columns are variables.
     `members`: prefixes of columns that are members of an object.
     `repeats`: several columns of a table may have the same name.
+    `has_plain_votes`: a table of nothing but votes is read as columns.
     """
 
     name: str
@@ -448,6 +450,7 @@ class Layout:
     has_variables: bool = False
     members: Collection[str] = ()
     repeats: bool = False
+    has_plain_votes: bool = False
 
     def assigned(self, names: Iterator[str] | list[str]) -> dict[str, str]:
         """Map each field that the file has to the column's name, as written."""

@@ -569,7 +569,7 @@ annotations: Label Studio or Argilla annotations
             "responses",
         ),
     },
-    {"lmarena": {"kinds": _battle_kinds}},
+    {"lmarena": {"kinds": _battle_kinds, "has_plain_votes": True}},
 )
 [SCORES] = layouts(
     """

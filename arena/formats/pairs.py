@@ -66,7 +66,7 @@ def blocks(path: Path, kind: str) -> Iterator[VoteColumns | list[Row]]:
     """Yield the same rows in blocks, as columns if all of them are good."""
     source = Source.at(path)
     header, done = _header(source), 0
-    by_column = _parts if _can_be_stored(header) else _whole
+    by_column = vote_parts if _can_be_stored(header) else _whole
     for part in chain.from_iterable(read_ahead(by_column, csv_blocks(source, header))):
         if isinstance(part, VoteColumns):
             done += len(part)
@@ -126,25 +126,27 @@ def _can_be_stored(header: Header) -> bool:
     return True
 
 
-def _parts(block: Block) -> list[VoteColumns | Block]:
-    """The block's votes as columns, except for the parts that have to be read row by row."""
-    columns = _columns(block)
+def vote_parts(block: Block, times: str = PLAIN_TIME) -> list[VoteColumns | Block]:
+    """The block's votes as columns, except for the parts that have to be read row by row; `times`
+    matches the times that need no look."""
+    columns = _columns(block, times)
     if columns is not None:
         return [columns]
-    return [part for half in block.halves() for part in _parts(half)] or [block]
+    return [part for half in block.halves() for part in vote_parts(half, times)] or [block]
 
 
 def _whole(block: Block) -> list[VoteColumns | Block]:
     return [block]
 
 
-def _columns(block: Block) -> VoteColumns | None:
+def _columns(block: Block, times: str) -> VoteColumns | None:
     """The votes of a block; None if one of them is bad or might be."""
     read = block.columns([column for column in FIELDS.values() if column in block.header.keys])
     if read is None:
         return None
     try:
-        clean = {name: _clean(name, read[key]) for name, key in FIELDS.items() if key in read}
+        named = {name: read[key] for name, key in FIELDS.items() if key in read}
+        clean = {name: _clean(name, column, times) for name, column in named.items()}
     except InputError:
         return None
     clean.pop("cast_at", None)
@@ -152,10 +154,10 @@ def _columns(block: Block) -> VoteColumns | None:
     return None if votes.left.meets(votes.right) else votes
 
 
-def _clean(field: str, column: Column) -> Column:
+def _clean(field: str, column: Column, times: str) -> Column:
     """The column with each text cleaned by the row's schema; raises InputError."""
     if field == "cast_at":
-        odd = column.unlike(PLAIN_TIME)
+        odd = column.unlike(times)
     elif field == "outcome":
         odd = [i for i, text in enumerate(column.texts) if text not in OUTCOMES]
     else:

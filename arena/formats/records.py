@@ -10,11 +10,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from arena.conversations import Message, answer_fields, clean_messages, prompt_fields
+from arena.files.columns import csv_blocks, read_ahead
 from arena.files.reader import (
     LINE_LIMIT,
     FileError,
@@ -29,11 +31,26 @@ from arena.files.reader import (
     json_rows,
 )
 from arena.files.rows import Values, VoteRow, parse_label
-from arena.formats.base import KINDS, MEMBER, Layout, Made, SourceRecord, decoded, read_yaml
+from arena.formats.base import (
+    KINDS,
+    MEMBER,
+    Layout,
+    Made,
+    SourceRecord,
+    VoteColumns,
+    decoded,
+    read_yaml,
+)
 from arena.formats.native import PARSERS
+from arena.formats.pairs import PLAIN_TIME, vote_parts
 from arena.validation import InputError, is_unicode, join_names, json_type, quoted
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".yaml", ".yml")
+TIMES = rf"{PLAIN_TIME}|^\d{{9,10}}(\.\d{{1,9}})?$"  # ISO, or seconds since 1970
+# The fields of plain votes, and what they are called in `pairs`.
+PLAIN_VOTES = {"model_a": "left", "model_b": "right", "winner": "winner", "id": "prompt"}
+PLAIN_VOTES |= {"judge": "worker", "rater": "worker", "time": "cast_at"}
+PLAIN_VOTES |= {"language": "language", "turn": "turn"}
 SAMPLE = 20  # records that are read to tell the layout
 # Keys of documents with records.
 CONTAINERS = ("results", "data", "items", "observations", "samples", "request_states", "testCases")
@@ -207,21 +224,53 @@ class Foreign:
             return 0
         return int(records._header(self._chosen_layout()).end)
 
-    def blocks(self, path: Path, kind: str) -> Iterator[list[Row]]:
-        """Yield each row by itself."""
-        return ([row] for row in self.rows(path, kind))
+    def blocks(self, path: Path, kind: str) -> Iterator[VoteColumns | list[Row]]:
+        """Yield each row by itself, but plain votes as columns."""
+        records = Records(path)
+        fields = self.fields(records)
+        names = {column: PLAIN_VOTES.get(name, "") for name, column in fields.items()}
+        is_plain = all(names.values()) and len({*names.values()}) == len(names)
+        is_table = records.document is None and not records.is_json
+        if not (self.layout.has_plain_votes and is_plain and is_table):
+            yield from ([row] for row in self.rows(path, kind))
+            return
+        header, done = records._header(self._chosen_layout()), 0
+        unread = self._unread(header.names, fields)
+        # Other columns are not read, whatever they are called.
+        keys = [names.get(name, name and f"{n} {name}") for n, name in enumerate(header.names)]
+        in_parts = partial(vote_parts, times=TIMES)
+        blocks = csv_blocks(records.source, replace(header, keys=keys))
+        for part in chain.from_iterable(read_ahead(in_parts, blocks)):
+            if isinstance(part, VoteColumns):
+                done += len(part)
+                yield replace(part, unread=unread)
+                continue
+            rows = replace(part, header=header).rows()
+            for row in self._rows(records, kind, fields, rows, done):
+                done = row.number
+                yield [row]
 
     def rows(self, path: Path, kind: str) -> Iterator[Row]:
         """Yield the rows of one kind, numbered from 1; a bad record counts as a row of its first
         kind.
         """
         records = Records(path)
-        fields = self.fields(records)
+        rows = records.rows(self._chosen_layout())
+        return self._rows(records, kind, self.fields(records), rows)
+
+    def _rows(
+        self,
+        records: Records,
+        kind: str,
+        fields: Mapping[str, str],
+        rows: Iterable[Row],
+        number: int = 0,
+    ) -> Iterator[Row]:
         kinds = self.layout.kinds(set(fields))
         is_first = kind == next((k for k in KINDS if k in kinds), kind)
-        number, of_file = 0, SourceRecord({}, {}, path, records.document, chosen=self.chosen)
+        of_file = SourceRecord({}, {}, records.path, records.document, chosen=self.chosen)
         names, unread = set[str](), tuple[str, ...]()  # of the row before
-        for row in records.rows(self._chosen_layout()):
+        for row in rows:
             if isinstance(row.content, dict) and row.content.keys() != names:
                 names, unread = {*row.content}, self._unread(row.content, fields)
             made: list[Any]

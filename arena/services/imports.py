@@ -420,7 +420,7 @@ def _check_file(
     for block in file.blocks():
         if isinstance(block, VoteColumns):
             file.good += len(block)
-            file.note(file.good)
+            file.note(file.good, block.unread)
             progress("checking", file.path, block.line, file.lines)
             continue
         for row in block:

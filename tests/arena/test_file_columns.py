@@ -100,6 +100,38 @@ def test_columns_and_rows_say_the_same(tmp_path: Path, below: str, n_quick: int)
     assert quick == n_quick
 
 
+ARENA = "question_id,model_a,model_b,winner,judge,turn,anony,language,tstamp,left\n"
+BATTLE = "q{n},A,B{n},model_a,w,1,True,English,1700000{n}00.5,x\n"
+BATTLES = "".join(BATTLE.format(n=n) for n in range(9))
+
+
+@pytest.mark.parametrize(
+    ("below", "n_quick"),
+    [
+        (BATTLES, 9),
+        (BATTLES + "q,A,B,tie (bothbad),,,,,,\nq,A,B,tie,w,,,,2026-01-31T12:00:00Z,\n", 11),
+        (BATTLES + "q,A,A,tie,w,,,,1700000000,\n", 0),
+        (BATTLES + "q,A,B,tie (inconsistent),w,,,,1700000000,\n" + BATTLES, 0),
+        (BATTLES + "q,A,B,-,w,,,,1700000000,\n", 0),
+        (BATTLES + "q,A,B,maybe,w,,,,1700000000,\n" + BATTLES, 0),
+        (BATTLES + "q,A,B,tie,w,,,,yesterday,\n", 0),
+        (BATTLES + "q,A,B,tie,w,,,,1e300,\n", 0),
+        (BATTLES + ",,B,tie,w,,,,1700000000,\n", 0),
+        (BATTLES + "q,A,B\n", 0),
+    ],
+)
+def test_columns_and_rows_of_lmarena_say_the_same(tmp_path: Path, below: str, n_quick: int) -> None:
+    path = tmp_path / "battles.csv"
+    path.write_text(ARENA + below)
+    votes, refusals, quick = in_blocks(path)
+    assert (votes, refusals) == one_by_one(path)
+    assert quick == n_quick
+    [file] = find_files([path])
+    assert {row.unread for row in file.rows()} == {("anony", "left")}
+    columns = [block for block in file.blocks() if isinstance(block, VoteColumns)]
+    assert all(tuple(block.unread) == ("anony", "left") for block in columns)
+
+
 def test_bytes_that_are_not_utf_8_are_refused_alike(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv"
     path.write_bytes((HEAD + GOOD).encode() + b"A,B,left,p,w,,caf\xe9\n")
