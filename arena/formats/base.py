@@ -327,7 +327,11 @@ class Checker:
                 f"{quoted(name)} is already in an earlier row, with other content", column
             )
         if known is not None and known != content:
-            raise InputError(f"{quoted(name)} is already in the arena, with other content", column)
+            raise InputError(
+                f"{quoted(name)} is already in the arena, with other content; import the file into"
+                " a new arena, or leave the row out",
+                column,
+            )
         seen[name] = content
 
     def _check_response(self, response: ResponseRow) -> None:

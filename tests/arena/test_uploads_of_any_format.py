@@ -70,6 +70,7 @@ def test_a_file_is_previewed_and_imported_once_that_is_confirmed(member, arena, 
     shown = confirm(member, arena, shown)
     assert counts() == expected
     assert shown["added"]["prompts"] == expected[0]
+    assert shown["can_vote"]
     entry = AuditEntry.objects.get(action="imported a file")
     assert (entry.subject, entry.details["prompts"]) == (name, expected[0])
 
@@ -102,6 +103,7 @@ def test_the_page_counts_in_words_and_leads_to_the_next_step(member, arena):
     assert "Candidates added: 1" in " ".join(page.split())
     report = page.partition("Imported")[2].partition("</section>")[0]
     assert f'href="/a/{arena.slug}/manage/"' in report
+    assert f'href="/a/{arena.slug}/vote/"' not in report  # one candidate
 
 
 def test_the_page_names_what_it_does_not_use(member, arena):
