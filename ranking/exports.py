@@ -255,6 +255,8 @@ def lmarena_battles(arena: Arena, actor: Actor) -> Iterator[Row]:
         texts, comparison = texts_of(vote, reader), vote.comparison
         own_id = (vote.details or {}).get("question_id")  # of a file in these columns
         asked = None if comparison.prompt is None else asked_of(comparison.prompt)
+        if comparison.prompt and not comparison.left_response_id:  # or its prompt would be lost
+            own_id = own_id or comparison.prompt.external_id
         yield {
             "question_id": str(own_id or comparison.key),
             "model_a": str(vote.comparison.left),

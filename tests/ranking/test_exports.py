@@ -242,6 +242,18 @@ def test_lmarenas_votes_leave_as_they_came_with_one_more(tmp_path: Path, client:
     assert set(new) == {*came[0], "rater_kind"}
 
 
+def test_votes_without_texts_keep_their_prompts_in_lmarenas_columns(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("left,right,winner,prompt\n" + "A,B,left,p1\nA,B,tie,p1\nB,A,tie,p2\n")
+    import_files(slug="there", paths=[path], now=timezone.now())
+    call_command("export", "there", str(tmp_path / "lmarena.csv"), verbosity=0)
+    import_files(slug="back", paths=[tmp_path / "lmarena.csv"], now=timezone.now())
+    votes = Vote.objects.filter(arena__slug="back").order_by("pk")
+    assert list(votes.values_list("comparison__prompt__external_id", flat=True)) == [
+        *("p1", "p1", "p2")
+    ]
+
+
 def test_later_turns_are_in_the_answers_alone(tmp_path: Path) -> None:
     given = Path(__file__).parent.parent / "files" / "lmarena.jsonl"
     import_files(slug="there", paths=[given], now=timezone.now())

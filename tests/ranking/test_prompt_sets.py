@@ -104,6 +104,24 @@ def test_prompts_go_back_and_forth_as_items_of_langfuse(
     assert [prompt.external_id for prompt in back.prompts.order_by("pk")] == ["1", "2", "3"]
 
 
+def test_items_of_langfuse_leave_as_they_came(tmp_path: Path) -> None:
+    given = Path(__file__).parent.parent / "files" / "langfuse-items.json"
+    bring(given, "there")
+    call_command("export", "there", str(tmp_path / "langfuse-items.jsonl"), verbosity=0)
+    lines = (tmp_path / "langfuse-items.jsonl").read_text().splitlines()
+    first, second = map(json.loads, lines)
+    came = json.loads(given.read_text())
+    for row, before in ((first, came[0]), (second, came[1])):
+        assert (row["id"], row["status"]) == (before["id"], before["status"])
+    # An object that is one text leaves as that text.
+    assert (first["input"], first["expectedOutput"]) == (
+        came[0]["input"]["question"],
+        came[0]["expectedOutput"]["answer"],
+    )
+    assert second["input"]["messages"] == came[1]["input"]
+    assert second["expectedOutput"] == came[1]["expectedOutput"]
+
+
 def test_only_the_team_gets_references(arena: Arena, client: Client) -> None:
     arena.prompts.create(external_id="1", text="Why?", reference="So", rubric="Be brief.")
     arena.visibility = "public"
