@@ -146,7 +146,7 @@ def _columns(block: Block, times: str) -> VoteColumns | None:
         return None
     try:
         named = {name: read[key] for name, key in FIELDS.items() if key in read}
-        clean = {name: _clean(name, column, times) for name, column in named.items()}
+        clean: Values = {name: _clean(name, column, times) for name, column in named.items()}
     except InputError:
         return None
     clean.pop("cast_at", None)
