@@ -68,8 +68,14 @@ account_urls = [
 def oidc_urls() -> list[URLPattern]:
     """Return the routes to the site's OpenID Connect server and back."""
     return [
-        path("sign-in/elsewhere/", accounts.sign_in_elsewhere, name="sign_in_elsewhere"),
-        path("sign-in/<str:provider_id>/callback/", callback, name="openid_connect_callback"),
+        path(
+            "sign-in/elsewhere/", translated(accounts.sign_in_elsewhere), name="sign_in_elsewhere"
+        ),
+        path(
+            "sign-in/<str:provider_id>/callback/",
+            translated(callback),
+            name="openid_connect_callback",
+        ),
         path(
             "sign-in/elsewhere/cancelled/",
             RedirectView.as_view(pattern_name="sign_in"),

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import F, Max, Q
+from django.utils.translation import gettext
 
 from arena.actors import SYSTEM, Actor
 from arena.db import sql
@@ -126,7 +127,7 @@ def object_to(*, raters: Collection[Rater], arena: Arena, text: str, now: dateti
     """
     hold = find_open(raters=raters, arena=arena)
     if hold is None:
-        raise HoldError("None of your votes in this arena is on hold.")
+        raise HoldError(gettext("None of your votes here are on hold."))
     try:
         words = clean_paragraphs(text, limit=OBJECTION_LIMIT)
     except InputError as error:
@@ -134,7 +135,7 @@ def object_to(*, raters: Collection[Rater], arena: Arena, text: str, now: dateti
     if hold.network and hold.objection:
         words = f"{hold.objection}\n\n{words}"
     if len(words) > LONGEST_OBJECTIONS:
-        raise HoldError("This hold already has too many objections.", field="objection")
+        raise HoldError(gettext("This hold already has too many objections."), field="objection")
     Hold.objects.filter(pk=hold.pk).update(objection=words, objected_at=now)
     return hold
 

@@ -359,6 +359,7 @@ def give_reasons(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     return redirect("my_votes", comparison.arena.slug)
 
 
+@translated
 @require_POST
 def object_to_hold(request: HttpRequest, slug: str) -> HttpResponse:
     """Keep the rater's objection to the hold of their votes."""

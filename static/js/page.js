@@ -19,8 +19,9 @@ document.documentElement.dataset.reader =
   document.addEventListener("DOMContentLoaded", () => {
     const button = document.querySelector("[data-theme-button]");
     const label = () => {
-      button.querySelector("span").textContent = ` ${kept()}`;
-      button.setAttribute("aria-label", `Theme: ${kept()}`);
+      const words = button.dataset; // in the reader's language
+      button.querySelector("span").textContent = ` ${words[kept()]}`;
+      button.setAttribute("aria-label", `${words.theme} ${words[kept()]}`);
     };
     button.hidden = false;
     label();

@@ -28,6 +28,7 @@ import messages  # the command that collects sentences
 pytestmark = pytest.mark.any_database
 FRENCH = {"Accept-Language": "fr-CH, fr;q=0.9, en;q=0.8"}
 CATALOG = Path(settings.BASE_DIR) / "arena/locale/fr/LC_MESSAGES/django.po"
+TEMPLATES = Path(settings.BASE_DIR) / "templates"
 
 ACCOUNT_PAGES = ("sign_in", "sign_up", "account_reset_password", "account_reset_password_done")
 
@@ -49,6 +50,34 @@ def test_every_sentence_is_translated_and_compiled(tmp_path: Path) -> None:
     assert len(found) > 100
     lacking = [text for text, said in found.items() if not said or "" in (said, said[-1])]
     assert not lacking
+
+
+def own_texts(name: str) -> str:
+    """What a template says by itself: without tags, translated sentences, code and keys."""
+    text = (TEMPLATES / name).read_text(encoding="utf-8")
+    text = re.sub(r"{#.*?#}|{% comment %}.*?{% endcomment %}", "", text, flags=re.S)
+    text = re.sub(r"{% blocktranslate .*?{% endblocktranslate %}", "", text, flags=re.S)
+    text = re.sub(r"<(script|style|svg|code|kbd)\b.*?</\1>", "", text, flags=re.S)
+    return re.sub(r"{%.*?%}|{{.*?}}|<[^>]*>|Ringside", " ", text, flags=re.S)
+
+
+def test_templates_for_raters_have_no_untranslated_text() -> None:
+    names = [str(path.relative_to(TEMPLATES)) for path in TEMPLATES.rglob("*.html")]
+    links = {
+        name: re.findall(
+            r'{% (extends|include) "([^"]+)"', (TEMPLATES / name).read_text(encoding="utf-8")
+        )
+        for name in names
+    }
+    seen = {"translated.html", "ranking/_vote_facts.html"}
+    for _ in range(4):
+        seen |= {
+            name for name in names if seen & {to for how, to in links[name] if how == "extends"}
+        }
+        seen |= {to for name in seen for _, to in links[name]} - {"base.html"}
+    assert len(seen) > 30
+    told = {name: " ".join(own_texts(name).split()) for name in seen}
+    assert {name: text for name, text in told.items() if re.search("[A-Za-z]{3}", text)} == {}
 
 
 def test_placeholders_are_the_same_in_both_languages() -> None:

@@ -490,6 +490,17 @@ def test_on_a_phone_every_target_is_as_high_as_a_thumb(phone, live_server, long_
     assert undo["y"] > result["y"] + result["height"]
 
 
+def test_on_a_phone_on_its_side_the_names_leave_room_for_the_answers(
+    phone, live_server, long_arena
+):
+    phone.set_viewport_size({"width": 844, "height": 390})
+    phone.goto(live_server.url + reverse("vote", args=[long_arena.slug]))
+    wait_for_ahead(phone)
+    phone.get_by_role("button", name="B is better").tap()
+    phone.locator(".reasons .chip").last.wait_for()
+    assert phone.locator(".dock").bounding_box()["height"] < 0.3 * 390
+
+
 def test_the_guide_makes_room_once_it_is_read(calm_vote_page, long_arena):
     page = calm_vote_page
     long_arena.guide = "Prefer **short** answers."
