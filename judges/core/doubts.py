@@ -1,27 +1,56 @@
-"""Words around a verdict: do they leave it certain?
+"""Signals of doubt: words around a verdict because of which it does not count.
 
-No list of the ways to take a verdict back could be complete. So a sentence beside or below a
-verdict must name the chosen answer (written `OWN`) without blame, or blame another (`OTHER`); once
-one does, those after it need only not contradict it. Courtesies aside, anything else makes the
-verdict unreadable, and the judge is asked once more. Irony is taken at its word. Texts are in lower
+A verdict in the form that was asked for, with the right nonce, counts unless something speaks
+against it. Words before it may quote it, deny it, or make it an example or depend on something.
+Words after it may take it back or call it uncertain, and what they claim of the answers is compared
+with it. Most of what they say else, in any language, leaves it as it is, but two kinds of sentence
+must be understood: one about another answer alone, and one in which the judge speaks of itself or
+of its verdict. Irony is taken at its word. The words are listed in doubts.toml. Texts are in lower
 case, without invisible characters.
 """
 
 import re
+import tomllib
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
-Kind = Literal["choice", "tie", "order", "score", "best", "worst"]
-OWN, OTHER = "§", "¤"  # stand for the answers wherever they are named
+Kind = Literal["comparison", "tie", "score"]
+
+# Answers that are named stand in texts as one character, which tells their place by the verdict (0
+# is the best one, the score that was given, or any in a tie) and which one it is.
+PRIVATE = "\ue000-\uefff"
+NAME, OTHER_NAME = "[\ue000-\uef00]", "[\ue020-\uef00]"
+PERHAPS = "\uefff"  # an "A" that may be the article
+BY_PLACE = 32
+NAMES = re.compile(NAME)
 
 # Not what strikes out, forbids or points down.
 PICTURES = r"(?![❌❎✖✗✘☒⛔🚫👎😂🤣🤔🤷])[←-⇿⌀-➿⬀-⯿\U0001f000-\U0001faff\ufe0f]"
-# A box that is not ticked is no decoration, either.
-MARKS = r"(?!\[\s*\])[\s*_`•‣◦▪·#\"'“”„‟‘’‚‛«»‹›()\[\]{}|\\.,:;!…—–>-]"
-DECORATION = re.compile(rf"(?:{MARKS}|{PICTURES})*")
+CROSSED_OUT = re.compile(r"~~|[\u0334-\u0338❌❎✖✗✘☒⛔🚫👎😂🤣🤔🤷]|\[\s+\]")
 NOUN = (
     r"(?:answer|response|option|candidate|assistant|model|choice|winner|verdict|score|rating|level"
     r"|grade)\b"
 )
+
+
+def name_of(place: int, number: int) -> str:
+    """Return the character that stands for an answer at a place by the verdict."""
+    return chr(0xE000 + BY_PLACE * min(place, 100) + number % BY_PLACE)
+
+
+def _place(name: str) -> int:
+    """Return the place of a name; what speaks of no named answer speaks of the chosen one."""
+    return (ord(name) - 0xE000) // BY_PLACE if name else 0
+
+
+def _own(names: list[str]) -> list[str]:
+    return [name for name in names if not _place(name)]
+
+
+def _others(names: list[str]) -> list[str]:
+    return [name for name in names if _place(name)]
+
 
 # -- What is no part of a reply --------------------------------------------------------------------
 
@@ -72,409 +101,416 @@ def thinks_on(reply: str) -> bool:
     return bool(begun) and begun[-1] >= max(ended, default=0)
 
 
-# -- What words say of an answer -------------------------------------------------------------------
+# -- Words -----------------------------------------------------------------------------------------
 
-# In these lists "*" is any ending, "_" a space.
-BETTER = r"""
-better best superior* prefer* win wins won winn* outperform* surpass* beats? excels?
-exceeds_expectations edges (?:the|an|slight)_edge(?!_case) deserves? earns? ahead
-(?:rank|plac)\w+_first comes_out_(?:first|ahead) (?:rank|scor|rat)\w+_higher higher_quality
-more(?=\W*(?:,|\Z)) cho(?:ose|oses|se|sen) pick* select* recommend(?:s|ed)? favou?r*
-(?:strong|clear|rich|deep|saf|full|nic|clean|tight|sharp|smooth|warm|kind|neat|crisp)(?:er|est)
-(?:eas|friendl)ier clos(?:er|est) improve* enhanc* go(?:es)?_(?:further|beyond) shin(?:es|ed)
-stands?_out nails the_only_(?:one|answer|response)
-"""
-GOOD = r"""
-good reasonabl* great(?:er)? (?:simpl|short|fast|wid|broad)er excellen* outstanding exemplary
-exceptional* perfect* ideal* impressive commendable solid* nice* fine strong* strength* superb
-correct* right* accura* true factual* faithful* valid* sound safe* honest* reliab* complet* full
-fully comprehensive* thorough* detail* depth deep in-depth specific* precis* clear clarity concis*
-brevity brief* succinct* straightforward direct* focus* relevan* on[-_](?:point|topic) appropriate*
-suitab* tailor* helpful* useful* practical* actionable informative* insight* value valuable benefi*
-engag* creativ* original vivid* rich nuanc* balanc* fair* objective unbiased logical* coheren*
-consisten* well structur* organi[sz]* readab* accessib* easy ease natural* polish* professional*
-elegan* polite* respect* friendl* empath* authentic* persuasive* convincing* compelling effective*
-efficien* robust* success* grounded adher* align* captur* demonstrat* illustrat* explains? explained
-explaining acknowledg* shows?_its adequate* decent acceptable step[-_]by[-_]step compil(?:es|ed)
-pass(?:es|ed) works working flawless* proper* spot_on
-"""
-BAD = r"""
-wors[et]* weak* inferior* los(?:es?|s|t|er|ing) loss runner-up failures? omission*
-hallucinat* fabricat* invent* made[-_]up mak\w+_(?:\w+_)?up reject* declin* refus* eliminat*
-disqualif* poor* bad badly beaten crash* detract* discard* stinks buries errors?
-erroneous* incorrect* inaccura* incomplete* irrelevan* harmful unsafe dangerous* false* wrong*
-mislead* confus(?:es|ed|ing) bugs? broken verbos* wordy long longer longest bloat* rambl* padding
-vague* generic* shallow* superficial* gaps? limited unclear disorgani* mess sloppy nonsens* garbage
-trash spam fiction satire propaganda conspira* incoheren* contradict* dodg* ignor* evad* overlook*
-neglect* disregard* skip* repeat* repetit* redundan* off[-_]topic tangent* outdated biased rude*
-offensive silent hidden different_(?:question|topic|task|problem) mis(?!s|conc|understanding)\w{4,}
-un(?:helpful|supported|verified|necessar\w+|convincing|justified|fair|related|usable|reliable|founded|structured|able|natural|ethical)
-in(?:adequate|sufficient|consistent|effective|valid|appropriate|efficient)\w* hard difficult*
-problematic suffer* crash* awful* useless dull too(?=_\w) overly excess* short_of deviat* only
-(?:fall|fell)\w*_short (?:fall|lag|trail)\w+_behind second[-_]best
-(?:rank|com|plac)\w+_(?:second|third|last) (?:rank|scor|rat)\w+_lower lower_quality below plagiari*
-copied lie[sd]? lying dishonest* trick* scam* manipulat* deceiv* flatter* begs? careless* lazy
-lazily oversimplif* simplistic exceeds(?!_expect) minor average partial* partly mostly mediocre
-moderate full_of easy_to_(?!understand|follow|read|use|grasp|apply)\w+ lack* lea(?:ves|ving|ft)_out
-miss(?:es|ed|ing)? omit* fail(?:s|ed|ing)? (?<!a_)(?:little|few) selective* flaw(?!less)\w*
-ha(?:s|ve|d)_(?:\w+_){0,3}(?:problem|concern|issue)s?
-"""
-# What turns the next word into its contrary; the milder words need one that is near.
-TURNS = r"less fewer least not nothing never nor none cannot far_from \w*n't"
-MILD_TURNS = "no without rather_than instead_of free_(?:of|from)"
-# What denies that one answer is better.
-EVEN = r"""
-equal* identical* equivalent* indistinguishable draws? tie[ds]? on_par toss-up
-no_(?:\w+_)?difference no_reason_to_prefer
-(?:as|just_as|equally)_(?:good|helpful|accurate|correct|well|strong)
-"""
-# What would make a score more or less than it is.
-ADJUSTS = r"""
-minus plus deduct* subtract* lower* higher rais\w+ reduc\w+ too generous* strict* harsh* penal*
-round* at_(?:best|most|least) max* min(?:imum)? up_to (?:under|over|about|around|roughly)(?=_[\d§¤])
-points?_(?:for|off)
-"""
-# What makes any sentence doubtful, also one that holds a reason.
-DOUBTS = r"""
-if unless until assuming either maybe perhaps unsure barely hardly alleged* suppose* pretend*
-claims_(?:to|that|it) told tells? says? said wants wanted asks asked demand* instruct(?:ed|s)
-instructions?_(?:to|in) inject* otherwise except anything_but than_it no_longer guess* jok(?:e|ing)
-retract* withdr[ae]w* revok* rescind* typo slip(?:ped)? never_mind not_my
-first_impression (?:ignore|disregard)_(?:this|that|the_(?:above|line|verdict))
-(?:somebody|someone)_else set_aside according_to_it(?:self)?
-wait sorry instead(?!_of) opposite revers* swap* depend* (?:less|least)_(?:bad|wrong|evil|poor)
-(?:answer|response|option|candidate|assistant|model)s?_(?:\d|one|two)
-"""
-DOES = (
-    r"(?:serv|answer(?=s |ed|ing)|address|cover|follow|me[et]t?|satisf|fulfil|match|solv|handl|cit"
-    r"|includ|provid|offer|gives?|gave|giving|explain|discuss|deliver|describ|(?:show|list"
-    r"|warn)(?=s|ed)|take|backs|backed|support|adher|respect|comply|complie[sd]|obey|stick|stay"
-    r"|keep|kept|us|contain|appl|get|got)\w*"
-)
-MENDS = r"(?:identif|fix|correct|catch|caught|spot|f[io]und|resolv|point|avoid)\w*"
-# What is good of it: it answers the question, cites sources, fixes the error.
-DOES_WELL = (
-    r"(?:cite|explain|respect|handle|solve|cover|addresse|resolve|fixe|spot|identifie)[sd]?"
-    r"(?= (?!it\b|one\b|itself\b)\w)"
-    rf"|{DOES}(?: (?!it\b|one\b)[\w'-]+){{0,5}} (?:question|prompt|task|request|instruction"
-    rf"|requirement"
-    r"|constraint|criteri|point|part|aspect|need|format|problem|topic|reason|step|source|citation"
-    r"|evidence|example|fact|cause|issue|claim)\w*"
-    rf"|{MENDS}(?: \w+){{0,3}} (?:error|mistake|bug|flaw|gap|misconception|contradiction)s?"
-)
-BOTH = (
-    rf"each(?: {NOUN}| of (?:them|the two))?|they"
-    rf"|both (?:of|are|were|have|had|get|got|give|gave|{NOUN[:-2]}s?)\b"
-    rf"|(?:the two|all three|all) {NOUN[:-2]}s"
-)
+LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-def _any(words: str) -> str:
-    return "|".join(words.split()).replace("*", r"\w*").replace("_", " ").replace("||", "|")
+def _any(*keys: str) -> str:
+    """Return a regular expression for the words under `keys` of doubts.toml."""
+    words = " ".join(LISTS[key].get("words", "") for key in keys).split()
+    signs = " ".join(LISTS[key].get("signs", "") for key in keys).split()
+    patterns = [rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", *signs]
+    return "|".join(patterns).replace("NAME", NAME).replace("*", r"\w*").replace("_", "[ ]")
 
 
-WEIGHED = re.compile(
-    rf"(?P<own>{OWN})|(?P<other>{OTHER})|\b(?:(?P<both>{BOTH})|(?P<neither>neither)"
-    rf"|(?P<does>{DOES_WELL})|(?P<alike>(?:nearly |almost )?(?:same|similar\w*|comparable"
-    rf"|{_any(EVEN)}))|(?P<turn>{_any(TURNS)})|(?P<mild>{_any(MILD_TURNS)})|(?P<more>(?:more|most"
-    rf"|far|much)(?!\W*(?:,|\Z)| on\b))|(?P<bad>{_any(BAD)})|(?P<better>{_any(BETTER)})"
-    rf"|(?P<good>(?!\w+ly,)(?:{_any(GOOD)})))(?!\w)"
-)
-BEST, FINE, ALIKE, WORSE = 2, 1, 0, -1
-QUALITIES = {"better": BEST, "good": FINE, "does": FINE, "alike": ALIKE, "bad": WORSE}
-NAMES = {"own": OWN, "other": OTHER, "both": "both", "neither": "both"}
-NEAR = 30  # characters between a word and what it turns
-SCORES: tuple[Kind, ...] = ("score", "best", "worst")
-AGAINST: dict[Kind, re.Pattern[str]] = {
-    **dict.fromkeys(SCORES, re.compile(rf"{OTHER}|\b(?:{_any(ADJUSTS)})\b")),
-    "choice": (IS_EVEN := re.compile(rf"\b(?:{_any(EVEN)})\b")),
-    "order": IS_EVEN,
-    "tie": re.compile("(?!)"),
-}
-DOUBTFUL = re.compile(
-    r"~~|[?？\u0334-\u0338]|#\d|\b(?:not|nor) §|\A(?:had|were|choose|pick|select|replace"
-    r"|for example)\b"
-    rf"|\b(?:would|could|might|may|should|must|{_any(DOUBTS)})\b"
-)
+def _words(*keys: str) -> re.Pattern[str]:
+    return re.compile(_any(*keys))
 
-# -- Words that say nothing ------------------------------------------------------------------------
 
-POLITE = re.compile(
-    r"\b(?:let me know|feel free|please (?:let|feel|reach)|i hope|hope (?:this|that)|i(?:'m| am)"
-    r" happy|happy to|thank(?:s| you) for|if you (?:have|need|would|want|'d))[^.!?\n]*"
-    r"|\bthank(?:s| you)(?=\W*(?:\n|\Z))"
+RETRACTS, UNCERTAIN, EVEN = _words("retracts"), _words("uncertain"), _words("even")
+TURNS_AROUND = re.compile(rf"\W*(?:{_any('turns_around')})")
+CONDITION, COUNTERFACTUAL = _words("condition"), _words("counterfactual")
+OF_ITSELF = re.compile(r"\b(?:i|i'[a-z]+|verdict|decision|ruling|judge?ment|line|vote)\b")
+CONFIRMS, DENIED = _words("confirms"), _words("denied")
+LITTLE_CONFIDENCE = re.compile(
+    r"(?:confiden\w+|certain\w*)(?:[^.\w]| (?:score|level|is|of|in this)\b){0,9}?(?:low|none|zero"
+    r"|0?\.[0-5]\d*|[0-5]?\d(?:\.\d+)?\s?%|[0-2]\s?/\s?5|[0-5]\s?/\s?10)"
+    r"|\b[0-5]?\d(?:\.\d+)?\s?% (?:sure|certain|confident)"
 )
-ASKED = re.compile(
-    r"\b(?:what (?:they|you)|(?:what )?(?:the )?(?:user|prompt|question|task"
-    r"|instruction)s?(?:'s)?) (?:\w+ly |has |had )?(?:asks?|asked|wants?|wanted|demand\w*"
-    r"|request(?:s|ed)|requires?|needs?)(?: for)?\b|\bwhat (?:was|is|had been) (?:\w+ly )?(?:asked"
-    r"|requested|wanted)(?: for)?\b"
+# What speaks to the reader is about no verdict: "if you have more pairs", "would you like ...?"
+OF_READER = re.compile(
+    r"\b(?:(?:if|should|when) (?:you|there|any\w*|needed|necessary)|let me know|please|feel free)\b"
+    r"[^.!?\n]*|\b(?:falls|wenn|sollten) sie\b[^.!?\n]*"
+    r"|\b(?:would|do|shall) (?:you|i)\b[^.!?\n]*\?"
+    r"|\b(?:si|se) (?:vous|usted|necesita|tiene|desea|quiere|precisar|tiver|ha )[^.!?\n]*"
+    r"|(?:如果|若)(?:您|你|还|有|需)[^。！？\n]*|\bas (?:asked|requested|required|well|such)\b"
+    r"|[^.!?\n]*\b(?:anything else|another pair|algo más|sonst noch|autre chose)\b[^.!\n]*"
 )
-# Phrases without weight, in which single words would have some.
-IDIOMS = re.compile(
-    r"\bas (?:asked|requested|well|such)\b|\byou (?:asked|requested)(?: for)?|\bnot only\b"
-    r"|\bthe only\b(?! (?:one|answer|response)\b)|\bthat (?:being )?said\b|best to worst"
-    r"|\bin a way that would matter\b"
-    r"|\bi(?: would|'d) (?=choose|go with|pick|prefer|rate|recommend)|(?:(?<=\bwhich )"
-    r"|(?<=\bthat ))(?:\w+ly )?(?:would|could|might|may|can)\b"
-    rf"|,? (?:including|such as|covering|explaining|discussing) [^.;{OWN}{OTHER}]+?"
-    r"(?=, (?:which|but|and|while|whereas)\b|\.|\Z)"
-)
-REASONS = r"(?:\w+ )?(?:reason(?:ing|s)?|justification|explanation|rationale|strengths?|note)"
-# They lead to a verdict, or close a reply.
-FILLING = re.compile(
-    r"\b(?:(?:in|to) (?:conclusion|conclude|summary|summari[sz]e|short|sum up|the end)|with (?:that"
-    r"|this)(?: in mind)?|all things considered|(?:given|with|after) all(?: of)? (?:this|that)"
-    r"|(?:after|on|having) (?:careful\w* |due )?(?:consideration|compar\w+|weigh\w+|read\w+"
-    r"|review\w*|consider\w+|evaluat\w+|analy[sz]\w+)(?: (?:of )?(?:both|the two|all|them"
-    r"|everything)(?: answers| responses)?)?|(?:i|we|i'd|i'll|let's)(?: (?:therefore|thus|hence"
-    r"|will|am))?(?: (?:conclude|decide|end|judge|finish|give|go|chose|choose|picked|selected"
-    r"|select|pick|prefer|rate|confident|stand by))(?: with| in| this| it| that| for){0,2}"
-    r"|here (?:is|are)|here's|the (?:better|best|winning)|my reasoning is above|in my (?:view"
-    r"|opinion)|last line|step \d{1,2}|as follows|by (?:far|an?)"
-    r"|my|our|the|this|is|was|so|and|then|sure|ok|okay|thus"
-    r"|therefore|hence|overall|final|finally|accordingly|consequently|ultimately|clearly|definitely"
-    r"|easily|verdict|decision|judge?ment|conclusion|evaluation|comparison|assessment|winner|answer"
-    r"|response|because|result|choice|preference|score|rating|grade|level|ranking|order|line|json"
-    r"|object|output|vote|boxed|call|(?:counts|matters) most|(?:the )?(?:two|both) (?:answers"
-    r"|responses)|would be(?=\W*\Z)|end(?: of)?|complete|concludes|completes|ends|done|reply"
-    r"|message|cheers|(?:best|kind) regards|your judge|confidence|certainty|certain|confident"
-    r"|fairly|quite|very|high|medium|margin|difference|gap|small|large|slight|narrow|close|clear"
-    r"|easy|it|that|are|reasons|explained|given|stated|based on|criteria|rubric|see|above|i'm|i am"
-    r"|besser|genauer|antwort|die|meilleure|précise|plus|la|réponse|merci|mejor|respuesta|gracias"
-    r"|migliore|risposta|melhor|resposta|лучше|ответ"
-    rf"|moderate|strong|full|of|in|points?|stars?|分|{REASONS}|(?:[6-9]\d|100)(?:\.\d+)?\s?%"
-    r"|(?<=confidence)[\s\]*_:=]*(?:[6-9]\d(?:\.\d+)?|100|0?\.[6-9]\d*|1\.0+)(?![\d.])"
-    # "my verdict", "final", "therefore" elsewhere
-    r"|mein\w*|das|lautet|ist|daher|somit|also|folglich|endgültig\w*|urteil|ergebnis|fazit"
-    r"|bewertung|mon|ma|le|est|donc|ainsi|par conséquent|en conclusion|voici|évaluation|mi|el|es"
-    r"|por (?:lo )?tanto|así que|en conclusión|veredicto|conclusión|meu|o|é|portanto|logo|veredito"
-    r"|conclusão|il|mio|quindi|pertanto|dunque|verdetto|finale|conclusione|итог\w*|вердикт|поэтому"
-    r"|таким образом|вывод|النتيجة|الحكم|النهائي|अंतिम|निर्णय|निष्कर्ष)(?!\w)"
-    r"|最终|最終|我的|判决|判定|裁决|结论|結論|排名|评分|評価|评价|以下是|综上所述?|因此|所以"
-    r"|したがって|よって|なので|최종|판정|결론|따라서|점수|回答|答案|[也且而]*更(?:好|准确|完整|清晰|详细)|是|为|は|->|=>|%"
-)
-
-# -- Sentences -------------------------------------------------------------------------------------
-
-MARK = r"[\s*_`\"'(\[]"
-NAME = f"([{OWN}{OTHER}])"
-BEATS = (
-    r"(?:than|over|ahead of|followed by|then|beats?|outperform\w*|surpass\w*|edges? out"
-    r"|(?:superior|prefer\w+) to)"
-)
-BEATS_OWN = re.compile(rf"(?:\b{BEATS}|>){MARK}{{1,3}}{OWN}")
-# Turns of phrase, each with a plainer one. One is of an answer that is only what the chosen
-# one is measured against: "better than B".
-PLAINER = [
-    (re.compile(pattern), plain)
-    for pattern, plain in (
-        (
-            rf"\A(?:{REASONS}[\s*_]*:|the (?:\w+ )?(?:deciding|decisive|main|key|biggest) "
-            r"(?:factor|difference|reason|point)s?(?: is| was)?)\W+(?:that )?",
-            f"{OWN} ",
-        ),
-        (rf"\A(\w+)\W*:\W*{NAME}\W*\Z", r"\2 \1"),
-        (rf"\b(?:keeps?|prevents?|holds?) (?:it|this) from (?:\w+ )?(?:an? )?{OTHER}", ""),
-        (rf"\bwould have (?:been|earned) (?:an? )?{OTHER}", "lacks"),
-        (rf"\b(?:could|would|might|may) (?=(?:{_any(BAD)})\b)", ""),
-        (
-            r"\b(?:could|would) (?:be|have been) (?:better|perfect|stronger|more (?!than)\w+)",
-            "lacks",
-        ),
-        (rf"\A(?:given|due to|because of) ([^{OWN}{OTHER}]+) (?:of|in|from) {NAME}", r"\2 \1"),
-        # "Its accuracy is doubtful" is no praise.
-        (rf"\bthe \w+ (?:of|in|from) {NAME}(?= (?:is|was)\b)", r"\1"),
-        (rf"{NAME}'s? (?!errors?|mistakes?|flaws?|bugs?|lack|fail)\w+", r"\1"),
-        (
-            rf"\b(?:less|fewer|worse|weaker|inferior)\b[^§¤]{{0,80}}\b(?:than|to) {OWN}(?:'s \w+)?",
-            "worse",
-        ),
-        (r"(?:outperform|surpass|beat|best|outclass|outd|match)\w* by", "worse than"),
-        (rf"{OWN}{MARK}*(?:(?<![-=])>{{1,3}}|\bover){MARK}{{1,3}}{OTHER}", f"{OWN} better"),
-        (
-            rf"((?:\b(?:{BEATS}|unlike|versus|vs|(?:compared|comparison|relative|contrast) (?:to"
-            rf"|with))|>){MARK}{{1,3}})(?:(?:that|those) (?:of|in) )?{OTHER}(?:'s(?: \w+)?)?",
-            r"\1",
-        ),
-        (rf"(?:not|n't) \w+ (?:\w+ly )?(?:by|in) {OTHER}", ""),
-        (
-            rf"\b(?:errors?|mistakes?|flaws?|weakness\w*) (?:found )?(?:of|in|from|by) {NAME}",
-            r"\1 bad",
-        ),
-        (rf"\bonly{MARK}{{1,3}}{NAME}", r"\1 better"),
-    )
-]
-SENTENCES = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!ex)\.(?!\w)|[!;。！；]|\s[–—-]+\s")
-CONTRASTS = re.compile(
-    r":\s|\b(?:but|yet|while|whereas|although|though|however|despite|because|since)\b"
-)
-WHILE = re.compile(r"\w\W+(?:while|whereas)\b")
-ITEM = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s")
-HEADING = re.compile(rf"{REASONS}(?: (?:of|for) {OWN})?\W*:\W*\Z")
-# A sentence that begins so speaks of the answer that was last named, or of the chosen one; and so
-# does one that names none and begins with its quality or a reason.
-BEGINS = (
-    r"(?:(?:\w+ly|and|so|thus|hence|therefore|overall|also|because|since|as|in short)[\s,:*_]+)*"
-)
+FILLING = re.compile(rf"{NOUN}|{_any('filling')}|[\W_]")
+DENIALS = _words("denials")
+CONCEDES, MILD = _words("concedes"), _words("mild")
+ADMITS = _words("admits", "worse", "good", "turn")
+SENTENCES = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!ex)(?<!vs)\.(?!\w)|[!;。！；]|(?<=\?)|\s[–—-]+\s")
 REFERS = re.compile(
-    rf"{BEGINS}(?:it|its|this|that|which|i \w+ (?:it|this)|(?:the|my|this|that) (?:chosen "
-    rf"|preferred )?(?:{NOUN}|reason)(?= (?:is|was|has|had|did|also|\w+ly|\w+s|\w+ed)\b))(?!\w)"
+    r"\W*(?:(?:\w+ly|and|so|because|since|as|which)[\s,]+)*(?:it|its|this|that|i|which)\b"
 )
-REMARKS = re.compile(
-    rf"{BEGINS}(?:due|given|considering|based|by|for|thanks|with|(?:an? |very |has |much |far "
-    rf"|more |most |less |no )*(?!\w+ly\b)(?:{_any(BETTER)}|{_any(GOOD)}|{_any(BAD)}"
-    rf"|{DOES_WELL}))(?!\w)"
+DESCRIBED = re.compile(
+    r"\bthe (?:more \w+|less \w+|other|opposite|(?!better|stronger)\w+er) (?:answer|response|one"
+    r"|text|option|reply)\b"
 )
+
+# -- What words claim of answers -------------------------------------------------------------------
+
+# The first of these that fits is meant.
+EVENTS = re.compile(
+    rf"(?P<name>{NAME})|(?P<stop>[,;:(])|(?P<beat>>)|"
+    + "|".join(
+        f"(?P<{key}>{_any(key)})"
+        for key in (
+            *("chosen", "beats", "beaten", "blames", "best", "even", "worse", "turn", "mends"),
+            *("better", "good", "over", "more"),
+        )
+    )
+)
+# Words that change what comes soon after them: the next quality, or that the next name is compared.
+CHANGES = {"turn": "turn", "mends": "mends", "more": "more"}
+CHANGES |= dict.fromkeys(("over", "beats", "beat", "beaten"), "compared")
+TURNED = {"worse": "not worse", "even": "", "best": "not best"}
+LESS = ("less", "least", "fewer", "meno", "moins", "menos", "weniger")
+BY_QUALITY = {"best": "beats", "better": "beats", "worse": "beaten", "not best": "beaten"}
+WEIGHTS = {"best": 4, "better": 2, "not worse": 2, "good": 1, "lacks": -1, "worse": -2}
+WEIGHTS["not best"] = -2
+NEAR, FAR = {"more": 15}, 35  # characters between such a word and what it changes
+CONCEDES_FIRST = re.compile(
+    r"(\W*(?:al|even )?(?:though|while|whereas|despite|granted|even if)\b[^,]*),(.*)"
+    r"|(.*?)(?:\bbut\b|\byet\b|但)(.*)"
+)
+CONCEDES_LAST = re.compile(r"(.*?)\b(?:al|even )?(?:though|albeit|despite|even if)\b(.*)")
+UNLIKE = re.compile(
+    r"\b(?:unlike|(?:in contrast|as opposed|contrary|compared) (?:to|with)|im gegensatz zu"
+    rf"|a diferencia de|contrairement à|ao contrário de)\W{{1,3}}(?:(?:that|those) of )?({NAME})"
+)
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What words say of `name` ("" if they name none), or of `name` in comparison with `other`."""
+
+    quality: str
+    name: str
+    other: str = ""
+
+    @property
+    def is_praise(self) -> bool:
+        return self.quality in ("best", "better", "beats")
+
+    @property
+    def differs(self) -> bool:
+        """Whether it claims another order than the verdict."""
+        if not self.other:
+            return self.quality == "best" and _place(self.name) > 0
+        better, worse = (self.name, self.other)[:: 1 if self.quality == "beats" else -1]
+        return bool(self.quality) and _place(better) >= _place(worse)
+
+
+def _claims(words: str, subject: str) -> tuple[list[_Claim], str]:
+    """Return what a clause claims, and what it speaks of at its end."""
+    claims: list[_Claim] = []
+    waiting: list[str] = []  # for a name
+    changed: dict[str, int] = {}
+    quality = compared = ""
+    for event in EVENTS.finditer(words):
+        what = event.lastgroup or ""
+        near = [each for each, end in changed.items() if event.start() - end < NEAR.get(each, FAR)]
+        if what == "stop":
+            changed.clear()
+            waiting = [quality for quality in waiting if quality != "chosen"]
+        elif what in CHANGES:
+            changed[CHANGES[what]] = event.end()
+            claims += [_Claim("lacks", subject)] if what == "turn" else []
+            if CHANGES[what] == "compared":
+                compared = {"over": BY_QUALITY.get(quality, ""), "beat": "beats"}.get(what, what)
+        elif what == "name" and "compared" in near:
+            claims.append(_Claim(compared, subject, event[0]))
+            del changed["compared"]
+        elif what == "name":
+            subject = event[0]
+            claims += [_Claim("best" if each == "chosen" else each, subject) for each in waiting]
+            waiting = []
+        elif what == "blames":
+            waiting.append("worse")
+        else:
+            quality = _changed(what, near)
+            if event[0] in LESS:
+                changed["turn"] = event.end()
+            waiting += [quality] if what == "chosen" or not subject else []
+            claims += [_Claim(quality, subject)] if what != "chosen" and subject else []
+    return claims + [_Claim(each, subject) for each in waiting if each != "chosen"], subject
+
+
+def _changed(quality: str, near: list[str]) -> str:
+    if "turn" in near or ("mends" in near and quality == "worse"):
+        return TURNED.get(quality, "worse")
+    return "better" if quality == "good" and "more" in near else quality
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """What a sentence claims in its main clause, and what it concedes."""
+
+    main: str
+    claims: list[_Claim]
+    conceded: list[_Claim]
+    conceded_names: list[str]
+    is_granted: bool  # as a whole, by a "though" at its end
+
+    @property
+    def names(self) -> list[str]:
+        return NAMES.findall(self.main)
+
+    @property
+    def said(self) -> list[_Claim]:
+        """All claims that count when a closing is weighed."""
+        mild = [
+            replace(claim, quality="good") if claim.quality == "better" else claim
+            for claim in self.conceded
+        ]
+        return [] if self.is_granted else [*mild, *self.claims]
+
+    def is_uneven(self) -> bool:
+        """Whether it puts one answer of a tie above the other."""
+        claims = [*self.claims, *self.conceded]
+        best, worse = (
+            {claim.name for claim in claims if claim.quality in qualities} - {""}
+            for qualities in (("best", "beats"), ("worse", "beaten"))
+        )
+        return len(best) == 1 or (len(worse) == 1 and not MILD.search(self.main))
+
+    def contradicts(self) -> bool:
+        """Whether it claims of answers what the verdict does not."""
+        praised = [one.name for one in self.claims if one.is_praise]
+        praised += [one.name for one in self.conceded if one.quality == "best"]
+        if any(claim.differs for claim in self.claims):
+            return True
+        if any(claim.differs for claim in self.conceded) and not _own(self.names):
+            return True
+        own_is_praised = any(_own(list(filter(None, praised))))
+        return self._prefers_other() or (
+            not own_is_praised and any(map(self._is_against, self.claims))
+        )
+
+    def _is_against(self, claim: _Claim) -> bool:
+        if _place(claim.name):
+            is_conceding = self.is_granted or CONCEDES.search(self.main)
+            return claim.quality == "even" or (claim.quality == "better" and not is_conceding)
+        is_blame = claim.quality == "worse" and claim.name and not MILD.search(self.main)
+        return bool(is_blame) or claim.quality in ("even", "not best")
+
+    def _prefers_other(self) -> bool:
+        """Whether it is like "Although A is longer, B answers the question" below an A."""
+        is_about_others = bool(self.names) and not _own(self.names)
+        is_blame = any(one.quality in ("worse", "beaten", "lacks") for one in self.claims)
+        own_is_best = any(one.quality == "best" and not _place(one.name) for one in self.conceded)
+        return is_about_others and bool(_own(self.conceded_names)) and not (is_blame or own_is_best)
+
+
+def _state(sentence: str, subject: str) -> tuple[_Statement, str]:
+    """Return what a sentence states, and what it speaks of at its end."""
+    main, conceded, is_granted = sentence, "", False
+    if match := CONCEDES_FIRST.match(sentence):
+        conceded, main = match[1] or match[3], match[2] or match[4]
+    elif match := CONCEDES_LAST.match(sentence):
+        main, conceded = match[1], match[2]
+        is_granted = not re.search(r"\w", conceded)
+    names = [*NAMES.findall(conceded), *(match[1] for match in UNLIKE.finditer(main))]
+    before, subject = _claims(conceded, subject)
+    claims, subject = _claims(UNLIKE.sub(" ", main), subject)
+    return _Statement(UNLIKE.sub(" ", main), claims, before, names, is_granted), subject
+
+
+def _prefer_other(claims: list[_Claim], names: list[str]) -> bool:
+    """Return whether words about both say more for another answer than for the chosen one."""
+    praise = {0: 0, 1: 0}
+    for claim in claims:
+        if claim.name:
+            praise[min(_place(claim.name), 1)] += WEIGHTS.get(claim.quality, 0)
+    last = [claim.name for claim in claims if claim.is_praise][-1:]
+    return bool(_own(names) and _others(names)) and (praise[1] > praise[0] or bool(_others(last)))
+
+
+# -- After a verdict -------------------------------------------------------------------------------
+
 # What makes more or less of the verdict that it follows: "4.5", "A-", "3-4", "B >".
-GLUED = re.compile(r"[-+±~%^<>=×÷/&]|'\w|(?!\s?\(\d\d0?\s?%)\W*\d|\W*[>=]|\s*[/+&]")
-BEATEN = re.compile(rf"\A{MARK}*(?<![-=])>{{1,3}}{MARK}{{0,3}}{OTHER}")
+GLUED = re.compile(
+    r"[-+±~%^<>=×÷/&]|'\w|(?!\s?\(\d\d0?\s?%)\W*\d|\W*[>=]|\s*[/+&]|[^\w.]*\?"
+    r"|[\s*_.,]*(?:or|oder|ou|o|and|und|et)\b"
+)
+LOSER = re.compile(rf"\A[ *_`]*>{{1,3}}[ *_`]{{0,3}}{OTHER_NAME}")
 BARE_WORD = re.compile(r"[\s*_`]*\s[\s*_`]*(?=\w)|(?=分)")
 # What may follow a verdict without a stop; "4 errors" and "a tough call" may not.
-REASON = r"because|since|due to|given|based on|for|with"
+REASON = r"because|since|due to|given|based on|for|with|weil|da|denn|car|parce|porque|perché"
 AMOUNT = re.compile(rf"\W*(?:{REASON}|points?\b|stars?\b|分)")
 GOES_ON = re.compile(
-    rf"\W*(?:\w+ly\W+)?(?:{REASON}|as|over|by|on|is|was|has|had|\w+[a-rt-z]s|\w+ed)\b|\W*\w+ly\W*\Z"
+    rf"\W*(?:\w+ly\W+)?(?:{REASON}|as|over|by (?:an?|far|its)|on|is|was|has|had|\w+[a-rt-z]s|\w+ed"
+    r"|between)\b|\W*\w+ly\W*\Z"
+)
+TELLS, ADJUSTS = _words("tells"), _words("adjusts")
+# How a sentence below a score names one: "the level should be 3", "a 3", "3 points".
+SCORE_NAMED = re.compile(
+    rf"(?:\b(?:{NOUN}|mark|rated?|rates|gives?|gave|deserves?|earns?|be|is|was|it|to|an?|than)|[:=])"
+    rf"\W{{0,3}}(?:of |as |an? )?{OTHER_NAME}|{OTHER_NAME}\W{{0,3}}(?:points|stars)"
 )
 LONGEST = 1_000
-Stance = Literal["for", "against", "concedes", "nothing", "unknown"]
+FEW = 3  # words of a sentence that needs no subject
 
 
-def is_harmless(kind: Kind, after: str, closing: str) -> bool:
-    """Return whether the words after a verdict in its line, and those of the lines below it, leave
-    it as it is. Where they name answers, they have OWN or OTHER instead."""
-    if kind == "choice":
-        after = BEATEN.sub("", after)
-    if GLUED.match(after) or len(after) + len(closing) > LONGEST:
-        return False
-    if BARE_WORD.match(after):
-        if not (AMOUNT if kind in SCORES else GOES_ON).match(after):
-            return False
-        after = f"{OWN if OTHER in after else 'it'} {after.lstrip()}"
-    stances: set[Stance] = set()
-    subject, listed = "", False
-    for line in _smooth(POLITE.sub(" ", f"{after}\n{closing}")).split("\n"):
-        listed = listed and bool(ITEM.match(line))
-        for sentence in SENTENCES.split(ITEM.sub("", line, count=1)):
-            words = DECORATION.sub("", sentence, count=1)
-            stance, subject = _stance(kind, words, subject, "for" in stances)
-            if stance == "against" or (stance == "unknown" and not listed):
-                return False
-            stances.add(stance)
-        listed = listed or bool(HEADING.match(DECORATION.sub("", line, count=1)))
-    return "for" in stances or "concedes" not in stances
+def doubt_after(kind: Kind, words: str) -> bool:
+    """Return whether the words after a verdict put it in doubt: the rest of its line, and the lines
+    below it. Names of answers are written as `name_of` gives them."""
+    lines = words.split("\n")
+    if len(words) > LONGEST or _tail_doubts(kind, lines[0]):
+        return True
+    subject = "" if kind == "tie" else name_of(0, 0)
+    said: list[_Claim] = []
+    for place, line in enumerate(lines):
+        for sentence in SENTENCES.split(OF_READER.sub(_unless_named, line)):
+            names, rest = NAMES.findall(sentence), _rest(sentence)
+            if _is_doubtful(kind, sentence, names, rest):
+                return True
+            if kind == "score" or (not names and not rest):
+                continue
+            # A sentence about another answer alone must be understood: it blames or concedes.
+            if place and names and not _own(names) and not ADMITS.search(sentence):
+                return True
+            speaks_on = REFERS.match(sentence) or (place == 0 if names else len(rest) <= FEW)
+            statement, subject = _state(sentence, subject if speaks_on else "")
+            if statement.is_uneven() if kind == "tie" else statement.contradicts():
+                return True
+            said += statement.said
+    return kind == "comparison" and _prefer_other(said, NAMES.findall("".join(lines[1:])))
 
 
-def _smooth(words: str) -> str:
-    return IDIOMS.sub(" ", ASKED.sub("the question", words))
+def _unless_named(courtesy: re.Match[str]) -> str:
+    return courtesy[0] if NAMES.search(courtesy[0]) else " "
 
 
-def _says_nothing(words: str) -> bool:
-    return not DECORATION.sub("", FILLING.sub(" ", words.replace(OWN, " ")))
+def _rest(sentence: str) -> list[str]:
+    """Return the words of a sentence that add something to the names in it."""
+    return FILLING.sub(" ", NAMES.sub(" ", sentence)).split()
 
 
-def _stance(kind: Kind, words: str, subject: str, supported: bool) -> tuple[Stance, str]:
-    """Return how a sentence stands to the verdict, and what it speaks of at its end.
+def _tail_doubts(kind: Kind, tail: str) -> bool:
+    """Whether words in the verdict's line change it, or name another one without comparing it."""
+    tail = LOSER.sub("", tail) if kind == "comparison" else tail
+    goes_on = AMOUNT if kind == "score" else GOES_ON
+    first = SENTENCES.split(tail)[0]
+    if (
+        GLUED.match(tail)
+        or CROSSED_OUT.search(tail)
+        or CONDITION.search(first)
+        or (BARE_WORD.match(tail) and not goes_on.match(tail))
+    ):
+        return True
+    others = _others(NAMES.findall(first))
+    if kind == "score":
+        return bool(ADJUSTS.search(first) or others)
+    claims, _ = _claims(first, name_of(0, 0))
+    compared = {name for claim in claims for name in (claim.name, claim.other)}
+    return bool(TELLS.search(first)) or not compared.issuperset(others)
 
-    supported: whether a sentence above it speaks for the verdict, so this one need not.
-    """
-    if _says_nothing(words):
-        return "nothing", subject
-    for pattern, plain in PLAINER:
-        words = pattern.sub(plain, words)
-    if DOUBTFUL.search(words) or BEATS_OWN.search(words) or AGAINST[kind].search(words):
-        return "against", subject
-    is_named = OWN in words or OTHER in words
-    # "The winner stands next to A" is not about the winner alone.
-    speaks_on = (OWN not in words and REFERS.match(words)) or (
-        not is_named and (REMARKS.match(words) or (kind == "tie" and IS_EVEN.search(words)))
+
+def _is_doubtful(kind: Kind, sentence: str, names: list[str], rest: list[str]) -> bool:
+    """Whether a sentence takes the verdict back, calls it uncertain, or only names another one."""
+    return bool(
+        RETRACTS.search(sentence)
+        or TURNS_AROUND.match(sentence)
+        or LITTLE_CONFIDENCE.search(sentence)
+        or "?" in sentence
+        or (CONDITION.search(sentence) and not COUNTERFACTUAL.search(sentence))
+        or (
+            UNCERTAIN.search(sentence) and not _own(names) and (not names or REFERS.match(sentence))
+        )
+        or (not names and _names_none_but_doubts(kind, sentence))
+        or (kind == "score" and SCORE_NAMED.search(sentence))
+        or _only_names(kind, sentence, names, rest)
     )
-    subject = (subject or OWN) if speaks_on else ""
-    weighed: list[tuple[str, int]] = []
-    for clause in CONTRASTS.split(words):
-        said, subject = _weigh(clause, subject)
-        weighed += said
-    sides = [_side(kind, *each) for each in weighed]
-    # The last word must not be in favour of another answer, and none is named for nothing.
-    in_favour = subject == OTHER and (not said or said[-1][0] != OTHER or not sides[-1])
-    last_word = in_favour and not (1 in sides and WHILE.search(words))
-    # "A is more complete, though less concise" prefers A; "B is fine, A better but wrong" may not.
-    is_mixed = OTHER in words and (OWN, WORSE) in weighed
-    if OWN in words and (OWN, BEST) in weighed and not (is_mixed or last_word):
-        sides = [side for side in sides if (OTHER, BEST) in weighed or side > 0]
-    elif supported and OWN not in words and weighed[-1:] == [(OTHER, WORSE)]:
-        sides = [1]
-    if -1 in sides or (last_word and not supported):
-        return "against", subject
-    if not sides or (not said and len(clause.split()) > 1 and not in_favour):
-        unknown: Stance = "nothing" if supported and OTHER not in words else "unknown"
-        return ("for" if OWN in words and not sides else unknown), subject
-    return ("for" if 1 in sides else "concedes"), subject
 
 
-def _side(kind: Kind, subject: str, quality: int) -> int:
-    """Return 1 if words about a subject speak for the verdict, -1 if against it."""
-    if kind in SCORES:
-        return int({"best": quality > 0, "worst": quality < 0}.get(kind, True))
+def _names_none_but_doubts(kind: Kind, sentence: str) -> bool:
+    if OF_ITSELF.search(sentence) and (DENIED.search(sentence) or not CONFIRMS.search(sentence)):
+        return True
+    return kind == "comparison" and bool(EVEN.search(sentence) or DESCRIBED.search(sentence))
+
+
+def _only_names(kind: Kind, sentence: str, names: list[str], rest: list[str]) -> bool:
+    """Whether a sentence says nothing but another verdict, or but "not", "or" and the like."""
     if kind == "tie":
-        return -1 if subject == OTHER or quality == BEST else 1
-    if subject == OWN:
-        return 1 if quality > 0 else -1
-    return 0 if subject == "both" or quality in (ALIKE, FINE) else -1 if quality == BEST else 1
+        rest = [word for word in rest if word not in ("both", "neither", "wrong")]
+    if not all(map(DENIALS.fullmatch, rest)):
+        return False
+    places = [_place(name) for name in names]
+    is_chain = ">" in sentence and places == sorted(places)
+    is_other = len(set(names)) == 1 if kind == "tie" else any(places) and not is_chain
+    return bool(rest) or is_other or PERHAPS in sentence
 
 
-def _weigh(clause: str, subject: str) -> tuple[list[tuple[str, int]], str]:
-    """Return which qualities a clause gives to whom, and what it speaks of at its end.
-
-    Words before the first name are about the answer that it names.
-    """
-    said: list[tuple[str, int]] = []
-    waiting: list[int] = []
-    turns: dict[str, int] = {}
-    places = [(match.lastgroup or "", match.start()) for match in WEIGHED.finditer(clause)]
-    for word, place in [*places, ("end", len(clause))]:
-        if word in ("turn", "mild", "more"):
-            turns[word] = place
-            continue
-        quality = _turned(QUALITIES.get(word), turns, place)
-        waiting += [] if quality is None else [quality]
-        if subject:
-            said += [(subject, quality) for quality in waiting]
-            waiting = []
-        elif word in NAMES:  # "The best of A is its title": blame alone is known to be its
-            said += [(NAMES[word], quality) for quality in waiting if quality == WORSE]
-            waiting = []
-        subject = NAMES.get(word, subject)
-        # "Less detailed and structured" blames twice.
-        blames = word in QUALITIES and quality == WORSE
-        turns = {"turn": place} if word == "neither" else {"blame": place} if blames else {}
-    return said, subject
+def takes_back(text: str) -> bool:
+    """Return whether words between two verdicts say that the second one replaces the first."""
+    return any(
+        RETRACTS.search(sentence) or TURNS_AROUND.match(sentence)
+        for line in text.casefold().split("\n")
+        for sentence in SENTENCES.split(line)
+    )
 
 
-def _turned(quality: int | None, turns: dict[str, int], place: int) -> int | None:
-    """Return a quality as the words before it make it: "less", "no", "more"."""
-    is_near = place - max(turns.get("turn", -NEAR), turns.get("mild", -NEAR)) < NEAR
-    if quality is None:
-        return WORSE if "turn" in turns else None
-    if quality == WORSE:
-        return FINE if is_near else WORSE
-    if is_near or "turn" in turns or (quality == FINE and "blame" in turns and "more" not in turns):
-        return WORSE
-    return BEST if "more" in turns else quality
+# -- Before a verdict ------------------------------------------------------------------------------
+
+SPEAKS_OF = re.compile(rf"{_any('speaks_of')}|\A\W*(?:had|were|should)\b")
+DENIES = _words("denies")
+COMMANDS = re.compile(
+    r"(?:\A|[.!?:,;]\s)\W*(?:please |then |just )?(?:print|write|type|put|use|reply|respond|answer"
+    r"|end|finish|output)\b[^.]*\Z"
+)
+TASK = "(?:prompt|question|pair|task|case|item|comparison|round|criterion|judge|version|scenario)"
+OTHER_TASK = re.compile(
+    rf"\b(?:first|second|third|next|other|another|\d(?:st|nd|rd|th)) {TASK}\b"
+    rf"|(?:\A\W*(?:{TASK}|user|human)|\b{TASK}\s?#?(?:\d+|[a-z]|one|two))\W*:\W*\Z"
+    r"|\A\W*(?:for|regarding|concerning|as (?:to|for|regards)|on|in terms of|with (?:respect"
+    r"|regard) to)\b(?!.*\b(?:reasons?|balance|above|everything|whole|overall|reflection"
+    r"|consideration|second thought|summary|short|its?|me|this|these|that|all)\b).*[:,]\W*\Z"
+)
+QUOTATION = re.compile(r"\"[^\"]*\"|“[^”]*”|„[^“”]*[“”]|«[^»]*»|「[^」]*」|『[^』]*』")
+OPENS_QUOTE = re.compile('["“„«「『]')
+OWN_WORDS = re.compile(
+    r"(?:(?:my|the|final|is|verdict|decision|conclusion|judge?ment|therefore|so)\b|\W)*"
+)
+GIVES_REASON = re.compile(r"\W*(?:since|because|as|given|with|while|although)\b")
+ENDS = re.compile(r"(?<!e\.g)(?<!i\.e)[.!?](?!\w)|[。！？]")
+ENDED = re.compile(r"[.!?。！？|]\W*\Z")
+CLAUSES = re.compile(r"[,:;]|\s[–—-]+\s|\b(?:so|thus|therefore|hence|and)\b")
 
 
-# -- Before a verdict, in its line -----------------------------------------------------------------
+def doubt_before(kind: Kind, words: str, above: str) -> bool:
+    """Return whether the words before a verdict in its line, or the line `above` that leads to it,
+    leave it in doubt."""
+    is_bare = bool(OWN_WORDS.fullmatch(words))
+    if len(words) > LONGEST or CROSSED_OUT.search(words):
+        return True
+    if OPENS_QUOTE.search(QUOTATION.sub("", words)) and not is_bare:
+        return True
+    leading = ENDS.split(words.replace(PERHAPS, "a").strip())[-1]
+    if _leads_astray(leading) or (is_bare and _line_leads_astray(above[-300:])):
+        return True
+    if NAMES.search(leading) and not _rest(leading):
+        return True
+    statement, _ = _state(leading, "")
+    return kind != "score" and statement.contradicts()
 
-BULLET = re.compile(r"\A\W*(?:\+\s|\d{1,2}[.)]\s|[a-z]\)\s|\[x\])")
-CLAUSE_END = re.compile(r"[,:;]|[-–—=]+>?\s|\band\b|(?=\b(?:so|thus|therefore|hence)\b)")
+
+def _line_leads_astray(line: str) -> bool:
+    if line.rstrip(' *_`#"“”').endswith(":"):
+        return _leads_astray(ENDS.split(line.strip())[-1])
+    return not ENDED.search(line) and bool(SPEAKS_OF.search(line))
 
 
-def is_lead_in(kind: Kind, words: str) -> bool:
-    """Return whether `words`, just before a verdict in its line, only lead to it."""
-    words = _smooth(BULLET.sub("", SENTENCES.split(words)[-1]))
-    return len(words) < LONGEST and any(
-        _says_nothing(words[end:]) and (not end or is_harmless(kind, "", words[:end]))
-        for end in [0, *(end.end() for end in CLAUSE_END.finditer(words))]
+def _leads_astray(words: str) -> bool:
+    last = CLAUSES.split(words.rstrip(" *_`#\"'“”:([|"))[-1]
+    return bool(
+        SPEAKS_OF.search(words)
+        or COMMANDS.search(words)
+        or OTHER_TASK.search(words)
+        or (DENIES.search(last) and not GIVES_REASON.match(last))
     )
 
 

@@ -13,16 +13,19 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from judges.core.doubts import (
-    IDIOMS,
+    CROSSED_OUT,
     NOUN,
-    OTHER,
-    OWN,
+    PERHAPS,
     PICTURES,
+    PRIVATE,
     REFUSALS,
+    SENTENCES,
     Kind,
+    doubt_after,
+    doubt_before,
     final_text,
-    is_harmless,
-    is_lead_in,
+    name_of,
+    takes_back,
     thinks_on,
 )
 
@@ -133,12 +136,14 @@ def complete_order(groups: Sequence[Iterable[int]], n: int) -> Order | None:
 # -- A line `VERDICT-<nonce>: ...` -----------------------------------------------------------------
 
 # The nonce is the call's own, and answers cannot contain it, so a verdict in a quoted answer is
-# never taken for the judge's. The last line with the nonce counts, unless the lines next to it give
-# other verdicts: that is the list of forms, repeated. Words around a verdict, and sentences below
-# it, are allowed as long as they speak for it: doubts.py says when.
+# never taken for the judge's. The last line with the nonce counts, unless words around it leave it
+# in doubt (doubts.py says which do), or another line with the nonce gives another verdict: lines
+# next to it (the list of forms, repeated), or one above it that is not taken back in between.
 
 EXPECTED_LINE = "the requested verdict line"
 SEVERAL = "The reply contains different verdicts."
+BEFORE = "The words before the verdict may change its meaning."
+AFTER = "The words after the verdict may change its meaning."
 QUOTE_MARK = re.compile(r"\A[> ]+")
 IN_ANGLES = re.compile(r"<([^<>]*)>")
 # Tags that decorate. A lone <B> may be a verdict, and <del> and <!-- take back what they enclose.
@@ -153,8 +158,7 @@ WITHOUT_EDGES = str.maketrans("", "", EDGE)
 # One letter after another; each step between them is one of these two signs.
 OF_LIST = r"(?:(?:answer|response)\s)?"
 CHAIN = rf"[a-z](?!\w)(?:{EDGES}[>=]{EDGES}{OF_LIST}[a-z](?!\w))*+"
-# Between the mark and the verdict: a colon or another sign, decoration, ticks and arrows, and a few
-# words, but nothing that crosses out.
+# Between mark and verdict: a sign, decoration, and a few words, but nothing that crosses out.
 SEPARATOR = r"(?:[:=]{1,2}|[-=]?>|→|➡|[—–]|-(?= )|is\b)"
 THE_BETTER = (
     rf"(?:i (?:choose|chose|prefer|pick|rate (?:this(?: {NOUN})?|it)(?: as)?) |choose "
@@ -163,35 +167,34 @@ THE_BETTER = (
 )
 BEFORE_VALUE = (
     rf"(?:[{re.escape(EDGE)}]|{PICTURES})*?{THE_BETTER}?"
-    rf"(?:{NOUN}{EDGES}(?:of (?=\d)|:|=|is )?{EDGES})?"
+    rf"(?:{NOUN}{EDGES}(?:of (?=\d)|:|=|is )?{EDGES})?(?:an? (?=\d))?"
     r"(?:(?:one|two|three|four|five|six|seven|eight|nine|ten)\W{1,3}(?=\d))?"
 )
-# A or B, but not the article.
-LETTER = r"(?:[ABb]|a(?=\W*\Z|\W*[/|,>=])|(?i:tie|tied))(?!\w)"
-NAMED_CHOICE = re.compile(rf"(?:(?i:(?:the )?{NOUN})\W{{1,3}})?(?<!\w)({LETTER})")
+# A or B, but not the article. Chinese and Japanese put no space beside it.
+APART = r"(?<![a-z0-9_À-ɏ]){}(?![a-z0-9_À-ɏ])"
+LETTER = APART.format(r"((?-i:[ABb]|a(?=\W*\Z|\W*[/|,>=]))|tied?)")
+NAMED_CHOICE = re.compile(rf"(?:(?:the )?{NOUN}\W{{1,3}})?{LETTER}", re.IGNORECASE)
 VERB_OR_END = r"(?=\W*\Z|\W*[.,;:\n)]| (?:is|was|has|had|\w+s|\w+ed)\b)"
-OTHER_NAMES = [
-    (
-        re.compile(
-            rf"\b(?:the )?(?:{ordinal} (?:{NOUN}|one\b)|{alone}(?: {NOUN}|{VERB_OR_END}))", re.I
-        ),
-        name,
+OTHERWISE = (
+    r"\b(?:d(?:ie|er|as) andere|l'autre|[el][al] otr[ao]|[ao] outr[ao]|l'altr[ao]|друг(?:ой|ая))\b"
+    "|另一个|另一個|もう一方|他の回答|다른"
+)
+OTHER_NAMES = {
+    name: re.compile(rf"\b(?:the )?{words}\b|\bthe {alone}{VERB_OR_END}|{signs}", re.IGNORECASE)
+    for name, words, alone, signs in (
+        ("A", rf"first (?:{NOUN}|one)", "(?:former|first)", "第一个(?:答案|回答)|前者"),
+        ("B", rf"second (?:{NOUN}|one)", "(?:latter|second)", "第二个(?:答案|回答)|后者|後者"),
+        ("", rf"(?:other|alternative) {NOUN}", "other(?: one)?", OTHERWISE),
     )
-    for ordinal, alone, name in (
-        ("first", "the former", "A"),
-        ("second", "the latter", "B"),
-        ("alternative", "the other(?: one)?", OTHER),
-    )
-]
+}
 # "A" at the beginning of a sentence may be an article, unless a verb follows.
 ARTICLE = re.compile(
-    r"(?:\A|[.!?:\n(–—-])[\s*_\"'(]{0,4}A(?= (?!(?:is|was|has|had|does|did|gave|wins?|won|and|or"
-    r"|over|\w+s|\w+ed|\w+ly)\b)\w)"
+    r"((?:\A|[.!?:\n(–—-])[\s*_\"'(]{0,4})A(?= (?!(?:is|was|has|had|does|did|gave|wins?|won|and|or"
+    r"|over|\w+s|\w+ed|\w+ly|ist|hat|war|est|es|é|è|ha|tiene|tem)\b)\w)"
 )
 NO_COUNT = r"(?! (?!points|stars|is|was|as|has|this)[a-z]+s\b)"  # "all 3 laws"
-# A line that ends within a sentence: "For example, a reply could end like this:"
-OF_EXAMPLE = re.compile(r"\b(?:example|instance|sample|print|when|if|should)\b[^.!?]*\Z")
-Meaning = Callable[[str], ReadReply]
+LEVEL = rf"(?:(?:level|step|rank|stage|{NOUN})\W{{1,2}})?"
+OF_SCALE = re.compile(r"(?i)\bscale (?:of|from) \d+(?:\.\d+)? ?(?:to|-|–) ?\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True)
@@ -199,105 +202,138 @@ class _Verdicts:
     """The verdicts of a protocol.
 
     value: a regular expression for a verdict in a folded text. named: how words name a verdict, in
-    capitals; the first group is the verdict alone. owns: whether naming the second verdict means
-    the first. kind: what the words around a verdict are about. plain: the words around a verdict,
-    without what merely repeats it, or with its other names.
+    capitals; the first group is the verdict alone. place: where the verdict (the first) puts what
+    the second names, from 0, the best or the chosen one; None if that is no name. kind: what words
+    around a verdict are compared with. plain: words without what merely repeats the verdict, and
+    with the names that `named` knows.
     """
 
     value: str
     named: re.Pattern[str]
-    meaning: Meaning
-    owns: Callable[[str, str], bool]
+    meaning: Callable[[str], ReadReply]
+    place: Callable[[str, str], int | None]
     kind: Callable[[str], Kind]
-    plain: Callable[[str], str] = str
+    plain: Callable[[str, str], str]
 
     def with_names(self, value: str, words: str) -> str:
-        """Return `words`, folded, with OWN where they name `value`, OTHER where another verdict."""
-        words = self.plain(words)
-        labels = {fold_label(label) for label in self.named.findall(words)}
-        if value == "tie" and labels >= {"a", "b"}:  # a tie of both
-            value = "tie a b"
-        names = self.named.sub(
-            lambda name: OWN if self.owns(value, fold_label(name[1])) else OTHER, words
-        )
-        return names.casefold().translate(APOSTROPHES)
+        """Return `words`, folded, with the names of answers as `name_of` gives them."""
+
+        def name(match: re.Match[str]) -> str:
+            label = fold_label(match[1])
+            place = self.place(value, label)
+            return match[0] if place is None else name_of(place, ord(label[0]))
+
+        words = self.named.sub(name, self.plain(value, words))
+        return words.casefold().translate(APOSTROPHES)
+
+    def doubt(self, value: str, before: str, after: str, above: str = "") -> str:
+        """Return why the words around a verdict leave it in doubt; "" if they do not."""
+        kind = self.kind(value)
+        before, above, after = (self.with_names(value, words) for words in (before, above, after))
+        if doubt_before(kind, before, above):
+            return BEFORE
+        return AFTER if doubt_after(kind, after) else ""
 
 
 def parse_pairwise(reply: str, nonce: str, *, cut_off: bool = False) -> ReadReply:
     """Read which of two responses is better: `VERDICT-<nonce>: A`, `B` or `TIE`."""
+    return _parse(reply, nonce, _choices(), cut_off)
 
+
+def _choices() -> _Verdicts:
     def meaning(value: str) -> ReadReply:
         return ReadReply("done", outcome=LETTERS[value.upper()])
 
-    def plain(words: str) -> str:
-        words = ARTICLE.sub("?", words)
-        for other_name, name in OTHER_NAMES:
-            words = other_name.sub(name, words)
+    def place(value: str, label: str) -> int | None:
+        if value == "tie":
+            return None if label in ("tie", "tied") else 0
+        return int(label != value)
+
+    def plain(value: str, words: str) -> str:
+        words = ARTICLE.sub(rf"\1{PERHAPS}", words)
+        for name, other_name in OTHER_NAMES.items():
+            words = other_name.sub(name or ("B" if value == "a" else "A"), words)
         return words
 
-    def owns(value: str, label: str) -> bool:
-        return label in value.split() or (label == "tied" and value.startswith("tie"))
-
-    verdicts = _Verdicts(
+    return _Verdicts(
         any_label(LETTERS),
         NAMED_CHOICE,
         meaning,
-        owns,
-        lambda value: "tie" if value == "tie" else "choice",
+        place,
+        lambda value: "tie" if value == "tie" else "comparison",
         plain,
     )
-    return _parse(reply, nonce, verdicts, cut_off)
 
 
 def parse_direct(
     reply: str, nonce: str, labels: Sequence[str], *, cut_off: bool = False
 ) -> ReadReply:
     """Read the label that one response gets: `VERDICT-<nonce>: 3`; `labels` go up to the best."""
+    return _parse(reply, nonce, _scores(labels), cut_off)
 
+
+def _scores(labels: Sequence[str]) -> _Verdicts:
     def meaning(value: str) -> ReadReply:
         label = label_of(value, labels)
         if label is None:
             return unreadable("The verdict could be more than one entry of the scale.")
         return ReadReply("done", label=label)
 
-    def kind(value: str) -> Kind:
-        return ends.get(value, "score")
+    def plain(value: str, words: str) -> str:
+        words = OF_SCALE.sub(" ", repeats.sub("", words))
+        if value in folded and not value[-1:].isdigit():  # "good (level 3 of 4)"
+            rank = folded.index(value) + 1
+            words = re.sub(rf"\A(\W{{0,9}}){LEVEL}{rank}{out_of}?(?!\w|[.,]\d)", r"\1", words)
+        return words
 
     folded = [fold_label(label) for label in labels]
-    ends: dict[str, Kind] = {folded[0]: "worst", folded[-1]: "best"} if len(labels) > 1 else {}
-    best = re.escape(folded[-1]) if labels else "(?!)"
-    out_of = rf"{EDGES}(?:/|(?:out )?of|de|von|sur|su){EDGES}{best}(?!\w|[.,]\d)"
-    repeats = re.compile(rf"\A(?:\.0+(?![\w.,]))?(?:{out_of})?", re.IGNORECASE)
-    number = r"\d+(?:[.,]\d+)?" if any(label[-1:].isdigit() for label in labels) else "(?!)"
+    last = re.escape(folded[-1]) if labels else "(?!)"
+    best = rf"(?:{last}|{len(labels)})"
+    out_of = rf"(?:{EDGES}(?:/|(?:out )?of|de|von|sur|su){EDGES}{best}(?!\w|[.,]\d))"
+    repeats = re.compile(rf"\A(?:\.0+(?![\w.,]))?{out_of}?", re.IGNORECASE)
+    number = r"\d+(?:[.,]\d+)?" if any(label[-1:].isdigit() for label in labels) else r"\d+"
     named = re.compile(
-        rf"(?:\ban? )?(?<!\w)(?<!\A[.,])({any_label(labels)}|{number}){NO_COUNT}(?:{out_of})?",
+        rf"(?:\ban? )?(?<!\w)(?<!\A[.,])({any_label(labels)}|{number}){NO_COUNT}{out_of}?",
         re.IGNORECASE,
     )
-    verdicts = _Verdicts(
-        any_label(labels), named, meaning, str.__eq__, kind, lambda words: repeats.sub("", words)
+    return _Verdicts(
+        any_label(labels),
+        named,
+        meaning,
+        lambda value, label: int(label != value),
+        lambda value: "score",
+        plain,
     )
-    return _parse(reply, nonce, verdicts, cut_off)
 
 
 def parse_listwise(reply: str, nonce: str, n: int, *, cut_off: bool = False) -> ReadReply:
     """Read the order of `n` responses, 26 at most: `VERDICT-<nonce>: B > A = C`."""
+    return _parse(reply, nonce, _orders(n), cut_off)
 
+
+def _orders(n: int) -> _Verdicts:
     def meaning(value: str) -> ReadReply:
         order = order_of(value, n)
         if order is None:
             return unreadable(f"The verdict does not name each of the {n} answers once.")
         return ReadReply("done", order=order)
 
-    def owns(value: str, label: str) -> bool:
-        return label in re.sub(OF_LIST, "", value).partition(">")[0]
+    def place(value: str, label: str) -> int | None:
+        groups = re.sub(OF_LIST, "", value).split(">")
+        return next((place for place, group in enumerate(groups) if label in group), len(groups))
 
     # "I" is a word, and letters beyond the last answer are none of its names.
     last = "A-" + chr(ord("A") + max(0, min(n, 26) - 1))
-    named = re.compile(rf"(?:(?i:{NOUN})\W{{1,3}})?(?<!\w)(?!I\b(?! [>=]))([{last}])(?!\w)")
-    verdicts = _Verdicts(
-        CHAIN, named, meaning, owns, lambda value: "order" if ">" in value else "tie"
+    letter = APART.format(rf"(?!I\b(?! [>=]))([{last}])")
+    named = re.compile(rf"(?:(?i:{NOUN})\W{{1,3}})?{letter}")
+    return _Verdicts(
+        CHAIN,
+        named,
+        meaning,
+        place,
+        lambda value: "comparison" if ">" in value else "tie",
+        lambda value, words: ARTICLE.sub(rf"\1{PERHAPS}", words),
     )
-    return _parse(reply, nonce, verdicts, cut_off)
 
 
 def order_of(chain: str, n: int) -> Order | None:
@@ -337,16 +373,12 @@ def _parse(reply: str, nonce: str, verdicts: _Verdicts, cut_off: bool) -> ReadRe
     }
     if not marked:
         return without_verdict(text, cut_off, EXPECTED_LINE)
-    place = max(marked)
-    closing = "\n".join(lines[place + 1 :])
-    if place and OF_EXAMPLE.search(lines[place - 1][-200:].casefold()):
-        return unreadable("The verdict may be an example.")
-    doubt = _doubt(marked[place], closing, verdicts) or _repeated_forms(marked, lines, verdicts)
-    if doubt:
+    last = max(marked)
+    if doubt := _doubt(marked, last, lines, verdicts) or _other_verdict(marked, lines, verdicts):
         return unreadable(doubt)
     if cut_off or is_open:
         return unreadable("The reply was cut off, so its verdict may not be complete.")
-    return verdicts.meaning(marked[place].values[0])
+    return verdicts.meaning(marked[last].values[0])
 
 
 def _lines(text: str, mark_alone: re.Pattern[str]) -> list[str]:
@@ -365,8 +397,7 @@ def _lines(text: str, mark_alone: re.Pattern[str]) -> list[str]:
 def _plain(line: str) -> str:
     """Return a line without quote marks, tags and what LaTeX and tables put around a verdict."""
     line = html.unescape(QUOTE_MARK.sub("", _spell_out(line))).replace("<!--", "~~")
-    line = re.sub(f"[{OWN}{OTHER}]", " ", line)
-    line = TAGS.sub(" ", line)
+    line = TAGS.sub(" ", re.sub(f"[{PRIVATE}]", " ", line))
     line = TABLE_BAR.sub(r"\1: ", LATEX.sub(" ", line))
     return IN_ANGLES.sub(r" \1 ", UNDERSCORES.sub(" ", line))
 
@@ -379,43 +410,46 @@ def _read_line(line: str, verdict: re.Pattern[str]) -> _MarkedLine:
     return _MarkedLine(values, capitals[: matches[0].start()], capitals[matches[-1].end() :])
 
 
-def _doubt(line: _MarkedLine, closing: str, verdicts: _Verdicts) -> str:
-    """Return why the line's verdict, with the text below it, is not certain; '' if it is."""
-    value = line.values[0]
-    if not value:
+def _doubt(
+    marked: dict[int, _MarkedLine], place: int, lines: list[str], verdicts: _Verdicts
+) -> str:
+    """Return why the verdict in a line, with the text around it, is not certain; "" if it is."""
+    line = marked[place]
+    if not line.values[0]:
         return "The verdict line names none of the possible verdicts."
-    kind = verdicts.kind(value)
-    before, after, closing = (
-        verdicts.with_names(value, text) for text in (line.before, line.after, closing)
-    )
-    if not is_lead_in(kind, before):
-        return "The verdict is not alone on its line."
     if len(line.different) > 1:
         return SEVERAL
-    if not is_harmless(kind, after, closing):
-        return "The words around the verdict may change its meaning."
-    return ""
+    above = lines[place - 1] if place and place - 1 not in marked else ""
+    closing = "\n".join(lines[place + 1 :]) if place == max(marked) else ""
+    return verdicts.doubt(line.values[0], line.before, f"{line.after}\n{closing}", above)
 
 
-def _repeated_forms(marked: dict[int, _MarkedLine], lines: list[str], verdicts: _Verdicts) -> str:
-    """Return SEVERAL if lines right above the last verdict give others, with "or" between or not.
+def _other_verdict(marked: dict[int, _MarkedLine], lines: list[str], verdicts: _Verdicts) -> str:
+    """Return SEVERAL if another line with the nonce gives another verdict that still stands.
 
-    A line that lists the alternatives is not a verdict.
+    Lines next to each other that give several are the list of forms, repeated: no verdict of theirs
+    counts. Neither does a line that lists the alternatives, or one that was taken back below.
     """
-    place = max(marked)
-    last = marked[place].different
     listing = re.compile(rf"(?:\W|\b(?:or|oder|ou|o|and)\b)*{verdicts.named.pattern}")
 
     def is_between(place: int) -> bool:  # as "To choose B, write:" is, below "To choose A, write:"
         led = [place > 1 and lines[each].rstrip(EDGE).endswith(":") for each in (place, place - 2)]
         return len(lines[place].strip(EDGE)) <= 4 or all(led)
 
-    while (place := place - 1) >= 0 and (place in marked or is_between(place)):
-        line = marked.get(place)
-        if line is None or len(line.different) > 1 or listing.match(line.after):
+    runs: list[list[int]] = []
+    for place, line in marked.items():
+        if len(line.different) > 1 or listing.match(line.after) or CROSSED_OUT.search(line.before):
             continue
-        if line.different not in ({""}, last):
-            return SEVERAL
+        if not runs or not all(map(is_between, range(runs[-1][-1] + 1, place))):
+            runs.append([])
+        runs[-1].append(place)
+    last = max(marked)
+    for run in reversed(runs):
+        given = {value for place in run for value in marked[place].different} - {""}
+        if given <= marked[last].different or (len(given) > 1 and run[-1] != last):
+            continue
+        if run[-1] == last or not _doubt(marked, run[-1], lines, verdicts):
+            return "" if takes_back("\n".join(lines[run[-1] + 1 : last])) else SEVERAL
     return ""
 
 
@@ -438,21 +472,14 @@ def parse_prometheus_score(
     value = rf"(?:(?:score|rating|level)\b{BETWEEN})?({any_label(labels)})"
     tail = rf"{value}(?:{EDGES}(?:/|out of){EDGES}{best}(?!\w))?"
     result = _last_result(reply, value, tail, cut_off)
-    if isinstance(result, ReadReply):
-        return result
-    label = label_of(result, labels)
-    if label is None:
-        return unreadable("The verdict could be more than one entry of the scale.")
-    return ReadReply("done", label=label)
+    return result if isinstance(result, ReadReply) else _scores(labels).meaning(result)
 
 
 def parse_prometheus_pairwise(reply: str, *, cut_off: bool = False) -> ReadReply:
     """Read `[RESULT] A` or `B`, also as `Response A`. The format knows no tie."""
     value = rf"(?:(?:response|answer)\b{BETWEEN})?([ab](?!\w))"
     result = _last_result(reply, value, value, cut_off)
-    if isinstance(result, ReadReply):
-        return result
-    return ReadReply("done", outcome=LETTERS[result.upper()])
+    return result if isinstance(result, ReadReply) else _choices().meaning(result)
 
 
 def _last_result(reply: str, value: str, tail: str, cut_off: bool) -> str | ReadReply:
@@ -468,6 +495,12 @@ def _last_result(reply: str, value: str, tail: str, cut_off: bool) -> str | Read
     pattern = re.compile(rf"{BETWEEN}{value}")
     if any((other := pattern.match(text, mark.end())) and other[1] != last[1] for mark in marks):
         return unreadable("The reply contains different results.")
+    before, after = text[: marks[-1].start()], text[last.end(1) :]
+    is_quoted = re.search('["”]', after) and not re.search(
+        '["“]', text[len(before.rstrip()) - 1 : last.start(1)]
+    )
+    if is_quoted or doubt_before("score", SENTENCES.split(before.translate(APOSTROPHES))[-1], ""):
+        return unreadable(BEFORE)
     if cut_off:
         return unreadable("The reply was cut off, so its verdict may not be complete.")
     return last[1].strip(EDGE)
@@ -476,17 +509,11 @@ def _last_result(reply: str, value: str, tail: str, cut_off: bool) -> str | Read
 # -- JSON objects ----------------------------------------------------------------------------------
 
 ProtocolName = Literal["pairwise", "direct", "listwise"]
-KIND_OF: dict[ProtocolName, Kind] = {"pairwise": "choice", "direct": "score", "listwise": "order"}
 FENCED = re.compile(r"\A```(?:json)?[ \t]*\n(.*)\n[ \t]*```\Z", re.DOTALL | re.IGNORECASE)
 FENCES = re.compile(r"(?:```|~~~)(?:json\w?)?", re.IGNORECASE)
 NAMED = re.compile(rf"\A{EDGES}{NOUN}[\s:]*(?=\w)", re.IGNORECASE)
 LAST_COMMA = re.compile(r",(?=\s*\}\s*\Z)")
 MOST_BRACES = 100
-# Words with which a judge speaks about an object that an answer holds.
-QUOTING = re.compile(
-    r"\b(?:contain|includ|quot|say|said|claim|writ|wrot|tr(?:y|ies|ied)|inject|embed|end(?:s|ed)"
-    r"|forge|ask|instruct|tell|told|example|format)"
-)
 EXPECTED_OBJECT = "the requested JSON object"
 NOT_OFFERED = "The verdict in the JSON object is not one of the possible verdicts."
 
@@ -507,24 +534,19 @@ def parse_structured(
     """
     if trouble := useless(reply):
         return trouble
-    content = _object(reply, KIND_OF[protocol])
+    content, before, after = _object(reply)
     if content is None:
         return without_verdict(reply, cut_off, EXPECTED_OBJECT)
-    verdict = content.get("verdict")
-    if protocol == "listwise":
-        order = _order(verdict, n)
-        return ReadReply("done", order=order) if order else unreadable(NOT_OFFERED)
-    named = NAMED.sub("", _text(verdict))
-    label = label_of(named, labels if protocol == "direct" else LETTERS)
-    if label is None:
+    verdicts = {"pairwise": _choices(), "direct": _scores(labels), "listwise": _orders(n)}[protocol]
+    value = fold_label(_value(content.get("verdict"), protocol))
+    if not re.fullmatch(verdicts.value, value):
         return unreadable(NOT_OFFERED)
-    if protocol == "direct":
-        return ReadReply("done", label=label)
-    return ReadReply("done", outcome=LETTERS[label])
+    doubt = verdicts.doubt(value, before, after)
+    return unreadable(doubt) if doubt else verdicts.meaning(value)
 
 
-def _object(reply: str, kind: Kind) -> dict[str, Any] | None:
-    """Return the JSON object that a reply is, fenced or not, or the only one in its text."""
+def _object(reply: str) -> tuple[dict[str, Any] | None, str, str]:
+    """Return the JSON object that a reply is, or the only one in its text, and the words around."""
     text = final_text(reply)
     for whole in (reply.strip(), text.strip()):
         fenced = FENCED.match(whole)
@@ -532,12 +554,11 @@ def _object(reply: str, kind: Kind) -> dict[str, Any] | None:
             content = DECODER.decode(LAST_COMMA.sub("", fenced[1] if fenced else whole))
         except (ValueError, RecursionError):
             continue
-        return content if isinstance(content, dict) else None
-    return None if thinks_on(reply) else _only_object(text, kind)
+        return content if isinstance(content, dict) else None, "", ""
+    return (None, "", "") if thinks_on(reply) else _only_object(text)
 
 
-def _only_object(text: str, kind: Kind) -> dict[str, Any] | None:
-    """Return the one object in `text`; None if the words around it quote, deny or doubt it."""
+def _only_object(text: str) -> tuple[dict[str, Any] | None, str, str]:
     end = begin = text.find("{")
     for _ in range(MOST_BRACES):
         try:
@@ -546,17 +567,14 @@ def _only_object(text: str, kind: Kind) -> dict[str, Any] | None:
         except (ValueError, RecursionError):
             begin = text.find("{", begin + 1)
             if begin < 0:
-                return None
-    before, closing = (
-        "\n".join(map(_plain, FENCES.sub("", part).splitlines())).casefold().translate(APOSTROPHES)
+                break
+    before, after = (
+        "\n".join(map(_plain, FENCES.sub("", part).splitlines()))
         for part in (text[:begin], text[end:])
     )
-    around = f"{before} {closing}"
-    if end == begin or "{" in around or QUOTING.search(IDIOMS.sub("", around)):
-        return None
-    leading = before.rstrip().rpartition("\n")[2]
-    is_certain = is_lead_in(kind, leading) and is_harmless(kind, "", closing)
-    return content if is_certain and isinstance(content, dict) else None
+    if end == begin or "{" in f"{before}{after}" or not isinstance(content, dict):
+        return None, "", ""
+    return content, before.rstrip().rpartition("\n")[2], after
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -569,17 +587,14 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 DECODER = json.JSONDecoder(object_pairs_hook=_without_doubles)
 
 
-def _text(value: Any) -> str:
-    return str(value) if isinstance(value, str | int) else ""
-
-
-def _order(verdict: Any, n: int) -> Order | None:
-    if isinstance(verdict, str):
-        return order_of(verdict, n)
-    if not isinstance(verdict, list):
-        return None
-    groups = [group if isinstance(group, list) else [group] for group in verdict]
-    letters = [[fold_label(_text(letter)) for letter in group] for group in groups]
-    if any(len(letter) != 1 for group in letters for letter in group):
-        return None
-    return order_of(" > ".join("=".join(group) for group in letters), n)
+def _value(verdict: Any, protocol: ProtocolName) -> str:
+    """Return the `verdict` of an object as a line would have it; "" if it can be none."""
+    if protocol == "listwise" and isinstance(verdict, list):
+        groups = [group if isinstance(group, list) else [group] for group in verdict]
+        is_order = all(
+            isinstance(letter, str) and len(fold_label(letter)) == 1
+            for group in groups
+            for letter in group
+        )
+        return " > ".join(map(" = ".join, groups)) if is_order else ""
+    return NAMED.sub("", str(verdict)) if type(verdict) in (str, int) else ""

@@ -45,11 +45,13 @@ def test_real_explanations_below_a_verdict_support_it_or_refuse_it(data_dir: Pat
     """None is read below the verdict that it contradicts, and most are below their own."""
     outcomes = Counter()
     for explanation, best, other in explained_choices(data_dir):
+        if "Answer" not in explanation:  # it prefers neither
+            continue
         for letter in (best, other):
             read = parse_pairwise(f"VERDICT-0f1e: {letter}\n\n{explanation}", "0f1e")
             outcomes[letter == best, read.state] += 1
     assert outcomes[False, "done"] == 0
-    assert outcomes[True, "done"] >= 0.9 * (outcomes[True, "done"] + outcomes[True, "unreadable"])
+    assert outcomes[True, "done"] >= 0.95 * (outcomes[True, "done"] + outcomes[True, "unreadable"])
 
 
 def explained_choices(data_dir: Path) -> Iterator[tuple[str, str, str]]:

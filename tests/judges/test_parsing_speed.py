@@ -30,6 +30,7 @@ UNITS = {
     "angles": "<",
     "angle pairs": "<>",
     "verdicts": f"{V}: A\n",
+    "verdicts in turn": f"{V}: A\nLong words.\n{V}: B\nif so, {V}: B\nLong words.\n",
     "verdicts without an end": f"{V}: ",
     "chains": f"{V}: A > B = ",
     "one long chain": "A > ",
