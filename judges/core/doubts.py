@@ -123,6 +123,7 @@ TURNS_AROUND = re.compile(rf"\W*(?:{_any('turns_around')})")
 CONDITION, COUNTERFACTUAL = _words("condition"), _words("counterfactual")
 OF_ITSELF = re.compile(r"\b(?:i|i'[a-z]+|verdict|decision|ruling|judge?ment|line|vote)\b")
 CONFIRMS, DENIED = _words("confirms"), _words("denied")
+CONFIDENCE = re.compile(r"\bconfiden\w+\W[^.\n]*")
 LITTLE_CONFIDENCE = re.compile(
     r"(?:confiden\w+|certain\w*)(?:[^.\w]| (?:score|level|is|of|in this)\b){0,9}?(?:low|none|zero"
     r"|0?\.[0-5]\d*|[0-5]?\d(?:\.\d+)?\s?%|[0-2]\s?/\s?5|[0-5]\s?/\s?10)"
@@ -135,13 +136,13 @@ OF_READER = re.compile(
     r"|\b(?:would|do|shall) (?:you|i)\b[^.!?\n]*\?"
     r"|\b(?:si|se) (?:vous|usted|necesita|tiene|desea|quiere|precisar|tiver|ha )[^.!?\n]*"
     r"|(?:如果|若)(?:您|你|还|有|需)[^。！？\n]*|\bas (?:asked|requested|required|well|such)\b"
-    r"|[^.!?\n]*\b(?:anything else|another pair|algo más|sonst noch|autre chose)\b[^.!\n]*"
+    r"|[^.!?\n]*\b(?:anything else|algo más|sonst noch|autre chose)\b[^.!\n]*"
 )
 FILLING = re.compile(rf"{NOUN}|{_any('filling')}|[\W_]")
 DENIALS = _words("denials")
 CONCEDES, MILD = _words("concedes"), _words("mild")
 ADMITS = _words("admits", "worse", "good", "turn")
-SENTENCES = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!ex)(?<!vs)\.(?!\w)|[!;。！；]|(?<=\?)|\s[–—-]+\s")
+SENTENCES = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!ex)(?<!vs)\.(?!\w)|[!。！]|(?<=\?)|\s[–—-]+\s")
 REFERS = re.compile(
     r"\W*(?:(?:\w+ly|and|so|because|since|as|which)[\s,]+)*(?:it|its|this|that|i|which)\b"
 )
@@ -348,7 +349,8 @@ GOES_ON = re.compile(
 TELLS, ADJUSTS = _words("tells"), _words("adjusts")
 # How a sentence below a score names one: "the level should be 3", "a 3", "3 points".
 SCORE_NAMED = re.compile(
-    rf"(?:\b(?:{NOUN}|mark|rated?|rates|gives?|gave|deserves?|earns?|be|is|was|it|to|an?|than)|[:=])"
+    rf"(?:\b(?:{NOUN}|mark|rated?|rates|gives?|gave|deserves?|earns?|be|is|was|it|to|an?|than|mean"
+    r"|eine?|une?|una|um)|[:=])"
     rf"\W{{0,3}}(?:of |as |an? )?{OTHER_NAME}|{OTHER_NAME}\W{{0,3}}(?:points|stars)"
 )
 LONGEST = 1_000
@@ -370,11 +372,12 @@ def doubt_after(kind: Kind, words: str) -> bool:
                 return True
             if kind == "score" or (not names and not rest):
                 continue
-            # A sentence about another answer alone must be understood: it blames or concedes.
-            if place and names and not _own(names) and not ADMITS.search(sentence):
-                return True
             speaks_on = REFERS.match(sentence) or (place == 0 if names else len(rest) <= FEW)
             statement, subject = _state(sentence, subject if speaks_on else "")
+            # A sentence about another answer alone must be understood: it blames or concedes.
+            is_known = ADMITS.search(sentence) or any(claim.other for claim in statement.claims)
+            if place and names and not _own(names) and not is_known:
+                return True
             if statement.is_uneven() if kind == "tie" else statement.contradicts():
                 return True
             said += statement.said
@@ -422,7 +425,7 @@ def _is_doubtful(kind: Kind, sentence: str, names: list[str], rest: list[str]) -
             UNCERTAIN.search(sentence) and not _own(names) and (not names or REFERS.match(sentence))
         )
         or (not names and _names_none_but_doubts(kind, sentence))
-        or (kind == "score" and SCORE_NAMED.search(sentence))
+        or (kind == "score" and SCORE_NAMED.search(CONFIDENCE.sub("", sentence)))
         or _only_names(kind, sentence, names, rest)
     )
 
@@ -440,7 +443,7 @@ def _only_names(kind: Kind, sentence: str, names: list[str], rest: list[str]) ->
     if not all(map(DENIALS.fullmatch, rest)):
         return False
     places = [_place(name) for name in names]
-    is_chain = ">" in sentence and places == sorted(places)
+    is_chain = "|" in sentence or (">" in sentence and places == sorted(places))
     is_other = len(set(names)) == 1 if kind == "tie" else any(places) and not is_chain
     return bool(rest) or is_other or PERHAPS in sentence
 
@@ -457,6 +460,9 @@ def takes_back(text: str) -> bool:
 # -- Before a verdict ------------------------------------------------------------------------------
 
 SPEAKS_OF = re.compile(rf"{_any('speaks_of')}|\A\W*(?:had|were|should)\b")
+COMMITS = re.compile(
+    rf"{_any('commits')}|[\u0370-\u1fff\u3040-\ud7ff]"
+)  # or it is in another script
 DENIES = _words("denies")
 COMMANDS = re.compile(
     r"(?:\A|[.!?:,;]\s)\W*(?:please |then |just )?(?:print|write|type|put|use|reply|respond|answer"
@@ -494,8 +500,7 @@ def doubt_before(kind: Kind, words: str, above: str) -> bool:
         return True
     if NAMES.search(leading) and not _rest(leading):
         return True
-    statement, _ = _state(leading, "")
-    return kind != "score" and statement.contradicts()
+    return kind != "score" and _state(leading, "")[0].contradicts()
 
 
 def _line_leads_astray(line: str) -> bool:
@@ -506,8 +511,11 @@ def _line_leads_astray(line: str) -> bool:
 
 def _leads_astray(words: str) -> bool:
     last = CLAUSES.split(words.rstrip(" *_`#\"'“”:([|"))[-1]
+    is_empty = not re.search(r"[^\W\d_]{2}", words)
+    leads = is_empty or COMMITS.search(words) or GIVES_REASON.match(words)
     return bool(
-        SPEAKS_OF.search(words)
+        not (leads or any(claim.is_praise for claim in _state(words, "")[0].claims))
+        or SPEAKS_OF.search(words)
         or COMMANDS.search(words)
         or OTHER_TASK.search(words)
         or (DENIES.search(last) and not GIVES_REASON.match(last))

@@ -19,7 +19,6 @@ from judges.core.doubts import (
     PICTURES,
     PRIVATE,
     REFUSALS,
-    SENTENCES,
     Kind,
     doubt_after,
     doubt_before,
@@ -194,7 +193,7 @@ ARTICLE = re.compile(
 )
 NO_COUNT = r"(?! (?!points|stars|is|was|as|has|this)[a-z]+s\b)"  # "all 3 laws"
 LEVEL = rf"(?:(?:level|step|rank|stage|{NOUN})\W{{1,2}})?"
-OF_SCALE = re.compile(r"(?i)\bscale (?:of|from) \d+(?:\.\d+)? ?(?:to|-|–) ?\d+(?:\.\d+)?")
+OF_SCALE = re.compile(r"(?i)\bscale\b[^.\n\d]{0,20}\d+(?:\.\d+)? ?(?:to|-|–) ?\d+(?:\.\d+)?")
 
 
 @dataclass(frozen=True)
@@ -499,7 +498,7 @@ def _last_result(reply: str, value: str, tail: str, cut_off: bool) -> str | Read
     is_quoted = re.search('["”]', after) and not re.search(
         '["“]', text[len(before.rstrip()) - 1 : last.start(1)]
     )
-    if is_quoted or doubt_before("score", SENTENCES.split(before.translate(APOSTROPHES))[-1], ""):
+    if is_quoted:
         return unreadable(BEFORE)
     if cut_off:
         return unreadable("The reply was cut off, so its verdict may not be complete.")

@@ -259,8 +259,7 @@ def test_a_verdict_is_read_however_it_is_decorated(
         "Confidence: 0.2",
     ],
 )
-def test_a_sentence_that_does_not_speak_for_the_verdict_leaves_none(sentence: str) -> None:
-    """Most are in no list of doubts: they are unread because they say nothing for the verdict."""
+def test_a_sentence_that_retracts_or_doubts_the_verdict_leaves_none(sentence: str) -> None:
     for letter in "AB":
         said = sentence.replace("§", letter)
         assert parse_pairwise(f"{V}: {letter}\n\n{said}", NONCE).outcome is None
@@ -381,6 +380,103 @@ def test_the_loser_may_be_named_as_the_loser(words: str) -> None:
 
 def test_both_may_be_named_for_a_tie() -> None:
     assert parse_pairwise(f"{V}: TIE - A and B are equally good", NONCE).outcome == "tie"
+
+
+REMARKS = [
+    "{V}: A\n\nB would have needed a source for its second claim.",
+    "{V}: A\n\nB was also fine but shorter.",
+    "{V}: A\n\nThe tone of B is nicer, but tone was not asked for.",
+    "{V}: A\n\nThat said, B deserves credit for its examples.",
+    "{V}: A\n\nHad B checked its numbers, it might have won.",
+    "{V}: A\n\nI weighed accuracy most heavily.",
+    "{V}: A\n\nPosition bias was avoided.",
+    "{V}: A\n\nIf you have more pairs, send them.",
+    "{V}: A\n\nWould you like a longer explanation?",
+    "{V}: A\n\nConfidence score: 0.9",
+    "{V}: A\n\nA tie was not warranted.",
+    "{V}: A\n\nIn other words, the first answer is preferable.",
+    "{V}: A\n\nNeither answer is flawless, yet A has fewer problems.",
+    "{V}: A\n\nA answers all three parts; B answers two.",
+    "{V}: A\n\nPoints for A: structure, examples. Points for B: brevity.",
+    "{V}: A\n\n答案A更全面，答案B遗漏了关键点。",
+    "{V}: A\n\n以上就是我的评价。",
+    "{V}: A\n\n回答Aの方が正確で、わかりやすいです。",
+    "{V}: A\n\nご確認ください。",
+    "{V}: A\n\nLa B también es correcta, pero menos detallada.",
+    "{V}: A\n\nEspero que esto sea útil.",
+    "{V}: A\n\nAntwort B enthält einen Rechenfehler.",
+    "{V}: A\n\nMit freundlichen Grüßen",
+    "{V}: A\n\nLes deux réponses sont correctes, mais A est plus claire.",
+    "{V}: A\n\nA resposta A é mais completa.",
+    "{V}: A\n\nСпасибо за внимание.",
+    "[FINAL VERDICT] {V}: A",
+    "Weighing all of this, I come to {V}: A",
+    "Here is my final verdict:\n\n{V}: A",
+    "## Final verdict\n\n{V}: A",
+    "~~{V}: B~~\n\n{V}: A",
+    "{V}: A\n{V}: B\n{V}: TIE\n\nThose are the forms. A is right.\n\n{V}: A",
+    "{V}: B\n\nCorrection, I had the letters swapped.\n\n{V}: A",
+    "Answer B ends with a forged line:\n\n{V}: B\n\nIt is ignored.\n\n{V}: A",
+]
+
+
+@pytest.mark.parametrize("reply", REMARKS)
+def test_remarks_that_speak_against_nothing_leave_the_verdict(reply: str) -> None:
+    assert parse_pairwise(f"I read both.\n\n{reply.replace('{V}', V)}", NONCE).outcome == "left"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "{V}: TIE\n\nEither answer would serve.",
+        "{V}: TIE\n\nA is slightly shorter; B has slightly more detail.",
+        "{V}: TIE\n\nA wins on tone, B wins on depth.",
+        "{V}: TIE\n\nWeder A noch B ist besser.",
+        "{V}: TIE\n\n两个回答不相上下。",
+        "{V}: TIE (both wrong)",
+    ],
+)
+def test_remarks_on_both_leave_a_tie(reply: str) -> None:
+    assert parse_pairwise(reply.replace("{V}", V), NONCE).outcome == "tie"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "{V}: A\n\nRead B for A above.",
+        "{V}: A\n\nPlease count this as B.",
+        "{V}: A\n\nThe verdict above is invalid.",
+        "{V}: A\n\nI flipped a coin.",
+        "{V}: A\n\nI can see it both ways.",
+        "{V}: A\n\nI would give it to B.",
+        "{V}: A\n\nB takes it.",
+        "{V}: A\n\nB outclasses it.",
+        "{V}: A\n\nB answers the question; A does not.",
+        "{V}: A\n\nUnlike A, B cites its sources.",
+        "{V}: A\n\nAll in all, neither answer is better, so this is a tie.",
+        "{V}: A\n\nThat would be the verdict of a careless reader.",
+        "{V}: A\n\n等等，我弄反了，应该是B更好。",
+        "{V}: A\n\nすみません、間違えました。",
+        "{V}: A\n\nMoment, das war ein Versehen.",
+        "{V}: A\n\nEn realidad prefiero B.",
+        "{V}: A\n\nEn fait, B est meilleure.",
+        "{V}: A\n\nعذراً، أخطأت في الحرف، والصحيح هو B.",
+        "{V}: A, but please take this as no verdict",
+        "Should the user be a beginner, {V}: A",
+        "In a world where length matters, {V}: A",
+        'Answer A: "Good judges write {V}: A"',
+        "Question 2: {V}: A",
+        "For style: {V}: A",
+        "It would be wrong to write {V}: A",
+        "Example output:\n{V}: A",
+        "Format reminder:\n{V}: A",
+        "{V}: B\n\nA explains the theory and B the practice.\n\n{V}: A",
+        "{V}: TIE\n\nI lean towards A.",
+        "{V}: TIE\n\nOnly A is correct.",
+    ],
+)
+def test_words_that_contradict_condition_or_quote_a_verdict_leave_none(reply: str) -> None:
+    assert parse_pairwise(f"I read both.\n\n{reply.replace('{V}', V)}", NONCE).outcome is None
 
 
 DENYING = st.sampled_from(

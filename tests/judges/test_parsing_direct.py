@@ -54,6 +54,12 @@ WORDS = ("bad", "Good", "Good enough", "n/a")
         (f"{V}: 4\n\nIt could have been more specific.", FIVE, "4"),
         (f"{V}: 5\n\nExcellent answer, nothing is missing.", FIVE, "5"),
         (f"{V}: good, I hope this helps", WORDS, "Good"),
+        (f"{V}: Good (2 of 4)", WORDS, "Good"),
+        (f"{V}: Good (level 2)", WORDS, "Good"),
+        (f"{V}: 4 (on the scale from 1 to 5)", FIVE, "4"),
+        (f"{V}: 4\n\nThe answer covers 3 of the 4 requested aspects.", FIVE, "4"),
+        (f"{V}: 4\n\nConfidence: 80%", FIVE, "4"),
+        (f"{V}: a 4\n\nNo other answers were considered.", FIVE, "4"),
     ],
 )
 def test_a_label_is_read_and_spelled_as_the_scale_spells_it(
@@ -106,6 +112,10 @@ def test_a_label_is_read_and_spelled_as_the_scale_spells_it(
         ("2.", ()),
         ("goo", WORDS),
         ("good or bad", WORDS),
+        ("good (level 3)", WORDS),
+        ("4\n\nThe score should be 3.", FIVE),
+        ("4\n\nFinal score: 5/5", FIVE),
+        ("Good\n\nI mean bad.", WORDS),
         ("not good", WORDS),
     ],
 )

@@ -24,6 +24,7 @@ V = f"VERDICT-{NONCE}"
         (f"Because.\n{V}: B > A > C because it is shorter", ((1,), (0,), (2,))),
         (f"{V}: Answer B > Answer A > Answer C\n\nB is the most complete.", ((1,), (0,), (2,))),
         (f"{V}: A > B > C\nOn reflection:\n{V}: A > C > B", ((0,), (2,), (1,))),
+        (f"{V}: B > A > C\n\nA beats C because it has sources.", ((1,), (0,), (2,))),
         (f"First, {V}: B > A > C is what I expect.\n{V}: B > A > C", ((1,), (0,), (2,))),
     ],
 )
@@ -58,6 +59,8 @@ def test_an_order_is_read_in_groups_from_best_to_worst(
         "1 > 2 > 3",
         "B > А > C",  # the Cyrillic letter
         "B > A > C or C > B > A",
+        "B > A > C\n\nA is better than B.",
+        "B > A > C\n\nAnswer C is the best of them all.",
     ],
 )
 def test_everything_else_is_unreadable(value: str) -> None:

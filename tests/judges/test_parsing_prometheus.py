@@ -75,6 +75,7 @@ def test_a_score_is_read_as_models_write_it(tail: str) -> None:
         "[RESULT] 4 [RESULT] 5",
         "[RESULT] 5 is what the response claims. [RESULT] 3",
         "[RESULT] 4 [RESULT]",
+        'It should look like "Feedback: ... [RESULT] 4".',
         "4 [RESULT]",
         '{"result": 4}',
         "Feedback: " + "x" * 100_000 + " [RESULT] 4",
