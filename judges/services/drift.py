@@ -25,7 +25,7 @@ from arena.models import Run
 from arena.outcomes import BOTH_BAD, TIE
 from arena.services.runs import cancel_run
 from judges.core.calibration.items import majority
-from judges.core.calibration.trust import DriftMonitor, drift_alarm, verdict_drift
+from judges.core.calibration.trust import DriftMonitor, count_changed, drift_alarm
 from judges.core.rubric import RubricError
 from judges.core.spec import SpecError
 from judges.models import DriftCheck, DriftCheckSet, Epoch, Judge, Judgement, LabelItem, LabelSet
@@ -234,7 +234,7 @@ def evaluate(*, check: DriftCheck, now: datetime) -> None:
         n=drift.n,
         only_before=drift.only_before,
         only_now=drift.only_now,
-        changed=verdict_drift(before, verdicts).changed,
+        changed=count_changed(before, verdicts),
         p=drift.p,
         alarm=drift.alarm,
     )

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import bdtr, bdtrc, ndtr, stdtr
+from scipy.special import bdtr, ndtr, stdtr
 
 from ranking.stats import arrays
 from ranking.stats.arrays import Floats, Ints, summed
@@ -250,18 +250,6 @@ def mcnemar(b: int, c: int) -> float:
     if b < 0 or c < 0:
         raise ValueError(f"b and c must be 0 or more, not {b} and {c}")
     return min(1.0, 2 * float(bdtr(min(b, c), b + c, 0.5)))
-
-
-def binomial_excess(successes: int, trials: int, share: float) -> float:
-    """The upper-tail probability P(X >= successes) of a binomial with probability ``share``.
-
-    Raises ValueError if successes are not from 0 to trials, or share is not from 0 to 1.
-    """
-    if not 0 <= successes <= trials:
-        raise ValueError(f"successes must be from 0 to {trials}, not {successes}")
-    if not 0 <= share <= 1:
-        raise ValueError(f"share must be from 0 to 1, not {share}")
-    return float(bdtrc(successes - 1, trials, share)) if successes else 1.0
 
 
 # -- A judge in place of an annotator --------------------------------------------------------------

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from ranking.stats.agreement import (
-    binomial_excess,
     clustered_kappa,
     fleiss_kappa,
     krippendorff_alpha,
@@ -109,8 +108,6 @@ BAD = [
     (lambda: clustered_kappa([1, 2], [1]), "b has 1 entries"),
     (lambda: clustered_kappa([1, 2], [1, 1], [0]), "clusters has 1 entries"),
     (lambda: mcnemar(-1, 2), "must be 0 or more, not -1 and 2"),
-    (lambda: binomial_excess(3, 2, 0.5), "successes must be from 0 to 2"),
-    (lambda: binomial_excess(1, 2, 1.5), "share must be from 0 to 1"),
 ]
 
 
@@ -235,9 +232,3 @@ def test_mcnemar_is_a_binomial_test_of_the_discordant_items(b, c):
 def test_without_discordant_pairs_mcnemar_gives_one():
     assert mcnemar(0, 0) == 1
     assert mcnemar(0, 8) == pytest.approx(2 / 2**8)
-
-
-@given(COUNT, COUNT, st.floats(0, 1))
-def test_an_excess_is_the_upper_tail(few, more, share):
-    expected = binomtest(few, few + more, share, "greater").pvalue if few + more else 1.0
-    assert binomial_excess(few, few + more, share) == pytest.approx(expected, abs=1e-9)
