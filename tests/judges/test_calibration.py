@@ -206,7 +206,6 @@ def test_the_same_model_under_another_rubric_stands_beside_it(
     beside = measured(informed, labels_in).report["beside"]
     assert [one["what"] for one in beside] == ["with reference minus without reference"]
     assert beside[0]["difference"]["three_way"]["value"] == 1
-    assert beside[0]["difference"]["only_first_decides"] == 12
     local.otherwise = scores_by("GOOD")
     ask_about(direct, labels_in)
     report = measured(plain, labels_in).report

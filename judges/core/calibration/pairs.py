@@ -261,10 +261,9 @@ class PairedDifference(JsonDataclass):
         side, where a tie or no verdict is wrong: ``strict_first`` minus ``strict_second``. With
         scores first and pairs second, these are Direct2Pair, Pair2Pair and their difference
         (Kim et al. 2024, Prometheus 2, table 13)
-    ``only_first_decides``, ``only_second_decides``: items on which only one chooses a side
-    ``only_first_right``, ``only_second_right``: of the items on which both verdicts and the
-        majority of the labels choose a side, those on which only one agrees with that majority
-    ``p``: McNemar's of these two counts; it treats items as independent, unlike the intervals
+    ``p``: McNemar's, of the items on which both verdicts and the majority of the labels choose a
+        side, and only one verdict agrees with that majority; it treats items as independent, unlike
+        the intervals
     """
 
     n_items: int
@@ -274,10 +273,6 @@ class PairedDifference(JsonDataclass):
     strict: Estimate
     strict_first: Estimate
     strict_second: Estimate
-    only_first_decides: int
-    only_second_decides: int
-    only_first_right: int
-    only_second_right: int
     p: float
 
 
@@ -298,8 +293,6 @@ def paired_difference(
     sampling = Sampling(level, n_resamples, seed)
     right = [_agree_with_majority(*pair) for pair in both]
     strict = list(_strict_rows(both))
-    wins, losses = right.count((True, False)), right.count((False, True))
-    decides = [(item.verdict in SIDES, same.verdict in SIDES) for item, same in both]
     return PairedDifference(
         n_items=len(both),
         left_out=len(first_items) + len(second_items) - 2 * len(both),
@@ -308,11 +301,7 @@ def paired_difference(
         strict=sampling.difference(strict, NO_SIDES),
         strict_first=sampling.share(((row[0], row[1], row[3]) for row in strict), NO_SIDES),
         strict_second=sampling.share(((row[0], row[2], row[3]) for row in strict), NO_SIDES),
-        only_first_decides=decides.count((True, False)),
-        only_second_decides=decides.count((False, True)),
-        only_first_right=wins,
-        only_second_right=losses,
-        p=mcnemar(wins, losses),
+        p=mcnemar(right.count((True, False)), right.count((False, True))),
     )
 
 
@@ -375,7 +364,6 @@ class PairReport(JsonDataclass):
     """A judge compared with people. Shares are 0..1, with intervals of confidence ``level``.
 
     ``states``: items by how the judge's verdict ended
-    ``abstention``: share of abstained among those that voted or abstained
     ``on_all``: correct share of all labels that choose a side, on all items: where the judge has no
         verdict or a tie, half; ``coverage``: share of items on which it has a verdict
     ``against_all``: every label counts; ``against_majority``: one label per item, the outcome that
@@ -400,7 +388,6 @@ class PairReport(JsonDataclass):
     n_items: int
     n_labels: int
     states: Mapping[str, int]
-    abstention: Estimate
     on_all: Estimate
     coverage: Estimate
     against_all: Agreement
@@ -432,7 +419,6 @@ def calibrate_pairs(
         n_items=len(known),
         n_labels=count_labels(known),
         states=count_states(known, PAIR_STATES),
-        abstention=_abstention(known, sampling),
         on_all=sampling.share(map(_on_all, known), NO_SIDES),
         coverage=sampling.share(
             ((item.cluster, float(item.verdict is not None), 1) for item in known), NO_ITEMS
@@ -459,15 +445,6 @@ def calibrate_pairs(
             _category(name, inside, sampling) for name, inside in by_category(known).items()
         ),
     )
-
-
-def _abstention(items: Sequence[PairItem], sampling: Sampling) -> Estimate:
-    rows = (
-        (item.cluster, float(item.state == "abstained"), 1)
-        for item in items
-        if item.state in ("voted", "abstained")
-    )
-    return sampling.share(rows, "The judge has no item with verdicts in both orders.")
 
 
 def _on_all(item: PairItem) -> ShareRow:
