@@ -94,6 +94,14 @@ def shortened(text: str, limit: int) -> str:
     return f"{words if len(words) > limit // 2 else cut} …"
 
 
+def shorten(name: str, limit: int) -> str:
+    """Shorten a name in the middle, because variants of one model differ at the end."""
+    if len(name) <= limit:
+        return name
+    head = (limit - 1) // 2
+    return f"{name[:head].rstrip()}…{name[head + 1 - limit :].lstrip()}"
+
+
 def is_unicode(text: str) -> bool:
     """Return whether `text` can be written as UTF-8: it has no lone surrogates."""
     return text.encode("utf-8", "ignore").decode() == text

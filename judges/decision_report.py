@@ -26,6 +26,7 @@ from django.urls import reverse
 from django.utils.text import get_text_list
 
 from arena.models import Arena, Candidate, Response, Run, Team, Vote
+from arena.validation import shorten
 from judges.models import Baseline, Decision, Judgement, JuryVerdict, RunJudge
 from judges.services.decisions import TOLD, compare_family, default_baseline, name_for
 from judges.wording import (
@@ -59,6 +60,7 @@ from ranking.stats.differences import Lead, rounded_up
 
 MOST_PAGES = 10_000
 VOTES_PER_PAGE = 10
+SHORT = 40
 ALL_PROMPTS = "All prompts"
 NO_BOARD = CandidateDifference(Lead.NOT_COMPARABLE)
 
@@ -218,6 +220,10 @@ class NamedCandidate:
 
     candidate: Candidate
     name: str
+
+    @property
+    def short(self) -> str:
+        return shorten(self.name, SHORT)
 
     @property
     def pk(self) -> int:
@@ -398,7 +404,7 @@ def decision_context(
     is_closed = focus.is_retired or baseline.is_retired
     needed = None if is_closed else _needed(difference, price, pair, query.category)
     return context | {
-        "heading": sentence,
+        "heading": _sentence(*_shortened(focus, baseline), difference, query, board),
         "sentence": f"{sentence} {demo}".rstrip(),
         "demo": demo,
         "focus": focus,
@@ -459,6 +465,12 @@ def _choose_focus(candidates: DecisionCandidates, board: DifferenceBoard) -> Nam
     met = [entry for entry in active if baseline and board.between(entry.pk, baseline)]
     voted = [entry for entry in active if board.votes(entry.pk)]
     return next(iter(met or voted), candidates.focus)
+
+
+def _shortened(*entries: NamedCandidate) -> list[NamedCandidate]:
+    """With short names for a heading, unless these would be equal."""
+    short = [replace(entry, name=entry.short) for entry in entries]
+    return short if len({entry.name for entry in short}) == len(short) else list(entries)
 
 
 def _sentence(

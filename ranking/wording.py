@@ -154,12 +154,14 @@ def description(
 
 @dataclass(frozen=True)
 class LeadSummary:
-    """Who is first, whether the lead is `clear`, and a sentence about it."""
+    """Who is first, whether the lead is `clear`, and a sentence about it, which says so if the
+    results are about these few raters only."""
 
     candidate: int
     name: str
     clear: bool
     says: str
+    is_of_few: bool = False
 
     @property
     def headline(self) -> str:
@@ -186,10 +188,10 @@ def lead(
     if these_raters:
         few = "one rater is" if these_raters == 1 else f"{these_raters:,} raters are"
         reason = f"{few} too few to say what others would prefer"
-    says = f"{first.name} is ahead, but {reason}."
+    says, is_of_few = f"{first.name} is ahead, but {reason}.", these_raters > 0
     if (level := sum(row.standing.rank == 1 for row in ranked)) > 1:
-        says = f"{level:,} candidates share first place."
-    return LeadSummary(first.standing.candidate_id, first.name, False, says)
+        says, is_of_few = f"{level:,} candidates share first place.", False
+    return LeadSummary(first.standing.candidate_id, first.name, False, says, is_of_few)
 
 
 def style_lead(plain: Sequence[BoardStanding], styled: Sequence[BoardStanding]) -> str:

@@ -38,7 +38,7 @@ def moment(value: datetime | None, part: str = "") -> SafeString | str:
         value.isoformat(),
         part,
         format_date(value, MOMENTS[part]),
-        "" if part == "date" else " UTC",
+        "" if part == "date" else "\N{NO-BREAK SPACE}UTC",
     )
 
 

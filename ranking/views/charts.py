@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil, floor, log10
 
+from arena.validation import shorten
 from ranking.templatetags.ranking_tags import percent
 
 SHORT, FULL = 21, 40  # characters of a name that fit beside the plot on a phone, on a laptop
@@ -78,14 +79,6 @@ class ScoreScale:
         step = next((step for step in STEPS if width / step <= MAX_TICKS), ceil(width / MAX_TICKS))
         first = ceil(self.low / step)
         return [step * i for i in range(first, floor(self.high / step) + 1)][:MAX_TICKS]
-
-
-def shorten(name: str, limit: int) -> str:
-    """Shorten a name in the middle, because variants of one model differ at the end."""
-    if len(name) <= limit:
-        return name
-    head = (limit - 1) // 2
-    return f"{name[:head].rstrip()}…{name[head + 1 - limit :].lstrip()}"
 
 
 # -- Lines over time -------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from django.http import Http404
 from django.urls import reverse
 
 from arena.models import Candidate
+from arena.validation import shorten
 from ranking import record, wording
 from ranking.board_data import (
     BoardQuery,
@@ -34,7 +35,6 @@ from ranking.record import VoteFilters
 from ranking.stats.bradley_terry import WinMatrix, predicted_shares
 from ranking.stats.differences import Lead
 from ranking.templatetags.ranking_tags import percent
-from ranking.views.charts import shorten
 from ranking.votes import Floats, Ints
 from ranking.wording import Remark
 

@@ -202,7 +202,7 @@ def test_the_versions_page_says_who_when_and_what_differs(owner: Client, used: C
     third = used.arena.candidates.get(version=3)
     Candidate.objects.filter(pk=third.pk).update(created_at=datetime(2026, 5, 1, 9, 30, tzinfo=UTC))
     page = owner.get(page_of("manage_candidate", third)).content.decode()
-    assert f"1 May 2026, 09:30 UTC</time> by {who.username}" in page
+    assert f"1 May 2026, 09:30\N{NO-BREAK SPACE}UTC</time> by {who.username}" in page
     assert "Differences from candidate-0 v2" in page
     page = owner.get(page_of("manage_candidate", third), {"against": "1"}).content.decode()
     assert "Differences from candidate-0<" in page

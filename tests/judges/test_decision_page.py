@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.actors import CLI
-from arena.models import Arena, Reason, Role, Run, Team
+from arena.models import Arena, Candidate, Reason, Role, Run, Team
 from arena.services.orders import cancel_people_run
 from judges.models import Baseline
 from judges.services.decisions import write_decisions
@@ -50,6 +50,23 @@ def test_the_sentence_is_the_heading(team: Team, clear_lead: Arena) -> None:
     assert SURE in heading
     assert "This result is conclusive." in heading
     assert 'data-known="ahead"' in heading
+
+
+def test_long_names_are_short_in_the_heading(team: Team, clear_lead: Arena) -> None:
+    long = "customer-support-assistant-with-retrieval-and-tools-"
+    for number, candidate in enumerate(candidates_of(clear_lead)):
+        Candidate.objects.filter(pk=candidate.pk).update(name=f"{long}v{number}")
+    publish(clear_lead)
+    member = join(team)
+    page = member.get(decision_url(team, clear_lead)).text
+    heading = page.partition("<h1")[2].partition("</h1>")[0]
+    assert long not in heading
+    assert "eval-and-tools-v1 beats customer-support-as…" in heading
+    assert f"{long}v0" in page
+    for number, candidate in enumerate(candidates_of(clear_lead)):
+        Candidate.objects.filter(pk=candidate.pk).update(name=f"{long}v{number}{'-' * 20}")
+    heading = member.get(decision_url(team, clear_lead)).text.partition("<h1")[2]
+    assert f"{long}v1{'-' * 20} beats" in heading.partition("</h1>")[0]  # both would be equal
 
 
 def test_the_figures_are_those_of_the_public_comparison(team: Team, clear_lead: Arena) -> None:
@@ -316,8 +333,6 @@ def test_candidates_cost_no_queries(team: Team, raters: str, said: str) -> None:
 
 
 def make_more(arena: Arena, team: Team, n: int) -> None:
-    from arena.models import Candidate
-
     first = candidates_of(arena)[0]
     for i in range(2, n):
         candidate = Candidate.objects.create(arena=arena, team=team, name=f"candidate-{i}")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arena.validation import shorten
 from ranking.views.charts import (
     HEIGHT,
     LABEL,
@@ -18,7 +19,6 @@ from ranking.views.charts import (
     ShareAt,
     line_chart,
     sequence_chart,
-    shorten,
     spread,
 )
 
