@@ -399,12 +399,14 @@ def decision_context(
     differences = compare_family(board, active, baseline.pk, archived=archived) if board else {}
     difference = differences.get(focus.pk, NO_BOARD)
     sentence = _sentence(focus, baseline, difference, query, board)
+    short = [replace(entry, name=entry.short) for entry in (focus, baseline)]
+    short = short if short[0].name != short[1].name else [focus, baseline]
     demo = demo_notice(arena, board.snapshot if board else None)
     price, pair = find_last_price(arena), (focus.candidate, baseline.candidate)
     is_closed = focus.is_retired or baseline.is_retired
     needed = None if is_closed else _needed(difference, price, pair, query.category)
     return context | {
-        "heading": _sentence(*_shortened(focus, baseline), difference, query, board),
+        "heading": _sentence(*short, difference, query, board),
         "sentence": f"{sentence} {demo}".rstrip(),
         "demo": demo,
         "focus": focus,
@@ -465,12 +467,6 @@ def _choose_focus(candidates: DecisionCandidates, board: DifferenceBoard) -> Nam
     met = [entry for entry in active if baseline and board.between(entry.pk, baseline)]
     voted = [entry for entry in active if board.votes(entry.pk)]
     return next(iter(met or voted), candidates.focus)
-
-
-def _shortened(*entries: NamedCandidate) -> list[NamedCandidate]:
-    """With short names for a heading, unless these would be equal."""
-    short = [replace(entry, name=entry.short) for entry in entries]
-    return short if len({entry.name for entry in short}) == len(short) else list(entries)
 
 
 def _sentence(
