@@ -46,7 +46,7 @@
     button.hidden = true;
     const height = folded.offsetHeight;
     button.hidden = false;
-    const taken = folded.offsetHeight - height;
+    const taken = folded.contains(button) ? folded.offsetHeight - height : 0; // answers only shrink
     const isLong = texts.some(({ scrollHeight, clientHeight }) =>
       scrollHeight > (taken ? clientHeight + taken : clientHeight * SPARED));
     folded.classList.toggle("folded", isLong);

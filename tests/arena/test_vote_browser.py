@@ -366,6 +366,12 @@ def test_long_answers_end_at_the_same_place_until_both_are_unfolded(page, live_s
     assert max(texts.evaluate_all(heights)) > 2 * folded
 
 
+def test_short_answers_are_not_folded(page, live_server):
+    page.goto(live_server.url + reverse("vote", args=[make_arena(2, 2).slug]))
+    wait_for_ahead(page)
+    expect(page.get_by_role("button", name="Show the rest of both answers")).to_be_hidden()
+
+
 def test_words_that_differ_are_highlighted_on_request(open_vote_page):
     page = open_vote_page
     marked = """() => [...(CSS.highlights.get("differs") ?? [])].map(String)"""
