@@ -399,14 +399,15 @@ def decision_context(
     differences = compare_family(board, active, baseline.pk, archived=archived) if board else {}
     difference = differences.get(focus.pk, NO_BOARD)
     sentence = _sentence(focus, baseline, difference, query, board)
-    short = [replace(entry, name=entry.short) for entry in (focus, baseline)]
-    short = short if short[0].name != short[1].name else [focus, baseline]
+    one, other = replace(focus, name=focus.short), replace(baseline, name=baseline.short)
+    if one.name == other.name:
+        one, other = focus, baseline
     demo = demo_notice(arena, board.snapshot if board else None)
     price, pair = find_last_price(arena), (focus.candidate, baseline.candidate)
     is_closed = focus.is_retired or baseline.is_retired
     needed = None if is_closed else _needed(difference, price, pair, query.category)
     return context | {
-        "heading": _sentence(*short, difference, query, board),
+        "heading": _sentence(one, other, difference, query, board),
         "sentence": f"{sentence} {demo}".rstrip(),
         "demo": demo,
         "focus": focus,
