@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from arena.actors import ANONYMOUS, Actor
 from arena.calls.money import dollars
 from arena.calls.servers import known_models
-from arena.forms.base import DollarsField
+from arena.forms.base import CapForm, DollarsField
 from arena.models import Arena, Candidate, Run
 from arena.models.arenas import length_limit
 from judges.core.rubric import load_rubric, rubric_slugs
@@ -245,6 +245,20 @@ class OrderForm(forms.Form):
             widget = self.fields[name].widget
             values[name] = widget.value_from_datadict(self.data, self.files, self.add_prefix(name))
         return hashlib.sha256(repr(values).encode()).hexdigest()[:32]
+
+
+class HoneypotForm(CapForm):
+    """A test of a judge with honeypots made from the answers of an arena."""
+
+    arena = forms.ModelChoiceField(
+        Arena.objects.none(), to_field_name="slug", label="Arena whose answers are real"
+    )
+
+    def __init__(self, *args: Any, actor: Actor, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["arena"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = Arena.objects.visible_to(actor).order_by("name")
 
 
 def judges_that_can_vote(arena: Arena, actor: Actor) -> QuerySet[Judge]:

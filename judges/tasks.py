@@ -11,13 +11,15 @@ from judges.models import Epoch
 from judges.services.calibration import measure_arena
 from judges.services.decisions import SeenBoards, write_decisions
 from judges.services.drift import run_drift_checks
+from judges.services.honeypots import measure_finished
 from judges.services.registry import JudgeError
 
 
 @shared_task(ignore_result=True)
 def watch_canaries() -> None:
-    """Evaluate complete drift checks, and begin those that are due."""
+    """Evaluate complete drift checks and honeypots, and begin the checks that are due."""
     run_drift_checks(now=timezone.now())
+    measure_finished(now=timezone.now())
     wake_workers()
 
 

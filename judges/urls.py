@@ -26,6 +26,7 @@ page_urls = [
     path("teams/<slug:slug>/arenas/<slug:arena>/", judges.decision, name="decision"),
     path("judges/", judges.leaderboard, name="judges"),
     path("judges/<int:pk>/", judges.judge, name="judge"),
+    path("judges/<int:pk>/honeypots/", runs.honeypot_test, name="honeypot_test"),
     path("judges/runs/", runs.trial_runs, name="trial_runs"),
     path("judges/runs/<int:pk>/", runs.trial_run, name="trial_run"),
     path("judges/runs/<int:pk>/steer/", runs.steer_run, name="steer_run"),

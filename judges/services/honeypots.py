@@ -4,25 +4,37 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import cast
 
 from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef
 
-from arena.models import Arena, Prompt, Response
+from arena.models import Arena, Prompt, Response, Run
+from arena.services.runs import check_cap
 from judges.core.calibration.items import JsonDataclass
 from judges.core.honeypots import HONEYPOT_KINDS, Honeypot, ReplyForm, honeypots, is_false_win
 from judges.core.parsing import Outcome
-from judges.models import Calibration, Epoch, Judgement, LabelItem, LabelSet
+from judges.core.spec import JudgeSpec
+from judges.models import Calibration, Epoch, Judgement, LabelItem, LabelSet, RunJudge
 from judges.services.calibration import SettledJudgement, settled_judgements, summarise_costs
+from judges.services.label_runs import (
+    find_outstanding,
+    order_outstanding,
+    quote_label_run,
+    usable_items,
+)
 from judges.services.labels import BATCH, free_name
-from judges.services.registry import JudgeError
+from judges.services.quotes import Quote, probe_judges
+from judges.services.registry import JudgeError, register_judge
 from judges.services.subjects import answers_in
 from judges.services.trust import honeypot_problems, settle_trust
 from ranking.stats.bootstrap import Estimate, clustered_share
 
 PROMPTS = 25
+SEED = "0"
 POINTS = {"left": 1, "right": -1}
 NO_ANSWERS = "This arena has no prompt with an answer that a judge could read."
 NO_VERDICT = "The judge has no verdict on any of these honeypots."
@@ -162,7 +174,54 @@ def _item(prompt: Prompt, honeypot: Honeypot, *, fake_left: bool) -> LabelItem:
     )
 
 
+# -- Asking ----------------------------------------------------------------------------------------
+
+
+def reply_form_of(spec: JudgeSpec) -> ReplyForm:
+    """The form in which a fake answer forges this judge's verdict."""
+    return "prometheus" if spec.rubric.verdict == "prometheus" else "line"
+
+
+def quote_honeypots(*, spec: JudgeSpec, arena: Arena) -> Quote:
+    """Return the cost of honeypots from an arena, without storing any. Raises JudgeError."""
+    drafts = draft_honeypots(arena=arena, seed=SEED, reply_form=reply_form_of(spec))
+    return quote_label_run(spec=spec, items=usable_items(spec, drafts))
+
+
+def order_honeypots(*, spec: JudgeSpec, arena: Arena, cap: int | None, now: datetime) -> Run | None:
+    """Ask a judge about honeypots from an arena; return the run, None if all were asked before.
+
+    Raises JudgeError and RunError.
+    """
+    check_cap(quote_honeypots(spec=spec, arena=arena), cap)
+    items = list(make_honeypots(arena=arena, seed=SEED, reply_form=reply_form_of(spec)).items.all())
+    probe_judges(specs=[spec], now=now)
+    epoch = register_judge(spec=spec)
+    left = find_outstanding(spec=spec, epoch=epoch, items=items, samples=(0,))
+    runs = order_outstanding(epoch=epoch, outstanding=left, samples=(0,), cap=cap, now=now)
+    return runs[-1] if runs else None
+
+
 # -- Measuring -------------------------------------------------------------------------------------
+
+
+def measure_finished(*, now: datetime) -> None:
+    """Measure judges on the honeypots of runs that have ended since they were last measured."""
+    since = Calibration.objects.filter(
+        epoch=OuterRef("epoch"),
+        label_set=OuterRef("labels_in"),
+        made_at__gte=OuterRef("run__closed_at"),
+    )
+    ended = RunJudge.objects.filter(
+        labels_in__kind=LabelSet.Kind.HONEYPOTS,
+        epoch__ended_at=None,
+        run__state=Run.State.DONE,
+        run__closed_at__lte=now,  # or it would be measured again and again
+    )
+    for asked in ended.exclude(Exists(since)).select_related("epoch__judge", "labels_in"):
+        assert asked.labels_in is not None, "selected by its kind"
+        with suppress(JudgeError):  # nothing was settled
+            measure_honeypots(epoch=asked.epoch, labels_in=asked.labels_in, now=now)
 
 
 @transaction.atomic

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -28,10 +28,11 @@ from arena.tasks import enqueue_on_commit
 from arena.views.runs import progress_of, steer
 from judges.core.prompts import MaterialError, render_note, render_prompt
 from judges.core.spec import JudgeSpec
-from judges.forms import PAIRS, CriteriaForm, OrderForm
-from judges.models import Judgement
+from judges.forms import PAIRS, CriteriaForm, HoneypotForm, OrderForm
+from judges.models import Judge, Judgement
 from judges.models.judges import SCRIPTED
 from judges.reports import RunReport, report_on
+from judges.services.honeypots import order_honeypots, quote_honeypots
 from judges.services.labels import judged_where_people_voted
 from judges.services.planning import (
     JudgeOrder,
@@ -185,6 +186,28 @@ def measure_judges(request: HttpRequest, arena: Arena) -> HttpResponse:
         else:
             messages.error(request, NOTHING_TO_MEASURE)
     return redirect(f"{reverse('judge_runs', args=[arena.slug])}#main")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@operators_only
+def honeypot_test(request: HttpRequest, pk: int) -> HttpResponse:
+    """The price of testing a judge with honeypots from an arena's answers; a POST starts it."""
+    judge = get_object_or_404(Judge.objects.exclude(protocol=Judge.Protocol.JURY), pk=pk)
+    form, quote = HoneypotForm(request.POST or request.GET or None, actor=actor_of(request)), None
+    if form.is_valid():
+        arena = form.cleaned_data["arena"]
+        try:
+            spec = spec_named(judge.name)
+            quote = quote_honeypots(spec=spec, arena=arena)
+            if request.method == "POST":
+                cap, now = form.cleaned_data["cap"], timezone.now()
+                run = order_honeypots(spec=spec, arena=arena, cap=cap, now=now)
+                enqueue_on_commit()
+                return redirect(run_url(run) if run else judge)
+        except ServiceError as error:
+            form.add_error(None, str(error))
+    context = {"judge": judge, "form": form, "quote": quote}
+    return render(request, "judges/honeypots.html", context)
 
 
 @require_safe

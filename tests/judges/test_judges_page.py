@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.html import strip_tags
 
 from arena.actors import CLI
-from arena.models import Arena, Team
+from arena.models import Arena, Run, Team
 from arena.services.arenas import delete_arena
 from judges.models import (
     Calibration,
@@ -33,7 +33,8 @@ from judges.services.registry import (
     begin_next_epoch,
     register_jury,
 )
-from tests.factories import make_arena, make_person
+from judges.tasks import watch_canaries
+from tests.factories import DOLLAR, make_arena, make_person
 from tests.judges.fake_server import FakeServer, prefers
 from tests.judges.helpers import (
     LOCAL,
@@ -43,6 +44,7 @@ from tests.judges.helpers import (
     make_labels,
     order,
     page_text,
+    price_local,
     register_used_judge,
     run_command,
     signed_in,
@@ -330,13 +332,41 @@ def test_a_measured_jury_shows_where_it_is_trusted_and_its_figures(client: Clien
     assert "in another setup" not in html
 
 
-def test_the_page_names_the_commands_that_test_with_honeypots_and_for_drift(client: Client) -> None:
+def test_the_page_names_the_whole_command_for_drift_checks(client: Client) -> None:
     epoch = register_used_judge()
     plain = strip_tags(judge_page(client, epoch.judge))
-    assert f"manage.py calibrate {epoch.judge} --honeypots SLUG --dry-run prints" in plain
     assert f"manage.py canary {epoch.judge} --labels FILE --cap USD;" in plain
-    ask_and_measure(epoch, make_honeypots(arena=make_arena(2, 3), seed="s"))
-    assert "--honeypots SLUG" not in strip_tags(judge_page(client, epoch.judge))
+
+
+def test_honeypots_are_started_on_the_page_with_their_price_and_measured_when_done(
+    client: Client, local: FakeServer, settings: Any
+) -> None:
+    price_local(settings, DOLLAR)
+    arena, judge = make_arena(2, 3), register_used_judge(LOCAL).judge
+    local.otherwise = prefers("of somebody.")
+    link = reverse("honeypot_test", args=[judge.pk])
+    assert "nobody knows whether fake answers fool" in judge_page(client, judge)
+    assert link not in judge_page(client, judge)
+    boss = signed_in("boss", staff=True)
+    assert link in judge_page(boss, judge)
+    assert "Start the test" not in page_text(boss, link)
+    assert "30 comparisons, 60 calls: <strong>$0" in page_text(boss, f"{link}?arena={arena.slug}")
+    assert not LabelSet.objects.exists()
+    refused = boss.post(link, {"arena": arena.slug})
+    assert "cap" in refused.text
+    assert not LabelSet.objects.exists()
+    started = boss.post(link, {"arena": arena.slug, "cap": "1"})
+    run = Run.objects.latest("pk")
+    assert started.url == reverse("trial_run", args=[run.pk])
+    watch_canaries()
+    assert not Calibration.objects.exists()
+    assert work_off(run).state == "done"
+    watch_canaries()
+    watch_canaries()
+    assert Calibration.objects.get().report["n_items"] == 30
+    assert "nobody knows whether fake answers fool" not in judge_page(client, judge)
+    assert boss.post(link, {"arena": arena.slug, "cap": "1"}).url == judge.get_absolute_url()
+    assert Run.objects.latest("pk") == run
 
 
 def test_an_unknown_judge_has_no_page(client: Client) -> None:

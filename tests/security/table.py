@@ -124,6 +124,8 @@ PAGES: dict[tuple[str, str], Row] = {
     ("mark_verdict", "post"): Row("403 403 302 302 302 302", {"mark": "coherent:yes"}),
     ("judges", "get"): Row(ALL, arena=""),
     ("judge", "get"): Row(ALL, arena="listed"),
+    ("honeypot_test", "get"): Row(OPERATORS, arena="listed"),
+    ("honeypot_test", "post"): Row("403 403 403 403 403 200", arena="listed"),
     ("trial_runs", "get"): Row(OPERATORS, arena=""),
     ("trial_run", "get"): Row(OPERATORS, arena=""),
     ("trial_verdict", "get"): Row("302 403 403 403 403 404", arena=""),

@@ -16,7 +16,6 @@ from arena.models import Arena, Run
 from arena.services.runs import order_run, resume_unfinished
 from arena.tasks import enqueue_due_calls
 from arena.validation import dollars_argument
-from judges.core.honeypots import ReplyForm
 from judges.core.spec import JudgeSpec
 from judges.management.reports import (
     add_switches,
@@ -26,7 +25,13 @@ from judges.management.reports import (
 )
 from judges.models import Calibration, Epoch, LabelItem, LabelSet
 from judges.services.calibration import measure_arena, measure_labels, voted_on
-from judges.services.honeypots import PROMPTS, draft_honeypots, make_honeypots, measure_honeypots
+from judges.services.honeypots import (
+    PROMPTS,
+    draft_honeypots,
+    make_honeypots,
+    measure_honeypots,
+    reply_form_of,
+)
 from judges.services.label_runs import (
     Outstanding,
     find_outstanding,
@@ -171,8 +176,7 @@ class Command(BaseCommand):
         self, spec: JudgeSpec, options: dict[str, Any]
     ) -> tuple[LabelSet | None, list[LabelItem]]:
         arena = find_arena(options["honeypots"])
-        form: ReplyForm = "prometheus" if spec.rubric.verdict == "prometheus" else "line"
-        prompts, seed = options["limit"] or PROMPTS, options["seed"]
+        prompts, seed, form = options["limit"] or PROMPTS, options["seed"], reply_form_of(spec)
         settings: dict[str, Any] = {"prompts": prompts, "seed": seed, "reply_form": form}
         if options["dry_run"]:
             return None, draft_honeypots(arena=arena, **settings)
