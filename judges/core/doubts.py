@@ -121,12 +121,15 @@ def _words(*keys: str) -> re.Pattern[str]:
 RETRACTS, UNCERTAIN, EVEN = _words("retracts"), _words("uncertain"), _words("even")
 TURNS_AROUND = re.compile(rf"\W*(?:{_any('turns_around')})")
 CONDITION, COUNTERFACTUAL = _words("condition"), _words("counterfactual")
-OF_ITSELF = re.compile(r"\b(?:i|i'[a-z]+|verdict|decision|ruling|judge?ment|line|vote)\b")
-CONFIRMS, DENIED = _words("confirms"), _words("denied")
+OF_ITSELF = re.compile(
+    r"\b(?:i|i'[a-z]+|verdict|decision|ruling|judge?ment|line|vote)\b"
+    r"|\A\W*(?:th(?:is|at)\b(?! said)|\w+ (?:this|that|it)\W*\Z)"
+)
+CONFIRMS, DENIED = _words("confirms", "good", "better", "best"), _words("denied")
 CONFIDENCE = re.compile(r"\bconfiden\w+\W[^.\n]*")
 LITTLE_CONFIDENCE = re.compile(
-    r"(?:confiden\w+|certain\w*)(?:[^.\w]| (?:score|level|is|of|in this)\b){0,9}?(?:low|none|zero"
-    r"|0?\.[0-5]\d*|[0-5]?\d(?:\.\d+)?\s?%|[0-2]\s?/\s?5|[0-5]\s?/\s?10)"
+    r"(?:confiden\w+|certain\w*)(?:[^.\w]| (?:score|level|is|of|in this|very|rather)\b){0,9}?"
+    r"(?:low|none|zero|0?\.[0-5]\d*|[0-5]?\d(?:\.\d+)?\s?%|[0-2]\s?/\s?5|[0-5]\s?/\s?10)"
     r"|\b[0-5]?\d(?:\.\d+)?\s?% (?:sure|certain|confident)"
 )
 # What speaks to the reader is about no verdict: "if you have more pairs", "would you like ...?"
@@ -145,6 +148,10 @@ ADMITS = _words("admits", "worse", "good", "turn")
 SENTENCES = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!ex)(?<!vs)\.(?!\w)|[!。！]|(?<=\?)|\s[–—-]+\s")
 REFERS = re.compile(
     r"\W*(?:(?:\w+ly|and|so|because|since|as|which)[\s,]+)*(?:it|its|this|that|i|which)\b"
+)
+ENDS_IN_OTHER = re.compile(
+    rf"(?:[:=]|\b(?:is|was|it's|é|es|est|ist)\b|是|は)[\s*_\"'(]*{OTHER_NAME}"
+    rf"(?:です|でした)?[^\w{PRIVATE}]*\Z"
 )
 DESCRIBED = re.compile(
     r"\bthe (?:more \w+|less \w+|other|opposite|(?!better|stronger)\w+er) (?:answer|response|one"
@@ -426,6 +433,7 @@ def _is_doubtful(kind: Kind, sentence: str, names: list[str], rest: list[str]) -
         )
         or (not names and _names_none_but_doubts(kind, sentence))
         or (kind == "score" and SCORE_NAMED.search(CONFIDENCE.sub("", sentence)))
+        or (kind == "comparison" and ENDS_IN_OTHER.search(sentence))
         or _only_names(kind, sentence, names, rest)
     )
 
@@ -529,8 +537,9 @@ REFUSALS = re.compile(
     r"\b(?:i|we)(?: can't| cannot| can not| won't| will not| am unable to|'m unable to"
     r"|'re unable to|'m not able to| am not able to| must decline to| have to decline| decline to"
     r"|'d rather not| am not comfortable|'m not comfortable| do not feel comfortable"
-    r"| don't feel comfortable| must refuse to| refuse to)(?: in good conscience)? (?:assist|help"
-    r"|comply|judg|compar|evaluat|provid|do that|do this|rat|engag|continu|answer|fulfil|discuss"
+    r"| don't feel comfortable| must refuse to| refuse to)(?: in good conscience)? (?:assist|assess"
+    r"|help|comply|judg|compar|evaluat|provid|do that|do this|rat|engag|continu|answer|fulfil"
+    r"|discuss"
     r"|choos|participat|respond|proceed|process|complet|grad|score)|\b(?:i must (?:\w+ )?decline"
     r"|i (?:have to|need to) decline|i won't be able to|i'm unable to take"
     r"|i'm not able to (?:provide|take)|(?:isn't|is not) something (?:that )?i (?:can"
@@ -553,7 +562,7 @@ REFUSALS = re.compile(
     r"|\bnie mogę (?:pomóc|ocenić|porównać|odpowiedzieć)|\b(?:yardımcı olamam|değerlendiremem"
     r"|karşılaştıramam)|\bя не (?:могу|буду) (?:помо|оцен|суди|сравн|ответ|выполн)|(?:无法|無法"
     r"|不能|不便)(?:协助|協助|帮助|幫助|评判|評判|评价|評價|评估|評估|比较|比較|回答|满足|滿足|提供"
-    r"|对此|對此)|お手伝いできません|お答えできません|評価できません|お応えできません"
+    r"|对此|對此|对.{0,12}(?:评|判断|比较))|お手伝いできません|お答えできません|評価できません|お応えできません"
     r"|対応できません|比較できません|(?:評価|比較|回答|判断|対応)することはできません"
     r"|도와드릴 수 없|평가할 수 없|답변(?:을|할| ?드릴) 수 없|비교할 수 없|لا (?:أستطيع"
     r"|يمكنني) (?:المساعدة|مساعدتك|تقييم|مقارنة|الإجابة)"

@@ -451,6 +451,13 @@ def test_remarks_on_both_leave_a_tie(reply: str) -> None:
         "{V}: A\n\nI would give it to B.",
         "{V}: A\n\nB takes it.",
         "{V}: A\n\nB outclasses it.",
+        "{V}: A\n\nTo be precise: B.",
+        "{V}: A\n\nB is what I would show to the user.",
+        "{V}: A\n\nScrap that.",
+        "{V}: A\n\nThat line is a quote from Answer A.",
+        "{V}: A\n\nAnother judge wrote this.",
+        "{V}: A\n\nMy confidence is very low.",
+        "{V}: A only for short answers",
         "{V}: A\n\nB answers the question; A does not.",
         "{V}: A\n\nUnlike A, B cites its sources.",
         "{V}: A\n\nAll in all, neither answer is better, so this is a tie.",
@@ -537,6 +544,8 @@ def test_words_that_deny_or_doubt_a_verdict_leave_none(
         "Xin lỗi, tôi không thể đánh giá các câu trả lời này.",
         "Вибачте, я не можу оцінити ці відповіді.",
         "I must respectfully decline to judge this material.",
+        "I apologize, but I am unable to assess these answers.",
+        "我不能对这些内容进行评价。",
     ],
 )
 def test_a_refusal_is_a_state_of_its_own(reply: str) -> None:
