@@ -251,7 +251,9 @@ class HoneypotForm(CapForm):
     """A test of a judge with honeypots made from the answers of an arena."""
 
     arena = forms.ModelChoiceField(
-        Arena.objects.none(), to_field_name="slug", label="Arena whose answers are real"
+        Arena.objects.none(),
+        to_field_name="slug",
+        help_text="The real answers are those that people liked most there.",
     )
 
     def __init__(self, *args: Any, actor: Actor, **kwargs: Any) -> None:

@@ -437,6 +437,7 @@ def test_staff_read_label_runs_with_their_texts(trial: Run) -> None:
     listed, run, verdict = (page_text(boss, url) for url in trial_urls(trial))
     assert f"Run {trial.pk}" in listed
     assert "trial on labelled items" in run
+    assert "become votes" not in run
     assert "&lt;b&gt;Why?" in run
     assert "<strong>strong</strong>" in verdict
     assert "Vote on this pair" not in verdict
