@@ -14,6 +14,7 @@ from itertools import chain, islice, takewhile
 from typing import Any
 
 from django.db.models import Count, Max, Min, QuerySet
+from django.db.models.fields.json import KT
 from django.template.loader import render_to_string
 from django.utils.crypto import salted_hmac
 
@@ -51,7 +52,6 @@ READ = (
 )
 SIDES = ("left", "right")
 TEXTS = (
-    "details",
     "comparison__prompt__text",
     "comparison__prompt__messages",
     "comparison__prompt__retired_at",
@@ -251,9 +251,9 @@ def lmarena_battles(arena: Arena, actor: Actor) -> Iterator[Row]:
     """
     reader = FieldVisibility(actor, arena)
     votes = arena.votes.live().listed().filter(outcome__in=WINNERS)
-    for vote in one_by_one(with_texts(votes)):
+    for vote in one_by_one(with_texts(votes).annotate(question_id=KT("details__question_id"))):
         texts, comparison = texts_of(vote, reader), vote.comparison
-        own_id = (vote.details or {}).get("question_id")  # of a file in these columns
+        own_id = vote.question_id  # of a file in these columns
         asked = None if comparison.prompt is None else asked_of(comparison.prompt)
         if comparison.prompt and not comparison.left_response_id:  # or its prompt would be lost
             own_id = own_id or comparison.prompt.external_id

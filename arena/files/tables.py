@@ -397,11 +397,11 @@ class _Sheet(Generic[UploadRow]):
     def _problem(self, row: int, error: InputError) -> Problem:
         """Describe what is wrong with a row, naming columns as the file does."""
         if not error.column:
-            return Problem(row, "", f"The row {error.reason}.")
+            return Problem(row, "", f"The row {error.advice}.")
         column = self.written.get(self.assigned.get(error.column, ""), error.column)
         if label := self.columns.labels.get(error.column):
-            return Problem(row, column, f"The {label} {error.reason} (column {quoted(column)}).")
-        return Problem(row, column, f"The column {quoted(column)} {error.reason}.")
+            return Problem(row, column, f"The {label} {error.advice} (column {quoted(column)}).")
+        return Problem(row, column, f"The column {quoted(column)} {error.advice}.")
 
     def _read_as(self) -> list[str]:
         """Say how columns were read, if the file uses unusual names or has variables."""

@@ -249,7 +249,9 @@ def test_an_uploaded_file_is_reported_and_again_changes_nothing(
     page = upload()
     assert "1 added." in page
     assert "There is no prompt &#x27;Q9&#x27; in this arena." in page
-    assert "The answer is empty (column &#x27;answer&#x27;)." in page
+    assert (
+        "The answer is empty; fill it in, or leave the row out (column &#x27;answer&#x27;)." in page
+    )
     assert "3 active prompts have no answer yet" in " ".join(page.split())
     assert made.responses.get().seconds == 1.5
     assert "Nothing changed" in upload()

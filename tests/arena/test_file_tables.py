@@ -154,12 +154,13 @@ def test_each_bad_row_is_a_problem_and_the_others_are_read():
     )
     assert [row.external_id for row in table.rows] == ["p1", "p7"]
     assert said(table) == [
-        "3, Question: The prompt is empty (column 'Question').",
-        "4, id: The ID is the same as in row 2 (column 'id').",
+        "3, Question: The prompt is empty; fill it in, or leave the row out (column 'Question').",
+        "4, id: The ID is the same as in row 2; correct it, or leave the row out (column 'id').",
         "5, : The row has 2 fields; the header has 3: leave missing ones empty.",
         "6, : The row has 4 fields; the header has 3: put text that contains delimiters in quotes.",
         "7, : The row is not CSV: ',' expected after '\"'; double each quote within a text.",
-        "8, category: The category is 101 characters long; the limit is 100 (column 'category').",
+        "8, category: The category is 101 characters long; the limit is 100; shorten it, or leave"
+        " the row out (column 'category').",
     ]
 
 
@@ -182,7 +183,11 @@ def test_a_prompt_twice_is_a_problem_unless_variables_differ():
     table = prompts("text,customer\nWhy?,Ada\nWhy?,Bo\nWhy?,Ada\n")
     assert [row.variables["customer"] for row in table.rows] == ["Ada", "Bo"]
     assert table.problems == [
-        Problem(4, "text", "The prompt is the same as in row 2 (column 'text').")
+        Problem(
+            4,
+            "text",
+            "The prompt is the same as in row 2; correct it, or leave the row out (column 'text').",
+        )
     ]
 
 
@@ -190,10 +195,12 @@ def test_a_second_answer_to_one_prompt_is_a_problem():
     table = responses("id,prompt,answer\np1,,a\np1,,b\n,Why?,c\n,Why?,d\n,,e\n,p1,f\n")
     assert [row.text for row in table.rows] == ["a", "c", "f"]
     assert said(table) == [
-        "3, id: The prompt’s ID is the same as in row 2 (column 'id').",
-        "5, prompt: The prompt is the same as in row 4 (column 'prompt').",
-        "6, prompt: The prompt is empty, so it is not clear which prompt this answers"
-        " (column 'prompt').",
+        "3, id: The prompt’s ID is the same as in row 2; correct it, or leave the row out (column"
+        " 'id').",
+        "5, prompt: The prompt is the same as in row 4; correct it, or leave the row out (column"
+        " 'prompt').",
+        "6, prompt: The prompt is empty, so it is not clear which prompt this answers;"
+        " fill it in, or leave the row out (column 'prompt').",
     ]
 
 
@@ -204,13 +211,19 @@ def test_a_second_answer_to_one_prompt_is_a_problem():
         ('["a"]', "The row is a list, not a JSON object."),
         ('{"text": ["a"]}', "The prompt is a list, not text (column 'text')."),
         ('{"text": true}', "The prompt is true or false, not text (column 'text')."),
-        ('{"id": "p1"}', "The prompt is empty (column 'text')."),
+        ('{"id": "p1"}', "The prompt is empty; fill it in, or leave the row out (column 'text')."),
         ('{"text": "a\\u0000"}', "The prompt contains a NUL byte"),
         ('{"text": "a\\ud800"}', "The prompt is not valid Unicode"),
-        ('{"text": "a", "Text": "b"}', "The row names a column twice."),
+        (
+            '{"text": "a", "Text": "b"}',
+            "The row names a column twice; correct it, or leave the row out.",
+        ),
         ('{"text": "a", "x": {}}', "The column 'x' is an object, not text."),
         ('{"text": "a", "x": NaN}', "The row has a number that cannot be stored"),
-        ('{"text": ' + "[" * 100_000, "The row is nested too deeply."),
+        (
+            '{"text": ' + "[" * 100_000,
+            "The row is nested too deeply; correct it, or leave the row out.",
+        ),
         ('{"text": "' + "x" * 1_000_001 + '"}', "The prompt is 1,000,001 bytes long"),
     ],
 )
@@ -321,9 +334,13 @@ def _read_or_refuse(data: bytes, columns: Columns) -> None:
 
 def test_an_answer_that_is_missing_is_called_an_answer():
     table = responses("id,answer\np1,\np2,a\n")
-    assert said(table) == ["2, answer: The answer is empty (column 'answer')."]
+    assert said(table) == [
+        "2, answer: The answer is empty; fill it in, or leave the row out (column 'answer')."
+    ]
     table = responses('{"id": "p1"}\n{"id": "p2", "answer": "a"}')
-    assert said(table) == ["1, answer: The answer is empty (column 'answer')."]
+    assert said(table) == [
+        "1, answer: The answer is empty; fill it in, or leave the row out (column 'answer')."
+    ]
 
 
 def test_every_name_that_a_column_may_have_is_reported():
@@ -356,7 +373,7 @@ def test_the_same_prompt_twice_is_a_problem():
     table = parse_pasted("Why?\nHow?\nWhy?")
     assert len(table.rows) == 2
     assert [(one.row, one.sentence) for one in table.problems] == [
-        (3, "The prompt is the same as in row 1 (column 'text').")
+        (3, "The prompt is the same as in row 1; correct it, or leave the row out (column 'text').")
     ]
 
 

@@ -192,7 +192,8 @@ def test_a_prompt_that_is_too_long_is_left_out(column, thing):
     row = {"text": "Why?", column: "x" * 100_001}
     table = read_table(json.dumps([row, row | {column: "y" * 100_000}]).encode(), columns=PROMPTS)
     assert [one.sentence for one in table.problems] == [
-        f"The {thing} is 100,001 characters long; the limit is 100,000 (column '{column}')."
+        f"The {thing} is 100,001 characters long; the limit is 100,000; shorten it, or leave the"
+        f" row out (column '{column}')."
     ]
     assert len(table.rows) == 1
 

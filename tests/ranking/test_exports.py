@@ -5,6 +5,7 @@ import io
 import json
 import re
 import zipfile
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.models import Arena, Prompt, Rater, Response, Vote
+from arena.models import Arena, Comparison, Prompt, Rater, Response, Vote
 from arena.outcomes import PREFERENCES
 from arena.services.imports import Options, import_files, preview_files
 from ranking.exports import EXPORTS, file_names
@@ -230,6 +231,8 @@ def test_lmarenas_votes_leave_as_they_came_with_one_more(tmp_path: Path, client:
     given = Path(__file__).parent.parent / "files" / "lmarena.jsonl"
     import_files(slug="there", paths=[given], now=timezone.now())
     key = re.search(r'data-key="([0-9a-f-]{36})"', client.get("/a/there/vote/").text)[1]
+    hour_ago = timezone.now() - timedelta(hours=1)  # whoever votes at once has not read them
+    Comparison.objects.filter(key=key).update(issued_at=hour_ago)
     client.post(reverse("cast_vote", args=["there", key]), {"outcome": "left"})
     call_command("export", "there", str(tmp_path / "lmarena.jsonl"), verbosity=0)
     *written, new = map(json.loads, (tmp_path / "lmarena.jsonl").read_text().splitlines())
