@@ -150,8 +150,8 @@ REFERS = re.compile(
     r"\W*(?:(?:\w+ly|and|so|because|since|as|which)[\s,]+)*(?:it|its|this|that|i|which)\b"
 )
 ENDS_IN_OTHER = re.compile(
-    rf"(?:[:=]|\b(?:is|was|it's|é|es|est|ist)\b|是|は)[\s*_\"'(]*{OTHER_NAME}"
-    rf"(?:です|でした)?[^\w{PRIVATE}]*\Z"
+    rf"(?:[:=]|\b(?:is|was|it's|é|es|est|ist|correct|right|real|actual|true)\b|是|は)[\s*_\"'(]*"
+    rf"{OTHER_NAME}(?:です|でした)?[^\w{PRIVATE}]*\Z|{OTHER_NAME} (?:it is|then)\W*\Z"
 )
 DESCRIBED = re.compile(
     r"\bthe (?:more \w+|less \w+|other|opposite|(?!better|stronger)\w+er) (?:answer|response|one"
@@ -230,6 +230,7 @@ def _claims(words: str, subject: str) -> tuple[list[_Claim], str]:
             if CHANGES[what] == "compared":
                 compared = {"over": BY_QUALITY.get(quality, ""), "beat": "beats"}.get(what, what)
         elif what == "name" and "compared" in near:
+            claims = [claim for claim in claims if claim != _Claim(quality, subject)]
             claims.append(_Claim(compared, subject, event[0]))
             del changed["compared"]
         elif what == "name":
@@ -359,6 +360,7 @@ SCORE_NAMED = re.compile(
     rf"(?:\b(?:{NOUN}|mark|rated?|rates|gives?|gave|deserves?|earns?|be|is|was|it|to|an?|than|mean"
     r"|eine?|une?|una|um)|[:=])"
     rf"\W{{0,3}}(?:of |as |an? )?{OTHER_NAME}|{OTHER_NAME}\W{{0,3}}(?:points|stars)"
+    rf"|\A\W*{OTHER_NAME} (?:would be|seems|is|fits)\b"
 )
 LONGEST = 1_000
 FEW = 3  # words of a sentence that needs no subject
