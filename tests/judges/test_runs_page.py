@@ -240,6 +240,6 @@ def test_the_page_says_which_judge_to_trust_and_why_not_the_others(
     assert "good-7b" in rows[0]
     for judge, reason in FAULTY.items():
         [row] = [one for one in rows if f"{judge}-7b" in one]
-        failed = row.split("<details")[0]
+        failed = row.split("All conditions")[0]
         assert ("> Trusted <" in failed) == (judge == "good"), judge
         assert reason in failed, judge
