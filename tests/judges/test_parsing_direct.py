@@ -170,5 +170,5 @@ def test_a_verdict_before_it_changes_no_verdict(text: str) -> None:
 @given(st.integers(-50, 150), st.sampled_from(["", "**", "`", '"', "[", "("]), st.text(max_size=30))
 def test_a_score_reads_back_as_itself(score: int, mark: str, reasoning: str) -> None:
     labels = tuple(map(str, range(-50, 151)))
-    reply = f"{reasoning.replace(NONCE, '')}\n{mark}{V}: {score}{mark}"
+    reply = f"{reasoning.replace(NONCE, '')}.\n{mark}{V}: {score}{mark}"
     assert parse_direct(reply, NONCE, labels).label == str(score)
