@@ -38,17 +38,16 @@
 
   // -- Folding: long answers end at the same place --------------------------------------------------
 
-  const SPARED = 1.3; // texts that are only a little longer than the fold are shown whole
+  const SPARED = 0.3; // texts that are only a little longer than the fold are shown whole
 
   // A prompt is folded only if that saves more room than its button takes.
   const fold = (folded, texts, button) => {
     folded.classList.add("folded");
     button.hidden = true;
-    const height = folded.offsetHeight;
-    button.hidden = false;
-    const taken = folded.contains(button) ? folded.offsetHeight - height : 0; // answers only shrink
+    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    const taken = parseFloat(getComputedStyle(folded).getPropertyValue("--unfold")) * rem;
     const isLong = texts.some(({ scrollHeight, clientHeight }) =>
-      scrollHeight > (taken ? clientHeight + taken : clientHeight * SPARED));
+      scrollHeight - clientHeight > (taken || clientHeight * SPARED));
     folded.classList.toggle("folded", isLong);
     button.hidden = !isLong;
   };

@@ -547,6 +547,10 @@ def test_a_folded_conversation_shows_its_last_question(phone, live_server):
     expect(phone.locator(f"{PAIR} .prompt").get_by_text("One. One.")).to_be_hidden()
     phone.get_by_role("button", name="Show the whole prompt").tap()
     expect(phone.locator(f"{PAIR} .prompt").get_by_text("One. One.")).to_be_visible()
+    arena.prompts.update(messages=asked[1:], html=None)  # short: shown whole
+    phone.reload()
+    expect(phone.locator(f"{PAIR} .prompt").get_by_text("Which?")).to_be_visible()
+    expect(phone.get_by_role("button", name="Show the whole prompt")).to_be_hidden()
 
 
 def test_nothing_in_the_output_of_a_tool_runs(page, live_server):
