@@ -511,14 +511,12 @@ def test_the_guide_makes_room_once_it_is_read(calm_vote_page, long_arena):
     wait_for_ahead(page)
     places = "all => all.map(one => one.getBoundingClientRect().y)"
     parts = page.locator(".guide, #ballot")
-    guide, ballot = parts.evaluate_all(places)
-    assert guide < ballot
+    assert (above := parts.evaluate_all(places)) == sorted(above)
     page.keyboard.press("ArrowLeft")
     page.get_by_text("You chose").wait_for()
     page.keyboard.press("Enter")
     expect(page.get_by_text("Prefer short answers.")).to_be_hidden()
-    guide, ballot = parts.evaluate_all(places)
-    assert guide > ballot
+    assert (below := parts.evaluate_all(places)) != sorted(below)
 
 
 @pytest.mark.parametrize("sides", [(390, 844), (844, 390)])
@@ -547,7 +545,8 @@ def test_a_folded_conversation_shows_its_last_question(phone, live_server):
     expect(phone.locator(f"{PAIR} .prompt").get_by_text("One. One.")).to_be_hidden()
     phone.get_by_role("button", name="Show the whole prompt").tap()
     expect(phone.locator(f"{PAIR} .prompt").get_by_text("One. One.")).to_be_visible()
-    arena.prompts.update(messages=asked[1:], html=None)  # short: shown whole
+    short = [asked[1], {"role": "user", "content": "Why?"}]
+    arena.prompts.update(messages=short, html=None)
     phone.reload()
     expect(phone.locator(f"{PAIR} .prompt").get_by_text("Which?")).to_be_visible()
     expect(phone.get_by_role("button", name="Show the whole prompt")).to_be_hidden()
