@@ -73,8 +73,11 @@ NEXT_TURN = re.compile(
     re.IGNORECASE,
 )
 ASKS, REPLIES = (
-    re.compile(rf"^[#* ]{{0,9}}(?:{who})[* ]{{0,9}}:", re.IGNORECASE | re.MULTILINE)
-    for who in ("user|human|instruction", "assistant|response|judge")
+    re.compile(rf"^[#* ]{{0,9}}(?:{who})[* ]{{0,9}}[:：]", re.IGNORECASE | re.MULTILINE)
+    for who in (
+        "user|human|instruction|用户|ユーザー",
+        "assistant|response|judge|助手|アシスタント",
+    )
 )
 
 
@@ -349,7 +352,7 @@ LOSER = re.compile(rf"\A[ *_`]*>{{1,3}}[ *_`]{{0,3}}{OTHER_NAME}")
 BARE_WORD = re.compile(r"[\s*_`]*\s[\s*_`]*(?=\w)|(?=分)")
 # What may follow a verdict without a stop; "4 errors" and "a tough call" may not.
 REASON = r"because|since|due to|given|based on|for|with|weil|da|denn|car|parce|porque|perché"
-AMOUNT = re.compile(rf"\W*(?:{REASON}|points?\b|stars?\b|分)")
+AMOUNT = re.compile(rf"\W*(?:{REASON}|points?\b|pts\b|stars?\b|分)")
 GOES_ON = re.compile(
     rf"\W*(?:\w+ly\W+)?(?:{REASON}|as|over|by (?:an?|far|its)|on|is|was|has|had|\w+[a-rt-z]s|\w+ed"
     r"|between)\b|\W*\w+ly\W*\Z"

@@ -38,7 +38,7 @@ Order = tuple[tuple[int, ...], ...]
 LETTERS: dict[str, Outcome] = {"A": "left", "B": "right", "TIE": "tie"}
 # What models put around a verdict: emphasis, code, headings, quotes, brackets, table bars. Not
 # "~", which strikes out, and nothing that can be part of a number ("-", ".", "/").
-EDGE = " *_`#\"'“”„‟‘’‚‛«»‹›()[]{}|\\"
+EDGE = " *_`#\"'“”„‟‘’‚‛«»‹›【】()[]{}|\\"
 EDGES = f"[{re.escape(EDGE)}]*+"
 MINUS = {"−": "-"}
 # NFKC would turn "4²" into "42": superscript and subscript digits are separated from their
@@ -160,9 +160,9 @@ CHAIN = rf"[a-z](?!\w)(?:{EDGES}[>=]{EDGES}{OF_LIST}[a-z](?!\w))*+"
 # Between mark and verdict: a sign, decoration, and a few words, but nothing that crosses out.
 SEPARATOR = r"(?:[:=]{1,2}|[-=]?>|→|➡|[—–]|-(?= )|is\b)"
 THE_BETTER = (
-    rf"(?:i (?:choose|chose|prefer|pick|rate (?:this(?: {NOUN})?|it)(?: as)?) |choose "
-    rf"|the (?:better|best|winning|preferred) {NOUN} is "
-    r"|(?:it'?s |it is )?an? (?=tie\b))"
+    rf"(?:i (?:choose|chose|prefer|pick|give (?:this|it)|rate (?:this(?: {NOUN})?|it)(?: as)?) "
+    rf"|choose |the (?:better|best|winning|preferred) {NOUN} is "
+    r"|(?:it'?s |it is |this is )?an? (?=tie\b))"
 )
 BEFORE_VALUE = (
     rf"(?:[{re.escape(EDGE)}]|{PICTURES})*?{THE_BETTER}?"
@@ -191,7 +191,7 @@ ARTICLE = re.compile(
     r"((?:\A|[.!?:\n(–—-])[\s*_\"'(]{0,4})A(?= (?!(?:is|was|has|had|does|did|gave|wins?|won|and|or"
     r"|over|\w+s|\w+ed|\w+ly|ist|hat|war|est|es|é|è|ha|tiene|tem)\b)\w)"
 )
-NO_COUNT = r"(?! (?!points|stars|is|was|as|has|this)[a-z]+s\b)"  # "all 3 laws"
+NO_COUNT = r"(?! (?!points|pts|stars|is|was|as|has|this)[a-z]+s\b)"  # "all 3 laws"
 LEVEL = rf"(?:(?:level|step|rank|stage|{NOUN})\W{{1,2}})?"
 OF_SCALE = re.compile(r"(?i)\bscale\b[^.\n\d]{0,20}\d+(?:\.\d+)? ?(?:to|-|–) ?\d+(?:\.\d+)?")
 
