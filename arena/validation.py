@@ -9,7 +9,7 @@ import json
 import math
 import re
 from argparse import ArgumentTypeError
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -100,6 +100,13 @@ def shorten(name: str, limit: int) -> str:
         return name
     head = (limit - 1) // 2
     return f"{name[:head].rstrip()}…{name[head + 1 - limit :].lstrip()}"
+
+
+def shorten_apart(names: Sequence[str], limit: int) -> list[str]:
+    """Shorten names to `limit`, or to as much more as keeps names that differ different."""
+    short = [shorten(name, limit) for name in names]
+    is_clear = len(set(short)) == len(set(names))
+    return short if is_clear else shorten_apart(names, limit + 8)
 
 
 def is_unicode(text: str) -> bool:

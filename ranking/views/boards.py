@@ -92,6 +92,7 @@ def board_context(
         "page_links": view.page_links("board"),
         "csv_url": view.address("board_csv", control=""),
         "json_url": view.address("board_json", control=""),
+        "compare_url": view.address("compare", control=""),
         "methodology_url": view.address("methodology", sort="rank"),
         "cluster_sentence": wording.cluster_sentence(settings, query.raters),
         "both_bad_sentence": wording.BOTH_BAD_SENTENCES.get(settings.get("both_bad", ""), ""),

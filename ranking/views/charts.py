@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil, floor, log10
 
-from arena.validation import shorten
+from arena.validation import shorten_apart
 from ranking.templatetags.ranking_tags import percent
 
 SHORT, FULL = 21, 40  # characters of a name that fit beside the plot on a phone, on a laptop
@@ -148,7 +148,7 @@ def line_chart(series: Sequence[Series], band: bool = False) -> LineChart | None
     ends = [frame.y(_last(line).score) for line in scored]
     labels = spread(ends, LABEL, HEIGHT)
     return LineChart(
-        lines=[_line(frame, i, scored[i], ends[i], labels[i]) for i in range(len(scored))],
+        lines=_lines(frame, scored, ends, labels),
         bands=[piece for line in scored for piece in _bands(frame, line)] if band else [],
         rows=_score_ticks(frame.scale),
         columns=_columns(times[0], times[-1]),
@@ -205,12 +205,11 @@ def bump_chart(named: Sequence[Series], rest: Sequence[Series]) -> LineChart | N
     labels = spread(ends, LABEL, HEIGHT)
     says = [_series_text(line) for line in named]
     lines = [
-        replace(_line(frame, i, line, ends[i], labels[i]), says=says[i], dots=[])
-        for i, line in enumerate(upside_down)
+        replace(line, says=says[i], dots=[])
+        for i, line in enumerate(_lines(frame, upside_down, ends, labels))
     ]
     grey = [
-        replace(_line(frame, 0, _negated(line), 0, 0), style=REST, short="", full="", dots=[])
-        for line in rest
+        replace(_line(frame, 0, _negated(line), 0, 0, "", ""), style=REST, dots=[]) for line in rest
     ]
     step = max(1, -(-last // MOST_RANK_TICKS))
     ticks = sorted({1, *range(step, last + 1, step)})
@@ -258,12 +257,23 @@ def _start(block: Sequence[int], places: Sequence[float], gap: float, height: fl
     return max(gap / 2, min(start, most))
 
 
-def _line(frame: _Frame, style: int, series: Series, end: float, label: float) -> PlottedLine:
+def _lines(
+    frame: _Frame, series: Sequence[Series], ends: Sequence[float], labels: Sequence[float]
+) -> list[PlottedLine]:
+    names = [line.label for line in series]
+    short, full = shorten_apart(names, SHORT), shorten_apart(names, FULL)
+    each = zip(series, ends, labels, short, full, strict=True)
+    return [_line(frame, i, *line) for i, line in enumerate(each)]
+
+
+def _line(
+    frame: _Frame, style: int, series: Series, end: float, label: float, short: str, full: str
+) -> PlottedLine:
     known = [moment for moment in series.moments if moment.score is not None]
     return PlottedLine(
         style=style,
-        short=shorten(series.label, SHORT),
-        full=shorten(series.label, FULL),
+        short=short,
+        full=full,
         pieces=[
             " ".join(frame.point(moment.at, moment.score) for moment in piece)
             for piece in _pieces(series.moments)
@@ -485,7 +495,7 @@ def scatter_chart(points: Sequence[ScatterPoint]) -> ScatterChart | None:
     # The best points are named first; others go without a label if there is no room.
     order = sorted(points, key=lambda point: (point.url not in best, -point.score))
     places = [(axis.share(point.value), scale.y(point.score)) for point in order]
-    names = [shorten(point.name, SHORT) for point in order]
+    names = shorten_apart([point.name for point in order], SHORT)
     wide = _place_labels(places, names, LAPTOP)
     narrow = _place_labels(places, names, PHONE)
     corners = sorted((axis.share(p.value), scale.y(p.score)) for p in points if p.url in best)

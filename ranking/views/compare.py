@@ -12,7 +12,7 @@ from django.http import Http404
 from django.urls import reverse
 
 from arena.models import Candidate
-from arena.validation import shorten
+from arena.validation import shorten_apart
 from ranking import record, wording
 from ranking.board_data import (
     BoardQuery,
@@ -217,11 +217,12 @@ def _rows(board: PublishedBoard, pairs: PublishedPairs, show: str, n_shown: int)
     ids = [standing.candidate_id for standing in standings]
     places = np.searchsorted(pairs.candidates, ids).tolist()
     opponents = list(zip(places, ids, strict=True))
+    names = [str(standing.candidate) for standing in standings]
+    short = shorten_apart(names, NAME_LENGTH)
     rows = []
-    for i, standing in zip(places, standings, strict=True):
-        name = str(standing.candidate)
+    for i, standing, name, label in zip(places, standings, names, short, strict=True):
         cells = _cells(comparisons_url(board, standing.candidate_id), i, opponents, table)
-        rows.append(MatrixRow(standing, name, shorten(name, NAME_LENGTH), cells))
+        rows.append(MatrixRow(standing, name, label, cells))
     return rows
 
 

@@ -100,11 +100,11 @@
         load(button.dataset.chart),
       ]);
       if (!answer.ok) throw new Error(`${button.dataset.results} answered ${answer.status}`);
-      await window.ringsideChart(figure, await answer.json());
+      await window.ringsideChart(figure, await answer.json(), button.dataset.compare);
       button.remove();
       status.textContent = window.matchMedia("(pointer: coarse)").matches
-        ? "Tap a dot for details."
-        : "Hover over a row for details. Drag to zoom, double-click to reset.";
+        ? "Tap a row for details and to pin it; pin two to compare them."
+        : "Hover over a row for details, click to pin it; pin two to compare them. Drag to zoom, double-click to reset.";
     } catch (error) {
       console.error(error);
       button.disabled = false;

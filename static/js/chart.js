@@ -1,4 +1,5 @@
-// Draws a board's scores and intervals with Plotly, in the colours of the page.
+// Draws a board's scores and intervals with Plotly, in the colours of the page. Rows are pinned by a
+// click or by the keyboard, and two pinned rows are compared below the chart.
 "use strict";
 
 (() => {
@@ -15,6 +16,13 @@
       ? name
       : `${name.slice(0, Math.floor((limit - 1) / 2))}…${name.slice(-Math.ceil((limit - 1) / 2))}`;
 
+  // Names that differ stay different: they get more room until they do.
+  const shortNames = (names, limit) => {
+    const short = names.map((name) => shorten(name, limit));
+    const isClear = new Set(short).size === new Set(names).size;
+    return isClear ? short : shortNames(names, limit + 8);
+  };
+
   const says = (standing) => {
     const interval =
       standing.low === null ? "" : `<br>95 % interval ${standing.low.toFixed(0)} to ${standing.high.toFixed(0)}`;
@@ -29,8 +37,8 @@
   // Under a finger the chart stands still, so that the page can be scrolled past it.
   const touch = window.matchMedia("(pointer: coarse)").matches;
 
-  const figure = (standings, width) => {
-    const label = width < 760 ? 22 : 40;
+  const figure = (standings, width, pinned) => {
+    const names = shortNames(standings.map(({ candidate }) => candidate), width < 760 ? 22 : 40);
     const trace = {
       type: "scatter",
       mode: "markers",
@@ -53,6 +61,19 @@
       height: ROW * standings.length + 96,
       margin: { l: 10, r: 16, t: touch ? 48 : 64, b: 10 },
       dragmode: touch ? false : "zoom",
+      hovermode: "y",
+      uirevision: "kept",
+      shapes: pinned.map((i) => ({
+        type: "rect",
+        layer: "below",
+        xref: "paper",
+        x0: 0,
+        x1: 1,
+        y0: i - 0.5,
+        y1: i + 0.5,
+        fillcolor: colour("--accent-soft"),
+        line: { width: 0 },
+      })),
       paper_bgcolor: "transparent",
       plot_bgcolor: "transparent",
       font: { family: "system-ui, sans-serif", color: colour("--text"), size: 12 },
@@ -73,27 +94,92 @@
         showgrid: false,
         zeroline: false,
         tickvals: standings.map((_, i) => i),
-        ticktext: standings.map(({ candidate }) => text(shorten(candidate, label))),
+        ticktext: names.map(text),
       },
     };
     return [[trace], layout];
   };
 
-  window.ringsideChart = async (holder, board) => {
+  const link = (address, words) => {
+    const anchor = document.createElement("a");
+    anchor.href = address;
+    anchor.textContent = words;
+    return anchor;
+  };
+
+  const pageOf = ({ url, candidate }) => link(url, candidate);
+
+  // What stands below the chart: links to the pinned candidates, and how they compare.
+  const comparison = (pinned, addressOf) => {
+    if (!pinned.length) return [];
+    const [first, second] = pinned;
+    if (!second) return [pageOf(first), " is pinned. Pin another row to compare the two."];
+    const points = first.score - second.score;
+    const rate = (100 / (1 + 10 ** (-points / 400))).toFixed(0);
+    return [
+      pageOf(first),
+      ` scores ${points.toFixed(0)} points more than `,
+      pageOf(second),
+      `: an expected win rate of ${rate} %. `,
+      link(addressOf(first, second), "Compare the two head to head"),
+    ];
+  };
+
+  const KEYS = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
+
+  window.ringsideChart = async (holder, board, compareAddress) => {
     const standings = board.standings
       .filter(({ score }) => score !== null)
       .sort((a, b) => b.score - a.score);
     const place = document.createElement("div");
     place.className = "interactive";
-    holder.prepend(place);
+    place.tabIndex = 0;
+    place.setAttribute("role", "application");
+    place.setAttribute(
+      "aria-label",
+      "Interactive chart: arrow keys move between candidates, Enter pins one, Escape unpins all",
+    );
+    const below = document.createElement("p");
+    below.setAttribute("role", "status");
+    holder.prepend(place, below);
+    const status = holder.querySelector("[data-interactive-status]");
+    let pinned = [];
+    let at = -1;
+
     const draw = () =>
-      window.Plotly.react(place, ...figure(standings, holder.clientWidth), {
+      window.Plotly.react(place, ...figure(standings, holder.clientWidth, pinned), {
         responsive: true,
         displaylogo: false,
         displayModeBar: touch ? false : "hover",
         modeBarButtonsToRemove: ["select2d", "lasso2d"],
       });
+
+    const addressOf = (...two) => {
+      const address = new URL(compareAddress, window.location.href);
+      two.forEach(({ url }, i) => address.searchParams.set("ab"[i], url.split("/").at(-2)));
+      return address.href;
+    };
+
+    const pin = (chosen) => {
+      pinned = chosen.slice(-2).sort((a, b) => a - b);
+      below.replaceChildren(...comparison(pinned.map((i) => standings[i]), addressOf));
+      return draw();
+    };
+
+    const toggle = (i) => pin(pinned.includes(i) ? pinned.filter((j) => j !== i) : [...pinned, i]);
+
     await draw();
+    place.on("plotly_click", ({ points }) => toggle((at = points[0].pointIndex)));
+    place.addEventListener("keydown", (event) => {
+      if (event.key in KEYS) at = Math.min(Math.max(at + KEYS[event.key], 0), standings.length - 1);
+      else if (event.key === "Enter" && at >= 0) toggle(at);
+      else if (event.key === "Escape") pin([]);
+      else return;
+      event.preventDefault();
+      if (at < 0) return;
+      window.Plotly.Fx.hover(place, [{ curveNumber: 0, pointNumber: at }]);
+      if (event.key in KEYS) status.textContent = `${standings[at].rank}. ${standings[at].candidate}`;
+    });
     new MutationObserver(draw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   };

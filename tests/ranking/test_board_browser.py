@@ -1,5 +1,6 @@
 """The pages of boards in a real browser: for everybody, by keyboard, with the interactive chart."""
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -263,6 +264,31 @@ def test_interactive_chart_loads_on_demand_from_this_site(
     page.locator(".js-plotly-plot .scatterlayer .point").first.wait_for()
     assert [url for url in asked if "plotly" in url]
     assert not [url for url in asked if not url.startswith((live_server.url, "data:", "blob:"))]
+
+
+def test_two_rows_of_the_interactive_chart_are_compared_by_mouse_and_by_keyboard(
+    page: Any, addresses: dict[str, str], published: Arena
+) -> None:
+    people = Snapshot.objects.filter(board__raters="people", board__category="").latest("pk")
+    best, second, *_ = people.standings.order_by("-score")
+    page.goto(addresses["board"])
+    page.get_by_role("button", name="Show interactive chart").click()
+    chart = page.get_by_role("application")
+    chart.locator(".point").first.wait_for()
+    area = chart.locator(".nsewdrag").bounding_box()
+    page.mouse.move(area["x"] + 5, area["y"] + 13)  # in the first row, far from its dot
+    chart.locator(".hoverlayer", has_text=str(best.candidate)).wait_for()
+    page.mouse.click(area["x"] + 5, area["y"] + 13)
+    link = page.locator("#chart").get_by_role("link", name=str(best.candidate))
+    assert link.get_attribute("href") == f"/a/support/candidates/{best.candidate_id}/"
+    chart.focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    points = f"{best.score - second.score:.0f} points more than {second.candidate}"
+    expect(page.locator("#chart")).to_contain_text(points)
+    page.get_by_role("link", name="Compare the two head to head").click()
+    expect(page).to_have_title(re.compile(f"{best.candidate}.*{second.candidate}"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.validation import shorten
+from arena.validation import shorten, shorten_apart
 from ranking.views.charts import (
     HEIGHT,
     LABEL,
@@ -47,6 +47,15 @@ def test_a_long_name_keeps_its_end() -> None:
     assert len(short) <= 24
     assert short.endswith("_concise")
     assert shorten("short", 24) == "short"
+
+
+def test_long_names_that_differ_in_the_middle_stay_different() -> None:
+    names = [f"support-assistant-{word}-2026-11-27-temperature-0" for word in ("brief", "exact")]
+    assert shorten(names[0], 24) == shorten(names[1], 24)
+    short = shorten_apart(names, 24)
+    assert len(set(short)) == 2
+    assert all(len(name) < len(names[0]) for name in short)
+    assert shorten_apart([*names, names[0]], 24)[0] == short[0]
 
 
 # -- Lines over time -------------------------------------------------------------------------------
