@@ -209,7 +209,8 @@ def _check_boards(health: Health, now: datetime) -> None:
             continue
         seconds = round((now - since).total_seconds())
         health.stale_boards.append({"arena": slug, "seconds": seconds})
-        health.findings.append(f"The leaderboards of {slug} have been out of date for {seconds} s.")
+        late = numbered(seconds // 60, "minute")
+        health.findings.append(f"The leaderboards of {slug} have been out of date for {late}.")
 
 
 # -- Times -----------------------------------------------------------------------------------------

@@ -248,7 +248,7 @@ def test_an_arena_behind_its_votes_is_as_late_as_the_oldest_of_them(
     make_vote(arena, left, right, "left", cast_at=timezone.now() - seconds(300))
     make_vote(arena, left, right, "left")
     said = findings(client)
-    assert said.startswith(f"The leaderboards of {arena.slug} have been out of date for 30")
+    assert said.startswith(f"The leaderboards of {arena.slug} have been out of date for 5 minutes")
     assert [late["arena"] for late in full(client).json()["stale_boards"]] == [arena.slug]
     Vote.objects.update(cast_at=timezone.now())
     assert full(client).status_code == 200
@@ -266,7 +266,7 @@ def test_a_stale_arena_is_as_late_as_its_first_mark(
     leases.mark_stale(arena_id=arena.pk)
     leases.drop_pages(arena_id=arena.pk, is_stale=True)
     assert [since for _, since in health.stale_arenas(timezone.now())] == [first]
-    assert "out of date for 200 s" in findings(client)
+    assert "out of date for 3 minutes" in findings(client)
 
 
 def test_a_mark_made_during_a_refresh_is_as_late_as_its_end(arena: Arena) -> None:

@@ -91,6 +91,7 @@ def attack(
         # Two threads that describe lambdas to Hypothesis meet a fault of Python's ast.parse
         # (https://github.com/python/cpython/issues/106905); the callers run side by side anyway.
         "--workers=1",
+        "--request-timeout=60",  # seconds: other tests keep the processors busy
         "--continue-on-failure",
         "--no-shrink",
         "--no-color",
