@@ -113,7 +113,12 @@
   const comparison = (pinned, addressOf) => {
     if (!pinned.length) return [];
     const [first, second] = pinned;
-    if (!second) return [pageOf(first), " is pinned. Pin another row to compare the two."];
+    if (!second) {
+      const { score, low, high, rank } = first;
+      const interval = low === null ? "" : ` (${low.toFixed(0)} to ${high.toFixed(0)})`;
+      const details = `score ${score.toFixed(0)}${interval}, rank ${rank}`;
+      return [pageOf(first), ` is pinned: ${details}. Pin another row to compare the two.`];
+    }
     const points = first.score - second.score;
     const rate = (100 / (1 + 10 ** (-points / 400))).toFixed(0);
     return [
@@ -169,7 +174,14 @@
     const toggle = (i) => pin(pinned.includes(i) ? pinned.filter((j) => j !== i) : [...pinned, i]);
 
     await draw();
-    place.on("plotly_click", ({ points }) => toggle((at = points[0].pointIndex)));
+    // For one tap Plotly makes clicks of its own; the rows of a chart for fingers are never zoomed.
+    const tap = ({ clientY, isTrusted }) => {
+      const area = place.querySelector(".nsewdrag").getBoundingClientRect();
+      const row = Math.floor(((clientY - area.top) / area.height) * standings.length);
+      if (isTrusted && standings[row]) toggle((at = row));
+    };
+    if (touch) place.addEventListener("click", tap);
+    else place.on("plotly_click", ({ points }) => toggle((at = points[0].pointIndex)));
     place.addEventListener("keydown", (event) => {
       if (event.key in KEYS) at = Math.min(Math.max(at + KEYS[event.key], 0), standings.length - 1);
       else if (event.key === "Enter" && at >= 0) toggle(at);

@@ -291,6 +291,25 @@ def test_two_rows_of_the_interactive_chart_are_compared_by_mouse_and_by_keyboard
     expect(page).to_have_title(re.compile(f"{best.candidate}.*{second.candidate}"))
 
 
+def test_a_tap_pins_a_row_of_the_interactive_chart_and_shows_its_details(
+    browser: Any, addresses: dict[str, str]
+) -> None:
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
+    )
+    page = context.new_page()
+    page.goto(addresses["board"])
+    page.get_by_role("button", name="Show interactive chart").click()
+    chart = page.get_by_role("application")
+    chart.locator(".point").first.wait_for()
+    chart.locator(".nsewdrag").tap(position={"x": 20, "y": 13})
+    pinned = re.compile(r"is pinned: score \d+ \(\d+ to \d+\), rank 1\. Pin another row")
+    expect(page.locator("#chart")).to_contain_text(pinned)
+    chart.locator(".nsewdrag").tap(position={"x": 20, "y": 45})
+    expect(page.locator("#chart")).to_contain_text("points more than")
+    context.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_of_the_api_can_be_read_and_has_one_main_part(
     page: Any, live_server: Any, scheme: str
