@@ -213,7 +213,7 @@ def uncapped(sentence: str) -> str:
 # By the rule of trust, with independent labels.
 HOW_MANY = (
     "To be trusted, a judge that agrees with people on 85 % of the labels needs about 70 of them, "
-    "and one that agrees on 80 % about 270."
+    "and one that agrees on 80 % about 280."
 )
 
 

@@ -336,7 +336,12 @@ class Arena(models.Model):
     @cached_property
     def has_open_answers(self) -> bool:
         """Whether everybody may read who wrote which answer: they may if nobody can vote."""
-        return self.open_answers or not self.pairs.filter(shared_prompts__gt=0).exists()
+        return self.open_answers or not self.has_pairs
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether two candidates have answered the same prompt, so that people can vote."""
+        return self.pairs.filter(shared_prompts__gt=0).exists()
 
     @property
     def is_private(self) -> bool:

@@ -404,7 +404,7 @@ def _imported_or_previewed(
                 added[file_report.kind] = added.get(file_report.kind, 0) + file_report.added
         unread = dict.fromkeys(name for read in report.files for name in read.unread)
         shown = {"form": ImportForm(), "report": report, "added": added, "unread": unread}
-        return shown | {"can_vote": arena.pairs.filter(shared_prompts__gt=0).exists()}
+        return shown | {"can_vote": arena.has_pairs}
     return _preview(context, name, data, fields, columns, key)
 
 

@@ -1,5 +1,5 @@
 // Draws a board's scores and intervals with Plotly, in the colours of the page. Rows are pinned by a
-// click or by the keyboard, and two pinned rows are compared below the chart.
+// click, a tap or Enter, and two pinned rows are compared below the chart.
 "use strict";
 
 (() => {
@@ -121,9 +121,10 @@
     }
     const points = first.score - second.score;
     const rate = (100 / (1 + 10 ** (-points / 400))).toFixed(0);
+    const words = points < 0.5 ? "scores the same as" : `scores ${points.toFixed(0)} points more than`;
     return [
       pageOf(first),
-      ` scores ${points.toFixed(0)} points more than `,
+      ` ${words} `,
       pageOf(second),
       `: an expected win rate of ${rate} %. `,
       link(addressOf(first, second), "Compare the two head to head"),

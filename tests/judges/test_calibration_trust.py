@@ -3,12 +3,14 @@
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from judges.core.calibration.pairs import calibrate_pairs
 from judges.core.calibration.scores import calibrate_scores
-from judges.core.calibration.trust import TrustLimits, assess_trust
-from ranking.stats.bootstrap import Estimate
+from judges.core.calibration.trust import ENOUGH, TrustLimits, assess_trust
+from judges.wording import HOW_MANY
+from ranking.stats.bootstrap import Estimate, clustered_share
 from tests.judges.helpers import pair_item, score_item
 
 
@@ -203,3 +205,13 @@ def test_trust_in_scores_rests_on_ranking_not_strictness():
 
 def test_trust_is_json():
     assert assess_trust(PAIRS).to_json()["trusted"] is False
+
+
+def test_the_labels_that_a_judge_is_said_to_need_bring_it_to_the_bar() -> None:
+    said = [int(number) for number in re.findall(r"\d+", HOW_MANY)]
+    for rate, enough in (said[:2], said[2:]):
+        for n, is_enough in ((enough - 10, False), (enough + 10, True)):
+            hits = np.arange(n) < n * rate / 100
+            low = clustered_share(hits, clusters=np.arange(n), n_resamples=20_000).low
+            assert low is not None
+            assert (low >= ENOUGH) == is_enough

@@ -170,7 +170,7 @@ def format_report(report: ImportReport) -> str:
             f"The arena already had {votes - added:,} votes. If one of these files is a longer"
             " version of a file imported before, its old votes now count twice."
         )
-    has_pairs = arena.pairs.filter(shared_prompts__gt=0).exists()
+    has_pairs = arena.has_pairs
     if not (has_pairs or votes):
         lines.append(
             "Nobody can vote yet: that takes answers of two candidates to the same prompt. Import "
