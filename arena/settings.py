@@ -69,6 +69,8 @@ with stop_on_bad_value():
 
 DATABASE_OPTIONS = DATABASES["default"].setdefault("OPTIONS", {})
 if DATABASES["default"]["ENGINE"] == "arena.db.sqlite3":
+    # Opening the file for each request took most of the request's time.
+    DATABASES["default"]["CONN_MAX_AGE"] = None
     DATABASE_OPTIONS |= {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
