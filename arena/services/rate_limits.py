@@ -21,8 +21,7 @@ WITH_PORT = re.compile(r"([0-9.]+)(?::[0-9]+)?|\[([^]]+)\](?::[0-9]+)?")
 
 def count_use(*, key: str, window: timedelta, now: datetime) -> tuple[int, float]:
     """Count one use of `key`; return the uses in the current window, and its seconds to go."""
-    with sql.single_statement():
-        row = sql.one(sql.COUNT.format("WHERE true"), key=key, now=now, since=now - window)
+    row = sql.one(sql.COUNT.format("WHERE true"), key=key, now=now, since=now - window)
     assert row is not None, "an upsert always returns its row"
     hits, started_at = row
     if started_at.tzinfo is None:  # SQLite returns times in UTC without saying so
