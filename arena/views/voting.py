@@ -25,6 +25,7 @@ from django.views.decorators.http import require_GET, require_POST, require_safe
 from django_htmx.middleware import HtmxDetails
 
 from arena.actors import actor_of
+from arena.db import sql
 from arena.forms.base import errors_as_messages
 from arena.language import translate_own_words, translated
 from arena.models import Arena, Comparison, Rater, Vote
@@ -289,7 +290,7 @@ def _vote_and_follow(
     rater = comparison.rater
     if new_owner is None:
         _check_owner(request, rater)
-    with transaction.atomic():
+    with sql.turn(), transaction.atomic():
         if outcome == SKIP:
             vote = voting.skip_comparison(comparison=comparison, rater=rater, now=now)
         else:
