@@ -15,7 +15,7 @@ NOUNS_IN_ING = {
 ASKED_FOR = {"__init__", "admin", "apps", "celery", "checks", "middleware", "settings", "signals"}
 ASKED_FOR |= {"tasks", "urls", "wsgi", "finders"}
 VARIATIONS = ("commands", "formats", "providers", "templatetags")
-SHARED_NAMES = {"Command", "Config", "DatabaseWrapper", "Meta"}  # Django requires these names
+SHARED_NAMES = {"Command", "Config", "Meta"}  # Django requires these names
 
 
 def template_faults() -> list[str]:

@@ -4,7 +4,7 @@ import base64
 import hmac
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,7 @@ from marshmallow.validate import OneOf, Range
 from arena.validation import nano_dollars
 
 LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]", "testserver"]
-ENGINES = {
-    "sqlite": "arena.db.sqlite3",
-    "postgres": "arena.db.postgresql",
-    "postgresql": "arena.db.postgresql",
-}
+DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
 VOTE_LOG_KEY_BYTES = 32
 BROKERS = ("memory", "redis", "rediss")
 
@@ -74,12 +70,16 @@ def allowed_hosts(env: Env, *, required: bool) -> list[str]:
 
 
 def database(env: Env, default: str) -> dict[str, Any]:
-    """Return Django's settings for the database at DATABASE_URL."""
+    """Return Django's settings for the database at DATABASE_URL; create a missing SQLite file."""
     scheme = env.str("DATABASE_URL", default).partition(":")[0]
-    if scheme not in ENGINES:
+    if scheme not in DATABASE_SCHEMES:
         raise ImproperlyConfigured("DATABASE_URL must begin with sqlite:// or postgres://.")
     settings: dict[str, Any] = env.dj_db_url("DATABASE_URL", default)
-    return settings | {"ENGINE": ENGINES[scheme]}
+    if scheme == "sqlite" and settings["NAME"] != ":memory:":
+        # SQLite would let everybody read a file that it creates. Those beside it get its mode.
+        with suppress(OSError):  # SQLite says what is wrong with the path
+            Path(settings["NAME"]).touch(mode=0o600)
+    return settings
 
 
 def broker_url(env: Env, default: str) -> str:

@@ -11,7 +11,7 @@ or make the call themselves.
 
 import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -131,10 +131,8 @@ def _learn_from_other_runs(call: Call, now: datetime) -> bool:
 def _wait_for(other: Call, call: Call, until: datetime) -> bool:
     """Postpone `call` until `other` ends or its lease does; return False if it has ended."""
     lock = "FOR SHARE" if connection.features.has_select_for_update else ""
-    with sql.single_statement():
-        waits, _ = _update(
-            call, {"due_at": until, "enqueue_after": until}, STILL_ASKED.format(lock), other.pk
-        )
+    postponed = {"due_at": until, "enqueue_after": until}
+    waits, _ = _update(call, postponed, STILL_ASKED.format(lock), other.pk)
     return waits
 
 
@@ -237,8 +235,7 @@ def write(*, call: Call, now: datetime, cost: int = 0, uncertain: int = 0, **val
     if was_running and others_wait:
         # A statement of its own, so that no two workers wait for each other's rows. If it is lost,
         # the others wait until the lease that they have seen ends.
-        with sql.single_statement():
-            sql.rows(MAKE_DUE, now, now, call.requester, call.subject, call.sample, call.pk, now)
+        sql.rows(MAKE_DUE, now, now, call.requester, call.subject, call.sample, call.pk, now)
     return True
 
 
@@ -281,8 +278,8 @@ def _update(
 
 
 def _together(several: object) -> AbstractContextManager[object]:
-    """A transaction for several statements; a single one needs none on PostgreSQL."""
-    return transaction.atomic() if several else sql.single_statement()
+    """A transaction for several statements; a single one needs none."""
+    return transaction.atomic() if several else nullcontext()
 
 
 def assign(call: Call, values: Mapping[str, Any]) -> None:

@@ -160,9 +160,8 @@ def is_over_its_cap(run_id: int) -> bool:
 
 def raise_cap(*, run_id: int, cap: int) -> None:
     """Set a run's cap in nano-dollars. Raises ValidationError below what is spent or reserved."""
-    with sql.single_statement():
-        if sql.one(RAISE_CAP, cap, run_id, cap):
-            return
+    if sql.one(RAISE_CAP, cap, run_id, cap):
+        return
     run = Run.objects.get(pk=run_id)
     raise ValidationError(
         f"This run has already spent or reserved {dollars(committed(run))},"

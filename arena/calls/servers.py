@@ -400,8 +400,7 @@ def take_turn(*, endpoint: Endpoint, tokens: int, now: datetime) -> datetime | N
     wide = tokens * token_step
     new = (endpoint.name, at + step, at + wide)
     grown = (at, at, step, at, at, wide)
-    with sql.single_statement():
-        taken = sql.one(TAKE, *new, *grown, at + leeway, at + token_leeway)
+    taken = sql.one(TAKE, *new, *grown, at + leeway, at + token_leeway)
     return None if taken else _when(endpoint, now, leeway, token_leeway)
 
 
@@ -411,8 +410,7 @@ def hold(*, endpoint: Endpoint, until: datetime) -> None:
         return
     at, limits = until.timestamp(), (_requests(endpoint), _tokens(endpoint))
     full = [at + leeway if step else at for step, leeway in limits]
-    with sql.single_statement():
-        sql.one(HOLD, endpoint.name, *full, *(time for time in full for _ in range(2)))
+    sql.one(HOLD, endpoint.name, *full, *(time for time in full for _ in range(2)))
 
 
 def give_back(*, endpoint: Endpoint, tokens: int) -> None:

@@ -250,8 +250,6 @@ class Vote(Sourced):
     `preference` is the vote's score, and `outcome` is the side that it leans to.
     """
 
-    next_count: int | None = None  # not stored; `cast_vote` sets it
-
     # Indexes on these keys alone would slow votes down; the ones below begin with arena and rater.
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="votes", db_index=False)
     comparison = models.ForeignKey(Comparison, models.CASCADE, related_name="votes")

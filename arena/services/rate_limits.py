@@ -8,7 +8,6 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from secrets import token_hex
 
 from django.conf import settings
-from django.db import connection
 from django.http import HttpRequest
 
 from arena.db import sql
@@ -21,27 +20,15 @@ WITH_PORT = re.compile(r"([0-9.]+)(?::[0-9]+)?|\[([^]]+)\](?::[0-9]+)?")
 
 def count_use(*, key: str, window: timedelta, now: datetime) -> tuple[int, float]:
     """Count one use of `key`; return the uses in the current window, and its seconds to go."""
-    with sql.single_statement():
-        row = sql.one(sql.COUNT.format("WHERE true"), key=key, now=now, since=now - window)
+    row = sql.one(sql.COUNT, key=key, now=now, since=now - window)
     assert row is not None, "an upsert always returns its row"
     hits, started_at = row
-    if started_at.tzinfo is None:  # SQLite returns times in UTC without saying so
-        started_at = started_at.replace(tzinfo=UTC)
     return int(hits), max((started_at + window - now).total_seconds(), 0)
 
 
 def allow(*, key: str, limit: int, window: timedelta, now: datetime) -> bool:
     """Count one use of `key`; return whether it is within the `limit` of the current window."""
     return count_use(key=key, window=window, now=now)[0] <= limit
-
-
-def allow_rater(*, key: str, rater_id: int, limit: int, window: timedelta, now: datetime) -> bool:
-    """Like `allow`, but also lock the rater's row until the end of the transaction."""
-    if not connection.features.has_select_for_update:
-        return allow(key=key, limit=limit, window=window, now=now)
-    row = sql.one(sql.COUNT_AND_LOCK, key=key, now=now, since=now - window, rater=rater_id)
-    assert row is not None, "the rater exists, and an upsert returns its row"
-    return bool(row[0] <= limit)
 
 
 def client_address(request: HttpRequest) -> str:

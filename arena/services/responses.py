@@ -16,7 +16,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core import signing
-from django.db import connection, transaction
+from django.db import transaction
 
 from arena.actors import Actor
 from arena.errors import ServiceError
@@ -291,8 +291,6 @@ class _Plan:
 
         Ten thousand rows take seconds to write, and voters must not wait that long for a lock.
         """
-        if not connection.features.has_select_for_update:
-            return  # SQLite has only one writer until the commit
         if compared([pk for pk, prompt in self.retold.items() if prompt in self.drafts]):
             raise _ShownMeanwhileError
 

@@ -3,11 +3,9 @@
 import math
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any
-from uuid import UUID
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils.translation import gettext_lazy
 
@@ -31,12 +29,9 @@ from arena.services import audit
 from arena.services.comparisons import (
     VoteError,
     check_admission,
-    issued_comparison,
-    partial_row,
-    private_access,
 )
 from arena.services.locks import retry_on_deadlock
-from arena.services.rate_limits import allow, allow_rater
+from arena.services.rate_limits import allow
 from arena.signals import announce, votes_changed
 from arena.validation import COMMENT_LIMIT, TAG_LIMIT, InputError, clean_name, clean_paragraphs
 
@@ -149,12 +144,9 @@ def rater_of_name(*, arena: Arena, name: str, now: datetime) -> Rater:
 
 
 def allow_comparison(*, rater: Rater, now: datetime) -> bool:
-    """Count one more comparison for `rater`; return whether it is within this minute's limit.
-
-    In a transaction this locks the rater, as `next_comparison` does.
-    """
-    limit, key = settings.VOTES_PER_MINUTE, _limit_key(rater.pk)
-    return allow_rater(key=key, rater_id=rater.pk, limit=limit, window=MINUTE, now=now)
+    """Count one more comparison for `rater`; return whether it is within this minute's limit."""
+    limit = settings.VOTES_PER_MINUTE
+    return allow(key=f"issue:{rater.pk}", limit=limit, window=MINUTE, now=now)
 
 
 @transaction.atomic
@@ -210,76 +202,37 @@ def cast_vote(
     preference: float | None = None,
     seconds: float | None = None,
     network: str = "",
-    count_next: bool = False,
-    inserted: sql.Row | None = None,
 ) -> Vote:
     """Record the outcome of a comparison issued to `rater`; repeating the vote changes nothing.
 
-    `seconds`: how long the pair was open (see `seconds_open`). `count_next`: in the same statement,
-    if the database can, do what `allow_comparison` does for the next pair, and keep the count in
-    `next_count`. `inserted`: what `find_and_cast` has returned. Raises a VoteError. The database's
+    `seconds`: how long the pair was open (see `seconds_open`). Raises a VoteError. The database's
     unique constraint decides between two concurrent requests.
     """
     if outcome not in OUTCOMES:
         raise UnknownOutcomeError
     _check_rater(comparison, rater)
     has_expired = comparison.expires_at and comparison.expires_at <= now
-    is_closed = comparison.skipped_at or has_expired
-    if is_closed and inserted is None:
+    if comparison.skipped_at or has_expired:
         return _earlier_vote(comparison, rater, outcome)
-    fields = {
-        "arena_id": comparison.arena_id,
-        "comparison_id": comparison.pk,
-        "rater_id": rater.pk,
-        "outcome": outcome,
-        "preference": preference,
-        "cast_at": now,
-        "voided_at": None,
-        "seconds": seconds,
-        "network": network,
-    }
-    vote: Vote = partial_row(Vote, fields, fields.values())
-    vote._state.fields_cache = {"comparison": comparison, "rater": rater}
-    if not _insert(vote, count_next, inserted):
-        earlier = _earlier_vote(comparison, rater, outcome)
-        earlier.next_count = vote.next_count
-        return earlier
-    if is_closed:
-        raise ExpiredError
+    with transaction.atomic(savepoint=False):
+        sql.lock(sql.LOCK_COMPARISON, comparison.pk)
+        cast = Vote.objects.raw(
+            sql.CAST,
+            {
+                "comparison": comparison.pk,
+                "rater": rater.pk,
+                "outcome": outcome,
+                "preference": preference,
+                "now": now,
+                "seconds": seconds,
+                "network": network,
+            },
+        )
+        vote = next(iter(cast), None)
+    if vote is None:
+        return _earlier_vote(comparison, rater, outcome)
     announce(votes_changed, arena_id=comparison.arena_id)
     return vote
-
-
-def find_and_cast(
-    *,
-    slug: str,
-    key: UUID,
-    actor: Actor,
-    outcome: str,
-    now: datetime,
-    reported: str,
-    network: str,
-) -> tuple[Any, sql.Row | None]:
-    """Find an issued comparison, vote on it and count the next one, all in one statement and before
-    anything is checked; (None, None) if there is no such comparison.
-
-    PostgreSQL only, and only in a transaction that also passes the result to `cast_vote`, whose
-    refusal then takes everything back.
-    """
-    assert connection.in_atomic_block
-    row = sql.one(
-        sql.FIND_AND_CAST,
-        pair=key,
-        slug=slug,
-        **private_access(actor),
-        outcome=outcome,
-        preference=None,
-        now=now,
-        since=now - MINUTE,
-        seconds=_seconds(reported),
-        network=network,
-    )
-    return (issued_comparison(slug, key, row[:-3]), row[-3:]) if row else (None, None)
 
 
 def seconds_open(comparison: Comparison, now: datetime, reported: str = "") -> float:
@@ -289,16 +242,11 @@ def seconds_open(comparison: Comparison, now: datetime, reported: str = "") -> f
     """
     issued = comparison.issued_at or now
     longest = max((now - issued).total_seconds(), 0.0)
-    seconds = _seconds(reported)
-    return longest if seconds is None else min(seconds, longest)
-
-
-def _seconds(reported: str) -> float | None:
     try:
         seconds = float(reported)
     except ValueError:
-        return None
-    return max(seconds, 0.0) if math.isfinite(seconds) else None
+        return longest
+    return min(max(seconds, 0.0), longest) if math.isfinite(seconds) else longest
 
 
 def apply_rules(*, arena: Arena) -> int:
@@ -310,38 +258,6 @@ def apply_rules(*, arena: Arena) -> int:
     if changed:
         announce(votes_changed, arena_id=arena.pk, reason="rules")
     return changed
-
-
-def _insert(vote: Vote, count_next: bool, inserted: sql.Row | None) -> bool:
-    """Write the vote unless its rater ever voted on this comparison; return whether it is new."""
-    if inserted:
-        vote.pk, vote.uncounted, vote.next_count = inserted
-        return vote.pk is not None
-    values = {
-        "seconds": vote.seconds,
-        "rater": vote.rater_id,
-        "comparison": vote.comparison_id,
-        "outcome": vote.outcome,
-        "preference": vote.preference,
-        "now": vote.cast_at,
-        "network": vote.network,
-    }
-    if count_next and connection.features.has_select_for_update:
-        key, since = _limit_key(vote.rater_id), vote.cast_at - MINUTE
-        counted = sql.one(sql.CAST_AND_COUNT, **values, key=key, since=since)
-        assert counted is not None, "the rater exists, and an upsert returns its row"
-        row, vote.next_count = counted[:2], counted[2]
-    else:
-        with sql.single_statement():
-            can_lock = connection.features.has_select_for_update
-            statement = sql.CAST_WITH_LOCK if can_lock else sql.CAST
-            row = sql.one(statement, **values) or (None, None)
-    vote.pk, vote.uncounted = row
-    return vote.pk is not None
-
-
-def _limit_key(rater_id: int) -> str:
-    return f"issue:{rater_id}"
 
 
 def _earlier_vote(comparison: Comparison, rater: Rater, outcome: str) -> Vote:
@@ -370,10 +286,8 @@ def _check_rater(comparison: Comparison, rater: Rater) -> None:
 def skip_comparison(*, comparison: Comparison, rater: Rater, now: datetime) -> Vote | None:
     """Skip a comparison: missing data, never a tie. An existing vote stays, and is returned."""
     _check_rater(comparison, rater)
-    if connection.features.has_select_for_update:
-        sql.one(sql.LOCK_RATER, rater.pk)  # first, as a vote that brings the next pair does
     # A vote on its way holds the lock, and only a later statement sees it.
-    Comparison.objects.select_for_update(no_key=True).get(pk=comparison.pk)
+    sql.lock(sql.LOCK_COMPARISON, comparison.pk)
     open_comparison = Comparison.objects.filter(pk=comparison.pk, skipped_at=None, votes=None)
     if open_comparison.update(skipped_at=now):
         return None

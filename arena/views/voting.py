@@ -2,37 +2,34 @@
 and the rater of a request, with the rater cookie.
 """
 
-import re
-from collections.abc import Hashable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
-from django.db import connection, transaction
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
 from django.shortcuts import get_object_or_404, redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import conditional_escape
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
-from django.utils.translation import get_language, gettext
+from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST, require_safe
 from django_htmx.middleware import HtmxDetails
 
 from arena.actors import actor_of
+from arena.db import sql
 from arena.forms.base import errors_as_messages
 from arena.language import translate_own_words, translated
 from arena.models import Arena, Comparison, Rater, Vote
-from arena.outcomes import LEFT, OUTCOMES, RIGHT
+from arena.outcomes import LEFT, RIGHT
 from arena.services import comparisons, holds, orders, voting
 from arena.services.candidates import with_ballots
 from arena.services.comparisons import (
@@ -227,8 +224,8 @@ def _preview(request: HttpRequest, arena: Arena) -> HttpResponse:
     if not allow(key=key, limit=limit, window=timedelta(minutes=1), now=now):
         return _slow_down(request, arena)
     comparison, sealed = comparisons.preview_comparison(arena=arena, now=now)
-    texts = {"sealed": sealed}
-    return _render_fragment(request, "arena/_ballot.html", arena, _ballot(comparison), {}, texts)
+    context = {"arena": arena, "sealed": sealed}
+    return _render_fragment(request, "arena/_ballot.html", comparison, context)
 
 
 @translated
@@ -262,7 +259,7 @@ def next_pair(request: HttpRequest, slug: str) -> HttpResponse:
         )
     except voting.VoteError:
         return HttpResponse(status=204)
-    return _render_fragment(request, "arena/_ballot.html", arena, _ballot(comparison), {}, {})
+    return _render_fragment(request, "arena/_ballot.html", comparison, {"arena": arena})
 
 
 @translated
@@ -287,27 +284,13 @@ def _vote_and_follow(
     request: HtmxRequest, slug: str, key: UUID, new_owner: Rater | None
 ) -> tuple[Any, Vote | None, NextPair]:
     """Record the vote or skip and issue the next pair, if it is wanted, in one commit."""
-    outcome, now, wants_next = request.POST.get("outcome", ""), timezone.now(), _wants_next(request)
-    network, reported = network_of(request, now=now), request.POST.get("seconds", "")
-    with transaction.atomic() if wants_next else nullcontext():
-        inserted = None
-        if wants_next and outcome in OUTCOMES and connection.vendor == "postgresql":
-            comparison, inserted = voting.find_and_cast(
-                slug=slug,
-                key=key,
-                actor=actor_of(request),
-                outcome=outcome,
-                now=now,
-                reported=reported,
-                network=network,
-            )
-        else:
-            comparison = _find_issued(request, slug, key)
-        if comparison is None:
-            raise Http404("There is no such comparison.")
-        rater = comparison.rater
-        if new_owner is None:
-            _check_owner(request, rater)
+    outcome, now = request.POST.get("outcome", ""), timezone.now()
+    network = network_of(request, now=now)
+    comparison = _find_issued(request, slug, key)
+    rater = comparison.rater
+    if new_owner is None:
+        _check_owner(request, rater)
+    with sql.turn(), transaction.atomic():
         if outcome == SKIP:
             vote = voting.skip_comparison(comparison=comparison, rater=rater, now=now)
         else:
@@ -316,12 +299,10 @@ def _vote_and_follow(
                 rater=rater,
                 outcome=outcome,
                 now=now,
-                seconds=voting.seconds_open(comparison, now, reported),
+                seconds=voting.seconds_open(comparison, now, request.POST.get("seconds", "")),
                 network=network,
-                count_next=wants_next,
-                inserted=inserted,
             )
-        return comparison, vote, _following(request, comparison, vote)
+        return comparison, vote, _following(request, comparison)
 
 
 @translated
@@ -334,7 +315,7 @@ def undo_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
         voting.undo_vote(comparison=comparison, rater=comparison.rater, now=timezone.now())
     except voting.VoteError as error:
         return _refuse(request, slug, error)
-    following = _following(request, comparison, None)
+    following = _following(request, comparison)
     return _respond(request, comparison, following, vote=None, undone=True)
 
 
@@ -414,13 +395,9 @@ def _check_owner(request: HttpRequest, rater: Rater) -> None:
         raise voting.NotIssuedToYouError
 
 
-def _can_have_another(rater: Rater, count: int | None = None) -> bool:
-    """Return whether the rater may get one more pair, which is `count`ed already or counts now."""
-    if rater.blocked_at:
-        return False
-    if count is not None:
-        return count <= settings.VOTES_PER_MINUTE
-    return allow_comparison(rater=rater, now=timezone.now())
+def _can_have_another(rater: Rater) -> bool:
+    """Return whether the rater may get one more pair, which counts now."""
+    return not rater.blocked_at and allow_comparison(rater=rater, now=timezone.now())
 
 
 def _requested_pair(request: HttpRequest, arena: Arena, rater: Rater) -> Comparison | None:
@@ -460,11 +437,11 @@ def _wants_next(request: HtmxRequest) -> bool:
     return bool(request.htmx) and "with_next" in request.POST
 
 
-def _following(request: HtmxRequest, comparison: Comparison, vote: Vote | None) -> NextPair:
+def _following(request: HtmxRequest, comparison: Comparison) -> NextPair:
     """Issue the next pair, for a browser that has not prefetched one."""
     if not _wants_next(request):
         return NextPair(wanted=False)
-    if not _can_have_another(comparison.rater, vote.next_count if vote else None):
+    if not _can_have_another(comparison.rater):
         return NextPair(wanted=True, too_fast=True)
     following = comparisons.next_comparison(
         arena=comparison.arena,
@@ -472,7 +449,6 @@ def _following(request: HtmxRequest, comparison: Comparison, vote: Vote | None) 
         now=timezone.now(),
         exclude=[comparison],
         also=_also(request, comparison.rater),
-        is_locked=connection.in_atomic_block,
     )
     return NextPair(wanted=True, comparison=following)
 
@@ -491,65 +467,29 @@ def _respond(
 ) -> HttpResponse:
     if not request.htmx or following.too_fast:
         return _to_vote_page(request, comparison.arena.slug, after=comparison.key)
-    facts = {
-        "last.hides_names": comparison.hides_names,
-        "vote.outcome": vote.outcome if vote else None,
-        "vote.uncounted": vote.uncounted if vote else None,
+    context = {
+        "arena": comparison.arena,
+        "last": comparison,
+        "vote": vote,
         "skipped": skipped,
         "undone": undone,
+        "done": comparison.other_votes + bool(vote),
         "with_next": following.wanted,
     }
-    texts = {
-        "last.key": comparison.key,
-        "last.left": comparison.left,
-        "last.right": comparison.right,
-        "done": comparison.other_votes + bool(vote),
-    }
-    ballot = _ballot(following.comparison)
-    return _render_fragment(request, "arena/_after.html", comparison.arena, ballot, facts, texts)
+    return _render_fragment(request, "arena/_after.html", following.comparison, context)
 
 
 def _render_fragment(
-    request: HttpRequest,
-    template: str,
-    arena: Arena,
-    ballot: Ballot | None,
-    facts: dict[str, Hashable],
-    texts: dict[str, Any],
+    request: HttpRequest, template: str, comparison: Comparison | None, context: dict[str, Any]
 ) -> HttpResponse:
     """Render a part of a page, which depends on the request only for the CSRF token.
 
     A token sent with the form has been checked and goes back only to its sender, so it need not be
     masked again.
     """
-    if ballot is None:
-        facts = facts | {"arena.slug": arena.slug}
-    else:
-        texts = texts | {f"ballot.{name}": text for name, text in vars(ballot).items()}
-    texts = texts | {"csrf_token": request.POST.get("csrfmiddlewaretoken") or get_token(request)}
-    escaped = {name: conditional_escape(text) for name, text in texts.items()}
-    skeleton = _skeleton(template, get_language(), tuple(facts.items()), tuple(texts))
-    return HttpResponse(skeleton % escaped)
-
-
-@lru_cache(maxsize=256)
-def _skeleton(
-    template: str,
-    language: str | None,
-    facts: tuple[tuple[str, Hashable], ...],
-    texts: tuple[str, ...],
-) -> str:
-    """Render a template with a gap in place of each text; it may test only the `facts`.
-
-    Rendering it for every vote took a tenth of the vote's time.
-    """
-    context: dict[str, Any] = {}
-    gaps = ((name, f"\0{name}\0") for name in texts)
-    for name, value in (*facts, *gaps):
-        *path, last = name.split(".")
-        reduce(lambda node, key: node.setdefault(key, {}), path, context)[last] = value
-    html = render_to_string(template, context).replace("%", "%%")
-    return re.sub("\0(.+?)\0", r"%(\1)s", html)
+    token = request.POST.get("csrfmiddlewaretoken") or get_token(request)
+    context |= {"ballot": _ballot(comparison), "csrf_token": token}
+    return HttpResponse(render_to_string(template, context))
 
 
 def _refuse(request: HtmxRequest, slug: str, error: voting.VoteError) -> HttpResponse:

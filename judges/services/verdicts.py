@@ -472,9 +472,7 @@ def settle_ready(*, now: datetime, run: Run | None = None) -> None:
 
 def close_if_done(*, run_id: int, now: datetime) -> None:
     """Close an open run in which nothing waits, and count its votes."""
-    with sql.single_statement():
-        closed = sql.one(CLOSE_RUN, now, run_id)
-    if not closed:
+    if not sql.one(CLOSE_RUN, now, run_id):
         return
     jury_verdicts = JuryVerdict.objects.filter(run=run_id)
     if jury_verdicts.exists():

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from arena.db import sql
 from arena.models import Arena, Comparison, IdempotentRequest, Vote
 from arena.services import comparisons
 from arena.services.locks import retry_on_deadlock
@@ -105,6 +106,19 @@ def test_a_vote_that_cannot_be_taken_can_be_cast_again(
         answer = vote(client, arena)
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")
     assert "Ringside is busy" in answer.content.decode()
+    assert not Vote.objects.exists()
+    assert vote(client, arena).status_code == 200
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has many writers.")
+def test_a_vote_whose_turn_does_not_come_can_be_cast_again(
+    arena: Arena, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.get(reverse("vote", args=[arena.slug]))
+    with sql.turn(), monkeypatch.context() as patch:
+        patch.setitem(connection.settings_dict["OPTIONS"], "timeout", 0.05)
+        answer = vote(client, arena)
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
     assert not Vote.objects.exists()
     assert vote(client, arena).status_code == 200
 

@@ -302,7 +302,7 @@ def test_a_pair_that_was_chosen_follows_the_same_rule(contest: tuple[Arena, Team
 
 
 def test_psycopg_keeps_the_next_pairs_statement_parsed():
-    assert len(NEXT[True, True]) <= MAX_CACHED_STATEMENT_LENGTH
+    assert len(NEXT) <= MAX_CACHED_STATEMENT_LENGTH
 
 
 def test_the_next_pair_is_planned_alike_for_every_rater():

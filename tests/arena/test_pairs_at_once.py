@@ -92,19 +92,20 @@ def test_a_vote_and_a_skip_at_once_are_one_of_the_two() -> None:
 
 
 def test_a_vote_and_a_skip_with_the_next_pair_never_deadlock() -> None:
-    """Both lock the rater, then the comparison. Within a transaction nothing is tried again."""
+    """Both lock the comparison, then the rater. Within a transaction nothing is tried again."""
     arena, rater, now = make_arena(2, 24), make_person(), timezone.now()
 
     @transaction.atomic
     def vote(comparison: Comparison) -> None:
-        cast_vote(comparison=comparison, rater=rater, outcome="tie", now=now, count_next=True)
-        next_comparison(arena=arena, rater=rater, now=now, exclude=[comparison], is_locked=True)
+        cast_vote(comparison=comparison, rater=rater, outcome="tie", now=now)
+        allow_comparison(rater=rater, now=now)
+        next_comparison(arena=arena, rater=rater, now=now, exclude=[comparison])
 
     @transaction.atomic
     def skip(comparison: Comparison) -> None:
         skip_comparison(comparison=comparison, rater=rater, now=now)
         allow_comparison(rater=rater, now=now)
-        next_comparison(arena=arena, rater=rater, now=now, exclude=[comparison], is_locked=True)
+        next_comparison(arena=arena, rater=rater, now=now, exclude=[comparison])
 
     pairs = 0
     while comparison := next_comparison(arena=arena, rater=rater, now=now):

@@ -197,6 +197,14 @@ def test_a_new_database_is_its_owners_alone(tmp_path: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("ringside.sqlite3*")} == {0o600}
 
 
+def test_a_connection_to_sqlite_is_kept_for_the_next_request(tmp_path: Path) -> None:
+    code = (
+        "from django.db import close_old_connections, connection as c; c.ensure_connection();"
+        "opened = c.connection; close_old_connections(); print(c.connection is opened)"
+    )
+    assert "True" in manage("shell", "-c", code, home=tmp_path).stdout
+
+
 def test_a_folder_that_is_there_keeps_its_mode(read: Read, tmp_path: Path) -> None:
     home = tmp_path / "theirs"
     home.mkdir()
