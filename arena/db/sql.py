@@ -233,11 +233,17 @@ ANSWERED = """
     high.id AS high_response_id, high.names_itself AS high_names, high.html AS high_html,
     high.html_version AS high_version
 """
-# A prompt that both candidates answered and that the rater has not seen with them in either order.
+# Nobody can say which of two equal answers is better. Of answers in steps, the steps count too.
+DIFFERENT = """
+    (low.text <> high.text OR coalesce(CAST(low.messages AS text), '')
+        <> coalesce(CAST(high.messages AS text), ''))
+"""
+# A prompt that both candidates answered, not equally, and that the rater has not seen with them in
+# either order.
 # The candidates are looked up and not joined: planning two more joins took longer than all else.
 # What the rater has seen depends on no row, so it is read once.
 UNSEEN = f"""
-    p.retired_at IS NULL
+    p.retired_at IS NULL AND {DIFFERENT}
     AND NOT EXISTS (
         SELECT 1 FROM arena_candidate WHERE id IN ({{0}}, {{1}}) AND retired_at IS NOT NULL)
     AND NOT EXISTS (
@@ -365,7 +371,7 @@ def _for_stranger(text: str) -> str:
 
 def _short(text: str) -> str:
     """Remove indentation: psycopg keeps only texts of up to 4,096 characters parsed."""
-    return " ".join(text.split()).replace("( ", "(").replace(" )", ")")
+    return " ".join(text.split()).replace("( ", "(").replace(" )", ")").replace(", ", ",")
 
 
 FIND_AND_CAST = _short(_FIND_AND_CAST)

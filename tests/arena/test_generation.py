@@ -193,6 +193,7 @@ def test_pairs_are_counted_during_a_run_and_at_its_end(
 ) -> None:
     first = make_variant(2)
     work_off(order(first))
+    model.otherwise = says("Another answer.")
     second = make_variant(arena=first.arena)
     run = order(second)
     heard: list[int] = []
