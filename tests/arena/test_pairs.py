@@ -1,6 +1,7 @@
 """Pairs count their shared prompts after every change; only differences are written."""
 
 from datetime import UTC, datetime
+from importlib import import_module
 from itertools import combinations
 
 import pytest
@@ -144,3 +145,19 @@ def test_a_prompt_with_equal_answers_is_not_shared() -> None:
     Response.objects.filter(candidate__in=[first, second]).update(text="Yes.", messages=None)
     sync_pairs(arena=arena, touched=first)
     assert (first.pk, second.pk) not in stored(arena)
+
+
+def test_an_upgrade_counts_as_every_later_change_does() -> None:
+    arena = make_arena(3, 3)
+    first, second, _ = arena.candidates.order_by("pk")
+    prompt = arena.prompts.earliest("pk")
+    prompt.responses.filter(candidate__in=[first, second]).update(text="Yes.")
+    retire_prompt(prompt=arena.prompts.latest("pk"), by=Actor(), now=NOW)
+    sync_pairs(arena=arena)
+    counts = stored(arena)
+    Pair.objects.update(shared_prompts=3)
+    migration = import_module("arena.migrations.0039_different_answers")
+    with connection.cursor() as cursor:
+        cursor.execute(migration.RECOUNT)
+    assert stored(arena) == counts
+    assert sorted(counts.values()) == [1, 2, 2]
