@@ -52,7 +52,7 @@ class NothingToAskError(GenerationError):
 # -- Requests and replies --------------------------------------------------------------------------
 
 EMPTY = "The model returned an empty answer."
-CUT_OFF = "The answer reached its token limit and was cut off."
+CUT_OFF = "The answer was cut off."
 OVERLONG = f"The answer is longer than {LONGEST_REPLY:,} characters."
 RETIRED = "The candidate is archived, so no more answers are generated for it."
 GONE = "The prompt was deleted."
@@ -62,7 +62,7 @@ UPLOADED = "An answer to this prompt was uploaded before the model was called."
 class AnswerHandler:
     """Builds the request for an answer and reads the reply; there is no repair turn.
 
-    A cut-off answer would be cut off again, so it is too long; an empty one failed and may be
+    An answer that is still cut off with more room is too long; an empty one failed and may be
     retried.
     """
 

@@ -448,7 +448,9 @@ class DifferenceBoard:
             style=self._style(candidate, baseline),
         )
         if difference.lead in WITHOUT_ERROR:
-            return replace(result, reason=difference.lead.reason)
+            best = CompleteSeparation(n_groups or 0, settings["confidence"], burden)
+            to_go = 0 if n_groups is None else best.prompts_to_go
+            return replace(result, reason=difference.lead.reason, groups_to_go=to_go)
         variance = pairs.independent_variance(i, j) or 0.0
         independent = variance if math.isfinite(variance) and variance > 0 else 0.0
         test = self._sequential_test(difference, independent, n_groups, burden)

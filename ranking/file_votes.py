@@ -169,21 +169,21 @@ class _Reader:
                 self.progress(file.path, min(block.end, size), size)
                 continue
             for row in block:
-                self._add_row(file.path, row)
+                self._add_row(file, row)
                 if row.number % 1000 == 0:
                     self.progress(file.path, min(row.end, size), size)
         self.progress(file.path, size, size)
 
-    def _add_row(self, path: Path, row: Row) -> None:
+    def _add_row(self, file: ImportFile, row: Row) -> None:
         record = row.content
         try:
             if isinstance(record, InputError):
                 raise record
             if isinstance(record, VoteRow):
                 self._accept_names(record)
-            self.checker.check(record)
+            self.checker.check(record, repeats=file.format.repeats)
         except InputError as error:
-            self.rejected.add(path, row.line, error)
+            self.rejected.add(file.path, row.line, error)
             return
         if isinstance(record, VoteRow):
             self._add(record)

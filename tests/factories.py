@@ -5,6 +5,8 @@ from itertools import count
 from typing import Any
 
 from django.contrib.auth import get_user_model
+from django.db.models import TextField, Value
+from django.db.models.functions import Cast, Concat
 from django.utils import timezone
 
 from arena.actors import CLI, Actor
@@ -93,6 +95,11 @@ def make_arena(n_candidates: int = 3, n_prompts: int = 4, **fields: Any) -> Aren
     )
     sync_pairs(arena=arena)
     return arena
+
+
+def rewrite_answers(text: str) -> None:
+    """Let every answer be `text` and a number of its own, because equal ones are not compared."""
+    Response.objects.update(text=Concat(Value(text), Cast("pk", TextField())))
 
 
 def make_candidate(arena: Arena, name: str = "", **fields: Any) -> Candidate:

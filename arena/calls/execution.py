@@ -93,7 +93,7 @@ def plan_request(call: Call, handler: CallHandler) -> PlannedRequest:
     """
     endpoint = endpoint_named(call.endpoint)
     provider = provider_for(endpoint)
-    request = money.limited(_in_turn(call, handler))
+    request = money.with_room(money.limited(_in_turn(call, handler)), call.room)
     rate = _rate_of(call)
     sent, dropped = _without_unsupported(call, request)
     if endpoint.idempotent:
@@ -157,6 +157,11 @@ def _without_unsupported(call: Call, request: Request) -> tuple[Request, list[st
 UNTIL_SETTLED = timedelta(seconds=2)
 DATABASE_AGAIN = 0.5
 NO_USAGE = "The server reported no token counts, so the highest possible cost is booked."
+# A reply that reached its limit is asked for once more, with this many times the room.
+MORE_ROOM = 4
+WITHOUT_ROOM = {Call.State.UNREADABLE, Call.State.TOO_LONG}
+CUT_OFF = "The reply was cut off at {:,} tokens."
+NO_MORE_ROOM = "{} The server does not allow {} times as many: {}"
 BILLED_MORE = "The server billed more than the request's maximum cost, so the cap is exceeded."
 
 
@@ -299,20 +304,26 @@ def _take_reply(
 ) -> bool:
     reading = handler.read(call, reply)
     facts = _facts(call, plan, reply, seconds)
+    limit = money.output_limit(plan.request)
+    if reply.cut_off and limit and reading.state in WITHOUT_ROOM:
+        reading = replace(reading, note=CUT_OFF.format(limit))
+        if call.room == 1:
+            _ask_again(call, plan, reply, reading, facts | {"room": MORE_ROOM})
+            return True
     if reading.state == Call.State.UNREADABLE and call.turn == 0:
         call.reply = leases.storable("reply", reply.text)
         if handler.repair(call) is not None:
-            _begin_second_turn(call, plan, reply, reading, facts)
+            _ask_again(call, plan, reply, reading, facts | {"turn": 1})
             return True
     _finish(call, plan, reading, reply, facts)
     return False
 
 
-def _begin_second_turn(
+def _ask_again(
     call: Call, plan: PlannedRequest, reply: Reply, reading: ReplyReading, facts: dict[str, Any]
 ) -> None:
-    """Store the reply that was paid for; each turn has its own number of attempts."""
-    allowed = {"turn": 1, "requests_allowed": call.requests + MAX_REQUESTS}
+    """Store the reply that was paid for; what is asked next has its own number of attempts."""
+    allowed = {"requests_allowed": call.requests + MAX_REQUESTS}
     _write(call, facts | _at_once(reading.note) | allowed, cost=_cost(plan, reply))
     _settle_usage(call, plan, reply)
 
@@ -353,7 +364,7 @@ def _take_error(call: Call, plan: PlannedRequest, error: ProviderError, seconds:
         _write(call, leases.waiting(str(error), timezone.now()) | allowed)
         _stop_requester(call, str(error))
     else:
-        reading = ReplyReading(_state_of(call, error), note=str(error))
+        reading = ReplyReading(_state_of(call, error), note=_note_of(call, plan, error))
         _finish(call, plan, reading, error.reply, _facts(call, plan, error.reply, seconds))
     return False
 
@@ -389,7 +400,16 @@ def _state_of(call: Call, error: ProviderError) -> str:
         return Call.State.REFUSED
     if call.turn:
         return Call.State.UNREADABLE
-    return Call.State.TOO_LONG if isinstance(error, TooLongError) else Call.State.FAILED
+    is_too_long = isinstance(error, TooLongError) or call.room > 1
+    return Call.State.TOO_LONG if is_too_long else Call.State.FAILED
+
+
+def _note_of(call: Call, plan: PlannedRequest, error: ProviderError) -> str:
+    """Many models allow no more tokens than they were first asked for."""
+    limit = money.output_limit(plan.request)
+    if call.room == 1 or call.turn or not limit or isinstance(error, ModelRefusedError):
+        return str(error)
+    return NO_MORE_ROOM.format(CUT_OFF.format(limit // call.room), call.room, error)
 
 
 # -- Writing down ----------------------------------------------------------------------------------

@@ -96,7 +96,8 @@ class Call(models.Model):
     (again).
 
     A call may take two turns: a reply that cannot be read is kept in `reply`, and the second turn
-    asks for nothing but the verdict (`repair_reply`). Money is in nano-dollars: `cost` is what all
+    asks for nothing but the verdict (`repair_reply`). A reply that was cut off is asked for once
+    more with `room` for that many times the tokens. Money is in nano-dollars: `cost` is what all
     its requests were billed, `reserved` is held while one is under way, `uncertain` is the most
     that cut-off requests may have cost. Tokens are the sum over its requests.
     """
@@ -139,6 +140,7 @@ class Call(models.Model):
     prompt_digest = models.CharField(max_length=64, blank=True)
     nonce = models.CharField(max_length=32, blank=True)
     turn = models.PositiveSmallIntegerField(default=0)
+    room = models.PositiveSmallIntegerField(default=1, db_default=1)
     reply = models.TextField(blank=True)
     repair_reply = models.TextField(blank=True)
     verdict = models.JSONField(null=True, blank=True)

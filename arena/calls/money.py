@@ -37,6 +37,16 @@ def limited(request: Request) -> Request:
     return replace(request, parameters={**request.parameters, "max_tokens": DEFAULT_MAX_TOKENS})
 
 
+def with_room(request: Request, times: int) -> Request:
+    """Return `request` with that many times its output limit."""
+    room = {
+        name: value * times
+        for name in LIMITS
+        if isinstance(value := request.parameters.get(name), int)
+    }
+    return replace(request, parameters={**request.parameters, **room})
+
+
 def output_limit(request: Request) -> int | None:
     """Return the output limit of `request` in tokens, or None.
 

@@ -10,6 +10,7 @@ by the most it can have; unused tokens are returned.
 
 import json
 import secrets
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -167,6 +168,8 @@ ENUM_SCHEMA = {
     "required": ["word"],
     "additionalProperties": False,
 }
+PAUSES = (0.5, 1.0, 2.0, 4.0)  # seconds, before a probe's request is sent again
+PATIENCE = 15.0  # seconds, in which a probe begins its requests
 GREETING = (Message("user", "Say hello, in one word."),)
 
 
@@ -194,8 +197,9 @@ class Probed:
 def probe(provider: Provider, model: str) -> Probed:
     """Ask `model` once per ability; raises no ProviderError.
 
-    A request that fails temporarily is sent once more. A server that stays busy, is down or denies
-    access says nothing about abilities: not ok.
+    A request that fails temporarily is sent again, as one of a run would be, but only for as long
+    as somebody may wait for a page. A server that stays busy, is down or denies access says nothing
+    about abilities: not ok.
     """
     trial = _Trial(provider, Request(model, GREETING, {LIMIT: ROOM}))
     try:
@@ -231,6 +235,7 @@ class _Trial:
     provider: Provider
     plain: Request
     so_far: Probed = field(default_factory=lambda: Probed(ok=False))
+    until: float = field(default_factory=lambda: time.monotonic() + PATIENCE)
 
     def greet(self) -> Reply:
         """Ask for a greeting; ask again if the server has another name for the limit."""
@@ -252,10 +257,15 @@ class _Trial:
             return None
 
     def _ask(self, request: Request) -> Reply:
-        try:
-            return self._ask_once(request)
-        except RetryableError:
-            return self._ask_once(request)
+        for pause in PAUSES:
+            try:
+                return self._ask_once(request)
+            except RetryableError as error:
+                wait = max(pause, error.retry_after or 0.0)
+                if time.monotonic() + wait > self.until:
+                    raise
+                time.sleep(wait)
+        return self._ask_once(request)
 
     def _ask_once(self, request: Request) -> Reply:
         try:

@@ -158,9 +158,14 @@ ANSWERED = """
     high.id AS high_response_id, high.names_itself AS high_names, high.html AS high_html,
     high.html_version AS high_version
 """
+# Nobody can say which of two equal answers is better. Of answers in steps, the steps count too.
+DIFFERENT = """
+    (low.text <> high.text OR coalesce(CAST(low.messages AS text), '')
+        <> coalesce(CAST(high.messages AS text), ''))
+"""
 # The rater's open comparison; whether any pair is demanded of them; and, whatever these are, the
 # pair into whose share of the summed weights a random number from 0 to 1 falls, with a prompt that
-# both candidates answered and that the rater has not seen with them in either order (NULL if no
+# both candidates answered, not equally, and that the rater has not seen with them in either order (NULL if no
 # pair is left).
 #
 # Nobody gets a pair of a candidate of their own team and one of another: they might know theirs.
@@ -221,7 +226,7 @@ NEXT = f"""
         JOIN arena_response low ON low.prompt_id = t.prompt_id AND low.candidate_id = d.low_id
         JOIN arena_response high ON high.prompt_id = low.prompt_id
         JOIN arena_prompt p ON p.id = low.prompt_id
-        WHERE high.candidate_id = d.high_id AND p.retired_at IS NULL
+        WHERE high.candidate_id = d.high_id AND p.retired_at IS NULL AND {DIFFERENT}
             AND NOT EXISTS (SELECT 1 FROM arena_candidate
                 WHERE id IN ((SELECT low_id FROM drawn), (SELECT high_id FROM drawn))
                 AND retired_at IS NOT NULL)
@@ -246,7 +251,7 @@ DEMANDED = f"""
     JOIN arena_response high ON high.prompt_id = low.prompt_id
     JOIN arena_prompt p ON p.id = low.prompt_id
     WHERE low.candidate_id = %(low)s AND high.candidate_id = %(high)s
-        AND p.id = coalesce(%(prompt)s, p.id) AND p.retired_at IS NULL
+        AND p.id = coalesce(%(prompt)s, p.id) AND p.retired_at IS NULL AND {DIFFERENT}
         AND NOT EXISTS (
             SELECT 1 FROM arena_candidate
             WHERE id IN (%(low)s, %(high)s) AND retired_at IS NOT NULL)

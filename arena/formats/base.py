@@ -143,6 +143,21 @@ def check_size(row: Row) -> None:
         raise InputError(f"is {size:,} bytes long; the limit for a vote is {DETAILS_LIMIT:,}")
 
 
+COUNTS = {"count", "counts", "weight", "weights"}
+
+
+def check_one_vote_a_row(
+    subject: object, columns: Iterable[str], read: Collection[str] = ()
+) -> None:
+    """Raise FileError if a column says how many votes a row stands for."""
+    name = next((name for name in columns if folded(name) in COUNTS and name not in read), "")
+    if name:
+        raise FileError(
+            f"{subject} has the column {quoted(name)}, but each row is one vote. Repeat each row "
+            "as often as it counts, or remove the column."
+        )
+
+
 class _YamlLoader(yaml.SafeLoader):
     """YAML 1.2, which promptfoo reads: `yes` and `12:30` are texts, and `{q: Why?}` is valid.
 
@@ -397,14 +412,16 @@ class Made:
 class SourceRecord:
     """One record: its known cells by field, and all of them as written.
 
-    `path` is the file; `document` is what surrounds the records; a layout keeps in `seen` what it
-    needs from earlier records; `chosen` are the fields whose columns a person chose.
+    `path` is the file, and `is_table` whether its cells are texts; `document` is what surrounds the
+    records; a layout keeps in `seen` what it needs from earlier records; `chosen` are the fields
+    whose columns a person chose.
     """
 
     cells: Values
     row: Values
     path: Path
     document: Any = None
+    is_table: bool = False
     seen: dict[Any, Any] = field(default_factory=dict)
     chosen: Collection[str] = ()
 
@@ -425,10 +442,6 @@ class SourceRecord:
             raise InputError("is missing" if name not in self.cells else "is empty", name)
         return value
 
-    def decoded(self, name: str) -> Any:
-        """The cell of a field, which may be written as JSON; raises InputError if it is missing."""
-        return decoded(self.need(name))
-
 
 @dataclass(frozen=True)
 class Layout:
@@ -436,6 +449,9 @@ class Layout:
 
     `columns`: the names that files use for each field. `needed`: groups of fields; a file must have
     one field of each group. `inside`: where a JSON document has its records, if not at its top.
+    `encoded`: fields that are JSON in a text, and `encoded_cells` those that are so in tables;
+    `chat_cells`: those in tables that may be a list of messages. Every other text is taken as it
+    is, even if it is JSON: that may be the answer.
     `parts`: other files that a file refers to. `has_variables`: further columns are variables.
     `members`: prefixes of columns that are members of an object.
     `repeats`: several columns of a table may have the same name.
@@ -450,6 +466,9 @@ class Layout:
     convert: Callable[[SourceRecord], Iterator[Made]]
     without: tuple[str, ...] = ()
     inside: tuple[tuple[str, ...], ...] = ()
+    encoded: Collection[str] = ()
+    encoded_cells: Collection[str] = ()
+    chat_cells: Collection[str] = ()
     parts: Callable[[Path], Iterable[Path]] = lambda path: ()
     has_variables: bool = False
     members: Collection[str] = ()
@@ -474,6 +493,16 @@ class Layout:
             name in fields for name in self.without
         )
 
+    def cells(self, row: Values, fields: Mapping[str, str], *, is_table: bool) -> Values:
+        """Return the cells of a record by field; those that the layout has as JSON, decoded."""
+        cells = {name: row[column] for name, column in fields.items() if column in row}
+        encoded = {*self.encoded, *(self.encoded_cells if is_table else ())}
+        cells |= {name: decoded(cells[name]) for name in encoded & cells.keys()}
+        if is_table:
+            chats = cells.keys() & {*self.chat_cells}
+            cells |= {name: decoded_chat(cells[name]) for name in chats}
+        return cells
+
     @property
     def wanted(self) -> str:
         """The columns that a file must have, in words."""
@@ -491,6 +520,15 @@ def decoded(value: Any) -> Any:
     return value
 
 
+def decoded_chat(value: Any) -> Any:
+    """Return the list of messages that a text encodes; else the value itself."""
+    chat = decoded(value)
+    are_messages = isinstance(chat, list) and all(
+        isinstance(message, dict) and message.keys() & {"role", "from"} for message in chat
+    )
+    return chat if chat and are_messages else value
+
+
 Convert = Callable[[SourceRecord], Iterator[Made]]
 
 
@@ -503,7 +541,8 @@ def layouts(
 
     Each is `name: title`, the columns of its fields as `field=name,name`, then lines that begin
     with a word: `needs` groups of fields (`field|field`), `without` fields, `inside` places of
-    records (`key.key`), and `becomes` kinds of rows.
+    records (`key.key`), `encoded`, `encoded_cells` and `chat_cells` fields, and `becomes` kinds of
+    rows.
     """
     made = (_layout(block, converts) for block in table.strip().split("\n\n"))
     return tuple(replace(layout, **(options or {}).get(layout.name, {})) for layout in made)
@@ -514,6 +553,7 @@ def _layout(block: str, converts: Mapping[str, Convert]) -> Layout:
     name, _, title = head.partition(": ")
     columns: dict[str, tuple[str, ...]] = {}
     said: dict[str, list[str]] = {"needs": [], "without": [], "inside": [], "becomes": []}
+    said |= {"encoded": [], "encoded_cells": [], "chat_cells": []}
     for first, *rest in map(str.split, lines):
         if first in said:
             said[first] = rest
@@ -530,4 +570,7 @@ def _layout(block: str, converts: Mapping[str, Convert]) -> Layout:
         convert=converts[name],
         without=tuple(said["without"]),
         inside=tuple(tuple(place.split(".")) for place in said["inside"]),
+        encoded=tuple(said["encoded"]),
+        encoded_cells=tuple(said["encoded_cells"]),
+        chat_cells=tuple(said["chat_cells"]),
     )

@@ -130,15 +130,20 @@ def _winner(record: SourceRecord) -> str:
 def _sides(record: SourceRecord) -> tuple[list[Message], list[list[Message]]]:
     """Return the user's messages, and each side's messages from its first answer on."""
     if record.get("conversation_a") is not None:
-        whole = [read_messages(record.decoded(name), name) for name in _CONVERSATIONS]
+        whole = [read_messages(record.need(name), name) for name in _CONVERSATIONS]
         first = next((n for n, answer in enumerate(whole[0]) if answer["role"] == "assistant"), 0)
         if not first:
             raise InputError("must begin with the user's message", "conversation_a")
         return [answer for answer in whole[0] if answer["role"] in ("system", "user")], [
             answer[first:] for answer in whole
         ]
-    questions = read_turns(record.need("prompt"), "prompt")
-    answers = [read_turns(record.need(name), name) for name in ("response_a", "response_b")]
+    cells = {name: record.need(name) for name in ("prompt", "response_a", "response_b")}
+    if record.is_table and "winner_a" in record.cells:
+        # Kaggle's table of battles writes all three as lists of turns; texts alone are taken as
+        # they are.
+        turns = {name: decoded(cell) for name, cell in cells.items()}
+        cells = turns if all(isinstance(each, list) for each in turns.values()) else cells
+    questions, *answers = (read_turns(cell, name) for name, cell in cells.items())
     return user_messages(questions), [messages_between(questions, answer) for answer in answers]
 
 
@@ -283,7 +288,7 @@ def _pairs(record: SourceRecord) -> Iterator[SourceRecord]:
 
 def _texts(record: SourceRecord, name: str) -> list[Any]:
     """The texts of a cell; a conversation counts as one."""
-    value = record.decoded(name)
+    value = record.need(name)
     is_list = isinstance(value, list) and value and all(isinstance(v, str) for v in value)
     return value if is_list else [value]
 
@@ -492,6 +497,7 @@ lmarena: LMArena battles
     winner_b=winner_model_b winner_tie prompt response_a response_b rater=rater,worker
     conversation_a=conversation_a,messages_a conversation_b=conversation_b,messages_b
     judge=judge,judge_hash,evaluator kind=rater_kind language turn time=tstamp,timestamp
+    encoded conversation_a conversation_b
     needs model_a model_b winner|winner_a response_a|conversation_a|judge|time|winner_a
     becomes prompts candidates responses votes
 
@@ -525,6 +531,7 @@ preferences: preference pairs
     chosen_model=chosen_model,chosen_candidate rejected_model=rejected_model,rejected_candidate
     category=subset,category id=id,prompt_id
     decided=decided_by
+    chat_cells prompt chosen rejected
     needs chosen rejected
     becomes prompts candidates responses votes
 
@@ -535,6 +542,7 @@ judgements: Ringside export of judgements
 
 preferences-unpaired: unpaired preferences
     prompt completion label
+    chat_cells prompt completion
     needs prompt completion label
     becomes prompts candidates responses votes
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from arena.files.columns import Block, Column, csv_blocks, read_ahead
 from arena.files.reader import Header, Row, Source, csv_header, csv_rows
 from arena.files.rows import Schema, Values, VoteRow
-from arena.formats.base import VoteColumns, check_size, parsed
+from arena.formats.base import VoteColumns, check_one_vote_a_row, check_size, parsed
 from arena.outcomes import BOTH_BAD, LEFT, OUTCOMES, RIGHT, TIE
 from arena.validation import NAME_LIMIT, InputError, clean_details
 
@@ -84,6 +84,7 @@ def _header(source: Source) -> Header:
         wanted="It needs the columns left, right and winner, or model_a, model_b and winner, or "
         "those of another format (docs/files.md).",
     )
+    check_one_vote_a_row(source.subject, header.names)
     return replace(header, keys=_keys(header.keys))
 
 

@@ -38,6 +38,7 @@ from arena.formats.base import (
     Made,
     SourceRecord,
     VoteColumns,
+    check_one_vote_a_row,
     decoded,
     read_yaml,
 )
@@ -80,6 +81,10 @@ class Records:
         if self.is_json and self.source.first_character() == "{" and not self._has_lines():
             self.document = json_document(self.source)
 
+    @property
+    def is_table(self) -> bool:
+        return self.document is None and not self.is_json
+
     def _has_lines(self) -> bool:
         """Whether the file is JSON Lines; one line alone can be a whole document."""
         first, second = (*islice(json_rows(self.source), 2), None, None)[:2]
@@ -92,7 +97,7 @@ class Records:
 
     def names(self, layout: Layout) -> list[str]:
         """The names of the columns, or the keys of the first records."""
-        if self.document is None and not self.is_json:
+        if self.is_table:
             return list(self._header(layout).names)
         if self.keys is None or self.document is not None:
             names: dict[str, None] = {}
@@ -230,11 +235,11 @@ class Foreign:
         fields = self.fields(records)
         names = {column: PLAIN_VOTES.get(name, "") for name, column in fields.items()}
         is_plain = all(names.values()) and len({*names.values()}) == len(names)
-        is_table = records.document is None and not records.is_json
-        if not (self.layout.has_plain_votes and is_plain and is_table):
+        if not (self.layout.has_plain_votes and is_plain and records.is_table):
             yield from ([row] for row in self.rows(path, kind))
             return
         header, done = records._header(self._chosen_layout()), 0
+        check_one_vote_a_row(path, header.names, fields.values())
         unread = self._unread(header.names, fields)
         # Other columns are not read, whatever they are called.
         keys = [names.get(name, name and f"{n} {name}") for n, name in enumerate(header.names)]
@@ -268,7 +273,12 @@ class Foreign:
     ) -> Iterator[Row]:
         kinds = self.layout.kinds(set(fields))
         is_first = kind == next((k for k in KINDS if k in kinds), kind)
-        of_file = SourceRecord({}, {}, records.path, records.document, chosen=self.chosen)
+        if kind == "votes":
+            columns = records.names(self._chosen_layout())
+            check_one_vote_a_row(records.path, columns, fields.values())
+        of_file = SourceRecord(
+            {}, {}, records.path, records.document, records.is_table, chosen=self.chosen
+        )
         names, unread = set[str](), tuple[str, ...]()  # of the row before
         for row in rows:
             if isinstance(row.content, dict) and row.content.keys() != names:
@@ -301,9 +311,7 @@ class Foreign:
         """Return the rows of one kind in a record, all of whose rows must be good."""
         if isinstance(row.content, InputError):
             raise row.content
-        cells = {
-            name: row.content[column] for name, column in fields.items() if column in row.content
-        }
+        cells = self.layout.cells(row.content, fields, is_table=of_file.is_table)
         made = [
             (converted.kind, self._parsed(converted, row))
             for converted in self.layout.convert(replace(of_file, cells=cells, row=row.content))
@@ -367,7 +375,6 @@ def read_messages(value: Any, name: str) -> list[Message]:
 
 def read_turns(value: Any, name: str) -> list[str]:
     """Return the turns in a cell: a list of texts, or one text; nulls at its end are not turns."""
-    value = decoded(value)
     turns = list(value) if isinstance(value, list) else [value]
     while len(turns) > 1 and turns[-1] is None:
         turns.pop()
@@ -480,7 +487,7 @@ def read_conversation(value: Any, role: str, names: tuple[str, ...], field: str)
     """Return the messages in a tool's input or output: a text, messages, or an object that has
     either.
     """
-    value = _unpacked(decoded(value))
+    value = _unpacked(value)
     if isinstance(value, str):
         return [{"role": role, "content": value}]
     if isinstance(value, list) and len(value) == 1 and not _is_message(value[0]):

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from arena.conversations import Message, split_answer
-from arena.formats.base import MEMBER, Made, SourceRecord, decoded, layouts
+from arena.formats.base import MEMBER, Made, SourceRecord, decoded, decoded_chat, layouts
 from arena.formats.records import (
     INPUTS,
     OUTPUTS,
@@ -65,7 +65,7 @@ def _objects(record: SourceRecord, objects: Mapping[str, str]) -> SourceRecord:
         field = objects.get(member[1].lower()) if member else None
         if member and field and field not in record.chosen:
             cells.setdefault(field, {})
-            cells[field] |= {} if value in (None, "") else {member[2]: decoded(value)}
+            cells[field] |= {} if value in (None, "") else {member[2]: decoded_chat(value)}
     return replace(record, cells=record.cells | {name: cells[name] or None for name in cells})
 
 
@@ -253,7 +253,7 @@ def _span(record: SourceRecord) -> Iterator[Made]:
 
 def _chat(record: SourceRecord) -> Iterator[Made]:
     """A conversation; if the assistant has the last word, that is the answer."""
-    messages = read_chat(record.decoded("messages"), "messages")
+    messages = read_chat(record.need("messages"), "messages")
     question, answer = split_answer(messages)
     if not question:
         raise InputError("has no user message", "messages")
@@ -266,7 +266,7 @@ def _chat(record: SourceRecord) -> Iterator[Made]:
 
 
 def _batch_request(record: SourceRecord) -> Iterator[Made]:
-    body = record.decoded("body")
+    body = record.need("body")
     body = body if isinstance(body, dict) else {}
     messages = read_messages(_asked(body), "body")
     if not messages:
@@ -332,7 +332,7 @@ def _question(record: SourceRecord) -> Iterator[Made]:
 
 def _model_answer(record: SourceRecord) -> Iterator[Made]:
     model = read_name(record.need("model"))
-    turns = inside(record.decoded("choices"), 0, "turns")
+    turns = inside(record.need("choices"), 0, "turns")
     if not isinstance(turns, list):
         raise InputError("has no turns in its first choice", "choices")
     answers = read_turns(turns, "choices")
@@ -353,7 +353,7 @@ def _prompt(record: SourceRecord) -> Iterator[Made]:
     if record.get("messages") is None:
         messages = _asked_text(record, "text")
     else:
-        messages = read_messages(record.decoded("messages"), "messages")
+        messages = read_messages(record.need("messages"), "messages")
     if messages[-1]["role"] == "assistant":
         raise InputError(
             "ends with an answer; rename the column to messages to import both", "text"
@@ -395,11 +395,13 @@ LAYOUTS = layouts(
     """
 mt-bench-questions: MT-Bench questions
     id=question_id turns category reference
+    encoded turns
     needs id turns
     becomes prompts
 
 mt-bench-answers: MT-Bench answers
     id=question_id model=model_id choices
+    encoded choices
     needs id model choices
     becomes candidates responses
 
@@ -411,17 +413,20 @@ inspect: Inspect evaluation log
 
 openai-batch: OpenAI and Anthropic batch output
     id=custom_id response=response,result
+    encoded response
     needs id response
     becomes candidates responses
 
 openai-batch-input: OpenAI and Anthropic batch input
     id=custom_id body=body,params
+    encoded body
     needs id body
     becomes prompts
 
 openai-chat: chat messages
     messages=messages,conversations,conversation model id=question_id,id,prompt_id,instruction_id
     candidate user_template text reference rubric variables
+    encoded messages
     needs messages
     without candidate user_template text reference rubric variables
     becomes prompts candidates responses
@@ -430,6 +435,7 @@ langsmith-runs: LangSmith runs
     input=inputs output=outputs kind=run_type name model extra start=start_time end=end_time
     tokens_in=prompt_tokens tokens_out=completion_tokens cost=total_cost
     seconds=latency,latency_seconds
+    encoded input output
     needs input output kind|start
     becomes prompts candidates responses
 
@@ -437,22 +443,26 @@ langsmith-experiment: LangSmith and MLflow experiments
     input=inputs,inputs.,input. output=outputs,outputs.
     expected=reference_outputs,reference_output,expectations,reference. example=example_id,id
     seconds=latency,execution_time cost=total_cost
+    encoded input output expected
     needs input output expected|example expected|seconds
     becomes prompts candidates responses
 
 langsmith: LangSmith dataset
     id=id,example_id input=inputs expected=outputs
+    encoded input expected
     needs input expected
     becomes prompts
 
 openai-evals: OpenAI evals
     input expected=ideal id
+    chat_cells input
     needs input expected
     becomes prompts
 
 langfuse: Langfuse dataset
     id input expected=expectedoutput,expected_output
     dataset=datasetname,datasetid,dataset_name,dataset_id status output=output,actual_output
+    encoded_cells input expected
     needs input expected|dataset
     without output
     inside items data
@@ -463,34 +473,42 @@ langfuse-traces: Langfuse traces
     cost=totalcost,calculatedtotalcost,total_cost kind=type usage=usage,usagedetails,usage_details
     tokens_in=inputtokens,prompttokens tokens_out=outputtokens,completiontokens
     end=endtime,end_time start=starttime,start_time,timestamp,traceid
+    encoded input output
     needs input output seconds|cost|start
     inside data observations
     becomes prompts candidates responses
 
 braintrust: Braintrust experiments, datasets and logs
     input output expected metadata scores span=span_attributes metrics
+    encoded metadata scores span metrics
+    chat_cells input output expected
     needs input output|expected metadata|scores|span
     inside data
     becomes prompts candidates responses
 
 helm: HELM scenario state
     instance request result trial=train_trial_index
+    encoded_cells instance request result
     needs instance request result
     inside request_states
     becomes prompts candidates responses
 
 lm-eval: lm-evaluation-harness samples
     doc=doc_id expected=target input=arguments output=resps
+    encoded_cells input output
     needs doc input output
     becomes prompts candidates responses
 
 weave: Weave calls
     name=op_name input=inputs output start=started_at end=ended_at
+    encoded_cells input
+    chat_cells output
     needs name input output start
     becomes prompts candidates responses
 
 langsmith-table: LangSmith dataset as a table
     input expected=output prompt=prompt,question,instruction model=model,candidate,generator
+    chat_cells input
     needs input expected
     without prompt model
     becomes prompts
@@ -523,12 +541,14 @@ prompts: prompts
     winner=winner,outcome,preference,label,score template=user_template,system_prompt
     table=[output],annotation_id,response1,response_1,response_a,answer1
     table=answer_1,answer_a,output1,output_1,output_a,completion_a,text1
+    encoded messages variables
     needs text|messages
     without candidate answer left winner template table
     becomes prompts
 
 openai-evals-items: OpenAI Evals API items
     item=item,datasource_item sample
+    encoded item sample
     needs item
     inside data
     becomes prompts candidates responses

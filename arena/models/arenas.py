@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
-from django.db.models.functions import Now
+from django.db.models import Exists, OuterRef, Q, Value
+from django.db.models.functions import MD5, Cast, Coalesce, Concat, Now
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.deconstruct import deconstructible
@@ -564,6 +564,10 @@ class Response(Sourced):
     def __str__(self) -> str:
         return f"{self.candidate_id} on {self.prompt_id}"
 
+
+# Equal for equal answers; of answers in steps, the steps count too.
+NO_STEPS = Value("", models.TextField())
+ANSWER_DIGEST = MD5(Concat("text", Coalesce(Cast("messages", models.TextField()), NO_STEPS)))
 
 # -- Names of candidates and prompts in the ledger of model calls ----------------------------------
 

@@ -74,6 +74,10 @@ class SeenBeforeError(VoteError):
     )
 
 
+class EqualAnswersError(VoteError):
+    message = gettext_lazy("These two answers are the same, so neither can be better.")
+
+
 class OwnTeamError(VoteError):
     message = gettext_lazy(
         "One of these two answers is your own team’s, so you cannot vote on this pair."
@@ -388,8 +392,8 @@ def issue_pair(
     `previewed`: the key and the draw probability of a preview, whose left response comes first.
     Any other pair was not drawn, so the comparison has no draw probability and its vote never
     counts: whoever can choose a pair may have read its names in another browser. Sides are decided
-    as usual. Raises SignInFirstError, MembersOnlyError, SeenBeforeError, RetiredError and
-    OwnTeamError.
+    as usual. Raises SignInFirstError, MembersOnlyError, SeenBeforeError, RetiredError,
+    EqualAnswersError and OwnTeamError.
     """
     check_admission(arena, rater)
     with transaction.atomic():
@@ -428,6 +432,9 @@ def _find_matchup(arena: Arena, responses: tuple[int, int]) -> Matchup:
     answers = list(active.select_related("prompt").order_by("candidate_id"))
     if len(answers) != 2 or answers[0].prompt_id != answers[1].prompt_id:
         raise RetiredError
+    low, high = answers
+    if (low.text, low.messages) == (high.text, high.messages):
+        raise EqualAnswersError
     return Matchup(answers[0].prompt, *answers)
 
 

@@ -51,7 +51,9 @@ def order_people_run(
     """
     pairs = arena.pairs.filter(shared_prompts__gt=0).count()
     if not pairs:
-        raise ValidationError("No two candidates in this arena have answered the same prompt.")
+        raise ValidationError(
+            "No two candidates in this arena have different answers to the same prompt."
+        )
     if not 1 <= per_pair <= MAX_PER_PAIR:
         raise ValidationError(f"Votes per pair must be between 1 and {MAX_PER_PAIR:,}.")
     if hides_names and not raters:

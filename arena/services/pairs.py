@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from itertools import combinations
 
 from django.db import transaction
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from arena.db import sql
 from arena.models import Arena, Candidate, Comparison, Pair, Rater, Response, Vote
-from arena.models.arenas import CatalogQuerySet
+from arena.models.arenas import ANSWER_DIGEST, CatalogQuerySet
 from arena.services.locks import lock_arena
 from arena.signals import announce, answers_changed
 from arena.validation import numbered
@@ -22,6 +22,7 @@ draw = random.SystemRandom()
 def sync_pairs(*, arena: Arena, touched: Candidate | None = None) -> None:
     """Create a Pair for every two candidates that share prompts; update the counts of all pairs.
 
+    Prompts to which both gave the same answer are not counted: `sql.DIFFERENT` says which.
     If only one candidate's answers have changed, or it was archived, pass it as `touched`: then
     only its pairs are counted. Pairs that no longer share a prompt keep their history and are never
     drawn. Code that adds answers calls this afterwards, so `answers_changed` is announced here.
@@ -91,8 +92,9 @@ def _update_counts(counts: Mapping[int, tuple[int, int]]) -> None:
 def _shared_with(touched: Candidate) -> dict[tuple[int, int], int]:
     """Count the prompts that each other candidate shares with `touched`, by candidate ids."""
     answers = _showable_answers(touched.arena_id)
-    own = answers.filter(candidate=touched).values("prompt")
-    others = answers.filter(prompt__in=own).exclude(candidate=touched)
+    own = answers.filter(candidate=touched, prompt=OuterRef("prompt"))
+    different = Exists(own.exclude(digest=OuterRef("digest")))
+    others = answers.filter(different).exclude(candidate=touched)
     counts = others.order_by().values_list("candidate").annotate(Count("pk"))
     return {(min(pk, touched.pk), max(pk, touched.pk)): count for pk, count in counts}
 
@@ -100,24 +102,26 @@ def _shared_with(touched: Candidate) -> dict[tuple[int, int], int]:
 def _shared_prompts(arena: Arena) -> dict[tuple[int, int], int]:
     """Count the prompts that every two candidates share, by candidate ids.
 
-    Uses sets instead of a self-join of responses: right after an import PostgreSQL has no
+    Uses dictionaries instead of a self-join of responses: right after an import PostgreSQL has no
     statistics of the tables yet, and its plan for the join took minutes.
     """
-    answered: dict[int, set[int]] = {}
-    rows = _showable_answers(arena.pk).values_list("candidate", "prompt")
-    for candidate, prompt in rows.iterator():
-        answered.setdefault(candidate, set()).add(prompt)
+    answered: dict[int, dict[int, str]] = {}
+    rows = _showable_answers(arena.pk).values_list("candidate", "prompt", "digest")
+    for candidate, prompt, digest in rows.iterator():
+        answered.setdefault(candidate, {})[prompt] = digest
     counts = {
-        (low, high): len(answered[low] & answered[high])
+        (low, high): len(answered[low].keys() & answered[high].keys())
+        - len(answered[low].items() & answered[high].items())
         for low, high in combinations(sorted(answered), 2)
     }
     return {ids: count for ids, count in counts.items() if count}
 
 
 def _showable_answers(arena_id: int) -> CatalogQuerySet:
-    return Response.objects.revealed().filter(
+    answers = Response.objects.revealed().filter(
         candidate__arena=arena_id, candidate__retired_at=None, prompt__retired_at=None
     )
+    return answers.annotate(digest=ANSWER_DIGEST)
 
 
 @transaction.atomic

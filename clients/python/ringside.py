@@ -205,7 +205,8 @@ class Quote(TypedDict):
 class Decision(TypedDict):
     """A candidate compared with a baseline, in one sentence and in numbers.
 
-    `verdict` is better, worse or unknown; `wins`, `wins_low` and `wins_high` are how often it is
+    `verdict` is better, worse or unknown; with `groups_to_go` prompts fewer than it takes, it could
+    be nothing else; `wins`, `wins_low` and `wins_high` are how often it is
     preferred, from 0 to 1; `between` counts the votes on just these two; `scripted` says that some
     votes come from scripts, not real judges.
     """
@@ -220,6 +221,7 @@ class Decision(TypedDict):
     votes: int
     between: int
     votes_to_go: int | None
+    groups_to_go: int
     cost_to_go: float | None
     computed_at: str | None
     up_to_date: bool
@@ -1090,6 +1092,10 @@ NOTHING_MEASURED = (
     "human votes."
 )
 NO_VERDICT = "No verdict: the votes so far cannot place the two on one scale."
+TOO_FEW = (
+    "No verdict: with so few comparisons the check could not have failed, whatever their outcome."
+    " It takes votes on {} more {} before any result is conclusive."
+)
 NOTHING_MORE = (
     "Not conclusive, and this judge has no more pairs to judge: add prompts that both answer, use "
     "another judge, or collect human votes."
@@ -1108,9 +1114,9 @@ exit codes:
   0  conclusively better, or compared and not conclusively worse
   1  conclusively worse; with --require better, also if not conclusively better
   2  an error in the arguments, the request or this program; the message says which
-  3  no verdict: no vote compares the two, or their votes cannot be compared, or answers or verdicts
-     were not finished or counted in time, or the run did not finish; with --require known, also
-     if the result is not conclusive
+  3  no verdict: no vote compares the two, or their votes cannot be compared, or are too few for
+     any result to be conclusive, or answers or verdicts were not finished or counted in time, or
+     the run did not finish; with --require known, also if the result is not conclusive
 
 The token is read from RINGSIDE_TOKEN only. It needs the scopes read, submit and judge.
 """
@@ -1334,7 +1340,10 @@ def _why_open(run: JudgeRun | None, decision: Decision) -> str:
         return NOT_THROUGH  # it was paused or cancelled
     if not decision["between"]:
         return NOTHING_MEASURED
-    return NO_VERDICT if decision["wins"] is None else ""
+    if decision["wins"] is None:
+        return NO_VERDICT
+    missing = decision.get("groups_to_go") or 0  # servers before 0.2 do not say
+    return TOO_FEW.format(missing, "prompt" if missing == 1 else "prompts") if missing else ""
 
 
 def _content_of(baseline: Candidate) -> dict[str, Any]:

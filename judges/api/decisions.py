@@ -67,6 +67,7 @@ SHOWN: dict[str, Any] = {
     "these_raters": 0,
     "family": 1,
     "votes_to_go": None,
+    "groups_to_go": 0,
     "cost_to_go": None,
     "known_since": "2026-11-21T17:30:00Z",
     "snapshot": 91,
@@ -138,6 +139,10 @@ class DecisionShown(serializers.Serializer[Any]):
     votes_to_go = serializers.IntegerField(
         allow_null=True,
         help_text="Votes still needed if the difference stays the same; null for none or unknown.",
+    )
+    groups_to_go = serializers.IntegerField(
+        help_text="Further prompts with votes before any result can be conclusive, even if one of "
+        "the two wins them all; 0 if there are enough."
     )
     cost_to_go = Dollars(
         allow_null=True,
@@ -276,6 +281,7 @@ class OneDecision(ArenaEndpoint):
             **numbers_of(difference),
             **{f"style_{n}": getattr(difference.style, n, None) for n in ("elo", "low", "high")},
             "votes_to_go": needed.votes if needed else None,
+            "groups_to_go": difference.groups_to_go,
             "cost_to_go": needed.cost if needed else None,
             "known_since": _known_since(difference, context.get("last_decision")),
             "snapshot": snapshot.pk if snapshot else None,

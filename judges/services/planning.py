@@ -121,7 +121,12 @@ def plan_run(
     drawn_pairs = arena.pairs.filter(weight__gt=0, shared_prompts__gt=0)
     included = [pair for pair in drawn_pairs if options.is_about(pair)]
     pairs, left_out = _ordered_pairs(arena, included, options, judges.raters)
-    picks_of = _picks_by_pair(pairs, answers, judges, options)
+    all_picks = _picks_by_pair(pairs, answers, judges, options)
+    picks_of = {
+        pk: [pick for pick in picks if not answers.are_equal(pick.low_response, pick.high_response)]
+        for pk, picks in all_picks.items()
+    }
+    equal = sum(map(len, all_picks.values())) - sum(map(len, picks_of.values()))
     new_picks = {
         pair.pk: [pick for pick in picks_of[pair.pk] if pick.responses not in asked]
         for pair in pairs
@@ -133,11 +138,18 @@ def plan_run(
     queues = [new_picks[pair.pk][: options.per_pair] for pair in sorted(pairs, key=priority)]
     rounds = range(max(map(len, queues), default=0))
     picks = [queue[turn] for turn in rounds for queue in queues if turn < len(queue)]
-    notes = answers.left_out + left_out + _shortage_note(queues, options)
+    notes = answers.left_out + _equality_note(equal) + left_out + _shortage_note(queues, options)
     left = [len(own) for own in new_picks.values()]
     if options.pairs == "voted" and sum(left) > len(picks):
         notes.append(more_with_votes(sum(left) - len(picks), max(left)))
     return RunPlan(picks, len(pairs), notes)
+
+
+def _equality_note(equal: int) -> list[str]:
+    if not equal:
+        return []
+    comparisons = "1 comparison is" if equal == 1 else f"{equal:,} comparisons are"
+    return [f"{comparisons} left out because both answers are the same."]
 
 
 def _shortage_note(
@@ -474,7 +486,9 @@ def _nothing_to_judge(
         count = "only one candidate" if candidates else "no candidates"
         return JudgeError(f"This arena has {count}: there is nothing to compare.")
     if not arena.pairs.filter(weight__gt=0, shared_prompts__gt=0).exists():
-        return NothingToJudgeError("No two candidates in this arena answer the same prompt.")
+        return NothingToJudgeError(
+            "No two candidates in this arena have different answers to the same prompt."
+        )
     if not plan.pairs:
         return NothingToJudgeError(" ".join(["This run would include no pairs.", *plan.left_out]))
     if unfinished is not None:

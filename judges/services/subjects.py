@@ -25,6 +25,7 @@ from arena.conversations import transcript
 from arena.db import sql
 from arena.db.sql import Row
 from arena.models import Arena, Response, Vote
+from arena.models.arenas import ANSWER_DIGEST
 from arena.outcomes import COUNTED
 from judges.core.prompts import Material
 from judges.core.spec import family_of
@@ -166,12 +167,16 @@ class ArenaAnswers:
     """The answers of an arena that can be judged; `left_out` explains what can't, in sentences.
 
     `by_candidate` maps candidate -> prompt -> response; `lengths` maps a response to its
-    characters.
+    characters, and `digests` to a digest of them.
     """
 
     by_candidate: dict[int, dict[int, int]]
     lengths: dict[int, int]
+    digests: dict[int, str]
     left_out: list[str] = field(default_factory=list)
+
+    def are_equal(self, first: int, second: int) -> bool:
+        return self.digests[first] == self.digests[second]
 
     def by_prompt(self) -> dict[int, list[int]]:
         responses: dict[int, list[int]] = {}
@@ -191,12 +196,13 @@ def answers_in(arena: Arena, *, needs_reference: bool = False) -> ArenaAnswers:
             size=Length("text"),
             start=Cast(Substr("text", 1, SHORT), CharField()),
             has_reference=Length(F("prompt__reference")),
+            digest=ANSWER_DIGEST,
         )
-        .values_list("candidate", "prompt", "pk", "size", "start", "has_reference")
+        .values_list("candidate", "prompt", "pk", "size", "start", "has_reference", "digest")
     )
-    answers = ArenaAnswers({}, {})
+    answers = ArenaAnswers({}, {}, {})
     dropped: Counter[str] = Counter()
-    for candidate, prompt, response, size, start, has_reference in rows:
+    for candidate, prompt, response, size, start, has_reference, digest in rows:
         if not start.strip() and size <= SHORT:
             dropped["empty"] += 1
         elif needs_reference and not has_reference:
@@ -204,6 +210,7 @@ def answers_in(arena: Arena, *, needs_reference: bool = False) -> ArenaAnswers:
         else:
             answers.by_candidate.setdefault(candidate, {})[prompt] = response
             answers.lengths[response] = size
+            answers.digests[response] = digest
     answers.left_out.extend(_left_out(arena, answers, dropped))
     return answers
 

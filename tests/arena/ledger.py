@@ -1,6 +1,7 @@
 """Calls, and a model that replies as a test wants."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -72,6 +73,10 @@ class Model:
 
 def says(text: str, tokens_in: int | None = 10, tokens_out: int | None = 5) -> Reply:
     return Reply(text, model=MODEL, tokens_in=tokens_in, tokens_out=tokens_out)
+
+
+def cut_off(text: str) -> Reply:
+    return replace(says(text), cut_off=True)
 
 
 class Question:

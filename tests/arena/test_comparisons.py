@@ -328,3 +328,35 @@ def test_the_next_pair_is_planned_alike_for_every_rater():
             costs.append(cursor.fetchone()[0])
     assert len(costs) == 2
     assert costs[0] == costs[1]
+
+
+def test_equal_answers_are_never_shown_and_nobody_waits_for_them():
+    arena = make_arena(3, 3)
+    first, second, third = arena.candidates.order_by("pk")
+    first.responses.update(text="Yes.")
+    second.responses.update(text="Yes.")
+    arena.prompts.earliest("pk").responses.filter(candidate=third).update(text="Yes.")
+    sync_pairs(arena=arena)
+    rater = make_person()
+    seen = vote_through(arena, rater)
+    assert all(c.left_response.text != c.right_response.text for c in seen)
+    assert len(seen) == 2 * 2
+    assert not comparisons.is_pair_left(arena=arena, rater=rater, now=NOW)
+
+
+def test_an_order_for_equal_answers_waits_for_nobody():
+    arena = make_arena(2, 2)
+    arena.prompts.earliest("pk").responses.update(text="Yes.")
+    sync_pairs(arena=arena)
+    pair, rater = arena.pairs.get(), make_person()
+    PairDemand.objects.create(arena=arena, pair=pair, rater=rater, remaining=2)
+    seen = vote_through(arena, rater)
+    assert [c.prompt for c in seen] == [arena.prompts.latest("pk")]
+
+
+def test_equal_answers_that_somebody_asks_for_are_refused():
+    arena = make_arena(2, 1)
+    arena.prompts.get().responses.update(text="Yes.")
+    low, high = arena.prompts.get().responses.values_list("pk", flat=True)
+    with pytest.raises(comparisons.EqualAnswersError, match="the same"):
+        comparisons.issue_pair(arena=arena, rater=make_person(), responses=(low, high), now=NOW)

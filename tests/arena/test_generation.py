@@ -14,7 +14,7 @@ from arena.models.arenas import subject_of
 from arena.services import arenas
 from arena.signals import answers_changed
 from tests.arena.generation import generate_answer, order, prompts_of, sweep, work_off
-from tests.arena.ledger import Model, books, says
+from tests.arena.ledger import Model, books, cut_off, says
 from tests.factories import MODEL, make_call, make_variant
 from tests.judges.helpers import judge_call
 
@@ -109,12 +109,11 @@ def test_what_is_no_answer_is_a_state_of_its_own(
 
 def test_an_answer_that_was_cut_off_is_none(model: Model) -> None:
     candidate = make_variant(1)
-    model.otherwise = says("To do this, you")
-    object.__setattr__(model.otherwise, "cut_off", True)
+    model.otherwise = cut_off("To do this, you")
     run = work_off(order(candidate))
     assert states(run) == ["too_long"]
-    assert "cut off" in run.calls.get().error
-    assert run.settled == 20_000, "it is billed all the same"
+    assert run.calls.get().error == "The reply was cut off at 8,192 tokens."
+    assert run.settled == 40_000, "it is billed all the same"
     assert not candidate.responses.exists()
 
 
@@ -194,6 +193,7 @@ def test_pairs_are_counted_during_a_run_and_at_its_end(
 ) -> None:
     first = make_variant(2)
     work_off(order(first))
+    model.otherwise = says("Another answer.")
     second = make_variant(arena=first.arena)
     run = order(second)
     heard: list[int] = []

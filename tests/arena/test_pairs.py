@@ -1,6 +1,7 @@
 """Pairs count their shared prompts after every change; only differences are written."""
 
 from datetime import UTC, datetime
+from importlib import import_module
 from itertools import combinations
 
 import pytest
@@ -123,3 +124,40 @@ def test_counting_for_one_candidate_reads_no_answers_into_memory() -> None:
     read = [query["sql"] for query in queries if query["sql"].startswith("SELECT")]
     assert len(read) == 3  # the lock, the counts, the candidate's pairs
     assert "GROUP BY" in read[1]
+
+
+# -- Equal answers ---------------------------------------------------------------------------------
+
+
+def test_a_prompt_with_equal_answers_is_not_shared() -> None:
+    arena = make_arena(3, 2)
+    first, second, third = arena.candidates.order_by("pk")
+    prompt = arena.prompts.earliest("pk")
+    prompt.responses.filter(candidate__in=[first, second]).update(text="Yes.")
+    every = {(first.pk, second.pk): 1, (first.pk, third.pk): 2, (second.pk, third.pk): 2}
+    for touched in (None, second):
+        Pair.objects.update(shared_prompts=2)
+        sync_pairs(arena=arena, touched=touched)
+        assert stored(arena) == every
+    prompt.responses.filter(candidate=first).update(messages=[{"role": "tool", "content": "1"}])
+    sync_pairs(arena=arena, touched=first)
+    assert stored(arena)[first.pk, second.pk] == 2, "steps that differ are a difference"
+    Response.objects.filter(candidate__in=[first, second]).update(text="Yes.", messages=None)
+    sync_pairs(arena=arena, touched=first)
+    assert (first.pk, second.pk) not in stored(arena)
+
+
+def test_an_upgrade_counts_as_every_later_change_does() -> None:
+    arena = make_arena(3, 3)
+    first, second, _ = arena.candidates.order_by("pk")
+    prompt = arena.prompts.earliest("pk")
+    prompt.responses.filter(candidate__in=[first, second]).update(text="Yes.")
+    retire_prompt(prompt=arena.prompts.latest("pk"), by=Actor(), now=NOW)
+    sync_pairs(arena=arena)
+    counts = stored(arena)
+    Pair.objects.update(shared_prompts=3)
+    migration = import_module("arena.migrations.0039_different_answers")
+    with connection.cursor() as cursor:
+        cursor.execute(migration.RECOUNT)
+    assert stored(arena) == counts
+    assert sorted(counts.values()) == [1, 2, 2]

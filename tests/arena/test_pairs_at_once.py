@@ -24,7 +24,7 @@ PROMPTS = 6
 
 
 def upload(candidate: Candidate) -> None:
-    rows = [ResponseRow(i, "Mine.", prompt_id=f"p{i}") for i in range(PROMPTS)]
+    rows = [ResponseRow(i, candidate.name, prompt_id=f"p{i}") for i in range(PROMPTS)]
     responses.upsert_responses(candidate=candidate, rows=rows, by=Actor())
 
 
@@ -35,7 +35,9 @@ def newcomers(arena: Arena, n: int) -> list[Candidate]:
 def answer(candidate: Candidate) -> None:
     """Answer as a model does, whose answers are counted under no lock but the pairs' own."""
     prompts = candidate.arena.prompts.all()
-    Response.objects.bulk_create(Response(candidate=candidate, prompt=one) for one in prompts)
+    Response.objects.bulk_create(
+        Response(candidate=candidate, prompt=one, text=candidate.name) for one in prompts
+    )
     sync_pairs(arena=candidate.arena, touched=candidate)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from arena.calls import servers
 from arena.calls.providers.scripted import ScriptedProvider
 from arena.calls.servers import Probed, probe
 from tests.arena.providers import DOWN, KEY, anthropic, openai
@@ -15,8 +16,9 @@ TOKENS = [("Hello", -0.1, [("Hello", -0.1), ("Hi", -2.5)])]
 
 
 @pytest.fixture(autouse=True)
-def _able(server: FakeServer) -> None:
+def _able(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     server.otherwise = able
+    monkeypatch.setattr(servers, "PAUSES", (0.0,) * 4)
 
 
 def able(body: dict[str, Any]) -> Sent:
@@ -107,11 +109,11 @@ def test_anthropics_format_has_no_seed_and_no_logprobs(server: FakeServer) -> No
     [
         (fails(401, f"Incorrect key {KEY}"), "HTTP 401", 1),
         (fails(404, "no such model"), "no such model", 1),
-        (fails(429), "HTTP 429", 2),
-        (fails(500), "HTTP 500", 2),
+        (fails(429), "HTTP 429", 5),
+        (fails(500), "HTTP 500", 5),
         (fails(400, "odd"), "odd", 1),
-        (fake_server.half_a_body, "The connection broke", 2),
-        (fake_server.wrong_json, "cannot be read", 2),
+        (fake_server.half_a_body, "The connection broke", 5),
+        (fake_server.wrong_json, "cannot be read", 5),
     ],
 )
 @pytest.mark.parametrize("client", [openai, anthropic])
@@ -127,11 +129,31 @@ def test_a_server_that_does_not_answer_is_not_ok_and_says_why(
 
 
 @pytest.mark.parametrize("turn", range(5))
-def test_a_request_that_fails_once_is_sent_again(server: FakeServer, turn: int) -> None:
-    server.script.extend([*[able] * turn, fails(500)])
+@pytest.mark.parametrize("status", [429, 502])
+def test_a_request_that_meets_a_busy_server_is_sent_again(
+    server: FakeServer, turn: int, status: int
+) -> None:
+    server.script.extend([*[able] * turn, *[fails(status)] * 4])
     found = probe(openai(server), MODEL)
     assert (found.ok, abilities(found)) == (True, (True, True, True, True))
-    assert found.requests == len(server.requests) == 6
+    assert found.requests == len(server.requests) == 9
+
+
+def test_a_busy_server_is_given_the_time_that_it_asks_for(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(servers.time, "sleep", slept.append)
+    monkeypatch.setattr(servers, "PAUSES", (0.5, 1.0))
+    server.script.extend([fails(429, retry_after="3"), fails(502)])
+    assert probe(openai(server), MODEL).ok
+    assert [seconds for seconds in slept if seconds] == [3.0, 1.0]  # the server sleeps too
+
+
+def test_nobody_waits_long_for_a_busy_server(server: FakeServer) -> None:
+    server.otherwise = fails(429, retry_after="60")
+    found = probe(openai(server), MODEL)
+    assert (found.ok, found.requests) == (False, 1)
 
 
 def test_a_server_that_is_down_is_not_ok() -> None:
@@ -141,9 +163,9 @@ def test_a_server_that_is_down_is_not_ok() -> None:
 
 
 def test_a_server_busy_midway_says_nothing_about_abilities(server: FakeServer) -> None:
-    server.script.extend([able, able, fails(429), fails(429)])
+    server.script.extend([able, able, *[fails(429)] * 5])
     found = probe(openai(server), MODEL)
-    assert (found.ok, found.requests) == (False, 4)
+    assert (found.ok, found.requests) == (False, 7)
     assert abilities(found) == (False, False, False, False)
     assert (found.tokens_in, found.tokens_out) == (200, 40)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -166,6 +167,49 @@ def test_a_slow_server_times_out_and_may_bill(provider: Make, server: FakeServer
     error = failure(provider, server, timeout=0.2)
     assert (type(error), error.maybe_billed) == (RetryableError, True)
     assert "in time" in str(error)
+
+
+@every_wire
+@pytest.mark.parametrize("drip", ["head", "body"])
+def test_a_reply_that_never_ends_times_out(provider: Make, server: FakeServer, drip: str) -> None:
+    def answer(body: dict[str, Any]) -> Sent:
+        sent = fake_server.dripping(body)
+        sent.headers = {"x-filler": "x" * 2000} if drip == "head" else {}
+        return sent
+
+    server.otherwise = answer
+    began = time.monotonic()
+    error = failure(provider, server, timeout=1.5 if drip == "head" else 5.0)
+    assert (type(error), error.maybe_billed, "in time" in str(error)) == (
+        RetryableError,
+        True,
+        True,
+    )
+    assert time.monotonic() - began < 10
+
+
+@every_wire
+@pytest.mark.parametrize("gzipped", [False, True])
+def test_a_reply_of_more_than_4_mb_is_not_read(
+    provider: Make, server: FakeServer, gzipped: bool
+) -> None:
+    server.otherwise = fake_server.padded(4_000_000, gzipped=gzipped)
+    error = failure(provider, server)
+    assert (type(error), error.maybe_billed) == (RetryableError, True)
+    assert "larger than 4 MB" in str(error)
+    server.otherwise = fake_server.padded(3_900_000, gzipped=gzipped)
+    assert provider(server).complete(ASKED).text == "A"
+
+
+@every_wire
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(provider: Make, server: FakeServer, status: int) -> None:
+    with FakeServer() as elsewhere:
+        server.otherwise = fails(status, location=f"{elsewhere.base_url}/chat/completions")
+        error = failure(provider, server)
+        assert type(error) is EndpointStoppedError
+        assert "redirect" in str(error)
+        assert not elsewhere.requests
 
 
 @every_wire

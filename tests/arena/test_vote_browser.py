@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from arena.models import Arena, Comparison, Rater, Reason, Response, Vote
 from tests.arena.test_conversations import PAYLOADS
-from tests.factories import make_arena
+from tests.factories import make_arena, rewrite_answers
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 PAIR = "#ballot .pair"
@@ -204,7 +204,7 @@ def test_the_last_ten_votes_are_one_key_away(open_vote_page):
 @pytest.fixture
 def wordy(long_arena):
     """Answers that take 1.5 s to read as the server sees it, and 3 s as the page does."""
-    Response.objects.update(text="word " * 1000)
+    rewrite_answers("word " * 1000)
 
 
 def test_a_press_too_soon_is_questioned_and_counts_on_the_second(wordy, open_vote_page):
@@ -472,7 +472,7 @@ def test_a_vote_does_not_move_the_answers(phone, live_server, sides):
     width, height = sides
     phone.set_viewport_size({"width": width, "height": height})
     arena = make_arena(2, 2)
-    Response.objects.update(text="Long.\n\n" * 14)
+    rewrite_answers("Long.\n\n" * 14)
     phone.goto(live_server.url + reverse("vote", args=[arena.slug]))
     wait_for_ahead(phone)
     phone.locator(f"{PAIR} form.choices [value=skip]").evaluate("button => button.click()")

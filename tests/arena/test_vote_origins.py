@@ -19,7 +19,15 @@ from arena.services.arenas import update_arena
 from arena.services.privacy import delete_old_rows
 from ranking.services import cluster_tallies, vote_log
 from ranking.tallies import VoteCounts
-from tests.factories import make_arena, make_member, make_person, make_team, make_user, make_vote
+from tests.factories import (
+    make_arena,
+    make_member,
+    make_person,
+    make_team,
+    make_user,
+    make_vote,
+    rewrite_answers,
+)
 from tests.ranking.helpers import claim, make_voted_arena, publish
 
 pytestmark = pytest.mark.django_db
@@ -120,7 +128,7 @@ def test_what_nobody_can_have_read_does_not_count(
     seconds: float | None, length: int, is_rushed: bool
 ) -> None:
     arena = make_arena(2, 1)
-    Response.objects.update(text="x" * (length // 2))
+    rewrite_answers("x" * (length // 2))
     vote = cast(arena, make_person(), seconds=seconds)
     assert (vote.rushed, vote.uncounted) == (is_rushed, "rushed" if is_rushed else None)
 

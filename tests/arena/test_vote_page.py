@@ -15,7 +15,7 @@ from arena.models import Arena, Candidate, Comparison, RateLimit, Rater, Respons
 from arena.outcomes import OUTCOMES
 from arena.services.pairs import sync_pairs
 from arena.views.voting import COOKIE_AGE, NOTICES, _ballot, known_rater_id
-from tests.factories import make_arena, make_vote
+from tests.factories import make_arena, make_vote, rewrite_answers
 
 pytestmark = pytest.mark.django_db
 UUID = r"[0-9a-f]{8}-[0-9a-f-]{27}"
@@ -330,7 +330,7 @@ def test_an_unknown_or_hidden_arena_is_not_found(client):
 
 def test_what_a_model_wrote_reaches_the_page_sanitised(client):
     arena = make_arena(2, 1)
-    Response.objects.update(text="<script>alert(1)</script> **bold** [x](javascript:alert(1))")
+    rewrite_answers("<script>alert(1)</script> **bold** [x](javascript:alert(1))")
     page, _ = open_page(client, arena)
     assert "<script>alert" not in page.text
     assert 'href="javascript' not in page.text

@@ -28,6 +28,7 @@ DECIDED: dict[str, Any] = {
     "wins_high": 0.62,
     "between": 1320,
     "votes_to_go": None,
+    "groups_to_go": 0,
     "computed_at": "2026-11-22T09:00:05Z",
     "up_to_date": False,
     "counted": True,

@@ -70,6 +70,20 @@ def test_two_incomparable_candidates_do_not_pass(
     assert "No verdict: the votes" in file.read_text()
 
 
+@pytest.mark.parametrize("options", [[], ["--judge=x"], ["--require=better"]])
+def test_a_check_that_could_not_have_failed_is_no_pass(
+    check: Any, options: list[str], tmp_path: Path
+) -> None:
+    """Seven of seven lost: an eighth would make it conclusive."""
+    file = tmp_path / "summary.md"
+    lost = decided("unknown") | {"wins": 0.0, "between": 7, "votes_to_go": 1, "groups_to_go": 1}
+    code, said = check(Stub(decided=lost), *options, f"--summary={file}")
+    assert code == 3
+    assert "could not have failed" in said
+    assert "votes on 1 more prompt before" in said
+    assert "could not have failed" in file.read_text()
+
+
 @pytest.mark.parametrize("state", ["paused", "cancelled"])
 @pytest.mark.parametrize(("verdict", "code"), [("unknown", 3), ("better", 0), ("worse", 1)])
 def test_an_unfinished_run_leaves_unknown_results_open(

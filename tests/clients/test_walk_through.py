@@ -103,7 +103,7 @@ def test_the_commands_of_the_page_lead_to_a_verdict(tmp_path: Path) -> None:
     assert decision["between"] > 0
     assert decision["sentence"].startswith("By LLM-judge votes, ")
     assert "new-draft v2 against in-production in Search answers:" in done.stdout
-    assert "Answers: 6 of 6" in done.stdout
+    assert "Answers: 12 of 12" in done.stdout
     assert "| Baseline | in-production |" in (tmp_path / "summary.md").read_text()
 
 

@@ -7,6 +7,7 @@ format: it is handed its messages with the system's text as the first, and what 
 into the format that was asked.
 """
 
+import gzip
 import json
 import random
 import re
@@ -40,13 +41,20 @@ class Said:
 
 @dataclass
 class Sent:
-    """A response: a status, a body, headers, how long to think, how much to send."""
+    """A response: a status, a body, headers, how long to think, how much to send.
+
+    With a `drip`, head and body come one byte at a time, that many seconds apart. `spaces` come
+    before the body.
+    """
 
     body: Any
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     cut_at: int | None = None
+    drip: float = 0.0
+    spaces: int = 0
+    gzipped: bool = False
 
 
 class FakeServer:
@@ -125,13 +133,24 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
 
         def _send(self, sent: Sent) -> None:
             body = sent.body if isinstance(sent.body, bytes) else json.dumps(sent.body).encode()
+            body = b" " * sent.spaces + body
+            headers = {"content-type": "application/json"} | sent.headers
+            if sent.gzipped:
+                body, headers["content-encoding"] = gzip.compress(body), "gzip"
             self.send_response(sent.status)
-            for name, value in ({"content-type": "application/json"} | sent.headers).items():
+            for name, value in headers.items():
                 self.send_header(name, value)
             self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body[: sent.cut_at])
-            self.wfile.flush()
+            if sent.drip:
+                head, self._headers_buffer = b"".join(self._headers_buffer), []
+                for byte in head + b"\r\n" + body:
+                    self.wfile.write(bytes([byte]))
+                    self.wfile.flush()
+                    time.sleep(sent.drip)
+            else:
+                self.end_headers()
+                self.wfile.write(body[: sent.cut_at])
+                self.wfile.flush()
             self.close_connection = sent.cut_at is not None
 
         def log_message(self, *args: Any) -> None:
@@ -292,6 +311,24 @@ def wrong_json(body: dict[str, Any]) -> Sent:
 
 def no_choices(body: dict[str, Any]) -> Sent:
     return Sent({"id": "1", "object": "chat.completion", "created": 1, "model": MODEL})
+
+
+def dripping(body: dict[str, Any]) -> Sent:
+    """A good reply, one byte every 20 ms: each read succeeds, and all of them take 20 seconds."""
+    sent = completion("A")
+    sent.drip = 0.02
+    return sent
+
+
+def padded(spaces: int, *, gzipped: bool = False) -> Answer:
+    """A good reply after that many spaces."""
+
+    def answer(body: dict[str, Any]) -> Sent:
+        sent = completion("A")
+        sent.spaces, sent.gzipped = spaces, gzipped
+        return sent
+
+    return answer
 
 
 def slow(seconds: float) -> Answer:

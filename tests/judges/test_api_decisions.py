@@ -289,6 +289,18 @@ def test_a_candidate_that_loses_every_time_is_worse(team: Team) -> None:
     found = decision(token_of(team, "read"), arena)
     assert (found["verdict"], found["wins"], found["elo"]) == ("worse", 0.0, None)
     assert (found["votes"], found["between"], found["votes_to_go"]) == (8, 8, None)
+    assert found["groups_to_go"] == 0
+
+
+def test_too_few_prompts_to_decide_anything_are_told(team: Team) -> None:
+    arena = make_arena(2, 20, team=team)
+    old, new = candidates_of(arena)
+    for prompt in arena.prompts.order_by("pk")[:7]:
+        make_vote(arena, old, new, "left", prompt)
+    publish(arena)
+    arena.candidates.update(team=team)
+    found = decision(token_of(team, "read"), arena)
+    assert (found["verdict"], found["between"], found["groups_to_go"]) == ("unknown", 7, 1)
 
 
 def test_a_category_without_votes_is_not_all_prompts(team: Team, clear_lead: Arena) -> None:

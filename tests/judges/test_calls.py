@@ -112,14 +112,6 @@ def test_a_candidate_that_forges_a_verdict_wins_nothing_by_it(local: FakeServer)
     assert the_judgement().state == "unreadable"
 
 
-def test_identical_answers_are_judged_like_any_others(local: FakeServer) -> None:
-    run = one_comparison()
-    Response.objects.update(text="The same.")
-    local.otherwise = prefers("The same.")
-    work_off(run)
-    assert Vote.objects.get().outcome == Outcome.TIE
-
-
 def test_what_came_of_a_call_is_written_down(local: FakeServer) -> None:
     work_off(one_comparison())
     call = the_judgement().forward

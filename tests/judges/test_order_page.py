@@ -12,7 +12,7 @@ from arena.models import Call, Response, Run
 from judges.models import Judge
 from judges.services.registry import register_judge, spec_named
 from tests.described import undescribed
-from tests.factories import NOW, make_arena, make_person
+from tests.factories import NOW, make_arena, make_person, rewrite_answers
 from tests.judges.fake_server import FakeServer, says
 from tests.judges.helpers import (
     QUOTE,
@@ -136,7 +136,7 @@ def test_what_cannot_be_is_reported(staff: Client, fields: dict[str, Any], sente
 
 def test_both_texts_are_shown_as_they_are_sent(staff: Client) -> None:
     arena = make_arena(2, 2, question="Which one?")
-    Response.objects.update(text="<script>alert(1)</script>")
+    rewrite_answers("<script>alert(1)</script>")
     html = quote_page(staff, arena)
     assert "<h4>System</h4>" in html
     assert "<h4>User</h4>" in html

@@ -14,7 +14,7 @@ from arena.models import Arena, Candidate, Pair, Prompt, Rater, Response, Run, T
 from arena.services import runs as engine
 from arena.services.arenas import delete_arena
 from arena.services.orders import cancel_people_run
-from arena.services.pairs import publish_pair_weights
+from arena.services.pairs import publish_pair_weights, sync_pairs
 from arena.services.runs import cancel_run, order_run, resume_unfinished
 from judges.models import Judgement
 from judges.services import runs
@@ -319,3 +319,26 @@ def test_quotes_hide_models_of_undisclosed_candidates() -> None:
     assert families_in(arena).get(hidden.pk, "") == ""
     Candidate.objects.filter(pk=hidden.pk).update(disclosed_at=timezone.now())
     assert families_in(arena)[hidden.pk] == "mistral"
+
+
+def test_equal_answers_are_not_sent_to_judges_and_the_order_says_how_many() -> None:
+    arena = make_arena(3, 3)
+    first, second, _ = arena.candidates.order_by("pk")
+    equal = arena.prompts.order_by("pk")[:2]
+    Response.objects.filter(prompt__in=equal, candidate__in=[first, second]).update(text="Yes.")
+    sync_pairs(arena=arena)
+    plan = planned(arena, SCRIPTED, per_pair=3)
+    assert len(plan.picks) == 3 * 3 - 2
+    assert "2 comparisons are left out because both answers are the same." in plan.left_out
+    run = work_off(order(arena, SCRIPTED, per_pair=3))
+    shown = run.comparisons.values_list("left_response__text", "right_response__text")
+    assert len(shown) == 7
+    assert all(left != right for left, right in shown)
+
+
+def test_an_order_of_nothing_but_equal_answers_says_so() -> None:
+    arena = make_arena(2, 2)
+    Response.objects.filter(prompt__arena=arena).update(text="Yes.")
+    sync_pairs(arena=arena)
+    with pytest.raises(JudgeError, match="different answers"):
+        order(arena, SCRIPTED)

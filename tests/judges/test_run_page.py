@@ -10,12 +10,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.actors import CLI
-from arena.models import Response, Run
+from arena.models import Run
 from arena.services.arenas import set_criteria
 from arena.services.orders import order_people_run
 from judges.models import Judgement
 from judges.reports import report_on
-from tests.factories import make_arena, make_call
+from tests.factories import make_arena, make_call, rewrite_answers
 from tests.judges.fake_server import FakeServer, better_is, says
 from tests.judges.helpers import (
     hide_arena,
@@ -102,7 +102,7 @@ def test_no_name_of_a_candidate_is_on_it(client: Client) -> None:
 def test_what_a_prompt_says_is_text(client: Client, local: FakeServer) -> None:
     arena = make_arena(2, 1)
     arena.prompts.update(text="<script>alert(1)</script>")
-    Response.objects.update(text="<img src=x onerror=alert(2)>")
+    rewrite_answers("<img src=x onerror=alert(2)>")
     local.otherwise = says("<script>alert(3)</script>")
     html = page_text(client, run_url(work_off(order(arena))))
     assert "<script>alert" not in html

@@ -14,13 +14,13 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.calls.models import Call
-from arena.models import Arena, Comparison, Response, Run, Vote
+from arena.models import Arena, Comparison, Run, Vote
 from judges.models import Judgement, LabelItem, LabelSet, Mark
 from judges.services.label_runs import order_label_run
 from judges.services.registry import register_judge, spec_named
 from judges.views import verdicts
 from judges.views.judges import marks_url
-from tests.factories import make_arena, make_member, make_team
+from tests.factories import make_arena, make_member, make_team, rewrite_answers
 from tests.judges.fake_server import FakeServer, better_is, says
 from tests.judges.helpers import hide_arena, order, page_text, signed_in, verdict_url, work_off
 
@@ -105,7 +105,7 @@ def test_only_a_comparison_with_a_vote_that_counts_is_linked(
 def test_what_a_model_or_a_candidate_wrote_is_never_html(client: Client, local: FakeServer) -> None:
     arena = make_arena(2, 1)
     arena.prompts.update(text="<script>alert(1)</script>", reference="<script>alert(5)</script>")
-    Response.objects.update(text="<img src=x onerror=alert(2)> **bold**")
+    rewrite_answers("<img src=x onerror=alert(2)> **bold**")
     local.otherwise = says("<script>alert(3)</script>", model="<script>alert(4)</script>")
     run, one = run_with_verdict(arena)
     html = verdict_page(client, run, one)

@@ -5,6 +5,7 @@ from typing import Any
 
 import anthropic
 
+from arena.calls.http_client import BoundedClient
 from arena.calls.providers.base import (
     LOGPROBS,
     SCHEMA,
@@ -87,7 +88,7 @@ def _client(base_url: str, key: str, timeout: float) -> anthropic.Anthropic:
     client = anthropic.Anthropic(
         base_url=base_url,
         api_key=key or "none",  # without one the SDK looks for a key, a token or a profile itself
-        timeout=timeout,
+        http_client=BoundedClient(timeout),
         max_retries=0,
         open_telemetry=False,
     )

@@ -193,6 +193,10 @@ def _as_json(value: object) -> str:
 CONFLICT = 409
 BUSY = {408, CONFLICT, 425, 429}
 CLOSED = {401, 402, 403, 404}
+REDIRECTED = (
+    "The server redirects to another address, and redirects are not followed."
+    " The endpoint's base_url must be the final address."
+)
 INVALID = {400, 422}
 NO_MONEY_SIGNS = ("insufficient_quota", "credit balance")
 TOO_LONG_SIGNS = ("context_length", "context length", "maximum context", "too long", "too many tok")
@@ -223,8 +227,10 @@ MAX_TOKENS = ("max_tokens", "max_completion_tokens")
 LONGEST_WAIT = 86_400.0
 LONGEST_MESSAGE = 500
 MOST_TOKENS = 2_000_000_000
-# Errors of the HTTP library before a request has left; by name, because the SDKs own that library.
+# Errors of the HTTP library before a request has left, and of a reply too large or badly packed; by
+# name, because only workers should take the time to import that library.
 NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "ProxyError"}
+NOT_READ = "DecodingError"
 # Errors of parsing an unexpected reply.
 UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionError)
 
@@ -245,6 +251,8 @@ def from_answer(answer: Answered) -> ProviderError:
     """Return the error for a status and message."""
     sentence = f"HTTP {answer.status}: {answer.message}"[:LONGEST_MESSAGE]
     hint = f"{answer.code} {answer.message}".lower()
+    if 300 <= answer.status < 400:
+        return EndpointStoppedError(f"HTTP {answer.status}: {REDIRECTED}")
     if answer.status in CLOSED or any(sign in hint for sign in NO_MONEY_SIGNS):
         return EndpointStoppedError(sentence)
     if answer.status in BUSY or answer.status >= 500:
@@ -296,7 +304,9 @@ def too_slow(error: Exception) -> RetryableError:
 
 
 def broken_off(error: Exception, key: str) -> RetryableError:
-    """Return the error for a connection that failed or was lost."""
+    """Return the error for a connection that failed or was lost, or a reply that was not read."""
+    if type(error.__cause__).__name__ == NOT_READ:
+        return unreadable(hidden(str(error.__cause__), key))
     sent = _was_sent(error)
     sentence = f"{'The connection broke' if sent else 'No connection'}: {error.__cause__ or error}"
     return RetryableError(hidden(sentence, key)[:LONGEST_MESSAGE], maybe_billed=sent)

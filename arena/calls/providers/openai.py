@@ -5,6 +5,7 @@ from typing import Any
 
 import openai
 
+from arena.calls.http_client import BoundedClient
 from arena.calls.providers.base import (
     LOGPROBS,
     SCHEMA,
@@ -85,7 +86,7 @@ def _client(base_url: str, key: str, timeout: float) -> openai.OpenAI:
     client = openai.OpenAI(
         base_url=base_url,
         api_key=key or "none",  # the SDK insists on one; servers without keys ignore it
-        timeout=timeout,
+        http_client=BoundedClient(timeout),
         max_retries=0,
     )
     # The SDK takes these from the environment; other companies' servers must not get them.
