@@ -4,6 +4,7 @@ import gzip
 import json
 import logging
 import re
+import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -18,8 +19,11 @@ from django.core.exceptions import SuspiciousOperation
 from django.core.signals import request_finished
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
 from django.utils.encoding import escape_uri_path
+
+from arena.language import translated
 
 NO_REQUEST = "-"
 REQUEST_ID = re.compile(r"[A-Za-z0-9-]{8,64}")
@@ -133,6 +137,48 @@ def log_requests(
         }
         access.info("%(method)s %(path)s %(status)s", fields, extra={"fields": fields})
         return response
+
+    return middleware
+
+
+# Beyond WEB_THREADS, so many requests wait for so many seconds; the others are refused.
+WAITING, PATIENCE = 200, 20.0
+RETRY_AFTER = "5"  # seconds
+
+
+def take_turns(
+    get_response: Callable[[HttpRequest], HttpResponse],
+) -> Callable[[HttpRequest], HttpResponse]:
+    """Work on WEB_THREADS requests at a time; others wait for their turn, or are refused.
+
+    The server has more threads than that, which wait here. It cannot do this itself: whatever its
+    threads have not taken waits for ever. `/healthz` needs no turn, so a busy process is alive.
+    """
+    places = threading.Semaphore(settings.WEB_THREADS + WAITING)
+    turns = threading.Semaphore(settings.WEB_THREADS)
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        if request.path == "/healthz":
+            return get_response(request)
+        if not places.acquire(blocking=False):
+            return refuse(request)
+        try:
+            if not turns.acquire(timeout=PATIENCE):
+                return refuse(request)
+            try:
+                return get_response(request)
+            finally:
+                turns.release()
+        finally:
+            places.release()
+
+    @translated
+    def refuse(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(
+            render_to_string("503.html", {"is_crowded": True}),
+            status=HTTPStatus.SERVICE_UNAVAILABLE,
+            headers={"Retry-After": RETRY_AFTER},
+        )
 
     return middleware
 

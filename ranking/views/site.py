@@ -195,7 +195,6 @@ def index(request: HttpRequest) -> HttpResponseBase:
 
 
 BEARER = "Bearer "
-RETRY_AFTER = "5"  # seconds
 TEAMS_LISTED = 200
 INDEXED = (
     "board",
