@@ -4,7 +4,6 @@ import gzip
 import json
 import logging
 import re
-import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -141,36 +140,13 @@ def log_requests(
     return middleware
 
 
-# Beyond WEB_THREADS, so many requests wait for so many seconds; the others are refused.
-WAITING, PATIENCE = 200, 20.0
 RETRY_AFTER = "5"  # seconds
 
 
-def take_turns(
+def refuse_crowds(
     get_response: Callable[[HttpRequest], HttpResponse],
 ) -> Callable[[HttpRequest], HttpResponse]:
-    """Work on WEB_THREADS requests at a time; others wait for their turn, or are refused.
-
-    The server has more threads than that, which wait here. It cannot do this itself: whatever its
-    threads have not taken waits for ever. `/healthz` needs no turn, so a busy process is alive.
-    """
-    places = threading.Semaphore(settings.WEB_THREADS + WAITING)
-    turns = threading.Semaphore(settings.WEB_THREADS)
-
-    def middleware(request: HttpRequest) -> HttpResponse:
-        if request.path == "/healthz":
-            return get_response(request)
-        if not places.acquire(blocking=False):
-            return refuse(request)
-        try:
-            if not turns.acquire(timeout=PATIENCE):
-                return refuse(request)
-            try:
-                return get_response(request)
-            finally:
-                turns.release()
-        finally:
-            places.release()
+    """Answer 503 to a request that `arena.wsgi` has no thread for."""
 
     @translated
     def refuse(request: HttpRequest) -> HttpResponse:
@@ -179,6 +155,10 @@ def take_turns(
             status=HTTPStatus.SERVICE_UNAVAILABLE,
             headers={"Retry-After": RETRY_AFTER},
         )
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        is_crowded = "ringside.is_crowded" in request.META
+        return refuse(request) if is_crowded else get_response(request)
 
     return middleware
 

@@ -113,10 +113,10 @@ CELERY_TIMEZONE = "UTC"
 if CELERY_BROKER_URL.startswith("filesystem"):
     QUEUE = HOME / "queue"
     QUEUE.mkdir(mode=0o700, exist_ok=True)
+    CELERY_BROKER_TRANSPORT = "arena.queue:Transport"
     CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {
         "data_folder_in": str(QUEUE),
         "data_folder_out": str(QUEUE),
-        "control_folder": str(QUEUE),
         "polling_interval": 0.2,
     }
     CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
@@ -181,7 +181,7 @@ MIDDLEWARE = [
     "arena.middleware.compress_static",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
-    "arena.middleware.take_turns",
+    "arena.middleware.refuse_crowds",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "arena.middleware.set_signed_in_cookie",
     "django.middleware.common.CommonMiddleware",

@@ -94,7 +94,7 @@ class Up:
         return next((pid for pid, command in running if module in command), 0)
 
     def family(self) -> list[int]:
-        """The supervisor's children and grandchildren."""
+        """Its children and grandchildren."""
         ours = list(children(self.process.pid))
         return ours + [pid for child in ours for pid in children(child)]
 

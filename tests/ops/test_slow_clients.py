@@ -26,7 +26,7 @@ def caddy_in_front(home: Path, stack: ExitStack) -> Iterator[Address]:
     if shutil.which("caddy") is None:
         (pytest.fail if everything_required() else pytest.skip)("needs caddy")
     shutil.copy(migrated_database(), home)
-    web = stack.enter_context(serving(settings_for(home, TRUSTED_PROXIES="1"), threads=8))
+    web = stack.enter_context(serving(settings_for(home, TRUSTED_PROXIES="1"), threads=32))
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     settings = {
@@ -61,7 +61,7 @@ def site(
 
 
 @pytest.mark.parametrize("kind", BEGINNINGS)
-def test_healthz_answers_within_a_second_beside(site: Address, kind: str) -> None:
+def test_healthz_answers_soon_beside(site: Address, kind: str) -> None:
     answers = answers_beside(site, BEGINNINGS[kind])
     assert {code for code, _, _ in answers} == {200}
     taken = sorted(seconds for _, seconds, _ in answers)
@@ -69,4 +69,4 @@ def test_healthz_answers_within_a_second_beside(site: Address, kind: str) -> Non
     # A busy machine may delay one of them, but not as slow clients would.
     assert taken[len(taken) // 2] < MOST_SECONDS
     assert taken[-1] < 5 * MOST_SECONDS
-    assert {server for _, _, server in answers} == {None}
+    assert {server for _, _, server in answers} <= {None, "granian"}, "no version"

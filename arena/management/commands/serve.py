@@ -9,14 +9,12 @@ from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels
 
-from arena.middleware import WAITING
 from arena.processes import end_with_parent
-from arena.wsgi import application
+from arena.wsgi import WAITING, application
 
-# Beside the requests that are answered or wait for their turn (`arena.middleware.take_turns`), so
-# that there are threads to refuse others, and to answer /healthz.
+# A thread for each client that is answered or waits, and some to refuse others and for /healthz.
 SPARE_THREADS = 24
-# With these connections and a database open in each thread, `ulimit -n 1024` is enough.
+# Within `ulimit -n 1024`, with the files of the database. Others wait to be accepted.
 CONNECTIONS = 400
 
 
