@@ -30,10 +30,31 @@ Start = Callable[..., Any]
 
 
 def application(environ: dict[str, Any], start_response: Start) -> Iterable[bytes]:
-    """Answer a request: read its body, wait for a thread, or refuse it if too many wait."""
-    if status := _read_body(environ):
-        start_response(f"{status} {status.phrase}", [("Content-Type", "text/plain")])
-        return [status.phrase.encode()]
+    """Answer a request once its body is here."""
+    declared = environ.get("CONTENT_LENGTH", "")
+    if not declared and "HTTP_TRANSFER_ENCODING" not in environ:
+        return _take_turn(environ, start_response)
+    with SpooledTemporaryFile(IN_MEMORY) as body:
+        size = 0
+        while size <= LARGEST_BODY and (piece := environ["wsgi.input"].read(PIECE)):
+            size += body.write(piece)
+        if size > LARGEST_BODY:
+            return _refuse_body(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, start_response)
+        if declared and size != int(declared):  # the client has gone
+            return _refuse_body(HTTPStatus.BAD_REQUEST, start_response)
+        body.seek(0)
+        # A body in chunks has no length, without which Django would not read it.
+        complete = {"wsgi.input": body, "CONTENT_LENGTH": str(size)}
+        return _take_turn(environ | complete, start_response)
+
+
+def _refuse_body(status: HTTPStatus, start_response: Start) -> list[bytes]:
+    start_response(f"{status:d} {status.phrase}", [("Content-Type", "text/plain")])
+    return [status.phrase.encode()]
+
+
+def _take_turn(environ: dict[str, Any], start_response: Start) -> Iterable[bytes]:
+    """Wait for one of our threads; refuse the request if too many wait, or it has for too long."""
     if environ["PATH_INFO"] == "/healthz" and not environ["QUERY_STRING"]:
         return _answer(environ, start_response)  # a busy process is alive
     if not _places.acquire(blocking=False):
@@ -43,31 +64,9 @@ def application(environ: dict[str, Any], start_response: Start) -> Iterable[byte
         try:
             return answer.result(PATIENCE)
         except TimeoutError:
-            if answer.cancel():
-                return _refuse(environ, start_response)
-            return answer.result()
+            return _refuse(environ, start_response) if answer.cancel() else answer.result()
     finally:
         _places.release()
-
-
-def _read_body(environ: dict[str, Any]) -> HTTPStatus | None:
-    """Replace `wsgi.input` by a file with the whole body; return what is wrong with it, if it is.
-
-    Django knows the length of a body by its header only, which one in chunks does not have.
-    """
-    declared = environ.get("CONTENT_LENGTH", "")
-    if not declared and "HTTP_TRANSFER_ENCODING" not in environ:
-        return None
-    body, size = SpooledTemporaryFile(IN_MEMORY), 0  # noqa: SIM115  (pages read it later)
-    while size <= LARGEST_BODY and (piece := environ["wsgi.input"].read(PIECE)):
-        size += body.write(piece)
-    if size > LARGEST_BODY:
-        return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    if declared and size != int(declared):  # the client has gone
-        return HTTPStatus.BAD_REQUEST
-    body.seek(0)
-    environ |= {"wsgi.input": body, "CONTENT_LENGTH": str(size)}
-    return None
 
 
 def _answer(environ: dict[str, Any], start_response: Start) -> Iterable[bytes]:
