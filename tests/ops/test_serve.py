@@ -24,13 +24,22 @@ import pytest
 
 from arena import wsgi
 from benchmarks.serving import Web, serving
-from tests.ops.running import children, eventually, is_alive, migrated_database, settings_for
+from benchmarks.slow_clients import Address
+from tests.ops.running import (
+    caddy_in_front,
+    children,
+    eventually,
+    is_alive,
+    migrated_database,
+    settings_for,
+)
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
 ]
 THREADS = 4
+SLOW_SITE = {"DJANGO_SETTINGS_MODULE": "tests.ops.slow_site"}
 Serve = Callable[..., AbstractContextManager[Web]]
 
 
@@ -38,10 +47,9 @@ Serve = Callable[..., AbstractContextManager[Web]]
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Serve:
     home = tmp_path_factory.mktemp("home")
     shutil.copy(migrated_database(), home)
-    slow = {"DJANGO_SETTINGS_MODULE": "tests.ops.slow_site"}
 
     def start(**settings: str) -> Any:
-        return serving(settings_for(home, **slow, **settings), processes=1, threads=THREADS)
+        return serving(settings_for(home, **SLOW_SITE, **settings), processes=1, threads=THREADS)
 
     return start
 
@@ -73,9 +81,9 @@ def whole(client: socket.socket) -> bytes:
     return b"".join(iter(lambda: client.recv(1 << 16), b""))
 
 
-def ask(web: Web, sent: bytes) -> bytes:
+def ask(address: Address, sent: bytes) -> bytes:
     """All that the server sends on a connection, which it must close."""
-    with socket.create_connection(web.address, timeout=30) as client:
+    with socket.create_connection(address, timeout=30) as client:
         client.sendall(sent)
         return whole(client)
 
@@ -145,7 +153,7 @@ def test_requests_sent_at_once_are_answered_in_order(web: Web) -> None:
         request("/slow/1/", method="HEAD"),
         request("/robots.txt", close),
     ]
-    answers = ask(web, b"".join(asked)).split(b"HTTP/1.1 ")[1:]
+    answers = ask(web.address, b"".join(asked)).split(b"HTTP/1.1 ")[1:]
     bodies = [answer.partition(b"\r\n\r\n")[2] for answer in answers]
     assert bodies[:2] == [b"slow but sure", b""]
     assert bodies[2].startswith(b"User-agent")
@@ -164,7 +172,7 @@ def test_a_body_may_arrive_after_its_head_in_parts(web: Web) -> None:
 
 def test_a_body_in_chunks_arrives_whole(web: Web) -> None:
     head = request("/echo/", "Transfer-Encoding: chunked", "Connection: close", method="POST")
-    answer = ask(web, head + b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+    answer = ask(web.address, head + b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
     assert echoed(answer)["body"] == "abcde"
 
 
@@ -184,7 +192,16 @@ def test_half_a_body_reaches_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_addresses_of_several_proxies_are_all_read(web: Web) -> None:
     hops = ["X-Forwarded-For: 203.0.113.9", "X-Forwarded-For: 198.51.100.7", "Connection: close"]
-    assert echoed(ask(web, request("/echo/", *hops)))["address"] == "198.51.100.7"
+    assert echoed(ask(web.address, request("/echo/", *hops)))["address"] == "198.51.100.7"
+
+
+def test_behind_caddy_nobody_forges_an_address(tmp_path: Path) -> None:
+    """For programs like ours, `X_Forwarded_For` is `X-Forwarded-For`: Caddy must drop it."""
+    forged = [f"X{between}Forwarded_For: 203.0.113.9" for between in "-_"]
+    forged += ["X-Forwarded-For: 203.0.113.9", "Connection: close"]
+    with caddy_in_front(tmp_path, **SLOW_SITE) as address:
+        asked = request("/echo/", *forged).replace(b"localhost", b"localhost:%d" % address[1])
+        assert echoed(ask(address, asked))["address"] == "127.0.0.1"
 
 
 def test_an_answer_in_pieces_arrives_whole(web: Web) -> None:
