@@ -98,12 +98,17 @@ def test_work_that_a_command_orders_is_found_within_three_seconds(running: Up, h
     assert time.monotonic() - began < 3
 
 
+def whole_family(running: Up) -> list[int]:
+    """The web server and its worker, Celery's worker and its beat."""
+    eventually(lambda: len(running.family()) == 4)
+    return running.family()
+
+
 def test_the_password_is_kept_nowhere_and_all_end_together(tmp_path: Path) -> None:
     with up(tmp_path, is_migrated=True) as running:
         password = re.search(r"password (\S+),", running.said())
         assert password is not None
-        family = running.family()
-        assert len(family) == 4
+        family = whole_family(running)
         began = time.monotonic()
         running.process.send_signal(signal.SIGINT)
         assert running.process.wait(60) == 0
@@ -116,8 +121,7 @@ def test_the_password_is_kept_nowhere_and_all_end_together(tmp_path: Path) -> No
         again = re.search(r"password (\S+),", running.said())
         assert again is not None
         assert again[1] != password[1]
-        family = running.family()
-        assert len(family) == 4
+        family = whole_family(running)
         running.process.kill()
         eventually(lambda: not any(map(is_alive, family)), patience=6)
 
