@@ -25,6 +25,6 @@ COPY --from=build /app /app
 USER 10001
 VOLUME /data
 EXPOSE 8000
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["python", "arena/supervisor.py", "check"]
-CMD ["python", "arena/supervisor.py"]
+HEALTHCHECK --interval=10s --timeout=10s --start-period=30s --retries=3 \
+  CMD ["python", "arena/healthcheck.py"]
+CMD ["python", "manage.py", "serve"]

@@ -11,8 +11,10 @@ from typing import Any
 
 from celery import Celery, beat
 from celery.exceptions import OperationalError
-from celery.signals import task_received, worker_init
+from celery.signals import beat_embedded_init, task_received, worker_init
 from celery.worker import state
+
+from arena.processes import end_with_parent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "arena.settings")
 
@@ -70,6 +72,12 @@ def touch_pulse() -> None:
 def start_pulse(sender: Any, **_: Any) -> None:
     if PULSE:
         Pulse(sender).start()
+
+
+@beat_embedded_init.connect
+def end_with_worker(**_: Any) -> None:
+    """`worker --beat` runs beat in a process of its own, which would outlive a killed worker."""
+    end_with_parent()
 
 
 class Scheduler(beat.Scheduler):

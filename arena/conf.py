@@ -19,7 +19,7 @@ from arena.validation import nano_dollars
 LOCAL_HOSTS = ["localhost", "127.0.0.1", "[::1]", "testserver"]
 DATABASE_SCHEMES = ("sqlite", "postgres", "postgresql")
 VOTE_LOG_KEY_BYTES = 32
-BROKERS = ("memory", "redis", "rediss")
+BROKERS = ("filesystem", "redis", "rediss")
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def database(env: Env, default: str) -> dict[str, Any]:
 def broker_url(env: Env, default: str) -> str:
     url = env.str("CELERY_BROKER_URL", default)
     if url.partition("://")[0] not in BROKERS:
-        raise ImproperlyConfigured("CELERY_BROKER_URL must begin with redis:// or memory://.")
+        raise ImproperlyConfigured("CELERY_BROKER_URL must begin with redis:// or filesystem://.")
     return url
 
 

@@ -18,8 +18,11 @@ from django.core.exceptions import SuspiciousOperation
 from django.core.signals import request_finished
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
 from django.utils.encoding import escape_uri_path
+
+from arena.language import translated
 
 NO_REQUEST = "-"
 REQUEST_ID = re.compile(r"[A-Za-z0-9-]{8,64}")
@@ -133,6 +136,29 @@ def log_requests(
         }
         access.info("%(method)s %(path)s %(status)s", fields, extra={"fields": fields})
         return response
+
+    return middleware
+
+
+RETRY_AFTER = "5"  # seconds
+
+
+def refuse_crowds(
+    get_response: Callable[[HttpRequest], HttpResponse],
+) -> Callable[[HttpRequest], HttpResponse]:
+    """Answer 503 to a request that `arena.wsgi` has no thread for."""
+
+    @translated
+    def refuse(request: HttpRequest) -> HttpResponse:
+        return HttpResponse(
+            render_to_string("503.html", {"is_crowded": True}),
+            status=HTTPStatus.SERVICE_UNAVAILABLE,
+            headers={"Retry-After": RETRY_AFTER},
+        )
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        is_crowded = "ringside.is_crowded" in request.META
+        return refuse(request) if is_crowded else get_response(request)
 
     return middleware
 

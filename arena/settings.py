@@ -1,6 +1,6 @@
 """Every setting of Ringside, read from the environment by typed readers.
 
-The defaults run the whole product on one machine, with SQLite and a broker in memory.
+The defaults run the whole product on one machine, with SQLite and a queue of files.
 An invalid value stops the start with a sentence that names the setting.
 """
 
@@ -39,12 +39,13 @@ with stop_on_bad_value():
     ALLOWED_HOSTS = allowed_hosts(env, required=PRODUCTION)
     CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", subcast=str, default=[])
     HOST = env.str("HOST", "127.0.0.1")
-    WEB_THREADS = env.int("WEB_THREADS", 8, validate=Range(min=1, max=200))
+    WEB_PROCESSES = env.int("WEB_PROCESSES", 2 if PRODUCTION else 1, validate=Range(min=1))
+    WEB_THREADS = env.int("WEB_THREADS", 32, validate=Range(min=1, max=200))
     PORT = env.int("PORT", 8000, validate=Range(min=0, max=65535))
     TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", 0, validate=Range(min=0, max=5))
     DATABASES = {"default": database(env, f"sqlite:///{HOME / 'ringside.sqlite3'}")}
     DATABASE_POOL = env.int("DATABASE_POOL", 16, validate=Range(min=1, max=500))
-    CELERY_BROKER_URL = broker_url(env, "memory://localhost//")
+    CELERY_BROKER_URL = broker_url(env, "filesystem://localhost//")
     MODEL_ENDPOINTS = read_endpoints(env)
     ACCOUNTS = read_accounts(env)
     NOTICES = read_notices(env, production=PRODUCTION, hosts=ALLOWED_HOSTS, host=HOST, port=PORT)
@@ -118,17 +119,21 @@ CELERY_TASK_ROUTES = {
 }
 CELERY_TASK_DEFAULT_QUEUE = "fits"
 CELERY_TIMEZONE = "UTC"
-# A broker in memory loses messages only with its process, so fewer sweeps are enough.
-BOARDS_SWEPT_EVERY = 2.0
-if CELERY_BROKER_URL.startswith("memory"):
-    BOARDS_SWEPT_EVERY = 5.0
-    CELERY_BROKER_TRANSPORT = "arena.broker:Transport"
-    CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {"folder": str(HOME)}
+if CELERY_BROKER_URL.startswith("filesystem"):
+    QUEUE = HOME / "queue"
+    QUEUE.mkdir(mode=0o700, exist_ok=True)
+    CELERY_BROKER_TRANSPORT = "arena.queue:Transport"
+    CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {
+        "data_folder_in": str(QUEUE),
+        "data_folder_out": str(QUEUE),
+        "polling_interval": 0.2,
+    }
     CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 else:
-    CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 900, "unacked_restore_interval": 2}
+    # A message is delivered again after this time, so it is longer than the longest task.
+    CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600, "unacked_restore_interval": 2}
 SWEEPS = {
-    "ranking.tasks.sweep_boards": BOARDS_SWEPT_EVERY,
+    "ranking.tasks.sweep_boards": 2.0,
     "ranking.tasks.examine_votes": 60.0,
     "arena.tasks.reconcile_runs": 5.0,
     "arena.tasks.sweep_calls": 5.0,
@@ -185,6 +190,7 @@ MIDDLEWARE = [
     "arena.middleware.compress_static",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "arena.middleware.refuse_crowds",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "arena.middleware.set_signed_in_cookie",
     "django.middleware.common.CommonMiddleware",
@@ -312,7 +318,5 @@ LOGGING = {
         "celery.app.trace": {"filters": ["tracebacks"]},
         # Hooks that run after a commit may find the connection gone.
         "django.db.backends.base": {"filters": ["tracebacks"]},
-        # A request that waits for a thread is not a problem yet; waitress warns of each one.
-        "waitress.queue": {"level": "ERROR"},
     },
 }

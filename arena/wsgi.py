@@ -1,25 +1,84 @@
-"""The WSGI entry point that the web server calls."""
+"""The WSGI entry point that the web server calls.
+
+The server has a thread for each client. That thread reads the request's body, however slowly it
+arrives, and then waits until one of our own WEB_THREADS has answered. So slow clients keep nobody
+from their turn, and only our threads, which last, have connections to the database.
+"""
 
 import os
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from tempfile import SpooledTemporaryFile
+from threading import Semaphore
 from typing import Any
 
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "arena.settings")
 
-_pages = get_wsgi_application()
+# Beyond WEB_THREADS, so many requests wait for so many seconds; others are refused.
+WAITING, PATIENCE = 200, 20.0
+LARGEST_BODY = 1 << 28
+IN_MEMORY, PIECE = 1 << 20, 1 << 16
+_pages: Any = get_wsgi_application()
+_threads = ThreadPoolExecutor(settings.WEB_THREADS, thread_name_prefix="web")
+_places = Semaphore(settings.WEB_THREADS + WAITING)
+Start = Callable[..., Any]
 
 
-def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Answer a request; a HEAD request gets only the headers.
+def application(environ: dict[str, Any], start_response: Start) -> Iterable[bytes]:
+    """Answer a request once its body is here."""
+    declared = environ.get("CONTENT_LENGTH", "")
+    if not declared and "HTTP_TRANSFER_ENCODING" not in environ:
+        return _take_turn(environ, start_response)
+    with SpooledTemporaryFile(IN_MEMORY) as body:
+        size = 0
+        while size <= LARGEST_BODY and (piece := environ["wsgi.input"].read(PIECE)):
+            size += body.write(piece)
+        if size > LARGEST_BODY:
+            return _refuse_body(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, start_response)
+        if declared and size != int(declared):  # the client has gone
+            return _refuse_body(HTTPStatus.BAD_REQUEST, start_response)
+        body.seek(0)
+        # A body in chunks has no length, without which Django would not read it.
+        complete = {"wsgi.input": body, "CONTENT_LENGTH": str(size)}
+        return _take_turn(environ | complete, start_response)
 
-    Neither Django nor waitress leaves out the body, and on a connection that stays open, a proxy
-    would take it for the response to somebody else's request.
-    """
+
+def _refuse_body(status: HTTPStatus, start_response: Start) -> list[bytes]:
+    start_response(f"{status:d} {status.phrase}", [("Content-Type", "text/plain")])
+    return [status.phrase.encode()]
+
+
+def _take_turn(environ: dict[str, Any], start_response: Start) -> Iterable[bytes]:
+    """Wait for one of our threads; refuse the request if too many wait, or it has for too long."""
+    if environ["PATH_INFO"] == "/healthz" and not environ["QUERY_STRING"]:
+        return _answer(environ, start_response)  # a busy process is alive
+    if not _places.acquire(blocking=False):
+        return _refuse(environ, start_response)
+    try:
+        answer = _threads.submit(_answer, environ, start_response)
+        try:
+            return answer.result(PATIENCE)
+        except TimeoutError:
+            return _refuse(environ, start_response) if answer.cancel() else answer.result()
+    finally:
+        _places.release()
+
+
+def _answer(environ: dict[str, Any], start_response: Start) -> Iterable[bytes]:
     response = _pages(environ, start_response)
-    if environ["REQUEST_METHOD"] != "HEAD":
-        return response
-    if close := getattr(response, "close", None):
-        close()
-    return []
+    if response.streaming:  # the server's thread goes on, maybe for long
+        close_old_connections()
+        return response  # type: ignore[no-any-return]
+    body = [b"".join(response)]
+    response.close()
+    return body
+
+
+def _refuse(environ: dict[str, Any], start_response: Start) -> Iterable[bytes]:
+    """Let `arena.middleware.refuse_crowds` say so: that takes neither a turn nor the database."""
+    return _answer(environ | {"ringside.is_crowded": True}, start_response)

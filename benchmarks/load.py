@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 CHUNK = 1 << 18
 PATIENCE = 300.0
+REFUSED = 0.05
 
 
 @dataclass(frozen=True)
@@ -131,12 +132,15 @@ class _Client:
         """Send a request; return a response only if the server has hung up meanwhile."""
         self.received.clear()
         self.began = time.perf_counter()
-        if self.socket is None:
-            self.socket = socket.create_connection(self.address, timeout=PATIENCE)
-            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self.selector.register(self.socket, selectors.EVENT_READ, self)
         try:
+            if self.socket is None:
+                self.socket = socket.create_connection(self.address, timeout=PATIENCE)
+                self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self.selector.register(self.socket, selectors.EVENT_READ, self)
             self.socket.sendall(wanted)
+        except ConnectionRefusedError:  # it is being started
+            time.sleep(REFUSED)
+            return self._broken()
         except ConnectionError:
             return self._broken()
         return None

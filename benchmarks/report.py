@@ -49,7 +49,7 @@ def table(lines: Iterable[Line], measures: Measures) -> str:
     rounds = len(next(iter(measures.values())))
     return "\n".join(
         [
-            f"{machine_and_database()}; waitress in 2 processes of 4 threads, as in production;"
+            f"{machine_and_database()}; granian in 2 processes of 4 threads, as in production;"
             f" {RATERS} concurrent connections, {rounds} rounds of {SECONDS:g} s each, in turn."
             " Ratios are taken within each round: median (smallest to largest).",
             "",

@@ -9,19 +9,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from benchmarks.serving import PATIENCE, REPOSITORY
+from benchmarks.serving import PATIENCE, REPOSITORY, free_port
 
 MODEL = "judge-7b-2024-07-01"
 LATENCY = 0.5
 SLOW = 60.0
 WAITING = 8  # calls to the slow model at a time
-
-
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
 
 
 class OwnRedis:

@@ -34,7 +34,7 @@ def fresh_database(server: str, name: str) -> Iterator[str]:
 
 @dataclass
 class Web:
-    """The web server: its supervisor, whose children end with it."""
+    """The web server: granian, whose workers end with it."""
 
     process: subprocess.Popen[bytes]
     address: tuple[str, int]
@@ -58,40 +58,41 @@ class Web:
             time.sleep(0.05)
 
     def end(self, number: int = signal.SIGTERM) -> None:
-        """Signal the whole group and wait until it has ended."""
+        """Signal it and wait until it has ended; SIGKILL goes to its workers, too."""
         if self.process.poll() is None:
-            os.killpg(self.process.pid, number)
+            (os.killpg if number == signal.SIGKILL else os.kill)(self.process.pid, number)
         self.process.wait(PATIENCE)
 
 
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
 def start_web(
-    listener: socket.socket,
-    environment: Mapping[str, str],
-    *,
-    processes: int = 2,
-    threads: int = 4,
+    port: int, environment: Mapping[str, str], *, processes: int = 2, threads: int = 4
 ) -> Web:
-    """Start the product's server on the caller's socket, which outlives it."""
-    number = listener.fileno()
+    """Start the product's web server at a port of this machine."""
+    settings = {"WEB_PROCESSES": str(processes), "WEB_THREADS": str(threads)}
     process = subprocess.Popen(
-        [sys.executable, "arena/supervisor.py", "--listener", str(number)],
+        [sys.executable, "manage.py", "serve"],
         cwd=REPOSITORY,
-        env={**environment, "WEB_PROCESSES": str(processes), "WEB_THREADS": str(threads)},
-        pass_fds=[number],
+        env={**environment, **settings, "HOST": "127.0.0.1", "PORT": str(port)},
         start_new_session=True,
     )
-    return Web(process, listener.getsockname()[:2])
+    return Web(process, ("127.0.0.1", port))
 
 
 @contextmanager
 def serving(
     environment: Mapping[str, str], *, processes: int = 2, threads: int = 4
 ) -> Iterator[Web]:
-    """Run the server on a free port of this machine; yield it once it answers."""
-    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
-        web = start_web(listener, environment, processes=processes, threads=threads)
-        try:
-            web.await_start()
-            yield web
-        finally:
-            web.end()
+    """Run the server at a free port of this machine; yield it once it answers."""
+    web = start_web(free_port(), environment, processes=processes, threads=threads)
+    try:
+        web.await_start()
+        yield web
+    finally:
+        web.end()

@@ -35,6 +35,7 @@ from arena.calls.providers.base import EndpointStoppedError
 from arena.calls.servers import known_models, probe_endpoint
 from arena.endpoints import UnknownEndpointError
 from arena.language import translated
+from arena.middleware import RETRY_AFTER
 from arena.models import Arena, Candidate, Team
 from arena.services.candidates import with_ballots
 from ranking import http_cache, wording
@@ -195,7 +196,6 @@ def index(request: HttpRequest) -> HttpResponseBase:
 
 
 BEARER = "Bearer "
-RETRY_AFTER = "5"  # seconds
 TEAMS_LISTED = 200
 INDEXED = (
     "board",

@@ -1,4 +1,4 @@
-"""A run through real Celery workers on the broker in memory, one killed in the middle.
+"""A run through real Celery workers on the queue of one machine, one killed in the middle.
 
 `tests.stress.test_judge_kills` kills workers on Redis.
 """
@@ -66,13 +66,12 @@ class Installation:
 
 @pytest.fixture
 def installation(tmp_path: Path, server: FakeServer) -> Installation:
-    """An installation with the broker in memory, asking the loopback server."""
+    """An installation with its queue in files, asking the loopback server."""
     endpoint = {"provider": "openai", "base_url": server.base_url, "timeout": 1, "prices": FREE}
     settings = {
         "RINGSIDE_HOME": str(tmp_path),
         "SECRET_KEY": "k" * 50,
         "DATABASE_URL": f"sqlite:///{connection.settings_dict['NAME']}",
-        "CELERY_BROKER_URL": "memory://localhost//",
         "DJANGO_SETTINGS_MODULE": "arena.settings",
         "MODEL_ENDPOINTS": json.dumps({"local": endpoint}),
     }

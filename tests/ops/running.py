@@ -17,7 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.environment import POSTGRES_URL, REPOSITORY
+from benchmarks.serving import free_port, serving
+from benchmarks.slow_clients import Address, status
+from tests.environment import POSTGRES_URL, REPOSITORY, everything_required
 
 PATIENCE = 120.0
 
@@ -94,7 +96,7 @@ class Up:
         return next((pid for pid, command in running if module in command), 0)
 
     def family(self) -> list[int]:
-        """The supervisor's children and grandchildren."""
+        """Its children and grandchildren."""
         ours = list(children(self.process.pid))
         return ours + [pid for child in ours for pid in children(child)]
 
@@ -172,3 +174,25 @@ def up(home: Path, *, is_migrated: bool = False, **settings: str) -> Iterator[Up
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(PATIENCE)
+
+
+@contextmanager
+def caddy_in_front(home: Path, **settings: str) -> Iterator[Address]:
+    """Two web processes behind the project's Caddyfile, as in compose.yaml."""
+    if shutil.which("caddy") is None:
+        (pytest.fail if everything_required() else pytest.skip)("needs caddy")
+    shutil.copy(migrated_database(), home)
+    port = free_port()
+    with serving(settings_for(home, TRUSTED_PROXIES="1", **settings), threads=32) as web:
+        site = {"SITE": f"http://localhost:{port}", "PORT": str(web.address[1]), "HOME": str(home)}
+        caddy = subprocess.Popen(
+            ["caddy", "run", "--config", str(REPOSITORY / "Caddyfile"), "--adapter", "caddyfile"],
+            env=os.environ | site,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            eventually(lambda: status(("127.0.0.1", port))[0] == 200)
+            yield "127.0.0.1", port
+        finally:
+            caddy.send_signal(signal.SIGTERM)
+            caddy.wait(60)

@@ -22,10 +22,12 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from benchmarks.serving import Web, free_port
 from tests.environment import REPOSITORY
 from tests.ops.running import children, eventually, manage, migrated_database, settings_for
 
 PASSWORD, SECRET = "sesame-of-the-database", "secret-of-an-invitation"
+LONGEST_CONNECT = 5.0  # seconds that a page waits for a connection
 SIGNED_IN = {"Cookie": "sessionid=0123456789abcdefghijklmnopqrstuv; signed_in=1"}
 REQUESTS = [
     ("/", {}, "/"),
@@ -40,25 +42,23 @@ REQUESTS = [
 
 @contextmanager
 def serving(home: Path, **settings: str) -> Iterator[tuple[int, Path]]:
-    """A web server in a process of its own: its port, and the file that it logs to."""
-    lifeline, held = os.pipe()
-    with socket.create_server(("127.0.0.1", 0)) as listener, (home / "log").open("w") as log:
-        files = [lifeline, listener.fileno()]
+    """A web server in processes of its own: its port, and the file that it logs to."""
+    port = free_port()
+    settings |= {"HOST": "127.0.0.1", "PORT": str(port), "WEB_PROCESSES": "1"}
+    with (home / "log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "arena.server", "web", *map(str, files)],
+            [sys.executable, "manage.py", "serve"],
             cwd=REPOSITORY,
             env=settings_for(home, **settings),
             stdout=log,
             stderr=subprocess.STDOUT,
-            pass_fds=files,
         )
         try:
-            yield listener.getsockname()[1], home / "log"
+            eventually(lambda: Web(process, ("127.0.0.1", port)).answers())
+            yield port, home / "log"
         finally:
             process.terminate()
             process.wait(60)
-            os.close(lifeline)
-            os.close(held)
 
 
 def get(port: int, path: str, headers: dict[str, str]) -> tuple[int, str]:
@@ -311,7 +311,8 @@ def test_pages_are_served_while_the_disk_is_full(tmp_path: Path) -> None:
     token = {"Authorization": f"Bearer {SECRET}"}
     with serving(tmp_path, METRICS_TOKEN=SECRET) as (port, _):
         assert get(port, "/", {})[0] == get(port, "/readyz", {})[0] == 200
-        [server] = [pid for pid, of in children(os.getpid()).items() if "arena.server" in of]
+        [parent] = [pid for pid, of in children(os.getpid()).items() if "manage.py serve" in of]
+        [server] = children(parent)
         usual = resource.prlimit(server, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
         assert get(port, "/", {})[0] == get(port, "/readyz", {})[0] == 200
         assert "Nothing can be written" in get(port, "/healthz?full", token)[1]

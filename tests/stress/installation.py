@@ -18,8 +18,8 @@ from django.db import connections
 from psycopg import sql
 
 from arena.endpoints import Endpoint, ModelPrice
-from benchmarks.services import OwnRedis, free_port
-from benchmarks.serving import Web, serving
+from benchmarks.services import OwnRedis
+from benchmarks.serving import Web, free_port, serving
 from tests.environment import REPOSITORY
 from tests.judges.fake_server import MODEL, FakeServer
 from tests.ops.running import eventually, is_alive

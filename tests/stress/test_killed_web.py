@@ -1,7 +1,6 @@
 """The web process is killed again and again while people vote."""
 
 import signal
-import socket
 import threading
 import time
 
@@ -13,7 +12,7 @@ from arena.models import Comparison
 from benchmarks.contests import vote
 from benchmarks.load import Script, play
 from benchmarks.sample import Person, people
-from benchmarks.serving import start_web
+from benchmarks.serving import free_port, start_web
 from tests.factories import make_arena
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -44,11 +43,9 @@ class Ballots:
                 self.broken += 1
 
 
-def kill_and_restart(
-    listener: socket.socket, environment: dict[str, str], ballots: Ballots, kills: int
-) -> None:
+def kill_and_restart(port: int, environment: dict[str, str], ballots: Ballots, kills: int) -> None:
     """Kill the web server each time some more votes have been acknowledged."""
-    web = start_web(listener, environment, processes=1, threads=8)
+    web = start_web(port, environment, processes=1, threads=8)
     try:
         for _ in range(kills):
             enough = len(ballots.acknowledged) + VOTES_BETWEEN
@@ -56,7 +53,7 @@ def kill_and_restart(
             while len(ballots.acknowledged) < enough and time.monotonic() < deadline:
                 time.sleep(0.005)
             web.end(signal.SIGKILL)
-            web = start_web(listener, environment, processes=1, threads=8)
+            web = start_web(port, environment, processes=1, threads=8)
         web.await_start()
     finally:
         ballots.stop.set()
@@ -68,13 +65,13 @@ def test_every_acknowledged_vote_survives_kills(server_environment: dict[str, st
     arena = make_arena(5, 40)
     voters = people(arena, 8, pairs_each=400)
     ballots = Ballots(arena.slug)
-    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
-        killer = threading.Thread(
-            target=kill_and_restart, args=[listener, server_environment, ballots, kills]
-        )
-        killer.start()
-        play(listener.getsockname()[:2], map(ballots.play, voters), seconds=1800)
-        killer.join()
+    port = free_port()
+    killer = threading.Thread(
+        target=kill_and_restart, args=[port, server_environment, ballots, kills]
+    )
+    killer.start()
+    play(("127.0.0.1", port), map(ballots.play, voters), seconds=1800)
+    killer.join()
     assert ballots.broken, "no request was under way when the server was killed"
     assert len(ballots.acknowledged) > kills * VOTES_BETWEEN
     votes = votes_by_key()

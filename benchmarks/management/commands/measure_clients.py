@@ -13,7 +13,7 @@ from benchmarks import report, results, slow_clients
 from benchmarks.results import Line
 from benchmarks.serving import Web, serving
 
-PROCESSES, THREADS = 1, 8
+PROCESSES, THREADS = 1, 32
 
 
 class Command(BaseCommand):
@@ -24,7 +24,7 @@ class Command(BaseCommand):
         with serving(os.environ, processes=PROCESSES, threads=THREADS) as web:
             lines = [_line(web, kind) for kind in slow_clients.BEGINNINGS]
         heading = (
-            f"{report.machine_and_database()}; waitress in {PROCESSES} process of {THREADS}"
+            f"{report.machine_and_database()}; granian in {PROCESSES} process of {THREADS}"
             f" threads, nothing in front of it. {slow_clients.CLIENTS} clients of a kind stay"
             f" connected for {slow_clients.WATCHED:g} s, in which /healthz is asked for again and"
             " again: slowest answer (median)."

@@ -1,0 +1,47 @@
+"""`manage.py serve`: the web server, the same in `make run` and in the container."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+from granian import Granian
+from granian.constants import HTTPModes, Interfaces
+from granian.log import LogLevels
+
+from arena.processes import end_with_parent
+from arena.wsgi import WAITING, application
+
+# A thread for each client that is answered or waits, and some to refuse others and for /healthz.
+SPARE_THREADS = 24
+# Within `ulimit -n 1024`, with the files of the database. Others wait to be accepted.
+CONNECTIONS = 400
+
+
+def load_application(_: str) -> Callable[..., Any]:
+    """Return the application; granian calls this in each process that it starts.
+
+    They are forks of this process, which has imported everything, so they answer at once.
+    """
+    end_with_parent()
+    return application
+
+
+class Command(BaseCommand):
+    help = "Serve pages at HOST and PORT. SIGTERM ends it, SIGHUP starts its processes again."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        Granian(
+            "arena.wsgi:application",
+            interface=Interfaces.WSGI,
+            http=HTTPModes.http1,
+            address=settings.HOST,
+            port=settings.PORT,
+            workers=settings.WEB_PROCESSES,
+            blocking_threads=settings.WEB_THREADS + WAITING + SPARE_THREADS,
+            backpressure=CONNECTIONS,
+            respawn_failed_workers=True,
+            respawn_interval=2,  # after SIGHUP, the old ones serve until the new ones do
+            workers_kill_timeout=5,
+            log_level=LogLevels.error,
+        ).serve(target_loader=load_application)
