@@ -165,8 +165,8 @@ DIFFERENT = """
 """
 # The rater's open comparison; whether any pair is demanded of them; and, whatever these are, the
 # pair into whose share of the summed weights a random number from 0 to 1 falls, with a prompt that
-# both candidates answered, not equally, and that the rater has not seen with them in either order (NULL if no
-# pair is left).
+# both candidates answered, not equally, and that the rater has not seen with them in either order
+# (NULL if no pair is left).
 #
 # Nobody gets a pair of a candidate of their own team and one of another: they might know theirs.
 # What either rater of a browser has seen, neither gets.

@@ -45,7 +45,8 @@ POSTGRES_SCHEMA = """
     UNION ALL SELECT conrelid::regclass::text, '',
         CASE contype WHEN 'c' THEN conname ELSE pg_get_constraintdef(oid) END
     FROM pg_constraint WHERE connamespace = 'public'::regnamespace
-    UNION ALL SELECT tablename || '', '', regexp_replace(indexdef, 'INDEX \\S+ ON| WHERE .*', '', 'g')
+    UNION ALL SELECT tablename || '', '',
+        regexp_replace(indexdef, 'INDEX \\S+ ON| WHERE .*', '', 'g')
     FROM pg_indexes WHERE schemaname = 'public'
     ORDER BY 1, 2, 3
 """
