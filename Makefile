@@ -33,6 +33,7 @@ lint: .venv/.installed-dev ## style, types, floors, names, templates, migrations
 	$(BIN)/lint-imports
 	$(BIN)/djangofmt --check --line-length 120 --indent-width 2 --profile django templates
 	$(BIN)/python .ci/house.py
+	$(BIN)/python .ci/budget.py
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/hadolint Dockerfile
 
