@@ -37,7 +37,7 @@ lint: .venv/.installed-dev ## style, types, floors, names, templates, migrations
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/hadolint Dockerfile
 
-bench: .venv/.installed-dev .venv-bench/.installed ## speed, as tables of ratios (needs PostgreSQL)
+bench: .venv/.installed-dev ## speed, as tables (needs PostgreSQL)
 	$(BIN)/python -m benchmarks
 
 simulate: .venv/.installed-dev ## try the statistics' promises on made-up votes; writes docs/statistics.md
@@ -54,8 +54,6 @@ lock: .venv/.installed-dev ## write requirements*.txt from requirements*.in
 	  requirements.in -o requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  requirements-dev.in -o requirements-dev.txt
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	  benchmarks/requirements.in -o benchmarks/requirements.txt
 
 .venv/.installed: requirements.txt
 	@test -n "$(PYTHON)" || { echo "Ringside needs Python 3.11 or newer, and found none." >&2; exit 1; }
@@ -67,10 +65,4 @@ lock: .venv/.installed-dev ## write requirements*.txt from requirements*.in
 .venv/.installed-dev: .venv/.installed requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  --require-hashes -r requirements-dev.txt
-	@touch $@
-
-.venv-bench/.installed: benchmarks/requirements.txt
-	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check \
-	  --require-hashes -r benchmarks/requirements.txt
 	@touch $@

@@ -7,15 +7,11 @@ import tempfile
 from argparse import ArgumentParser
 from collections.abc import Callable
 
-from benchmarks.services import model_endpoints, own_redis
 from benchmarks.serving import REPOSITORY, fresh_database
 
 SERVER = os.environ.get("TEST_DATABASE_URL", "postgres://postgres@127.0.0.1:5432/postgres")
 # No benchmark reaches these limits, but the code that checks them still runs.
 NO_LIMIT = str(10**6)
-# The published packages need their own NumPy, hence this environment, made by `make bench`.
-BENCH_PYTHON = REPOSITORY / ".venv-bench" / "bin" / "python"
-
 
 NAME = f"ringside_bench_{os.getpid()}"
 
@@ -48,68 +44,22 @@ def on_sqlite(*command: str, **settings: str) -> int:
         ).returncode
 
 
-def votes() -> int:
-    return on_fresh_database("measure")
-
-
-def ballot() -> int:
-    return on_fresh_database("measure_ballot")
+def requests() -> int:
+    return max(on_fresh_database("measure_requests"), on_sqlite("measure_requests"))
 
 
 def clients() -> int:
     return on_fresh_database("measure_clients")
 
 
-def statistics(part: str = "statistics") -> int:
-    """Measure against the published packages, with one thread for all linear algebra."""
-    if not BENCH_PYTHON.exists():
-        raise SystemExit("The published packages are not installed: run `make bench`.")
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [BENCH_PYTHON, "-m", "benchmarks.statistics", part],
-        cwd=REPOSITORY,
-        env=environment,
-        check=False,
-    ).returncode
-
-
-def names() -> int:
-    return statistics("names")
-
-
 def boards() -> int:
     return on_fresh_database("measure_boards")
 
 
-def judging() -> int:
-    """Measure judging with a broker and a model server of its own."""
-    with own_redis() as broker, model_endpoints() as endpoints:
-        return on_fresh_database(
-            "measure_judging",
-            CELERY_BROKER_URL=broker,
-            MODEL_ENDPOINTS=endpoints,
-            STOP_HOPELESS_JUDGES="no",  # the model contradicts itself
-        )
-
-
-def api() -> int:
-    return on_fresh_database("measure_api")
-
-
-def imports() -> int:
-    return max(on_fresh_database("measure_imports"), on_sqlite("measure_imports"))
-
-
 PARTS: dict[str, Callable[[], int]] = {
-    "votes": votes,
-    "ballot": ballot,
+    "requests": requests,
     "clients": clients,
-    "statistics": statistics,
-    "names": names,
     "boards": boards,
-    "judging": judging,
-    "api": api,
-    "imports": imports,
 }
 
 

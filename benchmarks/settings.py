@@ -1,7 +1,6 @@
-"""The project's settings, with the routes of the bare views."""
+"""The project's settings, with the commands that measure it."""
 
 from arena import settings
 from arena.settings import *  # noqa: F403
 
-ROOT_URLCONF = "benchmarks.urls"
 INSTALLED_APPS = [*settings.INSTALLED_APPS, "benchmarks"]

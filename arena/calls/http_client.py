@@ -36,6 +36,11 @@ class BoundedClient(httpx2.Client):
             if isinstance(transport, httpx2.HTTPTransport):
                 transport._pool._network_backend = _Backend()
 
+    def __del__(self) -> None:
+        """Close its connections: nobody else does once the provider is dropped."""
+        if not self.is_closed:
+            self.close()
+
     def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send `request` and read the whole reply. Raises DecodingError if it is too large."""
         options |= {"stream": True, "follow_redirects": False}

@@ -242,6 +242,7 @@ NEXT = f"""
     )
     SELECT w.id, w.demanded, m.* FROM waiting w LEFT JOIN matchup m ON true
 """  # noqa: S608  (made of constants alone)
+NEXT = " ".join(NEXT.split())  # psycopg keeps only texts of up to 4,096 characters parsed
 # A prompt for a pair that is demanded, by the same rules. `unseen`: the rater, or 0 if they may
 # have seen it.
 DEMANDED = f"""

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
-from benchmarks import report, results, slow_clients
+from benchmarks import results, slow_clients
 from benchmarks.results import Line
 from benchmarks.serving import Web, serving
 
@@ -20,17 +20,16 @@ class Command(BaseCommand):
     help = "Measure /healthz beside 100 slow clients of each kind."
 
     def handle(self, *_: Any, **options: Any) -> None:
-        call_command("migrate", run_syncdb=True, verbosity=0)
+        call_command("migrate", verbosity=0)
         with serving(os.environ, processes=PROCESSES, threads=THREADS) as web:
             lines = [_line(web, kind) for kind in slow_clients.BEGINNINGS]
         heading = (
-            f"{report.machine_and_database()}; granian in {PROCESSES} process of {THREADS}"
+            f"{results.machine()}; granian in {PROCESSES} process of {THREADS}"
             f" threads, nothing in front of it. {slow_clients.CLIENTS} clients of a kind stay"
             f" connected for {slow_clients.WATCHED:g} s, in which /healthz is asked for again and"
             " again: slowest answer (median)."
         )
         text = "\n".join([heading, "", *results.targets(lines)])
-        results.keep("clients", text)
         self.stdout.write(text)
         if missed := results.missed(lines):
             raise CommandError(missed)
