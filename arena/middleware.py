@@ -17,7 +17,7 @@ from django.contrib.auth import SESSION_KEY
 from django.core.exceptions import SuspiciousOperation
 from django.core.signals import request_finished
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
 from django.utils.encoding import escape_uri_path
@@ -145,7 +145,7 @@ RETRY_AFTER = "5"  # seconds
 
 def refuse_crowds(
     get_response: Callable[[HttpRequest], HttpResponse],
-) -> Callable[[HttpRequest], HttpResponse]:
+) -> Callable[[HttpRequest], HttpResponseBase]:
     """Answer 503 to a request that `arena.wsgi` has no thread for."""
 
     @translated
@@ -156,7 +156,7 @@ def refuse_crowds(
             headers={"Retry-After": RETRY_AFTER},
         )
 
-    def middleware(request: HttpRequest) -> HttpResponse:
+    def middleware(request: HttpRequest) -> HttpResponseBase:
         is_crowded = "ringside.is_crowded" in request.META
         return refuse(request) if is_crowded else get_response(request)
 

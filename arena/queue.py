@@ -13,7 +13,9 @@ from kombu.utils.json import dumps
 class Channel(filesystem.Channel):
     supports_fanout = False
 
-    def _put(self, queue: str, payload: Any, **kwargs: Any) -> None:
+    def _put(  # type: ignore[override]  # the stubs of its two bases differ
+        self, queue: str, message: Any, **kwargs: Any
+    ) -> None:
         """Write a message under another name first.
 
         kombu's own writes in place, and a worker that reads half a message ends with a traceback.
@@ -21,7 +23,7 @@ class Channel(filesystem.Channel):
         name = f"{round(1000 * monotonic())}_{uuid4()}.{queue}"
         draft = Path(self.data_folder_out, f"{name}.draft")
         try:
-            draft.write_text(dumps(payload), encoding="utf-8")
+            draft.write_text(dumps(message), encoding="utf-8")
             draft.rename(draft.with_suffix(".msg"))
         except OSError as error:  # such as a full disk
             raise OperationalError(str(error)) from error
