@@ -68,17 +68,20 @@ def turn(web: Web, script: Callable[[], Script]) -> tuple[float, float, float]:
     return 1000 * used / len(times), len(times) / SECONDS, 1000 * quantiles(times, n=20)[18]
 
 
-def cpu_seconds(group: int) -> float:
-    """The processor time of all processes of the group."""
-    ticks = 0
+def cpu_seconds(root: int) -> float:
+    """The processor time of a process and of all those below it."""
+    parents, ticks = {}, {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:  # it has ended
             continue
-        if int(fields[2]) == group:
-            ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+        pid = int(stat.parent.name)
+        parents[pid], ticks[pid] = int(fields[1]), int(fields[11]) + int(fields[12])
+    family = {root}
+    while grown := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= grown
+    return sum(ticks.get(pid, 0) for pid in family) / os.sysconf("SC_CLK_TCK")
 
 
 def each_once(people: Iterator[Person]) -> Iterator[Person]:
