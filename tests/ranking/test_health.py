@@ -10,7 +10,7 @@ import redis
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.db import InterfaceError, OperationalError, connection
-from django.test import Client, RequestFactory
+from django.test import Client
 from django.utils import timezone
 from kombu import Connection
 from kombu.exceptions import OperationalError as BrokerError
@@ -19,7 +19,6 @@ from arena import __version__
 from arena.calls.models import EndpointPace
 from arena.models import Arena, Hold, RateLimit, Vote
 from arena.tasks import disclose_candidates, make_calls, sweep_calls
-from arena.wsgi import application
 from ranking import health
 from ranking.models import ArenaRefresh, Backup
 from ranking.services import leases
@@ -52,17 +51,6 @@ def swept(db: None) -> Callable[..., None]:
 
 def full(client: Client, **headers: str) -> Any:
     return client.get("/healthz?full", headers=headers or BEARER)
-
-
-def test_a_head_request_gets_no_body(client: Client) -> None:
-    """On a kept connection, a body would be read as the response to the next request."""
-    requests, statuses = RequestFactory(), []
-    body = application(
-        requests.head("/healthz").environ, lambda status, *_: statuses.append(status)
-    )
-    assert (statuses, list(body)) == (["200 OK"], [])
-    whole = application(requests.get("/healthz").environ, lambda *_: None)
-    assert b"".join(whole) == client.get("/healthz").content
 
 
 def findings(client: Client) -> str:
