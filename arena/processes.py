@@ -1,10 +1,33 @@
-"""What the processes of one machine have in common."""
+"""The processes of one machine, and the small program that starts them.
+
+`manage.py up` turns into it; Django's memory would cost 150 MB.
+"""
 
 import ctypes
+import os
 import signal
+import socket
+import subprocess
 import sys
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from time import monotonic
 
+PROGRAMS = {
+    "The web server": ["manage.py", "serve"],
+    "The worker": [
+        # As root, as in a container where somebody tries this, it would warn at each start.
+        *("-W", "ignore:You're running the worker with superuser", "-m"),
+        *("celery", "-A", "arena", "--quiet", "worker", "--pool=threads", "--concurrency=36"),
+        *("--queues=fits,calls", "--beat", "--scheduler=arena.celery:Scheduler"),
+        *("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=WARNING"),
+    ],
+}
+LOOK_EVERY = 1.0
+PATIENCE = 6.0  # seconds to finish what is under way; then all is killed
 PR_SET_PDEATHSIG = 1
+Running = subprocess.Popen[bytes]
 
 
 def end_with_parent() -> None:
@@ -14,3 +37,76 @@ def end_with_parent() -> None:
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def run(groups: int, greeting: str) -> None:
+    """Run all programs until a signal, and start again what has ended.
+
+    `groups` is the open file in which their process groups are kept; `greeting` is printed once
+    the web server listens.
+    """
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: stopping.set())
+    running: dict[str, Running] = {}
+    try:
+        while not stopping.is_set():
+            for name, program in PROGRAMS.items():
+                if name in running:
+                    if running[name].poll() is None:
+                        continue
+                    say(f"{name} ended (status {running[name].returncode}). Starting it again.")
+                    end([running[name]])
+                running[name] = start(program, groups)
+            os.ftruncate(groups, 0)
+            os.write(groups, " ".join(str(each.pid) for each in running.values()).encode())
+            if greeting and is_listening():
+                say(greeting)
+                greeting = ""
+            stopping.wait(LOOK_EVERY)
+    finally:
+        end(running.values())
+        say("Stopped.")
+
+
+def start(program: list[str], groups: int) -> Running:
+    return subprocess.Popen(  # noqa: S603  (our own programs, no shell)
+        [sys.executable, *program],
+        # With more arenas, threads that fit boards leave memory behind in each of them.
+        env={"MALLOC_ARENA_MAX": "2"} | os.environ,
+        pass_fds=[groups],
+        preexec_fn=end_with_parent,
+        start_new_session=True,  # the terminal's Ctrl-C must reach this process only
+    )
+
+
+def end(running: Iterable[Running]) -> None:
+    """Let processes finish what is under way; after PATIENCE kill them and theirs."""
+    deadline = monotonic() + PATIENCE
+    for process in running:
+        process.terminate()
+    for process in running:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(max(0.0, deadline - monotonic()))
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def is_listening() -> bool:
+    address = os.environ["HOST"], int(os.environ["PORT"])
+    with suppress(OSError), socket.create_connection(address, timeout=LOOK_EVERY):
+        return True
+    return False
+
+
+def say(sentence: str) -> None:
+    sys.stdout.write(f"{sentence}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    _, groups, pipe = map(int, sys.argv[1:])  # the first is a lock, to be kept
+    with os.fdopen(pipe, encoding="utf-8") as text:
+        greeting = text.read()
+    run(groups, greeting)

@@ -422,6 +422,7 @@ def _whole(literal: str) -> int:
 _JSON = json.JSONDecoder(parse_constant=_finite, parse_float=_finite, parse_int=_whole)
 
 
+_LAST_COMMA = re.compile(r",\s*(?=[]}])")
 # Texts, which may have anything, and numbers that perhaps cannot be stored.
 _NUMBERS = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity|\d[\d.]*[eE][-+]?\d+|\d{300,}[\d.]*))')
 
@@ -434,6 +435,8 @@ def decode_json(text: str, *, is_file: bool = False) -> Any:
     try:
         return _JSON.decode(text.strip())
     except json.JSONDecodeError as error:
+        if comma := _LAST_COMMA.match(error.doc, error.pos):  # where Python 3.13 points at
+            error = json.JSONDecodeError(error.msg, error.doc, comma.end())
         before = text[: len(text) - len(text.lstrip())].count("\n")
         is_long = is_file or "\n" in text.strip()
         line = f"line {error.lineno + before:,}, " if is_long else ""

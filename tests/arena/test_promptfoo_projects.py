@@ -131,7 +131,7 @@ def test_a_project_is_another_file_once_one_of_its_files_changed(project):
 
 
 @pytest.mark.parametrize(
-    "reference", ["../secret.csv", "/etc/passwd", "link.csv", "absent.csv", "\0", "**"]
+    "reference", ["../secret.csv", "/etc/passwd", "link.csv", "absent.csv", "\0", "**/"]
 )
 def test_a_project_reads_no_file_outside_of_its_folder(project, reference):
     (project.parent / "secret.csv").write_text("question\nThe secret\n")

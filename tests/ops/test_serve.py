@@ -187,7 +187,7 @@ def test_half_a_body_reaches_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wsgi, "LARGEST_BODY", 4)
     environ = {"PATH_INFO": "/", "CONTENT_LENGTH": "5", "wsgi.input": BytesIO(b"12345")}
     wsgi.application(environ, lambda status, _: said.append(status))
-    assert said == ["400 Bad Request", "413 Request Entity Too Large"]
+    assert [status[:4] for status in said] == ["400 ", "413 "]
 
 
 def test_addresses_of_several_proxies_are_all_read(web: Web) -> None:

@@ -128,10 +128,12 @@ def test_the_password_is_kept_nowhere_and_all_end_together(tmp_path: Path) -> No
 
 def test_a_start_ends_what_an_earlier_one_left(tmp_path: Path) -> None:
     """Where the kernel does not end children with their parent."""
-    with (tmp_path / "up.pids").open("w") as pids:
-        fcntl.flock(pids, fcntl.LOCK_EX)
-        left = subprocess.Popen(["sleep", "600"], pass_fds=[pids.fileno()], start_new_session=True)
-        pids.write(str(left.pid))
+    with (tmp_path / "up.groups").open("w") as groups:
+        fcntl.flock(groups, fcntl.LOCK_EX)
+        left = subprocess.Popen(
+            ["sleep", "600"], pass_fds=[groups.fileno()], start_new_session=True
+        )
+        groups.write(str(left.pid))
     (tmp_path / "queue").mkdir()
     message = tmp_path / "queue" / "1_left.fits.msg"
     message.touch()

@@ -6,14 +6,11 @@ import re
 import secrets
 import signal
 import socket
-import subprocess
 import sys
-import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from itertools import chain, count
-from time import monotonic
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from allauth.account.forms import default_token_generator
 from allauth.account.utils import user_pk_to_url_str
@@ -23,25 +20,12 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import Error
 
+from arena import processes
 from arena.accounts import Accounts
 from arena.conf import local_url
 from arena.models import Arena
-from arena.processes import end_with_parent
 
 ADMIN = "admin"
-PROGRAMS = {
-    "The web server": ["manage.py", "serve"],
-    "The worker": [
-        # As root, as in a container where somebody tries this, it would warn at each start.
-        *("-W", "ignore:You're running the worker with superuser", "-m"),
-        *("celery", "-A", "arena", "--quiet", "worker", "--pool=threads", "--concurrency=36"),
-        *("--queues=fits,calls", "--beat", "--scheduler=arena.celery:Scheduler"),
-        *("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=WARNING"),
-    ],
-}
-LOOK_EVERY = 1.0
-PATIENCE = 6.0  # seconds to finish what is under way; then all is killed
-Running = subprocess.Popen[bytes]
 
 
 class Command(BaseCommand):
@@ -59,14 +43,17 @@ class Command(BaseCommand):
             call_command("migrate", interactive=False)
             self.stdout.write(invite_first_administrator())
             return
-        with suppress(KeyboardInterrupt), take_home() as lock:
-            port = find_port()
+        try:
+            locks, port = take_home(), find_port()
             url = f"{local_url(settings.HOST, port)}/"
+            os.environ |= {"HOST": settings.HOST, "PORT": str(port)}
             if not settings.PORT:  # any free port; the server needs its address for links
-                os.environ |= {"PORT": str(port), "SITE_URL": os.environ.get("SITE_URL", url)}
+                os.environ.setdefault("SITE_URL", url)
             self._prepare()
-            self._run((settings.HOST, port), lock, f"{url} ({describe_sign_in()})")
-        self.stdout.write("Stopped.")
+            sign_in = describe_sign_in()
+            become_starter(locks, f"Ringside is running at {url} ({sign_in}). Ctrl-C stops it.")
+        except KeyboardInterrupt:
+            self.stdout.write("Stopped.")
 
     def _prepare(self) -> None:
         """Migrate the database; load the sample arena into a new one; drop messages left over."""
@@ -80,60 +67,30 @@ class Command(BaseCommand):
         for message in (settings.HOME / "queue").glob("*.msg"):  # sweeps find the work again
             message.unlink(missing_ok=True)
 
-    def _run(self, address: tuple[str, int], lock: IO[str], site: str) -> None:
-        """Run all programs until a signal; start again what has ended."""
-        stopping = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda *_: stopping.set())
-        running: dict[str, Running] = {}
-        is_greeted = False
-        try:
-            while not stopping.is_set():
-                for name, program in PROGRAMS.items():
-                    if name in running and running[name].poll() is None:
-                        continue
-                    if name in running:
-                        code = running[name].returncode
-                        self.stderr.write(f"{name} ended (status {code}). Starting it again.")
-                        end([running[name]])
-                    running[name] = start(program, lock)
-                note_groups(lock, running.values())
-                if not is_greeted and is_listening(address):
-                    is_greeted = True
-                    self.stdout.write(f"Ringside is running at {site}. Ctrl-C stops it.")
-                    self.stdout.flush()
-                stopping.wait(LOOK_EVERY)
-        finally:
-            end(running.values())
 
-
-@contextmanager
-def take_home() -> Iterator[IO[str]]:
+def take_home() -> tuple[IO[str], IO[str]]:
     """Allow only one Ringside per folder, and end what an earlier one left.
 
-    Yields the file that all processes keep open: while it is locked, some of those that it lists
-    still run, although the first lock is free.
+    Returns two locked files. The starter has the first. All of its processes have the second, and
+    their groups are written in it: while that is locked and the first is not, some are left.
     """
-    with (
-        (settings.HOME / "up.lock").open("w") as lock,
-        (settings.HOME / "up.pids").open("a+") as pids,
-    ):
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise SystemExit(
-                f"Ringside is already running in {settings.HOME}."
-                " Stop it first, or set RINGSIDE_HOME to another folder."
-            ) from None
-        try:
-            fcntl.flock(pids, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pids.seek(0)
-            for group in pids.read().split():
-                with suppress(ProcessLookupError):
-                    os.killpg(int(group), signal.SIGKILL)
-            fcntl.flock(pids, fcntl.LOCK_EX)
-        yield pids
+    lock, groups = (settings.HOME / "up.lock").open("w"), (settings.HOME / "up.groups").open("a+")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise SystemExit(
+            f"Ringside is already running in {settings.HOME}."
+            " Stop it first, or set RINGSIDE_HOME to another folder."
+        ) from None
+    try:
+        fcntl.flock(groups, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        groups.seek(0)
+        for group in groups.read().split():
+            with suppress(ProcessLookupError):
+                os.killpg(int(group), signal.SIGKILL)
+        fcntl.flock(groups, fcntl.LOCK_EX)
+    return lock, groups
 
 
 def find_port() -> int:
@@ -149,42 +106,22 @@ def find_port() -> int:
         ) from None
 
 
-def start(program: list[str], lock: IO[str]) -> Running:
-    return subprocess.Popen(  # noqa: S603  (our own programs, no shell)
-        [sys.executable, *program],
-        cwd=settings.BASE_DIR,
-        # With more arenas, threads that fit boards leave memory behind in each of them.
-        env={"MALLOC_ARENA_MAX": "2"} | os.environ,
-        pass_fds=[lock.fileno()],
-        preexec_fn=end_with_parent,
-        start_new_session=True,  # the terminal's Ctrl-C must reach this process only
+def become_starter(locks: Iterable[IO[str]], greeting: str) -> NoReturn:
+    """Become the small program that keeps the others running, without Django's memory.
+
+    The greeting may hold a password, which an argument would show to others.
+    """
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w", encoding="utf-8") as pipe:
+        pipe.write(greeting)
+    numbers = [*(lock.fileno() for lock in locks), reading]
+    for number in numbers:
+        os.set_inheritable(number, True)
+    sys.stdout.flush()
+    os.chdir(settings.BASE_DIR)
+    os.execv(  # noqa: S606  (our own file, no shell)
+        sys.executable, [sys.executable, processes.__file__, *map(str, numbers)]
     )
-
-
-def end(running: Iterable[Running]) -> None:
-    """Let processes finish what is under way; after PATIENCE kill them and theirs."""
-    deadline = monotonic() + PATIENCE
-    for process in running:
-        process.terminate()
-    for process in running:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(max(0.0, deadline - monotonic()))
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def note_groups(pids: IO[str], running: Iterable[Running]) -> None:
-    pids.seek(0)
-    pids.truncate()
-    pids.write(" ".join(str(process.pid) for process in running))
-    pids.flush()
-
-
-def is_listening(address: tuple[str, int]) -> bool:
-    with suppress(OSError), socket.create_connection(address, timeout=LOOK_EVERY):
-        return True
-    return False
 
 
 def describe_sign_in() -> str:
