@@ -10,7 +10,6 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-from benchmarks.results import spaced
 from benchmarks.simulations import page, prediction_powered
 from benchmarks.simulations.boards import (
     CROWD_RESAMPLES,
@@ -21,7 +20,7 @@ from benchmarks.simulations.boards import (
     simulate_tiers,
 )
 from benchmarks.simulations.designs import COVERAGE, CROWDS, EFFECT, LEADERS, TIERED, TIES
-from benchmarks.simulations.page import Figures, Row
+from benchmarks.simulations.page import Figures, Row, spaced
 from benchmarks.simulations.watching import (
     FAMILIES,
     LOOKS,

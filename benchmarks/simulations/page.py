@@ -1,10 +1,9 @@
 """The tables of the simulations, their targets, and their section of docs/statistics.md."""
 
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
-
-from benchmarks.results import spaced
 
 PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
 BEGIN = "<!-- written by `make simulate`: begin -->"
@@ -193,3 +192,8 @@ def keep(text: str, page: Path | None = None) -> None:
 
 def _percent(share: float) -> str:
     return f"{share:.1%}"
+
+
+def spaced(text: str) -> str:
+    """With a space before each percent sign, as on all pages."""
+    return re.sub(r"(?<=\d)%", " %", text)

@@ -1,11 +1,11 @@
-"""A call that takes longer than its lease, and than the broker waits for a message."""
+"""A reply that would arrive for longer than the lease, and than the broker waits for a message."""
 
 import json
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from django.db.models import Max
 
 from arena.calls.models import Call
 from arena.models import Run, Vote
@@ -18,7 +18,7 @@ from tests.stress.installation import BILLED, Installation
 pytestmark = [pytest.mark.slow, pytest.mark.services]
 # The broker hands a message out again after two seconds, to whoever asks.
 SETTINGS = "tests.stress.short_leases"
-# With a timeout of 1 s, which counts from byte to byte, a lease lasts so long:
+# With a timeout of 1 s for the whole request, a lease lasts so long:
 LEASE = 7.0
 DRIPS, EVERY = 40, 0.5  # longer than the lease and the sweep that follows it
 LONG = "x-drips"
@@ -26,10 +26,10 @@ PROMPTS = 5
 
 
 class Dripping:
-    """The first request is answered one blank at a time, so that no timeout is reached."""
+    """The first request is answered one blank at a time, so that no single read takes long."""
 
     def __init__(self, server: FakeServer) -> None:
-        self.began_at = self.ended_at = 0.0
+        self.began_at = 0.0
         self._answers = prefers("-0 of", seconds=0.1)
         self._first = True
         server.otherwise = self
@@ -58,15 +58,17 @@ class Dripping:
     def _drip(self, connection: Any, sent: Sent) -> None:
         connection.close_connection = True
         connection.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n")
-        for _ in range(DRIPS):
-            connection.wfile.write(b" ")
-            connection.wfile.flush()
-            time.sleep(EVERY)
-        connection.wfile.write(json.dumps(sent.body).encode())
-        self.ended_at = time.time()
+        with suppress(OSError):  # the client has given up
+            for _ in range(DRIPS):
+                connection.wfile.write(b" ")
+                connection.wfile.flush()
+                time.sleep(EVERY)
+            connection.wfile.write(json.dumps(sent.body).encode())
 
 
-def test_call_longer_than_its_lease_has_one_result(installation: Installation) -> None:
+def test_a_reply_without_an_end_is_given_up_within_its_lease_and_has_one_result(
+    installation: Installation,
+) -> None:
     dripping = Dripping(installation.server)
     run = order(make_arena(3, PROMPTS), per_pair=PROMPTS, cap=10**12)
     installation.beat()
@@ -75,17 +77,13 @@ def test_call_longer_than_its_lease_has_one_result(installation: Installation) -
     long = Call.objects.get(attempts__gt=1)
     others = Call.objects.exclude(pk=long.pk)
     assert set(others.values_list("state", "attempts", "requests")) == {("done", 1, 1)}
-    last = others.aggregate(last=Max("finished_at"))["last"]
-    assert long.finished_at.timestamp() > dripping.began_at + LEASE, "it was given up too early"
-    assert last < long.finished_at, "the others waited for the one that took long"
-    # The lease was over before the first answer was; the second one was taken, and is the only one.
+    assert long.finished_at.timestamp() < dripping.began_at + LEASE, "it was kept too long"
     assert (long.state, long.requests, long.cut_off_requests) == ("done", 2, 1)
-    eventually(lambda: dripping.ended_at)
     check_once_more(run, long)
 
 
 def check_once_more(run: Run, long: Call) -> None:
-    """What arrives after the lease changes neither the call nor the money."""
+    """What arrives later changes neither the call nor the money."""
     time.sleep(1)
     run.refresh_from_db()
     again = Call.objects.get(pk=long.pk)

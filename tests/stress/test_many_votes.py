@@ -27,8 +27,9 @@ def test_500_submissions_of_one_comparison_are_one_vote(web: Web) -> None:
     requests = [vote(person, target(arena, person.keys[0]), number) for number in range(500)]
     codes = count_codes(web, requests)
     assert codes.total() == 500
-    # 200: this is the vote that stands; 204 leads to the page that says the first one counts.
-    assert set(codes) == {200, 204}
+    # 200: this is the vote that stands; 204 leads to the page that says the first one counts; 503:
+    # more than 200 wait already for a thread of the process.
+    assert {200, 204} <= set(codes) <= {200, 204, 503}
     assert Vote.objects.count() == 1
 
 
