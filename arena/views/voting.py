@@ -476,6 +476,8 @@ def _respond(
         "done": comparison.other_votes + bool(vote),
         "with_next": following.wanted,
     }
+    if comparison.run_id:
+        context["progress"] = orders.progress_in(run=comparison.run, rater=comparison.rater)
     return _render_fragment(request, "arena/_after.html", following.comparison, context)
 
 
