@@ -116,11 +116,11 @@ def progress_for(*, arena: Arena, rater: Rater) -> Progress | None:
         if not progress.is_complete:
             return progress
     theirs = Vote.objects.filter(comparison__run=OuterRef("pk"), rater=rater, voided_at=None)
-    run = (
+    shown = (
         unfinished.filter(raters=None).first()
         or runs_here.filter(Exists(theirs)).order_by("-pk").first()
     )
-    return progress_in(run=run, rater=rater) if run else None
+    return progress_in(run=shown, rater=rater) if shown else None
 
 
 def progress_in(*, run: Run, rater: Rater) -> Progress:

@@ -89,7 +89,7 @@ def test_the_pages_of_a_holder_name_no_candidate_and_lead_nowhere_else(private: 
     assert "All done" in pages[-2]
     for page in pages:
         assert "secretname" not in page
-        links = {link for link in re.findall(r'(?:href|action)="(/a/[^"]*)"', page)}
+        links = set(re.findall(r'(?:href|action)="(/a/[^"]*)"', page))
         assert all(link.startswith(reverse("vote", args=[private.slug])) for link in links)
         assert "data-facts" not in page
 
