@@ -27,7 +27,9 @@ from arena.language import translated
 NO_REQUEST = "-"
 REQUEST_ID = re.compile(r"[A-Za-z0-9-]{8,64}")
 # What follows these in a path gives access to anyone who knows it.
-BEFORE_SECRETS = re.compile(r"(/invitations/|/password/new/|/sign-up/address/).+", re.IGNORECASE)
+BEFORE_SECRETS = re.compile(
+    r"(/invitations/|/vote/invited/|/password/new/|/sign-up/address/).+", re.IGNORECASE
+)
 
 _request_id: ContextVar[str] = ContextVar("request_id", default=NO_REQUEST)
 

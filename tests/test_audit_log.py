@@ -109,6 +109,8 @@ def switch_off(on: Stage) -> None:
 ACTS |= {
     "made an arena": lambda on: arenas.create_team_arena(team=on.team, by=on.by, name="New"),
     "changed an arena": lambda on: arenas.update_arena(arena=on.arena, by=on.by, name="New"),
+    "created a link for raters": lambda on: arenas.create_raters_link(arena=on.arena, by=on.by),
+    "revoked a link for raters": lambda on: arenas.revoke_raters_link(arena=on.arena, by=on.by),
     "deleted an arena": lambda on: call_command("delete_arena", on.arena.slug, yes=True),
     "ordered votes of people": lambda on: on.choose("arena", "order_votes", on.arena),
     "cancelled a run of people": lambda on: on.choose(

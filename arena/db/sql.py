@@ -18,7 +18,7 @@ _turn = Lock()
 # -- Casting ---------------------------------------------------------------------------------------
 
 # An issued comparison with what voting needs of its arena, its rater and its candidates. A private
-# arena's are found by operators and its team only.
+# arena's are found by its team only, and by operators and holders of its link, who are let through.
 ISSUED = """
     SELECT c.id, c.run_id, c.draw_probability, c.issued_at, c.expires_at, c.skipped_at,
         a.id, a.team_id, a.voters, a.self_identifying,

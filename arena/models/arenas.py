@@ -12,6 +12,7 @@ from django.db.models import Exists, OuterRef, Q, Value
 from django.db.models.functions import MD5, Cast, Coalesce, Concat, Now
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 from django.utils.deconstruct import deconstructible
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_noop
@@ -303,10 +304,20 @@ class Arena(models.Model):
         help_text="Maximum weight of anonymous votes from one network, as a percentage of all "
         "human votes.",
     )
+    raters_salt = models.CharField(
+        max_length=32,
+        blank=True,
+        db_default="",
+        editable=False,
+        help_text="What the raters' link of a private arena is derived from; empty without one.",
+    )
     founded_by = models.ForeignKey(Import, models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = ArenaQuerySet.as_manager()
+
+    # Set where the raters' link opened the arena: its pages then offer voting alone.
+    is_opened_by_link = False
 
     class Meta:
         constraints = [
@@ -346,6 +357,15 @@ class Arena(models.Model):
     @property
     def is_private(self) -> bool:
         return self.visibility == self.Visibility.PRIVATE
+
+    @property
+    def raters_secret(self) -> str:
+        """The secret of the link with which raters from outside the team can vote in a private
+        arena; "" without one. It is never stored, as those of webhooks are not."""
+        if not (self.raters_salt and self.is_private) or self.voters == self.Voters.MEMBERS:
+            return ""
+        value = f"{self.pk} {self.raters_salt}"
+        return salted_hmac("arena.raters", value, algorithm="sha256").hexdigest()
 
     def reasons_for(self, side: str, outcome: str) -> list[str]:
         """The reasons that a rater with this verdict can give about the answer on this side:

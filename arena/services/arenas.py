@@ -215,6 +215,20 @@ def update_arena(*, arena: Arena, by: Actor, **fields: Unpack[NamedArenaFields])
     return locked
 
 
+@transaction.atomic
+def create_raters_link(*, arena: Arena, by: Actor) -> None:
+    """Let whoever has the new link vote in a private arena; an earlier link stops working."""
+    Arena.objects.filter(pk=arena.pk).update(raters_salt=get_random_string(32))
+    audit.record_in(arena, by, "created a link for raters")
+
+
+@transaction.atomic
+def revoke_raters_link(*, arena: Arena, by: Actor) -> None:
+    """Close the arena to whoever voted with the link; their votes stay."""
+    Arena.objects.filter(pk=arena.pk).update(raters_salt="")
+    audit.record_in(arena, by, "revoked a link for raters")
+
+
 def _check_changes(arena: Arena, changed: list[str], fields: dict[str, Any]) -> None:
     """Raise ArenaError for changes that an arena in use does not allow."""
     if "question" in changed and arena.votes.exists():

@@ -161,13 +161,18 @@ def check_admission(arena: Arena, rater: Rater) -> None:
         raise MembersOnlyError
 
 
-def find_issued_comparison(*, slug: str, key: UUID, actor: Actor = ANONYMOUS) -> Any:
+def find_issued_comparison(
+    *, slug: str, key: UUID, actor: Actor = ANONYMOUS, has_link: bool = False
+) -> Any:
     """Return an issued comparison with everything needed to vote on it: arena, rater and names.
 
-    None if there is no such comparison, or `actor` may not see the arena. `other_votes` counts the
-    rater's votes on other comparisons of this arena.
+    None if there is no such comparison, or the arena is private and neither visible to `actor` nor
+    opened by its raters' link. `other_votes` counts the rater's votes on other comparisons of this
+    arena.
     """
-    row = sql.one(sql.ISSUED, key=key, slug=slug, **_private_access(actor))
+    access = _private_access(actor)
+    access["operator"] |= has_link
+    row = sql.one(sql.ISSUED, key=key, slug=slug, **access)
     if row is None:
         return None
     columns = iter(row)
@@ -175,6 +180,7 @@ def find_issued_comparison(*, slug: str, key: UUID, actor: Actor = ANONYMOUS) ->
     comparison.key = key
     comparison.arena = _partly(Arena, ARENA, columns)
     comparison.arena.slug = slug
+    comparison.arena.is_opened_by_link = has_link
     comparison.rater = _partly(Rater, RATER, columns)
     comparison.left = _partly(Candidate, CANDIDATE, columns)
     comparison.right = _partly(Candidate, CANDIDATE, columns)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Count, Q
+from django.db.models import Count, Exists, OuterRef, Q
 
 from arena.actors import Actor
 from arena.db import sql
@@ -95,24 +95,48 @@ def cancel_people_run(*, run: Run, by: Actor, now: datetime) -> None:
 
 @dataclass(frozen=True)
 class Progress:
-    """How many of the votes wanted have been cast."""
+    """How many of the votes wanted have been cast; `is_own`: all of them by one named rater."""
 
     done: int
     wanted: int
+    is_own: bool
+
+    @property
+    def is_complete(self) -> bool:
+        return self.done >= self.wanted
 
 
 def progress_for(*, arena: Arena, rater: Rater) -> Progress | None:
-    """Return the progress of the unfinished run that `rater` can vote for: their own in a run that
-    names them, else that of a run for anybody; None if there is neither."""
-    unfinished = arena.runs.of_people().unfinished().order_by("pk").prefetch_related("raters")
-    runs_here = [(run, list(run.raters.all())) for run in unfinished]
-    for run, named in runs_here:
-        if own := next((entry for entry in named if entry.rater_id == rater.pk), None):
-            # Repeats are counted like other votes, so that nobody can tell them apart.
-            wanted = own.votes_wanted + run.repeats
-            return Progress(min(own.votes_done + own.repeats_done, wanted), wanted)
-    for_anybody = next((run for run, named in runs_here if not named), None)
-    return Progress(for_anybody.votes_done, for_anybody.votes_wanted) if for_anybody else None
+    """Return the progress of the run that asks `rater` for votes: one that names them before one
+    for anybody. If none does, that of the newest run that they voted for; None without one."""
+    runs_here = arena.runs.of_people().exclude(state=Run.State.CANCELLED)
+    unfinished = runs_here.unfinished().order_by("pk")
+    for run in unfinished.filter(raters__rater=rater):
+        progress = progress_in(run=run, rater=rater)
+        if not progress.is_complete:
+            return progress
+    theirs = Vote.objects.filter(comparison__run=OuterRef("pk"), rater=rater, voided_at=None)
+    shown = (
+        unfinished.filter(raters=None).first()
+        or runs_here.filter(Exists(theirs)).order_by("-pk").first()
+    )
+    return progress_in(run=shown, rater=rater) if shown else None
+
+
+def progress_in(*, run: Run, rater: Rater) -> Progress:
+    """Return the progress of a run: that of `rater`, if it names them.
+
+    The votes are counted, because the progress in the run's row is seconds old.
+    """
+    votes = Vote.objects.filter(comparison__run=run, voided_at=None)
+    if named := run.raters.filter(rater=rater).first():
+        # Repeats are counted like other votes, so that nobody can tell them apart.
+        done, wanted = votes.filter(rater=rater).count(), named.votes_wanted + run.repeats
+    else:
+        done, wanted = votes.count(), run.votes_wanted
+    done = min(done, wanted)
+    # A run may end short of a repeat that could not be asked for.
+    return Progress(done, done if run.state == Run.State.DONE else wanted, is_own=named is not None)
 
 
 # -- Reconciling -----------------------------------------------------------------------------------

@@ -26,7 +26,13 @@ from arena.forms.base import errors_as_messages, errors_in
 from arena.models import Arena, Candidate, Rater, Response, Run, RunRater, Team
 from arena.outcomes import BOTH_BAD
 from arena.services import orders, voting
-from arena.services.arenas import create_team_arena, delete_arena, update_arena
+from arena.services.arenas import (
+    create_raters_link,
+    create_team_arena,
+    delete_arena,
+    revoke_raters_link,
+    update_arena,
+)
 from arena.services.exports import ExportError, open_archive
 from arena.services.imports import ArenaImportError, import_archive
 from arena.services.voting import VOTES_PER_CANDIDATE
@@ -366,4 +372,17 @@ def cancel_order(request: HttpRequest, context: ArenaContext, pk: int) -> HttpRe
     with errors_as_messages(request):
         orders.cancel_people_run(run=run, by=context.actor, now=timezone.now())
         messages.success(request, "Request cancelled. Votes cast so far still count.")
+    return redirect("vote_orders", context.arena.slug)
+
+
+@require_permission("can_manage")
+@require_POST
+def change_raters_link(request: HttpRequest, context: ArenaContext) -> HttpResponse:
+    """Create or revoke the link with which raters vote in a private arena."""
+    if request.POST.get("action") == "revoke":
+        revoke_raters_link(arena=context.arena, by=context.actor)
+        messages.success(request, "Link revoked. Votes cast with it still count.")
+    else:
+        create_raters_link(arena=context.arena, by=context.actor)
+        messages.success(request, "Link created.")
     return redirect("vote_orders", context.arena.slug)

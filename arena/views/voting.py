@@ -13,10 +13,11 @@ from django.contrib.auth.views import redirect_to_login
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.middleware.csrf import get_token
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.crypto import constant_time_compare
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -48,6 +49,7 @@ from arena.services.voting import allow_comparison, rater_of_person
 
 COOKIE = "rater"
 COOKIE_AGE = timedelta(days=365)
+LINK_COOKIE = "invitation"
 
 
 class HtmxRequest(HttpRequest):
@@ -180,7 +182,7 @@ class NextPair:
 @require_safe
 def vote(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the rater's current pair, and the result of the last vote."""
-    arena = get_object_or_404(with_ballots(Arena.objects.visible_to(actor_of(request))), slug=slug)
+    arena = _find_arena(request, slug)
     if arena.voters != Arena.Voters.ANYONE and not request.user.is_authenticated:
         return redirect_to_login(request.path)
     is_new = not request.user.is_authenticated and not any(_raters_in_cookie(request))
@@ -236,7 +238,7 @@ def next_pair(request: HttpRequest, slug: str) -> HttpResponse:
 
     `besides` names the pair on the screen, then the pairs whose votes are still being sent.
     """
-    arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
+    arena = _find_arena(request, slug)
     rater = find_rater(request)
     if rater is None:
         return HttpResponse(status=204)
@@ -324,6 +326,7 @@ def undo_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
 def give_reasons(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     """Replace the reasons of the rater's vote; the response tells htmx that they are saved."""
     comparison = _find_issued(request, slug, key)
+    back = "vote" if comparison.arena.is_opened_by_link else "my_votes"
     comparison.arena = Arena.objects.get(pk=comparison.arena_id)  # with the reasons it offers
     try:
         _check_owner(request, comparison.rater)
@@ -337,14 +340,14 @@ def give_reasons(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
         return _refuse(request, slug, error)
     if request.htmx:
         return HttpResponse(gettext("Saved. Thank you."))
-    return redirect("my_votes", comparison.arena.slug)
+    return redirect(back, comparison.arena.slug)
 
 
 @translated
 @require_POST
 def object_to_hold(request: HttpRequest, slug: str) -> HttpResponse:
     """Keep the rater's objection to the hold of their votes."""
-    arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
+    arena = _find_arena(request, slug)
     rater = find_rater(request)
     if rater is not None:
         raters, text = [rater, *find_anonymous(request, rater)], request.POST.get("objection", "")
@@ -353,12 +356,53 @@ def object_to_hold(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("vote", arena.slug)
 
 
+# -- The link for raters of a private arena --------------------------------------------------------
+
+
+@never_cache
+@require_safe
+def follow_raters_link(request: HttpRequest, slug: str, secret: str) -> HttpResponse:
+    """Keep the link's secret in a cookie that only the arena's voting pages get, and go there."""
+    if _find_arena_by_link(slug, secret) is None:
+        raise Http404("There is no such link.")
+    response = redirect("vote", slug)
+    response.set_cookie(
+        LINK_COOKIE,
+        secret,
+        max_age=COOKIE_AGE,
+        path=reverse("vote", args=[slug]),
+        httponly=True,
+        samesite="Lax",
+        secure=settings.SESSION_COOKIE_SECURE,
+    )
+    return response
+
+
+def _find_arena(request: HttpRequest, slug: str) -> Arena:
+    """Return an arena that the sender can see, or has the link to; else raise Http404."""
+    visible = with_ballots(Arena.objects.visible_to(actor_of(request)))
+    arena = visible.filter(slug=slug).first() or _find_arena_by_link(
+        slug, request.COOKIES.get(LINK_COOKIE, "")
+    )
+    if arena is None:
+        raise Http404("There is no such arena.")
+    return arena
+
+
+def _find_arena_by_link(slug: str, secret: str) -> Arena | None:
+    arena = with_ballots(Arena.objects.revealed()).filter(slug=slug).first() if secret else None
+    if arena is None or not arena.raters_secret:
+        return None
+    arena.is_opened_by_link = constant_time_compare(secret, arena.raters_secret)
+    return arena if arena.is_opened_by_link else None
+
+
 # -- Comparisons and their raters ------------------------------------------------------------------
 
 
 def _issue_previewed(request: HttpRequest, slug: str, key: UUID) -> Rater | None:
     """Issue a preview to the new rater who votes on it first; None if it was issued before."""
-    arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
+    arena = _find_arena(request, slug)
     preview = comparisons.open_preview(arena=arena, sealed=request.POST["sealed"])
     if preview is None or preview.key != key:
         raise Http404("There is no such comparison.")
@@ -373,6 +417,8 @@ def _issue_previewed(request: HttpRequest, slug: str, key: UUID) -> Rater | None
 
 def _find_issued(request: HttpRequest, slug: str, key: UUID) -> Any:
     comparison = find_issued_comparison(slug=slug, key=key, actor=actor_of(request))
+    if comparison is None and _find_arena_by_link(slug, request.COOKIES.get(LINK_COOKIE, "")):
+        comparison = find_issued_comparison(slug=slug, key=key, has_link=True)
     if comparison is None:
         raise Http404("There is no such comparison.")
     return comparison
@@ -476,6 +522,8 @@ def _respond(
         "done": comparison.other_votes + bool(vote),
         "with_next": following.wanted,
     }
+    if comparison.run_id:
+        context["progress"] = orders.progress_in(run=comparison.run, rater=comparison.rater)
     return _render_fragment(request, "arena/_after.html", following.comparison, context)
 
 

@@ -178,6 +178,7 @@
     }
     if (!result || !isVoted() || result.dataset.after !== keyIn(ballot)) return;
     nameAnswers(pairIn(ballot), result.dataset);
+    if (!result.dataset.facts) return; // raters from outside a private arena's team see none
     htmx.ajax("GET", result.dataset.facts, { source: result, target: result.querySelector(".facts"), swap: "innerHTML" });
   });
 
@@ -256,7 +257,7 @@
 
   const recent = document.getElementById("recent");
   const opener = document.querySelector("[data-recent-open]");
-  opener.addEventListener("click", (event) => {
+  opener?.addEventListener("click", (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     htmx.ajax("GET", opener.href, { source: opener, target: "#recent-list", swap: "innerHTML" });

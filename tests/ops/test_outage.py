@@ -34,6 +34,7 @@ REQUESTS = [
     ("/a/support/", {}, "/a/support/"),
     ("/a/support/vote/?page=2", {}, "/a/support/vote/"),
     (f"/invitations/{SECRET}/", {}, "/invitations/***"),
+    (f"/a/support/vote/invited/{SECRET}/", {}, "/a/support/vote/invited/***"),
     ("/teams/", SIGNED_IN, "/teams/"),
     ("/api/v1/arenas/", {}, "/api/v1/arenas/"),
     ("/api/v1/arenas/", {"Authorization": "Bearer rs_unknown"}, "/api/v1/arenas/"),

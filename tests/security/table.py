@@ -87,6 +87,8 @@ PAGES: dict[tuple[str, str], Row] = {
     ("next_pair", "get"): Row(NOTHING_MORE),
     ("cast_vote", "post"): Row(LED_ON, {"outcome": "left"}),
     ("undo_vote", "post"): Row(LED_ON),
+    # Nobody has its secret; tests/arena/test_raters_link.py says what whoever has it may do.
+    ("raters_link", "get"): Row("404 404 404 404 404 404"),
     ("object_to_hold", "post"): Row(LED_ON, {"objection": "A mistake."}),
     ("give_reasons", "post"): Row(LED_ON),
     ("vote_facts", "get"): Row("404 404 404 404 404 404"),
@@ -152,6 +154,7 @@ PAGES: dict[tuple[str, str], Row] = {
     ("vote_orders", "get"): Row(READ_BY_TEAM),
     ("vote_orders", "post"): Row("403 403 403 302 302 302", {"per_pair": 1}),
     ("cancel_order", "post"): Row(MEMBERS_DO),
+    ("change_raters_link", "post"): Row("403 403 403 403 302 302", {"action": "create"}),
     ("manage_candidates", "get"): Row(READ_BY_TEAM),
     ("new_candidate", "get"): Row(MEMBERS),
     ("new_candidate", "post"): Row("403 403 403 200 200 200"),

@@ -86,6 +86,7 @@ def make_world(visibility: str = "public") -> World:
         "answers": answers.pk,
         "answer-runs": answers.pk,
         "address": "nobodys-key",
+        "invited": "nobodys-key",
         "webhooks": Webhook.objects.create(
             team=team, url="https://hooks.example.org/", salt="s" * 32
         ).pk,
