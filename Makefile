@@ -43,11 +43,12 @@ bench: .venv/.installed-dev ## speed, as tables (needs PostgreSQL)
 simulate: .venv/.installed-dev ## try the statistics' promises on made-up votes; writes docs/statistics.md
 	$(BIN)/python -m benchmarks.simulations
 
-sbom: .venv/.installed ## what the product is made of: sbom.json (CycloneDX) and licences.txt
-	$(BIN)/python .ci/sbom.py
+sbom: .venv/.installed-dev ## what the product is made of: sbom.json (CycloneDX)
+	$(BIN)/cyclonedx-py requirements requirements.txt --output-reproducible --output-file sbom.json
 
-audit: .venv/.installed ## known advisories about its packages, where https://osv.dev can be reached
-	@$(BIN)/python .ci/advisories.py
+# --strict: without it, packages that the service does not answer about count as safe.
+audit: .venv/.installed-dev ## known advisories about its packages, from pypi.org
+	$(BIN)/pip-audit --strict --require-hashes --disable-pip -r requirements.txt
 
 lock: .venv/.installed-dev ## write requirements*.txt from requirements*.in
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -94,16 +94,13 @@ class Stage:
         run.refresh_from_db()
         return run
 
-    def desk(self, page: str, sent: dict[str, Any], *args: Any) -> None:
-        """Have the operator send a page of the admin."""
-        client = Client()
-        client.force_login(self.operator)
-        answer = client.post(reverse(f"admin:arena_{page}", args=args), sent)
-        assert answer.status_code == 302, answer.content.decode()
-
     def choose(self, model: str, action: str, row: Any) -> None:
         """Have the operator run an action on a row in the admin."""
-        self.desk(f"{model}_changelist", {"action": action, "_selected_action": [row.pk]})
+        client = Client()
+        client.force_login(self.operator)
+        sent = {"action": action, "_selected_action": [row.pk]}
+        answer = client.post(reverse(f"admin:arena_{model}_changelist"), sent)
+        assert answer.status_code == 302, answer.content.decode()
 
 
 def set_stage() -> Stage:

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from threading import BoundedSemaphore
 from typing import Any
 from uuid import uuid4
 
@@ -183,6 +184,13 @@ def _delete_all(style: object, tables: list[str], **_: object) -> list[str]:
 
 
 # -- What a test may ask for -----------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def free_exports(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Files that other tests left unread take no place among those that are built at a time."""
+    if _touches_database(request.node):
+        monkeypatch.setattr("arena.services.exports.PLACES", BoundedSemaphore(2))
 
 
 @pytest.fixture

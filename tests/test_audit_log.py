@@ -32,7 +32,7 @@ from arena.services.responses import Upload, import_upload
 from judges.services import decisions
 from tests.audit_actions import actions
 from tests.audit_stage import Stage, set_stage
-from tests.factories import make_arena, make_candidate, make_empty_team
+from tests.factories import make_candidate, make_empty_team
 from tests.ranking.helpers import publish
 
 pytestmark = pytest.mark.django_db
@@ -66,7 +66,9 @@ ACTS |= {
         membership=on.join(), role=Role.VIEWER, by=on.by, now=on.now
     ),
     "removed a member": lambda on: teams.remove_member(membership=on.join(), by=on.by, now=on.now),
-    "set the budget": lambda on: on.desk("team_change", {"budget_in_dollars": "5"}, on.team.pk),
+    "set the budget": lambda on: teams.set_budget(
+        team=on.team, budget=5 * 10**9, by=Actor(user=on.operator)
+    ),
     "made an invitation": lambda on: on.invite(),
     "revoked an invitation": lambda on: teams.revoke_invitation(
         invitation=on.invite(), by=on.by, now=on.now
@@ -112,9 +114,13 @@ ACTS |= {
     "created a link for raters": lambda on: arenas.create_raters_link(arena=on.arena, by=on.by),
     "revoked a link for raters": lambda on: arenas.revoke_raters_link(arena=on.arena, by=on.by),
     "deleted an arena": lambda on: call_command("delete_arena", on.arena.slug, yes=True),
-    "ordered votes of people": lambda on: on.choose("arena", "order_votes", on.arena),
-    "cancelled a run of people": lambda on: on.choose(
-        "run", "cancel", orders.order_people_run(arena=on.arena, per_pair=1, by=on.by)
+    "ordered votes of people": lambda on: orders.order_people_run(
+        arena=on.arena, per_pair=1, by=Actor(user=on.operator)
+    ),
+    "cancelled a run of people": lambda on: orders.cancel_people_run(
+        run=orders.order_people_run(arena=on.arena, per_pair=1, by=on.by),
+        by=Actor(user=on.operator),
+        now=on.now,
     ),
     "voided votes": lambda on: on.choose("vote", "void", on.vote()),
 }
@@ -154,13 +160,6 @@ def import_an_arena(on: Stage) -> None:
         imports.import_archive(team=on.team, by=on.by, path=target, now=on.now)
 
 
-@act("gave the team an arena")
-def give(on: Stage) -> None:
-    arena = make_arena(0, 0)
-    sent = {"name": arena.name, "team": on.team.pk}
-    on.desk("arena_change", sent, arena.pk)
-
-
 @act("blocked a rater")
 def block(on: Stage) -> None:
     rater = Rater.objects.create(kind=Rater.Kind.PERSON, arena=on.arena, name="bot")
@@ -187,12 +186,6 @@ def bring(on: Stage) -> None:
 def import_file(on: Stage) -> None:
     upload = Upload("a.csv", b"prompt,response\nNew?,Yes.\n")
     import_upload(arena=on.arena, upload=upload, by=on.by, now=on.now)
-
-
-@act("added a prompt")
-def add(on: Stage) -> None:
-    sent = {"arena": on.arena.pk, "external_id": "new", "text": "New?", "variables": "{}"}
-    on.desk("prompt_add", sent)
 
 
 @act("changed a prompt")
@@ -276,7 +269,9 @@ ACTS |= {
     "paused a run of answers": lambda on: runs.pause(run=on.answers(), by=on.by),
     "paused a run of judges": lambda on: runs.pause(run=on.judgements(), by=on.by),
     "cancelled a run of answers": lambda on: runs.cancel(run=on.answers(), by=on.by, now=on.now),
-    "cancelled a run of judges": lambda on: on.choose("run", "cancel", on.judgements()),
+    "cancelled a run of judges": lambda on: runs.cancel(
+        run=on.judgements(), by=Actor(user=on.operator), now=on.now
+    ),
     "resumed a run of answers": lambda on: runs.resume(
         run=on.paused(on.answers()), by=on.by, now=on.now
     ),
@@ -306,10 +301,8 @@ def ask_verdicts_again(on: Stage) -> None:
 
 BY = {
     "boss": {
-        "added a prompt",
         "cancelled a run of judges",
         "cancelled a run of people",
-        "gave the team an arena",
         "joined the team",
         "ordered votes of people",
         "set the budget",

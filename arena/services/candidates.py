@@ -37,7 +37,6 @@ from arena.services.locks import lock_arena, retry_on_deadlock
 from arena.services.pairs import reason_to_keep, sync_pairs
 from arena.services.runs import cancel_run, deduct_spent
 from arena.signals import announce, votes_changed
-from arena.validation import numbered
 
 MAX_CANDIDATES = 200
 PRIVACY_REQUIRED = (
@@ -302,16 +301,6 @@ def reason_to_keep_candidate(candidate: Candidate) -> str:
     """Return a sentence about why the candidate cannot be deleted; '' if it can."""
     compared = Comparison.objects.filter(Q(left=candidate) | Q(right=candidate))
     return reason_to_keep(candidate.arena, compared, "candidate")
-
-
-def loss_of_candidate(candidate: Candidate) -> str:
-    """Return a sentence about what is lost when the candidate is deleted."""
-    answers = numbered(candidate.responses.count(), "answer")
-    runs = numbered(candidate.runs.count(), "run")
-    return (
-        f"Deleting {candidate.own_name} also permanently deletes {answers} and {runs} that "
-        "generated them."
-    )
 
 
 def _record(candidate: Candidate, by: Actor, action: str, **details: object) -> None:

@@ -13,9 +13,12 @@ import tempfile
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from io import FileIO
 from pathlib import Path
+from threading import BoundedSemaphore
 from typing import Any
+from weakref import finalize
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from django.utils.crypto import salted_hmac
@@ -41,11 +44,31 @@ REASONS = {side: name for name, side in REASONS_IN_FILES.items()}
 _NUMBERED = re.compile(r"rater-(\d{1,15})", re.ASCII)
 # Matching one character before the @ is enough, and keeps the time linear.
 _EMAIL = re.compile(r"[^@\s]@[^@\s]+\.[^@\s]")
+PLACES = BoundedSemaphore(2)
+RETRY_AFTER = 60  # seconds
 Line = dict[str, Any]
 
 
 class ExportError(Exception):
     """An export that was not made; the message is a sentence for people."""
+
+
+class TooManyExportsError(Exception):
+    """This process builds as many exports as it may; try again after `RETRY_AFTER`."""
+
+
+class ExportPlace:
+    """The right to build an export in this process, until `close` or until nobody holds it.
+
+    Exports take seconds of CPU each: without a limit a dozen of them leave none for pages. There
+    is no queue, because whoever waits in it would hold a thread that pages need.
+    """
+
+    def __init__(self) -> None:
+        if not PLACES.acquire(blocking=False):
+            raise TooManyExportsError("Two exports are being built already. Try again in a minute.")
+        # Not a plain release: a server may close an answer twice, or drop it without closing.
+        self.close = finalize(self, PLACES.release)
 
 
 def export_arena(*, arena: Arena, target: Path, overwrite: bool = False) -> dict[str, int]:
@@ -89,8 +112,8 @@ class ArchiveFile(FileIO):
 
 
 def open_archive(arena: Arena) -> ArchiveFile:
-    """The arena as an open zip file. Raises ExportError."""
-    with tempfile.TemporaryDirectory(prefix="export-") as folder:
+    """The arena as an open zip file. Raises ExportError and TooManyExportsError."""
+    with closing(ExportPlace()), tempfile.TemporaryDirectory(prefix="export-") as folder:
         target = Path(folder) / "arena.zip"
         export_arena(arena=arena, target=target)
         return ArchiveFile(target)

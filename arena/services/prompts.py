@@ -311,14 +311,6 @@ def prompts_in_use(arena: Arena, ids: Sequence[int]) -> set[int]:
 
 
 @transaction.atomic
-def add_prompt(*, prompt: Prompt, by: Actor) -> None:
-    """Save a new prompt whose fields are already checked; its text may be unknown."""
-    prompt.save(force_insert=True)
-    sync_pairs(arena=prompt.arena)
-    _record(prompt, by, "added a prompt")
-
-
-@transaction.atomic
 def revise_prompt(*, prompt: Prompt, by: Actor, **changes: Unpack[PromptFields]) -> Prompt:
     """Change a prompt that is not in use yet. Raises PromptError."""
     arena = lock_arena(prompt.arena_id)
@@ -338,16 +330,6 @@ def revise_prompt(*, prompt: Prompt, by: Actor, **changes: Unpack[PromptFields])
     locked.save()
     _record(locked, by, "changed a prompt")
     return locked
-
-
-@transaction.atomic
-def check_is_unique(*, prompt: Prompt) -> None:
-    """Raise PromptError if another prompt has the text of `prompt`, which is not saved yet.
-
-    Call this in the transaction that saves the prompt: its lock keeps others from adding prompts.
-    """
-    lock_arena(prompt.arena_id)
-    _check_unique(prompt)
 
 
 def _check_unique(prompt: Prompt) -> None:
@@ -415,14 +397,6 @@ def delete_prompt(*, prompt: Prompt, by: Actor) -> None:
 def reason_to_keep_prompt(prompt: Prompt) -> str:
     """Return a sentence about why the prompt cannot be deleted; '' if it can."""
     return reason_to_keep(prompt.arena, Comparison.objects.filter(prompt=prompt), "prompt")
-
-
-def loss_of_prompt(prompt: Prompt) -> str:
-    """Return a sentence about what is lost when the prompt is deleted."""
-    return (
-        f"Deleting {prompt} also permanently deletes "
-        f"{numbered(prompt.responses.count(), 'answer')}."
-    )
 
 
 @retry_on_deadlock

@@ -5,6 +5,7 @@ deletion, and its orders for human votes.
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 from django.contrib import messages
@@ -33,7 +34,7 @@ from arena.services.arenas import (
     revoke_raters_link,
     update_arena,
 )
-from arena.services.exports import ExportError, open_archive
+from arena.services.exports import RETRY_AFTER, ExportError, TooManyExportsError, open_archive
 from arena.services.imports import ArenaImportError, import_archive
 from arena.services.voting import VOTES_PER_CANDIDATE
 from arena.validation import numbered
@@ -285,6 +286,10 @@ def download_arena(request: HttpRequest, context: ArenaContext) -> HttpResponseB
         raise PermissionDenied(HIDDEN_NAMES)
     try:
         archive = open_archive(context.arena)
+    except TooManyExportsError as error:
+        page = render(request, "429.html", {"reason": error}, status=HTTPStatus.TOO_MANY_REQUESTS)
+        page.headers["Retry-After"] = str(RETRY_AFTER)
+        return page
     except ExportError:
         messages.error(request, "The arena is empty: there is nothing to export.")
         return redirect("arena_settings", context.arena.slug)

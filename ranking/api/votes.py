@@ -30,7 +30,7 @@ from arena.api.core.schema import operation
 from arena.api.core.serializers import check_names, yes_or_no
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Outcome, Rater, Uncounted, Vote
-from arena.services.exports import ExportError, open_archive
+from arena.services.exports import ExportError, ExportPlace, open_archive
 from ranking.board_data import LARGEST_ID
 from ranking.exports import (
     CSV,
@@ -351,6 +351,22 @@ class FixedFormat(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
+class ExportResponse(StreamingHttpResponse):
+    """A download that keeps its place until it is sent, fails, or its client hangs up."""
+
+    def __init__(self, write: Callable[[], Iterator[Any]], **about: Any) -> None:
+        self.place = ExportPlace()
+        try:
+            super().__init__(write(), **about)
+        except BaseException:
+            self.place.close()
+            raise
+
+    def close(self) -> None:
+        super().close()
+        self.place.close()
+
+
 class ExportEndpoint(ArenaEndpoint):
     tag = "Exports"
     content_negotiation_class = FixedFormat
@@ -361,9 +377,11 @@ class ExportEndpoint(ArenaEndpoint):
         """Stream what `write` yields as a download named after the arena."""
         slug = self.arena.slug  # a 404 must come before the first byte
         is_text = content_type in (CSV, JSONL, HTML)
-        content = iter(()) if self.request.method == "HEAD" else write()
-        response = StreamingHttpResponse(
-            content, content_type=f"{content_type}; charset=utf-8" if is_text else content_type
+        kind = f"{content_type}; charset=utf-8" if is_text else content_type
+        response = (
+            StreamingHttpResponse((), content_type=kind)
+            if self.request.method == "HEAD"
+            else ExportResponse(write, content_type=kind)
         )
         response.headers["Content-Disposition"] = f'attachment; filename="{slug}-{name}"'
         return response

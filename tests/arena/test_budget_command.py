@@ -1,13 +1,9 @@
-"""`manage.py budget`, and the admin of teams."""
+"""`manage.py budget`."""
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.urls import reverse
-from django.utils import timezone
 
-from arena.actors import Actor
-from arena.services import teams
-from tests.factories import make_team, make_user
+from tests.factories import make_team
 
 pytestmark = pytest.mark.django_db
 
@@ -42,26 +38,3 @@ def test_an_invalid_amount_is_refused_with_a_reason(amount):
 def test_a_team_that_is_not_there_is_named():
     with pytest.raises(CommandError, match="There is no team nobody"):
         call_command("budget", "nobody", "1")
-
-
-def test_the_admin_sets_a_budget_in_dollars(admin_client):
-    team = make_team()
-    url = reverse("admin:arena_team_change", args=[team.pk])
-    assert admin_client.post(url, {"budget_in_dollars": "3.25"}).status_code == 302
-    team.refresh_from_db()
-    assert team.budget == 3_250_000_000
-    assert 'value="3.25"' in admin_client.get(url).text
-    assert team.audit_entries.latest("pk").by == "admin"
-
-
-def test_the_admin_revokes_tokens_and_shows_no_digest(admin_client):
-    team = make_team()
-    token, secret = teams.create_token(
-        team=team, name="CI", scopes=["read"], by=Actor(user=make_user())
-    )
-    page = admin_client.get(reverse("admin:arena_apitoken_change", args=[token.pk])).text
-    assert token.prefix in page
-    assert token.digest not in page
-    chosen = {"action": "revoke", "_selected_action": [token.pk]}
-    admin_client.post(reverse("admin:arena_apitoken_changelist"), chosen)
-    assert teams.find_token(secret, timezone.now()) is None

@@ -7,7 +7,6 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.template import Context, Template
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from arena.calls.models import Capability, Price
@@ -123,16 +122,6 @@ def test_a_cached_price_needs_no_query_per_call(model: Model) -> None:
     assert len(asked) == 0
     run_command("price", "paid", MODEL, "--input", "0", "--output", "0")
     assert price_of("paid", MODEL) == Rate(0, 0)
-
-
-def test_the_admin_shows_prices_in_dollars(model: Model, admin_client: Client) -> None:
-    run_command("price", "paid", MODEL, "--input", "0.15", "--output", "0.6")
-    Capability.objects.create(endpoint="paid", model=MODEL)
-    add_requesters(make_run(), "judge")
-    make_call()
-    assert "$0.15" in admin_client.get("/admin/arena/price/").content.decode()
-    for page in ("capability", "runrequester", "call"):
-        assert admin_client.get(f"/admin/arena/{page}/").status_code == 200
 
 
 def test_pages_write_amounts_with_a_filter() -> None:

@@ -1,9 +1,6 @@
 """No way of adding or changing prompts leaves two with one text, whatever the order of the rows."""
 
-from typing import Any
-
 import pytest
-from django.urls import reverse
 
 from arena.actors import Actor
 from arena.files.rows import PromptRow
@@ -160,29 +157,3 @@ def test_a_single_change_and_a_row_are_refused_in_the_same_words(
     assert (single.value.message, single.value.field) == (double_of("p2"), "text")
     assert refused(upsert(xz_arena, ("p1", "Y\r\nY"))) == {1: double_of("p2")}
     assert texts(xz_arena)["p1"] == "X"
-
-
-@pytest.mark.parametrize(
-    ("variables", "words"),
-    [("{}", "Prompt &#x27;p2&#x27; already has this text."), ("[1]", "Enter a JSON object.")],
-)
-def test_the_operators_desk_refuses_it_too(
-    xz_arena: Arena, admin_client: Any, variables: str, words: str
-) -> None:
-    fields = {"arena": xz_arena.pk, "external_id": "p1", "text": "Z", "variables": variables}
-    prompt = xz_arena.prompts.get(external_id="p1")
-    pages = {
-        reverse("admin:arena_prompt_add"): fields | {"external_id": "p9"},
-        reverse("admin:arena_prompt_change", args=[prompt.pk]): fields,
-    }
-    for page, sent in pages.items():
-        assert words in admin_client.post(page, sent).text
-    assert texts(xz_arena) == {"p1": "X", "p2": "Z"}
-
-
-def test_the_admin_takes_another_text_and_none(xz_arena: Arena, admin_client: Any) -> None:
-    add = reverse("admin:arena_prompt_add")
-    for name, text in (("p3", "Y"), ("p4", ""), ("p5", "")):
-        sent = {"arena": xz_arena.pk, "external_id": name, "text": text, "variables": "{}"}
-        assert admin_client.post(add, sent).status_code == 302
-    assert texts(xz_arena) == {"p1": "X", "p2": "Z", "p3": "Y", "p4": "", "p5": ""}

@@ -368,6 +368,7 @@ def test_files_of_other_deciders_have_other_names(client: Client, empty_arena: A
     for raters in ("people", "juries", "both"):
         answer = client.get("/api/v1/arenas/support/exports/dpo.jsonl", {"raters": raters})
         names.add(answer["Content-Disposition"].rpartition("filename=")[2])
+        answer.getvalue()
     assert names == {f'"support-dpo{end}.jsonl"' for end in ("", "-juries", "-both")}
 
 
@@ -428,4 +429,6 @@ def test_a_private_arenas_files_are_its_teams(client: Client, empty_arena: Arena
     for name in [*file_names(EXPORTS), "dataset.zip"]:
         path = f"arenas/support/exports/{name}"
         assert client.get(f"/api/v1/{path}").status_code == 404
-        assert token_of(team).get(path).status_code == 200
+        answer = token_of(team).get(path)
+        assert answer.status_code == 200
+        assert answer.getvalue()

@@ -99,6 +99,16 @@ def test_the_command_voids_a_rater_and_says_how_many(arena: Arena, capsys: Any) 
         call_command("void_rater", "0", reason="a script")
 
 
+def test_several_raters_are_voided_at_once_or_none(arena: Arena, capsys: Any) -> None:
+    raters = [make_person() for _ in range(2)]
+    ids = [str(rater.pk) for rater in raters]
+    with pytest.raises(CommandError, match="no rater 0"):
+        call_command("void_rater", *ids, "0", reason="scripts")
+    assert not Rater.objects.exclude(blocked_at=None).exists()
+    call_command("void_rater", *ids, reason="scripts")
+    assert Rater.objects.exclude(blocked_at=None).count() == 2
+
+
 def test_a_vote_with_a_smaller_id_that_commits_late_is_counted(arena: Arena) -> None:
     late = cast(arena)
     arena.votes.filter(pk=late.pk).delete()

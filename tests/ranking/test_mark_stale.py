@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from arena.models import Arena, Import
 from arena.signals import announce, votes_changed
-from ranking.models import ArenaRefresh, Board, BoardPage, BothBad, Snapshot
+from ranking.models import ArenaRefresh, Board, BoardPage, BothBad
 from ranking.services import fit as fit_service
 from ranking.services import leases, refresh
 from tests.ranking.helpers import cast, hidden_import, publish, reveal, seconds
@@ -140,13 +140,3 @@ def test_a_board_edited_in_the_admin_is_fitted_again(admin_client: Client, arena
     assert is_behind(arena)
     assert not BoardPage.objects.exists()
     assert publish(arena).n_votes == 25
-
-
-def test_a_board_deleted_in_the_admin_is_made_again(admin_client: Client, arena: Arena) -> None:
-    settle(arena)
-    board = Board.objects.get(arena=arena, raters="people", category="category-0")
-    admin_client.post(f"/admin/ranking/board/{board.pk}/delete/", {"post": "yes"})
-    assert not Snapshot.objects.filter(board__category="category-0").exists()
-    assert is_behind(arena)
-    publish(arena)
-    assert Snapshot.objects.current().filter(board__category="category-0").exists()

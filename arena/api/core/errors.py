@@ -14,6 +14,7 @@ from rest_framework.response import Response
 
 from arena.errors import ServiceError
 from arena.services.comparisons import MembersOnlyError, SignInFirstError, VoteError
+from arena.services.exports import RETRY_AFTER, TooManyExportsError
 from arena.services.voting import BlockedError
 
 CONTENT_TYPE = "application/problem+json"
@@ -200,6 +201,8 @@ def _service_or_server_error(error: Exception) -> exceptions.APIException:
         return exceptions.PermissionDenied(error.message)
     if isinstance(error, VoteError):
         return Conflict(error.message)
+    if isinstance(error, TooManyExportsError):
+        return TooMany(str(error), RETRY_AFTER)
     return Busy() if isinstance(error, OperationalError | InterfaceError) else ServerFault()
 
 
