@@ -18,6 +18,7 @@ from django.core.exceptions import SuspiciousOperation
 from django.core.signals import request_finished
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
 from django.utils.encoding import escape_uri_path
@@ -144,8 +145,8 @@ RETRY_AFTER = "5"  # seconds
 
 
 def refuse_crowds(
-    get_response: Callable[[HttpRequest], HttpResponse],
-) -> Callable[[HttpRequest], HttpResponse]:
+    get_response: Callable[[HttpRequest], HttpResponseBase],
+) -> Callable[[HttpRequest], HttpResponseBase]:
     """Answer 503 to a request that `arena.wsgi` has no thread for."""
 
     @translated
@@ -156,7 +157,7 @@ def refuse_crowds(
             headers={"Retry-After": RETRY_AFTER},
         )
 
-    def middleware(request: HttpRequest) -> HttpResponse:
+    def middleware(request: HttpRequest) -> HttpResponseBase:
         is_crowded = "ringside.is_crowded" in request.META
         return refuse(request) if is_crowded else get_response(request)
 

@@ -13,7 +13,9 @@ from kombu.utils.json import dumps
 class Channel(filesystem.Channel):
     supports_fanout = False
 
-    def _put(self, queue: str, payload: Any, **kwargs: Any) -> None:
+    def _put(  # type: ignore[override]
+        self, queue: str, payload: Any, **kwargs: Any
+    ) -> None:
         """Write a message under another name first.
 
         kombu's own writes in place, and a worker that reads half a message ends with a traceback.

@@ -73,7 +73,7 @@ def _answer(environ: dict[str, Any], start_response: Start) -> Iterable[bytes]:
     response = _pages(environ, start_response)
     if response.streaming:  # the server's thread goes on, maybe for long
         close_old_connections()
-        return response  # type: ignore[no-any-return]
+        return response
     body = [b"".join(response)]
     response.close()
     return body
