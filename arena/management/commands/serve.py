@@ -42,6 +42,6 @@ class Command(BaseCommand):
             backpressure=CONNECTIONS,
             respawn_failed_workers=True,
             respawn_interval=2,  # after SIGHUP, the old ones serve until the new ones do
-            workers_kill_timeout=5,
+            workers_kill_timeout=4,
             log_level=LogLevels.error,
         ).serve(target_loader=load_application)
