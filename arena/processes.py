@@ -7,11 +7,12 @@ import ctypes
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from time import monotonic
 
 PROGRAMS = {
@@ -39,11 +40,11 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def run(groups: int, greeting: str) -> None:
+def run(groups: int, database: str, greeting: str) -> None:
     """Run all programs until a signal, and start again what has ended.
 
-    `groups` is the open file in which their process groups are kept; `greeting` is printed once
-    the web server listens.
+    `groups` is the open file in which their process groups are kept, and `database` SQLite's file,
+    if that is used. `greeting` is printed once the web server listens.
     """
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -66,6 +67,7 @@ def run(groups: int, greeting: str) -> None:
             stopping.wait(LOOK_EVERY)
     finally:
         end(running.values())
+        join_log(database)
         say("Stopped.")
 
 
@@ -93,6 +95,16 @@ def end(running: Iterable[Running]) -> None:
         process.wait()
 
 
+def join_log(database: str) -> None:
+    """Let SQLite write its log into the database, so that whoever copies one file has all.
+
+    It does so when the last connection is closed, which processes that were killed never did.
+    """
+    if database:
+        with suppress(sqlite3.Error), closing(sqlite3.connect(database)) as last:
+            last.execute("SELECT 1 FROM sqlite_schema").fetchall()
+
+
 def is_listening() -> bool:
     address = os.environ["HOST"], int(os.environ["PORT"])
     with suppress(OSError), socket.create_connection(address, timeout=LOOK_EVERY):
@@ -106,7 +118,8 @@ def say(sentence: str) -> None:
 
 
 if __name__ == "__main__":
-    _, groups, pipe = map(int, sys.argv[1:])  # the first is a lock, to be kept
-    with os.fdopen(pipe, encoding="utf-8") as text:
+    # The first is a lock, to be kept.
+    _, groups, pipe, database = sys.argv[1:]
+    with os.fdopen(int(pipe), encoding="utf-8") as text:
         greeting = text.read()
-    run(groups, greeting)
+    run(int(groups), database, greeting)

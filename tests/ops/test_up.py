@@ -114,6 +114,7 @@ def test_the_password_is_kept_nowhere_and_all_end_together(tmp_path: Path) -> No
         assert running.process.wait(60) == 0
         assert time.monotonic() - began < 8
         assert not any(map(is_alive, family))
+    assert not list(tmp_path.glob("*-wal")), "whoever copies the database needs one file only"
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "output.txt"]
     assert kept
     assert not any(password[1].encode() in path.read_bytes() for path in kept)

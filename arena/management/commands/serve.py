@@ -1,12 +1,10 @@
 """`manage.py serve`: the web server, the same in `make run` and in the container."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
-from django.db import Error, connection
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels
@@ -47,9 +45,3 @@ class Command(BaseCommand):
             workers_kill_timeout=4,
             log_level=LogLevels.error,
         ).serve(target_loader=load_application)
-        if connection.vendor == "sqlite":
-            # Threads leave their connections open. Whoever closes the last one writes what is in
-            # the file beside the database into it, so that a copy of the database is whole.
-            with suppress(Error), connection.cursor() as cursor:
-                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            connection.close()

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
-from django.db import Error
+from django.db import Error, connection
 
 from arena import processes
 from arena.accounts import Accounts
@@ -114,13 +114,14 @@ def become_starter(locks: Iterable[IO[str]], greeting: str) -> NoReturn:
     reading, writing = os.pipe()
     with os.fdopen(writing, "w", encoding="utf-8") as pipe:
         pipe.write(greeting)
+    database = str(connection.settings_dict["NAME"]) if connection.vendor == "sqlite" else ""
     numbers = [*(lock.fileno() for lock in locks), reading]
     for number in numbers:
         os.set_inheritable(number, True)
     sys.stdout.flush()
     os.chdir(settings.BASE_DIR)
     os.execv(  # noqa: S606  (our own file, no shell)
-        sys.executable, [sys.executable, processes.__file__, *map(str, numbers)]
+        sys.executable, [sys.executable, processes.__file__, *map(str, numbers), database]
     )
 
 
