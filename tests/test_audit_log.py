@@ -166,6 +166,16 @@ def block(on: Stage) -> None:
     call_command("void_rater", str(rater.pk), reason="a script")
 
 
+@act("unblocked a rater")
+def unblock(on: Stage) -> None:
+    rater = Rater.objects.create(
+        kind=Rater.Kind.PERSON, arena=on.arena, name="Ann", blocked_at=on.now
+    )
+    call_command("void_rater", str(rater.pk), reason="it was a mistake", unblock=True)
+    rater.refresh_from_db()
+    assert rater.blocked_at is None
+
+
 @act("repaired the log of votes")
 def repair(on: Stage) -> None:
     vote = on.vote()
@@ -312,6 +322,7 @@ BY = {
         "blocked a rater",
         "deleted an arena",
         "repaired the log of votes",
+        "unblocked a rater",
     },
     "a rule of the arena": {"disclosed a candidate", "held votes"},
 }

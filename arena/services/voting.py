@@ -456,6 +456,22 @@ def _block(rater: Rater, by: Actor, reason: str, now: datetime) -> None:
 
 
 @transaction.atomic
+def unblock_rater(*, rater: Rater, by: Actor, reason: str) -> bool:
+    """Let a blocked rater vote again; voided votes stay void. Return whether that was a change."""
+    unblocked = Rater.objects.filter(pk=rater.pk).exclude(blocked_at=None).update(blocked_at=None)
+    if unblocked and rater.arena is not None:
+        audit.record(
+            team=rater.arena.team,
+            by=by,
+            action="unblocked a rater",
+            subject=rater,
+            arena=rater.arena.slug,
+            reason=reason,
+        )
+    return bool(unblocked)
+
+
+@transaction.atomic
 def _void_batch(
     live: QuerySet[Vote],
     entries: dict[int, AuditEntry | None],
