@@ -109,6 +109,8 @@ def test_the_password_is_kept_nowhere_and_all_end_together(tmp_path: Path) -> No
         password = re.search(r"password (\S+),", running.said())
         assert password is not None
         family = whole_family(running)
+        with urllib.request.urlopen(running.url(), timeout=60) as page:  # which opens the database
+            assert page.status == 200
         began = time.monotonic()
         running.process.send_signal(signal.SIGINT)
         assert running.process.wait(60) == 0
