@@ -27,6 +27,7 @@ app.autodiscover_tasks()
 PULSE = os.environ.get("PULSE_FILE", "")
 PULSE_EVERY = 10.0
 STALLED_AFTER = 120.0
+WORKER = os.getpid()  # also in beat, if the worker has forked it
 
 
 class Pulse(threading.Thread):
@@ -77,7 +78,7 @@ def start_pulse(sender: Any, **_: Any) -> None:
 @beat_embedded_init.connect
 def end_with_worker(**_: Any) -> None:
     """`worker --beat` runs beat in a process of its own, which would outlive a killed worker."""
-    end_with_parent()
+    end_with_parent(WORKER)
 
 
 class Scheduler(beat.Scheduler):

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterable
 from contextlib import closing, suppress
+from functools import partial
 from time import monotonic
 
 PROGRAMS = {
@@ -31,13 +32,15 @@ PR_SET_PDEATHSIG = 1
 Running = subprocess.Popen[bytes]
 
 
-def end_with_parent() -> None:
+def end_with_parent(parent: int) -> None:
     """Have the kernel kill this process as soon as its parent has ended, even by SIGKILL.
 
     Only Linux can do this. Elsewhere the next `manage.py up` ends what was left.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it has ended already
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def run(groups: int, database: str, greeting: str) -> None:
@@ -77,7 +80,7 @@ def start(program: list[str], groups: int) -> Running:
         # With more arenas, threads that fit boards leave memory behind in each of them.
         env={"MALLOC_ARENA_MAX": "2"} | os.environ,
         pass_fds=[groups],
-        preexec_fn=end_with_parent,
+        preexec_fn=partial(end_with_parent, os.getpid()),
         start_new_session=True,  # the terminal's Ctrl-C must reach this process only
     )
 

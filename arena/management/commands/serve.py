@@ -1,6 +1,8 @@
 """`manage.py serve`: the web server, the same in `make run` and in the container."""
 
+import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -18,12 +20,12 @@ SPARE_THREADS = 24
 CONNECTIONS = 400
 
 
-def load_application(_: str) -> Callable[..., Any]:
+def load_application(parent: int) -> Callable[..., Any]:
     """Return the application; granian calls this in each process that it starts.
 
     They are forks of this process, which has imported everything, so they answer at once.
     """
-    end_with_parent()
+    end_with_parent(parent)
     return application
 
 
@@ -44,4 +46,4 @@ class Command(BaseCommand):
             respawn_interval=2,  # after SIGHUP, the old ones serve until the new ones do
             workers_kill_timeout=4,
             log_level=LogLevels.error,
-        ).serve(target_loader=load_application)
+        ).serve(target_loader=partial(load_application, os.getpid()), wrap_loader=False)
