@@ -66,7 +66,14 @@ def test_all_answers_and_judge_votes_of_prompt_variants_arrive(data_dir, tmp_pat
     assert Response.objects.filter(candidate__arena=arena).count() == 9660
     assert arena.votes.live().filter(rater__kind="judge").count() == 4830
     assert not Comparison.objects.filter(left_response=None).exists()
-    assert arena.pairs.filter(shared_prompts=805).count() == 66
+    texts: dict[int, list[str]] = {}
+    for answer in Response.objects.filter(candidate__arena=arena).order_by("prompt"):
+        texts.setdefault(answer.candidate_id, []).append(answer.text)
+    pairs = list(arena.pairs.all())
+    assert len(pairs) == 66
+    for pair in pairs:  # equal answers are shown to nobody
+        both = zip(texts[pair.low_id], texts[pair.high_id], strict=True)
+        assert pair.shared_prompts == sum(low != high for low, high in both)
     with (folder / "judge_votes.jsonl").open() as stream:
         wanted = [1 - json.loads(line)["preference_b"] for line in stream]
     assert [row[4] for row in votes_of("variants")] == wanted
