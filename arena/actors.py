@@ -12,6 +12,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.crypto import constant_time_compare
 
 from arena.models import (
     ApiToken,
@@ -181,6 +182,11 @@ def can_read_authors(
     if arena.has_open_answers and not prompt.is_held_out(arena):
         return True
     return actor.may(TeamPermission.READ, arena.team_id) and not is_blind(actor, arena)
+
+
+def is_raters_link(arena: Arena, secret: str) -> bool:
+    """Whether `secret` is that of the link whose holders vote in a private arena, and no more."""
+    return bool(arena.raters_secret) and constant_time_compare(secret, arena.raters_secret)
 
 
 def is_blind(actor: Actor, arena: Arena) -> bool:

@@ -122,7 +122,7 @@ CELERY_TIMEZONE = "UTC"
 if CELERY_BROKER_URL.startswith("filesystem"):
     QUEUE = HOME / "queue"
     QUEUE.mkdir(mode=0o700, exist_ok=True)
-    CELERY_BROKER_TRANSPORT = "arena.queue:Transport"
+    CELERY_BROKER_TRANSPORT = "arena.transport:Transport"
     CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {
         "data_folder_in": str(QUEUE),
         "data_folder_out": str(QUEUE),

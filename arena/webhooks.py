@@ -10,7 +10,6 @@ import hmac
 import re
 import socket
 import ssl
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -18,10 +17,11 @@ from dataclasses import dataclass
 from functools import cache, partial
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from threading import Thread
-from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 import httpcore2
+
+from arena.deadlines import BoundedStream, Deadline
 
 Address = IPv4Address | IPv6Address
 
@@ -272,8 +272,6 @@ def _key(secret: str) -> bytes:
 Resolve = Callable[[str], Sequence[str]]
 
 MOST_READ = 64 * 1024
-# A writable socket accepts this much at once, so no write outlasts the deadline.
-WRITTEN_AT_ONCE = 1024
 # All addresses of a name are checked, but at most this many are tried.
 MOST_TRIED = 4
 
@@ -295,20 +293,6 @@ class ReceiverGoneError(DeliveryError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, retryable=False)
-
-
-class Deadline:
-    """A total deadline over any number of steps."""
-
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-
-    def left(self) -> float:
-        """Return the seconds that remain, above 0. Raises TimeoutException."""
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise httpcore2.TimeoutException
-        return left
 
 
 def system_resolve(host: str) -> list[str]:
@@ -344,7 +328,7 @@ class CheckedBackend(httpcore2.NetworkBackend):
         addresses = self._addresses(host)
         if any(self._is_forbidden(address, port) for address in addresses):
             raise TargetError(PRIVATE)
-        return BoundedStream(self._connect(addresses[:MOST_TRIED], port), self._deadline)
+        return CheckedStream(self._connect(addresses[:MOST_TRIED], port), self._deadline, MOST_READ)
 
     def _addresses(self, host: str) -> list[Address]:
         try:
@@ -373,34 +357,17 @@ class CheckedBackend(httpcore2.NetworkBackend):
         raise failure
 
 
-class BoundedStream(httpcore2.NetworkStream):
-    """A connection that ends at its deadline, or after `MOST_READ` bytes."""
-
-    def __init__(self, stream: httpcore2.NetworkStream, deadline: Deadline) -> None:
-        self._stream = stream
-        self._deadline = deadline
-        self._unread = MOST_READ
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        if not self._unread:
-            raise httpcore2.ReadError
-        data = self._stream.read(min(max_bytes, self._unread), self._deadline.left())
-        self._unread -= len(data)
-        return data
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        for start in range(0, len(buffer), WRITTEN_AT_ONCE):
-            piece = buffer[start : start + WRITTEN_AT_ONCE]
-            self._stream.write(piece, self._deadline.left())
+class CheckedStream(BoundedStream):
+    """A connection to a receiver, which says in words that its certificate is not valid."""
 
     def start_tls(
         self,
         ssl_context: ssl.SSLContext,
         server_hostname: str | None = None,
         timeout: float | None = None,
-    ) -> httpcore2.NetworkStream:
+    ) -> BoundedStream:
         try:
-            inner = self._stream.start_tls(ssl_context, server_hostname, self._deadline.left())
+            return super().start_tls(ssl_context, server_hostname)
         except httpcore2.TimeoutException:
             self.close()
             raise
@@ -410,13 +377,6 @@ class BoundedStream(httpcore2.NetworkStream):
                     "The receiver has no valid certificate for its name, or does not speak TLS."
                 ) from None
             raise
-        return BoundedStream(inner, self._deadline)
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
 
 
 def _call_within(seconds: float, call: Callable[[], Sequence[str]]) -> Sequence[str]:

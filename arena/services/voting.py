@@ -445,14 +445,7 @@ def _block(rater: Rater, by: Actor, reason: str, now: datetime) -> None:
     """Block a rater; if the rater belongs to one arena, record it in its team's audit log."""
     blocked = Rater.objects.filter(pk=rater.pk, blocked_at=None).update(blocked_at=now)
     if blocked and rater.arena is not None:
-        audit.record(
-            team=rater.arena.team,
-            by=by,
-            action="blocked a rater",
-            subject=rater,
-            arena=rater.arena.slug,
-            reason=reason,
-        )
+        audit.record_in(rater.arena, by, "blocked a rater", rater, reason=reason)
 
 
 @transaction.atomic
@@ -460,14 +453,7 @@ def unblock_rater(*, rater: Rater, by: Actor, reason: str) -> bool:
     """Let a blocked rater vote again; voided votes stay void. Return whether that was a change."""
     unblocked = Rater.objects.filter(pk=rater.pk).exclude(blocked_at=None).update(blocked_at=None)
     if unblocked and rater.arena is not None:
-        audit.record(
-            team=rater.arena.team,
-            by=by,
-            action="unblocked a rater",
-            subject=rater,
-            arena=rater.arena.slug,
-            reason=reason,
-        )
+        audit.record_in(rater.arena, by, "unblocked a rater", rater, reason=reason)
     return bool(unblocked)
 
 

@@ -17,7 +17,6 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.crypto import constant_time_compare
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
@@ -25,7 +24,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST, require_safe
 from django_htmx.middleware import HtmxDetails
 
-from arena.actors import actor_of
+from arena.actors import actor_of, is_raters_link
 from arena.db import sql
 from arena.forms.base import errors_as_messages
 from arena.language import translate_own_words, translated
@@ -391,10 +390,10 @@ def _find_arena(request: HttpRequest, slug: str) -> Arena:
 
 def _find_arena_by_link(slug: str, secret: str) -> Arena | None:
     arena = with_ballots(Arena.objects.revealed()).filter(slug=slug).first() if secret else None
-    if arena is None or not arena.raters_secret:
+    if arena is None or not is_raters_link(arena, secret):
         return None
-    arena.is_opened_by_link = constant_time_compare(secret, arena.raters_secret)
-    return arena if arena.is_opened_by_link else None
+    arena.is_opened_by_link = True
+    return arena
 
 
 # -- Comparisons and their raters ------------------------------------------------------------------

@@ -205,8 +205,8 @@ class Quote(TypedDict):
 class Decision(TypedDict):
     """A candidate compared with a baseline, in one sentence and in numbers.
 
-    `verdict` is better, worse or unknown; with `groups_to_go` prompts fewer than it takes, it could
-    be nothing else; `wins`, `wins_low` and `wins_high` are how often it is
+    `verdict` is better, worse or unknown; `groups_to_go` is how many more prompts need votes
+    before it can be anything but unknown; `wins`, `wins_low` and `wins_high` are how often it is
     preferred, from 0 to 1; `between` counts the votes on just these two; `scripted` says that some
     votes come from scripts, not real judges.
     """

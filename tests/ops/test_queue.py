@@ -11,7 +11,7 @@ from kombu import Connection, Queue
 from kombu.exceptions import OperationalError
 
 from arena.celery import STALLED_AFTER, Pulse, app
-from arena.queue import Transport
+from arena.transport import Transport
 
 FITS = Queue("fits", routing_key="fits")
 
