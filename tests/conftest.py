@@ -190,7 +190,9 @@ def _delete_all(style: object, tables: list[str], **_: object) -> list[str]:
 def free_exports(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Files that other tests left unread take no place among those that are built at a time."""
     if _touches_database(request.node):
-        monkeypatch.setattr("arena.services.exports.PLACES", BoundedSemaphore(2))
+        from arena.services import exports
+
+        monkeypatch.setattr(exports, "PLACES", BoundedSemaphore(exports.AT_ONCE))
 
 
 @pytest.fixture

@@ -44,7 +44,8 @@ REASONS = {side: name for name, side in REASONS_IN_FILES.items()}
 _NUMBERED = re.compile(r"rater-(\d{1,15})", re.ASCII)
 # Matching one character before the @ is enough, and keeps the time linear.
 _EMAIL = re.compile(r"[^@\s]@[^@\s]+\.[^@\s]")
-PLACES = BoundedSemaphore(2)
+AT_ONCE = 2  # exports in this process
+PLACES = BoundedSemaphore(AT_ONCE)
 RETRY_AFTER = 60  # seconds
 Line = dict[str, Any]
 

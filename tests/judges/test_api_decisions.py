@@ -279,27 +279,26 @@ def test_an_undisclosed_name_cannot_be_queried(team: Team, clear_lead: Arena) ->
     assert found["baseline"]["id"] == hidden.pk
 
 
-def test_a_candidate_that_loses_every_time_is_worse(team: Team) -> None:
+def decision_of_losses(team: Team, n_prompts: int) -> dict[str, Any]:
+    """The decision on a candidate that lost to the baseline on each of so many prompts."""
     arena = make_arena(2, 20, team=team)
     old, new = candidates_of(arena)
-    for prompt in arena.prompts.order_by("pk")[:8]:
+    for prompt in arena.prompts.order_by("pk")[:n_prompts]:
         make_vote(arena, old, new, "left", prompt)
     publish(arena)
     arena.candidates.update(team=team)
-    found = decision(token_of(team, "read"), arena)
+    return decision(token_of(team, "read"), arena)
+
+
+def test_a_candidate_that_loses_every_time_is_worse(team: Team) -> None:
+    found = decision_of_losses(team, 8)
     assert (found["verdict"], found["wins"], found["elo"]) == ("worse", 0.0, None)
     assert (found["votes"], found["between"], found["votes_to_go"]) == (8, 8, None)
     assert found["groups_to_go"] == 0
 
 
 def test_too_few_prompts_to_decide_anything_are_told(team: Team) -> None:
-    arena = make_arena(2, 20, team=team)
-    old, new = candidates_of(arena)
-    for prompt in arena.prompts.order_by("pk")[:7]:
-        make_vote(arena, old, new, "left", prompt)
-    publish(arena)
-    arena.candidates.update(team=team)
-    found = decision(token_of(team, "read"), arena)
+    found = decision_of_losses(team, 7)
     assert (found["verdict"], found["between"], found["groups_to_go"]) == ("unknown", 7, 1)
 
 
