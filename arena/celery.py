@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import threading
 import time
 from contextlib import suppress
@@ -11,7 +12,7 @@ from typing import Any
 
 from celery import Celery, beat
 from celery.exceptions import OperationalError
-from celery.signals import beat_embedded_init, task_received, worker_init
+from celery.signals import beat_embedded_init, task_received, worker_init, worker_ready
 from celery.worker import state
 
 from arena.processes import end_with_parent
@@ -79,6 +80,20 @@ def start_pulse(sender: Any, **_: Any) -> None:
 def end_with_worker(**_: Any) -> None:
     """`worker --beat` runs beat in a process of its own, which would outlive a killed worker."""
     end_with_parent(WORKER)
+
+
+@worker_ready.connect
+def end_with_beat(sender: Any, **_: Any) -> None:
+    """Celery does not start beat again, so the worker ends, too: whoever started it starts both."""
+
+    def wait(process: Any) -> None:
+        process.join()
+        if state.should_stop is None:
+            log.error("Beat has ended, and the worker with it.")
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    if process := getattr(sender.controller, "beat", None):
+        threading.Thread(target=wait, args=[process], name="beat-end", daemon=True).start()
 
 
 class Scheduler(beat.Scheduler):

@@ -25,7 +25,7 @@ from django.utils import timezone
 from arena.management.commands.up import describe_sign_in, invite_first_administrator
 from arena.processes import join_log
 from tests.environment import REPOSITORY
-from tests.ops.running import Up, eventually, is_alive, manage, up
+from tests.ops.running import Up, children, eventually, is_alive, manage, up
 
 pytestmark = [
     pytest.mark.slow,
@@ -77,6 +77,16 @@ def test_what_was_killed_is_started_again(running: Up, program: str, name: str) 
     eventually(lambda: running.child(program) not in (0, first))
     eventually(lambda: is_healthy(running))
     assert f"{name} ended (status -9). Starting it again." in running.said()
+
+
+def test_beat_comes_back_with_its_worker(running: Up) -> None:
+    """Without it nothing would find the work whose message was lost."""
+    worker = running.child("celery")
+    eventually(lambda: children(worker))
+    [beat] = children(worker)
+    os.kill(beat, signal.SIGKILL)
+    eventually(lambda: running.child("celery") not in (0, worker), patience=30)
+    eventually(lambda: children(running.child("celery")))
 
 
 def is_healthy(running: Up) -> bool:
