@@ -176,6 +176,8 @@ DIFFERENT = """
 # once, not for each pair. Candidates are looked up and not joined: planning two more joins took
 # longer than all else. What the rater has seen depends on no row, so it is read once. The lower
 # candidate's prompts are shuffled first, because usually the first of them will do.
+#
+# What keeps SQLite fast: +c.arena_id, or it would read the arena's comparisons, not the rater's.
 NEXT = f"""
     WITH own AS ({OWN}),
     waiting AS (
@@ -199,7 +201,7 @@ NEXT = f"""
             count(DISTINCT c.prompt_id) AS n
         FROM arena_comparison c
         JOIN arena_prompt q ON q.id = c.prompt_id AND q.retired_at IS NULL
-        WHERE c.rater_id IN ((SELECT %(rater)s), (SELECT %(also)s)) AND c.arena_id = %(arena)s
+        WHERE c.rater_id IN ((SELECT %(rater)s), (SELECT %(also)s)) AND +c.arena_id = %(arena)s
             AND c.left_response_id IS NOT NULL AND c.repeats_id IS NULL
         GROUP BY 1, 2
     ),

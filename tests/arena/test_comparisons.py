@@ -10,6 +10,7 @@ from django.db import connection
 from django.utils import timezone
 from psycopg._queries import MAX_CACHED_STATEMENT_LENGTH
 
+from arena.db import sql
 from arena.db.sql import MOST_UNEVEN, NEXT
 from arena.models import (
     Arena,
@@ -299,6 +300,16 @@ def test_a_pair_that_was_chosen_follows_the_same_rule(contest: tuple[Arena, Team
     with pytest.raises(comparisons.OwnTeamError):
         issue(responses=(first, third))
     assert issue(responses=(third, fourth)).rater == rater
+
+
+@pytest.mark.django_db
+def test_the_next_pair_reads_no_other_raters_comparisons() -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL knows how many rows there are.")
+    values = {"arena": 1, "rater": 2, "also": 3, "now": NOW, "random": 0.5}
+    excluded = {f"skip_{n}": 0 for n in range(3)}
+    plan = sql.rows(f"EXPLAIN QUERY PLAN {NEXT}", **values, **excluded)
+    assert not [row for row in plan if "arena_comparison_arena" in row[3]]
 
 
 def test_psycopg_keeps_the_next_pairs_statement_parsed():
