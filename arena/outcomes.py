@@ -1,17 +1,18 @@
 """The outcomes of a comparison of two answers, their labels and their points.
 
-Tallies count the outcomes in columns of this order (`ranking.tallies.COUNTS`), so to add a counted
-outcome, start there.
+Votes are counted in columns of this order (`ranking.votes.COUNTS`), so to add a counted outcome,
+start there.
 """
 
 LEFT, RIGHT, TIE, BOTH_BAD = "left", "right", "tie", "both_bad"
 # In the order of arrays and lists.
 OUTCOMES = (LEFT, RIGHT, TIE, BOTH_BAD)
-# The outcomes that tallies, labels and scores count; any other is only stored and shown.
+# The outcomes that leaderboards and labels count; any other is only stored and shown.
 COUNTED = OUTCOMES
 MIRRORED = {outcome: outcome for outcome in OUTCOMES} | {LEFT: RIGHT, RIGHT: LEFT}
 # Points of the left answer, from 0 to 1. "Both bad" prefers neither side and has none.
 PREFERENCES = {LEFT: 1.0, TIE: 0.5, RIGHT: 0.0}
+VOTES_PER_CANDIDATE = 10  # on average; fewer make no ranking
 # As choices to vote for, and as verdicts in a sentence.
 LABELS = {
     LEFT: "Left is better",

@@ -38,7 +38,7 @@ from ranking.stats.differences import (
 )
 from ranking.stats.intervals import MIN_CLUSTERS
 from ranking.tallies import VoteCounts, pair_battles
-from ranking.votes import Floats, Ints, covariance_among
+from ranking.tallied_votes import Floats, Ints, covariance_among
 
 OPPOSED = "Their direct votes contradict their scores."
 NOT_ON_BOARD = "It is not on this leaderboard yet."

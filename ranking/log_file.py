@@ -29,7 +29,7 @@ from ranking.services.evidence import BoardEvidence
 from ranking.services.fit import compose, fit
 from ranking.tallies import NOBODY, CappedRaters, VoteCounts
 from ranking.vote_log import RATER_KINDS, REASONS, REMOVAL_COLUMNS, VOTE_COLUMNS, ChainLink, Columns
-from ranking.votes import HUMAN, Ints, Votes
+from ranking.tallied_votes import HUMAN, Ints, Votes
 
 VERSION = 3
 # Files of version 1 do not say which votes verified people cast, those of 2 do not number networks.

@@ -25,7 +25,7 @@ from ranking.stats.bradley_terry import maximise
 from ranking.stats.differences import Lead, compare
 from ranking.stats.intervals import Sandwich
 from ranking.tallies import VoteCounts, dependence, pair_battles
-from ranking.votes import Floats, Ints
+from ranking.tallied_votes import Floats, Ints
 
 VOTES_READ = 300  # the latest votes that agreement and settled pairs are read from
 FEWEST = 10  # votes before a ranking is shown

@@ -38,7 +38,7 @@ from ranking.services.intervals import cluster_settings
 from ranking.stats.bradley_terry import NotConvergedError
 from ranking.stats.intervals import Sandwich
 from ranking.tallies import VoteCounts, dependence
-from ranking.votes import HUMAN, KINDS, Bools, cast_by
+from ranking.tallied_votes import HUMAN, KINDS, Bools, cast_by
 
 PER_PAGE = 25
 POINTS = {"won": 1.0, "lost": 0.0, "tie": 0.5}

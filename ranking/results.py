@@ -42,7 +42,7 @@ from ranking.comparison import read_published
 from ranking.exports import Export, Row, one_by_one, rater_name
 from ranking.models import Counted, Snapshot
 from ranking.services import vote_log
-from ranking.votes import cast_by
+from ranking.tallied_votes import cast_by
 
 FIELDS = (
     "rank",

@@ -1,230 +1,460 @@
-"""Votes and covariances read from the database as arrays."""
+"""Votes as columns: what every leaderboard is computed from, whether they are read from an arena
+(`ranking.services.votes`), from a file (`read_file`) or from a vote log (`ranking.log.file`).
+"""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from django.db.models import Count, Max, Q
 from numpy.typing import NDArray
 
-from arena.models import Rater, Vote
-from arena.models.voting import VoteQuerySet
+from arena.files.columns import Column
+from arena.files.reader import FileError, Row
+from arena.files.rows import CandidateRow, PromptRow, VoteRow
+from arena.formats import find_files
+from arena.formats.base import Checker, ImportFile, Known, RejectedRows, VoteColumns
 from arena.outcomes import COUNTED, OUTCOMES
-from ranking.models import SnapshotMatrices, Tallied, TallyMember
-from ranking.tallies import VoteCounts
+from arena.validation import InputError, numbered
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-LEFT, RIGHT, TIE, BOTH_BAD = range(4)
-PLACES = {outcome: place for place, outcome in enumerate(OUTCOMES)}
-KINDS: dict[str, str] = {
-    Tallied.PEOPLE.value: Rater.Kind.PERSON.value,
-    Tallied.JUDGES.value: Rater.Kind.JUDGE.value,
-    Tallied.JURIES.value: Rater.Kind.JURY.value,
-}
-HUMAN = (Tallied.PEOPLE.value, Tallied.VERIFIED.value)
-TRUSTED: dict[str, str] = {
-    Tallied.TRUSTED_JUDGES.value: Tallied.JUDGES.value,
-    Tallied.TRUSTED_JURIES.value: Tallied.JURIES.value,
-}
-COLUMNS = (
-    "pk",
-    "comparison__left",
-    "comparison__right",
-    "outcome",
-    "preference",
-    "comparison__prompt",
-    "comparison__prompt__category",
-    "rater",
-    "rater__kind",
-    "verified",
-    "source_row",
-)
-
-
-def kind_of(raters: str) -> str:
-    """The kind of rater whose votes these tallies count, or a part of them."""
-    if raters == Tallied.VERIFIED:
-        return KINDS[Tallied.PEOPLE.value]
-    return KINDS[TRUSTED.get(raters, raters)]
-
-
-def cast_by(raters: str) -> Q:
-    """A filter for the votes of a board's raters; trust is not part of it."""
-    votes = Q(rater__kind=kind_of(raters))
-    return votes & Q(verified=True) if raters == Tallied.VERIFIED else votes
+LEFT, RIGHT, TIE, BOTH_BAD = range(4)  # places in OUTCOMES
+KINDS = ("person", "judge", "jury")  # of raters, as in `arena.models.Rater.Kind`
+PERSON, JUDGE, JURY = range(3)
+PEOPLE = "people"
+# Whose votes a question is about, as in `ranking.models.Counted`, by the kind of rater.
+KIND_OF = {PEOPLE: PERSON, "verified": PERSON, "judges": JUDGE, "juries": JURY}
+HUMAN = (PEOPLE, "verified")
+NO_STYLES: Ints = np.zeros((0, 2), np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Votes:
-    """N votes in the order in which they were read. Missing ids are 0.
+class VoteTable:
+    """N votes in the order in which they were cast, and what is known about what they compare.
 
     Attributes
     ----------
-    pk, left, right, rater : (N,) int64, ids
-    prompt : (N,) int64, its id or 0 if unknown
-    source_row : (N,) int64, the row of the imported file or 0
+    pk, left, right : (N,) int64, ids of the vote and of the candidates
+    prompt, rater : (N,) int64, ids; 0 if unknown
     outcome : (N,) int64, a place in OUTCOMES
     preference : (N,) float64, the soft verdict for left, NaN without one
-    category : (N,) str objects, the prompt's or ""
-    kind : (N,) str objects, the rater's
+    kind : (N,) int64, the rater's, a place in KINDS
     verified : (N,) bool, whether a verified person cast it
-    trusted : (N,) bool, whether the trusted tallies count the rater
+    network : (N,) int64, a number for the network whose share of the weight is limited; 0 for none
+    uncounted : (N,) int64, 0 if the vote counts, else the number of a reason in `reasons`, from 1
+    named : (N,) bool, whether an answer reveals its author
+    names : the shown names of candidates, by id
+    archived : ids of candidates that are on no ballot any more
+    categories : of prompts, by id; those without one may be left out
+    trusted : ids of the judges and juries whose votes may narrow people's intervals
+    raters : the names of judges and juries, by id
+    reasons : why votes do not count
+    answers, features : (A, 2) prompt and candidate of each answer whose style was counted, in
+        order, and (A, F) its counts
     """
 
     pk: Ints
     left: Ints
     right: Ints
+    prompt: Ints
+    rater: Ints
     outcome: Ints
     preference: Floats
-    prompt: Ints
-    category: NDArray[Any]
-    rater: Ints
-    kind: NDArray[Any]
+    kind: Ints
     verified: Bools
-    trusted: Bools
-    source_row: Ints
+    network: Ints
+    uncounted: Ints
+    named: Bools
+    names: Mapping[int, str] = field(default_factory=dict)
+    archived: frozenset[int] = frozenset()
+    categories: Mapping[int, str] = field(default_factory=dict)
+    trusted: frozenset[int] = frozenset()
+    raters: Mapping[int, str] = field(default_factory=dict)
+    reasons: Sequence[str] = ()
+    answers: Ints = field(default_factory=lambda: NO_STYLES)
+    features: Ints = field(default_factory=lambda: NO_STYLES)
 
     def __len__(self) -> int:
         return len(self.pk)
 
-    @property
+    @cached_property
     def score(self) -> Floats:
         """(N,) the left answer's score: 1, 0, a half, or the soft verdict; "both bad" is a half."""
         hard = np.array([1.0, 0.0, 0.5, 0.5])[self.outcome]
         soft = ~np.isnan(self.preference) & (self.outcome != BOTH_BAD)
         return np.where(soft, self.preference, hard)
 
-    def where(self, chosen: Bools) -> "Votes":
-        return Votes(*(column[chosen] for column in vars(self).values()))
+    @cached_property
+    def category(self) -> Ints:
+        """(N,) the number of the prompt's category in `category_names`, 0 for none."""
+        return self.categories_of(self.prompt)
 
-    def counted(self) -> "Votes":
-        """The votes whose outcome counts."""
-        return self.where(np.isin(self.outcome, [PLACES[outcome] for outcome in COUNTED]))
+    def categories_of(self, prompt: Ints) -> Ints:
+        """(N,) the number of the category of each prompt id."""
+        numbers = {name: number for number, name in enumerate(self.category_names)}
+        ids = np.array(sorted(self.categories), np.int64)
+        category = np.array([numbers[self.categories[pk]] for pk in ids.tolist()], np.int64)
+        place = np.searchsorted(ids, prompt)
+        return np.where(np.append(ids, -1)[place] == prompt, np.append(category, 0)[place], 0)
 
-    def of(self, raters: str, category: str = "") -> "Votes":
-        """The votes of one question; the category "" means all."""
-        chosen: Bools = self.kind == kind_of(raters)
-        if raters in TRUSTED:
-            chosen &= self.trusted
-        if raters == Tallied.VERIFIED:
-            chosen &= self.verified
+    @cached_property
+    def category_names(self) -> list[str]:
+        """The categories, in order; the first one is "", for prompts without one."""
+        return sorted({"", *self.categories.values()})
+
+    def where(self, chosen: Bools) -> "VoteTable":
+        """These votes ((N,) mask), with the same tables beside them."""
+        if chosen.all():
+            return self
+        columns = {name: getattr(self, name)[chosen] for name in COLUMNS}
+        return replace(self, **columns)
+
+    @cached_property
+    def counted(self) -> "VoteTable":
+        """The votes that count, and whose outcomes count."""
+        outcomes = [OUTCOMES.index(outcome) for outcome in COUNTED]
+        return self.where((self.uncounted == 0) & np.isin(self.outcome, outcomes))
+
+    def asked(self, raters: str, category: str) -> Bools:
+        """(N,) mask of the votes by these raters in this category; "" is all categories."""
+        mask: Bools = self.kind == KIND_OF[raters]
+        if raters == "verified":
+            mask &= self.verified
         if category:
-            chosen &= self.category == category
-        return self.where(chosen)
+            mask &= self.category == self.category_names.index(category)
+        return mask
 
-    def questions(self) -> set[tuple[str, str]]:
-        """Each (raters, category) with at least one of these votes."""
-        questions = set()
-        for raters in Tallied.values:
-            categories = set(self.of(raters).category.tolist())
-            if categories:
-                questions |= {(raters, category) for category in categories | {""}}
-        return questions
+    def of(self, raters: str, category: str = "") -> "VoteTable":
+        """The votes that a question is about."""
+        return self.where(self.asked(raters, category))
 
-    def count(self) -> VoteCounts:
-        return VoteCounts.count(
-            self.left, self.right, self.outcome, self.preference, self.prompt, self.rater
+    @cached_property
+    def by_trusted(self) -> Bools:
+        """(N,) whether a trusted judge or jury cast the vote."""
+        return np.isin(self.rater, list(self.trusted))
+
+    @cached_property
+    def networks(self) -> dict[int, int]:
+        """The network that most of a rater's votes came from, by rater; of two with as many, the
+        one of the last vote."""
+        sent = np.flatnonzero(self.network)
+        sides = np.column_stack([self.rater[sent], self.network[sent]])
+        pairs, of_pair, n_votes = np.unique(sides, axis=0, return_inverse=True, return_counts=True)
+        last = np.zeros(len(pairs), np.int64)
+        last[of_pair.reshape(-1)] = np.arange(len(sides))  # of repeated places, the last one stays
+        return dict(pairs[np.lexsort([last, n_votes])].tolist())
+
+    def pairs(self) -> "PairCounts":
+        """The votes counted per pair of candidates."""
+        return PairCounts.count(self.left, self.right, self.outcome, self.preference)
+
+
+COLUMNS = tuple(field.name for field in fields(VoteTable))[:12]
+
+UNIT = 1 << 32  # units per point in the sums of soft verdicts
+COUNTS = (
+    "first_wins",
+    "second_wins",
+    "ties",
+    "both_bad",
+    "soft_first",
+    "soft_second",
+    "soft_ties",
+    "soft_points",
+)
+HEADER = struct.Struct("<BBI")  # version, columns, rows
+VERSION = 1
+EMPTY_COLUMNS = 2  # before the pair; they held the prompt and the rater
+WIDTHS = (1, 2, 4, 8)  # bytes of a signed integer; 0 is a column of zeros, which takes none
+
+
+class PackError(ValueError):
+    """The bytes were not written by `PairCounts.pack`."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairCounts:
+    """Votes counted for each of M pairs of candidates, ascending.
+
+    Attributes
+    ----------
+    first, second : (M,) int64 ids, ``first < second``
+    counts : (M, 8) int64, the columns COUNTS: votes with a plain outcome; votes with a soft verdict
+        by the side they lean to; and the points that the latter give to ``first``, in 1 / UNIT
+    """
+
+    first: Ints
+    second: Ints
+    counts: Ints
+
+    @classmethod
+    def none(cls) -> "PairCounts":
+        no_ids = np.zeros(0, np.int64)
+        return cls(no_ids, no_ids, np.zeros((0, len(COUNTS)), np.int64))
+
+    @classmethod
+    def count(cls, left: Ints, right: Ints, outcome: Ints, preference: Floats) -> "PairCounts":
+        """Count N votes: ids, places in OUTCOMES, and soft verdicts or NaN."""
+        flip = left > right
+        first, second = np.minimum(left, right), np.maximum(left, right)
+        ids = np.unique(np.concatenate([first, second]))
+        size = max(len(ids), 1)
+        pair = np.searchsorted(ids, first) * size + np.searchsorted(ids, second)
+        met, place = np.unique(pair, return_inverse=True)
+        kind = np.where(flip & (outcome < TIE), 1 - outcome, outcome)
+        soft = ~np.isnan(preference) & (outcome != BOTH_BAD)
+        kind = np.where(soft, kind + COUNTS.index("soft_first"), kind)
+        width = len(COUNTS)
+        counts = np.bincount(place * width + kind, minlength=len(met) * width).reshape(-1, width)
+        points = np.floor(np.where(soft, preference, 0.0) * UNIT).astype(np.int64)
+        np.add.at(counts[:, -1], place, np.where(soft & flip, UNIT - points, points))
+        return cls(ids[met // size], ids[met % size], counts)
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def __getitem__(self, name: str) -> Ints:
+        column: Ints = self.counts[:, COUNTS.index(name)]
+        return column
+
+    @property
+    def decided(self) -> Ints:
+        """(M,): decisive votes and ties."""
+        plain = self["first_wins"] + self["second_wins"] + self["ties"]
+        return plain + self["soft_first"] + self["soft_second"] + self["soft_ties"]
+
+    @property
+    def votes(self) -> Ints:
+        """(M,): all votes, "both bad" included."""
+        return self.decided + self["both_bad"]
+
+    def scored(self, both_bad_is_tie: bool) -> Ints:
+        """(M,): the votes that the scores are based on."""
+        return self.votes if both_bad_is_tie else self.decided
+
+    def where(self, chosen: Bools) -> "PairCounts":
+        return PairCounts(self.first[chosen], self.second[chosen], self.counts[chosen])
+
+    def wins_of_first(self, both_bad_is_tie: bool) -> Floats:
+        """(M,): the points of ``first``; a tie is a half, a soft verdict its preference."""
+        ties = self["ties"] + self["both_bad"] if both_bad_is_tie else self["ties"]
+        return self["first_wins"] + ties / 2 + self["soft_points"] / UNIT
+
+    def pack(self) -> bytes:
+        """Pack to bytes for `of_bytes`: each column in the narrowest width that holds it."""
+        none = np.zeros(len(self), np.int64)
+        columns = [*[none] * EMPTY_COLUMNS, self.first, self.second, *self.counts.T]
+        widths = [_width(column) for column in columns]
+        parts = [HEADER.pack(VERSION, len(columns), len(self)), bytes(widths)]
+        parts += [
+            column.astype(f"<i{width}").tobytes()
+            for column, width in zip(columns, widths, strict=True)
+            if width
+        ]
+        return b"".join(parts)
+
+    @classmethod
+    def of_bytes(cls, packed: bytes | memoryview) -> "PairCounts":
+        """Read what `pack` wrote. Raises PackError."""
+        view = memoryview(packed)
+        try:
+            version, n_columns, n_rows = HEADER.unpack_from(view)
+        except struct.error as error:
+            raise PackError("too short to be counts") from error
+        start = HEADER.size + n_columns
+        widths = bytes(view[HEADER.size : start])
+        total = start + n_rows * sum(widths)
+        if version != VERSION or set(widths) - {0, *WIDTHS} or len(view) != total:
+            raise PackError("these bytes are not counts of this version")
+        if n_columns != EMPTY_COLUMNS + 2 + len(COUNTS):
+            raise PackError(f"{n_columns} columns are not those of counts")
+        columns = []
+        for width in widths:
+            column = np.frombuffer(view, f"<i{width or 1}", n_rows if width else 0, start)
+            columns.append(column.astype(np.int64) if width else np.zeros(n_rows, np.int64))
+            start += n_rows * width
+        first, second, *counts = columns[EMPTY_COLUMNS:]
+        return cls(first, second, np.stack(counts, axis=1))
+
+
+def _width(column: Ints) -> int:
+    """Bytes per number of a column."""
+    if not column.any():
+        return 0
+    low, high = int(column.min()), int(column.max())
+    return next(w for w in WIDTHS if -(1 << 8 * w - 1) <= low and high < 1 << 8 * w - 1)
+
+
+class BadFileError(Exception):
+    """A file that cannot be ranked; the message names its bad rows, or is a sentence."""
+
+
+# Called with the file, the bytes read and its size.
+Progress = Callable[[Path, int, int], None]
+AT_ONCE = 1 << 16  # votes kept as Python's numbers until there are so many
+FILE_COLUMNS = ("left", "right", "prompt", "rater", "outcome", "kind", "preference", "uncounted")
+
+
+def read_file(
+    path: Path,
+    format_name: str = "auto",
+    *,
+    skip_bad: bool = False,
+    progress: Progress = lambda *told: None,
+) -> tuple[VoteTable, RejectedRows]:
+    """Read all votes at `path`, a file or a folder in the native format; and the rows skipped.
+
+    Candidates are numbered from 1 in the order of their names, prompts and raters in the order in
+    which an import creates them, so that both draw the same weights for the bootstrap. Responses
+    are not read; a folder's prompts and candidates are, so that votes on any others are rejected.
+    Raises BadFileError, with file, line, column and reason of the first bad rows, unless they are
+    to be skipped.
+    """
+    try:
+        files = [file for file in find_files([path], format_name) if file.kind != "responses"]
+        if all(file.kind != "votes" for file in files):
+            raise FileError(f"{path} has no votes.")
+        reader = _Reader({file.kind for file in files}, progress)
+        for file in files:
+            reader.read(file)
+    except (FileError, OSError) as error:
+        raise BadFileError(str(error)) from None
+    bad = reader.rejected.count
+    if bad and not skip_bad:
+        rows = numbered(bad, "bad row")
+        raise BadFileError(
+            f"{reader.rejected}\nNothing was ranked: {rows}. Use --skip-bad to rank the rest."
+        )
+    return reader.table(), reader.rejected
+
+
+class _Reader:
+    """Reads files one after the other, collecting votes and rejected rows."""
+
+    def __init__(self, kinds: set[str], progress: Progress) -> None:
+        self.kinds = kinds
+        self.progress = progress
+        self.known = Known()
+        self.checker = Checker(self.known)
+        self.rejected = RejectedRows()
+        self.chunks: list[list[NDArray[Any]]] = []
+        self.rows: list[tuple[float, ...]] = []
+        self.candidates: dict[str, int] = {}
+        self.prompts: dict[str, int] = {}
+        self.raters: dict[str, int] = {}
+
+    def read(self, file: ImportFile) -> None:
+        size = file.path.stat().st_size
+        for block in file.blocks():
+            if isinstance(block, VoteColumns):
+                self._add_columns(block)
+                self.progress(file.path, min(block.end, size), size)
+                continue
+            for row in block:
+                self._add_row(file, row)
+                if row.number % 1000 == 0:
+                    self.progress(file.path, min(row.end, size), size)
+        self.progress(file.path, size, size)
+
+    def _add_row(self, file: ImportFile, row: Row) -> None:
+        record = row.content
+        try:
+            if isinstance(record, InputError):
+                raise record
+            if isinstance(record, VoteRow):
+                self._accept_names(record)
+            self.checker.check(record, repeats=file.format.repeats)
+        except InputError as error:
+            self.rejected.add(file.path, row.line, error)
+            return
+        if isinstance(record, VoteRow):
+            self._add(record)
+        elif isinstance(record, PromptRow):
+            _number(self.prompts, record.external_id)
+        elif isinstance(record, CandidateRow) and not record.retired:
+            _number(self.candidates, record.name)
+
+    def _accept_names(self, vote: VoteRow) -> None:
+        """Accept any candidates or prompts of a vote if there is no list of them."""
+        if "candidates" not in self.kinds:
+            self.known.candidates |= {vote.left: b"", vote.right: b""}
+        if "prompts" not in self.kinds and vote.prompt:
+            self.known.prompts[vote.prompt] = b""
+
+    def _add(self, vote: VoteRow) -> None:
+        prompt, rater = _number(self.prompts, vote.prompt), _number(self.raters, vote.rater)
+        is_counted = not vote.provenance or vote.provenance.counts
+        # A vote that does not count adds no candidate to the ranking.
+        sides = [
+            _number(self.candidates, name) if is_counted else 0 for name in (vote.left, vote.right)
+        ]
+        soft = np.nan if vote.preference is None else vote.preference
+        outcome, kind = OUTCOMES.index(vote.outcome), KINDS.index(vote.rater_kind)
+        self.rows.append((*sides, prompt, rater, outcome, kind, soft, not is_counted))
+        if len(self.rows) == AT_ONCE:
+            self._pack()
+
+    def _add_columns(self, votes: VoteColumns) -> None:
+        self._pack()
+        size = len(votes)
+        outcomes = np.array([OUTCOMES.index(text) for text in votes.outcome.texts], np.int64)
+        none = np.zeros(size, np.int64)
+        self.chunks.append(
+            [
+                _numbers(self.candidates, votes.left),
+                _numbers(self.candidates, votes.right),
+                _numbers(self.prompts, votes.prompt) if votes.prompt else none,
+                _numbers(self.raters, votes.rater) if votes.rater else none,
+                outcomes[votes.outcome.codes.to_numpy()],
+                none,
+                np.full(size, np.nan),
+                none,
+            ]
+        )
+
+    def _pack(self) -> None:
+        if self.rows:
+            self.chunks.append([np.array(column) for column in zip(*self.rows, strict=True)])
+            self.rows = []
+
+    def table(self) -> VoteTable:
+        self._pack()
+        chunks = self.chunks or [[np.zeros(0)] * len(FILE_COLUMNS)]
+        columns = dict(
+            zip(FILE_COLUMNS, map(np.concatenate, zip(*chunks, strict=True)), strict=True)
+        )
+        columns = {
+            name: column if name == "preference" else column.astype(np.int64)
+            for name, column in columns.items()
+        }
+        names = sorted(self.candidates)
+        place = np.zeros(len(names) + 1, np.int64)
+        place[[self.candidates[name] for name in names]] = np.arange(1, len(names) + 1)
+        size = len(columns["left"])
+        return VoteTable(
+            pk=np.arange(1, size + 1),
+            **columns | {side: place[columns[side]] for side in ("left", "right")},
+            verified=np.zeros(size, np.bool_),
+            network=np.zeros(size, np.int64),
+            named=np.zeros(size, np.bool_),
+            names=dict(enumerate(names, start=1)),
         )
 
 
-def read_votes(votes: VoteQuerySet, limit: int, trusted: frozenset[int] = frozenset()) -> Votes:
-    """Read the first `limit` votes of a queryset, in its order, in one query.
-
-    `trusted`: the ids of the raters whose votes the trusted tallies count.
-    """
-    return read_votes_with((), votes, limit, trusted)[0]
+def _number(numbers: dict[str, int], name: str | None) -> int:
+    """The number of a name, from 1 in order of appearance; 0 without a name."""
+    return numbers.setdefault(name, len(numbers) + 1) if name else 0
 
 
-def read_votes_with(
-    others: Sequence[str],
-    votes: VoteQuerySet,
-    limit: int,
-    trusted: frozenset[int] = frozenset(),
-) -> tuple[Votes, list[tuple[Any, ...]]]:
-    """Like `read_votes`, with further columns of the rows."""
-    names = (*COLUMNS, *others)
-    rows = list(votes.values_list(*names)[:limit])
-    columns = list(zip(*rows, strict=True)) or [()] * len(names)
-    pk, left, right, outcome, preference, prompt, category, rater, kind, proven, row, *rest = (
-        columns
-    )
-    read = Votes(
-        pk=np.array(pk, np.int64),
-        left=np.array(left, np.int64),
-        right=np.array(right, np.int64),
-        outcome=np.array([PLACES[value] for value in outcome], np.int64),
-        preference=np.array([np.nan if p is None else p for p in preference], np.float64),
-        prompt=np.array([p or 0 for p in prompt], np.int64),
-        category=np.array([name or "" for name in category], object),
-        rater=np.array(rater, np.int64),
-        kind=np.array(kind, object),
-        verified=np.array(proven, np.bool_),
-        trusted=np.array([pk in trusted for pk in rater], np.bool_),
-        source_row=np.array([n or 0 for n in row], np.int64),
-    )
-    return read, rest
-
-
-def rater_names(arena_id: int, raters: str, category: str) -> list[str]:
-    """The names of the raters whose votes a question counts, in alphabetical order."""
-    voted = TallyMember.objects.filter(
-        tally__arena=arena_id, tally__raters=raters, tally__category=category, n_votes__gt=0
-    )
-    return sorted(str(rater) for rater in Rater.objects.filter(pk__in=voted.values("rater")))
-
-
-def networks_of(arena_id: int) -> dict[int, str]:
-    """The network that most of an unverified rater's counted votes came from, by rater; of two with
-    as many, the one of the last vote."""
-    votes = Vote.objects.filter(arena=arena_id, tallied=True).of_networks()
-    rows = votes.values_list("rater", "network").annotate(n=Count("pk"), last=Max("pk"))
-    return {rater: network for rater, network, *_ in rows.order_by("n", "last")}
-
-
-def left_out(arena_id: int) -> dict[tuple[str, str], dict[str, int]]:
-    """How many votes of each question do not count, by reason; voided ones are not among them."""
-    votes = Vote.objects.filter(arena=arena_id, uncounted__isnull=False, voided_at=None)
-    columns = ("rater__kind", "verified", "comparison__prompt__category", "uncounted")
-    raters_of = {kind: raters for raters, kind in KINDS.items()}
-    counts: dict[tuple[str, str], dict[str, int]] = {}
-    rows = votes.values_list(*columns).annotate(n=Count("pk"))
-    for kind, proven, category, reason, n in rows:
-        voters = {raters_of[kind], Tallied.VERIFIED.value} if proven else {raters_of[kind]}
-        for question in product(voters, {"", category or ""}):
-            of_question = counts.setdefault(question, {})
-            of_question[reason] = of_question.get(reason, 0) + n
-    return counts
-
-
-# -- The covariance that a snapshot keeps ----------------------------------------------------------
-
-
-def pack_covariance(candidates: Ints, covariance: Floats) -> dict[str, bytes]:
-    """The fields of `SnapshotMatrices` for R ascending candidate ids and an (R, R) covariance."""
-    return {
-        "candidates": candidates.astype("<i8").tobytes(),
-        "covariance": covariance.astype("<f4").tobytes(),
-    }
-
-
-def unpack_covariance(matrices: SnapshotMatrices) -> tuple[Ints, Floats]:
-    """The ids of the R candidates ranked when the intervals were made, and (R, R) Elo squared."""
-    candidates = np.frombuffer(bytes(matrices.candidates), "<i8").astype(np.int64)
-    covariance = np.frombuffer(bytes(matrices.covariance), "<f4").astype(np.float64)
-    return candidates, covariance.reshape(len(candidates), len(candidates))
-
-
-def covariance_among(matrices: SnapshotMatrices, candidates: Ints) -> Floats:
-    """(K, K) in Elo squared for K candidates, ids ascending; NaN where it is unknown."""
-    known, stored = unpack_covariance(matrices)
-    # Candidates may have left the board since the intervals were made.
-    shared = np.isin(known, candidates)
-    at = np.searchsorted(candidates, known[shared])
-    wide = np.full((len(candidates),) * 2, np.nan)
-    wide[np.ix_(at, at)] = stored[np.ix_(shared, shared)]
-    return wide
+def _numbers(numbers: dict[str, int], column: Column) -> Ints:
+    """The number of each row's name."""
+    known = list(map(numbers.get, column.texts))  # a call for each would take longer than reading
+    if None in known:
+        known = [_number(numbers, text) for text in column.texts]
+    return np.array(known, np.int64)[column.codes.to_numpy()]

@@ -196,6 +196,11 @@ class Comparison(Sourced):
 TO_ADD = Q(tallied=False, voided_at__isnull=True, uncounted__isnull=True)
 TO_TAKE_OUT = Q(tallied=True) & (Q(voided_at__isnull=False) | Q(uncounted__isnull=False))
 HELD = Q(hold__isnull=False)
+# Anonymous votes, and those of accounts that have proven nothing: anybody can create another of
+# either.
+OF_NETWORKS = Q(channel__in=[VoteChannel.BROWSER, VoteChannel.SIGNED_IN], verified=False) & ~Q(
+    network=""
+)
 
 
 class VoteQuerySet(models.QuerySet["Vote"]):
@@ -216,10 +221,8 @@ class VoteQuerySet(models.QuerySet["Vote"]):
         return self.exclude(comparison__run__in=Run.objects.hiding_names())
 
     def of_networks(self) -> "VoteQuerySet":
-        """Votes whose weight a network's cap limits: anonymous ones, and those of accounts that
-        have proven nothing, because anybody can create another one of either."""
-        open_to_all = [VoteChannel.BROWSER, VoteChannel.SIGNED_IN]
-        return self.filter(channel__in=open_to_all, verified=False).exclude(network="")
+        """Votes whose weight a network's cap limits."""
+        return self.filter(OF_NETWORKS)
 
     def to_add(self) -> "VoteQuerySet":
         """Votes that count and are not in the tallies yet.

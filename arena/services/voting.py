@@ -39,7 +39,6 @@ HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 TIME_TO_UNDO = timedelta(seconds=30)
 MOST_UNDONE = 5  # of a rater within an hour: undoing whatever a candidate lost would move a board
-VOTES_PER_CANDIDATE = 10  # on average; fewer make no ranking
 UNDONE = "undone by the rater"
 VOIDED_AT_ONCE = 1000
 REASONS_IN_FILES = {"reasons_a": LEFT, "reasons_b": RIGHT}

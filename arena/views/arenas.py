@@ -36,7 +36,7 @@ from arena.services.arenas import (
 )
 from arena.services.exports import RETRY_AFTER, ExportError, TooManyExportsError, open_archive
 from arena.services.imports import ArenaImportError, import_archive
-from arena.services.voting import VOTES_PER_CANDIDATE
+from arena.outcomes import VOTES_PER_CANDIDATE
 from arena.validation import numbered
 from arena.views.arena_context import (
     HIDDEN_NAMES,

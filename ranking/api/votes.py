@@ -57,7 +57,7 @@ from ranking.raters import NamedReason, count_reasons
 from ranking.record import ON_THE_LEFT, ON_THE_RIGHT, RESULTS
 from ranking.results import EXPORTS as PROMPT_SETS
 from ranking.results import write_copy
-from ranking.votes import KINDS
+from ranking.tallied_votes import KINDS
 
 HTML = "text/html"
 TAG = "Battles"

@@ -22,7 +22,7 @@ from arena.models.voting import VoteQuerySet
 from ranking.models import ClusterTally, RaterTally, TallyDelta
 from ranking.services.leases import renew
 from ranking.tallies import COUNTS, UNIT, VoteCounts
-from ranking.votes import BOTH_BAD, HUMAN, PLACES, TIE, TRUSTED, Bools, Ints, cast_by
+from ranking.tallied_votes import BOTH_BAD, HUMAN, PLACES, TIE, TRUSTED, Bools, Ints, cast_by
 
 GROUPS_AT_ONCE = 100_000
 ALL = Value(0)  # the part that holds all votes, where they are not counted in parts

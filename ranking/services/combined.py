@@ -37,7 +37,7 @@ from ranking.stats.judged import Labelled, Unlabelled
 from ranking.stats.ppi import PredictionPowered
 from ranking.stats.ranks import clear_leader, clear_number_one, direct_wins, place, rank_intervals
 from ranking.tallies import VoteCounts, dependence, outcome_rows, prompt_codes
-from ranking.votes import TRUSTED, Floats, Ints, rater_names
+from ranking.tallied_votes import TRUSTED, Floats, Ints, rater_names
 
 
 def combined_questions(voted: Iterable[Question]) -> set[Question]:

@@ -21,7 +21,7 @@ from ranking.services.leases import renew
 from ranking.stats.elo import Elo
 from ranking.stats.intervals import Dependence, Sandwich
 from ranking.tallies import VoteCounts, dependence
-from ranking.votes import BOTH_BAD, HUMAN, Floats, Ints, Votes, cast_by, read_votes
+from ranking.tallied_votes import BOTH_BAD, HUMAN, Floats, Ints, Votes, cast_by, read_votes
 
 EVERY = 20_000  # votes between two permanent checkpoints
 

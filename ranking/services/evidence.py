@@ -13,7 +13,7 @@ from ranking.models import Board, BothBad, Counted, Raters, Tallied, Tally
 from ranking.services import vote_log
 from ranking.stats.battles import Battles
 from ranking.tallies import NOBODY, CappedRaters, VoteCounts, pair_battles
-from ranking.votes import HUMAN, Bools, Ints, left_out, networks_of
+from ranking.tallied_votes import HUMAN, Bools, Ints, left_out, networks_of
 
 Question = tuple[str, str]  # raters, category
 

@@ -35,7 +35,7 @@ from ranking.stats.robustness import measure_robustness
 from ranking.stats.style import StyledBradleyTerry, style_differences
 from ranking.stats.ties import RaoKupper
 from ranking.tallies import VoteCounts, outcome_rows, pair_battles, prompt_codes
-from ranking.votes import Bools, Floats, Ints, cast_by
+from ranking.tallied_votes import Bools, Floats, Ints, cast_by
 
 # -- Style of answers ------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from arena.services.voting import VOTES_PER_CANDIDATE
+from arena.outcomes import VOTES_PER_CANDIDATE
 from ranking.models import SnapshotMatrices, Standing
 from ranking.services.evidence import CONFIDENCE, BoardEvidence
 from ranking.services.intervals import MeasuredIntervals, Spread
@@ -20,7 +20,7 @@ from ranking.stats.intervals import MIN_CLUSTERS
 from ranking.stats.ranks import LEVEL, Places, place, tiers
 from ranking.stats.shrinkage import Shrinkage
 from ranking.tallies import UNIT
-from ranking.votes import Floats, Ints, pack_covariance
+from ranking.tallied_votes import Floats, Ints, pack_covariance
 
 MAX_DIFFERENCE = 0.01  # Elo; two packages that differ by more are not both right
 LIBRARIES = ("numpy", "scipy", "choix")

@@ -37,7 +37,7 @@ from ranking.services.cluster_tallies import CountedVotes, Members, count
 from ranking.services.evidence import Question
 from ranking.services.leases import renew
 from ranking.tallies import VoteCounts
-from ranking.votes import HUMAN, KINDS, TRUSTED, Votes, read_votes_with
+from ranking.tallied_votes import HUMAN, KINDS, TRUSTED, Votes, read_votes_with
 
 Kind = LogLink.Kind
 

@@ -16,7 +16,7 @@ from ranking.stats.intervals import Dependence, NoInterval, Sandwich
 from ranking.stats.ranks import Places, independent_groups, place, rank_intervals
 from ranking.stats.shrinkage import design_effects
 from ranking.tallies import VoteCounts, dependence
-from ranking.votes import Bools, Floats, Ints, unpack_covariance
+from ranking.tallied_votes import Bools, Floats, Ints, unpack_covariance
 
 N_THREADS = 2
 QUICK_SECONDS = 2.0  # intervals that take less are computed on every refresh

@@ -13,7 +13,7 @@ from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.intervals import MIN_CLUSTERS, critical_value
 from ranking.stats.pairing import pair_weights
 from ranking.tallies import VoteCounts, pair_battles
-from ranking.votes import Bools, Floats, Ints, covariance_among
+from ranking.tallied_votes import Bools, Floats, Ints, covariance_among
 
 NOTICEABLE = 0.1  # the smallest relative change of a weight that is stored
 Pair = tuple[int, int]

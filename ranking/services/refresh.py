@@ -42,7 +42,7 @@ from ranking.services.intervals import interval_due_at
 from ranking.services.leases import LEASE, RefreshLeaseLostError, renew
 from ranking.stats.bradley_terry import NotConvergedError
 from ranking.tallies import CappedRaters, VoteCounts
-from ranking.votes import HUMAN, Votes, cast_by, rater_names, read_votes_with
+from ranking.tallied_votes import HUMAN, Votes, cast_by, rater_names, read_votes_with
 
 logger = logging.getLogger(__name__)
 

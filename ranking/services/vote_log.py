@@ -30,7 +30,7 @@ from ranking import vote_log
 from ranking.models import LogLink, Snapshot, VoteLog
 from ranking.services.leases import renew
 from ranking.vote_log import REASONS, REMOVAL_COLUMNS, VOTE_COLUMNS, ChainLink, Columns
-from ranking.votes import Bools, Ints, Votes, read_votes_with
+from ranking.tallied_votes import Bools, Ints, Votes, read_votes_with
 
 Kind = LogLink.Kind
 BATCH = 5_000  # votes per link

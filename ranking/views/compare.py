@@ -35,7 +35,7 @@ from ranking.record import VoteFilters
 from ranking.stats.bradley_terry import WinMatrix, predicted_shares
 from ranking.stats.differences import Lead
 from ranking.templatetags.ranking_tags import percent
-from ranking.votes import Floats, Ints
+from ranking.tallied_votes import Floats, Ints
 from ranking.wording import Remark
 
 # -- Two candidates --------------------------------------------------------------------------------

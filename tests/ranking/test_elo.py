@@ -13,7 +13,7 @@ from ranking import tasks
 from ranking.models import Board, EloCheckpoint, EloInterval, Snapshot
 from ranking.services import elo as elo_service
 from ranking.services import fold as fold_service
-from ranking.votes import read_votes
+from ranking.tallied_votes import read_votes
 from tests.factories import make_arena, make_votes, void_vote
 from tests.ranking.helpers import cast, claim, publish
 

@@ -15,7 +15,7 @@ from arena.models import Arena, Rater, Vote
 from ranking import log_file
 from ranking.models import ArenaRefresh, RaterTally, Snapshot
 from ranking.services import intervals, vote_log
-from ranking.votes import networks_of
+from ranking.tallied_votes import networks_of
 from tests.factories import make_person, make_vote, void_vote
 from tests.ranking.helpers import (
     cast,

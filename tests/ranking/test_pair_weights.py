@@ -13,7 +13,7 @@ from arena.models import Arena, Candidate, Rater
 from ranking.models import Snapshot, SnapshotMatrices
 from ranking.services.pair_weights import PairFacts, pair_facts
 from ranking.stats.differences import Lead, compare
-from ranking.votes import covariance_among
+from ranking.tallied_votes import covariance_among
 from tests.factories import make_arena, make_vote
 from tests.ranking.helpers import fill, make_voted_arena, publish
 

@@ -1,0 +1,328 @@
+"""What a leaderboard says besides scores and intervals: leader, neighbours, robustness, style, and
+so on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite, isnan
+from typing import Any
+
+import numpy as np
+
+from ranking.question import Evidence
+from ranking.stats.agreement import nominal_agreement
+from ranking.stats.arrays import codes
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
+from ranking.stats.connectivity import transitivity
+from ranking.stats.differences import neighbour_findings, neighbours
+from ranking.stats.intervals import Sandwich, known_among
+from ranking.stats.ranks import (
+    Places,
+    clear_number_one,
+    direct_wins,
+    other_groups,
+    ranks,
+)
+from ranking.stats.robustness import measure_robustness
+from ranking.stats.style import StyledBradleyTerry, style_differences
+from ranking.stats.ties import RaoKupper
+from ranking.votes import BOTH_BAD, LEFT, RIGHT, TIE, Bools, Floats, Ints, PairCounts
+
+WIDEST_STYLED = 2000.0  # Elo; the interval of a style-controlled score that says nothing
+FEATURES = {
+    "words": "Length in words",
+    "headings": "Headings",
+    "list_items": "List items",
+    "bold": "Bold words",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The votes of a question, and the robust fit to them."""
+
+    evidence: Evidence
+    sandwich: Sandwich
+
+    @property
+    def battles(self) -> Battles:
+        return self.evidence.groups.groupings[0]
+
+    @cached_property
+    def measurable(self) -> Bools:
+        return self.evidence.groups.measurable
+
+    @property
+    def model(self) -> BradleyTerry:
+        return self.sandwich.model_
+
+    @property
+    def theta(self) -> Floats:
+        """(K,) strengths; NaN for the unranked, and where the error is unknown."""
+        return np.where(self.measurable, self.model.theta_, np.nan)
+
+    @property
+    def n_clusters(self) -> int | None:
+        """The number of clusters; None if too few, so that the covariance is unknown."""
+        return self.sandwich.n_clusters_ if self.sandwich.n_clusters_ > 1 else None
+
+    def candidate(self, place: int | None) -> int | None:
+        """The id of the candidate at this index."""
+        return None if place is None else int(self.evidence.candidates[place])
+
+
+def find(estimate: Estimate, places: Places, scored: int | None) -> dict[str, Any]:
+    """All findings of a leaderboard except its standings, as JSON. `scored`: the clear number one
+    among those with an interval."""
+    evidence, model = estimate.evidence, estimate.model
+    confidence, ids = evidence.question.confidence, evidence.candidates.tolist()
+    direct = direct_wins(estimate.battles, confidence)
+    leader = clear_number_one(places, scored, direct, evidence.active)
+    if evidence.groups.n_raters:  # nothing is claimed about anybody but these raters
+        leader = None
+    order = neighbours(
+        model.theta_,
+        known_among(estimate.sandwich.covariance_, estimate.measurable),
+        model.covariance_,
+        confidence,
+        estimate.n_clusters,
+        direct=direct,
+    )
+    return {
+        "leader": estimate.candidate(leader),
+        "neighbours": neighbour_findings(order, ids),
+        "opposed": opposed_pairs(direct, model.theta_, ids),
+        "fragility": {} if places.n_above else _robustness(estimate),
+        "agreement": _agreement(evidence),
+        "transitivity": _transitivity(evidence.battles),
+        "ties": _ties(evidence.battles),
+        "style": _style(estimate),
+        "groups": other_groups(model.components_, evidence.groups, ids, confidence),
+    }
+
+
+def opposed_pairs(direct: Bools, theta: Floats, ids: Sequence[int]) -> list[list[int]]:
+    """[higher, lower] of each two candidates whose direct votes say the opposite of the scores."""
+    higher, lower = np.nonzero(direct.T & (theta[:, None] > theta))
+    return [[ids[i], ids[j]] for i, j in zip(higher.tolist(), lower.tolist(), strict=True)]
+
+
+def _robustness(estimate: Estimate) -> dict[str, Any]:
+    robustness = measure_robustness(estimate.evidence.battles)
+    return {
+        "words": robustness.words,
+        "votes": robustness.votes,
+        "of": robustness.of,
+        "top": estimate.candidate(robustness.top),
+        "rival": estimate.candidate(robustness.rival),
+        "confirmed": robustness.confirmed,
+    }
+
+
+def _agreement(evidence: Evidence) -> dict[str, Any] | None:
+    """How much votes on the same prompt and pair agree; None without two such votes."""
+    chosen = (evidence.votes.prompt > 0) & (evidence.votes.outcome != BOTH_BAD)
+    prompt, outcome = evidence.votes.prompt[chosen], evidence.votes.outcome[chosen]
+    left, right = (evidence.alphabetical[side[chosen]] for side in (evidence.left, evidence.right))
+    size = len(evidence.candidates)
+    unit = (prompt * size + np.minimum(left, right)) * size + np.maximum(left, right)
+    code, n_units = codes(unit)
+    outcome = np.where((left > right) & (outcome != TIE), LEFT + RIGHT - outcome, outcome)
+    outcomes = np.bincount(code * 3 + outcome, minlength=3 * n_units).reshape(-1, 3)
+    all_three, decisive = nominal_agreement(outcomes), nominal_agreement(outcomes[:, :2])
+    if not all_three.n_pairs:
+        return None
+    return {
+        "share": _number(all_three.share),
+        "n_pairs": all_three.n_pairs,
+        "alpha": _number(all_three.alpha),
+        "decisive_share": _number(decisive.share),
+        "decisive_n_pairs": decisive.n_pairs,
+    }
+
+
+def _transitivity(pairs: Battles) -> dict[str, Any]:
+    result = transitivity(pairs.wins())
+    return {
+        "share": _number(result.share),
+        "triads": result.triads,
+        "transitive": result.transitive,
+    }
+
+
+def _ties(pairs: Battles) -> dict[str, Any] | None:
+    """The tie model; None with soft verdicts, or if it does not converge (no score needs it)."""
+    if not np.isin(pairs.score, (0.0, 0.5, 1.0)).all():
+        return None
+    try:
+        model = RaoKupper().fit(pairs)
+    except NotConvergedError:
+        return None
+    return {
+        "eta": _number(model.eta_),
+        "error": _number(model.eta_error_),
+        "log_likelihood": _number(model.log_likelihood_),
+        "reason": model.reason_.reason if model.reason_ else "",
+    }
+
+
+def _style(estimate: Estimate) -> dict[str, Any] | None:
+    """Style-controlled scores; None without votes on answers whose style is counted."""
+    evidence, table = estimate.evidence, estimate.evidence.table
+    votes, candidates = evidence.votes, evidence.candidates
+    span = int(max(candidates.max(initial=0), table.answers.max(initial=0))) + 1
+    known = table.answers[:, 0] * span + table.answers[:, 1]
+
+    def answers(prompt: Ints, candidate: Ints) -> Ints:
+        """The places of answers in the table, -1 for those whose style is not counted."""
+        wanted = prompt * span + candidate
+        place = np.searchsorted(known, wanted)
+        return np.where(np.append(known, -1)[place] == wanted, place, -1)
+
+    chosen = votes.prompt > 0
+    for side in (votes.left, votes.right):
+        chosen &= answers(votes.prompt, side) >= 0
+    if not chosen.any():
+        return None
+    prompts = np.unique(votes.prompt[chosen & evidence.scored])
+    rows = evidence.grouped(votes.prompt, among=chosen)
+    if rows.cluster is None or not len(prompts):
+        return None
+    of_sides = (
+        table.features[answers(prompts[rows.cluster], candidates[side])]
+        for side in (rows.first, rows.second)
+    )
+    model = StyledBradleyTerry(confidence=evidence.question.confidence)
+    try:
+        model.fit(
+            rows.first,
+            rows.second,
+            rows.score,
+            style_differences(*of_sides),
+            weight=rows.weight,
+            cluster=rows.cluster,
+            n_candidates=len(candidates),
+            count=rows.count,
+        )
+    except NotConvergedError:
+        return None
+    wider = _widening(estimate)
+    return {
+        "features": _coefficients(model, wider),
+        "scores": _scores(candidates, model, wider),
+        "reason": model.reason_.reason if model.reason_ else "",
+        "n_votes": rows.n_votes,
+    }
+
+
+def _widening(estimate: Estimate) -> Floats:
+    """(K,): how many times wider than by prompt alone, as style's are, the intervals of scores are.
+
+    NaN for candidates without an interval.
+    """
+    by_prompt = Sandwich(estimate.evidence.question.confidence).fit(estimate.battles)
+    wider = (estimate.sandwich.high_ - estimate.sandwich.low_) / (by_prompt.high_ - by_prompt.low_)
+    return np.where(estimate.measurable, np.fmax(wider, 1.0), np.nan)
+
+
+def _coefficients(model: StyledBradleyTerry, wider: Floats) -> list[dict[str, Any]]:
+    """The effect of one standard deviation of each feature, in Elo.
+
+    Raters widen the intervals as much as they widen those of scores on average.
+    """
+    points = model.scale / np.log(10)
+    known = wider[np.isfinite(wider)]
+    reach = model.coefficient_high_ - model.coefficients_
+    reach *= points * (known.mean() if len(known) else 1.0)
+    return [
+        {
+            "name": name,
+            "label": label,
+            "coefficient": _number(effect := model.coefficients_[i] * points),
+            "low": _number(effect - reach[i]),
+            "high": _number(effect + reach[i]),
+            "deviation": _number(model.deviations_[i]),
+            "reason": status.reason if (status := model.coefficient_status_[i]) else "",
+        }
+        for i, (name, label) in enumerate(FEATURES.items())
+    ]
+
+
+def _scores(candidates: Ints, model: StyledBradleyTerry, wider: Floats) -> dict[str, Any]:
+    """Their intervals, like those of the scores, are wider than by prompt alone.
+
+    A score is left out if its interval is so wide that the votes hardly tell style from quality.
+    """
+    low, high = (
+        model.ratings_ + wider * (end - model.ratings_) for end in (model.low_, model.high_)
+    )
+    width = high - low
+    unmeasured = np.isnan(width) & ~(width > WIDEST_STYLED).any()
+    kept = unmeasured | (width <= WIDEST_STYLED)
+    return {
+        str(pk): {
+            "score": _number(model.ratings_[i]),
+            "low": _number(low[i]),
+            "high": _number(high[i]),
+        }
+        for i, pk in enumerate(candidates.tolist())
+        if isfinite(model.ratings_[i]) and kept[i]
+    }
+
+
+def _number(value: float) -> float | None:
+    return float(value) if isfinite(value) else None
+
+
+def prompts_met(evidence: Evidence, unscored: Ints) -> list[list[int]]:
+    """[lower id, higher id, prompts] of each two candidates, at least one of them without a score,
+    of whom one has won every vote between them: there, prompts replace the interval.
+
+    `unscored`: ids of candidates with votes but without a score. Unknown prompts do not count.
+    """
+    separated = _separated(evidence.pairs, unscored, evidence.question.both_bad_is_tie)
+    votes = evidence.votes
+    chosen = (votes.prompt > 0) & (votes.outcome != BOTH_BAD)
+    rows = np.column_stack(
+        [np.minimum(votes.left, votes.right), np.maximum(votes.left, votes.right)]
+    )
+    met = []
+    for low, high in separated:
+        between = chosen & (rows[:, 0] == low) & (rows[:, 1] == high)
+        met.append([low, high, len(np.unique(votes.prompt[between]))])
+    return met
+
+
+def _separated(pairs: PairCounts, unscored: Ints, both_bad_is_tie: bool) -> list[tuple[int, int]]:
+    even = pairs["ties"] + pairs["soft_first"] + pairs["soft_second"] + pairs["soft_ties"]
+    if both_bad_is_tie:
+        even = even + pairs["both_bad"]
+    one_sided = ((pairs["first_wins"] > 0) ^ (pairs["second_wins"] > 0)) & (even == 0)
+    of_them = np.isin(pairs.first, unscored) | np.isin(pairs.second, unscored)
+    chosen = pairs.where(one_sided & of_them)
+    return list(zip(chosen.first.tolist(), chosen.second.tolist(), strict=True))
+
+
+def named_votes(evidence: Evidence) -> dict[str, Any]:
+    """How many counted votes are on answers that reveal their author, and which candidates have
+    another rank without them.
+
+    `without` has [candidate, rank, score] for each of those; None for one without a rank. Empty if
+    such votes do not count, or there are none.
+    """
+    named = evidence.votes.named
+    if not (evidence.question.keeps_named and named.any()):
+        return {}
+    before, after = (
+        BradleyTerry().fit(evidence.grouped(None, weighted=False, among=chosen))
+        for chosen in (np.full(len(named), True), ~named)
+    )
+    places = zip(ranks(before.ratings_), ranks(after.ratings_), after.ratings_, strict=True)
+    changed = [
+        [pk, None, None] if isnan(rank) else [pk, int(rank), float(score)]
+        for pk, (old, rank, score) in zip(evidence.candidates.tolist(), places, strict=True)
+        if old != rank and not (isnan(old) and isnan(rank))
+    ]
+    return {"votes": int((named & evidence.scored).sum()), "without": changed}

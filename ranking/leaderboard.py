@@ -1,0 +1,373 @@
+"""A leaderboard as a function of votes: no database, no clock.
+
+Everything that a page, an export, `manage.py rank` and `manage.py verify` say about scores comes
+from here.
+"""
+
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib.metadata import version
+from math import isnan, nan
+from typing import Any
+
+import numpy as np
+
+from arena.outcomes import VOTES_PER_CANDIDATE
+from ranking.combined import combine
+from ranking.findings import named_votes, prompts_met
+from ranking.intervals import MeasuredIntervals, Spread, measure
+from ranking.question import COMBINED, Evidence, Question
+from ranking.stats.battles import Battles
+from ranking.stats.bradley_terry import BradleyTerry, largest_difference
+from ranking.stats.elo import Elo
+from ranking.stats.intervals import MIN_CLUSTERS
+from ranking.stats.ranks import LEVEL, Places, place, tiers
+from ranking.stats.shrinkage import Shrinkage
+from ranking.votes import Floats, Ints, PairCounts, VoteTable
+
+MAX_DIFFERENCE = 0.01  # Elo; two packages that differ by more are not both right
+LIBRARIES = ("numpy", "scipy", "choix")
+
+
+class CrossCheckError(Exception):
+    """choix and Ringside's fit disagree, so the scores must not be published."""
+
+
+@dataclass
+class Row:
+    """One candidate's row: the fields of a `ranking.models.Standing`; None is unknown."""
+
+    candidate_id: int
+    status: str
+    reason: str
+    votes: int
+    wins: int
+    losses: int
+    ties: int
+    win_rate: float | None
+    both_bad_rate: float | None
+    score: float | None
+    low: float | None
+    high: float | None
+    standard_error: float | None
+    rank: float | None
+    rank_low: float | None
+    rank_high: float | None
+    sure_rank_low: float | None
+    sure_rank_high: float | None
+    shrunk: float | None
+    shrunk_low: float | None
+    shrunk_high: float | None
+    elo: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Leaderboard:
+    """What the votes say about the candidates of a question.
+
+    Attributes
+    ----------
+    rows : by candidate id
+    fields : numbers of votes and the like, as a snapshot has them
+    settings, findings : how it was made, and what else was found, as JSON
+    pairs : the votes per pair of candidates
+    measured : the intervals, perhaps of earlier votes
+    model : the fit behind the scores
+    """
+
+    rows: list[Row]
+    fields: dict[str, Any]
+    settings: dict[str, Any]
+    findings: dict[str, Any]
+    pairs: PairCounts
+    measured: MeasuredIntervals
+    model: BradleyTerry
+
+
+def leaderboard(
+    votes: VoteTable, question: Question, measured: MeasuredIntervals | None = None
+) -> Leaderboard:
+    """Rank the candidates by the votes that the question is about.
+
+    `measured`: the intervals of earlier votes, to be kept; a combined leaderboard has none to keep,
+    because its scores need them. Raises NotConvergedError, and CrossCheckError if choix disagrees.
+    """
+    return answer(Evidence.of(votes, question), measured)
+
+
+def answer(evidence: Evidence, measured: MeasuredIntervals | None = None) -> Leaderboard:
+    """`leaderboard`, for votes that were chosen already."""
+    if evidence.question.raters == COMBINED:
+        combined, measured = combine(evidence)
+        model, ratings, elo = combined.people_.model_, combined.ratings_, {}
+        difference = cross_check(evidence.by_prompt, model)
+    else:
+        model = BradleyTerry().fit(evidence.battles)
+        ratings, elo = model.ratings_, rate(evidence)
+        difference = cross_check(evidence.battles, model)
+        measured = measured or measure(evidence)
+    shrinkage, places = _shrink(evidence, measured), _place(evidence, ratings, measured)
+    findings = measured.findings | _claim(evidence, ratings, places, measured)
+    rows = _rows(evidence, model, ratings, measured, places, shrinkage, elo)
+    if findings["leader"] is None:
+        _share_first_place(rows)
+    unscored = [row.candidate_id for row in rows if row.score is None and row.votes]
+    return Leaderboard(
+        rows=rows,
+        fields={
+            "n_votes": evidence.n_votes,
+            "n_both_bad": int(evidence.pairs["both_bad"].sum()),
+            "n_raters": len(np.unique(evidence.votes.rater)),
+            "n_prompts": len(np.unique(evidence.votes.prompt[evidence.votes.prompt > 0])),
+            "last_vote_id": int(evidence.votes.pk.max(initial=0)),
+            "choix_difference": difference,
+            "interval_reason": measured.reason,
+        },
+        settings=_settings(evidence)
+        | measured.settings
+        | {
+            "evidence": _sufficiency(evidence, measured),
+            "prompts_met": prompts_met(evidence, np.array(unscored, np.int64)),
+            "left_out": evidence.left_out(),
+            "named": named_votes(evidence),
+        }
+        | (
+            {"judges": evidence.names_of_raters(evidence.votes)}
+            if evidence.question.raters in ("judges", "juries")
+            else {}
+        ),
+        findings=findings
+        | {
+            "capped": [list(pair) for pair in evidence.caps.raters.items()],
+            "tiers": _tiers(evidence, places, measured, findings["leader"]),
+            "shrinkage": {
+                **findings.get("shrinkage", {}),
+                "deviation": shrinkage.deviation_,
+            },
+        },
+        pairs=evidence.pairs,
+        measured=measured,
+        model=model,
+    )
+
+
+def cross_check(battles: Battles, model: BradleyTerry) -> float:
+    """Return the largest difference from choix, in Elo. Raises CrossCheckError if it is large."""
+    difference = largest_difference(battles, model)
+    if not difference <= MAX_DIFFERENCE:
+        raise CrossCheckError(
+            f"choix differs by {difference:.4f} Elo (the limit for publishing is {MAX_DIFFERENCE})"
+        )
+    return difference
+
+
+def rate(evidence: Evidence) -> dict[int, float]:
+    """Online Elo ratings in vote order, by candidate id."""
+    chosen, ids = evidence.scored, evidence.candidates.tolist()
+    left, right = evidence.left[chosen], evidence.right[chosen]
+    model = Elo().fit(left, right, evidence.votes.score[chosen], len(ids))
+    return {pk: float(model.ratings_[i]) for i, pk in enumerate(ids) if model.votes_[i]}
+
+
+def _claim(
+    evidence: Evidence, ratings: Floats, places: Places, measured: MeasuredIntervals
+) -> dict[str, Any]:
+    """The clear leader and the leads over the next, without those undone by newer votes or by
+    archiving; the candidates that stand apart with as much evidence; and the archived ones.
+    """
+    leader, ids = measured.findings.get("leader"), evidence.candidates
+    at = int(np.searchsorted(ids, leader or 0))
+    if leader is not None and not places.allow(at, evidence.active):
+        leader = None
+    score = dict(zip(ids.tolist(), ratings.tolist(), strict=True))
+    leads = [
+        pair
+        for pair in measured.findings.get("neighbours") or ()
+        if score.get(pair["upper"], nan) > score.get(pair["lower"], nan) - LEVEL
+    ]
+    return {
+        "leader": leader,
+        "apart": ids[places.apart & evidence.active].tolist(),
+        "archived": evidence.archived,
+        "neighbours": leads,
+    }
+
+
+def _sufficiency(evidence: Evidence, measured: MeasuredIntervals) -> dict[str, Any]:
+    """How many votes a ranking needs, and whether there are enough votes and prompts for one."""
+    scored = evidence.scored
+    n_voted = len(np.union1d(evidence.left[scored], evidence.right[scored]))
+    # Each vote counts for two candidates.
+    needed = -(-VOTES_PER_CANDIDATE * max(n_voted, 2) // 2)
+    prompts = measured.settings.get("effective", {}).get("prompts")
+    few_prompts = prompts is not None and prompts < MIN_CLUSTERS
+    enough = evidence.n_votes >= needed and not few_prompts
+    return {"needed": needed, "few_prompts": few_prompts, "enough": enough}
+
+
+def _tiers(
+    evidence: Evidence, places: Places, measured: MeasuredIntervals, leader: int | None
+) -> list[list[int]]:
+    """The ids of the candidates with intervals, by tier; open intervals are among them. Without a
+    clear leader, nobody is alone in the first tier."""
+    worst = _column(evidence, measured, "sure_rank_high") + places.n_above + places.maybe_below
+    worst = np.where(np.isnan(places.worst), worst, places.worst)
+    known = np.flatnonzero(~np.isnan(worst) & ~np.isnan(places.rank))
+    order = known[np.argsort(places.rank[known], kind="stable")]
+    number = tiers(worst[order])
+    tiers_of_ids: list[list[int]] = [
+        evidence.candidates[order[number == n]].tolist() for n in np.unique(number)
+    ]
+    if len(tiers_of_ids) > 1 and len(tiers_of_ids[0]) == 1 and leader is None:
+        tiers_of_ids[:2] = [tiers_of_ids[0] + tiers_of_ids[1]]
+    return tiers_of_ids
+
+
+def _shrink(evidence: Evidence, measured: MeasuredIntervals) -> Shrinkage:
+    """Shrunk scores; design effects, and the deviation of older intervals, are as measured."""
+    stored = measured.findings.get("shrinkage", {})
+    effects = dict(stored.get("effects", []))
+    known = np.array([effects.get(pk, nan) for pk in evidence.candidates.tolist()], np.float64)
+    confidence = evidence.question.confidence
+    return Shrinkage(confidence, stored.get("deviation")).fit(evidence.battles, known)
+
+
+def _share_first_place(rows: list[Row]) -> None:
+    """Without a clear leader, at least two ranges of ranks include the first rank."""
+    ranked = sorted((row for row in rows if row.rank), key=lambda row: row.rank or 0)
+    first, second, *_ = *(row for row in ranked if row.sure_rank_low), None, None
+    second = second or next((row for row in ranked if row is not first), None)
+    if first and second and first.sure_rank_high == 1:
+        first.sure_rank_high = max(second.rank or 2, 2)
+        second.sure_rank_low = second.sure_rank_low and 1
+
+
+def _settings(evidence: Evidence) -> dict[str, Any]:
+    """The settings that were used, as pages show them."""
+    question, caps = evidence.question, evidence.caps
+    return {
+        "method": "Bradley-Terry, a tie as half a win for each side",
+        "scale": BradleyTerry.scale,
+        "center": BradleyTerry.center,
+        "elo_k": Elo.k,
+        "elo_start": Elo.start,
+        "interval": "cluster bootstrap with exponential weights",
+        "confidence": question.confidence,
+        "n_resamples": question.n_resamples,
+        "seed": question.seed,
+        "both_bad": question.both_bad,
+        "capped_raters": caps.n_raters,
+        "capped_networks": caps.n_networks,
+        "network_share": question.network_share,
+        "capped_at": caps.share,
+        "mean_weight": evidence.mean_weight,
+        "versions": _versions(),
+    }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in LIBRARIES}
+
+
+def _place(evidence: Evidence, ratings: Floats, measured: MeasuredIntervals) -> Places:
+    """Place the candidates, including those without a score, by their scores and intervals."""
+    met = dict(measured.settings.get("groups_met", []))
+    return place(
+        evidence.battles.wins(weighted=False),
+        ratings,
+        np.array([met.get(pk, 0) for pk in evidence.candidates.tolist()], np.int64),
+        ratings - _column(evidence, measured, "below"),
+        ratings + _column(evidence, measured, "above"),
+        evidence.question.confidence,
+        BradleyTerry.scale,
+    )
+
+
+def _column(evidence: Evidence, measured: MeasuredIntervals, name: str) -> Floats:
+    """(K,) one of the numbers of the candidates' spreads; NaN if unknown."""
+    spreads = (measured.spreads.get(pk, Spread()) for pk in evidence.candidates.tolist())
+    values = (getattr(spread, name) for spread in spreads)
+    return np.array([nan if value is None else value for value in values], np.float64)
+
+
+def _rows(
+    evidence: Evidence,
+    model: BradleyTerry,
+    ratings: Floats,
+    measured: MeasuredIntervals,
+    places: Places,
+    shrinkage: Shrinkage,
+    elo: dict[int, float],
+) -> list[Row]:
+    names = [field.name for field in fields(Spread)]
+    column = {name: _column(evidence, measured, name) for name in names}
+    ranks = places.among_all(column["rank_low"], column["rank_high"])
+    sure = places.among_all(column["sure_rank_low"], column["sure_rank_high"])
+    wins, losses, ties, both_bad, votes, points = _totals(evidence)
+    decided = wins + losses + ties
+    is_scored = ~np.isnan(ratings)
+    numbers = {
+        "win_rate": _rate(points, votes),
+        "both_bad_rate": _rate(both_bad, decided + both_bad),
+        "score": ratings,
+        # Without a score, the interval is open on one side.
+        "low": np.where(is_scored, ratings - column["below"], places.low),
+        "high": np.where(is_scored, ratings + column["above"], places.high),
+        "standard_error": np.where(is_scored, column["standard_error"], nan),
+        "rank": places.rank,
+        "rank_low": ranks[0],
+        "rank_high": ranks[1],
+        "sure_rank_low": sure[0],
+        "sure_rank_high": sure[1],
+        "shrunk": shrinkage.ratings_,
+        "shrunk_low": shrinkage.low_,
+        "shrunk_high": shrinkage.high_,
+    }
+    return [
+        Row(
+            candidate_id=pk,
+            status=model.status_[i].value,
+            reason=model.status_[i].reason,
+            votes=int(votes[i]),
+            wins=int(wins[i]),
+            losses=int(losses[i]),
+            ties=int(ties[i]),
+            elo=elo.get(pk),
+            **{
+                name: None if isnan(values[i]) else float(values[i])
+                for name, values in numbers.items()
+            },
+        )
+        for i, pk in enumerate(evidence.candidates.tolist())
+    ]
+
+
+def _totals(evidence: Evidence) -> tuple[Any, ...]:
+    """(K,) wins, losses, ties, "both bad", votes and points of each candidate."""
+    pairs, size = evidence.pairs, len(evidence.candidates)
+    first, second = (
+        np.searchsorted(evidence.candidates, side) for side in (pairs.first, pairs.second)
+    )
+
+    def total(of_first: Ints | Floats, of_second: Ints | Floats) -> Floats:
+        both = np.bincount(first, of_first, size) + np.bincount(second, of_second, size)
+        return both.astype(np.float64)
+
+    is_tie = evidence.question.both_bad_is_tie
+    won = pairs["first_wins"] + pairs["soft_first"]
+    lost = pairs["second_wins"] + pairs["soft_second"]
+    ties = pairs["ties"] + pairs["soft_ties"]
+    votes, points = pairs.scored(is_tie), pairs.wins_of_first(is_tie)
+    return (
+        total(won, lost),
+        total(lost, won),
+        total(ties, ties),
+        total(pairs["both_bad"], pairs["both_bad"]),
+        total(votes, votes),
+        total(points, votes - points),
+    )
+
+
+def _rate(part: Floats, whole: Floats) -> Floats:
+    return np.where(whole > 0, part / np.maximum(whole, 1), nan)

@@ -1,0 +1,124 @@
+"""The votes of an arena, read as columns in one statement, and the small tables beside them."""
+
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from django.db.models import Case, F, Q, Value, When
+from django.db.models.functions import Coalesce
+
+from arena.models import Arena, ArenaTrust, Candidate, Prompt, Rater, Response, Uncounted, Vote
+from arena.models.voting import OF_NETWORKS, VoteQuerySet
+from arena.outcomes import OUTCOMES
+from ranking.findings import FEATURES
+from ranking.models import Board, ResponseStyle
+from ranking.question import Question
+from ranking.votes import HUMAN, KIND_OF, KINDS, Ints, VoteTable
+
+REASONS = tuple(Uncounted.values)
+AT_ONCE = 50_000  # rows kept as Python's numbers at once
+ALWAYS, NEVER = Value(0), Value(False)
+
+
+def cast_by(raters: str) -> Q:
+    """A filter for the votes of a board's raters; trust is not part of it."""
+    votes = Q(rater__kind=KINDS[KIND_OF[raters]])
+    return votes & Q(verified=True) if raters == "verified" else votes
+
+
+def question_of(board: Board, arena: Arena) -> Question:
+    """What a board asks of its arena's votes."""
+    question = Question(board.raters, board.category, board.both_bad, board.n_resamples, board.seed)
+    if question.scored not in HUMAN:
+        return replace(question, rater_share=1.0)
+    return replace(
+        question,
+        rater_share=arena.rater_cap / 100,
+        network_share=arena.network_share / 100,
+        keeps_named=arena.self_identifying == Arena.SelfIdentifying.KEEP,
+    )
+
+
+def read(arena: Arena) -> VoteTable:
+    """Read what the leaderboards of an arena need."""
+    counts = Q(tallied=True) & (Q(source=None) | Q(source_row__lte=F("source__tallied_row")))
+    votes = Vote.objects.filter(counts | Q(voided_at=None, uncounted__isnull=False), arena=arena)
+    reason = [When(counts, then=0)]
+    reason += [When(uncounted=name, then=number) for number, name in enumerate(REASONS, start=1)]
+    named: Any = NEVER
+    if arena.self_identifying == Arena.SelfIdentifying.KEEP:
+        own = Response.objects.filter(candidate__arena=arena, names_itself=True).values("pk")
+        sides = Q(comparison__left_response__in=own) | Q(comparison__right_response__in=own)
+        named = Case(When(sides, comparison__names_itself=True, then=True), default=False)
+    shown = Candidate.objects.revealed().filter(arena=arena)
+    candidates = list(shown.only("name", "version", "disclosed_at", "retired_at"))
+    categories = Prompt.objects.filter(arena=arena).exclude(category="")
+    judges = Rater.objects.exclude(kind=Rater.Kind.PERSON).filter(votes__arena=arena)
+    of_arena = {judge.pk: judge for judge in judges.distinct()}
+    measured = dict(ArenaTrust.objects.filter(arena=arena).values_list("rater", "trusted"))
+    answers, features = _read_styles(arena)
+    return VoteTable(
+        **_read_columns(votes, Case(*reason), named),
+        names={candidate.pk: str(candidate) for candidate in candidates},
+        archived=frozenset(row.pk for row in candidates if row.retired_at is not None),
+        categories=dict(categories.values_list("pk", "category")),
+        trusted=frozenset(
+            pk for pk, judge in of_arena.items() if measured.get(pk, judge.trusted_at is not None)
+        ),
+        raters={pk: str(judge) for pk, judge in of_arena.items()},
+        reasons=REASONS,
+        answers=answers,
+        features=features,
+    )
+
+
+def read_only(votes: VoteQuerySet) -> VoteTable:
+    """Read these votes and nothing beside them; all of them count."""
+    return VoteTable(**_read_columns(votes))
+
+
+def _read_columns(
+    votes: VoteQuerySet, uncounted: Any = ALWAYS, named: Any = NEVER
+) -> dict[str, Any]:
+    """The columns of a `VoteTable`, by one statement, in the order of the ids."""
+    columns = {
+        "left": F("comparison__left"),
+        "right": F("comparison__right"),
+        "prompt": Coalesce("comparison__prompt", Value(0)),
+        "rater": F("rater"),
+        "outcome": Case(*(When(outcome=name, then=n) for n, name in enumerate(OUTCOMES))),
+        "preference": F("preference"),
+        "kind": Case(*(When(rater__kind=name, then=n) for n, name in enumerate(KINDS))),
+        "verified": F("verified"),
+        "network": Case(When(OF_NETWORKS, then=F("network")), default=Value("")),
+        "uncounted": uncounted,
+        "named": named,
+    }
+    selected = {f"{name}_": value for name, value in columns.items()}
+    rows = votes.annotate(**selected).order_by("pk").values_list("pk", *selected)
+    names, networks = ("pk", *columns), {"": 0}
+    kinds = {"preference": np.float64, "verified": np.bool_, "named": np.bool_}
+    chunks: list[list[Any]] = [[] for _ in names]
+    read = rows.iterator(chunk_size=AT_ONCE)
+    while chunk := list(islice(read, AT_ONCE)):
+        for name, values, parts in zip(names, zip(*chunk, strict=True), chunks, strict=True):
+            numbers: Any = values
+            if name == "network":
+                numbers = [networks.setdefault(text, len(networks)) for text in values]
+            parts.append(np.array(numbers, kinds.get(name, np.int64)))  # None becomes NaN
+    return {
+        name: np.concatenate([np.zeros(0, kinds.get(name, np.int64)), *parts])
+        for name, parts in zip(names, chunks, strict=True)
+    }
+
+
+def _read_styles(arena: Arena) -> tuple[Ints, Ints]:
+    """(A, 2) prompt and candidate of each counted answer, in order; (A, F) its counts."""
+    rows = ResponseStyle.objects.filter(response__prompt__arena=arena).order_by(
+        "response__prompt", "response__candidate"
+    )
+    columns = rows.values_list("response__prompt", "response__candidate", *FEATURES)
+    table = np.array(list(columns.iterator(chunk_size=10_000)), np.int64)
+    table = table.reshape(-1, 2 + len(FEATURES))
+    return table[:, :2], table[:, 2:]
