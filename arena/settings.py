@@ -34,6 +34,7 @@ with stop_on_bad_value():
     HSTS = env.str("HSTS", "site", validate=OneOf(["site", "subdomains", "preload"]))
     HOME = home_folder(env, BASE_DIR / "var")
     SECRET_KEY = secret_key(env, HOME, required=PRODUCTION)
+    VOTE_LOG = env.bool("VOTE_LOG", True)
     VOTE_LOG_KEY = conf.vote_log_key(env, HOME, SECRET_KEY, production=PRODUCTION)
     VOTE_LOG_HEADS = env.str("VOTE_LOG_HEADS", "off", validate=OneOf(["off", "daily"]))
     ALLOWED_HOSTS = allowed_hosts(env, required=PRODUCTION)

@@ -1,7 +1,9 @@
 """Signals to the apps above, sent after the commit unless stated otherwise.
 
-`votes_changed(arena_id, reason)`: votes were cast ("vote"), voided ("void") or revealed by an
-import ("import"), or trust in a judge or jury has changed ("trust").
+`votes_changed(arena_id, reason)`: votes were cast ("vote"), voided ("void") or revealed, by an
+import ("import") or the end of an order that hid names ("order").
+`trust_changed(arena_id)`: trust in a judge or jury has changed; sent within the transaction,
+because no vote tells a sweep of it.
 `arena_created(arena_id)`: an arena was created.
 `answers_changed(arena_id)`: answers were added, so statistics about them may be outdated.
 `run_cancelled(run_id, now)`: sent within the transaction that cancels a run, before its row is
@@ -14,6 +16,7 @@ from django.db import transaction
 from django.dispatch import Signal
 
 votes_changed = Signal()
+trust_changed = Signal()
 arena_created = Signal()
 answers_changed = Signal()
 run_cancelled = Signal()

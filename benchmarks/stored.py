@@ -1,106 +1,99 @@
-"""Arenas with millions of stored votes: 100 candidates x 1,000 prompts, made by the database."""
+"""Arenas with many stored votes in ten categories, half of them by people and half by judges."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
-from django.db import connection
-from django.db.backends.utils import CursorWrapper
+import numpy as np
+from django.db import connection, transaction
 from django.utils import timezone
 
-from arena.models import Arena, Candidate, Prompt, Rater
+from arena.models import Arena, Candidate, Comparison, Prompt, Rater
+from arena.outcomes import LEFT, RIGHT, TIE
 from ranking.services import leases
 
-CANDIDATES, PROMPTS, RATERS = 100, 1000, 5000
-AT_ONCE = 1_000_000
-TABLES = ("arena_comparison", "arena_vote")
-# Popular candidates meet more often; three votes in ten are ties, the others follow strength.
+AT_ONCE = 10_000
+CATEGORIES, SEED = 10, 1
 COMPARISONS = """
     INSERT INTO arena_comparison
         (key, arena_id, rater_id, prompt_id, left_id, right_id, names_itself)
-    SELECT lpad(to_hex(%(after)s + number), 32, '0')::uuid, %(arena)s,
-        %(rater)s + (random() * %(raters)s)::int,
-        %(prompt)s + (random() * %(prompts)s)::int, %(candidate)s + l,
-        %(candidate)s + (l + 1 + floor(random() * %(others)s)::int) %% %(candidates)s, false
-    FROM (SELECT number, floor(power(random(), 1.5) * %(candidates)s)::int AS l
-        FROM generate_series(1, %(n)s) AS number) AS drawn
+    VALUES (%s, %s, %s, %s, %s, %s, %s)
 """
 VOTES = """
-    INSERT INTO arena_vote
-        (arena_id, comparison_id, rater_id, outcome, cast_at, void_reason, tallied)
-    SELECT arena_id, id, rater_id,
-        CASE WHEN random() < 0.3 THEN 'tie'
-            WHEN random() < 1 / (1 + exp((left_id - right_id) / 50.0)) THEN 'left'
-            ELSE 'right' END,
-        now(), '', true
-    FROM arena_comparison WHERE arena_id = %(arena)s AND id > %(after)s ORDER BY id
+    INSERT INTO arena_vote (arena_id, comparison_id, rater_id, outcome, cast_at, void_reason)
+    VALUES (%s, %s, %s, %s, %s, '')
 """
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The name of an arena, and its number of votes."""
+    """What an arena has many of; `judges`: who cast every other vote."""
 
-    name: str
-    n_votes: int
-
-
-def store(wanted: Iterable[Sizes]) -> list[Arena]:
-    """Create the arenas. Their votes are marked as tallied, so that the timed rebuild counts
-    them.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute("SET session_replication_role = replica")  # generated rows need no checks
-        indexes = _drop_indexes(cursor)
-        arenas = [_store(cursor, sizes) for sizes in wanted]
-        for statement in indexes:
-            cursor.execute(statement)
-        cursor.execute("SET session_replication_role = origin")
-        cursor.execute("ANALYZE")
-    return arenas
+    slug: str
+    votes: int
+    candidates: int
+    prompts: int = 1000
+    people: int = 2500
+    judges: int = 10
+    categories: int = CATEGORIES
 
 
-def _drop_indexes(cursor: CursorWrapper) -> list[str]:
-    """Drop indexes that slow bulk inserts; return the statements that recreate them."""
-    statements = []
-    for table in TABLES:
-        cursor.execute(
-            "SELECT i.indexname, i.indexdef FROM pg_indexes i WHERE i.tablename = %s"
-            " AND NOT EXISTS (SELECT 1 FROM pg_constraint c WHERE c.conname = i.indexname)",
-            [table],
-        )
-        for name, definition in cursor.fetchall():
-            cursor.execute(f'DROP INDEX "{name}"')
-            statements.append(definition)
-    return statements
-
-
-def _store(cursor: CursorWrapper, sizes: Sizes) -> Arena:
-    arena = Arena.objects.create(slug=sizes.name, name=sizes.name)
+def store(sizes: Sizes) -> Arena:
+    """Create the arena with its votes, which no refresh has read yet."""
+    arena = Arena.objects.create(slug=sizes.slug, name=sizes.slug)
     leases.open_arena(arena_id=arena.pk)
     Candidate.objects.bulk_create(
-        Candidate(arena=arena, name=f"candidate-{i:02}") for i in range(CANDIDATES)
+        Candidate(arena=arena, name=f"candidate-{i:02}") for i in range(sizes.candidates)
     )
     Prompt.objects.bulk_create(
-        Prompt(arena=arena, external_id=str(i), text=f"Question {i}?") for i in range(PROMPTS)
+        Prompt(
+            arena=arena,
+            external_id=str(i),
+            text=f"Question {i}?",
+            category=f"category-{i % sizes.categories}" if sizes.categories else "",
+        )
+        for i in range(sizes.prompts)
     )
+    now, rng = timezone.now(), np.random.default_rng(SEED)
+    kinds = [(Rater.Kind.PERSON, sizes.people), (Rater.Kind.JUDGE, sizes.judges)]
     Rater.objects.bulk_create(
-        Rater(kind=Rater.Kind.PERSON, name=f"{sizes.name} {i}", created_at=timezone.now())
-        for i in range(RATERS)
+        Rater(kind=kind, name=f"{kind} {i}", arena=arena, created_at=now)
+        for kind, n in kinds
+        for i in range(n)
     )
-    first = {
-        "arena": arena.pk,
-        "candidate": arena.candidates.earliest("pk").pk,
-        "candidates": CANDIDATES,
-        "others": CANDIDATES - 1,
-        "prompt": arena.prompts.earliest("pk").pk,
-        "prompts": PROMPTS - 1,
-        "rater": Rater.objects.order_by("-pk")[RATERS - 1].pk,
-        "raters": RATERS - 1,
-    }
-    for start in range(0, sizes.n_votes, AT_ONCE):
-        cursor.execute("SELECT coalesce(max(id), 0) FROM arena_comparison")
-        (after,) = cursor.fetchone()
-        n = min(AT_ONCE, sizes.n_votes - start)
-        cursor.execute(COMPARISONS, first | {"n": n, "after": after})
-        cursor.execute(VOTES, first | {"after": after})
+    with transaction.atomic():
+        for start in range(0, sizes.votes, AT_ONCE):
+            cast(arena, min(AT_ONCE, sizes.votes - start), rng, now)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
     return arena
+
+
+def cast(arena: Arena, n_votes: int, rng: np.random.Generator, now: datetime) -> None:
+    """Cast votes, in turns by a person and a judge, if there are any judges."""
+    candidates = np.array(arena.candidates.order_by("pk").values_list("pk", flat=True))
+    prompts = np.array(arena.prompts.order_by("pk").values_list("pk", flat=True))
+    voters = Rater.objects.filter(arena=arena).order_by("pk")
+    people, judges = (
+        np.array(voters.filter(kind=kind).values_list("pk", flat=True))
+        for kind in (Rater.Kind.PERSON, Rater.Kind.JUDGE)
+    )
+    # Popular candidates meet more often; three votes in ten are ties, the others follow strength.
+    left = (rng.random(n_votes) ** 1.5 * len(candidates)).astype(int)
+    right = (left + rng.integers(1, len(candidates), n_votes)) % len(candidates)
+    rater = rng.choice(people, n_votes)
+    if len(judges):
+        rater[1::2] = rng.choice(judges, len(rater[1::2]))
+    wins = rng.random(n_votes) < 1 / (1 + np.exp((left - right) * 2 / len(candidates)))
+    outcome = np.where(rng.random(n_votes) < 0.3, TIE, np.where(wins, LEFT, RIGHT)).tolist()
+    columns = (rater, rng.choice(prompts, n_votes), candidates[left], candidates[right])
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    comparisons = Comparison.objects.order_by("pk").values_list("pk", flat=True)
+    last = comparisons.last() or 0
+    # Objects of the ORM would take ten times as long.
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.executemany(
+            COMPARISONS,
+            [(f"{last + n:032x}", arena.pk, *row, False) for n, row in enumerate(rows, 1)],
+        )
+        made = zip(comparisons.filter(pk__gt=last), rater.tolist(), outcome, strict=True)
+        cursor.executemany(VOTES, [(arena.pk, *row, now) for row in made])

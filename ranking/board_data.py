@@ -24,10 +24,9 @@ from arena.models import Arena, Candidate, Rater, Vote
 from arena.services.candidates import with_ballots
 from ranking.costs import UNKNOWN_COSTS, CostAndSpeed, read_costs_with_scores
 from ranking.models import Counted, EloInterval, Raters, Snapshot, Standing
-from ranking.services.cluster_tallies import count_by_prompt
+from ranking.services.votes import read_only
 from ranking.stats.agreement import score_correlations
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.tallies import pair_battles
 
 LARGEST_ID = 2**63 - 1
 CONTROLLED = "style"
@@ -136,10 +135,9 @@ def scores_of_raters(*, arena: Arena, rater_ids: Collection[int]) -> dict[int, f
     NotConvergedError. One query, however many votes there are.
     """
     votes = Vote.objects.live().filter(arena=arena, rater__in=rater_ids)
-    counts = count_by_prompt(votes).per_pair()
-    candidates = np.unique(np.concatenate([counts.key("first"), counts.key("second")]))
-    model = BradleyTerry().fit(pair_battles(counts, candidates, both_bad_is_tie=False))
-    scores = zip(candidates.tolist(), model.ratings_.tolist(), strict=True)
+    counts = read_only(votes).pairs()
+    model = BradleyTerry().fit(counts.battles(counts.candidates, both_bad_is_tie=False))
+    scores = zip(counts.candidates.tolist(), model.ratings_.tolist(), strict=True)
     return {pk: score for pk, score in scores if not np.isnan(score)}
 
 

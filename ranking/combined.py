@@ -64,7 +64,7 @@ def combine(evidence: Evidence) -> tuple[PredictionPowered, MeasuredIntervals]:
         spreads=spreads_of(candidates, columns, known),
         candidates=candidates[known],
         covariance=model.covariance_[np.ix_(known, known)] * elo_per_theta**2,
-        digest=evidence.digest(),
+        digest=evidence.digest,
         n_votes=evidence.n_votes,
         reason=interval_reason(model.reason_, known),
         settings={"interval": "prediction-powered (PPI++), bootstrap scaled to its errors"}

@@ -37,8 +37,7 @@ from ranking.stats.differences import (
     neighbours,
 )
 from ranking.stats.intervals import MIN_CLUSTERS
-from ranking.tallies import VoteCounts, pair_battles
-from ranking.tallied_votes import Floats, Ints, covariance_among
+from ranking.votes import Floats, Ints, PairCounts
 
 OPPOSED = "Their direct votes contradict their scores."
 NOT_ON_BOARD = "It is not on this leaderboard yet."
@@ -118,7 +117,7 @@ class PublishedPairs:
     candidates: Ints
     theta: Floats
     covariance: Floats
-    counts: VoteCounts
+    counts: PairCounts
     both_bad_is_tie: bool
     scale: float
     weight: float = 1.0
@@ -135,8 +134,8 @@ class PublishedPairs:
         return cls(
             candidates=candidates,
             theta=(scores - settings["center"]) / elo_per_theta,
-            covariance=covariance_among(matrices, candidates) / elo_per_theta**2,
-            counts=VoteCounts.of_bytes(bytes(matrices.cells)),
+            covariance=matrices.covariance_among(candidates) / elo_per_theta**2,
+            counts=matrices.pairs,
             both_bad_is_tie=settings["both_bad"] == BothBad.TIE,
             scale=settings["scale"],
             weight=settings.get("mean_weight", 1.0),
@@ -144,7 +143,7 @@ class PublishedPairs:
 
     @cached_property
     def battles(self) -> Battles:
-        return pair_battles(self.counts, self.candidates, self.both_bad_is_tie)
+        return self.counts.battles(self.candidates, self.both_bad_is_tie)
 
     @cached_property
     def observed(self) -> WinMatrix:
@@ -171,9 +170,7 @@ class PublishedPairs:
     def record(self, a: int, b: int) -> DirectRecord:
         """The votes between the candidates with these ids."""
         counts = self.counts
-        pair = counts.where(
-            (counts.key("first") == min(a, b)) & (counts.key("second") == max(a, b))
-        )
+        pair = counts.where((counts.first == min(a, b)) & (counts.second == max(a, b)))
         first = int((pair["first_wins"] + pair["soft_first"]).sum())
         second = int((pair["second_wins"] + pair["soft_second"]).sum())
         wins, losses = (first, second) if a < b else (second, first)

@@ -31,11 +31,12 @@ from arena.calls.models import Call, EndpointPace
 from arena.calls.money import dollars
 from arena.calls.servers import all_prices
 from arena.endpoints import lease_of
-from arena.models import Delivery, Hold, Import, RateLimit, Run, Team, Vote
-from arena.models.voting import TO_ADD, TO_TAKE_OUT
+from arena.models import Delivery, Hold, RateLimit, Run, Team, Vote
+from arena.models.voting import REVEALED, TO_LOG, TO_UNLOG
 from arena.services.notices import PAUSES
 from arena.validation import NANO, join_names, numbered
 from ranking.models import ArenaRefresh, Backup, Snapshot
+from ranking.models.refreshes import new_votes
 
 RECORD_EVERY = 20.0  # seconds between two small writes, although a sweep runs every few seconds
 SILENT_AFTER = timedelta(minutes=1)
@@ -183,10 +184,12 @@ def _write_to_server() -> None:
 
 def stale_arenas(now: datetime) -> list[tuple[str, datetime]]:
     """Return the arenas whose boards lack votes or changes, and since when, longest first."""
-    votes = Vote.objects.filter(arena=OuterRef("arena"))
+    of_arena = {"arena": OuterRef("arena")}
+    cast = new_votes(with_log=settings.VOTE_LOG).filter(**of_arena)
+    voided = Vote.objects.to_unlog() if settings.VOTE_LOG else Vote.objects.none()
     behind = ArenaRefresh.objects.behind(now).annotate(
-        vote_at=Subquery(votes.to_add().order_by("pk").values("cast_at")[:1]),
-        void_at=Subquery(votes.to_take_out().order_by("pk").values("voided_at")[:1]),
+        vote_at=Subquery(cast.order_by("pk").values("cast_at")[:1]),
+        void_at=Subquery(voided.filter(**of_arena).order_by("pk").values("voided_at")[:1]),
         slug=F("arena__slug"),
         opened_at=F("arena__created_at"),
     )
@@ -344,7 +347,7 @@ def setup_steps(now: datetime) -> list[SetupStep]:
 
 
 class DatabaseCollector(Collector):
-    """The metrics in the database at `now`, in seven queries."""
+    """The metrics in the database at `now`, in six queries."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now
@@ -367,19 +370,17 @@ class DatabaseCollector(Collector):
             )
 
     def _votes(self) -> Iterator[GaugeMetricFamily]:
+        waiting = TO_LOG & REVEALED | TO_UNLOG
+        if not settings.VOTE_LOG:
+            waiting = Q(pk__in=new_votes(with_log=False))
         votes = Vote.objects.aggregate(
-            live=Count("pk", filter=Q(voided_at=None)),
-            unfolded=Count("pk", filter=TO_ADD | TO_TAKE_OUT),
-        )
-        of_files = Vote.objects.filter(
-            source__in=Import.objects.to_tally(),
-            source_row__gt=F("source__tallied_row"),
+            live=Count("pk", filter=Q(voided_at=None)), waiting=Count("pk", filter=waiting)
         )
         yield GaugeMetricFamily("ringside_votes", "Votes that are not voided.", votes["live"])
         yield GaugeMetricFamily(
             "ringside_votes_unfolded",
             "Cast and voided votes that no leaderboard includes yet.",
-            votes["unfolded"] + of_files.count(),
+            votes["waiting"],
         )
 
     def _calls(self) -> Iterator[GaugeMetricFamily]:

@@ -20,7 +20,7 @@ from arena.actors import actor_of
 from arena.models import Arena
 from ranking.board_data import find_arena
 from ranking.models import BoardPage, HomePage
-from ranking.models.tallies import BoardPageQuerySet
+from ranking.models.pages import BoardPageQuerySet
 
 # -- Stored pages ----------------------------------------------------------------------------------
 

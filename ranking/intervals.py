@@ -94,7 +94,7 @@ def measure(evidence: Evidence) -> MeasuredIntervals:
         spreads=spreads_of(candidates, columns, groups.measurable),
         candidates=candidates[known],
         covariance=sandwich.covariance_[np.ix_(known, known)] * bootstrap.model_.elo_per_theta**2,
-        digest=evidence.digest(),
+        digest=evidence.digest,
         n_votes=evidence.n_votes,
         reason=interval_reason(bootstrap.reason_, known),
         settings=group_settings(evidence, sandwich.n_clusters_, met),

@@ -18,6 +18,7 @@ from ranking.stats.intervals import (
 from ranking.votes import (
     BOTH_BAD,
     HUMAN,
+    NO_STYLES,
     PEOPLE,
     BadFileError,
     Bools,
@@ -31,7 +32,6 @@ COMBINED = "combined"
 # Part of the digest. Raise it when the same votes give other numbers, with a migration that marks
 # all leaderboards as stale: without it they would stay as they are until the next vote.
 FIT_VERSION = 15
-CLUSTERS = ("auto", "prompt", "prompt_pair", "unit", "rater", "none")  # of dependent votes
 # Who may narrow people's intervals; a jury is never counted together with its members.
 NARROWING = {"trusted_juries": "juries", "trusted_judges": "judges"}
 
@@ -49,8 +49,8 @@ class Question:
     rater_share, network_share : of people's votes, how much one rater, and the anonymous raters of
         one network, may weigh
     keeps_named : whether people's votes on answers that reveal their author count
-    cluster : which votes are dependent, one of CLUSTERS; "auto" is by prompt and, for people, by
-        rater, and "unit" is "prompt_pair"
+    cluster : which votes are dependent: those of a "prompt", "prompt_pair" (or "unit") or "rater",
+        or "none"; "auto" is by prompt and, for people, by rater
     """
 
     raters: str = PEOPLE
@@ -304,8 +304,15 @@ class Evidence:
         """The column, with a separate number for each vote whose value is unknown."""
         return column if column.all() else np.where(column > 0, column, -1 - np.arange(len(column)))
 
+    def up_to(self, chosen: Bools) -> "Evidence":
+        """The same question, when only some of these votes had been cast ((N,) mask); styles of
+        answers are not looked at."""
+        table = replace(self.table, answers=NO_STYLES, features=NO_STYLES)
+        return replace(self, table=table, votes=self.votes.where(chosen))
+
+    @cached_property
     def digest(self) -> str:
-        """A digest of everything that the numbers depend on."""
+        """Of everything that the numbers depend on."""
         question = replace(self.question, raters="", category="")
         digest = hashlib.sha256(repr((FIT_VERSION, question, self.narrowing)).encode())
         columns: list[Any] = [self.candidates, self.active, self.alphabetical]

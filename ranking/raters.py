@@ -18,14 +18,14 @@ from arena.outcomes import LEFT, RIGHT, TIE, mirror
 from ranking.board_data import rank_correlation
 from ranking.comparison import DifferenceBoard, load_difference_boards
 from ranking.models import Raters, Snapshot
-from ranking.services.cluster_tallies import count_by_prompt
+from ranking.question import Evidence, Question
+from ranking.services.votes import read_only
 from ranking.stats.agreement import over_named
 from ranking.stats.battles import Pairs
 from ranking.stats.bradley_terry import maximise
 from ranking.stats.differences import Lead, compare
 from ranking.stats.intervals import Sandwich
-from ranking.tallies import VoteCounts, dependence, pair_battles
-from ranking.tallied_votes import Floats, Ints
+from ranking.votes import Floats, Ints, PairCounts
 
 VOTES_READ = 300  # the latest votes that agreement and settled pairs are read from
 FEWEST = 10  # votes before a ranking is shown
@@ -77,7 +77,7 @@ def summarise(arena: Arena, rater: Rater) -> RaterSummary:
     snapshot = Snapshot.objects.current().of_arena(arena)
     snapshot = snapshot.filter(board__raters=Raters.PEOPLE, board__category="")
     board = next(iter(load_difference_boards(snapshot).values()), None)
-    counts = count_by_prompt(own).per_pair()
+    counts = read_only(own).pairs()
     return RaterSummary(
         votes=int(counts.votes.sum()),
         same=same,
@@ -126,10 +126,10 @@ def _settled(latest: list[Vote], board: DifferenceBoard, names: dict[int, str]) 
 
 
 def _places(
-    counts: VoteCounts, board: DifferenceBoard | None, names: dict[int, str]
+    counts: PairCounts, board: DifferenceBoard | None, names: dict[int, str]
 ) -> list[OwnPlace]:
     """The candidates that the rater has seen, ranked by this rater's votes only; best first."""
-    met = np.unique(np.concatenate([counts.key("first"), counts.key("second")]))
+    met = counts.candidates
     scores = dict(zip(met.tolist(), shrunk_scores(counts, met).tolist(), strict=True))
     standings = board.standings if board else {}
     ordered = sorted((pk for pk in scores if pk in names), key=lambda pk: -scores[pk])
@@ -144,13 +144,13 @@ def _places(
     ]
 
 
-def shrunk_scores(counts: VoteCounts, candidates: Ints) -> Floats:
+def shrunk_scores(counts: PairCounts, candidates: Ints) -> Floats:
     """(K,): Elo from few votes, by Bradley-Terry with ties added between all candidates.
 
     The ties weigh TIES_AT_FIRST per candidate. They connect all candidates, so that every score is
     finite, and pull the scores towards one another, the more the fewer votes there are.
     """
-    battles = pair_battles(counts, candidates, both_bad_is_tie=False)
+    battles = counts.battles(candidates, both_bad_is_tie=False)
     pairs = np.array(list(combinations(range(len(candidates)), 2)), np.int64).reshape(-1, 2)
     weight = np.full(len(pairs), TIES_AT_FIRST / max(len(candidates) - 1, 1))
     total = Pairs.total(
@@ -200,10 +200,11 @@ class _Leads:
 
 
 def _leads(votes: VoteQuerySet) -> _Leads:
-    counts = count_by_prompt(votes)
-    candidates = np.unique(np.concatenate([counts.key("first"), counts.key("second")]))
-    groups = dependence(counts, None, candidates, both_bad_is_tie=False)
-    fitted = Sandwich().fit(*groups.groupings)
+    table = read_only(votes)
+    candidates = table.pairs().candidates
+    # As of judges: what the votes say is about those who have cast them.
+    evidence = Evidence(Question(Raters.JUDGES), table, table, candidates, table)
+    fitted = Sandwich().fit(*evidence.groups.groupings)
     scores = {
         int(pk): float(score)
         for pk, score in zip(candidates, fitted.ratings_, strict=True)

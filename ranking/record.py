@@ -4,8 +4,8 @@ entered which candidates, and a leaderboard as it stood at earlier checks.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import repeat
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,19 +26,17 @@ from django.db.models import (
 from django.db.models.functions import Coalesce
 
 from arena.models import Candidate, Outcome, Pair, Team, Vote
-from arena.models.voting import VoteQuerySet
 from arena.outcomes import COUNTED
 from arena.services.candidates import votes_so_far
 from ranking.board_data import parse_id
 from ranking.comparison import DifferenceBoard, PublishedPairs
-from ranking.models import BothBad, Counted, Raters, Snapshot, Standing, Tally
-from ranking.services.cluster_tallies import count_in_parts
-from ranking.services.evidence import CONFIDENCE, BoardEvidence, load_tallies
-from ranking.services.intervals import cluster_settings
+from ranking.intervals import group_settings, groups_met
+from ranking.models import BothBad, Counted, Raters, Snapshot, SnapshotMatrices, Standing
+from ranking.question import Evidence
+from ranking.services.votes import cast_by, question_of, read
 from ranking.stats.bradley_terry import NotConvergedError
 from ranking.stats.intervals import Sandwich
-from ranking.tallies import VoteCounts, dependence
-from ranking.tallied_votes import HUMAN, KINDS, Bools, cast_by
+from ranking.votes import RATERS, PairCounts
 
 PER_PAGE = 25
 POINTS = {"won": 1.0, "lost": 0.0, "tie": 0.5}
@@ -128,7 +126,7 @@ def list_voters(candidate: Candidate) -> list[str]:
         Q(comparison__left=candidate) | Q(comparison__right=candidate)
     )
     kinds = set(votes.order_by().values_list("rater__kind", flat=True).distinct())
-    return [raters for raters, kind in KINDS.items() if kind in kinds] or [Raters.PEOPLE.value]
+    return [raters for raters, kind in RATERS.items() if kind in kinds] or [Raters.PEOPLE.value]
 
 
 def count_record(candidate: Candidate, raters: str) -> list[Against]:
@@ -277,7 +275,7 @@ def _votes_before() -> Coalesce:
     return Coalesce(Subquery(before.values("total")[:1]), 0)
 
 
-# What `list_entrants` reads from candidates and snapshots (the tally of all human votes).
+# What `list_entrants` reads from candidates and snapshots (people's votes per pair).
 CANDIDATE_COLUMNS = {
     "weight": _weight("low") + _weight("high"),
     "votes_before": _votes_before(),
@@ -285,13 +283,11 @@ CANDIDATE_COLUMNS = {
 }
 SNAPSHOT_COLUMNS = {
     "cells": Subquery(
-        Tally.objects.filter(
-            arena=OuterRef("board__arena"),
-            raters=OuterRef("board__raters"),
-            category=OuterRef("board__category"),
-        )
-        .filter(raters=Raters.PEOPLE, category="")
-        .values("cells")
+        SnapshotMatrices.objects.filter(
+            snapshot=OuterRef("pk"),
+            snapshot__board__raters=Raters.PEOPLE,
+            snapshot__board__category="",
+        ).values("cells")
     )
 }
 
@@ -338,7 +334,7 @@ def list_entrants(candidates: Sequence[Any], snapshots: Iterable[Any]) -> list[E
     The candidates must have `CANDIDATE_COLUMNS`, the arena's current snapshots `SNAPSHOT_COLUMNS`.
     """
     cells = next((snapshot.cells for snapshot in snapshots if snapshot.cells), None)
-    counts = VoteCounts.of_bytes(cells) if cells else VoteCounts.none()
+    counts = PairCounts.of_bytes(cells) if cells else PairCounts.none()
     votes, all_votes = _count_votes(counts), int(counts.votes.sum())
     weights = sum(candidate.weight for candidate in candidates) / 2
     entries = [
@@ -370,11 +366,11 @@ def _by_team(entries: Sequence[CandidateEntry]) -> list[Entrant]:
     return sorted(entrants, key=lambda row: (row.team is None, str(row.team or "").casefold()))
 
 
-def _count_votes(counts: VoteCounts) -> Mapping[int, int]:
+def _count_votes(counts: PairCounts) -> Mapping[int, int]:
     """How many votes each candidate took part in, "both bad" included."""
     by_candidate: Counter[int] = Counter()
-    for end in ("first", "second"):
-        for pk, votes in zip(counts.key(end).tolist(), counts.votes.tolist(), strict=True):
+    for end in (counts.first, counts.second):
+        for pk, votes in zip(end.tolist(), counts.votes.tolist(), strict=True):
             by_candidate[pk] += votes
     return by_candidate
 
@@ -398,8 +394,7 @@ def replay(board: DifferenceBoard, candidate: int, baseline: int) -> Iterator[Di
     """Yield the board as it was after each of at most CHECKS parts of the votes between the two.
 
     The last one is `board` itself. A combined board yields only that one, because it is not stored
-    which judges were trusted when. Memory holds one count per prompt and pair, and per rater and
-    pair, however many votes there are.
+    which judges were trusted when.
     """
     if board.raters != Counted.COMBINED:
         yield from _earlier(board.snapshot, candidate, baseline)
@@ -407,61 +402,38 @@ def replay(board: DifferenceBoard, candidate: int, baseline: int) -> Iterator[Di
 
 
 def _earlier(snapshot: Snapshot, candidate: int, baseline: int) -> Iterator[DifferenceBoard]:
-    votes = _votes_of(snapshot)
-    evidence = load_tallies(snapshot.board.arena).evidence(snapshot.board)
-    ends, is_human = _ends(votes, candidate, baseline), snapshot.board.raters in HUMAN
-    by_prompt, by_rater = VoteCounts.none(), VoteCounts.none()
-    of_raters = count_in_parts(votes, ends, by_rater=True) if is_human else repeat(by_rater)
-    for part, of_part in zip(count_in_parts(votes, ends), of_raters, strict=False):
-        by_prompt = VoteCounts.joined([by_prompt, part]).merged()
-        so_far = replace(evidence, counts=by_prompt.per_pair())
-        if is_human:
-            by_rater = VoteCounts.joined([by_rater, of_part]).merged()
-            so_far = so_far.capping(by_rater)
-        try:
-            yield fit_board(snapshot, so_far, by_prompt, by_rater if is_human else None)
-        except NotConvergedError:
-            continue
-
-
-def _votes_of(snapshot: Snapshot) -> VoteQuerySet:
     board = snapshot.board
-    votes = Vote.objects.in_tallies().filter(cast_by(board.raters), arena=board.arena_id)
-    votes = votes.filter(pk__lte=snapshot.last_vote_id)
-    return votes.filter(comparison__prompt__category=board.category) if board.category else votes
-
-
-def _ends(votes: VoteQuerySet, candidate: int, baseline: int) -> list[int]:
-    """The ids of the votes that end each part but the last."""
+    evidence = Evidence.of(read(board.arena), question_of(board, board.arena))
+    ids = evidence.votes.pk
     pair = [candidate, baseline]
-    direct = votes.filter(comparison__left__in=pair, comparison__right__in=pair).order_by("pk")
-    step = max(1, -(-direct.count() // CHECKS))
-    ids = direct.values_list("pk", flat=True).iterator()
-    return [pk for number, pk in enumerate(ids, 1) if number % step == 0][: CHECKS - 1]
+    direct = np.isin(evidence.votes.left, pair) & np.isin(evidence.votes.right, pair)
+    between = ids[direct & (ids <= snapshot.last_vote_id)]
+    step = max(1, -(-len(between) // CHECKS))
+    for end in between[step - 1 :: step][: CHECKS - 1].tolist():
+        with suppress(NotConvergedError):
+            yield fit_board(snapshot, evidence.up_to(ids <= end))
 
 
-def fit_board(
-    snapshot: Snapshot, evidence: BoardEvidence, clustered: VoteCounts, by_rater: VoteCounts | None
-) -> DifferenceBoard:
+def fit_board(snapshot: Snapshot, evidence: Evidence) -> DifferenceBoard:
     """A board of these votes, not saved. Raises NotConvergedError."""
-    candidates, is_tie = evidence.candidates, evidence.both_bad_is_tie
-    groups = dependence(clustered, by_rater, candidates, is_tie, evidence.capped)
-    sandwich = Sandwich(CONFIDENCE, jackknifed=True).fit(*groups.groupings)
-    model, settings = sandwich.model_, snapshot.settings
+    candidates, is_tie = evidence.candidates, evidence.question.both_bad_is_tie
+    sandwich = Sandwich(evidence.question.confidence, jackknifed=True)
+    sandwich.fit(*evidence.groups.groupings)
+    model, settings, counts = sandwich.model_, snapshot.settings, evidence.pairs
     earlier = Snapshot(
         board=snapshot.board,
         n_votes=evidence.n_votes,
         settings=settings
-        | cluster_settings(groups, sandwich.n_clusters_, candidates)
+        | group_settings(evidence, sandwich.n_clusters_, groups_met(evidence))
         | {"prompts_met": []},
     )
-    scored = evidence.scored(evidence.counts)
+    votes = evidence.grouped(None, weighted=False).votes_per_candidate()
     standings = {
         pk: Standing(
             candidate_id=pk,
             score=None if np.isnan(model.theta_[i]) else float(model.ratings_[i]),
             reason=model.status_[i].reason,
-            votes=int(scored[_is_about(evidence.counts, pk)].sum()),
+            votes=int(votes[i]),
         )
         for i, pk in enumerate(candidates.tolist())
     }
@@ -469,13 +441,9 @@ def fit_board(
         candidates=candidates,
         theta=model.theta_,
         covariance=sandwich.covariance_,
-        counts=evidence.counts,
+        counts=counts,
         both_bad_is_tie=is_tie,
         scale=settings["scale"],
         weight=evidence.mean_weight,
     )
     return DifferenceBoard(earlier, standings, pairs)
-
-
-def _is_about(counts: VoteCounts, pk: int) -> Bools:
-    return (counts.key("first") == pk) | (counts.key("second") == pk)

@@ -40,9 +40,9 @@ from ranking.board_data import (
 )
 from ranking.comparison import read_published
 from ranking.exports import Export, Row, one_by_one, rater_name
+from ranking.log import links
 from ranking.models import Counted, Snapshot
-from ranking.services import vote_log
-from ranking.tallied_votes import cast_by
+from ranking.services.votes import cast_by
 
 FIELDS = (
     "rank",
@@ -198,7 +198,7 @@ def write_copy(arena: Arena) -> str:
         "candidates": [[row.candidate_id, row.score] for row in rows],
         "votes": votes,
     }
-    head = vote_log.head(arena.pk)
+    head = links.head(arena.pk)
     script = render_to_string("ranking/copy.js").strip()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     context = {

@@ -17,13 +17,13 @@ from celery import current_app
 from celery.signals import task_success
 from django.apps import AppConfig
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, connection
+from django.db import DatabaseError, InterfaceError, connection, transaction
 from django.db.models.signals import post_delete, post_migrate, post_save
 from django.dispatch import receiver
 from kombu.exceptions import OperationalError
 
 from arena.models import Arena, Candidate, Team
-from arena.signals import answers_changed, arena_created, votes_changed
+from arena.signals import answers_changed, arena_created, trust_changed, votes_changed
 from ranking import health
 from ranking.models import Board, HomePage
 from ranking.services import leases
@@ -99,13 +99,20 @@ schedule_refresh = DebouncedTask(_send).schedule
 
 @receiver(votes_changed)
 def refresh_after_votes(arena_id: int, reason: str = "vote", **_: Any) -> None:
-    """Schedule a refresh; reveals, voids and trust change older votes, so they mark it stale.
+    """Schedule a refresh; reveals and voids change older votes, so they mark it stale.
 
     A new vote needs no mark, because the sweep finds its id: voting writes nothing here.
     """
     if reason != "vote":
         leases.mark_stale(arena_id=arena_id)
     schedule_refresh(arena_id)
+
+
+@receiver(trust_changed)
+def refresh_after_trust(arena_id: int, **_: Any) -> None:
+    """Mark the arena stale in the transaction that changes the trust, and schedule a refresh."""
+    leases.mark_stale(arena_id=arena_id)
+    transaction.on_commit(lambda: schedule_refresh(arena_id))
 
 
 @receiver(arena_created)

@@ -19,6 +19,7 @@ from arena.formats import find_files
 from arena.formats.base import Checker, ImportFile, Known, RejectedRows, VoteColumns
 from arena.outcomes import COUNTED, OUTCOMES
 from arena.validation import InputError, numbered
+from ranking.stats.battles import Battles
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -26,10 +27,10 @@ Bools = NDArray[np.bool_]
 
 LEFT, RIGHT, TIE, BOTH_BAD = range(4)  # places in OUTCOMES
 KINDS = ("person", "judge", "jury")  # of raters, as in `arena.models.Rater.Kind`
-PERSON, JUDGE, JURY = range(3)
 PEOPLE = "people"
-# Whose votes a question is about, as in `ranking.models.Counted`, by the kind of rater.
-KIND_OF = {PEOPLE: PERSON, "verified": PERSON, "judges": JUDGE, "juries": JURY}
+# Whose votes a question is about, as in `ranking.models.Raters`, and their kind.
+RATERS = {PEOPLE: "person", "judges": "judge", "juries": "jury"}
+KIND_OF = {raters: KINDS.index(kind) for raters, kind in RATERS.items()} | {"verified": 0}
 HUMAN = (PEOPLE, "verified")
 NO_STYLES: Ints = np.zeros((0, 2), np.int64)
 
@@ -219,6 +220,11 @@ class PairCounts:
     def __len__(self) -> int:
         return len(self.first)
 
+    @property
+    def candidates(self) -> Ints:
+        """(K,) the ids in these pairs, ascending."""
+        return np.unique(np.concatenate([self.first, self.second]))
+
     def __getitem__(self, name: str) -> Ints:
         column: Ints = self.counts[:, COUNTS.index(name)]
         return column
@@ -245,6 +251,22 @@ class PairCounts:
         """(M,): the points of ``first``; a tie is a half, a soft verdict its preference."""
         ties = self["ties"] + self["both_bad"] if both_bad_is_tie else self["ties"]
         return self["first_wins"] + ties / 2 + self["soft_points"] / UNIT
+
+    def battles(self, candidates: Ints, both_bad_is_tie: bool) -> Battles:
+        """The votes as battles of K candidates (ids, ascending); the soft verdicts of a pair are
+        their mean."""
+        soft = self["soft_first"] + self["soft_second"] + self["soft_ties"]
+        ties = self["ties"] + self["both_bad"] if both_bad_is_tie else self["ties"]
+        points = self["soft_points"] / (UNIT * np.maximum(soft, 1))
+        counts = [self["first_wins"], self["second_wins"], ties, soft]
+        scores = [np.ones(len(self)), np.zeros(len(self)), np.full(len(self), 0.5), points]
+        return Battles.from_arrays(
+            np.tile(np.searchsorted(candidates, self.first), len(counts)),
+            np.tile(np.searchsorted(candidates, self.second), len(counts)),
+            np.concatenate(scores),
+            n_candidates=len(candidates),
+            count=np.concatenate(counts),
+        )
 
     def pack(self) -> bytes:
         """Pack to bytes for `of_bytes`: each column in the narrowest width that holds it."""
@@ -444,6 +466,7 @@ class _Reader:
             network=np.zeros(size, np.int64),
             named=np.zeros(size, np.bool_),
             names=dict(enumerate(names, start=1)),
+            reasons=("said so by the file",),
         )
 
 

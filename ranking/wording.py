@@ -11,7 +11,6 @@ from arena.validation import join_names, numbered, percent
 from ranking.board_data import BoardStanding, Findings
 from ranking.comparison import CandidateDifference
 from ranking.models import BothBad, Raters, Snapshot, Standing
-from ranking.services.intervals import interval_due_at
 from ranking.stats.differences import Lead
 from ranking.stats.intervals import capped_note
 from ranking.templatetags.ranking_tags import signed
@@ -308,7 +307,7 @@ def freshness(snapshot: Snapshot | None) -> Freshness | None:
         return None
     if snapshot.measured_votes >= snapshot.n_votes:
         return None
-    return Freshness(snapshot.measured_votes, snapshot.n_votes, interval_due_at(snapshot))
+    return Freshness(snapshot.measured_votes, snapshot.n_votes, snapshot.intervals_due_at)
 
 
 # -- Agreement and transitivity --------------------------------------------------------------------

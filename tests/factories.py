@@ -153,7 +153,7 @@ def make_votes(
         Comparison(arena=arena, rater=rater, prompt=prompt, left=left, right=right)
         for left, right, _, prompt in rows
     )
-    values = {"cast_at": timezone.now(), "tallied": "source" in fields} | fields
+    values = {"cast_at": timezone.now()} | fields
     return Vote.objects.bulk_create(
         Vote(arena=arena, comparison=comparison, rater=rater, outcome=outcome, **values)
         for comparison, (_, _, outcome, _) in zip(comparisons, rows, strict=True)

@@ -124,9 +124,9 @@ class ImportQuerySet(models.QuerySet["Import"]):
         """Imports that are running or abandoned, whose rows nobody can read."""
         return self.filter(revealed_at=None)
 
-    def to_tally(self) -> "ImportQuerySet":
-        """Revealed imports with votes that are not in the tallies yet."""
-        return self.filter(revealed_at__isnull=False, tallied_at=None)
+    def to_log(self) -> "ImportQuerySet":
+        """Revealed imports that are not complete in the log yet."""
+        return self.filter(revealed_at__isnull=False, logged_at=None)
 
 
 class Import(models.Model):
@@ -143,10 +143,9 @@ class Import(models.Model):
     revealed_at = models.DateTimeField(null=True, blank=True)
     rows_added = models.PositiveIntegerField(default=0)
     rows_rejected = models.PositiveIntegerField(default=0)
-    tallied_row = models.PositiveIntegerField(
-        default=0, help_text="Votes up to this row are in the running tallies."
+    logged_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the log had all votes of the file."
     )
-    tallied_at = models.DateTimeField(null=True, blank=True)
 
     objects = ImportQuerySet.as_manager()
 

@@ -193,8 +193,8 @@ class Comparison(Sourced):
 
 
 # Exactly the conditions of the partial indexes, so that finding such votes among millions is cheap.
-TO_ADD = Q(tallied=False, voided_at__isnull=True, uncounted__isnull=True)
-TO_TAKE_OUT = Q(tallied=True) & (Q(voided_at__isnull=False) | Q(uncounted__isnull=False))
+TO_LOG = Q(logged=False, voided_at__isnull=True, uncounted__isnull=True)
+TO_UNLOG = Q(logged=True) & (Q(voided_at__isnull=False) | Q(uncounted__isnull=False))
 HELD = Q(hold__isnull=False)
 # Anonymous votes, and those of accounts that have proven nothing: anybody can create another of
 # either.
@@ -224,23 +224,21 @@ class VoteQuerySet(models.QuerySet["Vote"]):
         """Votes whose weight a network's cap limits."""
         return self.filter(OF_NETWORKS)
 
-    def to_add(self) -> "VoteQuerySet":
-        """Votes that count and are not in the tallies yet.
+    def to_log(self) -> "VoteQuerySet":
+        """Votes cast here that count although the log does not say so.
 
         Those of an order that hides names wait until it ends: raters would find their own vote in
         the log by its time, and with it the names.
         """
-        return self.filter(TO_ADD).listed()
+        return self.filter(TO_LOG, source=None).listed()
 
-    def to_take_out(self) -> "VoteQuerySet":
-        """Votes in the tallies that have been voided or left out since."""
-        fully_tallied = Q(source=None) | Q(source__tallied_at__isnull=False)
-        return self.filter(TO_TAKE_OUT).filter(fully_tallied)
+    def to_log_again(self) -> "VoteQuerySet":
+        """Votes of a file that count again, since the log had all of the file."""
+        return self.filter(TO_LOG, source__logged_at__isnull=False)
 
-    def in_tallies(self) -> "VoteQuerySet":
-        """Votes that the tallies count now; the caller must prevent refreshes meanwhile."""
-        counted = Q(source=None) | Q(source_row__lte=F("source__tallied_row"))
-        return self.filter(counted, tallied=True, outcome__in=outcomes.COUNTED)
+    def to_unlog(self) -> "VoteQuerySet":
+        """Votes that were voided or left out although the log says that they count."""
+        return self.filter(TO_UNLOG).filter(Q(source=None) | Q(source__logged_at__isnull=False))
 
     def of_people(self) -> "VoteQuerySet":
         return self.filter(rater__kind=Rater.Kind.PERSON)
@@ -287,12 +285,11 @@ class Vote(Sourced):
         blank=True,
         help_text="Other fields from the vote's file, such as ids and cost.",
     )
-    tallied = models.BooleanField(
+    logged = models.BooleanField(
         default=False,
         db_default=False,
         editable=False,
-        help_text="Whether the running tallies count this vote; one from a file is counted with"
-        " its import.",
+        help_text="Whether the arena's log says that this vote counts.",
     )
 
     objects = VoteQuerySet.as_manager()
@@ -329,8 +326,9 @@ class Vote(Sourced):
         indexes = [
             index("vote_newest_of_arena", "arena", "id"),
             index("vote_of_rater", "rater", "arena"),
-            index("vote_to_add_to_tallies", "arena", "id", where=TO_ADD),
-            index("vote_to_take_out_of_tallies", "arena", "id", where=TO_TAKE_OUT),
+            # By source, because all votes of a running import wait.
+            index("vote_to_log", "arena", "source", "id", where=TO_LOG),
+            index("vote_to_take_off_log", "arena", "id", where=TO_UNLOG),
             index("vote_held", "hold", where=HELD),
             index(
                 "vote_that_does_not_count", "arena", "uncounted", where=Q(uncounted__isnull=False)

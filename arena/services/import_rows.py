@@ -47,7 +47,7 @@ COMPARISON = (
 )
 VOTE = (
     *("arena", "comparison", "rater", "outcome", "preference", "cast_at", "void_reason"),
-    *("details", "source", "source_row", "tallied", "channel", "uncounted"),
+    *("details", "source", "source_row", "channel", "uncounted"),
 )
 ORIGIN = ("voided_at", "verified", "rushed", "seconds", "network")
 # Fields whose values the two databases store differently.
@@ -225,7 +225,6 @@ class Writer:
             vote.details or None,
             self.source.pk,
             row.number,
-            True,  # counted with its import, and removed again if it does not count
             channel,
             uncounted,
             voided_at,

@@ -16,6 +16,7 @@ from arena.models import Arena, Comparison, Pair, PairDemand, Rater, Run, RunRat
 from arena.outcomes import mirror
 from arena.services import audit, runs
 from arena.services.comparisons import TIME_TO_VOTE
+from arena.signals import announce, votes_changed
 
 MAX_PER_PAIR = 10_000
 MAX_REPEATS = 100
@@ -173,6 +174,8 @@ def reconcile_people_run(*, run: Run, now: datetime) -> Run:
     run.state = Run.State.DONE if done else Run.State.OPEN
     run.closed_at = now if done else None
     run.save(update_fields=["votes_done", "votes_wanted", "state", "closed_at"])
+    if done and run.hides_names:
+        announce(votes_changed, arena_id=run.in_arena.pk, reason="order")
     progress = ["votes_wanted", "votes_done", "repeats_done", "repeats_same"]
     RunRater.objects.bulk_update(raters, progress)
     return run

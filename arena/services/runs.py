@@ -25,11 +25,11 @@ from arena.calls import leases
 from arena.calls.models import MAX_REQUESTS, Call, CallQuerySet, RunRequester
 from arena.calls.money import cap_in_words, committed, dollars, raise_cap
 from arena.errors import ServiceError
-from arena.models import Run, Team
+from arena.models import Arena, Run, Team
 from arena.models.runs import RunQuerySet
 from arena.services import audit
 from arena.services.locks import retry_on_deadlock
-from arena.signals import run_cancelled
+from arena.signals import announce, run_cancelled, votes_changed
 from arena.validation import shortened
 
 State = Run.State
@@ -400,6 +400,8 @@ def cancel_run(*, run_id: int, now: datetime) -> bool:
     is_cancelled = bool(run.update(state=State.CANCELLED, closed_at=now))
     if not is_cancelled:
         transaction.set_rollback(True)
+    for arena in Arena.objects.filter(runs__pk=run_id, runs__hides_names=True):
+        announce(votes_changed, arena_id=arena.pk, reason="order")
     return is_cancelled
 
 

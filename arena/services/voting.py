@@ -32,7 +32,7 @@ from arena.services.comparisons import (
 )
 from arena.services.locks import retry_on_deadlock
 from arena.services.rate_limits import allow
-from arena.signals import announce, votes_changed
+from arena.signals import announce, trust_changed, votes_changed
 from arena.validation import COMMENT_LIMIT, TAG_LIMIT, InputError, clean_name, clean_paragraphs
 
 HOUR = timedelta(hours=1)
@@ -153,8 +153,8 @@ def set_trust(*, rater_id: int, trusted: bool, now: datetime) -> bool:
     """Set whether a judge's or jury's votes, past and future, are trusted wherever it was not
     measured; return whether that changed.
 
-    Trusted votes narrow people's intervals. `votes_changed` is announced on commit for each arena
-    where the rater has voted. Raises NotAJudgeError.
+    Trusted votes narrow people's intervals, in each arena where the rater has voted. Raises
+    NotAJudgeError.
     """
     rater = Rater.objects.select_for_update().filter(pk=rater_id).first()
     if rater is None or rater.kind == Rater.Kind.PERSON:
@@ -164,8 +164,8 @@ def set_trust(*, rater_id: int, trusted: bool, now: datetime) -> bool:
     rater.trusted_at = now if trusted else None
     rater.save(update_fields=["trusted_at"])
     votes = Vote.objects.filter(arena=OuterRef("pk"), rater=rater_id)
-    for arena_id in Arena.objects.filter(Exists(votes)).values_list("pk", flat=True):
-        announce(votes_changed, arena_id=arena_id, reason="trust")
+    for arena_id in Arena.objects.filter(Exists(votes)).order_by("pk").values_list("pk", flat=True):
+        trust_changed.send(sender=None, arena_id=arena_id)
     return True
 
 
@@ -184,7 +184,7 @@ def set_arena_trust(*, rater_id: int, arena_id: int, trusted: bool | None, now: 
     else:
         facts = {"trusted": trusted, "decided_at": now}
         rows.update_or_create(rater_id=rater_id, arena_id=arena_id, defaults=facts)
-    announce(votes_changed, arena_id=arena_id, reason="trust")
+    trust_changed.send(sender=None, arena_id=arena_id)
     return True
 
 
@@ -251,7 +251,7 @@ def seconds_open(comparison: Comparison, now: datetime, reported: str = "") -> f
 def apply_rules(*, arena: Arena) -> int:
     """Decide again which of an arena's votes count; return how many that changed.
 
-    The next refresh moves them in or out of the tallies.
+    The next refresh counts them accordingly.
     """
     changed = len(sql.rows(sql.APPLY_RULES, arena.pk))
     if changed:

@@ -25,7 +25,7 @@ from arena.files.reader import FileError
 from arena.forms.arenas import ArchiveForm, ArenaForm, VoteOrderForm
 from arena.forms.base import errors_as_messages, errors_in
 from arena.models import Arena, Candidate, Rater, Response, Run, RunRater, Team
-from arena.outcomes import BOTH_BAD
+from arena.outcomes import BOTH_BAD, VOTES_PER_CANDIDATE
 from arena.services import orders, voting
 from arena.services.arenas import (
     create_raters_link,
@@ -36,7 +36,6 @@ from arena.services.arenas import (
 )
 from arena.services.exports import RETRY_AFTER, ExportError, TooManyExportsError, open_archive
 from arena.services.imports import ArenaImportError, import_archive
-from arena.outcomes import VOTES_PER_CANDIDATE
 from arena.validation import numbered
 from arena.views.arena_context import (
     HIDDEN_NAMES,

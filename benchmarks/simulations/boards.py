@@ -52,7 +52,7 @@ def simulate_leader(design: Design, n_repeats: int, seed: int) -> dict[str, floa
     rows = []
     for rng in _generators(n_repeats, seed):
         votes = draw(design, rng)
-        groups = votes.dependence()
+        groups = votes.evidence.groups
         fit = Sandwich(jackknifed=True).fit(*groups.groupings)
         named = not groups.n_raters  # a result for these raters only has no clear number one
         best = [named and bool((_ranks(fit, sure)[1] == 1).any()) for sure in (True, False)]
@@ -73,7 +73,7 @@ def simulate_tiers(design: Design, n_repeats: int, seed: int) -> dict[str, float
     fits, truths = [], []
     for rng in _generators(n_repeats, seed):
         votes = draw(design, rng)
-        fits.append(Sandwich(jackknifed=True).fit(*votes.dependence().groupings))
+        fits.append(Sandwich(jackknifed=True).fit(*votes.evidence.groups.groupings))
         truths.append(votes.truth)
     covariance = np.cov([fit.model_.theta_ for fit in fits], rowvar=False)
     drawn, known, wrong = [], [], []
@@ -100,7 +100,7 @@ def simulate_crowd(design: Design, n_repeats: int, seed: int) -> dict[str, float
     rows, by_prompt, differences = [], [], []
     for rng in _generators(n_repeats, seed):
         votes = draw(design, rng)
-        groups = votes.dependence()
+        groups = votes.evidence.groups
         fit = Sandwich(jackknifed=True).fit(*groups.groupings)
         if fit.reason_ or (groups.n_raters and not design.these_raters):
             continue

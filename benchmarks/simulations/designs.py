@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ranking.question import Evidence, Question
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.intervals import RATER_SHARE, Dependence, Sandwich
+from ranking.stats.intervals import Sandwich
 from ranking.stats.pairing import pair_weights
-from ranking.tallies import CappedRaters, VoteCounts, dependence
+from ranking.votes import LEFT, RIGHT, TIE, VoteTable
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -138,25 +139,27 @@ class Drawn:
         assert score is not None
         return Drawn(left, right, score, cluster, self.truth, rater)
 
-    def dependence(self) -> Dependence:
-        """The groupings of votes as leaderboards make them: by rater too, if raters matter."""
-        if self.rater is None:
-            return Dependence((self.battles(clustered=True),), "prompt")
-        counts, by_rater = self.counts()
-        assert by_rater is not None
-        capped = CappedRaters.of(by_rater, RATER_SHARE, both_bad_is_tie=False)
-        return dependence(counts, by_rater, np.arange(len(self.truth)), False, capped)
-
-    def counts(self) -> tuple[VoteCounts, VoteCounts | None]:
-        """The votes as they are tallied: by prompt, and by rater if raters matter."""
-        none = np.zeros_like(self.left)
-        prompt = none if self.cluster is None else self.cluster + 1
-        rater = none if self.rater is None else self.rater + 1
-        outcome = np.select([self.score > 0.5, self.score < 0.5], [0, 1], 2)
+    @property
+    def evidence(self) -> Evidence:
+        """The votes as people's leaderboards see them; raters are unknown if they do not matter."""
+        size, none = len(self.left), np.zeros_like(self.left)
         plain = np.isin(self.score, (0.0, 0.5, 1.0))
-        columns = self.left, self.right, outcome, np.where(plain, np.nan, self.score)
-        by_rater = None if self.rater is None else VoteCounts.count(*columns, none, rater)
-        return VoteCounts.count(*columns, prompt, rater).per_prompt(), by_rater
+        table = VoteTable(
+            pk=np.arange(1, size + 1),
+            left=self.left,
+            right=self.right,
+            prompt=none if self.cluster is None else self.cluster + 1,
+            rater=none if self.rater is None else self.rater + 1,
+            outcome=np.select([self.score > 0.5, self.score < 0.5], [LEFT, RIGHT], TIE),
+            preference=np.where(plain, np.nan, self.score),
+            kind=none,
+            verified=np.zeros(size, np.bool_),
+            network=none,
+            uncounted=none,
+            named=np.zeros(size, np.bool_),
+            names={pk: str(pk) for pk in range(len(self.truth))},
+        )
+        return Evidence.of(table, Question())
 
     def battles(self, *, clustered: bool) -> Battles:
         cluster = self.cluster if clustered else None
@@ -210,7 +213,7 @@ def _weights(votes: Drawn) -> Floats:
     battles = votes.battles(clustered=False)
     votes_between = np.zeros((len(votes.truth),) * 2)
     np.add.at(votes_between, (battles.first, battles.second), battles.count)
-    fit = Sandwich(jackknifed=True).fit(*votes.dependence().groupings)
+    fit = Sandwich(jackknifed=True).fit(*votes.evidence.groups.groupings)
     theta, wins = fit.model_.theta_, battles.wins()
     return pair_weights(theta, fit.covariance_, votes_between + votes_between.T, TARGET_ERROR, wins)
 

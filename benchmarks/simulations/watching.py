@@ -8,12 +8,11 @@ import numpy as np
 from benchmarks.simulations.designs import Design, Drawn, Floats, crowd, draw
 from judges.services.decisions import compare_family
 from ranking.comparison import DifferenceBoard
-from ranking.models import Board, BothBad, Raters, Snapshot
+from ranking.models import Board, Raters, Snapshot
 from ranking.record import fit_board
-from ranking.services.evidence import CONFIDENCE, BoardEvidence
 from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.differences import Lead, SequentialTest
-from ranking.stats.intervals import MIN_CLUSTERS, RATER_SHARE, Sandwich, critical_value
+from ranking.stats.intervals import MIN_CLUSTERS, Sandwich, critical_value
 
 LOOKS = 50
 ALIKE = (1.0, 1.0)
@@ -140,28 +139,22 @@ def _family_looks(votes: Drawn, design: Design) -> Looks:
 
 def _board(votes: Drawn) -> DifferenceBoard:
     """The board of these votes, as pages of decisions read it."""
-    counts, by_rater = votes.counts()
-    board = Board(raters=Raters.JUDGES if by_rater is None else Raters.PEOPLE)
+    evidence = votes.evidence
     settings = {
-        "confidence": CONFIDENCE,
+        "confidence": evidence.question.confidence,
         "scale": BradleyTerry.scale,
         "center": BradleyTerry.center,
-        "both_bad": BothBad.SEPARATE,
+        "both_bad": evidence.question.both_bad,
     }
-    candidates = np.arange(len(votes.truth))
-    evidence = BoardEvidence(
-        board, counts.per_pair(), candidates, (), 0, 0, 0, rater_share=RATER_SHARE
-    )
-    if by_rater is not None:
-        evidence = evidence.capping(by_rater)
-    return fit_board(Snapshot(board=board, settings=settings), evidence, counts, by_rater)
+    board = Board(raters=Raters.JUDGES if votes.rater is None else Raters.PEOPLE)
+    return fit_board(Snapshot(board=board, settings=settings), evidence)
 
 
 def _looks(votes: Drawn, design: Design) -> Looks:
     """The results at each look with a known error."""
     looks = []
     for n in _ends(design):
-        groups = votes.first(n).dependence()
+        groups = votes.first(n).evidence.groups
         if groups.n_raters and not design.these_raters:
             continue  # a claim about these raters alone, for whom the two may differ
         fit = Sandwich(jackknifed=True).fit(*groups.groupings)

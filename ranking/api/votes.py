@@ -50,14 +50,14 @@ from ranking.exports import (
     write_dataset,
     write_file,
 )
-from ranking.log_file import as_jsonl as log_as_jsonl
-from ranking.log_file import write_lines
+from ranking.log.file import as_jsonl as log_as_jsonl
+from ranking.log.file import write_lines
 from ranking.models import Raters
 from ranking.raters import NamedReason, count_reasons
 from ranking.record import ON_THE_LEFT, ON_THE_RIGHT, RESULTS
 from ranking.results import EXPORTS as PROMPT_SETS
 from ranking.results import write_copy
-from ranking.tallied_votes import KINDS
+from ranking.votes import RATERS as KIND_OF_RATERS
 
 HTML = "text/html"
 TAG = "Battles"
@@ -203,7 +203,7 @@ class BattleFilters(filters.FilterSet):
         return rows.filter(left | right)
 
     def of_raters(self, rows: QuerySet[Vote], field: str, value: str) -> QuerySet[Vote]:
-        return rows.filter(rater__kind=KINDS[value])
+        return rows.filter(rater__kind=KIND_OF_RATERS[value])
 
 
 class BattleList(ArenaEndpoint, ListEndpoint):

@@ -1,5 +1,5 @@
 import django.db.models.deletion
-import ranking.models.tallies
+import ranking.models.log
 from django.db import migrations, models
 
 # What these make of an empty database, in one step; one that has applied some goes on with them.
@@ -271,7 +271,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('category', models.CharField(blank=True, max_length=100)),
-                ('version', models.BigIntegerField(default=ranking.models.tallies.first_version, help_text='Changes whenever the votes do, and never repeats.')),
+                ('version', models.BigIntegerField(default=0, help_text='Changes whenever the votes do, and never repeats.')),
                 ('cells', models.BinaryField()),
                 ('n_raters', models.PositiveIntegerField(default=0)),
                 ('n_prompts', models.PositiveIntegerField(default=0)),
@@ -314,7 +314,7 @@ class Migration(migrations.Migration):
             name='VoteLog',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('salt', models.BinaryField(default=ranking.models.tallies.new_salt)),
+                ('salt', models.BinaryField(default=ranking.models.log.new_salt)),
                 ('is_begun', models.BooleanField(default=False, help_text='Whether the log includes the votes counted before the log existed.')),
                 ('arena', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='log', to='arena.arena')),
                 ('counts_verified', models.BooleanField(default=False, help_text='Whether the tallies of verified people include the votes counted before these tallies existed.')),

@@ -1,5 +1,6 @@
-"""The tables of ranking: boards, published snapshots, running tallies and stored pages."""
+"""The tables of ranking: boards, published snapshots, the vote log, refreshes and stored pages."""
 
+from ranking.models.backups import Backup
 from ranking.models.boards import (
     Board,
     BothBad,
@@ -10,20 +11,7 @@ from ranking.models.boards import (
     SnapshotMatrices,
     Standing,
 )
-from ranking.models.tallies import (
-    ArenaRefresh,
-    Backup,
-    BoardPage,
-    ClusterTally,
-    EloCheckpoint,
-    HomePage,
-    LogLink,
-    RaterTally,
-    ResponseStyle,
-    Tallied,
-    TalliedTrust,
-    Tally,
-    TallyDelta,
-    TallyMember,
-    VoteLog,
-)
+from ranking.models.log import LogLink, VoteLog
+from ranking.models.pages import BoardPage, HomePage
+from ranking.models.refreshes import ArenaRefresh
+from ranking.models.styles import ResponseStyle

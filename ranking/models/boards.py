@@ -2,13 +2,17 @@
 
 from datetime import datetime, timedelta
 
+import numpy as np
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 
 from arena.models import Arena, Candidate
 from arena.models.teams import check, index, unique
+from ranking.votes import Floats, Ints, PairCounts
 
 MOST_RESAMPLES = 20_000
+QUICK_SECONDS = 2.0  # intervals that take less are computed on every refresh
+REST_FACTOR = 10  # the others wait this many times as long as they took
 
 
 class Raters(models.TextChoices):
@@ -171,6 +175,14 @@ class Snapshot(models.Model):
         return f"board {self.board_id} at {self.published_at:%Y-%m-%d %H:%M:%S}"
 
     @property
+    def intervals_due_at(self) -> datetime:
+        """When newer intervals are due."""
+        assert self.measured_at is not None
+        if self.measured_seconds < QUICK_SECONDS:
+            return self.measured_at
+        return self.measured_at + timedelta(seconds=REST_FACTOR * self.measured_seconds)
+
+    @property
     def lacks_votes(self) -> bool:
         """Whether there are too few votes or prompts for a ranking. A clear leader is enough."""
         is_enough = self.settings.get("evidence", {}).get("enough", True)
@@ -181,7 +193,7 @@ class SnapshotMatrices(models.Model):
     """The input for comparing two candidates: votes per pair, and the scores' covariance."""
 
     snapshot = models.OneToOneField(Snapshot, models.CASCADE, related_name="matrices")
-    cells = models.BinaryField(help_text="The tally per pair that the scores are based on.")
+    cells = models.BinaryField(help_text="The votes per pair that the scores are based on.")
     candidates = models.BinaryField(
         help_text="int64: (R,) the ids of the candidates in the covariance."
     )
@@ -192,6 +204,41 @@ class SnapshotMatrices(models.Model):
 
     def __str__(self) -> str:
         return f"of snapshot {self.snapshot_id}"
+
+    @classmethod
+    def of(cls, pairs: PairCounts, candidates: Ints, covariance: Floats) -> "SnapshotMatrices":
+        """Not saved yet. `candidates`: (R,) ids, ascending; `covariance`: (R, R)."""
+        return cls(
+            cells=pairs.pack(),
+            candidates=candidates.astype("<i8").tobytes(),
+            covariance=covariance.astype("<f4").tobytes(),
+        )
+
+    @property
+    def pairs(self) -> PairCounts:
+        """The votes per pair."""
+        return PairCounts.of_bytes(bytes(self.cells))
+
+    @property
+    def ids(self) -> Ints:
+        """(R,) the ids of the candidates ranked when the intervals were made, ascending."""
+        return np.frombuffer(bytes(self.candidates), "<i8").astype(np.int64)
+
+    @property
+    def scores_covariance(self) -> Floats:
+        """(R, R) in Elo squared."""
+        size = len(self.ids)
+        stored = np.frombuffer(bytes(self.covariance), "<f4").astype(np.float64)
+        return stored.reshape(size, size)
+
+    def covariance_among(self, candidates: Ints) -> Floats:
+        """(K, K) in Elo squared for K candidates, ids ascending; NaN where it is unknown."""
+        # Candidates may have left the board since the intervals were made.
+        shared = np.isin(self.ids, candidates)
+        at = np.searchsorted(candidates, self.ids[shared])
+        wide = np.full((len(candidates),) * 2, np.nan)
+        wide[np.ix_(at, at)] = self.scores_covariance[np.ix_(shared, shared)]
+        return wide
 
 
 class Standing(models.Model):

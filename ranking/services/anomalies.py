@@ -13,7 +13,7 @@ from arena.outcomes import BOTH_BAD, PREFERENCES
 from arena.services import holds
 from ranking.stats import anomalies
 from ranking.stats.anomalies import Cast, Suspicion
-from ranking.tallied_votes import Bools, Ints
+from ranking.votes import Bools, Ints
 
 LEAST_RATERS = 10  # with fewer, taste cannot be distinguished from fraud
 RECENT = timedelta(minutes=3)  # an examination is due every minute

@@ -388,7 +388,7 @@ def check_backup(*, source: Path, passphrase: str, report: Callable[[str], Any])
             _check_sqlite(manifest, dump)
             url = f"sqlite:///{dump}"
         report(f"{sum(manifest.tables.values()):,} rows and all leaderboards were restored.")
-        for command in (["migrate", "--verbosity=0"], ["rebuild_tallies"], ["verify_log"]):
+        for command in (["migrate", "--verbosity=0"], ["verify_log"]):
             report(_run_command(command, url))
         return manifest
 

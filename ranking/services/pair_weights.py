@@ -7,29 +7,27 @@ import numpy as np
 
 from arena.models import Arena, Candidate
 from arena.services.pairs import publish_pair_weights
-from ranking.models import Board, Counted, Raters, Snapshot, SnapshotMatrices, Standing
-from ranking.services.evidence import BoardEvidence
+from ranking.models import Board, BothBad, Counted, Raters, Snapshot, SnapshotMatrices, Standing
 from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.intervals import MIN_CLUSTERS, critical_value
 from ranking.stats.pairing import pair_weights
-from ranking.tallies import VoteCounts, pair_battles
-from ranking.tallied_votes import Bools, Floats, Ints, covariance_among
+from ranking.votes import Bools, Floats, Ints, PairCounts
 
 NOTICEABLE = 0.1  # the smallest relative change of a weight that is stored
 Pair = tuple[int, int]
 
 
-def publish(*, arena: Arena, evidence: BoardEvidence) -> None:
+def publish(*, board: Board, counts: PairCounts) -> None:
     """Store the weights that have changed noticeably, scaled so that all have a mean of 1.
 
-    `evidence` is that of the human-votes board, because raters add to its votes. See
-    `ranking.stats.pairing`.
+    `board` and its votes are people's, because raters add to them. See `ranking.stats.pairing`.
     """
+    arena = board.arena
     pairs = arena.pairs.filter(shared_prompts__gt=0).values_list("low", "high", "weight")
     known = {(low, high): weight for low, high, weight in pairs}
     if not known:
         return
-    weights = _weights(evidence, known)
+    weights = _weights(board, counts, known)
     mean = sum(weights.values()) / len(weights)
     changed = {
         pair: weight / mean
@@ -40,18 +38,18 @@ def publish(*, arena: Arena, evidence: BoardEvidence) -> None:
         publish_pair_weights(arena=arena, weights=changed)
 
 
-def _weights(evidence: BoardEvidence, known: dict[Pair, float]) -> dict[Pair, float]:
+def _weights(board: Board, counts: PairCounts, known: dict[Pair, float]) -> dict[Pair, float]:
     """The weight of each pair that can be shown, on any scale."""
-    ids = [pk for pair in known for pk in pair]
-    candidates = np.unique(np.concatenate([evidence.candidates, np.array(ids, np.int64)]))
-    battles = pair_battles(evidence.counts, candidates, evidence.both_bad_is_tie)
+    ids = [np.array([pk for pair in known for pk in pair], np.int64), counts.first, counts.second]
+    candidates = np.unique(np.concatenate(ids))
+    battles = counts.battles(candidates, board.both_bad == BothBad.TIE)
     votes = np.zeros((len(candidates),) * 2)
     np.add.at(votes, (battles.first, battles.second), battles.count)
     weights = pair_weights(
         BradleyTerry().fit(battles).theta_,
-        _covariance(evidence.board, candidates),
+        _covariance(board, candidates),
         votes + votes.T,
-        evidence.board.target_error,
+        board.target_error,
         wins=battles.wins(),
     )
     place = {pk: i for i, pk in enumerate(candidates.tolist())}
@@ -65,7 +63,7 @@ def _covariance(board: Board, candidates: Ints) -> Floats:
     ).first()
     if matrices is None:
         return np.full((len(candidates),) * 2, np.nan)
-    return covariance_among(matrices, candidates) / BradleyTerry().elo_per_theta ** 2
+    return matrices.covariance_among(candidates) / BradleyTerry().elo_per_theta ** 2
 
 
 # -- What a board says about its pairs -------------------------------------------------------------
@@ -123,8 +121,8 @@ def _pair(a: int, b: int) -> Pair:
 
 
 def _votes(matrices: SnapshotMatrices | None) -> dict[Pair, int]:
-    counts = VoteCounts.of_bytes(bytes(matrices.cells)) if matrices else VoteCounts.none()
-    ids = zip(counts.key("first").tolist(), counts.key("second").tolist(), strict=True)
+    counts = matrices.pairs if matrices else PairCounts.none()
+    ids = zip(counts.first.tolist(), counts.second.tolist(), strict=True)
     return dict(zip(ids, counts.votes.tolist(), strict=True))
 
 
@@ -151,7 +149,7 @@ def _significant(
     if n_clusters is not None and n_clusters < MIN_CLUSTERS:
         return np.zeros((len(ids),) * 2, np.bool_)
     scores = np.array([standing.score for standing in standings], np.float64)  # None is NaN
-    covariance = covariance_among(matrices, ids)
+    covariance = matrices.covariance_among(ids)
     own = covariance.diagonal()
     variance = own[:, None] + own[None, :] - 2 * covariance
     critical = critical_value(snapshot.settings["confidence"], n_clusters)

@@ -1,20 +1,24 @@
-"""One refresh of an arena's boards: lease, fold, fit, publish, release."""
+"""One refresh of an arena's boards: lease, read the votes, rank, publish, release."""
 
 import logging
 import time
 import uuid
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import numpy as np
 from django.db import transaction
-from django.db.models import F, Max, Min, OuterRef, Subquery
+from django.db.models import F, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from arena.models import Arena, Run, Vote
+from arena.models import Arena, Run
+from ranking.intervals import N_THREADS, MeasuredIntervals, Spread
+from ranking.leaderboard import CrossCheckError, Leaderboard, answer
+from ranking.log import links
 from ranking.models import (
     ArenaRefresh,
     Board,
@@ -25,24 +29,12 @@ from ranking.models import (
     SnapshotMatrices,
     Standing,
 )
-from ranking.services import cluster_tallies, findings, intervals, leases, pair_weights, vote_log
-from ranking.services import elo as elo_service
-from ranking.services import fit as fit_service
-from ranking.services import fold as fold_service
-from ranking.services.combined import (
-    combine,
-    combined_questions,
-    fallback,
-    needs_fallback,
-    shows,
-)
-from ranking.services.evidence import BoardEvidence, load_tallies
-from ranking.services.findings import named_votes, prompts_met
-from ranking.services.intervals import interval_due_at
+from ranking.models.refreshes import LONGEST_PAUSE
+from ranking.question import Evidence, questions_of
+from ranking.services import leases, pair_weights, styles
 from ranking.services.leases import LEASE, RefreshLeaseLostError, renew
+from ranking.services.votes import cast_by, question_of, read
 from ranking.stats.bradley_terry import NotConvergedError
-from ranking.tallies import CappedRaters, VoteCounts
-from ranking.tallied_votes import HUMAN, Votes, cast_by, rater_names, read_votes_with
 
 logger = logging.getLogger(__name__)
 
@@ -50,12 +42,36 @@ ALL_HUMAN = (Raters.PEOPLE.value, "")  # (raters, category)
 MOST_RUNS = 5  # judge runs named on a judges' board
 VOTES_PER_REPLICATE = 200  # a replicate takes at most as long as fitting this many votes
 SHORTEST_GAP = timedelta(seconds=1)
-LONGEST_GAP = timedelta(seconds=15)
+REST_PER_SECOND = 4  # of CPU: so an arena takes at most a fifth of a processor
 AFTER_A_FAILURE = timedelta(seconds=15)
-CAPPED = ("n_raters", "n_networks")
 HISTORY_EVERY = timedelta(minutes=10)
 PAST_SNAPSHOTS = 12
 MOST_PAST_VOTES = 50_000  # more would hold up the first leaderboard
+# What a combined board repeats of people's while nobody is trusted.
+REPEATED = (
+    "digest",
+    "n_votes",
+    "n_both_bad",
+    "n_raters",
+    "n_prompts",
+    "last_vote_id",
+    "choix_difference",
+    "interval_reason",
+    "measured_digest",
+    "measured_at",
+    "measured_seconds",
+    "measured_votes",
+)
+REPEATED_FINDINGS = ("leader", "apart", "neighbours", "opposed", "tiers", "groups")
+MEASURED_SETTINGS = (
+    "clusters",
+    "clusters_note",
+    "n_clusters",
+    "these_raters",
+    "effective",
+    "clusters_met",
+    "groups_met",
+)
 
 
 def refresh_arena(*, arena_id: int, now: datetime) -> list[int]:
@@ -67,9 +83,9 @@ def refresh_arena(*, arena_id: int, now: datetime) -> list[int]:
     token = ArenaRefresh.objects.claim(arena_id, now, LEASE)
     if token is None:
         return []
-    started = time.monotonic()
+    started, worked = time.monotonic(), time.process_time()
     try:
-        published, recheck_at = _refresh(arena_id, token)
+        published, fields = _refresh(arena_id, token)
     except RefreshLeaseLostError:
         return []
     except Exception as error:
@@ -78,64 +94,68 @@ def refresh_arena(*, arena_id: int, now: datetime) -> list[int]:
         release(token, problem=problem, pause=AFTER_A_FAILURE, is_stale=True)
         return []
     seconds = time.monotonic() - started
+    # Other threads of the process may have worked meanwhile.
+    cpu = min(time.process_time() - worked, N_THREADS * seconds)
     release(
         token,
-        # A long refresh is followed by a long gap, within bounds.
-        pause=min(max(timedelta(seconds=2 * seconds), SHORTEST_GAP), LONGEST_GAP),
+        pause=min(max(timedelta(seconds=REST_PER_SECOND * cpu), SHORTEST_GAP), LONGEST_PAUSE),
         started_at=now,
         finished_at=timezone.now(),
-        recheck_at=recheck_at,
         seconds=seconds,
+        **fields,
     )
     return published
 
 
-def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], datetime | None]:
-    """Return the ids of the boards published, and when postponed intervals are due."""
+def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], dict[str, Any]]:
+    """Return the ids of the boards published, and what is remembered of the refresh."""
     arena = Arena.objects.revealed().filter(pk=arena_id).first()
     if arena is None:
-        return [], None
+        return [], {"recheck_at": None}
     read_at = timezone.now()
     finished = list(Run.objects.to_count().filter(arena=arena_id).values_list("pk", flat=True))
-    fold_service.fold(arena_id=arena_id, token=token)
-    tallies = load_tallies(arena)
-    voted = tallies.questions()
-    questions = voted | {ALL_HUMAN} | combined_questions(voted)
+    head = links.update(arena_id=arena_id, token=token)
+    styles.count_missing(arena_id=arena_id)
+    votes = read(arena)
+    renew(token, len(votes))
+    questions = questions_of(votes) | {ALL_HUMAN}
     boards = {(b.raters, b.category): b for b in leases.open_boards(arena_id, questions)}
     snapshots = Snapshot.objects.current().filter(board__in=boards.values())
     current = {snapshot.board_id: snapshot for snapshot in snapshots}
+    everybody = Evidence.of(votes, question_of(boards[ALL_HUMAN], arena))
+    if boards[ALL_HUMAN].pk not in current:
+        publish_past(everybody, boards[ALL_HUMAN], token)
     published, late = [], []
-    # Combined boards come last, because they may repeat the human-votes board.
+    # Combined boards come last, because they may repeat people's board.
     for board in sorted(boards.values(), key=lambda board: board.raters == Counted.COMBINED):
+        evidence = Evidence.of(votes, question_of(board, arena))
         human = boards.get((Raters.PEOPLE.value, board.category))
-        source = current.get(human.pk) if human else None
-        evidence = tallies.evidence(board)
-        if (board.raters, board.category) == ALL_HUMAN and board.pk not in current:
-            publish_past(evidence, token)
-        snapshot = _refresh_board(evidence, current.get(board.pk), source, token, read_at)
-        if snapshot is not None:
-            current[board.pk] = snapshot
+        publication = _rank(
+            board, evidence, current.get(board.pk), current.get(human.pk) if human else None, token
+        )
+        if publication is not None:
+            publication.settings["log"] = head
+            current[board.pk] = publish(board, publication, token, read_at)
             published.append(board.pk)
-        elif _is_late(evidence, current.get(board.pk)):
+        elif _is_late(board, evidence, current.get(board.pk)):
             late.append(board.pk)
-    if (
-        finished
-        and not late
-        and not Board.objects.filter(arena=arena_id).exclude(problem="").exists()
-    ):
+    if not late and not Board.objects.filter(arena=arena_id).exclude(problem="").exists():
         Run.objects.filter(pk__in=finished).update(counted_at=timezone.now())
     _clean_up(arena_id, published, token)
-    pair_weights.publish(arena=arena, evidence=tallies.evidence(boards[ALL_HUMAN]))
-    if published:
-        vote_log.send_head(arena=arena, now=timezone.now())
-    return published, _next_recheck(current.values(), late)
+    pair_weights.publish(board=boards[ALL_HUMAN], counts=everybody.pairs)
+    if published and head:
+        links.send_head(arena=arena, now=timezone.now())
+    return published, {
+        "recheck_at": _next_recheck(current.values(), late),
+        "newest_vote_id": int(votes.pk.max(initial=0)),
+    }
 
 
-def _is_late(evidence: BoardEvidence, current: Snapshot | None) -> bool:
+def _is_late(board: Board, evidence: Evidence, current: Snapshot | None) -> bool:
     """Whether a combined board leaves its newest votes for later, as slow intervals do."""
-    if current is None or not evidence.narrowing or evidence.board.problem:
+    if current is None or not evidence.narrowing or board.problem:
         return False
-    return current.digest != evidence.digest()
+    return current.digest != evidence.digest
 
 
 def _next_recheck(current: Iterable[Snapshot], late: Collection[int]) -> datetime | None:
@@ -147,151 +167,166 @@ def _next_recheck(current: Iterable[Snapshot], late: Collection[int]) -> datetim
         for s in current
         if s.measured_at and (s.measured_digest != s.digest or s.board_id in late)
     ]
-    if any(intervals.is_due(snapshot, now) for snapshot in postponed):
+    if any(_is_due(snapshot, now) for snapshot in postponed):
         return soonest
-    return min((max(interval_due_at(snapshot), soonest) for snapshot in postponed), default=None)
+    return min((max(row.intervals_due_at, soonest) for row in postponed), default=None)
 
 
-def _refresh_board(
-    evidence: BoardEvidence,
+def _is_due(snapshot: Snapshot | None, now: datetime) -> bool:
+    """Whether to compute intervals now, rather than borrow those of this older snapshot.
+
+    Intervals from the future were computed while the clock was ahead.
+    """
+    if snapshot is None or not snapshot.measured_at:
+        return True
+    return not snapshot.measured_at <= now < snapshot.intervals_due_at
+
+
+@dataclass
+class Publication:
+    """A snapshot that is not saved yet: its fields, its rows, and its matrices."""
+
+    fields: dict[str, Any]
+    settings: dict[str, Any]
+    findings: dict[str, Any]
+    standings: list[Standing]
+    matrices: SnapshotMatrices
+
+
+def _rank(
+    board: Board,
+    evidence: Evidence,
     current: Snapshot | None,
     human: Snapshot | None,
     token: uuid.UUID,
-    read_at: datetime,
-) -> Snapshot | None:
-    """Fit and publish the board if its votes have changed; return what was published.
+) -> Publication | None:
+    """Rank the board's candidates again, unless its newest votes are published already.
 
-    `human`: the current snapshot of human votes in the same category, for the fallback. `read_at`:
-    all votes until then are in the evidence.
+    `human`: the current snapshot of people's votes in the same category.
     """
-    board = evidence.board
-    if needs_fallback(evidence):
-        if human is None or (current and shows(current, human)):
-            return None
-        fitted = fallback(human)
-        fitted.fields["settings"]["log"] = evidence.log_head
-        return publish(board=board, fitted=fitted, token=token, read_at=read_at)
-    digest, is_due = evidence.digest(), _is_due(evidence, current)
+    is_combined = board.raters == Counted.COMBINED
+    if is_combined and not evidence.narrowing:
+        return None if human is None or (current and _repeats(current, human)) else _repeat(human)
+    now, digest = timezone.now(), evidence.digest
+    # Combined boards do not wait once other judges count, or other candidates are archived.
+    is_due = _is_due(current, now) or (
+        is_combined and current is not None and _has_changed(evidence, current)
+    )
     if current and current.digest == digest and (not is_due or current.measured_digest == digest):
         return None
-    if board.raters == Counted.COMBINED and not is_due:  # scores and intervals are fitted together
+    if is_combined and not is_due:  # scores and intervals are computed together
         return None
-    renew(token, evidence.n_votes)
     started = time.monotonic()
+    lender = None if is_due else current
+    replicates = board.n_resamples if lender is None else 0
+    renew(token, evidence.n_votes + replicates * VOTES_PER_REPLICATE)
     try:
-        fitted = _fit(evidence, None if is_due else current, token)
-    except (NotConvergedError, fit_service.CrossCheckError) as error:
+        made = answer(evidence, None if lender is None else borrow(lender))
+    except (NotConvergedError, CrossCheckError) as error:
         logger.error("Board %s is not published: %s", board, error)
         board.problem = str(error)
         board.save(update_fields=["problem"])
         return None
-    fitted.fields["settings"] |= {
-        "prompts_met": prompts_met(evidence, fitted.standings),
-        "left_out": evidence.left_out(),
-        "named": named_votes(evidence),
-        "log": evidence.log_head,
-    }
+    seconds = time.monotonic() - started
+    publication = publication_of(made)
+    publication.fields |= {"digest": digest, "seconds": seconds}
+    if lender is None:
+        publication.fields |= {"measured_at": now, "measured_seconds": seconds}
+    else:
+        names = ("measured_at", "measured_seconds")
+        publication.fields |= {name: getattr(lender, name) for name in names}
     if board.raters in (Raters.JUDGES, Raters.JURIES):
-        newest_runs = Run.objects.filter(arena=board.arena_id, kind=Run.Kind.JUDGE).order_by("-pk")
-        fitted.fields["settings"] |= {
-            "judges": rater_names(board.arena_id, board.raters, board.category),
-            "runs": list(newest_runs.values_list("pk", flat=True)[:MOST_RUNS]),
-        }
-    fitted.fields["seconds"] = time.monotonic() - started
-    return publish(board=board, fitted=fitted, token=token, read_at=read_at)
+        runs = Run.objects.filter(arena=board.arena_id, kind=Run.Kind.JUDGE).order_by("-pk")
+        publication.settings["runs"] = list(runs.values_list("pk", flat=True)[:MOST_RUNS])
+    return publication
 
 
-def _is_due(evidence: BoardEvidence, current: Snapshot | None) -> bool:
-    """Whether to compute intervals now. Combined boards do not wait once other judges count, or
-    other candidates are archived."""
-    if current is None or intervals.is_due(current, timezone.now()):
-        return True
-    board = evidence.board
-    if board.raters != Counted.COMBINED:
-        return False
-    names = rater_names(board.arena_id, evidence.narrowing, board.category)
+def _has_changed(evidence: Evidence, current: Snapshot) -> bool:
     published = (current.findings["combined"].get("names"), current.findings.get("archived"))
-    return published != (names, list(evidence.archived))
+    return published != (evidence.names_of_raters(evidence.judged), evidence.archived)
 
 
-def _fit(
-    evidence: BoardEvidence, lender: Snapshot | None, token: uuid.UUID
-) -> fit_service.FittedBoard:
-    """Fit scores to the newest votes; compute intervals too, or borrow those of the `lender`."""
-    board, started = evidence.board, time.monotonic()
-    if board.raters == Counted.COMBINED:
-        people = _clustered(evidence, Raters.PEOPLE.value, token)
-        by_people = _by_rater(evidence, people, token)
-        judged = _clustered(evidence, evidence.narrowing, token)
-        evidence = evidence.capping(by_people)
-        reading = time.monotonic() - started
-        scores, measured = combine(evidence, people, by_people, judged, timezone.now())
-        measured.fields["measured_seconds"] += reading
-        return fit_service.compose(evidence, scores, measured, {})
-    elo = elo_service.update_ratings(board=board, token=token)
-    renew(token, evidence.n_votes)
-    if lender is not None:
-        evidence = _capped_as(evidence, lender, token)
-        scores, measured = fit_service.fit(evidence), intervals.borrow(lender)
-        return fit_service.compose(evidence, scores, measured, elo)
-    started = time.monotonic()
-    clustered, by_rater = _clustered(evidence, board.raters, token), None
-    # Judges and juries are not a sample: their boards are about those that have voted.
-    if board.raters in HUMAN:
-        by_rater = _by_rater(evidence, clustered, token)
-        evidence = evidence.capping(by_rater)
-    reading = time.monotonic() - started
-    scores = fit_service.fit(evidence)
-    findings.count_missing(arena_id=board.arena_id)
-    renew(token, evidence.n_votes + board.n_resamples * VOTES_PER_REPLICATE)
-    measured = intervals.measure(evidence, clustered, by_rater, timezone.now())
-    measured.fields["measured_seconds"] += reading  # both are put off where they take long
-    return fit_service.compose(evidence, scores, measured, elo)
+def _repeats(current: Snapshot, human: Snapshot) -> bool:
+    """Whether the board's current snapshot is a copy of people's."""
+    digests = (current.digest, current.measured_digest)
+    return digests == (human.digest, human.measured_digest)
 
 
-def _capped_as(evidence: BoardEvidence, lender: Snapshot, token: uuid.UUID) -> BoardEvidence:
-    """The evidence with the weights of raters that an older snapshot had capped."""
-    weights = dict(lender.findings.get("capped", []))
-    if not weights:
-        return evidence
-    board = evidence.board
-    cluster_tallies.merge_deltas(arena_id=board.arena_id, raters=board.raters, token=token)
-    own = cluster_tallies.stored_raters(board.arena_id, _scored(board), board.category, weights)
-    share = lender.settings["capped_at"]
-    capped = CappedRaters.read(own, weights, share)
-    counts = {name: lender.settings.get(f"capped_{name[2:]}", 0) for name in CAPPED}
-    return replace(evidence, capped=replace(capped, **counts))
-
-
-def _clustered(evidence: BoardEvidence, raters: str, token: uuid.UUID) -> VoteCounts:
-    """The counts by prompt, after merging the deltas of refreshes."""
-    arena_id = evidence.board.arena_id
-    cluster_tallies.merge_deltas(arena_id=arena_id, raters=raters, token=token)
-    return cluster_tallies.read_clusters(
-        arena_id=arena_id, raters=raters, category=evidence.board.category
+def _repeat(human: Snapshot) -> Publication:
+    """A copy of people's snapshot, without Elo ratings."""
+    standings = list(human.standings.all())
+    for standing in standings:
+        standing.pk, standing.elo, standing._state.adding = None, None, True
+    findings = {name: human.findings.get(name) for name in REPEATED_FINDINGS}
+    return Publication(
+        fields={name: getattr(human, name) for name in REPEATED},
+        settings=dict(human.settings),
+        findings=findings | {"combined": {"trusted": False, "lambda": 0.0, "n_judge_votes": 0}},
+        standings=standings,
+        matrices=SnapshotMatrices(
+            cells=human.matrices.cells,
+            candidates=human.matrices.candidates,
+            covariance=human.matrices.covariance,
+        ),
     )
 
 
-def _by_rater(evidence: BoardEvidence, clustered: VoteCounts, token: uuid.UUID) -> VoteCounts:
-    """Human counts by rater; `clustered`: the same votes by prompt."""
-    board = evidence.board
-    return cluster_tallies.read_raters(
-        arena_id=board.arena_id,
-        raters=_scored(board),
-        category=board.category,
-        clustered=clustered,
-        token=token,
+def publication_of(made: Leaderboard) -> Publication:
+    measured = made.measured
+    return Publication(
+        fields=made.fields
+        | {"measured_digest": measured.digest, "measured_votes": measured.n_votes},
+        settings=made.settings,
+        findings=made.findings,
+        standings=[Standing(**vars(row)) for row in made.rows],
+        matrices=SnapshotMatrices.of(made.pairs, measured.candidates, measured.covariance),
     )
 
 
-def _scored(board: Board) -> str:
-    """The raters whose tallies decide the scores of a board."""
-    return Raters.PEOPLE.value if board.raters == Counted.COMBINED else board.raters
+def borrow(snapshot: Snapshot) -> MeasuredIntervals:
+    """The intervals of an older snapshot, for scores that have changed since."""
+    standings = list(snapshot.standings.all())
+    ranks = [row.rank for row in standings if row.score is not None and row.rank is not None]
+    above = min(ranks, default=1) - 1
+    candidates, covariance = snapshot.matrices.ids, snapshot.matrices.scores_covariance
+    return MeasuredIntervals(
+        spreads={row.candidate_id: _spread_of(row, above) for row in standings},
+        candidates=candidates,
+        covariance=covariance,
+        digest=snapshot.measured_digest,
+        n_votes=snapshot.measured_votes,
+        reason=snapshot.interval_reason,
+        settings={
+            name: snapshot.settings[name] for name in MEASURED_SETTINGS if name in snapshot.settings
+        },
+        findings=snapshot.findings,
+    )
+
+
+def _spread_of(row: Standing, above: int) -> Spread:
+    """The spread of a row; ranks are among those with a score, as they were measured, not among
+    the `above` candidates without one."""
+    score, low, high = row.score, row.low, row.high
+    if score is None:
+        return Spread()
+
+    def within(rank: int | None) -> float | None:
+        return None if rank is None else max(rank - above, 1)
+
+    return Spread(
+        below=None if low is None else score - low,
+        above=None if high is None else high - score,
+        standard_error=row.standard_error,
+        rank_low=within(row.rank_low),
+        rank_high=within(row.rank_high),
+        sure_rank_low=within(row.sure_rank_low),
+        sure_rank_high=within(row.sure_rank_high),
+    )
 
 
 @transaction.atomic
 def publish(
-    *, board: Board, fitted: fit_service.FittedBoard, token: uuid.UUID, read_at: datetime
+    board: Board, publication: Publication, token: uuid.UUID, read_at: datetime
 ) -> Snapshot:
     """Replace the board's current snapshot in six statements; no older page is served again.
 
@@ -304,79 +339,58 @@ def publish(
     board.snapshots.current().update(is_current=False)
     last_minutes = (read_at - HISTORY_EVERY, read_at)
     recent = board.snapshots.filter(is_history=True, published_at__range=last_minutes)
-    snapshot = board.snapshots.create(
-        published_at=read_at, is_history=not recent.exists(), **fitted.fields
-    )
+    snapshot = _save(board, publication, published_at=read_at, is_history=not recent.exists())
     # A board has one row of matrices, which moves to the current snapshot.
-    matrices = fitted.matrices
+    matrices = publication.matrices
+    moved = {name: getattr(matrices, name) for name in ("cells", "candidates", "covariance")}
     row = SnapshotMatrices.objects.filter(snapshot__board=board)
-    is_moved = row.update(
-        snapshot=snapshot,
-        cells=matrices.cells,
-        candidates=matrices.candidates,
-        covariance=matrices.covariance,
-    )
+    is_moved = row.update(snapshot=snapshot, **moved)
     matrices.snapshot = snapshot
     if not is_moved:
         matrices.save()
-    _save_standings(snapshot, fitted)
     if board.problem:
         Board.objects.filter(pk=board.pk).update(problem="")
     return snapshot
 
 
-def publish_past(evidence: BoardEvidence, token: uuid.UUID) -> None:
+def _save(board: Board, publication: Publication, **fields: Any) -> Snapshot:
+    snapshot: Snapshot = board.snapshots.create(
+        settings=publication.settings,
+        findings=publication.findings,
+        **publication.fields | fields,
+    )
+    for standing in publication.standings:
+        standing.snapshot = snapshot
+    Standing.objects.bulk_create(publication.standings, batch_size=500)
+    return snapshot
+
+
+def publish_past(evidence: Evidence, board: Board, token: uuid.UUID) -> None:
     """Give a new board a history, if its votes were cast over a longer time, as imported ones are.
 
     Raises RefreshLeaseLostError.
     """
-    board, n_votes = evidence.board, int(evidence.counts.votes.sum())
-    cast = Vote.objects.in_tallies().filter(cast_by(board.raters), arena=board.arena_id)
-    span = cast.filter(cast_at__lte=timezone.now()).aggregate(
-        first=Min("cast_at"), last=Max("cast_at")
-    )
-    if span["first"] is None or n_votes > MOST_PAST_VOTES or board.snapshots.exists():
+    if len(evidence.votes) > MOST_PAST_VOTES or board.snapshots.exists():
         return
-    length = span["last"] - span["first"]
-    if length < PAST_SNAPSHOTS * HISTORY_EVERY:
+    now = timezone.now()
+    of_people = board.arena.votes.filter(cast_by(board.raters), cast_at__lte=now)
+    cast = dict(of_people.values_list("pk", "cast_at"))
+    times = np.array([cast.get(pk, now) for pk in evidence.votes.pk.tolist()], object)
+    first, last = min(times, default=now), max(times, default=now)
+    if last - first < PAST_SNAPSHOTS * HISTORY_EVERY:
         return
-    renew(token, n_votes)
-    votes, (cast_at,) = read_votes_with(("cast_at",), cast.order_by("pk"), MOST_PAST_VOTES)
-    dates, past = np.array(cast_at, object), []
+    past = []
     for n in range(1, PAST_SNAPSHOTS):
-        moment = span["first"] + length * n / PAST_SNAPSHOTS
-        renew(token, n_votes + board.n_resamples * VOTES_PER_REPLICATE)
-        with suppress(NotConvergedError, fit_service.CrossCheckError):
-            past.append((moment, _fit_past(evidence, votes.where(dates <= moment), moment)))
+        moment = first + (last - first) * n / PAST_SNAPSHOTS
+        renew(token, len(times) + board.n_resamples * VOTES_PER_REPLICATE)
+        earlier = evidence.up_to(times <= moment)
+        with suppress(NotConvergedError, CrossCheckError):
+            past.append((moment, publication_of(answer(earlier))))
     with transaction.atomic():
         renew(token)
-        for moment, fitted in past:
-            fields = fitted.fields | {"digest": "", "published_at": moment}
-            _save_standings(
-                board.snapshots.create(is_current=False, is_history=True, **fields), fitted
-            )
-
-
-def _fit_past(evidence: BoardEvidence, votes: Votes, moment: datetime) -> fit_service.FittedBoard:
-    """The board as it would have been with these votes alone."""
-    counts = votes.count()
-    by_rater = replace(votes, prompt=np.zeros_like(votes.prompt)).count()
-    past = replace(
-        evidence,
-        counts=counts.per_pair(),
-        n_raters=len(np.unique(votes.rater)),
-        n_prompts=len(np.unique(votes.prompt[votes.prompt > 0])),
-        last_vote_id=int(votes.pk.max()),
-    ).capping(by_rater)
-    scores, by_prompt = fit_service.fit(past), counts.per_prompt()
-    measured = intervals.measure(past, by_prompt, by_rater, moment, with_style=False)
-    return fit_service.compose(past, scores, measured, {})
-
-
-def _save_standings(snapshot: Snapshot, fitted: fit_service.FittedBoard) -> None:
-    for standing in fitted.standings:
-        standing.snapshot = snapshot
-    Standing.objects.bulk_create(fitted.standings, batch_size=500)
+        for moment, publication in past:
+            publication.fields |= {"digest": "", "measured_at": moment}
+            _save(board, publication, published_at=moment, is_current=False, is_history=True)
 
 
 @transaction.atomic

@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from django.conf import settings
 from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Coalesce
 
@@ -41,11 +42,18 @@ def question_of(board: Board, arena: Arena) -> Question:
 
 
 def read(arena: Arena) -> VoteTable:
-    """Read what the leaderboards of an arena need."""
-    counts = Q(tallied=True) & (Q(source=None) | Q(source_row__lte=F("source__tallied_row")))
-    votes = Vote.objects.filter(counts | Q(voided_at=None, uncounted__isnull=False), arena=arena)
-    reason = [When(counts, then=0)]
-    reason += [When(uncounted=name, then=number) for number, name in enumerate(REASONS, start=1)]
+    """Read what the leaderboards of an arena need.
+
+    Votes on a pair whose names an order still hides wait until it ends.
+    """
+    reason = [When(uncounted=name, then=number) for number, name in enumerate(REASONS, start=1)]
+    if settings.VOTE_LOG:
+        # What the log says changes only under the lease of a refresh, so the votes are those of its
+        # head, whatever is voided or cast meanwhile.
+        counts = Q(logged=True)
+        votes = Vote.objects.filter(counts | Q(voided_at=None, uncounted__isnull=False))
+    else:
+        counts, votes = Q(uncounted=None), Vote.objects.revealed().listed()
     named: Any = NEVER
     if arena.self_identifying == Arena.SelfIdentifying.KEEP:
         own = Response.objects.filter(candidate__arena=arena, names_itself=True).values("pk")
@@ -59,7 +67,7 @@ def read(arena: Arena) -> VoteTable:
     measured = dict(ArenaTrust.objects.filter(arena=arena).values_list("rater", "trusted"))
     answers, features = _read_styles(arena)
     return VoteTable(
-        **_read_columns(votes, Case(*reason), named),
+        **_read_columns(votes.filter(arena=arena), Case(When(counts, then=0), *reason), named),
         names={candidate.pk: str(candidate) for candidate in candidates},
         archived=frozenset(row.pk for row in candidates if row.retired_at is not None),
         categories=dict(categories.values_list("pk", "category")),

@@ -273,7 +273,7 @@ class Battles:
         weight : (n,) floats, finite and not negative; votes of weight 0 are ignored
         cluster : (n,) integers of any value; votes in the same cluster are dependent
         n_candidates : the number of candidates; required if there are no votes
-        count : (n,) integers, how many equal votes each row represents (rows from tallies)
+        count : (n,) integers, how many equal votes each row represents
 
         Raises
         ------

@@ -35,7 +35,7 @@ from ranking.record import VoteFilters
 from ranking.stats.bradley_terry import WinMatrix, predicted_shares
 from ranking.stats.differences import Lead
 from ranking.templatetags.ranking_tags import percent
-from ranking.tallied_votes import Floats, Ints
+from ranking.votes import Floats, Ints
 from ranking.wording import Remark
 
 # -- Two candidates --------------------------------------------------------------------------------
@@ -231,8 +231,8 @@ def _table(pairs: PublishedPairs, show: str) -> MatrixTable:
     is_predicted = show == "predicted"
     share = predicted_shares(pairs.theta) if is_predicted else observed.share
     all_votes = np.zeros((len(pairs.candidates),) * 2, np.int64)
-    first = np.searchsorted(pairs.candidates, pairs.counts.key("first"))
-    second = np.searchsorted(pairs.candidates, pairs.counts.key("second"))
+    first = np.searchsorted(pairs.candidates, pairs.counts.first)
+    second = np.searchsorted(pairs.candidates, pairs.counts.second)
     all_votes[first, second] = pairs.counts.votes
     return MatrixTable(
         share=share,

@@ -18,7 +18,7 @@ from arena.models import Notice, Prompt
 from arena.services.notices import TEST, delivery_body
 from arena.webhooks import sign
 from judges.services.decisions import KNOWN
-from ranking.services.vote_log import HEAD_NOTICE
+from ranking.log.links import HEAD_NOTICE
 from tests.arena.rest import ROOT, team_arena, token_of
 from tests.factories import make_candidate, make_team
 

@@ -16,8 +16,8 @@ from django.utils import timezone
 from arena.models import Arena, Candidate, Hold, Import, Rater, Reason, Vote
 from arena.services.arenas import ARENA_FIELDS
 from arena.services.voting import apply_rules
-from ranking.file_votes import read_file
 from ranking.models import Standing
+from ranking.votes import BOTH_BAD, read_file
 from tests.factories import make_arena, make_candidate, make_person, make_team, make_vote
 
 pytestmark = pytest.mark.django_db
@@ -92,7 +92,7 @@ def test_exporting_the_copy_writes_the_same_files(voted_arena, tmp_path):
 def test_hidden_votes_stay_at_home(voted_arena, tmp_path):
     hidden = Import.objects.create(arena=voted_arena, sha256="0", started_at=timezone.now())
     first, second, _ = voted_arena.votes.order_by("pk")
-    Vote.objects.filter(pk__in=[first.pk, second.pk]).update(source=hidden, tallied=True)
+    Vote.objects.filter(pk__in=[first.pk, second.pk]).update(source=hidden, logged=True)
     export("mine", tmp_path / "out")
     assert [line["outcome"] for line in lines(tmp_path / "out" / "votes.jsonl")] == ["both_bad"]
 
@@ -299,8 +299,8 @@ def test_rank_leaves_out_what_does_not_count(voted_arena, tmp_path):
     first = voted_arena.votes.filter(rater__kind="person").order_by("pk")[0]
     Vote.objects.filter(pk=first.pk).update(voided_at=timezone.now(), void_reason="wrong")
     export("mine", tmp_path / "out")
-    votes = read_file(tmp_path / "out", raters="people")
-    assert (len(votes.score), votes.n_both_bad) == (0, 1)
+    votes, _ = read_file(tmp_path / "out")
+    assert votes.counted.of("people").outcome.tolist() == [BOTH_BAD]
 
 
 def test_no_account_and_no_address_leaves_the_house(voted_arena, tmp_path):

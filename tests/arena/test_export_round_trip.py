@@ -27,7 +27,7 @@ from arena.services.imports import BadRowsError, Options, import_files
 from arena.services.prompts import upsert_prompts
 from arena.services.responses import upsert_responses
 from arena.validation import invisible_character
-from ranking.file_votes import read_file
+from ranking.votes import read_file
 from tests.factories import make_arena, make_candidate, make_person, make_vote
 
 pytestmark = pytest.mark.django_db
@@ -132,9 +132,9 @@ def test_an_export_is_read_by_every_entrance(
         with exported(copy) as again:
             assert {path.name: path.read_bytes() for path in again.iterdir()} == files
 
-        raters = ["people", "judges"]
-        found = [read_file(folder, raters=kind) for kind in raters if _has(votes, kind)]
-        assert sum(len(one.score) + one.n_both_bad for one in found) == len(votes)
+        found, _ = read_file(folder)
+        for raters in ("people", "judges"):
+            assert found.counted.asked(raters, "").sum() == _count(votes, raters)
 
         wanted = {line["id"]: line for line in lines(folder / "prompts.jsonl")}
         uploaded = read_table(files["prompts.jsonl"], columns=PROMPTS)
@@ -158,8 +158,8 @@ def test_an_export_is_read_by_every_entrance(
             assert said == [(line["candidate"], line["prompt"], line["text"]) for line in answers]
 
 
-def _has(votes: list[tuple[Any, ...]], raters: str) -> bool:
-    return any(is_judge == (raters == "judges") for _, _, is_judge, _ in votes)
+def _count(votes: list[tuple[Any, ...]], raters: str) -> int:
+    return sum(is_judge == (raters == "judges") for _, _, is_judge, _ in votes)
 
 
 def test_messages_of_a_candidate_come_back_and_are_the_same_candidate() -> None:

@@ -17,8 +17,9 @@ from arena.models import Arena, Comparison, NetworkKey, Rater, Response, Vote
 from arena.services import comparisons, rate_limits, voting
 from arena.services.arenas import update_arena
 from arena.services.privacy import delete_old_rows
-from ranking.services import cluster_tallies, vote_log
-from ranking.tallies import VoteCounts
+from ranking.log import verification
+from ranking.models import Snapshot
+from ranking.services.votes import read_only
 from tests.factories import (
     make_arena,
     make_member,
@@ -178,7 +179,7 @@ def test_masked_answers_are_voted_on_without_their_names(client: Client) -> None
     assert "As Claude, I was made" in client.get(reverse("vote", args=[arena.slug])).text
 
 
-def test_the_rules_move_votes_in_and_out_of_the_tallies_without_a_trace() -> None:
+def test_the_rules_move_votes_in_and_out_of_the_leaderboard_without_a_trace() -> None:
     arena = make_voted_arena()
     candidates = list(arena.candidates.order_by("pk"))
     prompt = arena.prompts.first()
@@ -204,16 +205,17 @@ def test_the_rules_move_votes_in_and_out_of_the_tallies_without_a_trace() -> Non
 
 
 def check(arena: Arena) -> list[str]:
-    return vote_log.verify(arena_id=arena.pk, token=claim(arena)).sentences
+    return verification.verify(arena_id=arena.pk, token=claim(arena)).sentences
 
 
-def counts_of(arena: Arena) -> VoteCounts:
-    tally = arena.tallies.get(raters="people", category="")
-    return VoteCounts.of_bytes(tally.cells)
+def counts_of(arena: Arena) -> bytes:
+    """What the people's leaderboard counts."""
+    of_people = {"board__raters": "people", "board__category": ""}
+    return bytes(Snapshot.objects.current().get(board__arena=arena, **of_people).matrices.cells)
 
 
-def recount(arena: Arena) -> VoteCounts:
-    return cluster_tallies.count(arena.pk, "people", ()).of_category("")
+def recount(arena: Arena) -> bytes:
+    return read_only(Vote.objects.live().filter(arena=arena)).pairs().pack()
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def quiet_boards(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("ranking.signals.schedule_refresh", lambda arena_id: None)
     monkeypatch.setattr(
-        "ranking.services.intervals.Bootstrap",
+        "ranking.intervals.Bootstrap",
         lambda n, *rest, **named: Bootstrap(min(n, 20), *rest, **named),
     )
 

@@ -254,7 +254,7 @@ def ask_and_measure(epoch: Epoch, label_set: LabelSet) -> Calibration:
 
 def vote_on(comparison: Comparison, rater: Rater, outcome: str) -> None:
     Vote.objects.create(
-        arena=comparison.arena, comparison=comparison, rater=rater, outcome=outcome, tallied=False
+        arena=comparison.arena, comparison=comparison, rater=rater, outcome=outcome, logged=False
     )
 
 

@@ -26,7 +26,7 @@ def vote_like(judgement: Judgement, **fields: Any) -> None:
     copied = {name: getattr(judged, name) for name in names}
     shown = Comparison.objects.create(rater=rater, **copied, **fields)
     Vote.objects.create(
-        arena=judged.arena, comparison=shown, rater=rater, outcome="left", tallied=False
+        arena=judged.arena, comparison=shown, rater=rater, outcome="left", logged=False
     )
 
 

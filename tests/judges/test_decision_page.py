@@ -18,9 +18,9 @@ from judges.services.decisions import write_decisions
 from ranking.board_data import BoardQuery
 from ranking.comparison import read_difference_boards
 from ranking.models import Snapshot
+from ranking.question import Evidence
 from ranking.record import CHECKS, fit_board, replay
-from ranking.services.cluster_tallies import count_by_prompt, count_in_parts
-from ranking.services.evidence import load_tallies
+from ranking.services.votes import question_of, read
 from tests.arena.rest import member_of
 from tests.factories import make_arena, make_vote
 from tests.judges.helpers import (
@@ -418,10 +418,8 @@ def test_replayed_board_of_all_votes_is_the_published_one(clear_lead: Arena) -> 
     board = read_difference_boards(clear_lead, BoardQuery()).chosen
     assert board is not None
     snapshot = board.snapshot
-    votes = clear_lead.votes.order_by("pk")
-    evidence = load_tallies(clear_lead).evidence(snapshot.board)
-    (by_rater,) = count_in_parts(votes.all(), [votes.latest("pk").pk], by_rater=True)
-    again = fit_board(snapshot, evidence, count_by_prompt(votes.all()), by_rater)
+    question = question_of(snapshot.board, clear_lead)
+    again = fit_board(snapshot, Evidence.of(read(clear_lead), question))
     ours, published = again.difference(new.pk, old.pk), board.difference(new.pk, old.pk)
     assert ours.wins == pytest.approx(published.wins, abs=1e-6)
     assert ours.wins_low == pytest.approx(published.wins_low, abs=1e-4)

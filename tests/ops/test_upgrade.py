@@ -56,7 +56,6 @@ from django.core.management import call_command
 from django.test import Client
 from arena.models import Vote
 from ranking.models import Snapshot
-call_command("rebuild_tallies")
 call_command("refresh_boards")
 call_command("verify_log")
 interrupted = Vote.objects.filter(arena__slug="interrupted").count()

@@ -30,13 +30,12 @@ def few_resamples(
     if "stats" in request.path.parts or request.node.get_closest_marker("data"):
         return
     from ranking import combined, intervals
-    from ranking.services import combined as tallied, intervals as of_tallies
     from ranking.stats.bootstrap import Bootstrap
 
     def draw_few(n_resamples: int, *others: Any, **named: Any) -> Bootstrap:
         return Bootstrap(min(n_resamples, most_resamples), *others, **named)
 
-    for service in (combined, intervals, tallied, of_tallies):
+    for service in (combined, intervals):
         monkeypatch.setattr(service, "Bootstrap", draw_few)
 
 

@@ -1,4 +1,4 @@
-"""Builders for the tests of boards: arenas with votes, snapshots, tallies, and pages as text."""
+"""Builders for the tests of boards: arenas with votes, logs, snapshots, and pages as text."""
 
 import html
 import random
@@ -13,10 +13,9 @@ from django.utils import timezone
 
 from arena.models import Arena, Import, Rater, Vote
 from arena.services.voting import set_trust
-from ranking.models import ArenaRefresh, Snapshot, Standing, Tally
-from ranking.services import fold as fold_service
+from ranking.log import links
+from ranking.models import ArenaRefresh, Snapshot, Standing
 from ranking.services import leases, refresh
-from ranking.tallies import VoteCounts
 from tests.factories import make_arena, make_person, make_vote, make_votes
 
 STYLE: dict[str, Any] = {
@@ -179,27 +178,15 @@ def page_widths(page: Any, addresses: Iterable[str]) -> dict[str, int]:
     return widths
 
 
-# -- Tallies ---------------------------------------------------------------------------------------
-
-
 def claim(arena: Arena) -> Any:
     leases.open_arena(arena_id=arena.pk)
     ArenaRefresh.objects.filter(arena=arena).update(not_before=None, token=None, leased_until=None)
     return ArenaRefresh.objects.claim(arena.pk, timezone.now(), seconds(60))
 
 
-def fold(arena: Arena) -> int:
-    return fold_service.fold(arena_id=arena.pk, token=claim(arena))
-
-
-def drift(arena: Arena) -> list[str]:
-    """The differences between the tallies and a count by the database."""
-    return fold_service.rebuild(arena_id=arena.pk, token=claim(arena))
-
-
-def counted(arena: Arena, raters: str = "people", category: str = "") -> int:
-    tally = Tally.objects.filter(arena=arena, raters=raters, category=category).first()
-    return int(VoteCounts.of_bytes(tally.cells).votes.sum()) if tally else 0
+def update_log(arena: Arena) -> Any:
+    """Append what has happened to the log, as a refresh does first; return its head."""
+    return links.update(arena_id=arena.pk, token=claim(arena))
 
 
 def hidden_import(arena: Arena, number: int = 0, n_votes: int = 7) -> Import:

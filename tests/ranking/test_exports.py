@@ -21,12 +21,13 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.models import Arena, Comparison, Prompt, Rater, Response, Vote
-from arena.outcomes import PREFERENCES
 from arena.services.imports import Options, import_files, preview_files
 from ranking.exports import EXPORTS, file_names
-from ranking.file_votes import FileVotes, read_file
-from ranking.rank_file import Settings, rank_votes
+from ranking.leaderboard import leaderboard
+from ranking.question import Question
 from ranking.results import read_votes
+from ranking.services.votes import read
+from ranking.votes import read_file
 from tests.arena.rest import token_of, undisclosed
 from tests.factories import make_arena, make_person, make_team, make_vote
 from tests.ranking.helpers import publish
@@ -86,29 +87,18 @@ def test_a_ranked_export_draws_other_weights_and_has_the_scores_and_covariance_o
     path = tmp_path / "battles.csv"
     path.write_bytes(content(client, "battles.csv"))
 
-    exported = read_file(path)
-    votes = empty_arena.votes.order_by("pk").select_related("comparison")
-    numbered = FileVotes(
-        names=[str(candidate) for candidate in candidates],
-        left=np.array([candidates.index(vote.comparison.left) for vote in votes]),
-        right=np.array([candidates.index(vote.comparison.right) for vote in votes]),
-        score=np.array([PREFERENCES[vote.outcome] for vote in votes]),
-        prompt=np.array([vote.comparison.prompt_id for vote in votes]),
-        rater=np.array([vote.rater_id for vote in votes]),
-        raters="people",
-        n_both_bad=0,
-        n_left_out=0,
-    )
+    exported, _ = read_file(path)
     of_file, of_arena = (
-        rank_votes(cast, Settings(n_resamples=20)) for cast in (exported, numbered)
+        leaderboard(votes, Question(n_resamples=20)) for votes in (exported, read(empty_arena))
     )
     ends = [
-        np.column_stack([board.bootstrap.ratings_, board.bootstrap.low_, board.bootstrap.high_])
-        for board in (of_file, of_arena)
+        np.array([[row.score, row.low, row.high] for row in made.rows])
+        for made in (of_file, of_arena)
     ]
     assert ends[1] == pytest.approx(stored, abs=1e-6)
     assert ends[0][:, 0] == pytest.approx(stored[:, 0], abs=1e-6)
-    assert of_file.sandwich.covariance_ == pytest.approx(of_arena.sandwich.covariance_, abs=1e-9)
+    covariances = [made.measured.covariance for made in (of_file, of_arena)]
+    assert covariances[0] == pytest.approx(covariances[1], abs=1e-6)
     assert np.abs(ends[0] - stored).max() > 0.1
 
 

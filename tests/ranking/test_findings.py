@@ -15,10 +15,9 @@ from arena.models import Arena, Rater, Response
 from arena.services.arenas import update_arena
 from arena.services.candidates import retire_candidate
 from ranking.comparison import load_difference_boards
-from ranking.models import Board, ResponseStyle, Snapshot
-from ranking.services import intervals
-from ranking.services.findings import count_missing, count_style
-from ranking.services.intervals import borrow
+from ranking.models import Board, ResponseStyle, Snapshot, boards
+from ranking.services.refresh import borrow
+from ranking.services.styles import count_missing, count_style
 from ranking.stats.connectivity import Status
 from ranking.wording import capped
 from tests.factories import make_arena, make_person, make_vote, make_votes
@@ -218,14 +217,12 @@ def test_a_rater_who_casts_most_votes_is_capped(monkeypatch: pytest.MonkeyPatch)
     assert pairs
     of_weight = 1 / (share * (1 - share) * (40 + 40 / 9))  # the variance of so many votes
     assert pairs.independent_variance(0, 1) == pytest.approx(of_weight, rel=0.15)
-    # Where intervals are borrowed, the cap of the older snapshot holds.
-    monkeypatch.setattr(intervals, "QUICK_SECONDS", 0.0)
+    # He weighs the same however much he votes, also where intervals are borrowed.
+    monkeypatch.setattr(boards, "QUICK_SECONDS", 0.0)
     Snapshot.objects.update(measured_seconds=60.0)
     make_vote(arena, left, right, "left", prompts[0], zealot)
     again = publish(arena)
     assert again.measured_votes == snapshot.n_votes < again.n_votes
-    share = (14 + 41 * 40 / 9 / 40) / (40 + 41 * 40 / 9 / 40)
-    points = 400 * np.log10(share / (1 - share)) / 2
     assert again.standings.get(candidate=left).score == pytest.approx(1000 + points, abs=0.01)
     # The arena sets the share.
     update_arena(arena=arena, by=CLI, rater_cap=100)
@@ -288,7 +285,7 @@ def test_shrunk_scores_follow_votes_while_intervals_are_borrowed(
 ) -> None:
     arena = contest(n_rounds=2)
     first = publish(arena)
-    monkeypatch.setattr(intervals, "QUICK_SECONDS", 0.0)
+    monkeypatch.setattr(boards, "QUICK_SECONDS", 0.0)
     Snapshot.objects.update(measured_seconds=60.0)
     best, other = arena.candidates.order_by("pk")[:2]
     make_vote(arena, best, other, "left", arena.prompts.first(), make_person())

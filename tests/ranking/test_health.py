@@ -265,12 +265,12 @@ def test_a_mark_made_during_a_refresh_is_as_late_as_its_end(arena: Arena) -> Non
     assert health.stale_arenas(timezone.now()) == [(arena.slug, ended)]
 
 
-def test_an_arena_whose_votes_were_recounted_is_not_late_at_once(
+def test_an_arena_whose_log_was_verified_is_not_late_at_once(
     client: Client, arena: Arena, swept: Callable[..., None]
 ) -> None:
     swept()
     settle(arena)
-    call_command("rebuild_tallies", arena.slug)
+    call_command("verify_log", arena.slug)
     assert full(client).status_code == 200
     assert [slug for slug, _ in health.stale_arenas(timezone.now())] == [arena.slug]
 

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Vote
-from ranking.models import ArenaRefresh, Snapshot
+from ranking.models import ArenaRefresh, Board, Snapshot
 from ranking.services import refresh
 from ranking.views.candidates import MOST_SNAPSHOTS, PastSnapshot, thinned
 from ranking.views.charts import ScoreAt, Series, bump_chart
@@ -331,17 +331,18 @@ def test_the_lease_is_renewed_before_each_past_snapshot(
 ) -> None:
     first = Vote.objects.order_by("pk").values("pk")[:1]
     Vote.objects.filter(pk__in=first).update(cast_at=timezone.now() - timedelta(days=9))
-    leased, fit = [], refresh._fit_past
+    leased, answer = [], refresh.answer
 
-    def slow_fit(*values: Any) -> Any:
+    def answer_slowly(*values: Any) -> Any:
         lease = ArenaRefresh.objects.filter(arena=arena)
         leased.append(lease.filter(leased_until__gt=timezone.now()).exists())
-        lease.update(leased_until=timezone.now())  # as if this fit took as long as the lease
-        return fit(*values)
+        lease.update(leased_until=timezone.now())  # as if this took as long as the lease
+        return answer(*values)
 
-    monkeypatch.setattr(refresh, "_fit_past", slow_fit)
+    monkeypatch.setattr(refresh, "answer", answer_slowly)
     publish(arena)
-    assert leased == [True] * (refresh.PAST_SNAPSHOTS - 1)
+    n_boards = Board.objects.filter(arena=arena).count()
+    assert leased == [True] * (refresh.PAST_SNAPSHOTS - 1 + n_boards)
 
 
 def test_votes_of_a_quarter_of_an_hour_give_no_past(arena: Arena) -> None:

@@ -8,8 +8,9 @@ from django.utils import timezone
 
 from arena.models import Arena
 from arena.services.pairs import sync_pairs
-from ranking.models import ArenaRefresh, Board, Snapshot
-from ranking.services import findings, intervals, refresh
+from ranking import findings, leaderboard
+from ranking.models import ArenaRefresh, Board, Snapshot, boards
+from ranking.services import refresh
 from ranking.stats.bradley_terry import NotConvergedError
 from tests.factories import make_arena, make_vote, void_vote
 from tests.ranking.helpers import cast, fill, publish, seconds
@@ -25,7 +26,7 @@ def test_borrowed_intervals_say_which_votes_they_cover(
 ) -> None:
     first = publish(arena)
     widths = {s.candidate_id: (s.score - s.low, s.high - s.score) for s in first.standings.all()}
-    monkeypatch.setattr(intervals, "QUICK_SECONDS", 0.0)
+    monkeypatch.setattr(boards, "QUICK_SECONDS", 0.0)
     Snapshot.objects.update(measured_seconds=60.0)
     cast(arena)
     second = publish(arena)
@@ -49,7 +50,7 @@ def test_a_newcomer_has_no_interval_until_they_are_made_again(
     arena = make_arena(n_candidates=3)
     fill(arena)
     publish(arena)
-    monkeypatch.setattr(intervals, "QUICK_SECONDS", 0.0)
+    monkeypatch.setattr(boards, "QUICK_SECONDS", 0.0)
     Snapshot.objects.update(measured_seconds=60.0)
     newcomer = arena.candidates.create(name="newcomer")
     old = arena.candidates.order_by("pk")[0]
@@ -71,7 +72,7 @@ def test_failing_intervals_are_retried_rarely(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(arena)
-    monkeypatch.setattr(intervals, "QUICK_SECONDS", 0.0)
+    monkeypatch.setattr(boards, "QUICK_SECONDS", 0.0)
     Snapshot.objects.update(measured_seconds=60.0)
     cast(arena)
     publish(arena)
@@ -80,7 +81,7 @@ def test_failing_intervals_are_retried_rarely(
     def fail(*_: Any) -> None:
         raise NotConvergedError("no maximum")
 
-    monkeypatch.setattr(intervals, "measure", fail)
+    monkeypatch.setattr(leaderboard, "measure", fail)
     publish(arena)
     assert ArenaRefresh.objects.get(arena=arena).recheck_at > timezone.now() + seconds(5)
 
@@ -105,7 +106,7 @@ def test_borrowed_intervals_may_name_somebody_who_has_left(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(arena)
-    monkeypatch.setattr(intervals, "QUICK_SECONDS", 0.0)
+    monkeypatch.setattr(boards, "QUICK_SECONDS", 0.0)
     Snapshot.objects.update(measured_seconds=60.0)
     gone = arena.candidates.order_by("-pk")[0]
     for vote in arena.votes.filter(Q(comparison__left=gone) | Q(comparison__right=gone)):

@@ -1,31 +1,30 @@
 """A log as a file: it proves its leaderboards without a database, and no other file does."""
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
 from arena.models import Arena, Rater, Vote
-from ranking import log_file
-from ranking.models import ArenaRefresh, RaterTally, Snapshot
-from ranking.services import intervals, vote_log
-from ranking.tallied_votes import networks_of
+from ranking.log import file as log_file
+from ranking.log import links, verification
+from ranking.log.file import votes_at
+from ranking.models import Snapshot, boards
+from ranking.services.votes import read
 from tests.factories import make_person, make_vote, void_vote
 from tests.ranking.helpers import (
     cast,
     claim,
     fill,
-    fold,
     hidden_import,
     make_voted_arena,
     publish,
     reveal,
+    update_log,
 )
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
@@ -69,11 +68,7 @@ def test_every_number_of_every_leaderboard_is_reproduced(
     assert "A file cannot show" in printed
 
 
-@pytest.mark.parametrize("n_of_their_own", [2048, 3])
-def test_the_verified_leaderboard_is_reproduced(
-    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, n_of_their_own: int
-) -> None:
-    monkeypatch.setattr(RaterTally, "RATERS", n_of_their_own)  # later raters share groups
+def test_the_verified_leaderboard_is_reproduced(tmp_path: Path, capsys: Any) -> None:
     arena = make_voted_arena(3, 8)
     for number in range(9):
         rater = make_person()
@@ -97,11 +92,8 @@ def test_the_verified_leaderboard_is_reproduced(
     assert snapshot.settings["log"]["digest"] in path.read_text()  # the marks are not chained
 
 
-@pytest.mark.parametrize(("n_of_their_own", "channel"), [(2048, "browser"), (6, "signed_in")])
-def test_the_cap_of_a_network_is_reproduced(
-    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, n_of_their_own: int, channel: str
-) -> None:
-    monkeypatch.setattr(RaterTally, "RATERS", n_of_their_own)  # later raters share groups
+@pytest.mark.parametrize("channel", ["browser", "signed_in"])
+def test_the_cap_of_a_network_is_reproduced(tmp_path: Path, capsys: Any, channel: str) -> None:
     arena = make_voted_arena(3, 8)
     for number in range(9):
         rater = make_person()
@@ -145,18 +137,20 @@ def test_numbers_of_networks_do_not_reveal_the_order_of_their_hashes(tmp_path: P
     assert '"network":2' in files[0]
 
 
-@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+@pytest.mark.parametrize(("sent", "last"), [("ab", "b"), ("abba", "a")])
 def test_of_two_networks_with_as_many_votes_of_a_rater_the_one_of_the_last_vote_counts(
-    order: tuple[str, str],
+    tmp_path: Path, sent: str, last: str
 ) -> None:
     arena = make_voted_arena(2, 4)
     rater = make_person()
-    for network in order:
+    for network in sent:
         make_vote(arena, *arena.candidates.all(), "left", None, rater, network=network)
-    Vote.objects.filter(rater=rater).update(channel="browser", tallied=True)
-    assert networks_of(arena.pk) == {rater.pk: order[1]}
-    last = np.array([rater.pk] * 2), np.array([1, 1]), np.array([7, 3])
-    assert log_file._network_of(*last, n_shared=0) == {1: "network 3"}
+    Vote.objects.filter(rater=rater).update(channel="browser")
+    update_log(arena)
+    number = sorted(set(sent)).index(last) + 1
+    assert read(arena).networks == {rater.pk: number}
+    file = log_file.read_log(write(arena, tmp_path / "log.jsonl"))
+    assert list(votes_at(file, file.n_links).networks.values()) == [number]
 
 
 def test_a_file_of_version_1_is_still_checked(arena: Arena, tmp_path: Path, capsys: Any) -> None:
@@ -174,31 +168,45 @@ def test_a_file_of_version_1_is_still_checked(arena: Arena, tmp_path: Path, caps
 def test_a_leaderboard_with_older_intervals_is_checked_without_them(
     arena: Arena, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intervals, "QUICK_SECONDS", 0)
-    monkeypatch.setattr(intervals, "REST_FACTOR", 10_000)
+    monkeypatch.setattr(boards, "QUICK_SECONDS", 0)
+    monkeypatch.setattr(boards, "REST_FACTOR", 10_000)
     cast(arena)
     snapshot = publish(arena)
     assert snapshot.measured_digest != snapshot.digest
     assert snapshot.findings["capped"]
     call_command("verify", write(arena, tmp_path / "log.jsonl"))
-    assert "from an earlier refresh, so they are not checked" in capsys.readouterr().out
+    assert "from an earlier refresh or release, so they are not checked" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("later", ["votes", "groups of raters"])
 def test_leaderboards_are_those_of_their_own_heads(
-    arena: Arena, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, later: str
+    arena: Arena, tmp_path: Path, capsys: Any
 ) -> None:
-    if later == "votes":
-        cast(arena)
-        fold(arena)
-    else:
-        monkeypatch.setattr(RaterTally, "RATERS", 3)
-        RaterTally.objects.all().delete()
-        cast(arena)
-        ArenaRefresh.objects.update(token=None, leased_until=None)
-        publish(arena)
+    """As if a refresh had been killed between the log and its leaderboards."""
+    cast(arena)
+    update_log(arena)
     call_command("verify", write(arena, tmp_path / "log.jsonl"))
     assert "match the published" in capsys.readouterr().out
+
+
+def test_intervals_of_raters_who_shared_groups_are_not_checked(
+    arena: Arena, tmp_path: Path, capsys: Any
+) -> None:
+    """Earlier releases gave the raters of large arenas groups in common."""
+    path = write(arena, tmp_path / "log.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line["type"] == "leaderboard":
+            line["shared_groups"] = 3
+            for row in line["standings"]:
+                row["low"] = row["rank_low"] = None
+    path.write_text("".join(log_file.as_jsonl(lines)))
+    call_command("verify", path)
+    printed = capsys.readouterr().out
+    assert printed.count("from an earlier refresh or release, so they are not checked") == 6
+    first(lines, "leaderboard")["standings"][0]["votes"] += 1
+    path.write_text("".join(log_file.as_jsonl(lines)))
+    with pytest.raises(CommandError, match="1 fault"):
+        call_command("verify", path)
 
 
 def test_the_file_names_nobody_and_shows_what_counts(arena: Arena, client: Client) -> None:
@@ -292,7 +300,7 @@ def test_a_file_that_asks_for_too_many_replicates_is_refused(arena: Arena, tmp_p
 
 def test_another_key_is_refused(arena: Arena, tmp_path: Path, capsys: Any) -> None:
     path = write(arena, tmp_path / "log.jsonl")
-    call_command("verify", path, key=vote_log.signer().public)
+    call_command("verify", path, key=links.signer().public)
     with pytest.raises(CommandError, match="1 fault"):
         call_command("verify", path, key="00" * 32)
     assert "a key other than" in capsys.readouterr().out
@@ -330,6 +338,6 @@ def test_a_file_without_a_link_says_after_which_one_it_is_missing(
 def test_votes_rewritten_in_the_database_are_not_in_its_file(arena: Arena, tmp_path: Path) -> None:
     """The file has the votes as they were signed, so the check of changed leaderboards fails."""
     Vote.objects.filter(arena=arena, outcome="left").update(outcome="right")
-    file = log_file.read_log(io.StringIO(write(arena, tmp_path / "log.jsonl").read_text()))
+    file = log_file.read_log(write(arena, tmp_path / "log.jsonl"))
     assert log_file.check_log(file) == []
-    assert vote_log.verify(arena_id=arena.pk, token=claim(arena)).sentences
+    assert verification.verify(arena_id=arena.pk, token=claim(arena)).sentences

@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from arena.models import Arena, Import
 from arena.signals import announce, votes_changed
+from ranking.leaderboard import Leaderboard
 from ranking.models import ArenaRefresh, Board, BoardPage, BothBad
-from ranking.services import fit as fit_service
 from ranking.services import leases, refresh
 from tests.ranking.helpers import cast, hidden_import, publish, reveal, seconds
 
@@ -77,14 +77,14 @@ def test_votes_revealed_during_a_refresh_reach_the_board(
 ) -> None:
     cast(arena, source=hidden, source_row=1)
     cast(arena)  # a person's vote with a higher id: ids alone cannot tell what is new
-    real = fit_service.fit
+    real = refresh.answer
 
-    def reveal_and_fit(*arguments: Any) -> fit_service.Scores:
+    def reveal_and_answer(*arguments: Any) -> Leaderboard:
         reveal(hidden, ago=600)
         votes_changed.send(sender=None, arena_id=arena.pk, reason="import")
         return real(*arguments)
 
-    monkeypatch.setattr(fit_service, "fit", reveal_and_fit)
+    monkeypatch.setattr(refresh, "answer", reveal_and_answer)
     assert publish(arena).n_votes == 25
     ArenaRefresh.objects.update(recheck_at=None)
     assert is_behind(arena)
@@ -101,7 +101,7 @@ def test_a_void_before_a_refresh_that_broke_is_looked_for_again(
         voided_at=timezone.now() - seconds(3600), void_reason="a mistake"
     )
     leases.mark_stale(arena_id=arena.pk)
-    monkeypatch.setattr(fit_service, "fit", lambda *_: 1 / 0)
+    monkeypatch.setattr(refresh, "answer", lambda *_: 1 / 0)
     publish(arena)
     assert ArenaRefresh.objects.get(arena=arena).problem
     assert is_behind(arena)

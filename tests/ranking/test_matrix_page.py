@@ -13,6 +13,7 @@ from ranking import comparison
 from ranking.board_data import BoardQuery, find_arena
 from ranking.comparison import read_pairs, read_published
 from ranking.models import BothBad, Snapshot, SnapshotMatrices
+from ranking.votes import COUNTS, PairCounts
 from tests.factories import make_arena, make_vote
 from tests.ranking.helpers import cast, get_page, markup, publish, rank_anyway, words
 
@@ -236,14 +237,10 @@ def test_a_hundred_candidates_fit_into_a_small_page(client: Client) -> None:
 
 
 def _let_all_meet(matrices: SnapshotMatrices, ids: list[int]) -> None:
-    from ranking.tallies import COUNTS, VoteCounts
-
     first, second = np.triu_indices(len(ids), 1)
-    keys = np.zeros((len(first), 4), np.int64)
-    keys[:, 2], keys[:, 3] = np.array(ids)[first], np.array(ids)[second]
     counts = np.zeros((len(first), len(COUNTS)), np.int64)
     counts[:, :3] = np.random.default_rng(1).integers(1, 90, (len(first), 3))
-    matrices.cells = VoteCounts(keys, counts).pack()
+    matrices.cells = PairCounts(np.array(ids)[first], np.array(ids)[second], counts).pack()
     matrices.save()
 
 

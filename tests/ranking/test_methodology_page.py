@@ -7,10 +7,10 @@ import pytest
 from django.test import Client
 
 from arena.models import Arena, Vote
+from ranking.leaderboard import MAX_DIFFERENCE
 from ranking.models import Board, BothBad, Snapshot
 from ranking.services import leases
 from ranking.services.elo import N_RESAMPLES
-from ranking.services.fit import MAX_DIFFERENCE
 from ranking.stats.differences import MOST_VOTES
 from ranking.stats.intervals import MIN_CLUSTERS
 from ranking.stats.ranks import DRAWS

@@ -16,7 +16,7 @@ from tests.ranking.helpers import cast, hidden_import, publish, reveal, seconds
 
 pytestmark = pytest.mark.django_db
 TOKEN = "a-token-for-monitoring"
-QUERIES = 7  # whatever the database holds
+QUERIES = 6  # whatever the database holds
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from arena.models import Arena, Comparison, Prompt, Rater, Reason, Vote
 from arena.services.comparisons import issue_pair, next_comparison
 from arena.services.voting import cast_vote
 from ranking.raters import count_reasons, shrunk_scores, summarise
-from ranking.tallies import VoteCounts
+from ranking.votes import PairCounts
 from tests.arena.rest import member_of
 from tests.factories import make_arena, make_person, make_team
 
@@ -190,8 +190,8 @@ def test_few_votes_make_no_ranking(arena: Arena) -> None:
 
 def test_shrunk_scores_solve_the_penalised_likelihood() -> None:
     """Two candidates, three wins to none, and two ties: odds of (3 + 1) to 1."""
-    counts = VoteCounts.count(*(np.array([n] * 3) for n in (1, 2, 0, np.nan, 1, 1)))
-    scores = shrunk_scores(counts.per_pair(), np.array([1, 2]))
+    counts = PairCounts.count(*(np.array([n] * 3) for n in (1, 2, 0, np.nan)))
+    scores = shrunk_scores(counts, np.array([1, 2]))
     assert np.isclose(scores[0] - scores[1], 400 * np.log10(4))
 
 

@@ -8,9 +8,9 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from arena.models import Arena
+from ranking import leaderboard
 from ranking.finders import PlotlyFinder
 from ranking.models import Snapshot
-from ranking.services import fit as fit_service
 from tests.ranking.helpers import publish
 
 
@@ -37,7 +37,7 @@ def test_the_command_names_a_missing_arena() -> None:
 def test_the_command_says_what_kept_a_board_back(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fit_service, "largest_difference", lambda *_: 1.0)
+    monkeypatch.setattr(leaderboard, "largest_difference", lambda *_: 1.0)
     assert "0 leaderboards published, with problems: choix differs by 1.0000 Elo" in refresh(
         "support"
     )

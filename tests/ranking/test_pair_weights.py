@@ -13,7 +13,6 @@ from arena.models import Arena, Candidate, Rater
 from ranking.models import Snapshot, SnapshotMatrices
 from ranking.services.pair_weights import PairFacts, pair_facts
 from ranking.stats.differences import Lead, compare
-from ranking.tallied_votes import covariance_among
 from tests.factories import make_arena, make_vote
 from tests.ranking.helpers import fill, make_voted_arena, publish
 
@@ -47,7 +46,7 @@ def test_pairs_are_separated_as_the_comparison_of_two_says() -> None:
     ids = [standing.candidate_id for standing in standings]
     per_theta = 400 / log(10)
     theta = (np.array([standing.score for standing in standings]) - 1000) / per_theta
-    covariance = covariance_among(snapshot.matrices, np.array(ids)) / per_theta**2
+    covariance = snapshot.matrices.covariance_among(np.array(ids)) / per_theta**2
     n_clusters = snapshot.settings["n_clusters"]
     told = {
         (ids[i], ids[j])

@@ -16,9 +16,8 @@ from django.utils import timezone
 
 from arena.models import Arena, Candidate, Comparison, Import, Rater, Vote
 from arena.services.pairs import sync_pairs
-from ranking import tasks
+from ranking import leaderboard, tasks
 from ranking.models import ArenaRefresh, Board, BothBad, Snapshot
-from ranking.services import fit as fit_service
 from ranking.services import leases, refresh
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
@@ -43,12 +42,12 @@ def test_the_snapshot_says_what_it_stands_on(arena: Arena) -> None:
 def test_a_snapshot_is_as_old_as_the_votes_that_it_read(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fit(*args: Any) -> Any:
+    def answer(*args: Any) -> Any:
         cast_at.append(timezone.now())
-        return whole_fit(*args)
+        return whole_answer(*args)
 
-    whole_fit, cast_at = fit_service.fit, []
-    monkeypatch.setattr(fit_service, "fit", fit)
+    whole_answer, cast_at = refresh.answer, []
+    monkeypatch.setattr(refresh, "answer", answer)
     assert publish(arena).published_at < cast_at[0]
 
 
@@ -159,9 +158,9 @@ def test_a_board_is_replaced_in_six_queries(arena: Arena, monkeypatch: pytest.Mo
     counts = []
     replace = refresh.publish
 
-    def count_queries(**arguments: Any) -> Snapshot:
+    def count_queries(*arguments: Any) -> Snapshot:
         with CaptureQueriesContext(connection) as captured:
-            snapshot = replace(**arguments)
+            snapshot = replace(*arguments)
         counts.append(len(statements(captured)))
         return snapshot
 
@@ -200,13 +199,13 @@ def test_a_process_without_the_lease_publishes_nothing(
 ) -> None:
     leases.open_arena(arena_id=arena.pk)
     now = timezone.now()
-    real = fit_service.fit
+    real = refresh.answer
 
-    def slow_fit(*arguments: object) -> fit_service.Scores:
+    def answer_slowly(*arguments: Any) -> leaderboard.Leaderboard:
         ArenaRefresh.objects.claim(arena.pk, now + seconds(3600), seconds(60))
         return real(*arguments)
 
-    monkeypatch.setattr(fit_service, "fit", slow_fit)
+    monkeypatch.setattr(refresh, "answer", answer_slowly)
     assert refresh.refresh_arena(arena_id=arena.pk, now=now) == []
     assert not Snapshot.objects.exists()
     assert ArenaRefresh.objects.get(arena=arena).leased_until == now + seconds(3660)
@@ -217,7 +216,7 @@ def test_fit_that_choix_contradicts_is_not_published(
 ) -> None:
     good = publish(arena)
     cast(arena)
-    monkeypatch.setattr(fit_service, "largest_difference", lambda *_: 0.02)
+    monkeypatch.setattr(leaderboard, "largest_difference", lambda *_: 0.02)
     assert publish(arena).pk == good.pk
     assert "choix differs by 0.0200 Elo" in caplog.text
     assert "choix differs" in Board.objects.get(pk=good.board_id).problem
@@ -230,7 +229,7 @@ def test_fit_that_choix_contradicts_is_not_published(
 def test_a_refresh_that_breaks_says_so_and_is_tried_again(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fit_service, "fit", lambda *_: 1 / 0)
+    monkeypatch.setattr(refresh, "answer", lambda *_: 1 / 0)
     leases.open_arena(arena_id=arena.pk)
     now = timezone.now()
     assert refresh.refresh_arena(arena_id=arena.pk, now=now) == []
@@ -442,7 +441,7 @@ def test_a_leaderboard_says_what_self_identifying_answers_decide(
     for vote in Vote.objects.filter(arena=arena, comparison__names_itself=True):
         void_vote(vote)
     alone = publish(arena)
-    assert alone.settings["named"]["votes"] == 0
+    assert alone.settings["named"] == {}
     assert ranks[third.pk] == 1
     expected = {
         row.candidate_id: (row.rank, pytest.approx(row.score))

@@ -1,33 +1,69 @@
-"""Measure refreshes at 100,000 and 10,000,000 stored votes. `make bench` gives it a database."""
+"""Measure refreshes of 22 leaderboards. `make bench` runs it on databases of its own."""
 
+import os
+import subprocess
+import sys
 from argparse import ArgumentParser
+from dataclasses import astuple
 from typing import Any
 
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
 
-from benchmarks import refreshes, results
-from benchmarks.stored import Sizes, store
+from arena.models import Arena
+from benchmarks import refreshes, results, sample
+from benchmarks.refreshes import Bounds
+from benchmarks.serving import REPOSITORY
+from benchmarks.stored import Sizes
 
-SMALL, LARGE = 100_000, 10_000_000
-ROUNDS = 7
+CROWD = Sizes("crowd", 9_000, 59, prompts=13, people=124, judges=0, categories=0)
+FEW, MANY = 100_000, 1_000_000
 
 
 class Command(BaseCommand):
-    help = "Measure refreshes of boards on PostgreSQL, beside a rebuild from the votes."
+    help = "Measure the processor time and memory of refreshes."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--large", type=int, default=LARGE, help="Votes of the larger arena.")
-        parser.add_argument("--rounds", type=int, default=ROUNDS)
+        parser.add_argument("--many", type=int, default=MANY, help="Votes of the largest arena.")
 
-    def handle(self, *_: Any, large: int, rounds: int, **options: Any) -> None:
-        if connection.vendor != "postgresql":
-            raise CommandError("This is measured on PostgreSQL.")
+    def handle(self, *_: Any, many: int, **options: Any) -> None:
         call_command("migrate", verbosity=0)
-        arenas = store([Sizes("small", SMALL), Sizes("large", large)])
-        timings = refreshes.measure(*arenas, rounds)
-        text = refreshes.table(timings)
-        self.stdout.write(text)
-        if missed := results.missed(refreshes.lines(timings)):
+        call_command("load_sample", quiet=True)
+        measured = [
+            refreshes.measure(
+                Arena.objects.get(slug=sample.SLUG),
+                "Sample, one new vote",
+                Bounds(cpu=3),
+                new_votes=1,
+            ),
+            refreshes.measure(
+                stored(CROWD),
+                f"{CROWD.votes:,} votes on {CROWD.candidates} candidates, one new vote",
+                Bounds(cpu=5),
+                new_votes=1,
+            ),
+            *(
+                refreshes.measure(
+                    stored(Sizes(f"few-{candidates}", FEW, candidates)),
+                    f"{FEW:,} votes on {candidates} candidates",
+                    Bounds(cpu),
+                )
+                for candidates, cpu in ((8, 2.5), (60, 5.0))
+            ),
+            refreshes.measure(
+                stored(Sizes("many", many, 60)),
+                f"{many:,} votes on 60 candidates, older intervals",
+                Bounds(cpu=12, megabytes=1300),
+                borrows=True,
+            ),
+        ]
+        self.stdout.write(refreshes.table(measured))
+        if missed := results.missed(line for one in measured for line in one.lines()):
             raise CommandError(missed)
+
+
+def stored(sizes: Sizes) -> Arena:
+    """Store an arena in a process of its own, so that its memory is not measured."""
+    command = [sys.executable, "manage.py", "store_votes", *map(str, astuple(sizes))]
+    subprocess.run(command, cwd=REPOSITORY, env=os.environ, check=True)
+    return Arena.objects.get(slug=sizes.slug)

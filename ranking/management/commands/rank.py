@@ -10,8 +10,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from arena.files.reader import FileError
 from arena.formats import opened, renamed
+from arena.formats.base import RejectedRows
 from arena.management.commands import ProgressBars, add_format
-from ranking.file_votes import CLUSTERS, KINDS, BadFileError, FileVotes, read_file
+from ranking.votes import RATERS, BadFileError, VoteTable, read_file
+
+CLUSTERS = ("auto", "prompt", "prompt_pair", "unit", "rater", "none")
 
 
 class Command(BaseCommand):
@@ -23,7 +26,7 @@ class Command(BaseCommand):
         add_format(parser)
         parser.add_argument(
             "--raters",
-            choices=["auto", *KINDS.values()],
+            choices=["auto", *RATERS],
             default="auto",
             help="whose votes to count; auto: people's, or judges' if no person has voted",
         )
@@ -52,25 +55,30 @@ class Command(BaseCommand):
                 reading = pool.submit(_read, places[path], options)
                 # Loading SciPy takes as long as reading a million votes.
                 from ranking import rank_file  # noqa: PLC0415  (meanwhile)
+                from ranking.question import Question  # noqa: PLC0415  (as above)
 
-                votes = reading.result()
-            settings = rank_file.Settings(options["cluster"], options["bootstrap"], options["seed"])
-            board = rank_file.rank_votes(votes, settings)
+                votes, rejected = reading.result()
+            question = Question(
+                options["raters"],
+                n_resamples=options["bootstrap"],
+                seed=options["seed"],
+                cluster=options["cluster"],
+            )
+            board = rank_file.rank_votes(places[path], votes, question)
         except (BadFileError, FileError) as problem:
             raise CommandError(renamed(str(problem), places)) from None
         as_text = rank_file.as_json if options["json"] else rank_file.as_table
         self.stdout.write(as_text(board))
-        if bad := votes.rejected.count:
-            rejected = renamed(str(votes.rejected), places)
-            self.stderr.write(f"{rejected}\n{bad:,} bad row{'s' * (bad > 1)} skipped.")
+        if bad := rejected.count:
+            lines = renamed(str(rejected), places)
+            self.stderr.write(f"{lines}\n{bad:,} bad row{'s' * (bad > 1)} skipped.")
 
 
-def _read(path: Path, options: dict[str, Any]) -> FileVotes:
+def _read(path: Path, options: dict[str, Any]) -> tuple[VoteTable, RejectedRows]:
     with ProgressBars(quiet=False, unit="B") as progress:
         return read_file(
             path,
             options["format"],
-            options["raters"],
             skip_bad=options["skip_bad"],
             progress=lambda *told: progress("reading", *told),
         )

@@ -6,10 +6,18 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from arena.validation import numbered
-from ranking import log_file
-from ranking.log_file import CheckedBoard, LogFile, LogFileError, board_name
-from ranking.management.commands.rebuild_tallies import list_faults
-from ranking.services.fit import CrossCheckError
+from ranking.leaderboard import CrossCheckError
+from ranking.log.file import (
+    CheckedBoard,
+    LogFile,
+    LogFileError,
+    board_name,
+    check_board,
+    check_log,
+    has_checked_intervals,
+    read_log,
+)
+from ranking.management.commands.verify_log import list_faults
 from ranking.stats.bradley_terry import NotConvergedError
 
 NOT_CHECKED = (
@@ -17,7 +25,7 @@ NOT_CHECKED = (
     "key and the head with those published elsewhere. Style-controlled scores, costs, times, Elo "
     "intervals and combined leaderboards are not checked: they need more than votes."
 )
-LATER = "Its intervals are from an earlier refresh, so they are not checked."
+LATER = "Its intervals are from an earlier refresh or release, so they are not checked."
 
 
 class Command(BaseCommand):
@@ -30,10 +38,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, path: Path, key: str | None, **options: Any) -> None:
         try:
-            with path.open(encoding="utf-8") as stream:
-                file = log_file.read_log(stream)
-            faults = log_file.check_log(file, key)
-            boards = [log_file.check_board(file, line) for line in file.boards]
+            file = read_log(path)
+            faults = check_log(file, key)
+            boards = [check_board(file, line) for line in file.boards]
         except (OSError, UnicodeError) as error:
             raise CommandError(f"{path} cannot be read: {error}.") from None
         except (LogFileError, NotConvergedError, CrossCheckError) as error:
@@ -68,7 +75,7 @@ class Command(BaseCommand):
             rank = "-" if row["rank"] is None else f"{row['rank']:.0f}"
             score = _number(row["score"])
             self._say(f"{rank:>4}  {score:>8}  {interval:<20}  {name}")
-        if not line["intervals_are_current"]:
+        if not has_checked_intervals(line):
             self.stdout.write(LATER)
         for fault in list_faults(board.faults):
             self._say(fault)

@@ -1,18 +1,29 @@
 """`manage.py verify_log [SLUG...]`: compare the votes with their signed logs."""
 
 import secrets
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
 
 from arena.actors import CLI
 from arena.management.terminal import find_arenas
 from arena.models import Arena
 from arena.validation import numbered
-from ranking.log_file import as_jsonl, write_lines
-from ranking.management.commands.rebuild_tallies import leased, list_faults
-from ranking.services import vote_log
+from ranking.log import verification
+from ranking.log.file import as_jsonl, write_lines
+from ranking.models import ArenaRefresh
+from ranking.services import leases
+from ranking.services.refresh import release
+
+LEASE = timedelta(minutes=5)
+MOST_FAULTS = 20
 
 
 class Command(BaseCommand):
@@ -25,7 +36,7 @@ class Command(BaseCommand):
         parser.add_argument("arenas", nargs="*", help="Slugs of arenas; all arenas if omitted.")
         parser.add_argument(
             "--repair",
-            choices=vote_log.REPAIR_REASONS,
+            choices=verification.REPAIR_REASONS,
             help="Accept what was found; the log and the team's audit log keep the reason.",
         )
         parser.add_argument(
@@ -71,9 +82,9 @@ class Command(BaseCommand):
     def _check(self, arena: Arena, reason: str | None, wait: float) -> bool:
         with leased(arena, wait) as token:
             if reason:
-                findings = vote_log.repair(arena=arena, reason=reason, by=CLI, token=token)
+                findings = verification.repair(arena=arena, reason=reason, by=CLI, token=token)
             else:
-                findings = vote_log.verify(arena_id=arena.pk, token=token)
+                findings = verification.verify(arena_id=arena.pk, token=token)
         faults = findings.sentences
         for line in list_faults(faults):
             self.stdout.write(f"{arena.slug}: {line}")
@@ -89,3 +100,32 @@ class Command(BaseCommand):
                 f" Head: {head['number']} {head['digest']}, signed with {head['key']}"
             )
         return bool(faults)
+
+
+@contextmanager
+def leased(arena: Arena, wait: float) -> Iterator[uuid.UUID]:
+    """Lease the arena, so that no refresh runs meanwhile; the next one follows at once."""
+    leases.open_arena(arena_id=arena.pk)
+    token = _claim(arena, wait)
+    try:
+        yield token
+    finally:
+        release(token, is_stale=True, recheck_at=timezone.now())
+
+
+def _claim(arena: Arena, wait: float) -> uuid.UUID:
+    deadline = time.monotonic() + wait
+    while True:
+        ArenaRefresh.objects.filter(arena=arena, token=None).update(not_before=None)
+        token = ArenaRefresh.objects.claim(arena.pk, timezone.now(), LEASE)
+        if token is not None:
+            return token
+        if time.monotonic() > deadline:
+            raise CommandError(f"{arena.slug} is being refreshed. Try again later.")
+        time.sleep(0.2)
+
+
+def list_faults(faults: Sequence[str]) -> list[str]:
+    """The first faults, and how many more there are."""
+    more = len(faults) - MOST_FAULTS
+    return [*faults[:MOST_FAULTS], *([f"... and {more:,} more."] if more > 0 else [])]

@@ -1,6 +1,8 @@
 """What a dumped database holds: every kind of vote, run and measurement that an upgrade meets."""
 
+from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 from unittest.mock import patch
 
 from django.core.management import call_command
@@ -12,7 +14,7 @@ from arena.services import comparisons, holds, orders, voting
 from judges.models import Judgement, RunJudge
 from judges.services.calibration import measure_arena
 from judges.services.decisions import choose_baseline, write_decisions
-from ranking.services import fold
+from ranking.log import links
 from tests.factories import make_arena, make_person, make_team, make_user, make_votes, void_vote
 from tests.judges.helpers import order, vote_by_strength, work_off
 from tests.ranking.helpers import cast, claim, hidden_import, reveal, set_trusted
@@ -36,7 +38,7 @@ def fill() -> None:
     now = timezone.now()
     choose_baseline(team=team, arena=arena, candidate=baseline, by=CLI, now=now)
     assert write_decisions(now=now, seen={}) > 0
-    _count_half_of_an_import()
+    _log_half_of_an_import()
 
 
 def _vote_and_hide(arena: Arena) -> None:
@@ -79,14 +81,22 @@ def _judge(arena: Arena) -> None:
     assert Judgement.objects.filter(run=waiting).exists()
 
 
-def _count_half_of_an_import() -> None:
-    """An import that was interrupted after four of its nine votes were counted."""
+def _log_half_of_an_import() -> None:
+    """An import that was interrupted after four of its nine votes were in the log."""
     arena = make_arena(slug="interrupted")
     source = hidden_import(arena, n_votes=9)
     reveal(source, ago=timedelta(minutes=1).total_seconds())
     token = claim(arena)
-    log = fold.vote_log.open_log(arena_id=arena.pk, token=token)
-    with patch.object(fold, "BATCH", 4):
-        assert fold._add_imported(log, token, fold.tallied_trust(arena.pk)) == 4
-    source.refresh_from_db()
-    assert source.tallied_row == 4
+    links.open_log(arena_id=arena.pk, token=token)
+    writers = iter([links.append])
+
+    def append_once(**fields: Any) -> None:
+        next(writers)(**fields)
+
+    with (
+        patch.object(links, "BATCH", 4),
+        patch.object(links, "append", append_once),
+        suppress(StopIteration),
+    ):
+        links.update(arena_id=arena.pk, token=token)
+    assert arena.votes.filter(logged=True).count() == 4

@@ -1,4 +1,4 @@
-"""Tallies under real transactions: late commits, concurrent folds, sessions killed halfway."""
+"""The log under real transactions: late commits, takeovers, sessions killed halfway."""
 
 import random
 import threading
@@ -14,11 +14,10 @@ import pytest
 from django.db import DatabaseError, InterfaceError, connection, transaction
 from django.utils import timezone
 
-from arena.models import Arena, Rater, Vote
-from arena.services.voting import set_trust
-from ranking.models import ArenaRefresh, TalliedTrust, TallyMember
-from ranking.services import fold, leases
-from ranking.services import fold as fold_service
+from arena.models import Arena, Vote
+from ranking.log import links, verification
+from ranking.models import ArenaRefresh
+from ranking.services import leases
 from ranking.services.leases import RefreshLeaseLostError
 from tests.factories import make_person, make_vote, void_vote
 from tests.ranking.helpers import make_voted_arena
@@ -29,7 +28,7 @@ SHORT = timedelta(seconds=0.3)  # of the leases here: they are taken over all th
 
 @pytest.fixture
 def voted_arena(monkeypatch: pytest.MonkeyPatch) -> Arena:
-    monkeypatch.setattr(fold_service, "BATCH", 7)
+    monkeypatch.setattr(links, "BATCH", 7)
     monkeypatch.setattr(leases, "LEASE", SHORT)
     arena = make_voted_arena()
     leases.open_arena(arena_id=arena.pk)
@@ -41,22 +40,21 @@ def claim_briefly(arena: Arena, lease: timedelta = SHORT) -> Any:
     return ArenaRefresh.objects.claim(arena.pk, timezone.now(), lease)
 
 
-def fold_once(arena: Arena) -> None:
-    """Fold where the lease is free; and leave the lease behind, as a killed refresh does."""
+def update_once(arena: Arena) -> None:
+    """Update where the lease is free; and leave the lease behind, as a killed refresh does."""
     token = claim_briefly(arena)
     if token:
-        fold_service.fold(arena_id=arena.pk, token=token)
+        links.update(arena_id=arena.pk, token=token)
 
 
 def settle_and_check(arena: Arena) -> None:
-    """At the end every live vote is in the tallies, and nothing else is."""
+    """At the end every live vote is in the log, and nothing else is."""
     time.sleep(SHORT.total_seconds() * 1.1)
     token = claim_briefly(arena, timedelta(seconds=60))
     assert token
-    fold_service.fold(arena_id=arena.pk, token=token)
-    live = Vote.objects.live().filter(arena=arena)
-    assert set(Vote.objects.in_tallies().values_list("pk")) == set(live.values_list("pk"))
-    assert fold.rebuild(arena_id=arena.pk, token=token) == []
+    links.update(arena_id=arena.pk, token=token)
+    assert set(links.logged_votes(arena.pk)) == set(Vote.objects.live().filter(arena=arena))
+    assert verification.verify(arena_id=arena.pk, token=token).sentences == []
 
 
 def in_thread(work: Callable[[], None]) -> threading.Thread:
@@ -92,13 +90,13 @@ def test_a_vote_that_commits_late_with_a_smaller_id_is_not_lost(voted_arena: Are
     thread = in_thread(slow)
     assert written.wait(120)
     newer = vote(voted_arena, random.Random(2)).pk
-    fold_once(voted_arena)
-    assert Vote.objects.in_tallies().filter(pk=newer).exists()
+    update_once(voted_arena)
+    assert Vote.objects.filter(logged=True).filter(pk=newer).exists()
     go_on.set()
     thread.join()
     assert ids[0] < newer
     settle_and_check(voted_arena)
-    assert Vote.objects.in_tallies().filter(pk=ids[0]).exists()
+    assert Vote.objects.filter(logged=True).filter(pk=ids[0]).exists()
 
 
 def voter(arena: Arena, seed: int, until: float) -> None:
@@ -119,21 +117,21 @@ def voider(arena: Arena, until: float) -> None:
         time.sleep(0.02)
 
 
-def folder(arena: Arena, until: float) -> None:
+def updater(arena: Arena, until: float) -> None:
     while time.monotonic() < until:
         with suppress(RefreshLeaseLostError):
-            fold_once(arena)
+            update_once(arena)
         time.sleep(0.01)
 
 
 @pytest.mark.slow
-def test_concurrent_votes_voids_and_folds_count_once(voted_arena: Arena) -> None:
+def test_concurrent_votes_voids_and_updates_are_logged_once(voted_arena: Arena) -> None:
     until = time.monotonic() + 2
     works = [
         partial(voter, voted_arena, 1, until),
         partial(voter, voted_arena, 2, until),
         partial(voider, voted_arena, until),
-        *[partial(folder, voted_arena, until)] * 3,
+        *[partial(updater, voted_arena, until)] * 3,
     ]
     threads = [in_thread(work) for work in works]
     for thread in threads:
@@ -142,17 +140,17 @@ def test_concurrent_votes_voids_and_folds_count_once(voted_arena: Arena) -> None
     settle_and_check(voted_arena)
 
 
-def fold_and_note(arena: Arena, sessions: list[int], broken: list[str]) -> None:
-    """Fold until nothing is left, in sessions that somebody else ends."""
+def update_and_note(arena: Arena, sessions: list[int], broken: list[str]) -> None:
+    """Update until nothing is left, in sessions that somebody else ends."""
     until = time.monotonic() + 120
     while time.monotonic() < until:
         try:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_backend_pid()")
                 sessions.append(cursor.fetchone()[0])
-            if not Vote.objects.to_add().exists():
+            if not Vote.objects.to_log().exists():
                 return
-            fold_once(arena)
+            update_once(arena)
         except RefreshLeaseLostError:
             continue
         # The last where the session ended as Django closed a server's cursor, which it does bare.
@@ -161,7 +159,7 @@ def fold_and_note(arena: Arena, sessions: list[int], broken: list[str]) -> None:
             connection.close()
 
 
-def test_killed_folds_lose_and_double_nothing(voted_arena: Arena) -> None:
+def test_killed_updates_lose_and_double_nothing(voted_arena: Arena) -> None:
     if connection.vendor == "sqlite":
         pytest.skip("only a server can end a session from outside")
     chance, rater = random.Random(3), make_person()
@@ -170,7 +168,7 @@ def test_killed_folds_lose_and_double_nothing(voted_arena: Arena) -> None:
         make_vote(voted_arena, *chance.sample(candidates, 2), "left", prompt, rater)
     sessions: list[int] = []
     broken: list[str] = []
-    thread = in_thread(partial(fold_and_note, voted_arena, sessions, broken))
+    thread = in_thread(partial(update_and_note, voted_arena, sessions, broken))
     while thread.is_alive():
         time.sleep(chance.random() / 10)
         if sessions and len(broken) < 6:
@@ -178,45 +176,3 @@ def test_killed_folds_lose_and_double_nothing(voted_arena: Arena) -> None:
                 cursor.execute("SELECT pg_terminate_backend(%s)", [sessions[-1]])
     assert len(broken) >= 3
     settle_and_check(voted_arena)
-
-
-# -- Trust that changes meanwhile ------------------------------------------------------------------
-
-
-def judging(arena: Arena, raters: list[Rater], seed: int, until: float) -> None:
-    chance = random.Random(seed)
-    while time.monotonic() < until:
-        with transaction.atomic():
-            left, right = chance.sample(list(arena.candidates.all()), 2)
-            prompt = chance.choice([None, *arena.prompts.all()])
-            outcome = chance.choice(["left", "right", "tie", "both_bad"])
-            make_vote(arena, left, right, outcome, prompt, chance.choice(raters))
-        time.sleep(chance.random() / 50)
-
-
-def truster(raters: list[Rater], until: float) -> None:
-    chance = random.Random(3)
-    while time.monotonic() < until:
-        rater = chance.choice(raters)
-        set_trust(rater_id=rater.pk, trusted=chance.random() < 0.5, now=timezone.now())
-        time.sleep(0.03)
-
-
-@pytest.mark.slow
-def test_no_flip_is_lost_and_no_vote_counted_twice(voted_arena: Arena) -> None:
-    kinds = [Rater.Kind.JUDGE, Rater.Kind.JUDGE, Rater.Kind.JURY]
-    raters = [Rater.objects.create(kind=kind, name=f"rater {i}") for i, kind in enumerate(kinds)]
-    until = time.monotonic() + 2
-    works = [
-        partial(judging, voted_arena, raters, 1, until),
-        partial(judging, voted_arena, raters, 2, until),
-        partial(voider, voted_arena, until),
-        partial(truster, raters, until),
-        *[partial(folder, voted_arena, until)] * 2,
-    ]
-    for thread in [in_thread(work) for work in works]:
-        thread.join()
-    settle_and_check(voted_arena)  # whom the tallies of the trusted count is part of that
-    trusted = TallyMember.objects.trusted().filter(tally__arena=voted_arena)
-    counted = TalliedTrust.objects.filter(arena=voted_arena)
-    assert set(counted.values_list("rater")) == set(trusted.values_list("rater"))

@@ -59,9 +59,6 @@ class RowBytesError(ValueError):
     """Rows that are not those of a link."""
 
 
-# -- Rows ------------------------------------------------------------------------------------------
-
-
 def to_bytes(columns: Columns, names: Sequence[str]) -> bytes:
     """Rows as bytes: one column after the other, in signed 64-bit numbers, lowest byte first."""
     return b"".join(columns[name].astype("<i8").tobytes() for name in names)
@@ -111,9 +108,6 @@ def rater_numbers(raters: Ints, arena_id: int, salt: bytes) -> Ints:
         for pk in distinct.tolist()
     ]
     return np.array(numbers, np.int64)[place]
-
-
-# -- Links -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

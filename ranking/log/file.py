@@ -1,8 +1,8 @@
 """The vote log as a file, which proves its own leaderboards without a database.
 
 A file is JSON Lines: a header, candidates, prompts, raters, the published leaderboards, and the
-links of the log, each followed by its rows. Leaderboards are fitted again by the same code that
-published them.
+links of the log, each followed by its rows. Leaderboards are made again of its votes by the
+function that made the published ones.
 """
 
 import json
@@ -10,29 +10,33 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, TextIO
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from django.utils import timezone
 
 from arena.models import Arena, Rater, Vote
 from arena.outcomes import OUTCOMES
-from ranking import vote_log
 from ranking.exports import AT_ONCE, batches
-from ranking.models import Board, Counted, LogLink, RaterTally, Snapshot, VoteLog
+from ranking.leaderboard import Leaderboard, leaderboard
+from ranking.log import chain, links
+from ranking.log.chain import (
+    RATER_KINDS,
+    REASONS,
+    REMOVAL_COLUMNS,
+    VOTE_COLUMNS,
+    ChainLink,
+    Columns,
+)
+from ranking.models import Counted, LogLink, Snapshot, VoteLog
 from ranking.models.boards import MOST_RESAMPLES
+from ranking.question import Question
 from ranking.results import FIELDS
-from ranking.services import intervals
-from ranking.services import vote_log as log_service
-from ranking.services.elo import START, advance
-from ranking.services.evidence import BoardEvidence
-from ranking.services.fit import compose, fit
-from ranking.tallies import NOBODY, CappedRaters, VoteCounts
-from ranking.vote_log import RATER_KINDS, REASONS, REMOVAL_COLUMNS, VOTE_COLUMNS, ChainLink, Columns
-from ranking.tallied_votes import HUMAN, Ints, Votes
+from ranking.votes import HUMAN, Bools, Ints, VoteTable
 
 VERSION = 3
 # Files of version 1 do not say which votes verified people cast, those of 2 do not number networks.
+# Earlier releases wrote a "group" that raters of a large arena shared.
 READABLE = (1, 2, VERSION)
 ADDS = frozenset(map(str, LogLink.ADDS))
 REMOVES = frozenset(map(str, LogLink.REMOVES))
@@ -50,7 +54,6 @@ MEASURED = (
     "sure_rank_high",
 )
 NOT_FROM_VOTES = {"style", "combined", "capped"}  # findings that need texts, trust, or raters' ids
-NO_NETWORK = -1
 Line = dict[str, Any]
 
 
@@ -58,20 +61,18 @@ class LogFileError(ValueError):
     """A file that is not a log; the message is a sentence for people."""
 
 
-# -- Writing ---------------------------------------------------------------------------------------
-
-
 def write_lines(arena: Arena) -> Iterator[Line]:
     """Yield the lines of the arena's file: no texts, and no names of people or networks."""
-    raters, groups = _raters(arena)
-    boards = list(_published(arena, groups))
+    numbers = _raters(arena)
+    places = {pk: place for place, pk in enumerate(numbers, start=1)}
+    boards = list(_published(arena, places))
     newest = LogLink.objects.filter(arena=arena).order_by("-number").values_list("number").first()
     last = newest[0] if newest else 0
     yield {
         "type": "log",
         "version": VERSION,
         "arena": {"id": arena.pk, "slug": arena.slug, "name": arena.name},
-        "key": log_service.signer().public,
+        "key": links.signer().public,
         "links": last,
     }
     for candidate in arena.candidates.revealed().order_by("pk"):
@@ -79,18 +80,19 @@ def write_lines(arena: Arena) -> Iterator[Line]:
     prompts = arena.prompts.revealed().order_by("pk").values_list("pk", "external_id", "category")
     for pk, name, category in prompts.iterator():
         yield {"type": "prompt", "id": pk, "name": name, "category": category}
-    yield from raters
+    for place, number in enumerate(numbers.values(), start=1):
+        groups = {"group": place, "verified_group": place}
+        yield {"type": "rater", "rater": _hex(number), "place": place} | groups
     yield from boards
     yield from _link_lines(arena, last)
 
 
-def _published(arena: Arena, groups_of: Mapping[str, Mapping[int, int]]) -> Iterator[Line]:
+def _published(arena: Arena, places: Mapping[int, int]) -> Iterator[Line]:
     """The current leaderboards that depend on nothing but votes."""
     current = Snapshot.objects.current().filter(board__arena=arena, settings__has_key="log")
     current = current.exclude(board__raters=Counted.COMBINED)
     for snapshot in current.select_related("board").order_by("board__raters", "board__category"):
         board = snapshot.board
-        groups = groups_of.get(board.raters, {})
         yield {
             "type": "leaderboard",
             "raters": board.raters,
@@ -101,9 +103,9 @@ def _published(arena: Arena, groups_of: Mapping[str, Mapping[int, int]]) -> Iter
             },
             "rater_share": arena.rater_cap / 100 if board.raters in HUMAN else 1.0,
             "network_share": snapshot.settings.get("network_share", 1.0),
-            "shared_groups": sum(member < 0 for member in groups),
+            "shared_groups": 0,
             "capped": [
-                [groups[member], weight] for member, weight in snapshot.findings.get("capped", [])
+                [places[rater], weight] for rater, weight in snapshot.findings.get("capped", [])
             ],
             "capped_at": snapshot.settings.get("capped_at", 1.0),
             "head": snapshot.settings["log"],
@@ -122,52 +124,26 @@ def _published(arena: Arena, groups_of: Mapping[str, Mapping[int, int]]) -> Iter
         }
 
 
-def _raters(arena: Arena) -> tuple[list[Line], dict[str, dict[int, int]]]:
-    """Each rater's number in the log, place among all raters, and groups when raters are grouped:
-    among all people, and among verified ones.
-
-    Places and groups are in the order of ids, which intervals depend on. The second result numbers
-    the members of tallies per rater in the same way.
-    """
+def _raters(arena: Arena) -> dict[int, int]:
+    """Each rater's number in the log. Intervals depend on the order, which is that of the ids."""
     log = VoteLog.objects.filter(arena=arena).first()
     if log is None:
-        return [], {}
+        return {}
     ids = Rater.objects.filter(votes__arena=arena).order_by("pk").distinct()
     raters = np.array(list(ids.values_list("pk", flat=True)), np.int64)
-    numbers = vote_log.rater_numbers(raters, arena.pk, bytes(log.salt))
-    members_of = {who: _members(arena, raters, who) for who in HUMAN}
-    distinct = {who: np.unique(members) for who, members in members_of.items()}
-    groups = [np.searchsorted(distinct[who], members_of[who]) + 1 for who in HUMAN]
-    rows = zip(numbers.tolist(), *(column.tolist() for column in groups), strict=True)
-    lines = [
-        {"type": "rater", "rater": _hex(number), "place": place}
-        | {"group": group, "verified_group": verified_group}
-        for place, (number, group, verified_group) in enumerate(rows, start=1)
-    ]
-    return lines, {
-        who: {member: group for group, member in enumerate(members.tolist(), start=1)}
-        for who, members in distinct.items()
-    }
-
-
-def _members(arena: Arena, raters: Ints, who: str) -> Ints:
-    stored = RaterTally.objects.filter(arena=arena, raters=who, category="", member__gt=0)
-    own = np.array(list(stored.values_list("member", flat=True)), np.int64)
-    room = RaterTally.RATERS - len(own)
-    is_new = ~np.isin(raters, own)
-    is_own = ~is_new | (np.cumsum(is_new) <= room)
-    return np.where(is_own, raters, -1 - raters % RaterTally.RATERS)
+    numbers = chain.rater_numbers(raters, arena.pk, bytes(log.salt))
+    return dict(zip(raters.tolist(), numbers.tolist(), strict=True))
 
 
 def _link_lines(arena: Arena, last: int) -> Iterator[Line]:
     removed = _removed(arena, last)
     numbers: dict[str, int] = {}  # of networks, in the order in which they appear
-    links = LogLink.objects.filter(arena=arena, number__lte=last).order_by("number")
+    rows_of_log = LogLink.objects.filter(arena=arena, number__lte=last).order_by("number")
     number = 0
-    while row := links.filter(number__gt=number).first():
+    while row := rows_of_log.filter(number__gt=number).first():
         number = row.number
-        yield {"type": "link"} | vars(log_service.link_of(row))
-        columns = log_service.rows_of(row) if row.n_rows else {}
+        yield {"type": "link"} | vars(links.link_of(row))
+        columns = links.rows_of(row) if row.n_rows else {}
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         if row.kind in REMOVES:
             for pk, at, reason in rows:
@@ -198,7 +174,7 @@ def _removed(arena: Arena, last: int) -> dict[int, int]:
     latest: dict[int, int] = {}
     for row in rows.order_by("number").iterator(chunk_size=1):
         step = 0 if row.kind in REMOVES else -1  # a vote counts in the last link that repeats it
-        latest |= dict.fromkeys(log_service.rows_of(row)["id"].tolist(), row.number + step)
+        latest |= dict.fromkeys(links.rows_of(row)["id"].tolist(), row.number + step)
     return latest
 
 
@@ -214,7 +190,7 @@ def _vote_line(
     preference: int,
     cast_at: int,
 ) -> Line:
-    soft = float(vote_log.preferences(np.array([preference]))[0])
+    soft = float(chain.preferences(np.array([preference]))[0])
     return {
         "type": "vote",
         "id": pk,
@@ -225,21 +201,18 @@ def _vote_line(
         "rater": _hex(rater),
         "rater_kind": RATER_KINDS[rater_kind],
         "outcome": OUTCOMES[outcome],
-        "preference": None if preference == vote_log.NO_PREFERENCE else soft,
+        "preference": None if preference == chain.NO_PREFERENCE else soft,
         "cast_at": _time(cast_at),
     }
 
 
 def _time(microseconds: int) -> str:
-    time = log_service.EPOCH + timedelta(microseconds=microseconds)
+    time = links.EPOCH + timedelta(microseconds=microseconds)
     return time.isoformat(timespec="microseconds")
 
 
 def _hex(number: int) -> str:
     return f"{number % (1 << 64):016x}"
-
-
-# -- Reading ---------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -251,16 +224,20 @@ class LogFile:
     n_links: int
     candidates: dict[int, str] = field(default_factory=dict)
     categories: dict[int, str] = field(default_factory=dict)
-    places: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    places: dict[int, int] = field(default_factory=dict)
     boards: list[Line] = field(default_factory=list)
     links: list[ChainLink] = field(default_factory=list)
     events: dict[str, list[Ints]] = field(default_factory=lambda: defaultdict(list))
     faults: list[str] = field(default_factory=list)
 
 
-def read_log(stream: TextIO) -> LogFile:
+def read_log(path: Path) -> LogFile:
     """Read a file, and compare each link with its rows. Raises LogFileError."""
-    lines = _parsed(stream)
+    with path.open(encoding="utf-8") as stream:
+        return _read(_parsed(stream))
+
+
+def _read(lines: Iterator[Line]) -> LogFile:
     head = next(lines, {})
     if head.get("type") != "log" or head.get("version") not in READABLE:
         raise LogFileError("This file is not a vote log that this version can read.")
@@ -283,7 +260,7 @@ def read_log(stream: TextIO) -> LogFile:
     return file
 
 
-def _parsed(stream: TextIO) -> Iterator[Line]:
+def _parsed(stream: Iterable[str]) -> Iterator[Line]:
     for number, text in enumerate(stream, start=1):
         try:
             line = json.loads(text)
@@ -301,9 +278,7 @@ def _take(file: LogFile, line: Line) -> None:
     elif kind == "prompt":
         file.categories[line["id"]] = line["category"]
     elif kind == "rater":
-        group = line["group"]
-        verified_group: Any = line.get("verified_group", group)
-        file.places[_number(line["rater"])] = (line["place"], group, verified_group)
+        file.places[_number(line["rater"])] = line["place"]
     elif kind == "leaderboard":
         file.boards.append(line | {"raters": Counted(line["raters"])})
     elif kind == "link":
@@ -316,8 +291,8 @@ def _end_link(file: LogFile, rows: list[Line]) -> None:
         return
     link = file.links[-1]
     columns = _removals(rows) if link.kind in REMOVES else _votes(rows)
-    content = vote_log.to_bytes(columns, list(columns))
-    if vote_log.digest_of(content) != link.digest_of_rows:
+    content = chain.to_bytes(columns, list(columns))
+    if chain.digest_of(content) != link.digest_of_rows:
         file.faults.append(f"The rows of link {link.number} differ from those that were signed.")
     for name in VOTE_COLUMNS:
         file.events[name].append(columns.get(name, np.zeros(len(rows), np.int64)))
@@ -326,7 +301,7 @@ def _end_link(file: LogFile, rows: list[Line]) -> None:
     for name in ("counts", "verified"):
         file.events[name].append(np.array([int(row.get(name, False)) for row in rows]))
     networks = [row.get("network") for row in rows]
-    numbers = [NO_NETWORK if number is None else number for number in networks]
+    numbers = [0 if number is None else number + 1 for number in networks]
     file.events["network"].append(np.array(numbers, np.int64))
 
 
@@ -337,8 +312,8 @@ def _votes(rows: list[Line]) -> Columns:
         "rater": [_number(row["rater"]) for row in rows],
         "rater_kind": [RATER_KINDS.index(row["rater_kind"]) for row in rows],
         "outcome": [OUTCOMES.index(row["outcome"]) for row in rows],
-        "preference": vote_log.preference_bits(np.array(soft, np.float64)),
-        "cast_at": log_service.microseconds(datetime.fromisoformat(row["cast_at"]) for row in rows),
+        "preference": chain.preference_bits(np.array(soft, np.float64)),
+        "cast_at": links.microseconds(datetime.fromisoformat(row["cast_at"]) for row in rows),
     }
     return {
         name: np.array(values.get(name, [row.get(name) for row in rows]), np.int64)
@@ -349,7 +324,7 @@ def _votes(rows: list[Line]) -> Columns:
 def _removals(rows: list[Line]) -> Columns:
     values = (
         [row["id"] for row in rows],
-        log_service.microseconds(datetime.fromisoformat(row["at"]) for row in rows),
+        links.microseconds(datetime.fromisoformat(row["at"]) for row in rows),
         [REASONS.index(row["reason"]) for row in rows],
     )
     columns = zip(REMOVAL_COLUMNS, values, strict=True)
@@ -358,9 +333,6 @@ def _removals(rows: list[Line]) -> Columns:
 
 def _number(text: str) -> int:
     return int.from_bytes(bytes.fromhex(text), "big", signed=True)
-
-
-# -- Checking --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -375,8 +347,8 @@ class CheckedBoard:
 
 def check_log(file: LogFile, key: str | None = None) -> list[str]:
     """Return a sentence for each fault; `key`: the public key that must have signed the log."""
-    links = vote_log.check_links(file.arena["id"], file.links, key or file.key)
-    faults = [*links, *file.faults]
+    broken = chain.check_links(file.arena["id"], file.links, key or file.key)
+    faults = [*broken, *file.faults]
     if len(file.links) != file.n_links:
         faults.append(f"The file has {len(file.links):,} of {file.n_links:,} links.")
     heads = {link.number: link.head() for link in file.links}
@@ -397,7 +369,7 @@ def _event(file: LogFile, name: str) -> Ints:
     return np.concatenate([np.zeros(0, np.int64), *file.events[name]])
 
 
-def counted_rows(file: LogFile, until: int) -> Any:
+def counted_rows(file: LogFile, until: int) -> Bools:
     """(N,) mask of the rows that are the last about their vote up to this link, and add it."""
     ids, links, adds = (_event(file, name) for name in ("id", "link", "adds"))
     order = np.lexsort([links, ids])
@@ -408,134 +380,88 @@ def counted_rows(file: LogFile, until: int) -> Any:
     return mask
 
 
-def votes_at(file: LogFile, until: int) -> tuple[Votes, Ints, Ints]:
-    """The votes that count after a link, by id, with places for raters; (N, 2) their groups, among
-    all people and among verified ones; (N,) the networks of those that are anonymous."""
+def votes_at(file: LogFile, until: int) -> VoteTable:
+    """The votes that count after a link, in the order of their ids; raters are their places."""
     chosen = np.flatnonzero(counted_rows(file, until))
+    chosen = chosen[np.argsort(_event(file, "id")[chosen])]
     columns = {name: _event(file, name)[chosen] for name in (*VOTE_COLUMNS, "verified", "network")}
-    order = np.argsort(columns["id"])
-    columns = {name: column[order] for name, column in columns.items()}
-    distinct, at = np.unique(columns["rater"], return_inverse=True)
-    known = np.array([file.places[number] for number in distinct.tolist()] or [(0, 0, 0)], np.int64)
-    places = known[at] if len(at) else np.zeros((0, 3), np.int64)
-    size = len(order)
-    categories = [file.categories.get(pk, "") for pk in columns["prompt"].tolist()]
-    votes = Votes(
+    raters, at = np.unique(columns["rater"], return_inverse=True)
+    places = np.array([file.places[number] for number in raters.tolist()], np.int64)
+    return VoteTable(
         pk=columns["id"],
         left=columns["left"],
         right=columns["right"],
-        outcome=columns["outcome"],
-        preference=vote_log.preferences(columns["preference"]),
         prompt=columns["prompt"],
-        category=np.array(categories, object),
-        rater=places[:, 0],
-        kind=np.array([RATER_KINDS[kind] for kind in columns["rater_kind"].tolist()], object),
+        rater=places[at],
+        outcome=columns["outcome"],
+        preference=chain.preferences(columns["preference"]),
+        kind=columns["rater_kind"],
         verified=columns["verified"] > 0,
-        trusted=np.zeros(size, np.bool_),
-        source_row=np.zeros(size, np.int64),
+        network=columns["network"],
+        uncounted=np.zeros(len(chosen), np.int64),
+        named=np.zeros(len(chosen), np.bool_),
+        names=file.candidates,
+        categories=file.categories,
     )
-    return votes, places[:, 1:], columns["network"]
 
 
 def check_board(file: LogFile, line: Line) -> CheckedBoard:
-    """Fit a published leaderboard again. Raises NotConvergedError and CrossCheckError."""
-    votes, groups, networks = votes_at(file, line["head"]["number"])
-    own_groups = groups[:, int(line["raters"] == Counted.VERIFIED)]
-    network_of = _network_of(votes.rater, own_groups, networks, line.get("shared_groups", 0))
-    group_of = dict(zip(votes.rater.tolist(), own_groups.tolist(), strict=True))
-    votes = votes.of(line["raters"], line["category"]).counted()
-    counts = votes.count()
-    board = Board(raters=line["raters"], category=line["category"], **line["settings"])
-    if board.n_resamples > MOST_RESAMPLES:
-        raise LogFileError(
-            f"A leaderboard has {board.n_resamples:,} bootstrap replicates; at most "
-            f"{MOST_RESAMPLES:,} are checked."
-        )
-    evidence = BoardEvidence(
-        board=board,
-        counts=counts.per_pair(),
-        candidates=np.array([row["candidate"] for row in line["standings"]], np.int64),
-        versions=(),
-        n_raters=len(np.unique(votes.rater)),
-        n_prompts=len(np.unique(votes.prompt[votes.prompt > 0])),
-        last_vote_id=int(votes.pk.max(initial=0)),
+    """Make a published leaderboard again. Raises NotConvergedError and CrossCheckError."""
+    question = Question(
+        raters=line["raters"],
+        category=line["category"],
         rater_share=line["rater_share"],
         network_share=line.get("network_share", 1.0),
-        networks=lambda: network_of,
-        archived=line["findings"].get("archived", ()),
-        names=file.candidates,
+        **line["settings"],
     )
-    by_rater = None
-    if board.raters in HUMAN:
-        by_rater = _by_group(counts, group_of)
-        evidence = _capped(evidence, by_rater, line)
-    measured = intervals.measure(
-        evidence, counts.per_prompt(), by_rater, timezone.now(), with_style=False
+    if question.n_resamples > MOST_RESAMPLES:
+        raise LogFileError(
+            f"A leaderboard has {question.n_resamples:,} bootstrap replicates; at most "
+            f"{MOST_RESAMPLES:,} are checked."
+        )
+    # Candidates may have been archived, or have entered, since it was published.
+    ids = [row["candidate"] for row in line["standings"]]
+    votes = replace(
+        votes_at(file, line["head"]["number"]),
+        names={pk: file.candidates.get(pk, "") for pk in ids},
+        archived=frozenset(line["findings"].get("archived", ())),
     )
-    ratings = advance(board, START, votes).by_candidate() if len(votes) else {}
-    fitted = compose(evidence, fit(evidence), measured, ratings)
+    return _compare(line, leaderboard(votes, question))
+
+
+def has_checked_intervals(line: Line) -> bool:
+    """Whether the intervals are those of the votes, and no raters share a group."""
+    return bool(line["intervals_are_current"] and not line.get("shared_groups"))
+
+
+def _compare(line: Line, made: Leaderboard) -> CheckedBoard:
+    is_current = has_checked_intervals(line)
+    names = [name for name in FIELDS if is_current or name not in MEASURED]
     standings = [
         {"candidate": row.candidate_id} | {name: getattr(row, name) for name in FIELDS}
-        for row in fitted.standings
+        for row in made.rows
     ]
-    return _compare(line, standings, fitted.fields)
-
-
-def _capped(evidence: BoardEvidence, by_rater: VoteCounts, line: Line) -> BoardEvidence:
-    """The evidence with the raters that weigh less; older intervals have their own weights."""
-    if line["intervals_are_current"]:
-        return evidence.capping(by_rater)
-    weights = {int(group): weight for group, weight in line["capped"]}
-    capped = CappedRaters.read(by_rater, weights, line["capped_at"]) if weights else NOBODY
-    return replace(evidence, capped=capped)
-
-
-def _network_of(raters: Ints, groups: Ints, networks: Ints, n_shared: int) -> dict[int, str]:
-    """The network that most of an unverified rater's votes came from, by group (`networks_of`); the
-    votes are in the order of their ids. The first groups hold several raters, whose networks are
-    keyed by the negative rater instead.
-    """
-    sent = networks != NO_NETWORK
-    keys = np.where(groups > n_shared, groups, -raters)[sent]
-    sides = np.column_stack([keys, networks[sent]])
-    pairs, of_pair, n_votes = np.unique(sides, axis=0, return_inverse=True, return_counts=True)
-    last = np.zeros(len(pairs), np.int64)
-    last[of_pair.reshape(-1)] = np.arange(len(sides))  # of repeated places, the last one stays
-    order = np.lexsort([last, n_votes])
-    return {key: f"network {number}" for key, number in pairs[order].tolist()}
-
-
-def _by_group(counts: VoteCounts, group_of: Mapping[int, int]) -> VoteCounts:
-    keys = counts.keys.copy()
-    keys[:, 0] = 0
-    keys[:, 1] = [group_of[place] for place in counts.key("rater").tolist()]
-    return VoteCounts(keys, counts.counts).merged()
-
-
-def _compare(line: Line, standings: list[Line], fields: Mapping[str, Any]) -> CheckedBoard:
-    is_current = line["intervals_are_current"]
-    names = [name for name in FIELDS if is_current or name not in MEASURED]
     faults, n_numbers = [], 2 + len(standings) * len(names)
-    for published, made in zip(line["standings"], standings, strict=True):
+    for published, row in zip(line["standings"], standings, strict=True):
         faults += [
-            f"candidate {made['candidate']}: {name} is {published[name]}, but its votes give "
-            f"{made[name]}"
+            f"candidate {row['candidate']}: {name} is {published[name]}, but its votes give "
+            f"{row[name]}"
             for name in names
-            if not _same(published[name], made[name])
+            if not _same(published[name], row[name])
         ]
     faults += [
-        f"{name} is {line[name]}, but the votes give {fields[name]}"
+        f"{name} is {line[name]}, but the votes give {made.fields[name]}"
         for name in ("n_votes", "n_both_bad")
-        if line[name] != fields[name]
+        if line[name] != made.fields[name]
     ]
     if is_current:
-        made_findings = json.loads(json.dumps(fields["findings"]))
+        found = json.loads(json.dumps(made.findings))
         findings = line["findings"] | {"capped": line["capped"]}
         n_numbers += len(findings)
         faults += [
             f"the finding “{name}” does not match the votes"
-            for name in sorted(findings.keys() | made_findings.keys())
-            if not _same(findings.get(name), made_findings.get(name))
+            for name in sorted((findings.keys() | found.keys()) - {"style"})
+            if not _same(findings.get(name), found.get(name))
         ]
     return CheckedBoard(line, standings, faults, n_numbers)
 
