@@ -70,15 +70,13 @@ class Refreshed:
         return f"| {self.what} | {columns} | {self.megabytes:,} |"
 
 
-def measure(
-    arena: Arena, what: str, bounds: Bounds, *, new_votes: int = NEW_VOTES, borrows: bool = False
-) -> Refreshed:
+def measure(arena: Arena, what: str, bounds: Bounds, *, borrows: bool = False) -> Refreshed:
     """Publish the arena, cast new votes and publish it again; `borrows`: with older intervals."""
     first, _, _ = _timed(lambda: _refresh(arena))
-    elo, _, _ = _timed(lambda: _add_elo_intervals(arena))
+    elo, _, _ = _timed(lambda: add_elo_intervals(arena.pk))
     older = {"measured_seconds": PUT_OFF} if borrows else {"measured_at": None}
     Snapshot.objects.filter(board__arena=arena).update(**older)
-    cast(arena, new_votes, np.random.default_rng(new_votes), timezone.now())
+    cast(arena, NEW_VOTES, np.random.default_rng(NEW_VOTES), timezone.now())
     again, wall, published = _timed(lambda: _refresh(arena))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return Refreshed(what, bounds, len(published), first, again, wall, elo, peak)
@@ -100,18 +98,13 @@ def _refresh(arena: Arena) -> list[int]:
     return list(own.values_list("pk", flat=True))
 
 
-def _add_elo_intervals(arena: Arena) -> None:
-    for board in arena.boards.all():
-        add_elo_intervals(board.pk)
-
-
-def table(refreshed: list[Refreshed]) -> str:
+def table(fresh: list[Line], refreshed: list[Refreshed]) -> str:
     return "\n".join(
         [
             f"{machine()}; {NEW_VOTES:,} new votes before each refresh. A database server's own"
             " work is not in the CPU time.",
             "",
-            *targets(line for one in refreshed for line in one.lines()),
+            *targets([*fresh, *(line for one in refreshed for line in one.lines())]),
             "",
             "| | first, s of CPU | again, s of CPU | again, s | Elo intervals, s of CPU | MB |",
             "|---|---:|---:|---:|---:|---:|",

@@ -40,7 +40,7 @@ FEATURES = {
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class RobustEstimate:
     """The votes of a question, and the robust fit to them."""
 
     evidence: Evidence
@@ -73,7 +73,7 @@ class Estimate:
         return None if place is None else int(self.evidence.candidates[place])
 
 
-def find(estimate: Estimate, places: Places, scored: int | None) -> dict[str, Any]:
+def find(estimate: RobustEstimate, places: Places, scored: int | None) -> dict[str, Any]:
     """All findings of a leaderboard except its standings, as JSON. `scored`: the clear number one
     among those with an interval."""
     evidence, model = estimate.evidence, estimate.model
@@ -109,7 +109,7 @@ def opposed_pairs(direct: Bools, theta: Floats, ids: Sequence[int]) -> list[list
     return [[ids[i], ids[j]] for i, j in zip(higher.tolist(), lower.tolist(), strict=True)]
 
 
-def _robustness(estimate: Estimate) -> dict[str, Any]:
+def _robustness(estimate: RobustEstimate) -> dict[str, Any]:
     robustness = measure_robustness(estimate.evidence.battles)
     return {
         "words": robustness.words,
@@ -163,12 +163,11 @@ def _ties(pairs: Battles) -> dict[str, Any] | None:
     return {
         "eta": _number(model.eta_),
         "error": _number(model.eta_error_),
-        "log_likelihood": _number(model.log_likelihood_),
         "reason": model.reason_.reason if model.reason_ else "",
     }
 
 
-def _style(estimate: Estimate) -> dict[str, Any] | None:
+def _style(estimate: RobustEstimate) -> dict[str, Any] | None:
     """Style-controlled scores; None without votes on answers whose style is counted."""
     evidence, table = estimate.evidence, estimate.evidence.table
     votes, candidates = evidence.votes, evidence.candidates
@@ -217,7 +216,7 @@ def _style(estimate: Estimate) -> dict[str, Any] | None:
     }
 
 
-def _widening(estimate: Estimate) -> Floats:
+def _widening(estimate: RobustEstimate) -> Floats:
     """(K,): how many times wider than by prompt alone, as style's are, the intervals of scores are.
 
     NaN for candidates without an interval.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ranking.findings import Estimate, find
+from ranking.findings import RobustEstimate, find
 from ranking.question import Evidence
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.intervals import Dependence, NoInterval, Sandwich
@@ -63,7 +63,7 @@ def measure(evidence: Evidence) -> MeasuredIntervals:
     sandwich = Sandwich(confidence, jackknifed=is_published).fit(*groups.groupings)
     bootstrap = Bootstrap(question.n_resamples, confidence, question.seed, n_threads=N_THREADS)
     bootstrap.fit(sandwich.strongest_, sandwich)
-    estimate = Estimate(evidence, sandwich)
+    estimate = RobustEstimate(evidence, sandwich)
     theta = estimate.theta
     ranks = [
         rank_intervals(

@@ -23,7 +23,7 @@ from ranking.stats.elo import Elo
 from ranking.stats.intervals import MIN_CLUSTERS
 from ranking.stats.ranks import LEVEL, Places, place, tiers
 from ranking.stats.shrinkage import Shrinkage
-from ranking.votes import Floats, Ints, PairCounts, VoteTable
+from ranking.votes import Floats, Ints, VoteTable
 
 MAX_DIFFERENCE = 0.01  # Elo; two packages that differ by more are not both right
 LIBRARIES = ("numpy", "scipy", "choix")
@@ -34,7 +34,7 @@ class CrossCheckError(Exception):
 
 
 @dataclass
-class Row:
+class RankedCandidate:
     """One candidate's row: the fields of a `ranking.models.Standing`; None is unknown."""
 
     candidate_id: int
@@ -70,16 +70,16 @@ class Leaderboard:
     rows : by candidate id
     fields : numbers of votes and the like, as a snapshot has them
     settings, findings : how it was made, and what else was found, as JSON
-    pairs : the votes per pair of candidates
+    evidence : the votes that answer the question
     measured : the intervals, perhaps of earlier votes
     model : the fit behind the scores
     """
 
-    rows: list[Row]
+    rows: list[RankedCandidate]
     fields: dict[str, Any]
     settings: dict[str, Any]
     findings: dict[str, Any]
-    pairs: PairCounts
+    evidence: Evidence
     measured: MeasuredIntervals
     model: BradleyTerry
 
@@ -145,7 +145,7 @@ def answer(evidence: Evidence, measured: MeasuredIntervals | None = None) -> Lea
                 "deviation": shrinkage.deviation_,
             },
         },
-        pairs=evidence.pairs,
+        evidence=evidence,
         measured=measured,
         model=model,
     )
@@ -232,7 +232,7 @@ def _shrink(evidence: Evidence, measured: MeasuredIntervals) -> Shrinkage:
     return Shrinkage(confidence, stored.get("deviation")).fit(evidence.battles, known)
 
 
-def _share_first_place(rows: list[Row]) -> None:
+def _share_first_place(rows: list[RankedCandidate]) -> None:
     """Without a clear leader, at least two ranges of ranks include the first rank."""
     ranked = sorted((row for row in rows if row.rank), key=lambda row: row.rank or 0)
     first, second, *_ = *(row for row in ranked if row.sure_rank_low), None, None
@@ -299,7 +299,7 @@ def _rows(
     places: Places,
     shrinkage: Shrinkage,
     elo: dict[int, float],
-) -> list[Row]:
+) -> list[RankedCandidate]:
     names = [field.name for field in fields(Spread)]
     column = {name: _column(evidence, measured, name) for name in names}
     ranks = places.among_all(column["rank_low"], column["rank_high"])
@@ -325,7 +325,7 @@ def _rows(
         "shrunk_high": shrinkage.high_,
     }
     return [
-        Row(
+        RankedCandidate(
             candidate_id=pk,
             status=model.status_[i].value,
             reason=model.status_[i].reason,

@@ -9,11 +9,12 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from ranking.leaderboard import CrossCheckError, Leaderboard, Row, leaderboard
+from ranking.leaderboard import CrossCheckError, Leaderboard, RankedCandidate, leaderboard
 from ranking.question import Question
 from ranking.stats.bradley_terry import NotConvergedError
 from ranking.stats.intervals import MIN_CLUSTERS, capped_note
 from ranking.stats.robustness import Stability
+from ranking.stats.ties import RaoKupper
 from ranking.votes import PEOPLE, RATERS, BadFileError, VoteTable
 
 MOST_CANDIDATES = 2_000  # about a minute; the time grows with the cube
@@ -54,7 +55,7 @@ class RankedFile:
     n_left_out: int
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[RankedCandidate]:
         """The placed candidates from the top, then the others by name."""
         return sorted(
             self.made.rows, key=lambda row: (row.rank is None, row.rank or 0, row.candidate_id)
@@ -115,7 +116,9 @@ def as_json(ranked: RankedFile) -> str:
         | {"rival": ranked.name(fragility.get("rival"))},
         "agreement": agreement and _rounded(agreement),
         "transitivity": _rounded(found["transitivity"]),
-        "ties": ties and _rounded(ties),
+        "ties": ties
+        and _rounded(ties)
+        | {"log_likelihood": rounded(RaoKupper().fit(made.evidence.battles).log_likelihood_)},
         "groups": [
             [_rounded(place | {"candidate": ranked.name(place["candidate"])}) for place in group]
             for group in found["groups"]
@@ -138,7 +141,7 @@ def _rounded(found: dict[str, Any]) -> dict[str, Any]:
     return {k: rounded(v) if isinstance(v, float) else v for k, v in found.items()}
 
 
-def _standing(ranked: RankedFile, row: Row) -> dict[str, Any]:
+def _standing(ranked: RankedFile, row: RankedCandidate) -> dict[str, Any]:
     return {
         "rank": _whole(row.rank),
         "candidate": ranked.names[row.candidate_id],
@@ -167,7 +170,7 @@ def as_table(ranked: RankedFile) -> str:
     return "\n".join([*_align(rows), *([""] if rows else []), *_sentences(ranked)])
 
 
-def _table_row(ranked: RankedFile, row: Row) -> tuple[str, ...]:
+def _table_row(ranked: RankedFile, row: RankedCandidate) -> tuple[str, ...]:
     return (
         str(_whole(row.rank)),
         ranked.names[row.candidate_id],

@@ -16,8 +16,8 @@ LONG_REFRESH = 1.0  # seconds
 @shared_task
 def refresh_arena(arena_id: int) -> None:
     started = monotonic()
-    for board_id in refresh.refresh_arena(arena_id=arena_id, now=timezone.now()):
-        add_elo_intervals.delay(board_id)
+    if refresh.refresh_arena(arena_id=arena_id, now=timezone.now()):
+        add_elo_intervals.delay(arena_id)
     if monotonic() - started > LONG_REFRESH:
         give_back_memory()
 
@@ -30,9 +30,9 @@ def give_back_memory() -> None:
 
 
 @shared_task
-def add_elo_intervals(board_id: int) -> None:
-    """Give the board's current snapshot the intervals of its Elo ratings."""
-    elo_service.add_intervals(board_id=board_id, now=timezone.now())
+def add_elo_intervals(arena_id: int) -> None:
+    """Give the arena's current snapshots the intervals of their Elo ratings."""
+    elo_service.add_intervals(arena_id=arena_id, now=timezone.now())
 
 
 @shared_task
@@ -42,8 +42,8 @@ def sweep_boards() -> None:
     leases.open_missing()
     for arena_id in ArenaRefresh.objects.due(now):
         refresh_arena.delay(arena_id)
-    for board_id in elo_service.boards_without_intervals(now):
-        add_elo_intervals.delay(board_id)
+    for arena_id in elo_service.arenas_without_intervals(now):
+        add_elo_intervals.delay(arena_id)
 
 
 @shared_task

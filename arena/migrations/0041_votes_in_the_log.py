@@ -32,7 +32,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="vote",
-            index=models.Index(condition=models.Q(("logged", False), ("uncounted__isnull", True), ("voided_at__isnull", True)), fields=["arena", "source", "id"], name="vote_to_log"),
+            index=models.Index(condition=models.Q(("logged", False), ("uncounted__isnull", True), ("voided_at__isnull", True), ("source__isnull", True)), fields=["arena", "id"], name="vote_to_log"),
+        ),
+        migrations.AddIndex(
+            model_name="vote",
+            index=models.Index(condition=models.Q(("logged", False), ("uncounted__isnull", True), ("voided_at__isnull", True), ("source__isnull", False)), fields=["source"], name="vote_to_log_again"),
         ),
         migrations.AddIndex(
             model_name="vote",

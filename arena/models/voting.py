@@ -230,11 +230,11 @@ class VoteQuerySet(models.QuerySet["Vote"]):
         Those of an order that hides names wait until it ends: raters would find their own vote in
         the log by its time, and with it the names.
         """
-        return self.filter(TO_LOG, source=None).listed()
+        return self.filter(TO_LOG, source__isnull=True).listed()
 
     def to_log_again(self) -> "VoteQuerySet":
         """Votes of a file that count again, since the log had all of the file."""
-        return self.filter(TO_LOG, source__logged_at__isnull=False)
+        return self.filter(TO_LOG, source__isnull=False, source__logged_at__isnull=False)
 
     def to_unlog(self) -> "VoteQuerySet":
         """Votes that were voided or left out although the log says that they count."""
@@ -326,8 +326,9 @@ class Vote(Sourced):
         indexes = [
             index("vote_newest_of_arena", "arena", "id"),
             index("vote_of_rater", "rater", "arena"),
-            # By source, because all votes of a running import wait.
-            index("vote_to_log", "arena", "source", "id", where=TO_LOG),
+            index("vote_to_log", "arena", "id", where=TO_LOG & Q(source__isnull=True)),
+            # Apart, because all votes of a running import are in it.
+            index("vote_to_log_again", "source", where=TO_LOG & Q(source__isnull=False)),
             index("vote_to_take_off_log", "arena", "id", where=TO_UNLOG),
             index("vote_held", "hold", where=HELD),
             index(

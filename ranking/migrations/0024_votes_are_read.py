@@ -24,5 +24,10 @@ class Migration(migrations.Migration):
             name="newest_vote_id",
             field=models.BigIntegerField(default=0, editable=False, help_text="The newest vote that the last refresh read."),
         ),
+        migrations.AlterField(
+            model_name="snapshotmatrices",
+            name="cells",
+            field=models.BinaryField(help_text="The votes per pair that the scores are based on."),
+        ),
         migrations.RunPython(mark_stale, migrations.RunPython.noop),
     ]

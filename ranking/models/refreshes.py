@@ -10,7 +10,7 @@ from django.db import connection, models
 from django.db.models import Exists, F, OuterRef, Q
 
 from arena.models import Arena, Import, Vote
-from arena.models.voting import VoteQuerySet
+from arena.models.voting import TO_LOG, VoteQuerySet
 
 LONGEST_LEASE = timedelta(minutes=10)  # of a step over ten million votes, with room
 LONGEST_PAUSE = timedelta(minutes=1)  # between two refreshes, with room
@@ -34,7 +34,10 @@ def _is_behind(now: datetime, with_log: bool) -> Q:
     """
     changes: list[Any] = [new_votes(with_log=with_log)]
     if with_log:
-        changes += [Vote.objects.to_log_again(), Vote.objects.to_unlog(), Import.objects.to_log()]
+        # By file, so that the many votes of a running import are not looked at.
+        returned = Vote.objects.filter(TO_LOG, source__isnull=False, source=OuterRef("pk"))
+        files = Import.objects.filter(Exists(returned), logged_at__isnull=False)
+        changes += [Vote.objects.to_unlog(), Import.objects.to_log(), files]
     changed = Q()
     for rows in changes:
         changed |= Q(Exists(rows.filter(arena=OuterRef("arena"))))

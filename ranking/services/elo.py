@@ -1,5 +1,6 @@
 """The intervals of a board's Elo ratings: computed after publishing, because they take long."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from math import isnan
@@ -20,36 +21,38 @@ LEASE = timedelta(seconds=30)
 LEASE_PER_VOTE = timedelta(microseconds=300)  # about three times what reading and resampling take
 
 
-def boards_without_intervals(now: datetime) -> list[int]:
-    """The ids of boards whose current snapshot needs Elo intervals that no worker is computing."""
+def arenas_without_intervals(now: datetime) -> list[int]:
+    """The ids of arenas whose current snapshots need Elo intervals that no worker is computing."""
     waiting = Snapshot.objects.current().without_elo_intervals(now)
-    return list(waiting.values_list("board", flat=True))
+    return list(waiting.order_by().values_list("board__arena", flat=True).distinct())
 
 
-def add_intervals(*, board_id: int, now: datetime) -> bool:
-    """Add Elo intervals to the board's current snapshot unless it has them; return whether it
-    did.
-    """
-    waiting = Snapshot.objects.current().without_elo_intervals(now).filter(board=board_id)
-    snapshot = waiting.select_related("board__arena").first()
-    if snapshot is None or not _claim(snapshot, now):
-        return False
-    board = snapshot.board
-    question = question_of(board, board.arena)
-    uncapped = replace(question, rater_share=1.0, network_share=1.0)
-    # Votes cast since the snapshot may be among them.
-    evidence = Evidence.of(read(board.arena), uncapped)
-    return _store_intervals(snapshot, measure_reach(evidence), evidence.n_votes, now)
+def add_intervals(*, arena_id: int, now: datetime) -> int:
+    """Add Elo intervals to the arena's current snapshots that lack them; return to how many."""
+    waiting = Snapshot.objects.current().without_elo_intervals(now)
+    waiting = waiting.filter(board__arena=arena_id).select_related("board__arena")
+    snapshots = list(waiting.order_by("board"))
+    until = now + lease(snapshots)
+    claimed = [snapshot for snapshot in snapshots if _claim(snapshot, now, until)]
+    if not claimed:
+        return 0
+    arena = claimed[0].board.arena
+    votes, added = read(arena), 0  # some may have been cast since
+    for snapshot in claimed:
+        question = question_of(snapshot.board, arena)
+        evidence = Evidence.of(votes, replace(question, rater_share=1.0, network_share=1.0))
+        added += _store_intervals(snapshot, measure_reach(evidence), evidence.n_votes, now)
+    return added
 
 
-def lease(snapshot: Snapshot) -> timedelta:
+def lease(snapshots: Iterable[Snapshot]) -> timedelta:
     """How long one worker has; a slower one is not stopped, but another one may then start too."""
-    return LEASE + snapshot.n_votes * LEASE_PER_VOTE
+    return LEASE + sum(snapshot.n_votes for snapshot in snapshots) * LEASE_PER_VOTE
 
 
-def _claim(snapshot: Snapshot, now: datetime) -> bool:
+def _claim(snapshot: Snapshot, now: datetime, until: datetime) -> bool:
     unclaimed = Snapshot.objects.without_elo_intervals(now).filter(pk=snapshot.pk)
-    return bool(unclaimed.update(elo_claimed_until=now + lease(snapshot)))
+    return bool(unclaimed.update(elo_claimed_until=until))
 
 
 def measure_reach(evidence: Evidence) -> Reach:
@@ -63,7 +66,12 @@ def measure_reach(evidence: Evidence) -> Reach:
     battles = crossed.strongest_
     alone = Sandwich(confidence, jackknifed=True).fit(battles)
     stretch = np.fmax(crossed.standard_errors_ / alone.standard_errors_, 1.0)
-    rows = np.repeat(np.arange(len(battles.count)), battles.count)
+    # Replicates shuffle votes, so their order here is only that of the random draws: wins, losses,
+    # ties and soft verdicts, each by group and pair.
+    kind = np.select([battles.score == 1, battles.score == 0, battles.score == 0.5], [0, 1, 2], 3)
+    group = np.zeros(len(kind), np.int64) if battles.cluster is None else battles.cluster
+    order = np.lexsort((battles.second, battles.first, group, kind))
+    rows = np.repeat(order, battles.count[order])
     bounds = elo.interval(
         battles.first[rows],
         battles.second[rows],

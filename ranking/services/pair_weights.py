@@ -8,6 +8,7 @@ import numpy as np
 from arena.models import Arena, Candidate
 from arena.services.pairs import publish_pair_weights
 from ranking.models import Board, BothBad, Counted, Raters, Snapshot, SnapshotMatrices, Standing
+from ranking.question import Evidence
 from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.intervals import MIN_CLUSTERS, critical_value
 from ranking.stats.pairing import pair_weights
@@ -17,7 +18,7 @@ NOTICEABLE = 0.1  # the smallest relative change of a weight that is stored
 Pair = tuple[int, int]
 
 
-def publish(*, board: Board, counts: PairCounts) -> None:
+def publish(*, board: Board, evidence: Evidence) -> None:
     """Store the weights that have changed noticeably, scaled so that all have a mean of 1.
 
     `board` and its votes are people's, because raters add to them. See `ranking.stats.pairing`.
@@ -27,7 +28,7 @@ def publish(*, board: Board, counts: PairCounts) -> None:
     known = {(low, high): weight for low, high, weight in pairs}
     if not known:
         return
-    weights = _weights(board, counts, known)
+    weights = _weights(board, evidence, known)
     mean = sum(weights.values()) / len(weights)
     changed = {
         pair: weight / mean
@@ -38,11 +39,11 @@ def publish(*, board: Board, counts: PairCounts) -> None:
         publish_pair_weights(arena=arena, weights=changed)
 
 
-def _weights(board: Board, counts: PairCounts, known: dict[Pair, float]) -> dict[Pair, float]:
+def _weights(board: Board, evidence: Evidence, known: dict[Pair, float]) -> dict[Pair, float]:
     """The weight of each pair that can be shown, on any scale."""
-    ids = [np.array([pk for pair in known for pk in pair], np.int64), counts.first, counts.second]
-    candidates = np.unique(np.concatenate(ids))
-    battles = counts.battles(candidates, board.both_bad == BothBad.TIE)
+    ids = np.array([pk for pair in known for pk in pair], np.int64)
+    candidates = np.unique(np.concatenate([evidence.candidates, ids]))
+    battles = evidence.pairs.battles(candidates, board.both_bad == BothBad.TIE)
     votes = np.zeros((len(candidates),) * 2)
     np.add.at(votes, (battles.first, battles.second), battles.count)
     weights = pair_weights(

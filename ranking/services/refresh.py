@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ REST_PER_SECOND = 4  # of CPU: so an arena takes at most a fifth of a processor
 AFTER_A_FAILURE = timedelta(seconds=15)
 HISTORY_EVERY = timedelta(minutes=10)
 PAST_SNAPSHOTS = 12
+LAST = datetime.max.replace(tzinfo=UTC)
 MOST_PAST_VOTES = 50_000  # more would hold up the first leaderboard
 # What a combined board repeats of people's while nobody is trusted.
 REPEATED = (
@@ -142,7 +143,7 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], dict[str, Any]
     if not late and not Board.objects.filter(arena=arena_id).exclude(problem="").exists():
         Run.objects.filter(pk__in=finished).update(counted_at=timezone.now())
     _clean_up(arena_id, published, token)
-    pair_weights.publish(board=boards[ALL_HUMAN], counts=everybody.pairs)
+    pair_weights.publish(board=boards[ALL_HUMAN], evidence=everybody)
     if published and head:
         links.send_head(arena=arena, now=timezone.now())
     return published, {
@@ -279,7 +280,7 @@ def publication_of(made: Leaderboard) -> Publication:
         settings=made.settings,
         findings=made.findings,
         standings=[Standing(**vars(row)) for row in made.rows],
-        matrices=SnapshotMatrices.of(made.pairs, measured.candidates, measured.covariance),
+        matrices=SnapshotMatrices.of(made.evidence.pairs, measured.candidates, measured.covariance),
     )
 
 
@@ -375,8 +376,10 @@ def publish_past(evidence: Evidence, board: Board, token: uuid.UUID) -> None:
     now = timezone.now()
     of_people = board.arena.votes.filter(cast_by(board.raters), cast_at__lte=now)
     cast = dict(of_people.values_list("pk", "cast_at"))
-    times = np.array([cast.get(pk, now) for pk in evidence.votes.pk.tolist()], object)
-    first, last = min(times, default=now), max(times, default=now)
+    # Votes that were cast while the clock was ahead come after all others.
+    times = np.array([cast.get(pk, LAST) for pk in evidence.votes.pk.tolist()], object)
+    past_times = times[times <= now]
+    first, last = min(past_times, default=now), max(past_times, default=now)
     if last - first < PAST_SNAPSHOTS * HISTORY_EVERY:
         return
     past = []

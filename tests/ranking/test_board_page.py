@@ -45,7 +45,7 @@ def test_stored_page_costs_one_query_and_new_one_up_to_nine(
     django_assert_num_queries: Callable[..., Any],
     django_assert_max_num_queries: Callable[..., Any],
 ) -> None:
-    elo_service.add_intervals(board_id=arena.boards.get(category="").pk, now=timezone.now())
+    elo_service.add_intervals(arena_id=arena.pk, now=timezone.now())
     cast(arena)
     publish(arena)  # its Elo intervals are lent by the snapshot before
     with django_assert_max_num_queries(9):
@@ -355,9 +355,7 @@ def test_a_judges_board_names_its_judges_and_leads_to_their_runs(
     for _ in range(2):
         cast(arena, rater=judge)
         publish(arena)
-        elo_service.add_intervals(
-            board_id=arena.boards.get(raters="judges", category="").pk, now=timezone.now()
-        )
+        elo_service.add_intervals(arena_id=arena.pk, now=timezone.now())
     cast(arena, rater=judge)
     publish(arena)
     with django_assert_max_num_queries(10):

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from arena.models import Arena
-from ranking.models import ArenaRefresh, Board, Snapshot
+from ranking.models import ArenaRefresh, Snapshot
 from ranking.services import elo, leases, refresh
 from tests.ranking.helpers import cast, fill, publish, seconds
 
@@ -77,7 +77,7 @@ def test_elo_intervals_claimed_meanwhile_are_computed(arena: Arena, ahead: timed
     fill(arena)
     snapshot = publish(arena)
     now = timezone.now()
-    Snapshot.objects.update(elo_claimed_until=now + ahead + elo.lease(snapshot))
-    assert Board.objects.get(pk=snapshot.board_id).pk in elo.boards_without_intervals(now)
-    Snapshot.objects.update(elo_claimed_until=now + elo.lease(snapshot))
-    assert not elo.boards_without_intervals(now)
+    Snapshot.objects.update(elo_claimed_until=now + ahead + elo.lease([snapshot]))
+    assert elo.arenas_without_intervals(now) == [arena.pk]
+    Snapshot.objects.update(elo_claimed_until=now + elo.lease([snapshot]))
+    assert elo.arenas_without_intervals(now) == []

@@ -17,12 +17,9 @@ from tests.ranking.helpers import cast, publish
 pytestmark = pytest.mark.django_db
 
 
-# -- Intervals -------------------------------------------------------------------------------------
-
-
 def test_every_rating_gets_an_interval_around_it(arena: Arena) -> None:
     snapshot = publish(arena)
-    tasks.add_elo_intervals(snapshot.board_id)
+    tasks.add_elo_intervals(arena.pk)
     for standing in snapshot.standings.select_related("elo_interval"):
         assert standing.elo_interval.low < standing.elo < standing.elo_interval.high
 
@@ -37,8 +34,11 @@ def elo_width(n_raters: int, left: Callable[[int, int], bool]) -> float:
         make_votes(
             arena, [(*pair, said, prompt) for said, (_, prompt) in zip(says, prompts, strict=True)]
         )
-    elo_service.add_intervals(board_id=publish(arena).board_id, now=timezone.now())
-    found = EloInterval.objects.filter(standing__candidate=pair[0]).get()
+    publish(arena)
+    elo_service.add_intervals(arena_id=arena.pk, now=timezone.now())
+    found = EloInterval.objects.filter(standing__snapshot__board__category="").get(
+        standing__candidate=pair[0]
+    )
     return found.high - found.low
 
 
@@ -51,56 +51,58 @@ def test_raters_who_differ_widen_them() -> None:
 def test_they_say_how_many_votes_they_have_seen(arena: Arena) -> None:
     snapshot = publish(arena)
     for _ in range(5):
-        cast(arena)  # in no tally yet
-    elo_service.add_intervals(board_id=snapshot.board_id, now=timezone.now())
+        cast(arena)  # on no leaderboard yet
+    elo_service.add_intervals(arena_id=arena.pk, now=timezone.now())
     snapshot.refresh_from_db()
     assert snapshot.elo_interval_votes == 24
 
 
 def test_the_same_snapshot_is_not_done_twice(arena: Arena) -> None:
-    board = publish(arena).board_id
+    publish(arena)
     now = timezone.now()
-    assert elo_service.add_intervals(board_id=board, now=now)
-    assert not elo_service.add_intervals(board_id=board, now=now)
-    assert board not in elo_service.boards_without_intervals(now)
+    assert elo_service.add_intervals(arena_id=arena.pk, now=now)
+    assert not elo_service.add_intervals(arena_id=arena.pk, now=now)
+    assert elo_service.arenas_without_intervals(now) == []
 
 
 def test_a_claim_that_was_abandoned_is_taken_up_again(arena: Arena) -> None:
-    snapshot = publish(arena)
+    publish(arena)
     now = timezone.now()
-    assert elo_service._claim(snapshot, now)
-    assert not elo_service.add_intervals(board_id=snapshot.board_id, now=now)
-    assert elo_service.add_intervals(board_id=snapshot.board_id, now=now + timedelta(hours=1))
+    for snapshot in Snapshot.objects.current():
+        assert elo_service._claim(snapshot, now, now + timedelta(minutes=1))
+    assert not elo_service.add_intervals(arena_id=arena.pk, now=now)
+    assert elo_service.add_intervals(arena_id=arena.pk, now=now + timedelta(hours=1))
 
 
 def test_snapshot_with_intervals_under_way_is_kept(arena: Arena) -> None:
     publish(arena)
     cast(arena)
     claimed = publish(arena)
-    elo_service._claim(claimed, timezone.now())
+    now = timezone.now()
+    elo_service._claim(claimed, now, now + timedelta(minutes=1))
     cast(arena)
     publish(arena)
     assert Snapshot.objects.filter(pk=claimed.pk).exists()
 
 
 def test_newer_snapshots_show_the_intervals_of_the_one_before(client: Client, arena: Arena) -> None:
-    board = publish(arena).board_id
+    publish(arena)
     assert "Elo intervals are being computed." in client.get("/a/support/").content.decode()
-    elo_service.add_intervals(board_id=board, now=timezone.now())
+    elo_service.add_intervals(arena_id=arena.pk, now=timezone.now())
     for _ in range(3):
         cast(arena)
         publish(arena)
     found = client.get("/a/support/results.json").json()
     assert found["elo_intervals_from_votes"] == 24
     assert all(row["elo_low"] < row["elo_high"] for row in found["standings"])
-    elo_service.add_intervals(board_id=board, now=timezone.now())
+    elo_service.add_intervals(arena_id=arena.pk, now=timezone.now())
     assert client.get("/a/support/results.json").json()["elo_intervals_from_votes"] == 27
 
 
 def test_too_few_votes_give_none_and_nobody_tries_again() -> None:
     arena = make_arena(n_candidates=2)
     cast(arena)
-    snapshot = publish(arena)
-    elo_service.add_intervals(board_id=snapshot.board_id, now=timezone.now())
+    publish(arena)
+    elo_service.add_intervals(arena_id=arena.pk, now=timezone.now())
     assert not EloInterval.objects.exists()
-    assert snapshot.board_id not in elo_service.boards_without_intervals(timezone.now())
+    assert elo_service.arenas_without_intervals(timezone.now()) == []

@@ -83,5 +83,5 @@ def test_a_process_without_the_lease_logs_nothing(arena: Arena) -> None:
 
 def test_the_lease_of_elo_intervals_grows_with_the_votes() -> None:
     few, many = Snapshot(n_votes=100), Snapshot(n_votes=1_000_000)
-    assert elo_service.lease(few) < seconds(90)
-    assert elo_service.lease(many) > seconds(180)
+    assert elo_service.lease([few]) < seconds(90)
+    assert elo_service.lease([many]) > seconds(180)

@@ -140,3 +140,11 @@ def test_a_board_edited_in_the_admin_is_fitted_again(admin_client: Client, arena
     assert is_behind(arena)
     assert not BoardPage.objects.exists()
     assert publish(arena).n_votes == 25
+
+
+def test_a_hidden_arena_is_left_alone(arena: Arena) -> None:
+    publish(arena)
+    cast(arena)
+    hidden = hidden_import(arena, n_votes=0)
+    Arena.objects.filter(pk=arena.pk).update(founded_by=hidden)
+    assert not is_behind(arena)

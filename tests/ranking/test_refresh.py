@@ -291,7 +291,7 @@ def queued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The arenas that the sweep enqueues."""
     rung: list[int] = []
     monkeypatch.setattr(tasks.refresh_arena, "delay", rung.append)
-    monkeypatch.setattr(tasks.add_elo_intervals, "delay", lambda board_id: None)
+    monkeypatch.setattr(tasks.add_elo_intervals, "delay", lambda arena_id: None)
     return rung
 
 
@@ -350,7 +350,7 @@ def test_a_refresh_queues_the_elo_intervals_of_what_it_published(
     monkeypatch.setattr(tasks.add_elo_intervals, "delay", asked.append)
     leases.open_arena(arena_id=arena.pk)
     tasks.refresh_arena(arena.pk)
-    assert asked == list(Board.objects.order_by("category").values_list("pk", flat=True))
+    assert asked == [arena.pk]
 
 
 def resident_megabytes() -> float:

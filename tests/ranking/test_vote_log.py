@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +34,8 @@ from arena.services.voting import undo_vote, void_rater
 from ranking.log import links, verification
 from ranking.log.links import Kind
 from ranking.models import ArenaRefresh, LogLink, Snapshot, VoteLog
+from ranking.services import refresh
+from ranking.votes import VoteTable
 from tests.factories import make_person, make_team, void_vote
 from tests.ranking.helpers import (
     cast,
@@ -517,6 +520,71 @@ def test_a_repair_is_in_the_teams_audit_log(arena: Arena, capsys: Any) -> None:
     assert "correct, 24 votes in" in capsys.readouterr().out
     with pytest.raises(CommandError, match="Specify the arenas"):
         call_command("verify_log", repair="other")
+
+
+def test_verifying_waits_its_turn(arena: Arena) -> None:
+    claim(arena)
+    with pytest.raises(CommandError, match="is being refreshed"):
+        call_command("verify_log", arena.slug, wait=0.1)
+
+
+def test_the_command_that_rebuilt_tallies_says_what_happens_instead(
+    arena: Arena, capsys: Any
+) -> None:
+    call_command("rebuild_tallies", arena.slug, wait=1.0)
+    assert "`verify_log` compares the votes with their log" in capsys.readouterr().out
+
+
+def kill_before_publishing(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    cast(arena)
+    update_log(arena)
+
+
+def void_before_reading(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    vote, read = cast(arena), refresh.read
+
+    def void_and_read(arena: Arena) -> VoteTable:
+        void_vote(vote)
+        return read(arena)
+
+    monkeypatch.setattr(refresh, "read", void_and_read)
+    assert publish(arena).n_votes == 25  # as its head says
+    monkeypatch.setattr(refresh, "read", read)
+
+
+def commit_late(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = cast(arena)
+    Vote.objects.filter(pk=late.pk).delete()
+    cast(arena)
+    publish(arena)
+    late.save(force_insert=True)
+
+
+def log_half_of_a_file(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
+    reveal(hidden_import(arena))
+    writers = iter([links.append])
+    with monkeypatch.context() as patched, suppress(StopIteration):
+        patched.setattr(links, "BATCH", 3)
+        patched.setattr(links, "append", lambda **fields: next(writers)(**fields))
+        update_log(arena)
+    assert arena.votes.filter(source__isnull=False, logged=True).count() == 3
+
+
+@pytest.mark.parametrize(
+    "event", [kill_before_publishing, void_before_reading, commit_late, log_half_of_a_file]
+)
+def test_votes_and_an_export_agree_with_the_log_at_all_times(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, event: Any
+) -> None:
+    publish(arena)
+    event(arena, monkeypatch)
+    for _ in range(2):
+        assert found(arena) == []
+        call_command("verify_log", arena.slug, export=tmp_path / "log.jsonl")
+        call_command("verify", tmp_path / "log.jsonl")
+        ArenaRefresh.objects.update(token=None, leased_until=None)
+        publish(arena)
+    assert set(links.logged_votes(arena.pk)) == set(arena.votes.live())
 
 
 def test_every_snapshot_names_the_head_that_it_counts(arena: Arena) -> None:

@@ -29,8 +29,7 @@ def _refresh(arena: Arena) -> str:
     leases.open_arena(arena_id=arena.pk)
     ArenaRefresh.objects.filter(arena=arena).update(not_before=None)
     published = refresh.refresh_arena(arena_id=arena.pk, now=timezone.now())
-    for board in arena.boards.all():
-        elo_service.add_intervals(board_id=board.pk, now=timezone.now())
+    elo_service.add_intervals(arena_id=arena.pk, now=timezone.now())
     row = ArenaRefresh.objects.get(arena=arena)
     if row.token:
         return "skipped: another refresh is running"
