@@ -1,6 +1,5 @@
 """Validation of array arguments; errors name the argument and the first invalid row."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,26 +24,6 @@ def floats(name: str, values: ArrayLike, length: int | None = None) -> Floats:
     if array.size and array.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold numbers, not {array.dtype}")
     return array.astype(np.float64, copy=False)
-
-
-def name_codes(name: str, values: Sequence[str] | NDArray[Any]) -> tuple[Ints, list[str]]:
-    """A code for each of the values, and the distinct ones, which the codes index.
-
-    pandas encodes the texts of its columns itself, ten times as fast as Python could read them.
-    Raises ValueError for a value that is empty or not a string.
-    """
-    factorize = getattr(values, "factorize", None)
-    if factorize is not None:
-        codes, uniques = factorize()
-        distinct: list[Any] = list(uniques) + [None] * bool((codes < 0).any())
-    else:
-        texts = values.tolist() if isinstance(values, np.ndarray) else values
-        distinct = list(set(texts))
-        index = {text: code for code, text in enumerate(distinct)}
-        codes = np.fromiter(map(index.__getitem__, texts), np.int64, len(texts))
-    if not all(isinstance(text, str) and text for text in distinct):
-        raise ValueError(f"{name} must hold non-empty names")
-    return codes.astype(np.int64, copy=False), distinct
 
 
 def weights(name: str, values: ArrayLike, length: int) -> Floats:

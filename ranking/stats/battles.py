@@ -5,7 +5,6 @@ and Rao-Kupper likelihoods are here because they are sums over pairs.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -49,24 +48,6 @@ class Pairs:
         used = np.flatnonzero(totals)
         first, second = np.divmod(met[used], max(n_candidates, 1))
         return cls(n_candidates, first, second, totals[used], scored[used])
-
-    def plus(self, more: "Pairs") -> "Pairs":
-        """The sum of both totals; ``more`` must be about the same candidates."""
-        places = self.locate(more.first, more.second)
-        known = places < len(self.first)
-        known[known] = (self.first[places[known]] == more.first[known]) & (
-            self.second[places[known]] == more.second[known]
-        )
-        if known.all():
-            weight, score = self.weight.copy(), self.score.copy()
-            weight[places] += more.weight
-            score[places] += more.score
-            return Pairs(self.n_candidates, self.first, self.second, weight, score)
-        first = np.concatenate([self.first, more.first])
-        second = np.concatenate([self.second, more.second])
-        weight = np.concatenate([self.weight, more.weight])
-        share = np.concatenate([self.score / self.weight, more.score / more.weight])
-        return Pairs.total(self.n_candidates, first, second, share, weight)
 
     def locate(self, first: Ints, second: Ints) -> Ints:
         """The index of each (first, second) in these pairs; if missing, where it would be."""
@@ -234,7 +215,7 @@ class Outcomes:
 class Battles:
     """Votes between ``n_candidates`` candidates, folded to R distinct rows.
 
-    Built by `from_arrays` or `from_names`; the constructor checks nothing.
+    Built by `from_arrays`; the constructor checks nothing.
 
     Attributes
     ----------
@@ -293,26 +274,6 @@ class Battles:
         c = None if count is None else arrays.counts("count", count, len(a))
         return cls(n_candidates, **vars(fold_rows(n_candidates, a, b, s, w, g, c)))
 
-    @classmethod
-    def from_names(
-        cls,
-        left: Sequence[str] | NDArray[Any],
-        right: Sequence[str] | NDArray[Any],
-        score: ArrayLike,
-    ) -> tuple["Battles", list[str]]:
-        """`from_arrays` for candidates given by name; also returns the names, sorted.
-
-        Raises ValueError for a name that is empty or not a string, and as `from_arrays` does.
-        """
-        sides = arrays.name_codes("left", left), arrays.name_codes("right", right)
-        names = sorted({name for _, distinct in sides for name in distinct})
-        index = {name: code for code, name in enumerate(names)}
-        a, b = (
-            np.array([index[name] for name in distinct], np.int64)[codes]
-            for codes, distinct in sides
-        )
-        return cls.from_arrays(a, b, score, n_candidates=len(names)), names
-
     @property
     def n_votes(self) -> int:
         """The number of votes with a weight above 0."""
@@ -349,23 +310,6 @@ class Battles:
     def pair_of_row(self) -> Ints:
         """(R,): the index in ``pairs`` of each row's pair."""
         return self.pairs.locate(self.first, self.second)
-
-    def plus(self, more: "Battles") -> "Battles":
-        """These votes and some more, without folding again, so rows may repeat.
-
-        The totals per pair are added, so a fit after a few more votes costs only the fit. Raises
-        ValueError if the numbers of candidates differ, or if either has clusters, because their
-        codes are not comparable.
-        """
-        if more.n_candidates != self.n_candidates:
-            raise ValueError(f"more must have n_candidates {self.n_candidates}")
-        if self.cluster is not None or more.cluster is not None:
-            raise ValueError("more and these battles must have no clusters")
-        names = ("first", "second", "score", "weight", "count")
-        rows = {name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in names}
-        both = Battles(self.n_candidates, **rows)
-        vars(both)["pairs"] = self.pairs.plus(more.pairs)
-        return both
 
     def wins(self, *, weighted: bool = True) -> Floats:
         """(K, K) float64: the score of the row's candidate against the column's (a tie is 0.5).

@@ -76,20 +76,6 @@ class Elo:
         self.votes_: Ints = np.bincount(np.concatenate([a, b]), minlength=n_candidates)
         return self
 
-    def advance(
-        self, ratings: ArrayLike, left: ArrayLike, right: ArrayLike, score: ArrayLike
-    ) -> Floats:
-        """(K,) ratings after n more votes. Replaying in parts gives the same as at once.
-
-        Raises ValueError naming the argument at fault.
-        """
-        self._check()
-        before = arrays.floats("ratings", ratings)
-        if not np.isfinite(before).all():
-            raise ValueError("ratings must be finite")
-        a, b, s, _ = _votes(left, right, score, len(before))
-        return self._replay(before, a, b, s)
-
     def interval(
         self,
         left: ArrayLike,

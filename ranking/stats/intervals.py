@@ -212,20 +212,6 @@ def capped_weights(votes: Floats, share: float) -> Floats:
     return weights
 
 
-def vote_weights(rater: Ints, share: float = RATER_SHARE) -> tuple[Floats, float]:
-    """(N,) the weights of votes by these raters, and the share that each of them is capped at.
-
-    ``rater``: (N,), negative if unknown; each such vote is taken to be by a rater of its own.
-    """
-    known = rater >= 0
-    cast = np.bincount(rater[known]).astype(np.float64)
-    votes = np.concatenate([cast, np.ones(np.count_nonzero(~known))])
-    most = largest_share(int(np.count_nonzero(votes)), share)
-    weights = np.ones(len(rater))
-    weights[known] = capped_weights(votes, most)[rater[known]]
-    return weights, most
-
-
 def capped_note(n_raters: int, share: float) -> str:
     """One sentence for a page; empty if nobody is capped."""
     if not n_raters:

@@ -145,6 +145,16 @@ def test_no_rater_weighs_more_than_its_share(cast, tie):
         assert grouping.wins() == pytest.approx(true.wins(), abs=1e-8)
 
 
+def test_votes_of_unknown_raters_count_in_full():
+    rater = np.array([7] * 60 + [1] * 4 + [2] * 4 + [0] * 30)
+    n = len(rater)
+    cast = table(np.full(n, 3), np.full(n, 5), np.zeros(n, np.int64), rater=rater)
+    caps = Evidence.of(cast, Question()).caps
+    assert caps.share == 0.1
+    assert caps.weight[:60] == pytest.approx(38 / 9 / 60)
+    assert (caps.weight[60:] == 1).all()
+
+
 def test_anonymous_raters_of_one_network_weigh_no_more_than_its_share():
     n = 400  # 100 raters of one network with 3 votes each, and 25 of as many others with 4
     rater = np.r_[np.repeat(np.arange(1, 101), 3), np.repeat(np.arange(101, 126), 4)]

@@ -58,10 +58,11 @@ def test_scores_are_those_of_bradley_terry(arena: Arena) -> None:
         {"left": 1.0, "right": 0.0, "tie": 0.5}[outcome]
         for outcome in arena.votes.order_by("pk").values_list("outcome", flat=True)
     ]
-    battles, names = Battles.from_names(list(map(str, left)), list(map(str, right)), score)
-    expected = dict(zip(names, BradleyTerry().fit(battles).ratings_, strict=True))
+    ids = sorted({*left, *right})
+    battles = Battles.from_arrays(*(list(map(ids.index, side)) for side in (left, right)), score)
+    expected = dict(zip(ids, BradleyTerry().fit(battles).ratings_, strict=True))
     for standing in publish(arena).standings.all():
-        assert standing.score == pytest.approx(expected[str(standing.candidate_id)])
+        assert standing.score == pytest.approx(expected[standing.candidate_id])
         assert standing.low < standing.score < standing.high
         assert standing.rank_low <= standing.rank <= standing.rank_high
 

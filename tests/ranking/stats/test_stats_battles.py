@@ -35,12 +35,6 @@ def test_votes_of_two_clusters_stay_apart():
     assert battles.n_clusters == 2
 
 
-def test_names_come_back_sorted():
-    battles, names = Battles.from_names(["b", "c"], ["a", "b"], [1, 0])
-    assert names == ["a", "b", "c"]
-    assert battles.wins()[1].tolist() == [1, 0, 1]
-
-
 def test_votes_without_weight_or_count_are_no_votes():
     battles = Battles.from_arrays(
         [0, 0, 0], [1, 1, 1], [1, 0, 0], weight=[1, 0, 2], count=[3, 1, 0], cluster=[1, 2, 3]
@@ -119,12 +113,6 @@ def test_bad_input_is_refused_by_name(argument, change, words):
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize("names", [["a", ""], ["a", None], ["a", 3]])
-def test_names_must_be_names(names):
-    with pytest.raises(ValueError, match="left must hold non-empty names"):
-        Battles.from_names(names, ["x", "y"], [1, 1])
-
-
 def by_hand(v):
     wins = np.zeros((v.n, v.n))
     for a, b, score in zip(v.left, v.right, v.score, strict=True):
@@ -200,43 +188,6 @@ def test_a_fault_in_the_last_chunk_is_found():
         Battles.from_arrays(left, right, score)
 
 
-def folded_again(battles):
-    rows = (battles.first, battles.second, battles.score, battles.weight, None)
-    return Battles.from_arrays(*rows, battles.n_candidates, battles.count)
-
-
-@given(votes(scores=SOFT, connected=False), st.integers(0, 40))
-def test_a_few_votes_more_are_the_votes_together(v, split):
-    def part(of):
-        return Battles.from_arrays(v.left[of], v.right[of], v.score[of], n_candidates=v.n)
-
-    both, whole = part(slice(split)).plus(part(slice(split, None))), part(slice(None))
-    assert both.n_votes == whole.n_votes
-    for battles in (both, folded_again(both)):
-        assert np.array_equal(battles.pairs.first, whole.pairs.first)
-        assert np.array_equal(battles.pairs.second, whole.pairs.second)
-        assert battles.wins() == pytest.approx(whole.wins())
-    assert np.array_equal(folded_again(both).count, whole.count)
-
-
-def test_battles_of_others_or_with_clusters_do_not_add():
-    two, three = (Battles.from_arrays([0], [1], [1], n_candidates=n) for n in (2, 3))
-    clustered = Battles.from_arrays([0], [1], [1], cluster=[4])
-    with pytest.raises(ValueError, match="more must have n_candidates 2"):
-        two.plus(three)
-    with pytest.raises(ValueError, match="no clusters"):
-        two.plus(clustered)
-
-
-@pytest.mark.parametrize("dtype", ["U9", object])
-def test_names_may_come_in_arrays(dtype):
-    battles, names = Battles.from_names(
-        np.array(["b", "c"], dtype=dtype), np.array(["a", "b"], dtype=dtype), [1, 0]
-    )
-    assert names == ["a", "b", "c"]
-    assert battles.wins()[1].tolist() == [1, 0, 1]
-
-
 @given(votes(connected=False, max_candidates=4), st.integers(0, 2**40))
 def test_many_clusters_are_folded_like_few(v, stride):
     """A code too wide to count into is sorted instead; the rows are the same."""
@@ -254,24 +205,3 @@ def test_distinct_codes_are_the_same_whether_counted_or_sorted(size: int) -> Non
     codes = np.random.default_rng(1).integers(0, 50, 30)
     assert arrays.distinct(codes, size).tolist() == sorted(set(codes.tolist()))
     assert arrays.distinct(codes[:0], size).tolist() == []
-
-
-class Texts(list):
-    """What pandas' columns of texts offer."""
-
-    def factorize(self):
-        distinct = list(dict.fromkeys(text for text in self if text is not None))
-        codes = [distinct.index(text) if text is not None else -1 for text in self]
-        return np.array(codes, np.intp), distinct
-
-
-def test_columns_that_number_their_texts_give_the_same_battles() -> None:
-    left, right, score = ["b", "a", "c", "b"], ["a", "c", "b", "a"], [1, 0.5, 0, 0]
-    plain, names = Battles.from_names(left, right, score)
-    for one, other in ((Texts(left), Texts(right)), (np.array(left), np.array(right, object))):
-        same, of = Battles.from_names(one, other, score)
-        assert of == names == ["a", "b", "c"]
-        assert all(np.array_equal(value, vars(same)[key]) for key, value in vars(plain).items())
-    for missing in (None, "", 3):
-        with pytest.raises(ValueError, match=r"^right must hold non-empty names"):
-            Battles.from_names(Texts(left), Texts([missing, *right[1:]]), score)

@@ -186,17 +186,6 @@ def test_where_a_fit_starts_changes_no_rating(v):
     assert BradleyTerry().fit(battles, cold.theta_).n_iter_ == 1
 
 
-def test_one_more_vote_takes_one_step_from_the_last_strengths():
-    rng = np.random.default_rng(4)
-    left = rng.integers(0, 9, 20_000)
-    right = (left + rng.integers(1, 9, 20_000)) % 9
-    battles = Battles.from_arrays(left, right, rng.choice([0, 0.5, 1], 20_000))
-    more = battles.plus(Battles.from_arrays([3], [7], [1], n_candidates=9))
-    warm = BradleyTerry().fit(more, BradleyTerry().fit(battles).theta_)
-    assert warm.n_iter_ == 1
-    assert warm.ratings_ == pytest.approx(BradleyTerry().fit(more).ratings_, abs=1e-7)
-
-
 def test_a_candidate_that_was_not_ranked_starts_at_zero():
     battles = Battles.from_arrays([0, 1, 1], [1, 0, 2], [1, 1, 0.5])
     warm = BradleyTerry().fit(battles, np.array([0.5, -0.5, np.nan]))

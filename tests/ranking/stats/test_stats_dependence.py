@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from ranking.stats.intervals import capped_note, capped_weights, largest_share, vote_weights
+from ranking.stats.intervals import capped_note, capped_weights, largest_share
 
 CAST = st.lists(st.integers(0, 1000), min_size=1, max_size=30)
 
@@ -39,14 +39,6 @@ def test_the_cap_is_the_one_that_fits_its_own_total(cast, setting):
 def test_equal_raters_are_never_capped():
     for n_raters in (1, 2, 3, 8, 300):
         assert (capped_weights(np.full(n_raters, 7.0), largest_share(n_raters, 0.01)) == 1).all()
-
-
-def test_votes_of_unknown_raters_count_in_full():
-    rater = np.array([0] * 60 + [1] * 4 + [2] * 4 + [-1] * 30)
-    weights, share = vote_weights(rater)
-    assert share == 0.1
-    assert weights[:60] == pytest.approx(38 / 9 / 60)
-    assert (weights[60:] == 1).all()
 
 
 def test_the_note_names_how_many_and_at_what():

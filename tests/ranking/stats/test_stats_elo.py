@@ -136,16 +136,3 @@ def test_a_candidate_without_votes_has_no_interval():
     left, right, score, _ = many()
     found = Elo().interval(left, right, score, n_candidates=4)
     assert np.isnan(found.low).tolist() == [False] * 3 + [True]
-
-
-@given(votes(scores=SOFT, connected=False))
-def test_ratings_kept_and_advanced_are_those_replayed_at_once(v):
-    elo, half = Elo(k=16), len(v.left) // 2
-    kept = elo.fit(v.left[:half], v.right[:half], v.score[:half], v.n).ratings_
-    after = elo.advance(kept, v.left[half:], v.right[half:], v.score[half:])
-    assert after.tolist() == elo.fit(v.left, v.right, v.score, v.n).ratings_.tolist()
-
-
-def test_ratings_that_are_no_numbers_cannot_be_advanced():
-    with pytest.raises(ValueError, match="ratings must be finite"):
-        Elo().advance([1000, np.nan], [0], [1], [1])
