@@ -1,4 +1,4 @@
-"""The lease of an arena: only the holder of its token may fold and publish."""
+"""The lease of an arena: only the holder of its token may write the log and publish."""
 
 import uuid
 from collections.abc import Iterable
