@@ -13,7 +13,7 @@ from arena.models import Arena, Import, Vote
 from arena.models.voting import TO_LOG, VoteQuerySet
 
 LONGEST_LEASE = timedelta(minutes=10)  # of a step over ten million votes, with room
-LONGEST_PAUSE = timedelta(minutes=1)  # between two refreshes, with room
+LONGEST_PAUSE = timedelta(minutes=10)  # between two refreshes; a longer one is of a wrong clock
 
 
 def _stored(moment: datetime) -> Any:

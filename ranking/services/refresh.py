@@ -117,25 +117,28 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], dict[str, Any]
     finished = list(Run.objects.to_count().filter(arena=arena_id).values_list("pk", flat=True))
     head = links.update(arena_id=arena_id, token=token)
     styles.count_missing(arena_id=arena_id)
+    renew(token, 2 * arena.votes.count())  # to read them, and to see which boards have changed
     votes = read(arena)
-    renew(token, len(votes))
     questions = questions_of(votes) | {ALL_HUMAN}
     boards = {(b.raters, b.category): b for b in leases.open_boards(arena_id, questions)}
     snapshots = Snapshot.objects.current().filter(board__in=boards.values())
     current = {snapshot.board_id: snapshot for snapshot in snapshots}
-    everybody = Evidence.of(votes, question_of(boards[ALL_HUMAN], arena))
-    if boards[ALL_HUMAN].pk not in current:
-        publish_past(everybody, boards[ALL_HUMAN], token)
+    first = boards[ALL_HUMAN]
+    everybody = Evidence.of(votes, question_of(first, arena))
+    if first.pk not in current:
+        publish_past(everybody, first, token)
     published, late = [], []
     # Combined boards come last, because they may repeat people's board.
     for board in sorted(boards.values(), key=lambda board: board.raters == Counted.COMBINED):
-        evidence = Evidence.of(votes, question_of(board, arena))
+        evidence = everybody
+        if board is not first:
+            evidence = Evidence.of(votes, question_of(board, arena))
         human = boards.get((Raters.PEOPLE.value, board.category))
         publication = _rank(
             board, evidence, current.get(board.pk), current.get(human.pk) if human else None, token
         )
         if publication is not None:
-            publication.settings["log"] = head
+            publication.settings |= {"log": head} if head else {}
             current[board.pk] = publish(board, publication, token, read_at)
             published.append(board.pk)
         elif _is_late(board, evidence, current.get(board.pk)):
@@ -143,7 +146,7 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], dict[str, Any]
     if not late and not Board.objects.filter(arena=arena_id).exclude(problem="").exists():
         Run.objects.filter(pk__in=finished).update(counted_at=timezone.now())
     _clean_up(arena_id, published, token)
-    pair_weights.publish(board=boards[ALL_HUMAN], evidence=everybody)
+    pair_weights.publish(board=first, evidence=everybody)
     if published and head:
         links.send_head(arena=arena, now=timezone.now())
     return published, {
