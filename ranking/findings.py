@@ -180,15 +180,14 @@ def _style(estimate: RobustEstimate) -> dict[str, Any] | None:
         place = np.searchsorted(known, wanted)
         return np.where(np.append(known, -1)[place] == wanted, place, -1)
 
-    chosen = votes.prompt > 0
+    chosen = (votes.prompt > 0) & evidence.scored
     for side in (votes.left, votes.right):
         chosen &= answers(votes.prompt, side) >= 0
     if not chosen.any():
         return None
-    prompts = np.unique(votes.prompt[chosen & evidence.scored])
+    prompts = np.unique(votes.prompt[chosen])
     rows = evidence.grouped(votes.prompt, among=chosen)
-    if rows.cluster is None or not len(prompts):
-        return None
+    assert rows.cluster is not None
     of_sides = (
         table.features[answers(prompts[rows.cluster], candidates[side])]
         for side in (rows.first, rows.second)
@@ -284,12 +283,14 @@ def prompts_met(evidence: Evidence, unscored: Ints) -> list[list[int]]:
     separated = _separated(evidence.pairs, unscored, evidence.question.both_bad_is_tie)
     votes = evidence.votes
     chosen = (votes.prompt > 0) & (votes.outcome != BOTH_BAD)
+    chosen &= np.isin(votes.left, unscored) | np.isin(votes.right, unscored)
+    votes = votes.where(chosen)
     rows = np.column_stack(
         [np.minimum(votes.left, votes.right), np.maximum(votes.left, votes.right)]
     )
     met = []
     for low, high in separated:
-        between = chosen & (rows[:, 0] == low) & (rows[:, 1] == high)
+        between = (rows[:, 0] == low) & (rows[:, 1] == high)
         met.append([low, high, len(np.unique(votes.prompt[between]))])
     return met
 
@@ -316,7 +317,7 @@ def named_votes(evidence: Evidence) -> dict[str, Any]:
         return {}
     before, after = (
         BradleyTerry().fit(evidence.grouped(None, weighted=False, among=chosen))
-        for chosen in (np.full(len(named), True), ~named)
+        for chosen in (None, ~named)
     )
     places = zip(ranks(before.ratings_), ranks(after.ratings_), after.ratings_, strict=True)
     changed = [

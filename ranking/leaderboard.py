@@ -117,8 +117,8 @@ def answer(evidence: Evidence, measured: MeasuredIntervals | None = None) -> Lea
         fields={
             "n_votes": evidence.n_votes,
             "n_both_bad": int(evidence.pairs["both_bad"].sum()),
-            "n_raters": len(np.unique(evidence.votes.rater)),
-            "n_prompts": len(np.unique(evidence.votes.prompt[evidence.votes.prompt > 0])),
+            "n_raters": n_known(evidence.votes.rater),
+            "n_prompts": n_known(evidence.votes.prompt),
             "last_vote_id": int(evidence.votes.pk.max(initial=0)),
             "choix_difference": difference,
             "interval_reason": measured.reason,
@@ -151,6 +151,11 @@ def answer(evidence: Evidence, measured: MeasuredIntervals | None = None) -> Lea
     )
 
 
+def n_known(ids: Ints) -> int:
+    """How many different ids there are; 0 is unknown."""
+    return len(np.unique(ids[ids > 0]))
+
+
 def cross_check(battles: Battles, model: BradleyTerry) -> float:
     """Return the largest difference from choix, in Elo. Raises CrossCheckError if it is large."""
     difference = largest_difference(battles, model)
@@ -176,8 +181,8 @@ def _claim(
     archiving; the candidates that stand apart with as much evidence; and the archived ones.
     """
     leader, ids = measured.findings.get("leader"), evidence.candidates
-    at = int(np.searchsorted(ids, leader or 0))
-    if leader is not None and not places.allow(at, evidence.active):
+    at = np.flatnonzero(ids == leader).tolist()  # an archived one may have left
+    if not at or not places.allow(at[0], evidence.active):
         leader = None
     score = dict(zip(ids.tolist(), ratings.tolist(), strict=True))
     leads = [

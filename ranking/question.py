@@ -18,7 +18,6 @@ from ranking.stats.intervals import (
 from ranking.votes import (
     BOTH_BAD,
     HUMAN,
-    NO_STYLES,
     PEOPLE,
     BadFileError,
     Bools,
@@ -250,8 +249,11 @@ class Evidence:
 
     @cached_property
     def by_prompt(self) -> Battles:
-        """The votes in clusters by prompt. If it is unknown, the rater's votes on a pair are a
-        cluster; if the rater is unknown too, the vote is one of its own."""
+        """The votes in clusters by prompt, numbered in the order of `prompt_codes`.
+
+        If it is unknown, the rater's votes on a pair are a cluster; if the rater is unknown too,
+        the vote is one of its own.
+        """
         return self.grouped(self.prompt_codes)
 
     @cached_property
@@ -305,10 +307,8 @@ class Evidence:
         return column if column.all() else np.where(column > 0, column, -1 - np.arange(len(column)))
 
     def up_to(self, chosen: Bools) -> "Evidence":
-        """The same question, when only some of these votes had been cast ((N,) mask); styles of
-        answers are not looked at."""
-        table = replace(self.table, answers=NO_STYLES, features=NO_STYLES)
-        return replace(self, table=table, votes=self.votes.where(chosen))
+        """The same question, when only some of these votes had been cast ((N,) mask)."""
+        return replace(self, votes=self.votes.where(chosen))
 
     @cached_property
     def digest(self) -> str:
@@ -319,6 +319,10 @@ class Evidence:
         for votes in (self.votes, self.judged):
             columns += [votes.left, votes.right, votes.prompt, votes.rater, votes.outcome]
             columns += [votes.preference, votes.named]
+        if self.narrowing:  # judges are compared with people within categories
+            columns += [
+                self.table.categories_of(votes.prompt) for votes in (self.votes, self.judged)
+            ]
         columns += [] if self.caps.weight is None else [self.caps.weight]
         for column in columns:
             digest.update(np.ascontiguousarray(column).tobytes())

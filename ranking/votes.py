@@ -4,7 +4,7 @@
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from arena.formats import find_files
 from arena.formats.base import Checker, ImportFile, Known, RejectedRows, VoteColumns
 from arena.outcomes import COUNTED, OUTCOMES
 from arena.validation import InputError, numbered
+from ranking.stats.arrays import codes
 from ranking.stats.battles import Battles
 
 Ints = NDArray[np.int64]
@@ -145,18 +146,21 @@ class VoteTable:
         """The network that most of a rater's votes came from, by rater; of two with as many, the
         one of the last vote."""
         sent = np.flatnonzero(self.network)
-        sides = np.column_stack([self.rater[sent], self.network[sent]])
-        pairs, of_pair, n_votes = np.unique(sides, axis=0, return_inverse=True, return_counts=True)
-        last = np.zeros(len(pairs), np.int64)
-        last[of_pair.reshape(-1)] = np.arange(len(sides))  # of repeated places, the last one stays
-        return dict(pairs[np.lexsort([last, n_votes])].tolist())
+        rater, network = self.rater[sent], self.network[sent]
+        place, n_pairs = codes(rater * (int(network.max(initial=0)) + 1) + network)
+        last = np.zeros(n_pairs, np.int64)
+        last[place] = np.arange(len(sent))  # of repeated places, the last one stays
+        order = last[np.lexsort([last, np.bincount(place, minlength=n_pairs)])]
+        return dict(zip(rater[order].tolist(), network[order].tolist(), strict=True))
 
     def pairs(self) -> "PairCounts":
         """The votes counted per pair of candidates."""
         return PairCounts.count(self.left, self.right, self.outcome, self.preference)
 
 
-COLUMNS = tuple(field.name for field in fields(VoteTable))[:12]
+COLUMNS = tuple(
+    one.name for one in fields(VoteTable) if one.default is one.default_factory is MISSING
+)
 
 UNIT = 1 << 32  # units per point in the sums of soft verdicts
 COUNTS = (

@@ -233,9 +233,10 @@ class SnapshotMatrices(models.Model):
 
     def covariance_among(self, candidates: Ints) -> Floats:
         """(K, K) in Elo squared for K candidates, ids ascending; NaN where it is unknown."""
+        ids = self.ids
         # Candidates may have left the board since the intervals were made.
-        shared = np.isin(self.ids, candidates)
-        at = np.searchsorted(candidates, self.ids[shared])
+        shared = np.isin(ids, candidates)
+        at = np.searchsorted(candidates, ids[shared])
         wide = np.full((len(candidates),) * 2, np.nan)
         wide[np.ix_(at, at)] = self.scores_covariance[np.ix_(shared, shared)]
         return wide

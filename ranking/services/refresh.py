@@ -5,7 +5,7 @@ import time
 import uuid
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -35,6 +35,7 @@ from ranking.services import leases, pair_weights, styles
 from ranking.services.leases import LEASE, RefreshLeaseLostError, renew
 from ranking.services.votes import cast_by, question_of, read
 from ranking.stats.bradley_terry import NotConvergedError
+from ranking.votes import NO_STYLES
 
 logger = logging.getLogger(__name__)
 
@@ -126,7 +127,8 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], dict[str, Any]
     first = boards[ALL_HUMAN]
     everybody = Evidence.of(votes, question_of(first, arena))
     if first.pk not in current:
-        publish_past(everybody, first, token)
+        unstyled = replace(votes, answers=NO_STYLES, features=NO_STYLES)
+        publish_past(replace(everybody, table=unstyled), first, token)
     published, late = [], []
     # Combined boards come last, because they may repeat people's board.
     for board in sorted(boards.values(), key=lambda board: board.raters == Counted.COMBINED):

@@ -62,19 +62,23 @@ def read(arena: Arena) -> VoteTable:
     shown = Candidate.objects.revealed().filter(arena=arena)
     candidates = list(shown.only("name", "version", "disclosed_at", "retired_at"))
     categories = Prompt.objects.filter(arena=arena).exclude(category="")
-    judges = Rater.objects.exclude(kind=Rater.Kind.PERSON).filter(votes__arena=arena)
-    of_arena = {judge.pk: judge for judge in judges.distinct()}
+    judges = Rater.objects.exclude(kind=Rater.Kind.PERSON).filter(Q(arena=None) | Q(arena=arena))
     measured = dict(ArenaTrust.objects.filter(arena=arena).values_list("rater", "trusted"))
     answers, features = _read_styles(arena)
+    columns = _read_columns(votes.filter(arena=arena), Case(When(counts, then=0), *reason), named)
+    # Not by a join: with old statistics, PostgreSQL would look through all raters for each vote.
+    for number, kind in enumerate(KINDS):
+        of_kind = [judge.pk for judge in judges if judge.kind == kind]
+        columns["kind"][np.isin(columns["rater"], of_kind)] = number
     return VoteTable(
-        **_read_columns(votes.filter(arena=arena), Case(When(counts, then=0), *reason), named),
+        **columns,
         names={candidate.pk: str(candidate) for candidate in candidates},
         archived=frozenset(row.pk for row in candidates if row.retired_at is not None),
         categories=dict(categories.values_list("pk", "category")),
         trusted=frozenset(
-            pk for pk, judge in of_arena.items() if measured.get(pk, judge.trusted_at is not None)
+            judge.pk for judge in judges if measured.get(judge.pk, judge.trusted_at is not None)
         ),
-        raters={pk: str(judge) for pk, judge in of_arena.items()},
+        raters={judge.pk: str(judge) for judge in judges},
         reasons=REASONS,
         answers=answers,
         features=features,
@@ -82,7 +86,7 @@ def read(arena: Arena) -> VoteTable:
 
 
 def read_only(votes: VoteQuerySet) -> VoteTable:
-    """Read these votes and nothing beside them; all of them count."""
+    """Read these votes and nothing beside them; all of them count, as if people had cast them."""
     return VoteTable(**_read_columns(votes))
 
 
@@ -97,7 +101,6 @@ def _read_columns(
         "rater": F("rater"),
         "outcome": Case(*(When(outcome=name, then=n) for n, name in enumerate(OUTCOMES))),
         "preference": F("preference"),
-        "kind": Case(*(When(rater__kind=name, then=n) for n, name in enumerate(KINDS))),
         "verified": F("verified"),
         "network": Case(When(OF_NETWORKS, then=F("network")), default=Value("")),
         "uncounted": uncounted,
@@ -115,10 +118,11 @@ def _read_columns(
             if name == "network":
                 numbers = [networks.setdefault(text, len(networks)) for text in values]
             parts.append(np.array(numbers, kinds.get(name, np.int64)))  # None becomes NaN
-    return {
+    table = {
         name: np.concatenate([np.zeros(0, kinds.get(name, np.int64)), *parts])
         for name, parts in zip(names, chunks, strict=True)
     }
+    return table | {"kind": np.zeros(len(table["pk"]), np.int64)}
 
 
 def _read_styles(arena: Arena) -> tuple[Ints, Ints]:
