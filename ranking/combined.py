@@ -10,71 +10,37 @@ human votes, number for number.
 
 import numpy as np
 
-from ranking.findings import opposed_pairs
-from ranking.intervals import (
-    N_THREADS,
-    MeasuredIntervals,
-    group_settings,
-    groups_met,
-    interval_reason,
-    measured_effects,
-    spreads_of,
-)
+from ranking.intervals import MeasuredIntervals, Measurement, describe, resample
 from ranking.question import NARROWING, Evidence
 from ranking.stats.arrays import summed
-from ranking.stats.bootstrap import Bootstrap
-from ranking.stats.differences import neighbour_findings, neighbours
-from ranking.stats.intervals import Sandwich, known_among
+from ranking.stats.intervals import Sandwich
 from ranking.stats.judged import Labelled, Unlabelled
 from ranking.stats.ppi import PredictionPowered
-from ranking.stats.ranks import clear_number_one, direct_wins, leader_among, place, rank_intervals
-from ranking.votes import BOTH_BAD, Floats, Ints
+from ranking.votes import BOTH_BAD
 
 
 def combine(evidence: Evidence) -> tuple[PredictionPowered, MeasuredIntervals]:
     """Fit people's votes and the trusted judges'; raises the errors of `BradleyTerry.fit`."""
-    question, candidates, groups = evidence.question, evidence.candidates, evidence.groups
+    confidence = evidence.question.confidence
     labelled, unlabelled, n_judged = _samples(evidence)
-    crossed = Sandwich(question.confidence, jackknifed=True).fit(*groups.groupings)
-    bootstrap = Bootstrap(
-        question.n_resamples, question.confidence, question.seed, n_threads=N_THREADS
-    )
-    bootstrap.fit(crossed.strongest_, crossed)
-    model = PredictionPowered(question.confidence).fit(labelled, unlabelled, crossed, bootstrap)
-    theta = np.where(groups.measurable, model.theta_, np.nan)
-    known = ~np.isnan(theta)
-    # With too few clusters, the covariance is unknown.
-    n_clusters = model.people_.n_clusters_ if model.people_.n_clusters_ > 1 else None
-    ranks = [
-        rank_intervals(
-            theta, model.covariance_, simultaneous, question.confidence, n_clusters=n_clusters
-        )
-        for simultaneous in (False, True)
-    ]
-    columns = [
-        model.ratings_ - model.low_,
-        model.high_ - model.ratings_,
+    crossed = Sandwich(confidence, jackknifed=True).fit(*evidence.groups.groupings)
+    bootstrap = resample(evidence, crossed)
+    model = PredictionPowered(confidence).fit(labelled, unlabelled, crossed, bootstrap)
+    estimate = Measurement(
+        model.theta_,
+        model.covariance_,
+        model.people_.model_.covariance_,
+        model.ratings_,
+        model.low_,
+        model.high_,
         model.standard_errors_,
-        *ranks[0],
-        *ranks[1],
-    ]
-    met = groups_met(evidence)
-    elo_per_theta = model.people_.model_.elo_per_theta
-    return model, MeasuredIntervals(
-        spreads=spreads_of(candidates, columns, known),
-        candidates=candidates[known],
-        covariance=model.covariance_[np.ix_(known, known)] * elo_per_theta**2,
-        digest=evidence.digest,
-        n_votes=evidence.n_votes,
-        reason=interval_reason(model.reason_, known),
-        settings={"interval": "prediction-powered (PPI++), bootstrap scaled to its errors"}
-        | group_settings(evidence, model.people_.n_clusters_, met),
-        findings=_find(evidence, model, theta, n_clusters, ranks[1][1], met)
-        | {
-            "combined": _describe(evidence, model, n_judged),
-            "shrinkage": measured_effects(candidates, groups, crossed),
-        },
+        model.people_.n_clusters_,
+        model.reason_,
     )
+    measured, _ = describe(evidence, estimate, crossed)
+    measured.settings["interval"] = "prediction-powered (PPI++), bootstrap scaled to its errors"
+    measured.findings["combined"] = _describe(evidence, model, n_judged)
+    return model, measured
 
 
 def _samples(evidence: Evidence) -> tuple[Labelled, Unlabelled, int]:
@@ -119,38 +85,6 @@ def _samples(evidence: Evidence) -> tuple[Labelled, Unlabelled, int]:
         stratum=evidence.table.categories_of(of_prompt),
     )
     return labelled, unlabelled, len(votes)
-
-
-def _find(
-    evidence: Evidence,
-    model: PredictionPowered,
-    theta: Floats,
-    n_clusters: int | None,
-    worst: Floats,
-    met: Ints,
-) -> dict[str, object]:
-    """The leader and the neighbours. `worst`: (K,) the worst simultaneous ranks."""
-    confidence, battles = evidence.question.confidence, evidence.groups.groupings[0]
-    low, high = (np.where(np.isnan(theta), np.nan, ends) for ends in (model.low_, model.high_))
-    places = place(battles.wins(weighted=False), model.ratings_, met, low, high, confidence)
-    direct = direct_wins(battles, confidence)
-    leader = clear_number_one(places, leader_among(worst), direct, evidence.active)
-    if evidence.groups.n_raters:  # nothing is claimed about anybody but these raters
-        leader = None
-    order = neighbours(
-        model.theta_,
-        known_among(model.covariance_, ~np.isnan(theta)),
-        model.people_.model_.covariance_,
-        confidence,
-        n_clusters,
-        direct=direct,
-    )
-    ids = evidence.candidates.tolist()
-    return {
-        "leader": None if leader is None else ids[leader],
-        "neighbours": neighbour_findings(order, ids),
-        "opposed": opposed_pairs(direct, model.theta_, ids),
-    }
 
 
 def _describe(evidence: Evidence, model: PredictionPowered, n_judged: int) -> dict[str, object]:

@@ -3,8 +3,6 @@ so on.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from math import isfinite, isnan
 from typing import Any
 
@@ -16,19 +14,16 @@ from ranking.stats.arrays import codes
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
 from ranking.stats.connectivity import transitivity
-from ranking.stats.differences import neighbour_findings, neighbours
-from ranking.stats.intervals import Sandwich, known_among
+from ranking.stats.intervals import Sandwich
 from ranking.stats.ranks import (
     Places,
-    clear_number_one,
-    direct_wins,
     other_groups,
     ranks,
 )
 from ranking.stats.robustness import measure_robustness
 from ranking.stats.style import StyledBradleyTerry, style_differences
 from ranking.stats.ties import RaoKupper
-from ranking.votes import BOTH_BAD, LEFT, RIGHT, TIE, Bools, Floats, Ints, PairCounts
+from ranking.votes import BOTH_BAD, LEFT, RIGHT, TIE, Floats, Ints, PairCounts
 
 WIDEST_STYLED = 2000.0  # Elo; the interval of a style-controlled score that says nothing
 FEATURES = {
@@ -39,84 +34,29 @@ FEATURES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class RobustEstimate:
-    """The votes of a question, and the robust fit to them."""
-
-    evidence: Evidence
-    sandwich: Sandwich
-
-    @property
-    def battles(self) -> Battles:
-        return self.evidence.groups.groupings[0]
-
-    @cached_property
-    def measurable(self) -> Bools:
-        return self.evidence.groups.measurable
-
-    @property
-    def model(self) -> BradleyTerry:
-        return self.sandwich.model_
-
-    @property
-    def theta(self) -> Floats:
-        """(K,) strengths; NaN for the unranked, and where the error is unknown."""
-        return np.where(self.measurable, self.model.theta_, np.nan)
-
-    @property
-    def n_clusters(self) -> int | None:
-        """The number of clusters; None if too few, so that the covariance is unknown."""
-        return self.sandwich.n_clusters_ if self.sandwich.n_clusters_ > 1 else None
-
-    def candidate(self, place: int | None) -> int | None:
-        """The id of the candidate at this index."""
-        return None if place is None else int(self.evidence.candidates[place])
-
-
-def find(estimate: RobustEstimate, places: Places, scored: int | None) -> dict[str, Any]:
-    """All findings of a leaderboard except its standings, as JSON. `scored`: the clear number one
-    among those with an interval."""
-    evidence, model = estimate.evidence, estimate.model
-    confidence, ids = evidence.question.confidence, evidence.candidates.tolist()
-    direct = direct_wins(estimate.battles, confidence)
-    leader = clear_number_one(places, scored, direct, evidence.active)
-    if evidence.groups.n_raters:  # nothing is claimed about anybody but these raters
-        leader = None
-    order = neighbours(
-        model.theta_,
-        known_among(estimate.sandwich.covariance_, estimate.measurable),
-        model.covariance_,
-        confidence,
-        estimate.n_clusters,
-        direct=direct,
-    )
+def find(evidence: Evidence, sandwich: Sandwich, places: Places) -> dict[str, Any]:
+    """What does not follow from intervals, as JSON."""
+    battles, ids = evidence.battles, evidence.candidates.tolist()
     return {
-        "leader": estimate.candidate(leader),
-        "neighbours": neighbour_findings(order, ids),
-        "opposed": opposed_pairs(direct, model.theta_, ids),
-        "fragility": {} if places.n_above else _robustness(estimate),
+        "fragility": {} if places.n_above else _robustness(battles, ids),
         "agreement": _agreement(evidence),
-        "transitivity": _transitivity(evidence.battles),
-        "ties": _ties(evidence.battles),
-        "style": _style(estimate),
-        "groups": other_groups(model.components_, evidence.groups, ids, confidence),
+        "transitivity": _transitivity(battles),
+        "ties": _ties(battles),
+        "style": _style(evidence, sandwich),
+        "groups": other_groups(
+            sandwich.model_.components_, evidence.groups, ids, evidence.question.confidence
+        ),
     }
 
 
-def opposed_pairs(direct: Bools, theta: Floats, ids: Sequence[int]) -> list[list[int]]:
-    """[higher, lower] of each two candidates whose direct votes say the opposite of the scores."""
-    higher, lower = np.nonzero(direct.T & (theta[:, None] > theta))
-    return [[ids[i], ids[j]] for i, j in zip(higher.tolist(), lower.tolist(), strict=True)]
-
-
-def _robustness(estimate: RobustEstimate) -> dict[str, Any]:
-    robustness = measure_robustness(estimate.evidence.battles)
+def _robustness(battles: Battles, ids: Sequence[int]) -> dict[str, Any]:
+    robustness = measure_robustness(battles)
     return {
         "words": robustness.words,
         "votes": robustness.votes,
         "of": robustness.of,
-        "top": estimate.candidate(robustness.top),
-        "rival": estimate.candidate(robustness.rival),
+        "top": None if robustness.top is None else ids[robustness.top],
+        "rival": None if robustness.rival is None else ids[robustness.rival],
         "confirmed": robustness.confirmed,
     }
 
@@ -167,9 +107,9 @@ def _ties(pairs: Battles) -> dict[str, Any] | None:
     }
 
 
-def _style(estimate: RobustEstimate) -> dict[str, Any] | None:
+def _style(evidence: Evidence, sandwich: Sandwich) -> dict[str, Any] | None:
     """Style-controlled scores; None without votes on answers whose style is counted."""
-    evidence, table = estimate.evidence, estimate.evidence.table
+    table = evidence.table
     votes, candidates = evidence.votes, evidence.candidates
     span = int(max(candidates.max(initial=0), table.answers.max(initial=0))) + 1
     known = table.answers[:, 0] * span + table.answers[:, 1]
@@ -206,7 +146,7 @@ def _style(estimate: RobustEstimate) -> dict[str, Any] | None:
         )
     except NotConvergedError:
         return None
-    wider = _widening(estimate)
+    wider = _widening(evidence, sandwich)
     return {
         "features": _coefficients(model, wider),
         "scores": _scores(candidates, model, wider),
@@ -215,14 +155,14 @@ def _style(estimate: RobustEstimate) -> dict[str, Any] | None:
     }
 
 
-def _widening(estimate: RobustEstimate) -> Floats:
+def _widening(evidence: Evidence, sandwich: Sandwich) -> Floats:
     """(K,): how many times wider than by prompt alone, as style's are, the intervals of scores are.
 
     NaN for candidates without an interval.
     """
-    by_prompt = Sandwich(estimate.evidence.question.confidence).fit(estimate.battles)
-    wider = (estimate.sandwich.high_ - estimate.sandwich.low_) / (by_prompt.high_ - by_prompt.low_)
-    return np.where(estimate.measurable, np.fmax(wider, 1.0), np.nan)
+    by_prompt = Sandwich(evidence.question.confidence).fit(evidence.groups.groupings[0])
+    wider = (sandwich.high_ - sandwich.low_) / (by_prompt.high_ - by_prompt.low_)
+    return np.where(evidence.groups.measurable, np.fmax(wider, 1.0), np.nan)
 
 
 def _coefficients(model: StyledBradleyTerry, wider: Floats) -> list[dict[str, Any]]:

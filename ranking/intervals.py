@@ -6,11 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from ranking.findings import RobustEstimate, find
+from ranking.findings import find
 from ranking.question import Evidence
 from ranking.stats.bootstrap import Bootstrap
-from ranking.stats.intervals import Dependence, NoInterval, Sandwich
-from ranking.stats.ranks import independent_groups, leader_among, place, rank_intervals
+from ranking.stats.differences import neighbour_findings, neighbours
+from ranking.stats.intervals import Dependence, NoInterval, Sandwich, known_among
+from ranking.stats.ranks import (
+    Places,
+    clear_number_one,
+    direct_wins,
+    independent_groups,
+    leader_among,
+    place,
+    rank_intervals,
+)
 from ranking.stats.shrinkage import design_effects
 from ranking.votes import Bools, Floats, Ints
 
@@ -54,53 +63,114 @@ class MeasuredIntervals:
     findings: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    """What a fit says about K candidates; NaN where it says nothing.
+
+    Attributes
+    ----------
+    theta : (K,) strengths
+    covariance, independent : (K, K) of theta, and as if all votes were independent
+    ratings, low, high, errors : (K,) Elo
+    n_clusters : the effective number of groups of votes
+    reason : why there are no intervals, or None
+    """
+
+    theta: Floats
+    covariance: Floats
+    independent: Floats
+    ratings: Floats
+    low: Floats
+    high: Floats
+    errors: Floats
+    n_clusters: int
+    reason: NoInterval | None
+
+
 def measure(evidence: Evidence) -> MeasuredIntervals:
     """Compute intervals, ranks and findings; raises the errors of `BradleyTerry.fit`."""
-    question, candidates, groups = evidence.question, evidence.candidates, evidence.groups
+    question, groups = evidence.question, evidence.groups
     # With clusters of the user's choice, errors are those of textbooks.
     is_published = question.cluster == "auto"
-    confidence = question.confidence
-    sandwich = Sandwich(confidence, jackknifed=is_published).fit(*groups.groupings)
-    bootstrap = Bootstrap(question.n_resamples, confidence, question.seed, n_threads=N_THREADS)
-    bootstrap.fit(sandwich.strongest_, sandwich)
-    estimate = RobustEstimate(evidence, sandwich)
-    theta = estimate.theta
-    ranks = [
-        rank_intervals(
-            theta,
-            sandwich.covariance_,
-            simultaneous,
-            confidence,
-            n_clusters=estimate.n_clusters,
-        )
+    sandwich = Sandwich(question.confidence, jackknifed=is_published).fit(*groups.groupings)
+    bootstrap = resample(evidence, sandwich)
+    estimate = Measurement(
+        sandwich.model_.theta_,
+        sandwich.covariance_,
+        sandwich.model_.covariance_,
+        bootstrap.ratings_,
+        bootstrap.low_,
+        bootstrap.high_,
+        (bootstrap if is_published else sandwich).standard_errors_,
+        sandwich.n_clusters_,
+        bootstrap.reason_,
+    )
+    measured, places = describe(evidence, estimate, sandwich)
+    measured.findings.update(find(evidence, sandwich, places))
+    return measured
+
+
+def resample(evidence: Evidence, sandwich: Sandwich) -> Bootstrap:
+    question = evidence.question
+    bootstrap = Bootstrap(
+        question.n_resamples, question.confidence, question.seed, n_threads=N_THREADS
+    )
+    return bootstrap.fit(sandwich.strongest_, sandwich)
+
+
+def describe(
+    evidence: Evidence, estimate: Measurement, sandwich: Sandwich
+) -> tuple[MeasuredIntervals, Places]:
+    """The intervals of an estimate, the ranks, who leads and by how much; `sandwich`: of people's
+    votes, for the shrinkage of later ones."""
+    candidates, groups = evidence.candidates, evidence.groups
+    confidence, ids = evidence.question.confidence, candidates.tolist()
+    known = groups.measurable & ~np.isnan(estimate.theta)
+    theta = np.where(known, estimate.theta, np.nan)
+    # With too few groups, the covariance is unknown.
+    n_clusters = estimate.n_clusters if estimate.n_clusters > 1 else None
+    marginal, sure = (
+        rank_intervals(theta, estimate.covariance, simultaneous, confidence, n_clusters=n_clusters)
         for simultaneous in (False, True)
-    ]
-    known = ~np.isnan(theta)
-    errors = bootstrap if is_published else sandwich
-    columns = (
-        bootstrap.ratings_ - bootstrap.low_,
-        bootstrap.high_ - bootstrap.ratings_,
-        errors.standard_errors_,
-        *ranks[0],
-        *ranks[1],
     )
-    low, high = (
-        np.where(groups.measurable, ends, np.nan) for ends in (bootstrap.low_, bootstrap.high_)
+    low, high = (np.where(known, ends, np.nan) for ends in (estimate.low, estimate.high))
+    below, above = estimate.ratings - low, high - estimate.ratings
+    met, battles = groups_met(evidence), groups.groupings[0]
+    places = place(battles.wins(weighted=False), estimate.ratings, met, low, high, confidence)
+    direct = direct_wins(battles, confidence)
+    leader = clear_number_one(places, leader_among(sure[1]), direct, evidence.active)
+    if groups.n_raters:  # nothing is claimed about anybody but these raters
+        leader = None
+    order = neighbours(
+        estimate.theta,
+        known_among(estimate.covariance, known),
+        estimate.independent,
+        confidence,
+        n_clusters,
+        direct=direct,
     )
-    met = groups_met(evidence)
-    wins = groups.groupings[0].wins(weighted=False)
-    places = place(wins, bootstrap.ratings_, met, low, high, confidence)
+    elo_per_theta = sandwich.model_.elo_per_theta
     return MeasuredIntervals(
-        spreads=spreads_of(candidates, columns, groups.measurable),
+        spreads=spreads_of(candidates, (below, above, estimate.errors, *marginal, *sure), known),
         candidates=candidates[known],
-        covariance=sandwich.covariance_[np.ix_(known, known)] * bootstrap.model_.elo_per_theta**2,
+        covariance=estimate.covariance[np.ix_(known, known)] * elo_per_theta**2,
         digest=evidence.digest,
         n_votes=evidence.n_votes,
-        reason=interval_reason(bootstrap.reason_, known),
-        settings=group_settings(evidence, sandwich.n_clusters_, met),
-        findings=find(estimate, places, leader_among(ranks[1][1]))
-        | {"shrinkage": measured_effects(candidates, groups, sandwich)},
-    )
+        reason=interval_reason(estimate.reason, known),
+        settings=group_settings(evidence, estimate.n_clusters, met),
+        findings={
+            "leader": None if leader is None else ids[leader],
+            "neighbours": neighbour_findings(order, ids),
+            "opposed": opposed_pairs(direct, estimate.theta, ids),
+            "shrinkage": measured_effects(candidates, groups, sandwich),
+        },
+    ), places
+
+
+def opposed_pairs(direct: Bools, theta: Floats, ids: Sequence[int]) -> list[list[int]]:
+    """[higher, lower] of each two candidates whose direct votes say the opposite of the scores."""
+    higher, lower = np.nonzero(direct.T & (theta[:, None] > theta))
+    return [[ids[i], ids[j]] for i, j in zip(higher.tolist(), lower.tolist(), strict=True)]
 
 
 def measured_effects(candidates: Ints, groups: Dependence, sandwich: Sandwich) -> dict[str, Any]:

@@ -29,14 +29,13 @@ def few_resamples(
 ) -> None:
     if "stats" in request.path.parts or request.node.get_closest_marker("data"):
         return
-    from ranking import combined, intervals
+    from ranking import intervals
     from ranking.stats.bootstrap import Bootstrap
 
     def draw_few(n_resamples: int, *others: Any, **named: Any) -> Bootstrap:
         return Bootstrap(min(n_resamples, most_resamples), *others, **named)
 
-    for service in (combined, intervals):
-        monkeypatch.setattr(service, "Bootstrap", draw_few)
+    monkeypatch.setattr(intervals, "Bootstrap", draw_few)
 
 
 @pytest.fixture
