@@ -1,4 +1,4 @@
-"""What a leaderboard says besides scores and intervals: leader, neighbours, robustness, style, and
+"""What a leaderboard says besides scores, intervals and leads: robustness, agreement, style, and
 so on.
 """
 
@@ -35,7 +35,7 @@ FEATURES = {
 
 
 def find(evidence: Evidence, sandwich: Sandwich, places: Places) -> dict[str, Any]:
-    """What does not follow from intervals, as JSON."""
+    """All that needs no intervals, as JSON."""
     battles, ids = evidence.battles, evidence.candidates.tolist()
     return {
         "fragility": {} if places.n_above else _robustness(battles, ids),

@@ -121,8 +121,8 @@ def resample(evidence: Evidence, sandwich: Sandwich) -> Bootstrap:
 def describe(
     evidence: Evidence, estimate: Measurement, sandwich: Sandwich
 ) -> tuple[MeasuredIntervals, Places]:
-    """The intervals of an estimate, the ranks, who leads and by how much; `sandwich`: of people's
-    votes, for the shrinkage of later ones."""
+    """The intervals of a fit, the ranks, who leads and by how much; `sandwich`: of the votes, for
+    the shrinkage of later ones."""
     candidates, groups = evidence.candidates, evidence.groups
     confidence, ids = evidence.question.confidence, candidates.tolist()
     known = groups.measurable & ~np.isnan(estimate.theta)

@@ -69,8 +69,8 @@ def rank_votes(path: Path, votes: VoteTable, question: Question) -> RankedFile:
     """Rank the file's votes by the raters of the question; "auto" is people, or judges or juries
     if no person has voted.
 
-    Raises BadFileError if a column for the clusters is missing, for too many candidates, if nobody
-    of them has voted, or if the fit does not converge.
+    Raises BadFileError if a column for the clusters is missing, for too many candidates, if none of
+    them has voted, or if the fit does not converge.
     """
     if len(votes.names) > MOST_CANDIDATES:
         raise BadFileError(

@@ -37,7 +37,7 @@ def add_elo_intervals(arena_id: int) -> None:
 
 @shared_task
 def sweep_boards() -> None:
-    """Queue what was missed: arenas with uncounted votes, and snapshots without Elo intervals."""
+    """Queue what was missed: arenas that are behind, or whose snapshots lack Elo intervals."""
     now = timezone.now()
     leases.open_missing()
     for arena_id in ArenaRefresh.objects.due(now):

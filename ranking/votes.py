@@ -323,7 +323,7 @@ class BadFileError(Exception):
 
 # Called with the file, the bytes read and its size.
 Progress = Callable[[Path, int, int], None]
-AT_ONCE = 1 << 16  # votes kept as Python's numbers until there are so many
+AT_ONCE = 1 << 16  # votes kept as Python's numbers at most
 FILE_COLUMNS = ("left", "right", "prompt", "rater", "outcome", "kind", "preference", "uncounted")
 
 
@@ -470,7 +470,7 @@ class _Reader:
             network=np.zeros(size, np.int64),
             named=np.zeros(size, np.bool_),
             names=dict(enumerate(names, start=1)),
-            reasons=("said so by the file",),
+            reasons=("left out by the file",),
         )
 
 

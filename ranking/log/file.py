@@ -63,9 +63,14 @@ class LogFileError(ValueError):
 
 def write_lines(arena: Arena) -> Iterator[Line]:
     """Yield the lines of the arena's file: no texts, and no names of people or networks."""
+    current = Snapshot.objects.current().filter(board__arena=arena, settings__has_key="log")
+    current = current.exclude(board__raters=Counted.COMBINED).select_related("board")
+    ordered = current.order_by("board__raters", "board__category")
+    # A refresh may delete what was current a moment ago; such a leaderboard is left out.
+    snapshots = [one for one in ordered.prefetch_related("standings") if one.standings.all()]
     numbers = _raters(arena)
     places = {pk: place for place, pk in enumerate(numbers, start=1)}
-    boards = list(_published(arena, places))
+    boards = list(_published(arena, snapshots, places))
     newest = LogLink.objects.filter(arena=arena).order_by("-number").values_list("number").first()
     last = newest[0] if newest else 0
     yield {
@@ -87,11 +92,11 @@ def write_lines(arena: Arena) -> Iterator[Line]:
     yield from _link_lines(arena, last)
 
 
-def _published(arena: Arena, places: Mapping[int, int]) -> Iterator[Line]:
-    """The current leaderboards that depend on nothing but votes."""
-    current = Snapshot.objects.current().filter(board__arena=arena, settings__has_key="log")
-    current = current.exclude(board__raters=Counted.COMBINED)
-    for snapshot in current.select_related("board").order_by("board__raters", "board__category"):
+def _published(
+    arena: Arena, snapshots: Iterable[Snapshot], places: Mapping[int, int]
+) -> Iterator[Line]:
+    """Leaderboards that depend on nothing but votes."""
+    for snapshot in snapshots:
         board = snapshot.board
         yield {
             "type": "leaderboard",
@@ -119,7 +124,7 @@ def _published(arena: Arena, places: Mapping[int, int]) -> Iterator[Line]:
             },
             "standings": [
                 {"candidate": row.candidate_id} | {name: getattr(row, name) for name in FIELDS}
-                for row in snapshot.standings.order_by("candidate")
+                for row in sorted(snapshot.standings.all(), key=lambda row: row.candidate_id)
             ],
         }
 

@@ -107,9 +107,11 @@ class SnapshotQuerySet(models.QuerySet["Snapshot"]):
         return self.filter(board__arena=arena).select_related("board").order_by("board__category")
 
     def without_elo_intervals(self, now: datetime) -> "SnapshotQuerySet":
-        """Snapshots with Elo ratings whose intervals no worker has computed or is computing."""
+        """Snapshots with Elo ratings but no intervals, in arenas where no worker computes any."""
         rated = Standing.objects.filter(snapshot=OuterRef("pk"), elo__isnull=False)
-        return self.filter(_unclaimed(now), elo_intervals_at=None).filter(Exists(rated))
+        claimed = Snapshot.objects.filter(~_unclaimed(now), board__arena=OuterRef("board__arena"))
+        # Its own claim as well: only that is looked at again where two workers claim at once.
+        return self.filter(_unclaimed(now), Exists(rated), ~Exists(claimed), elo_intervals_at=None)
 
     def superseded(self, now: datetime) -> "SnapshotQuerySet":
         """Snapshots that nothing needs: not current, not history, no Elo intervals in progress."""

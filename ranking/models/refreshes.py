@@ -21,7 +21,8 @@ def _stored(moment: datetime) -> Any:
 
 
 def new_votes(*, with_log: bool) -> VoteQuerySet:
-    """Votes cast here that no leaderboard includes yet. Without a log, their ids are higher."""
+    """Votes that no leaderboard includes yet: those cast here that the log lacks or, without a log,
+    those with a higher id than any that was read."""
     if with_log:
         return Vote.objects.to_log()
     return Vote.objects.live().listed().filter(pk__gt=F("arena__refresh__newest_vote_id"))

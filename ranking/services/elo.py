@@ -1,5 +1,6 @@
 """The intervals of a board's Elo ratings: computed after publishing, because they take long."""
 
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -7,10 +8,14 @@ from math import isnan
 
 import numpy as np
 from django.db import transaction
+from django.utils import timezone
 
 from ranking.models import EloInterval, Snapshot
+from ranking.models.boards import LONGEST_CLAIM
+from ranking.models.refreshes import LONGEST_PAUSE as LONGEST_REST
 from ranking.question import Evidence
 from ranking.services import leases
+from ranking.services.leases import REST_PER_SECOND
 from ranking.services.votes import question_of, read
 from ranking.stats.elo import Elo
 from ranking.stats.intervals import Sandwich
@@ -28,31 +33,34 @@ def arenas_without_intervals(now: datetime) -> list[int]:
 
 
 def add_intervals(*, arena_id: int, now: datetime) -> int:
-    """Add Elo intervals to the arena's current snapshots that lack them; return to how many."""
-    waiting = Snapshot.objects.current().without_elo_intervals(now)
-    waiting = waiting.filter(board__arena=arena_id).select_related("board__arena")
-    snapshots = list(waiting.order_by("board"))
+    """Add Elo intervals to the arena's current snapshots that lack them; return to how many.
+
+    One worker at a time does that for an arena, and rests as a refresh does: the newest of these
+    snapshots stays claimed meanwhile.
+    """
+    waiting = Snapshot.objects.current().without_elo_intervals(now).filter(board__arena=arena_id)
+    snapshots = list(waiting.select_related("board__arena").order_by("board"))
+    ids = [snapshot.pk for snapshot in snapshots]
     until = now + lease(snapshots)
-    claimed = [snapshot for snapshot in snapshots if _claim(snapshot, now, until)]
-    if not claimed:
+    if not waiting.filter(pk__in=ids).update(elo_claimed_until=until):
         return 0
-    arena = claimed[0].board.arena
-    votes, added = read(arena), 0  # some may have been cast since
-    for snapshot in claimed:
+    worked, added = time.process_time(), 0
+    arena = snapshots[0].board.arena
+    votes = read(arena)  # some may have been cast since
+    for snapshot in snapshots:
         question = question_of(snapshot.board, arena)
         evidence = Evidence.of(votes, replace(question, rater_share=1.0, network_share=1.0))
         added += _store_intervals(snapshot, measure_reach(evidence), evidence.n_votes, now)
+    rest = timedelta(seconds=REST_PER_SECOND * (time.process_time() - worked))
+    rested = timezone.now() + min(rest, LONGEST_REST)
+    Snapshot.objects.filter(pk=ids[-1]).update(elo_claimed_until=rested)
     return added
 
 
 def lease(snapshots: Iterable[Snapshot]) -> timedelta:
     """How long one worker has; a slower one is not stopped, but another one may then start too."""
-    return LEASE + sum(snapshot.n_votes for snapshot in snapshots) * LEASE_PER_VOTE
-
-
-def _claim(snapshot: Snapshot, now: datetime, until: datetime) -> bool:
-    unclaimed = Snapshot.objects.without_elo_intervals(now).filter(pk=snapshot.pk)
-    return bool(unclaimed.update(elo_claimed_until=until))
+    n_votes = sum(snapshot.n_votes for snapshot in snapshots)
+    return min(LEASE + n_votes * LEASE_PER_VOTE, LONGEST_CLAIM)
 
 
 def measure_reach(evidence: Evidence) -> Reach:

@@ -10,8 +10,10 @@ from django.utils import timezone
 
 from arena.models import Arena
 from ranking.models import ArenaRefresh, Board, BoardPage, HomePage, Raters
+from ranking.models.refreshes import LONGEST_LEASE
 
 LEASE = timedelta(seconds=20)  # how long a killed worker keeps an arena from being refreshed
+REST_PER_SECOND = 4  # of CPU: so an arena takes at most a fifth of a processor
 LEASE_PER_VOTE = timedelta(microseconds=20)  # twice what a fit takes, during which nothing renews
 
 
@@ -25,7 +27,7 @@ def renew(token: uuid.UUID, n_votes: int = 0) -> None:
     Within a transaction this is the fence: the row stays locked until the commit, so nobody can
     take over between the check and the writes. Raises RefreshLeaseLostError.
     """
-    until = timezone.now() + LEASE + n_votes * LEASE_PER_VOTE
+    until = timezone.now() + min(LEASE + n_votes * LEASE_PER_VOTE, LONGEST_LEASE)
     if not ArenaRefresh.objects.filter(token=token).update(leased_until=until):
         raise RefreshLeaseLostError
 

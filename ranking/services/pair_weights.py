@@ -9,7 +9,7 @@ from arena.models import Arena, Candidate
 from arena.services.pairs import publish_pair_weights
 from ranking.models import Board, BothBad, Counted, Raters, Snapshot, SnapshotMatrices, Standing
 from ranking.question import Evidence
-from ranking.stats.bradley_terry import BradleyTerry
+from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
 from ranking.stats.intervals import MIN_CLUSTERS, critical_value
 from ranking.stats.pairing import pair_weights
 from ranking.votes import Bools, Floats, Ints, PairCounts
@@ -28,7 +28,10 @@ def publish(*, board: Board, evidence: Evidence) -> None:
     known = {(low, high): weight for low, high, weight in pairs}
     if not known:
         return
-    weights = _weights(board, evidence, known)
+    try:
+        weights = _weights(board, evidence, known)
+    except NotConvergedError:  # the board says so
+        return
     mean = sum(weights.values()) / len(weights)
     changed = {
         pair: weight / mean

@@ -32,7 +32,7 @@ from ranking.models import (
 from ranking.models.refreshes import LONGEST_PAUSE
 from ranking.question import Evidence, questions_of
 from ranking.services import leases, pair_weights, styles
-from ranking.services.leases import LEASE, RefreshLeaseLostError, renew
+from ranking.services.leases import LEASE, REST_PER_SECOND, RefreshLeaseLostError, renew
 from ranking.services.votes import cast_by, question_of, read
 from ranking.stats.bradley_terry import NotConvergedError
 from ranking.votes import NO_STYLES
@@ -43,7 +43,6 @@ ALL_HUMAN = (Raters.PEOPLE.value, "")  # (raters, category)
 MOST_RUNS = 5  # judge runs named on a judges' board
 VOTES_PER_REPLICATE = 200  # a replicate takes at most as long as fitting this many votes
 SHORTEST_GAP = timedelta(seconds=1)
-REST_PER_SECOND = 4  # of CPU: so an arena takes at most a fifth of a processor
 AFTER_A_FAILURE = timedelta(seconds=15)
 HISTORY_EVERY = timedelta(minutes=10)
 PAST_SNAPSHOTS = 12
@@ -117,7 +116,7 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], dict[str, Any]
     read_at = timezone.now()
     finished = list(Run.objects.to_count().filter(arena=arena_id).values_list("pk", flat=True))
     head = links.update(arena_id=arena_id, token=token)
-    styles.count_missing(arena_id=arena_id)
+    styles.count_missing(arena_id=arena_id, token=token)
     renew(token, 2 * arena.votes.count())  # to read them, and to see which boards have changed
     votes = read(arena)
     questions = questions_of(votes) | {ALL_HUMAN}
@@ -145,16 +144,17 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], dict[str, Any]
             published.append(board.pk)
         elif _is_late(board, evidence, current.get(board.pk)):
             late.append(board.pk)
-    if not late and not Board.objects.filter(arena=arena_id).exclude(problem="").exists():
-        Run.objects.filter(pk__in=finished).update(counted_at=timezone.now())
     _clean_up(arena_id, published, token)
+    if not late and not any(board.problem for board in boards.values()):
+        Run.objects.filter(pk__in=finished).update(counted_at=timezone.now())
     pair_weights.publish(board=first, evidence=everybody)
     if published and head:
         links.send_head(arena=arena, now=timezone.now())
-    return published, {
-        "recheck_at": _next_recheck(current.values(), late),
-        "newest_vote_id": int(votes.pk.max(initial=0)),
-    }
+    newest, recheck_at = int(votes.pk.max(initial=0)), _next_recheck(current.values(), late)
+    if head is None and newest > ArenaRefresh.objects.get(arena=arena).newest_vote_id:
+        # Without a log, no mark tells of a vote with a lower id that commits only now.
+        recheck_at = min(recheck_at or LAST, timezone.now() + LEASE)
+    return published, {"recheck_at": recheck_at, "newest_vote_id": newest}
 
 
 def _is_late(board: Board, evidence: Evidence, current: Snapshot | None) -> bool:
@@ -219,6 +219,7 @@ def _rank(
         is_combined and current is not None and _has_changed(evidence, current)
     )
     if current and current.digest == digest and (not is_due or current.measured_digest == digest):
+        _note(board, "")  # the votes that made one may be gone
         return None
     if is_combined and not is_due:  # scores and intervals are computed together
         return None
@@ -230,8 +231,7 @@ def _rank(
         made = answer(evidence, None if lender is None else borrow(lender))
     except (NotConvergedError, CrossCheckError) as error:
         logger.error("Board %s is not published: %s", board, error)
-        board.problem = str(error)
-        board.save(update_fields=["problem"])
+        _note(board, str(error))
         return None
     seconds = time.monotonic() - started
     publication = publication_of(made)
@@ -245,6 +245,14 @@ def _rank(
         runs = Run.objects.filter(arena=board.arena_id, kind=Run.Kind.JUDGE).order_by("-pk")
         publication.settings["runs"] = list(runs.values_list("pk", flat=True)[:MOST_RUNS])
     return publication
+
+
+def _note(board: Board, problem: str) -> None:
+    """Keep why a board lacks its newest votes; a changed board would ask for another refresh."""
+    if board.problem != problem:
+        board.problem = problem
+        Board.objects.filter(pk=board.pk).update(problem=problem)
+        leases.drop_pages(arena_id=board.arena_id)
 
 
 def _has_changed(evidence: Evidence, current: Snapshot) -> bool:
@@ -355,6 +363,7 @@ def publish(
     if not is_moved:
         matrices.save()
     if board.problem:
+        board.problem = ""
         Board.objects.filter(pk=board.pk).update(problem="")
     return snapshot
 

@@ -1,10 +1,12 @@
 """How answers are written: counted once for each, since its text does not change."""
 
 import re
+import uuid
 from collections.abc import Iterator
 
 from arena.models import Response
 from ranking.models import ResponseStyle
+from ranking.services.leases import renew
 
 COUNTED_AT_ONCE = 500
 # Markdown syntax. Code blocks are left out: a line that looks like a heading there is a comment.
@@ -25,10 +27,11 @@ def count_style(text: str) -> dict[str, int]:
     }
 
 
-def count_missing(*, arena_id: int) -> int:
+def count_missing(*, arena_id: int, token: uuid.UUID) -> int:
     """Count the style of the answers not counted yet; return how many."""
     total = 0
     for answers in _uncounted(arena_id):
+        renew(token)
         rows = [ResponseStyle(response_id=pk, **count_style(text)) for pk, text in answers]
         ResponseStyle.objects.bulk_create(rows, ignore_conflicts=True)
         total += len(rows)

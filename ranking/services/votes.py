@@ -10,7 +10,7 @@ from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Coalesce
 
 from arena.models import Arena, ArenaTrust, Candidate, Prompt, Rater, Response, Uncounted, Vote
-from arena.models.voting import OF_NETWORKS, VoteQuerySet
+from arena.models.voting import OF_NETWORKS, REVEALED, VoteQuerySet
 from arena.outcomes import OUTCOMES
 from ranking.findings import FEATURES
 from ranking.models import Board, ResponseStyle
@@ -51,7 +51,7 @@ def read(arena: Arena) -> VoteTable:
         # What the log says changes only under the lease of a refresh, so the votes are those of its
         # head, whatever is voided or cast meanwhile.
         counts = Q(logged=True)
-        votes = Vote.objects.filter(counts | Q(voided_at=None, uncounted__isnull=False))
+        votes = Vote.objects.filter(counts | REVEALED & Q(voided_at=None, uncounted__isnull=False))
     else:
         counts, votes = Q(uncounted=None), Vote.objects.revealed().listed()
     named: Any = NEVER
@@ -59,13 +59,13 @@ def read(arena: Arena) -> VoteTable:
         own = Response.objects.filter(candidate__arena=arena, names_itself=True).values("pk")
         sides = Q(comparison__left_response__in=own) | Q(comparison__right_response__in=own)
         named = Case(When(sides, comparison__names_itself=True, then=True), default=False)
+    columns = _read_columns(votes.filter(arena=arena), Case(When(counts, then=0), *reason), named)
     shown = Candidate.objects.revealed().filter(arena=arena)
     candidates = list(shown.only("name", "version", "disclosed_at", "retired_at"))
     categories = Prompt.objects.filter(arena=arena).exclude(category="")
     judges = Rater.objects.exclude(kind=Rater.Kind.PERSON).filter(Q(arena=None) | Q(arena=arena))
     measured = dict(ArenaTrust.objects.filter(arena=arena).values_list("rater", "trusted"))
     answers, features = _read_styles(arena)
-    columns = _read_columns(votes.filter(arena=arena), Case(When(counts, then=0), *reason), named)
     # Not by a join: with old statistics, PostgreSQL would look through all raters for each vote.
     for number, kind in enumerate(KINDS):
         of_kind = [judge.pk for judge in judges if judge.kind == kind]

@@ -68,8 +68,7 @@ def test_the_same_snapshot_is_not_done_twice(arena: Arena) -> None:
 def test_a_claim_that_was_abandoned_is_taken_up_again(arena: Arena) -> None:
     publish(arena)
     now = timezone.now()
-    for snapshot in Snapshot.objects.current():
-        assert elo_service._claim(snapshot, now, now + timedelta(minutes=1))
+    Snapshot.objects.current().update(elo_claimed_until=now + timedelta(minutes=1))
     assert not elo_service.add_intervals(arena_id=arena.pk, now=now)
     assert elo_service.add_intervals(arena_id=arena.pk, now=now + timedelta(hours=1))
 
@@ -78,8 +77,8 @@ def test_snapshot_with_intervals_under_way_is_kept(arena: Arena) -> None:
     publish(arena)
     cast(arena)
     claimed = publish(arena)
-    now = timezone.now()
-    elo_service._claim(claimed, now, now + timedelta(minutes=1))
+    claimed.elo_claimed_until = timezone.now() + timedelta(minutes=1)
+    claimed.save()
     cast(arena)
     publish(arena)
     assert Snapshot.objects.filter(pk=claimed.pk).exists()
@@ -95,7 +94,7 @@ def test_newer_snapshots_show_the_intervals_of_the_one_before(client: Client, ar
     found = client.get("/a/support/results.json").json()
     assert found["elo_intervals_from_votes"] == 24
     assert all(row["elo_low"] < row["elo_high"] for row in found["standings"])
-    elo_service.add_intervals(arena_id=arena.pk, now=timezone.now())
+    elo_service.add_intervals(arena_id=arena.pk, now=timezone.now() + timedelta(minutes=10))
     assert client.get("/a/support/results.json").json()["elo_intervals_from_votes"] == 27
 
 
@@ -106,3 +105,16 @@ def test_too_few_votes_give_none_and_nobody_tries_again() -> None:
     elo_service.add_intervals(arena_id=arena.pk, now=timezone.now())
     assert not EloInterval.objects.exists()
     assert elo_service.arenas_without_intervals(timezone.now()) == []
+
+
+def test_one_worker_computes_them_for_an_arena_and_then_rests(arena: Arena) -> None:
+    publish(arena)
+    now = timezone.now()
+    assert elo_service.add_intervals(arena_id=arena.pk, now=now)
+    cast(arena)
+    publish(arena)
+    assert elo_service.arenas_without_intervals(now) == []
+    assert elo_service.add_intervals(arena_id=arena.pk, now=now) == 0
+    later = now + timedelta(minutes=10)
+    assert elo_service.arenas_without_intervals(later) == [arena.pk]
+    assert elo_service.add_intervals(arena_id=arena.pk, now=later)

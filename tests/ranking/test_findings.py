@@ -21,7 +21,7 @@ from ranking.services.styles import count_missing, count_style
 from ranking.stats.connectivity import Status
 from ranking.wording import capped
 from tests.factories import make_arena, make_person, make_vote, make_votes
-from tests.ranking.helpers import fill, make_voted_arena, publish, rank_anyway, words
+from tests.ranking.helpers import claim, fill, make_voted_arena, publish, rank_anyway, words
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
@@ -395,8 +395,9 @@ def test_style_is_counted_outside_of_code() -> None:
 
 
 def test_an_answer_s_style_is_counted_once(arena: Arena) -> None:
-    assert count_missing(arena_id=arena.pk) == 12
-    assert count_missing(arena_id=arena.pk) == 0
+    token = claim(arena)
+    assert count_missing(arena_id=arena.pk, token=token) == 12
+    assert count_missing(arena_id=arena.pk, token=token) == 0
     assert ResponseStyle.objects.filter(response__prompt__arena=arena).count() == 12
 
 

@@ -221,7 +221,11 @@ def test_fit_that_choix_contradicts_is_not_published(
     assert publish(arena).pk == good.pk
     assert "choix differs by 0.0200 Elo" in caplog.text
     assert "choix differs" in Board.objects.get(pk=good.board_id).problem
+    assert not ArenaRefresh.objects.get(arena=arena).is_stale  # it is not tried again in vain
     monkeypatch.undo()
+    void_vote(Vote.objects.latest("pk"))
+    assert publish(arena).pk == good.pk
+    assert Board.objects.get(pk=good.board_id).problem == ""
     cast(arena)
     assert publish(arena).pk != good.pk
     assert Board.objects.get(pk=good.board_id).problem == ""

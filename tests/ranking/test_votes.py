@@ -1,6 +1,7 @@
 """The votes that leaderboards are made of, as the database has them."""
 
 import random
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from django.utils import timezone
 from arena.actors import CLI
 from arena.models import Arena, Import, Rater, Vote
 from arena.services.voting import void_rater
-from ranking.models import Snapshot
+from ranking.models import ArenaRefresh, Snapshot
 from ranking.services.votes import read
 from tests.factories import make_person, make_vote, void_vote
 from tests.ranking.helpers import cast, fill, hidden_import, publish, reveal
@@ -69,6 +70,25 @@ def test_a_vote_with_a_smaller_id_that_commits_late_is_counted(
     snapshot = publish(arena)
     assert snapshot.n_votes == 26
     assert read(arena).pk.tolist() == sorted(arena.votes.values_list("pk", flat=True))
+
+
+def test_without_a_log_a_late_commit_is_looked_for(arena: Arena, settings: Any) -> None:
+    settings.VOTE_LOG = False
+    publish(arena)
+    again = ArenaRefresh.objects.get(arena=arena).recheck_at
+    assert again - timezone.now() < timedelta(seconds=30)
+    assert ArenaRefresh.objects.behind(again).filter(arena=arena).exists()
+    publish(arena)
+    assert ArenaRefresh.objects.get(arena=arena).recheck_at is None
+
+
+def test_votes_of_a_hidden_file_are_not_among_those_left_out(arena: Arena) -> None:
+    source = hidden_import(arena)
+    Vote.objects.filter(source=source).update(uncounted="channel")
+    assert publish(arena).settings["left_out"] == {}
+    reveal(source)
+    cast(arena)
+    assert publish(arena).settings["left_out"] == {"channel": 7}
 
 
 @pytest.mark.parametrize("with_log", [True, False])
