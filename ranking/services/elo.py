@@ -44,14 +44,14 @@ def add_intervals(*, arena_id: int, now: datetime) -> int:
     until = now + lease(snapshots)
     if not waiting.filter(pk__in=ids).update(elo_claimed_until=until):
         return 0
-    worked, added = time.process_time(), 0
+    worked, added = time.thread_time(), 0
     arena = snapshots[0].board.arena
     votes = read(arena)  # some may have been cast since
     for snapshot in snapshots:
         question = question_of(snapshot.board, arena)
         evidence = Evidence.of(votes, replace(question, rater_share=1.0, network_share=1.0))
         added += _store_intervals(snapshot, measure_reach(evidence), evidence.n_votes, now)
-    rest = timedelta(seconds=REST_PER_SECOND * (time.process_time() - worked))
+    rest = timedelta(seconds=REST_PER_SECOND * (time.thread_time() - worked))
     rested = timezone.now() + min(rest, LONGEST_REST)
     Snapshot.objects.filter(pk=ids[-1]).update(elo_claimed_until=rested)
     return added
