@@ -74,8 +74,8 @@ class Question:
 
 
 def questions_of(table: VoteTable) -> set[tuple[str, str]]:
-    """Each (raters, category) with votes; of verified people only if others voted too, and combined
-    where both people and judges or juries did."""
+    """Each (raters, category) with votes: verified people's only where others voted too, and a
+    combined one where both people and judges or juries did."""
     votes = table.counted
     found: set[tuple[str, str]] = set()
     for raters in (PEOPLE, "judges", "juries"):

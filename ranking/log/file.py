@@ -222,7 +222,8 @@ def _hex(number: int) -> str:
 
 @dataclass
 class LogFile:
-    """The content of a file. `events` are the rows of all links: columns of votes, and `link`."""
+    """The content of a file. `events` are the rows of all links: the columns of votes, and beside
+    them `link`, `adds`, `counts`, `verified` and `network`."""
 
     arena: Mapping[str, Any]
     key: str

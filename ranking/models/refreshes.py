@@ -1,12 +1,11 @@
 """The refreshes of an arena's leaderboards: which are due, who holds the lease, how they went."""
 
 import uuid
-from datetime import UTC, datetime, timedelta
-from functools import cache
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, models
+from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 
 from arena.models import Arena, Import, Vote
@@ -14,10 +13,6 @@ from arena.models.voting import TO_LOG, VoteQuerySet
 
 LONGEST_LEASE = timedelta(minutes=10)  # of a step over ten million votes, with room
 LONGEST_PAUSE = timedelta(minutes=10)  # between two refreshes; a longer one is of a wrong clock
-
-
-def _stored(moment: datetime) -> Any:
-    return connection.ops.adapt_datetimefield_value(moment)
 
 
 def new_votes(*, with_log: bool) -> VoteQuerySet:
@@ -51,16 +46,6 @@ def _is_behind(now: datetime, with_log: bool) -> Q:
     )
 
 
-@cache
-def _compose_due(with_log: bool) -> tuple[str, list[Any]]:
-    """Return the SQL of `due` and its values; those that depend on the time are relative to it."""
-    some_time = datetime(2000, 1, 1, tzinfo=UTC)
-    due = ArenaRefresh.objects.free(some_time).filter(_is_behind(some_time, with_log))
-    sql, values = due.values_list("arena_id").query.sql_with_params()
-    later = {_stored(some_time + by): by for by in (timedelta(0), LONGEST_LEASE, LONGEST_PAUSE)}
-    return sql, [later.get(value, value) for value in values]
-
-
 class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
     def free(self, now: datetime) -> "ArenaRefreshQuerySet":
         """Arenas that may be refreshed now: nobody holds the lease, and the pause is over.
@@ -80,17 +65,8 @@ class ArenaRefreshQuerySet(models.QuerySet["ArenaRefresh"]):
         return self.filter(_is_behind(now, settings.VOTE_LOG))
 
     def due(self, now: datetime) -> list[int]:
-        """The arenas that are both `free` and `behind`.
-
-        This is asked every few seconds. Composing the SQL takes 50 times as long as running it, so
-        it is composed once, with times that are replaced by the real ones.
-        """
-        sql, values = _compose_due(settings.VOTE_LOG)
-        with connection.cursor() as cursor:
-            cursor.execute(
-                sql, [_stored(now + v) if isinstance(v, timedelta) else v for v in values]
-            )
-            return [arena_id for (arena_id,) in cursor.fetchall()]
+        """The arenas that are both `free` and `behind`."""
+        return list(self.free(now).behind(now).values_list("arena_id", flat=True))
 
     def claim(self, arena_id: int, now: datetime, lease: timedelta) -> uuid.UUID | None:
         """Lease the arena for one refresh; None if it is taken or the pause is not over.

@@ -33,7 +33,7 @@ def arenas_without_intervals(now: datetime) -> list[int]:
 
 
 def add_intervals(*, arena_id: int, now: datetime) -> int:
-    """Add Elo intervals to the arena's current snapshots that lack them; return to how many.
+    """Add Elo intervals to the arena's current snapshots that lack them; return how many got them.
 
     One worker at a time does that for an arena, and rests as a refresh does: the newest of these
     snapshots stays claimed meanwhile.

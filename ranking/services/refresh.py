@@ -5,7 +5,7 @@ import time
 import uuid
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -270,7 +270,7 @@ def _repeat(human: Snapshot) -> Publication:
     """A copy of people's snapshot, without Elo ratings."""
     standings = list(human.standings.all())
     for standing in standings:
-        standing.pk, standing.elo, standing._state.adding = None, None, True
+        standing.pk = standing.elo = None
     findings = {name: human.findings.get(name) for name in REPEATED_FINDINGS}
     return Publication(
         fields={name: getattr(human, name) for name in REPEATED},
@@ -292,7 +292,7 @@ def publication_of(made: Leaderboard) -> Publication:
         | {"measured_digest": measured.digest, "measured_votes": measured.n_votes},
         settings=made.settings,
         findings=made.findings,
-        standings=[Standing(**vars(row)) for row in made.rows],
+        standings=[Standing(**asdict(row)) for row in made.rows],
         matrices=SnapshotMatrices.of(made.evidence.pairs, measured.candidates, measured.covariance),
     )
 
