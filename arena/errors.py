@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import Model
 
-from arena.models.arenas import clean_field, field_label
+from arena.models.fields import clean_field, field_label
 from arena.validation import InputError
 
 

@@ -32,7 +32,8 @@ from arena.calls.models import Call
 from arena.calls.providers.base import Message, Reply, Request
 from arena.errors import ServiceError
 from arena.models import Candidate, Prompt, Response, Run
-from arena.models.arenas import SUBJECT, candidate_of, prompt_of
+from arena.models.candidates import candidate_of
+from arena.models.prompts import SUBJECT, prompt_of
 from arena.models.runs import RunQuerySet
 from arena.prompting.templates import TemplateError, render_messages
 from arena.self_identification import self_identifies

@@ -30,7 +30,7 @@ from arena.generation import (
     without_answer,
 )
 from arena.models import Candidate, Prompt, Response, Run, Team
-from arena.models.arenas import prompt_of, subject_of
+from arena.models.prompts import prompt_of, subject_of
 from arena.models.runs import RunProgress
 from arena.prompting.templates import TemplateError
 from arena.services import runs

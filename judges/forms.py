@@ -14,7 +14,7 @@ from arena.calls.money import dollars
 from arena.calls.servers import known_models
 from arena.forms.base import CapForm, DollarsField
 from arena.models import Arena, Candidate, Run
-from arena.models.arenas import length_limit
+from arena.models.fields import length_limit
 from judges.core.rubric import load_rubric, rubric_slugs
 from judges.core.spec import MOST_READINGS, JudgeSpec
 from judges.models import Judge

@@ -17,7 +17,7 @@ from arena.api.core.schema import operation
 from arena.api.core.serializers import CONFIRM, PatchSerializer, Text, check_confirmed
 from arena.api.core.views import ArenaEndpoint, ListEndpoint, check_match
 from arena.models import Arena, Team
-from arena.models.arenas import length_limit
+from arena.models.fields import length_limit
 from arena.services.arenas import (
     create_team_arena,
     delete_arena,

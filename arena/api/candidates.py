@@ -25,7 +25,7 @@ from arena.api.core.schema import operation
 from arena.api.core.serializers import MessagesField, PatchSerializer, Text, refuse_unless
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Candidate, Team
-from arena.models.arenas import length_limit
+from arena.models.fields import length_limit
 from arena.services.candidates import (
     delete_candidate,
     register_candidate,

@@ -39,7 +39,7 @@ from arena.api.core.views import (
 from arena.files.tables import AT_MOST_BYTES, PROMPTS, RESPONSES
 from arena.formats import FORMATS
 from arena.models import Prompt, Response
-from arena.models.arenas import length_limit
+from arena.models.fields import length_limit
 from arena.services import responses
 from arena.services.prompts import (
     bring_back_prompt,

@@ -6,7 +6,8 @@ from django import forms
 from django.core.files.uploadedfile import UploadedFile
 
 from arena.models import Arena, Team
-from arena.models.arenas import FAULTS, STRENGTHS, length_limit
+from arena.models.arenas import FAULTS, STRENGTHS
+from arena.models.fields import length_limit
 from arena.services.orders import MAX_PER_PAIR, MAX_REPEATS
 
 ARCHIVE_BYTES = 20_000_000

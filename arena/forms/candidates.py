@@ -11,7 +11,7 @@ from arena.calls.servers import SCRIPTED_MODEL, known_models
 from arena.forms.base import add_service_error, disclosure_text, visibility_text
 from arena.forms.prompts import ConversationField, ObjectField
 from arena.models import Arena, Candidate, Team
-from arena.models.arenas import length_limit
+from arena.models.fields import length_limit
 from arena.services.candidate_checks import (
     DEFAULTS,
     KNOWN,

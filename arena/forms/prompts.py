@@ -21,7 +21,7 @@ from arena.files.tables import (
 )
 from arena.formats import FORMATS
 from arena.models import Arena, Prompt
-from arena.models.arenas import length_limit
+from arena.models.fields import length_limit
 from arena.services.imports import ImportPreview
 from arena.validation import MOST_VARIABLES, InputError, decode_json, is_unicode, is_variable
 

@@ -1,7 +1,11 @@
 """The models of the arena app, one file per subject."""
 
 from arena.calls.models import Call, Capability, EndpointPace, Price, RunRequester
-from arena.models.arenas import Arena, Candidate, Import, Prompt, Response
+from arena.models.arenas import Arena
+from arena.models.candidates import Candidate
+from arena.models.imports import Import
+from arena.models.prompts import Prompt
+from arena.models.responses import Response
 from arena.models.runs import Run
 from arena.models.teams import (
     ApiToken,

@@ -7,7 +7,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from arena.models.arenas import Arena, Candidate
+from arena.models.arenas import Arena
+from arena.models.candidates import Candidate
 from arena.models.teams import Team, check
 
 

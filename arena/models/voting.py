@@ -10,7 +10,11 @@ from django.db.models.functions import Now
 from django.urls import reverse
 
 from arena import outcomes
-from arena.models.arenas import REVEALED, Arena, Candidate, Prompt, Response, Sourced
+from arena.models.arenas import Arena
+from arena.models.candidates import Candidate
+from arena.models.imports import REVEALED, Sourced
+from arena.models.prompts import Prompt
+from arena.models.responses import Response
 from arena.models.runs import Run
 from arena.models.teams import check, index, unique
 from arena.validation import TAG_LIMIT

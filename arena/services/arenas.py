@@ -24,7 +24,7 @@ from arena.models import (
     Team,
     Vote,
 )
-from arena.models.arenas import DELETED
+from arena.models.imports import DELETED
 from arena.services import audit
 from arena.services.locks import lock_arena
 from arena.services.runs import deduct_spent

@@ -15,7 +15,7 @@ from arena.calls.servers import known_models
 from arena.conversations import Message, clean_turns, template_fields
 from arena.errors import ServiceError, checked_fields
 from arena.models import Arena, Candidate
-from arena.models.arenas import MAX_PRIVATE_VOTES
+from arena.models.candidates import MAX_PRIVATE_VOTES
 from arena.prompting.templates import TemplateError, check_template, check_turns, variables_in
 from arena.services.locks import lock_arena
 from arena.validation import (

@@ -25,7 +25,7 @@ from django.utils.crypto import salted_hmac
 
 from arena.files.copies import ARENA_FILE, EXPORT_VERSION
 from arena.models import Arena, Candidate, Rater, Reason, Response, Vote, VoteChannel
-from arena.models.arenas import REVEALED
+from arena.models.imports import REVEALED
 from arena.services.arenas import ARENA_FIELDS
 from arena.services.voting import REASONS_IN_FILES
 from arena.validation import in_dollars

@@ -49,7 +49,7 @@ from arena.models import (
     Team,
     Vote,
 )
-from arena.models.arenas import DELETED, REVEALED
+from arena.models.imports import DELETED, REVEALED
 from arena.services import audit
 from arena.services.arenas import ARENA_FIELDS, delete_arena, random_slug
 from arena.services.import_rows import Writer, discard

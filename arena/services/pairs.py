@@ -9,7 +9,8 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from arena.db import sql
 from arena.models import Arena, Candidate, Comparison, Pair, Rater, Response, Vote
-from arena.models.arenas import ANSWER_DIGEST, CatalogQuerySet
+from arena.models.imports import CatalogQuerySet
+from arena.models.responses import ANSWER_DIGEST
 from arena.services.locks import lock_arena
 from arena.signals import announce, answers_changed
 from arena.validation import numbered

@@ -19,7 +19,7 @@ from arena.errors import ServiceError, checked_fields
 from arena.files.rows import PromptRow
 from arena.files.tables import Problem
 from arena.models import Arena, Call, Comparison, Prompt, Response
-from arena.models.arenas import subject_of
+from arena.models.prompts import subject_of
 from arena.services import audit
 from arena.services.candidate_checks import variables_of
 from arena.services.locks import lock_arena, retry_on_deadlock

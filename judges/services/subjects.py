@@ -25,7 +25,7 @@ from arena.conversations import transcript
 from arena.db import sql
 from arena.db.sql import Row
 from arena.models import Arena, Response, Vote
-from arena.models.arenas import ANSWER_DIGEST
+from arena.models.responses import ANSWER_DIGEST
 from arena.outcomes import COUNTED
 from judges.core.prompts import Material
 from judges.core.spec import family_of

@@ -10,7 +10,7 @@ from arena.calls.models import Call
 from arena.calls.providers.base import ModelRefusedError, RetryableError, TooLongError
 from arena.calls.scheduling import take_calls
 from arena.models import Pair, Response, Run
-from arena.models.arenas import subject_of
+from arena.models.prompts import subject_of
 from arena.services import arenas
 from arena.signals import answers_changed
 from tests.arena.generation import generate_answer, order, prompts_of, sweep, work_off

@@ -79,7 +79,9 @@ def arena() -> Arena:
             cost=10,
         )
     rater = Rater.objects.create(kind=Rater.Kind.PERSON)
-    make_votes(arena, [(one, two, "left", prompt)], rater, seconds=3, channel="browser", cast_at=NOW)
+    make_votes(
+        arena, [(one, two, "left", prompt)], rater, seconds=3, channel="browser", cast_at=NOW
+    )
     return arena
 
 

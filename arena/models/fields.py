@@ -1,0 +1,63 @@
+"""Validators, limits and labels of fields, for forms, serializers and services."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.utils.deconstruct import deconstructible
+
+from arena.validation import InputError
+
+PLURALS = {"criteria": "text of the criteria", "notes": "text of the notes"}
+
+
+@deconstructible(path="arena.models.fields.Check")
+class Check:
+    """A `clean_*` function of `arena.validation` as the validator of a field.
+
+    Forms, serializers and services use it through `clean_field`; `full_clean` runs it when one row
+    is edited. Votes, imports and the ledger do not use it: their rows have schemas of their own.
+    """
+
+    def __init__(self, clean: Callable[..., Any], **options: Any) -> None:
+        self.clean, self.options = clean, options
+
+    def __call__(self, value: Any) -> None:
+        try:
+            self.clean(value, **self.options)
+        except InputError as error:
+            raise ValidationError(f"It {error.reason}.") from None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Check) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((self.clean, *sorted(self.options.items())))
+
+
+def clean_field(model: type[models.Model], name: str, value: Any) -> Any:
+    """Return `value` as the field stores it, or raise InputError with the field as its column."""
+    for validator in _checks(model, name):
+        try:
+            value = validator.clean(value, **validator.options)
+        except InputError as error:
+            raise InputError(error.reason, name) from None
+    return value
+
+
+def field_label(name: str) -> str:
+    """Return the field's name in messages, in the singular, so that "is empty" can follow."""
+    return PLURALS.get(name, name.replace("_", " "))
+
+
+def length_limit(model: type[models.Model], name: str) -> int:
+    """Return the maximum length of the field in characters, for forms and serializers."""
+    limits = [check.options["limit"] for check in _checks(model, name) if "limit" in check.options]
+    field: Any = model._meta.get_field(name)
+    return int(min([*limits, *filter(None, [field.max_length])]))
+
+
+def _checks(model: type[models.Model], name: str) -> list[Check]:
+    field: Any = model._meta.get_field(name)
+    return [check for check in field.validators if isinstance(check, Check)]

@@ -1,0 +1,79 @@
+"""The prompts of an arena."""
+
+from zlib import crc32
+
+from django.db import models
+
+from arena.models.arenas import Arena
+from arena.models.fields import Check
+from arena.models.imports import CatalogQuerySet, Sourced
+from arena.models.teams import unique
+from arena.validation import (
+    CATEGORY_LIMIT,
+    PROMPT_LIMIT,
+    clean_name,
+    clean_paragraphs,
+    clean_variables,
+)
+
+SUBJECT = "prompt:"
+
+
+class Prompt(Sourced):
+    """One test input that every candidate answers. Its text may be unknown (results only)."""
+
+    arena = models.ForeignKey(Arena, models.CASCADE, related_name="prompts")
+    external_id = models.CharField(max_length=200)
+    category = models.CharField(
+        max_length=CATEGORY_LIMIT,
+        blank=True,
+        validators=[Check(clean_name, limit=CATEGORY_LIMIT, required=False)],
+    )
+    text = models.TextField(
+        blank=True, validators=[Check(clean_paragraphs, limit=PROMPT_LIMIT, required=True)]
+    )
+    messages = models.JSONField(
+        null=True, blank=True, help_text="The conversation; the text is its transcript."
+    )
+    variables = models.JSONField(
+        default=dict,
+        blank=True,
+        validators=[Check(clean_variables)],
+        help_text="Values that candidates' templates can use besides the text.",
+    )
+    reference = models.TextField(
+        blank=True, validators=[Check(clean_paragraphs, limit=PROMPT_LIMIT)]
+    )
+    rubric = models.TextField(
+        blank=True,
+        validators=[Check(clean_paragraphs, limit=PROMPT_LIMIT)],
+        help_text="How LLM judges grade answers to this prompt; replaces the criteria.",
+    )
+    html = models.TextField(null=True, editable=False)
+    html_version = models.PositiveSmallIntegerField(default=0, editable=False)
+    retired_at = models.DateTimeField(null=True, blank=True)
+
+    objects = CatalogQuerySet.as_manager()
+
+    class Meta(Sourced.Meta):
+        constraints = [
+            *Sourced.Meta.constraints,
+            unique("prompt_external_id_once_per_arena", "arena", "external_id"),
+        ]
+
+    def __str__(self) -> str:
+        return self.external_id
+
+    def is_held_out(self, arena: Arena) -> bool:
+        """Whether its answers are never published with names; this depends only on its id."""
+        return crc32(f"{arena.pk}:{self.external_id}".encode()) % 100 < arena.held_out
+
+
+def subject_of(prompt_id: int) -> str:
+    """Return the `subject` of calls for answers to this prompt."""
+    return f"{SUBJECT}{prompt_id}"
+
+
+def prompt_of(subject: str) -> int:
+    """Return the prompt id in a call's `subject`."""
+    return int(subject.removeprefix(SUBJECT))
