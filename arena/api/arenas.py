@@ -13,8 +13,9 @@ from rest_framework.response import Response
 
 from arena.actors import Actor, TeamPermission, needed_to_change, teams_of
 from arena.api.core.errors import Unprocessable
+from arena.api.core.model_fields import ModelChanges, ModelShown, hidden
 from arena.api.core.schema import operation
-from arena.api.core.serializers import CONFIRM, PatchSerializer, Text, check_confirmed
+from arena.api.core.serializers import CONFIRM, check_confirmed
 from arena.api.core.views import ArenaEndpoint, ListEndpoint, check_match
 from arena.models import Arena, Team
 from arena.models.fields import length_limit
@@ -52,38 +53,16 @@ SHOWN = SENT | {
 }
 
 
-class ArenaShown(serializers.ModelSerializer[Arena]):
+class ArenaShown(ModelShown):
     """An arena; `page` is its leaderboard. Texts are null for tokens without the scope `read`."""
 
-    question = serializers.CharField(allow_null=True)
-    description = serializers.CharField(allow_null=True)
-    criteria = serializers.CharField(allow_null=True)
     team = serializers.SlugRelatedField[Team](slug_field="slug", read_only=True, allow_null=True)
     page = serializers.SerializerMethodField()
 
     class Meta:
         model = Arena
-        fields = [
-            "slug",
-            "team",
-            "name",
-            "question",
-            "description",
-            "criteria",
-            "visibility",
-            "voters",
-            "open_to_teams",
-            "open_answers",
-            "held_out",
-            "rater_cap",
-            "self_identifying",
-            "counts",
-            "counts_tokens",
-            "network_share",
-            "is_sample",
-            "created_at",
-            "page",
-        ]
+        fields = ["slug", "team", "name", *TEXTS, *Arena.RULES, "is_sample", "created_at", "page"]
+        extra_kwargs = hidden(*TEXTS)
 
     def to_representation(self, arena: Arena) -> dict[str, Any]:
         data: dict[str, Any] = super().to_representation(arena)
@@ -95,50 +74,43 @@ class ArenaShown(serializers.ModelSerializer[Arena]):
         return url
 
 
-class ArenaChanges(PatchSerializer):
+def percentage(name: str, help_text: str) -> dict[str, Any]:
+    least, most = Arena.PERCENTAGES[name]
+    return {"min_value": least, "max_value": most, "help_text": help_text}
+
+
+class ArenaChanges(ModelChanges):
     """Changes to an arena; omitted members stay as they are."""
 
-    name = serializers.CharField(max_length=length_limit(Arena, "name"))
-    question = serializers.CharField(max_length=length_limit(Arena, "question"), required=False)
-    description = Text(required=False, max_length=length_limit(Arena, "description"))
-    criteria = Text(required=False, max_length=length_limit(Arena, "criteria"))
-    visibility = serializers.ChoiceField(choices=Arena.Visibility.choices, required=False)
-    voters = serializers.ChoiceField(choices=Arena.Voters.choices, required=False)
-    open_to_teams = serializers.BooleanField(required=False)
-    open_answers = serializers.BooleanField(
-        required=False, help_text="Whether everyone can read who wrote which answer."
-    )
-    held_out = serializers.IntegerField(
-        min_value=0,
-        max_value=100,
-        required=False,
-        help_text="Percentage of prompts whose answers are never published with names.",
-    )
-    rater_cap = serializers.IntegerField(
-        min_value=1,
-        max_value=100,
-        required=False,
-        help_text="Maximum weight of one rater’s votes, as a percentage of all human votes; twice "
-        "the average rater’s share is always allowed.",
-    )
-    self_identifying = serializers.ChoiceField(
-        choices=Arena.SelfIdentifying.choices,
-        required=False,
-        help_text="What happens to answers that reveal their author.",
-    )
-    counts = serializers.ChoiceField(
-        choices=Arena.Counts.choices, required=False, help_text="Whose votes count."
-    )
-    counts_tokens = serializers.BooleanField(
-        required=False, help_text="Whether votes cast with a token count on a public leaderboard."
-    )
-    network_share = serializers.IntegerField(
-        min_value=1,
-        max_value=100,
-        required=False,
-        help_text="Maximum weight of unverified votes from one network, as a percentage of all "
-        "human votes.",
-    )
+    class Meta:
+        model = Arena
+        fields = ["name", *TEXTS, *Arena.RULES]
+        extra_kwargs = {
+            "description": {"max_length": length_limit(Arena, "description")},
+            "criteria": {"max_length": length_limit(Arena, "criteria")},
+            "open_answers": {"help_text": "Whether everyone can read who wrote which answer."},
+            "held_out": percentage(
+                "held_out",
+                "Percentage of prompts whose answers are never published with names.",
+            ),
+            "rater_cap": percentage(
+                "rater_cap",
+                "Maximum weight of one rater’s votes, as a percentage of all human votes; twice "
+                "the average rater’s share is always allowed.",
+            ),
+            "self_identifying": {
+                "help_text": "What happens to answers that reveal their author.",
+            },
+            "counts": {"help_text": "Whose votes count."},
+            "counts_tokens": {
+                "help_text": "Whether votes cast with a token count on a public leaderboard.",
+            },
+            "network_share": percentage(
+                "network_share",
+                "Maximum weight of unverified votes from one network, as a percentage of all "
+                "human votes.",
+            ),
+        }
 
 
 class ArenaGiven(ArenaChanges):
@@ -156,6 +128,9 @@ class ArenaGiven(ArenaChanges):
         help_text="The arena's address, derived from its name by default. Private arenas get an "
         "address that ends in random letters; so do unlisted ones, unless you give one here.",
     )
+
+    class Meta(ArenaChanges.Meta):
+        fields = [*ArenaChanges.Meta.fields, "team", "slug"]
 
 
 class ArenaFilters(filters.FilterSet):

@@ -21,8 +21,9 @@ from arena.actors import (
     can_retire,
 )
 from arena.api.arenas import find_submitting_team
+from arena.api.core.model_fields import ModelChanges, ModelShown, hidden
 from arena.api.core.schema import operation
-from arena.api.core.serializers import MessagesField, PatchSerializer, Text, refuse_unless
+from arena.api.core.serializers import MessagesField, refuse_unless
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Candidate, Team
 from arena.models.fields import length_limit
@@ -34,17 +35,13 @@ from arena.services.candidates import (
 )
 
 TAG = "Candidates"
-CONFIGURATION = (
-    *("model", "variant", "system_prompt", "user_template", "messages", "parameters", "notes"),
-    *("organisation", "licence", "link"),
-)
 MESSAGES_HELP = (
     "Instead of `system_prompt` and `user_template`: an optional system message, then `user` and "
     "`assistant` turns, ending with `user`. Each is a template. Null for a candidate with those "
     "two texts; a list equivalent to them is stored as them."
 )
-HIDDEN = ("version", "team", *CONFIGURATION)
-PRIVACY = ("private_until_votes", "private_until")
+TEXTS = tuple(name for name in Candidate.PUBLIC_CONTENT if name not in ("messages", "parameters"))
+HIDDEN = ("version", "team", *Candidate.PUBLIC_CONTENT)
 SENT = {
     "name": "short-answers",
     "system_prompt": "Answer in one sentence.",
@@ -80,7 +77,7 @@ SHOWN = {
 }
 
 
-class CandidateShown(serializers.ModelSerializer[Candidate]):
+class CandidateShown(ModelShown):
     """One version of a candidate.
 
     Until it is disclosed, only its own team sees its name and configuration: for others, `name` is
@@ -90,33 +87,17 @@ class CandidateShown(serializers.ModelSerializer[Candidate]):
 
     team = serializers.SlugRelatedField[Team](slug_field="slug", read_only=True, allow_null=True)
     version = serializers.IntegerField(allow_null=True)
-    endpoint = serializers.CharField(allow_null=True)
-    model = serializers.CharField(allow_null=True)
-    variant = serializers.CharField(allow_null=True)
-    system_prompt = serializers.CharField(allow_null=True)
-    user_template = serializers.CharField(allow_null=True)
     messages = MessagesField(allow_null=True, help_text=MESSAGES_HELP)
     parameters = serializers.DictField(allow_null=True)
-    notes = serializers.CharField(allow_null=True)
-    organisation = serializers.CharField(allow_null=True)
-    licence = serializers.CharField(allow_null=True)
-    link = serializers.CharField(allow_null=True)
 
     class Meta:
         model = Candidate
         fields = [
-            "id",
-            "name",
-            "version",
-            "team",
-            "endpoint",
-            *CONFIGURATION,
-            "private_until_votes",
-            "private_until",
-            "disclosed_at",
-            "created_at",
-            "retired_at",
+            *("id", "name", "version", "team"),
+            *dict.fromkeys(("endpoint", "model", "variant", *Candidate.CONTENT)),
+            *(*Candidate.PRIVACY, "disclosed_at", "created_at", "retired_at"),
         ]
+        extra_kwargs = {"name": {"help_text": None}} | hidden("endpoint", *TEXTS)
 
     def to_representation(self, candidate: Candidate) -> dict[str, Any]:
         reader: FieldVisibility = self.context["view"].reader
@@ -124,55 +105,39 @@ class CandidateShown(serializers.ModelSerializer[Candidate]):
         if not reader.is_of_team(candidate):
             data["endpoint"] = None
         if reader.knows(candidate):
-            return data if reader.reads else data | dict.fromkeys(CONFIGURATION)
+            return data if reader.reads else data | dict.fromkeys(Candidate.PUBLIC_CONTENT)
         return data | dict.fromkeys(HIDDEN) | {"name": str(candidate)}
 
 
-class CandidateChanges(PatchSerializer):
+class CandidateChanges(ModelChanges):
     """Changes for the next version. Omitted members stay as they are, except privacy."""
 
-    system_prompt = Text(required=False)
-    user_template = Text(required=False)
     messages = MessagesField(required=False, allow_null=True, help_text=MESSAGES_HELP)
-    endpoint = serializers.CharField(
-        max_length=length_limit(Candidate, "endpoint"),
-        allow_blank=True,
-        required=False,
-        help_text="Where its answers are generated: an endpoint configured by the administrators.",
-    )
-    model = serializers.CharField(
-        max_length=length_limit(Candidate, "model"), allow_blank=True, required=False
-    )
-    variant = serializers.CharField(
-        max_length=length_limit(Candidate, "variant"), allow_blank=True, required=False
-    )
     parameters = serializers.DictField(required=False)
-    notes = Text(required=False, max_length=length_limit(Candidate, "notes"))
-    organisation = serializers.CharField(
-        max_length=length_limit(Candidate, "organisation"), allow_blank=True, required=False
-    )
-    licence = serializers.CharField(
-        max_length=length_limit(Candidate, "licence"), allow_blank=True, required=False
-    )
-    link = serializers.CharField(
-        max_length=length_limit(Candidate, "link"),
-        allow_blank=True,
-        required=False,
-        help_text="The address of a web page about it.",
-    )
-    private_until_votes = serializers.IntegerField(
-        required=False, allow_null=True, min_value=1, max_value=2**31 - 1
-    )
-    private_until = serializers.DateTimeField(required=False, allow_null=True)
+
+    class Meta:
+        model = Candidate
+        fields = [*Candidate.CONTENT, *Candidate.PRIVACY]
+        extra_kwargs = {
+            "endpoint": {
+                "help_text": "Where its answers are generated: an endpoint configured by the "
+                "administrators."
+            },
+            "notes": {"max_length": length_limit(Candidate, "notes")},
+            "link": {"help_text": "The address of a web page about it."},
+            "private_until_votes": {"max_value": 2**31 - 1},
+        }
 
 
 class CandidateGiven(CandidateChanges):
     """A new candidate, by default of the token's team."""
 
-    name = serializers.CharField(max_length=length_limit(Candidate, "name"))
     team = serializers.SlugField(
         required=False, help_text="The team's slug; by default the token's team."
     )
+
+    class Meta(CandidateChanges.Meta):
+        fields = [*CandidateChanges.Meta.fields, "name", "team"]
 
 
 class CandidateFilters(filters.FilterSet):
@@ -331,7 +296,7 @@ class Versions(OfCandidates, ListEndpoint):
             candidate=self.candidate,
             by=self.actor,
             now=timezone.now(),
-            says_privacy=not data.keys().isdisjoint(PRIVACY),
+            says_privacy=not data.keys().isdisjoint(Candidate.PRIVACY),
             **data,
         )
         return self.shown(revised) if revised.pk == pk else self.created(revised)

@@ -15,12 +15,12 @@ from rest_framework.response import Response as Answer
 from arena.actors import FieldVisibility, TeamPermission, can_read_texts
 from arena.api.candidates import OfCandidates
 from arena.api.core.errors import Unprocessable
+from arena.api.core.model_fields import ModelChanges, ModelGiven, ModelShown, hidden
 from arena.api.core.schema import operation
 from arena.api.core.serializers import (
     BULK_BODY,
     Dollars,
     MessagesField,
-    PatchSerializer,
     RowsField,
     StrictSerializer,
     Text,
@@ -39,7 +39,6 @@ from arena.api.core.views import (
 from arena.files.tables import AT_MOST_BYTES, PROMPTS, RESPONSES
 from arena.formats import FORMATS
 from arena.models import Prompt, Response
-from arena.models.fields import length_limit
 from arena.services import responses
 from arena.services.prompts import (
     bring_back_prompt,
@@ -54,8 +53,6 @@ from arena.validation import MOST_VARIABLES
 TAG = "Prompts"
 KIND = Kind("prompts", PROMPTS)
 VARIABLES_HELP = f"At most {MOST_VARIABLES}. Visible to teams that can add candidates."
-PUBLIC = ("text", "messages", "category")
-TEAM_ONLY = ("reference", "rubric")
 ROW = {
     "external_id": "refund-1",
     "text": "How do I get my money back?",
@@ -82,59 +79,53 @@ STEPS_HELP = (
 )
 
 
-class PromptShown(serializers.ModelSerializer[Prompt]):
+class PromptShown(ModelShown):
     """A prompt. References and rubrics are null for everybody but the arena's team.
 
     Variables are null for all but that team and the teams that can add candidates. For tokens
     without the scope `read`, the text and the category are null too.
     """
 
-    text = serializers.CharField(allow_null=True)
     messages = MessagesField(allow_null=True, help_text=CONVERSATION_HELP)
-    category = serializers.CharField(allow_null=True)
     variables = serializers.DictField(child=serializers.CharField(), allow_null=True)
-    reference = serializers.CharField(allow_null=True)
-    rubric = serializers.CharField(allow_null=True)
 
     class Meta:
         model = Prompt
-        fields = [
-            "external_id",
-            "text",
-            "messages",
-            "category",
-            "variables",
-            *TEAM_ONLY,
-            "retired_at",
-        ]
+        fields = ["external_id", *Prompt.SHOWN, "variables", *Prompt.TEAM_ONLY, "retired_at"]
+        extra_kwargs = hidden("text", "category", *Prompt.TEAM_ONLY)
 
     def to_representation(self, prompt: Prompt) -> dict[str, Any]:
         reader: FieldVisibility = self.context["view"].reader
         data: dict[str, Any] = super().to_representation(prompt)
         hidden = (
-            *(() if reader.reads else PUBLIC),
+            *(() if reader.reads else Prompt.SHOWN),
             *(() if reader.sees_variables else ("variables",)),
-            *(() if reader.is_of_arena else TEAM_ONLY),
+            *(() if reader.is_of_arena else Prompt.TEAM_ONLY),
         )
         return data | dict.fromkeys(hidden)
 
 
-class PromptRowGiven(serializers.Serializer[Any]):
+class PromptRowGiven(ModelGiven):
     """A prompt to upload. Without an id, it is matched by its text or gets the next free id.
 
     `id` is another name for `external_id`, as in exports.
     """
 
-    text = Text(allow_blank=False, required=False, help_text="Required without `messages`.")
     messages = MessagesField(required=False, help_text=CONVERSATION_HELP)
-    external_id = serializers.CharField(
-        max_length=length_limit(Prompt, "external_id"), required=False
-    )
-    category = serializers.CharField(max_length=length_limit(Prompt, "category"), required=False)
-    reference = Text(required=False)
-    rubric = Text(required=False)
     variables = serializers.DictField(child=Text(), required=False, help_text=VARIABLES_HELP)
     retired = serializers.BooleanField(required=False, help_text="For new prompts only.")
+
+    class Meta:
+        model = Prompt
+        fields = [
+            *("text", "messages", "external_id", "category"),
+            *(*Prompt.TEAM_ONLY, "variables", "retired"),
+        ]
+        extra_kwargs = {
+            "text": {"allow_blank": False, "help_text": "Required without `messages`."},
+            "external_id": {"required": False},
+            "category": {"allow_blank": False},
+        }
 
 
 @extend_schema_field(PromptRowGiven(many=True))
@@ -148,16 +139,17 @@ class PromptsGiven(StrictSerializer):
     prompts = PromptRows()
 
 
-class PromptChanges(PatchSerializer):
+class PromptChanges(ModelChanges):
     """Changes to a prompt that has not been used yet; `retired` can be changed at any time."""
 
-    text = Text(allow_blank=False)
     messages = MessagesField(allow_null=True, help_text=CONVERSATION_HELP)
-    category = serializers.CharField(max_length=length_limit(Prompt, "category"), allow_blank=True)
-    reference = Text()
-    rubric = Text()
     variables = serializers.DictField(child=Text(), help_text=VARIABLES_HELP)
     retired = serializers.BooleanField()
+
+    class Meta:
+        model = Prompt
+        fields = [*Prompt.CONTENT, "retired"]
+        extra_kwargs = {"text": {"allow_blank": False}}
 
 
 class PromptFilters(filters.FilterSet):

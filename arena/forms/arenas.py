@@ -4,10 +4,10 @@ from typing import Any
 
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
+from django.db import models
 
+from arena.forms.base import RowForm, form_field
 from arena.models import Arena, Team
-from arena.models.arenas import FAULTS, STRENGTHS
-from arena.models.fields import length_limit
 from arena.services.orders import MAX_PER_PAIR, MAX_REPEATS
 
 ARCHIVE_BYTES = 20_000_000
@@ -32,138 +32,69 @@ class ArchiveForm(forms.Form):
         return file
 
 
-# Settings that stay as they are, or get their default, if a form leaves them out.
-KEPT = {"held_out", "rater_cap", "self_identifying", "counts", "network_share"}
+def setting_field(field: "models.Field[Any, Any]", **options: Any) -> forms.Field | None:
+    if field.name in Arena.PERCENTAGES:
+        options["min_value"], options["max_value"] = Arena.PERCENTAGES[field.name]
+    return form_field(field, limits_texts=True, **options)
 
 
-class ArenaForm(forms.Form):
-    name = forms.CharField(
-        label="Name",
-        max_length=length_limit(Arena, "name"),
-        error_messages={"required": "Enter a name for the arena."},
-    )
-    question = forms.CharField(
-        label="Question for raters",
-        max_length=length_limit(Arena, "question"),
-        initial="Which answer helps more?",
-        help_text="Shown above each pair of answers. You cannot change it once people have voted.",
-    )
-    description = forms.CharField(
-        label="Description",
-        required=False,
-        max_length=length_limit(Arena, "description"),
-        widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Shown with the leaderboard.",
-    )
-    visibility = forms.ChoiceField(
-        label="Who can see it",
-        choices=Arena.Visibility.choices,
-        initial=Arena.Visibility.UNLISTED,
-        widget=forms.RadioSelect,
-        help_text="Everyone who sees it can also read the candidates’ prompts, once disclosed.",
-    )
-    voters = forms.ChoiceField(
-        label="Who can vote",
-        choices=Arena.Voters.choices,
-        initial=Arena.Voters.ANYONE,
-        widget=forms.RadioSelect,
-    )
-    open_to_teams = forms.BooleanField(
-        label="Other teams can add candidates",
-        required=False,
-        help_text="They see the prompts, and no more of other teams’ candidates than the public.",
-    )
-    open_answers = forms.BooleanField(
-        label="Everyone can read who wrote which answer",
-        required=False,
-        help_text="Otherwise only the team and those who have voted on a pair can, until its prompt"
-        " is archived. Anyone who knows the authors can’t vote blind; the leaderboard says so.",
-    )
-    held_out = forms.IntegerField(
-        label="Prompts held out",
-        required=False,
-        min_value=0,
-        max_value=100,
-        initial=20,
-        help_text="Percentage of prompts whose answers are never published with names.",
-    )
-    guide = forms.CharField(
-        label="Guide for raters",
-        required=False,
-        max_length=length_limit(Arena, "guide"),
-        widget=forms.Textarea(attrs={"rows": 4}),
-        help_text="Shown before a rater’s first vote, best with an example. You can use Markdown.",
-    )
-    strengths = forms.CharField(
-        label="Reasons for an answer",
-        required=False,
-        initial="\n".join(STRENGTHS),
-        widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="Offered to raters after a vote, one per line.",
-    )
-    faults = forms.CharField(
-        label="Reasons against an answer",
-        required=False,
-        initial="\n".join(FAULTS),
-        widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="Leave both lists empty to ask for no reasons.",
-    )
-    self_identifying = forms.ChoiceField(
-        label="Answers that reveal their author (“As Claude, …”)",
-        required=False,
-        choices=Arena.SelfIdentifying.choices,
-        initial=Arena.SelfIdentifying.DROP,
-        widget=forms.RadioSelect,
-    )
-    counts = forms.ChoiceField(
-        label="Whose votes count",
-        required=False,
-        choices=Arena.Counts.choices,
-        initial=Arena.Counts.ANYONE,
-        widget=forms.RadioSelect,
-    )
-    counts_tokens = forms.BooleanField(
-        label="Votes by the team’s token count on a public leaderboard",
-        required=False,
-        help_text="Programs name the raters of such votes, so nobody else can check them.",
-    )
-    rater_cap = forms.IntegerField(
-        label="Weight of one rater",
-        required=False,
-        min_value=1,
-        max_value=100,
-        initial=10,
-        help_text="Maximum weight of one rater’s votes, as a percentage of all human votes; twice "
-        "the average rater’s share is always allowed. 100 for no limit.",
-    )
-    network_share = forms.IntegerField(
-        label="Weight of one network",
-        required=False,
-        min_value=1,
-        max_value=100,
-        initial=10,
-        help_text="Maximum weight of unverified votes from one network, as a percentage of all "
-        "human votes.",
-    )
-    criteria = forms.CharField(
-        label="Criteria for LLM judges",
-        required=False,
-        max_length=length_limit(Arena, "criteria"),
-        widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="What makes an answer better. If empty, judges use the criteria of their rubric.",
-    )
+class ArenaForm(RowForm):
+    # Settings that stay as they are, or get their default, if a form leaves them out.
+    KEPT = ("held_out", "rater_cap", "self_identifying", "counts", "network_share")
 
-    def clean(self) -> dict[str, Any]:
-        given = super().clean() or {}
-        return {
-            name: value
-            for name, value in given.items()
-            if name not in KEPT or value not in (None, "")
+    class Meta:
+        model = Arena
+        formfield_callback = setting_field
+        fields = [
+            *("name", "question", "description", "visibility", "voters", "open_to_teams"),
+            *("open_answers", "held_out", "guide", "strengths", "faults", "self_identifying"),
+            *("counts", "counts_tokens", "rater_cap", "network_share", "criteria"),
+        ]
+        labels = {"visibility": "Who can see it"}
+        error_messages = {"name": {"required": "Enter a name for the arena."}}
+        widgets = {
+            **{name: forms.Textarea(attrs={"rows": 3}) for name in ("description", "criteria")},
+            "guide": forms.Textarea(attrs={"rows": 4}),
+            **{name: forms.Textarea(attrs={"rows": 5}) for name in ("strengths", "faults")},
+            **dict.fromkeys(
+                ("visibility", "voters", "self_identifying", "counts"), forms.RadioSelect
+            ),
+        }
+        # To its team; the model's own sentences tell what an answer of the API means.
+        help_texts = {
+            "question": "Shown above each pair of answers. You cannot change it once people have"
+            " voted.",
+            "description": "Shown with the leaderboard.",
+            "visibility": "Everyone who sees it can also read the candidates’ prompts, once"
+            " disclosed.",
+            "open_to_teams": "They see the prompts, and no more of other teams’ candidates than the"
+            " public.",
+            "open_answers": "Otherwise only the team and those who have voted on a pair can, until"
+            " its prompt is archived. Anyone who knows the authors can’t vote blind; the"
+            " leaderboard says so.",
+            "self_identifying": "",
+            "counts": "",
+            "counts_tokens": "Programs name the raters of such votes, so nobody else can check"
+            " them.",
+            "rater_cap": "Maximum weight of one rater’s votes, as a percentage of all human votes;"
+            " twice the average rater’s share is always allowed. 100 for no limit.",
+            "network_share": "Maximum weight of unverified votes from one network, as a percentage"
+            " of all human votes.",
         }
 
-    @classmethod
-    def of(cls, arena: Arena) -> "ArenaForm":
-        return cls(initial={name: getattr(arena, name) for name in cls.base_fields})
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in self.KEPT:
+            self.fields[name].required = False
+        if self.instance.pk is None:
+            self.fields["visibility"].initial = Arena.Visibility.UNLISTED
+
+    def clean(self) -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in self.cleaned_data.items()
+            if name not in self.KEPT or value not in (None, "")
+        }
 
 
 class VoteOrderForm(forms.Form):

@@ -7,10 +7,12 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
+from django.db import models
 from django.http import HttpRequest
 
 from arena.errors import ServiceError
 from arena.models import Arena
+from arena.models.fields import checks_of, length_limit
 from arena.validation import MOST, nano_dollars
 
 READERS = {
@@ -18,6 +20,36 @@ READERS = {
     Arena.Visibility.UNLISTED: "This arena is unlisted: everyone with a link can read",
     Arena.Visibility.PRIVATE: "This arena is private: only its team can read",
 }
+
+
+def form_field(
+    field: "models.Field[Any, Any]", *, limits_texts: bool = False, **options: Any
+) -> forms.Field | None:
+    """Return the field's form field as Django makes it, stripped only if the stored text is.
+
+    `limits_texts`: the browser too refuses long texts, as it does long names.
+    """
+    if limits_texts and isinstance(field, models.TextField):
+        options["max_length"] = length_limit(field.model, field.name)
+    made: Any = field.formfield(show_hidden_initial=False, **options)
+    if isinstance(made, forms.CharField):
+        checks = checks_of(field.model, field.name)
+        made.strip = all(check.options.get("strip", True) for check in checks)
+    return made
+
+
+class RowForm(forms.ModelForm):
+    """A form whose fields are those of a model, with its labels, limits and help texts.
+
+    A service checks and writes what was entered, in its own words. So the form neither checks a
+    row nor saves one; `instance` only says what to show at first.
+    """
+
+    class Meta:
+        formfield_callback = form_field
+
+    def _post_clean(self) -> None:
+        """Build no row of what was entered."""
 
 
 def add_service_error(form: forms.BaseForm, error: ServiceError) -> None:

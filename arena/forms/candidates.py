@@ -8,107 +8,55 @@ from django import forms
 from django.conf import settings
 
 from arena.calls.servers import SCRIPTED_MODEL, known_models
-from arena.forms.base import add_service_error, disclosure_text, visibility_text
+from arena.forms.base import RowForm, add_service_error, disclosure_text, visibility_text
 from arena.forms.prompts import ConversationField, ObjectField
 from arena.models import Arena, Candidate, Team
-from arena.models.fields import length_limit
 from arena.services.candidate_checks import (
-    DEFAULTS,
     KNOWN,
     CandidateError,
     check_name_is_free,
     check_privacy,
     clean_candidate_name,
-    clean_fields,
+    clean_content,
 )
 
 PARAMETERS = ("temperature", "max_tokens", "top_p", "seed")
 ADMINISTRATORS = "The site’s administrators"
 
 
-def _area(rows: int) -> forms.Textarea:
+def text_area(rows: int) -> forms.Textarea:
     return forms.Textarea(attrs={"rows": rows, "spellcheck": "false"})
 
 
-def _number(label: str) -> forms.FloatField:
+def decimal_field(label: str) -> forms.FloatField:
     widget = forms.NumberInput(attrs={"step": "any"})
     return forms.FloatField(label=label, required=False, widget=widget)
 
 
-def _whole_number(label: str) -> forms.IntegerField:
+def integer_field(label: str) -> forms.IntegerField:
     widget = forms.NumberInput(attrs={"step": "1"})
     return forms.IntegerField(label=label, required=False, widget=widget)
 
 
-class VersionForm(forms.Form):
-    """A version's configuration, and how long it stays private."""
+class VersionForm(RowForm):
+    """A version's configuration, and how long it stays private.
 
-    system_prompt = forms.CharField(
-        label="System prompt", required=False, strip=False, widget=_area(6)
-    )
-    user_template = forms.CharField(
-        label="User template",
-        required=False,
-        strip=False,
-        widget=_area(5),
-        help_text="{{ prompt }} is replaced by the prompt’s text, other names by its variables. "
-        "If empty, the prompt’s text is sent as is.",
-    )
-    messages = ConversationField(
-        label="Messages",
-        help_text="Instead of both, for several turns or examples: a JSON list of messages, each a"
-        ' template, for example [{"role": "user", "content": "2 + 2"}, {"role": "assistant",'
-        ' "content": "4"}, {"role": "user", "content": "{{ prompt }}"}]. The last one is the'
-        " user’s.",
-    )
+    With an `instance`, its next version; fields that the form does not show keep their values.
+    """
+
     endpoint = forms.ChoiceField(
         label="Answers from",
         required=False,
         help_text="The site’s administrators configure the endpoints.",
     )
-    model = forms.CharField(
-        label="Model",
-        required=False,
-        max_length=length_limit(Candidate, "model"),
-        widget=forms.TextInput(
-            attrs={"spellcheck": "false", "autocapitalize": "off", "list": "known-models"}
-        ),
-        help_text="The name that the endpoint uses, ideally with its date or version. For the"
-        f" scripted endpoint, {SCRIPTED_MODEL}.",
-    )
-    temperature = _number("Temperature")
-    max_tokens = _whole_number("Maximum tokens")
-    top_p = _number("Top-p")
-    seed = _whole_number("Seed")
+    temperature = decimal_field("Temperature")
+    max_tokens = integer_field("Maximum tokens")
+    top_p = decimal_field("Top-p")
+    seed = integer_field("Seed")
     more_parameters = ObjectField(
         label="More parameters",
         help_text='A JSON object, for example {"presence_penalty": 0.5}.',
         error_messages={"invalid": 'Enter a JSON object, for example {"stop": ["END"]}.'},
-    )
-    notes = forms.CharField(
-        label="Notes",
-        required=False,
-        strip=False,
-        widget=_area(2),
-        help_text="For your team and for readers of the candidate’s page.",
-    )
-    organisation = forms.CharField(
-        label="Organisation",
-        required=False,
-        max_length=length_limit(Candidate, "organisation"),
-        help_text="Who made it. Shown below its name on the leaderboard.",
-    )
-    licence = forms.CharField(
-        label="Licence",
-        required=False,
-        max_length=length_limit(Candidate, "licence"),
-        help_text="For example Apache-2.0, or proprietary.",
-    )
-    link = forms.CharField(
-        label="Web page",
-        required=False,
-        max_length=length_limit(Candidate, "link"),
-        widget=forms.URLInput(attrs={"spellcheck": "false", "autocapitalize": "off"}),
     )
     private_until_votes = forms.IntegerField(label="Private until this many votes", required=False)
     private_until = forms.DateField(
@@ -117,17 +65,32 @@ class VersionForm(forms.Form):
         widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
     )
 
-    def __init__(
-        self,
-        *args: Any,
-        arena: Arena,
-        now: datetime,
-        before: Candidate | None = None,
-        **kwargs: Any,
-    ) -> None:
+    class Meta(RowForm.Meta):
+        model = Candidate
+        # Files may name a variant; a person says the same by the candidate's name.
+        fields = [name for name in Candidate.CONTENT if name not in ("variant", "parameters")]
+        field_classes = {"messages": ConversationField}
+        widgets = {
+            "system_prompt": text_area(6),
+            "user_template": text_area(5),
+            "model": forms.TextInput(
+                attrs={"spellcheck": "false", "autocapitalize": "off", "list": "known-models"}
+            ),
+            "notes": text_area(2),
+            "link": forms.URLInput(attrs={"spellcheck": "false", "autocapitalize": "off"}),
+        }
+        help_texts = {
+            "model": "The name that the endpoint uses, ideally with its date or version. For the"
+            f" scripted endpoint, {SCRIPTED_MODEL}.",
+        }
+
+    field_order = [
+        *("system_prompt", "user_template", "messages", "endpoint", "model"),
+        *(*PARAMETERS, "more_parameters"),
+    ]
+
+    def __init__(self, *args: Any, arena: Arena, now: datetime, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Fields that the form does not show keep their values.
-        self.kept = {name: getattr(before, name) for name in DEFAULTS} if before else DEFAULTS
         self.arena = arena
         self.now = now
         # Authors learn who will read the prompt before they enter it.
@@ -136,20 +99,21 @@ class VersionForm(forms.Form):
         assert isinstance(endpoint, forms.ChoiceField)
         endpoint.choices = endpoint_choices()
         endpoint.error_messages["invalid_choice"] = "There is no such endpoint."
-
-    @classmethod
-    def of(cls, candidate: Candidate, *, now: datetime) -> "VersionForm":
-        parameters = candidate.parameters
-        initial = {name: getattr(candidate, name) for name in Candidate.CONTENT}
-        initial |= {name: parameters.get(name) for name in PARAMETERS}
-        initial["more_parameters"] = {
-            name: value for name, value in parameters.items() if name not in PARAMETERS
+        before: Candidate = self.instance
+        self.initial.update((name, before.parameters.get(name)) for name in PARAMETERS)
+        self.initial["more_parameters"] = {
+            name: value for name, value in before.parameters.items() if name not in PARAMETERS
         }
-        if candidate.disclosed_at is None:
-            until = candidate.private_until
-            initial["private_until_votes"] = candidate.private_until_votes
-            initial["private_until"] = until and until.astimezone(UTC).date()
-        return cls(initial=initial, arena=candidate.arena, now=now, before=candidate)
+        if before.disclosed_at is None:
+            until = before.private_until
+            self.initial["private_until_votes"] = before.private_until_votes
+            self.initial["private_until"] = until and until.astimezone(UTC).date()
+
+    @property
+    def details(self) -> list[forms.BoundField]:
+        """What only describes the candidate, beside its notes: a field of its own for each."""
+        others = {*VersionForm.field_order, "notes", "name", "team", *Candidate.PRIVACY}
+        return [field for field in self if field.name not in others]
 
     def clean_private_until(self) -> datetime | None:
         day = self.cleaned_data["private_until"]
@@ -175,8 +139,8 @@ class VersionForm(forms.Form):
             }
         fields = {name: data[name] for name in Candidate.CONTENT if name in data}
         try:
-            self.configuration = clean_fields(
-                self.arena, self.kept | fields | {"parameters": parameters}
+            self.configuration = clean_content(
+                self.arena, self.instance.content | fields | {"parameters": parameters}
             )
             check_privacy(data["private_until_votes"], data["private_until"], self.now)
         except CandidateError as error:
@@ -194,8 +158,7 @@ class VersionForm(forms.Form):
         return self.add_prefix("private_until_votes") in self.data
 
     def privacy(self) -> dict[str, Any]:
-        names = ("private_until_votes", "private_until")
-        return {name: self.cleaned_data[name] for name in names}
+        return {name: self.cleaned_data[name] for name in Candidate.PRIVACY}
 
     def readers(self) -> str:
         """A sentence about who will read the texts, and from when if the form sets that."""
@@ -217,13 +180,12 @@ class VersionForm(forms.Form):
 
 class CandidateForm(VersionForm):
     team = forms.ChoiceField(label="Team")
-    name = forms.CharField(
-        label="Name",
-        max_length=length_limit(Candidate, "name"),
-        error_messages={"required": "Enter a name for the candidate."},
-        help_text="Shown on the leaderboard. Versions are numbered automatically.",
-    )
-    field_order = ["team", "name"]
+
+    class Meta(VersionForm.Meta):
+        fields = ["name", *VersionForm.Meta.fields]
+        error_messages = {"name": {"required": "Enter a name for the candidate."}}
+
+    field_order = ["team", "name", *VersionForm.field_order]
 
     def __init__(self, *args: Any, teams: list[Team | None], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -20,10 +20,11 @@ from arena.files.tables import (
     Table,
 )
 from arena.formats import FORMATS
+from arena.forms.base import RowForm
 from arena.models import Arena, Prompt
 from arena.models.fields import length_limit
 from arena.services.imports import ImportPreview
-from arena.validation import MOST_VARIABLES, InputError, decode_json, is_unicode, is_variable
+from arena.validation import InputError, decode_json, is_unicode, is_variable
 
 NOTHING = "Paste something, or choose a file."
 BOTH = "You pasted text and chose a file. Send only one of them."
@@ -38,8 +39,9 @@ class JsonTextField(forms.JSONField):
     """JSON in a text box, shown indented, or as it was typed if it is refused."""
 
     def __init__(self, **options: Any) -> None:
-        widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false"})
-        super().__init__(required=False, widget=widget, **options)
+        options.setdefault("required", False)
+        options.setdefault("widget", forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}))
+        super().__init__(**options)
 
     def prepare_value(self, value: Any) -> Any:
         return value if isinstance(value, str) else format_json(value)
@@ -192,48 +194,27 @@ class UploadAnswersForm(UploadForm):
         return super().file_bytes() or self.cleaned_data["pasted"].encode()
 
 
-class PromptForm(forms.Form):
-    text = forms.CharField(
-        label="Prompt",
-        required=False,
-        strip=False,
-        widget=forms.Textarea(attrs={"rows": 6}),
-    )
-    messages = ConversationField(
-        label="Conversation",
-        help_text="Instead of a single text: a JSON list of messages, each with role and content, "
-        'such as [{"role": "user", "content": "Hello!"}].',
-    )
-    category = forms.CharField(
-        label="Category", required=False, max_length=length_limit(Prompt, "category")
-    )
-    reference = forms.CharField(
-        label="Reference answer",
-        required=False,
-        strip=False,
-        widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Shown to LLM judges whose rubric uses it, never to raters or candidates.",
-    )
-    rubric = forms.CharField(
-        label="Rubric for this prompt",
-        required=False,
-        strip=False,
-        widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="How LLM judges grade answers to this prompt, in place of the arena’s criteria.",
-    )
-    variables = ObjectField(
-        label="Variables",
-        help_text='Values for templates besides {{ prompt }}, for example {"customer": "Ada"}.'
-        f" At most {MOST_VARIABLES}. Visible to teams that can add candidates.",
-        error_messages={
-            "invalid": 'Enter a JSON object of names and texts, for example {"customer": "Ada"}.'
-        },
-    )
+class PromptForm(RowForm):
+    class Meta(RowForm.Meta):
+        model = Prompt
+        fields = ["text", "messages", "category", "reference", "rubric", "variables"]
+        field_classes = {"messages": ConversationField, "variables": ObjectField}
+        widgets = {
+            "text": forms.Textarea(attrs={"rows": 6}),
+            "reference": forms.Textarea(attrs={"rows": 3}),
+            "rubric": forms.Textarea(attrs={"rows": 2}),
+        }
+        error_messages = {
+            "variables": {
+                "invalid": "Enter a JSON object of names and texts, for example"
+                ' {"customer": "Ada"}.'
+            }
+        }
 
-    @classmethod
-    def of(cls, prompt: Prompt) -> "PromptForm":
-        initial = {name: getattr(prompt, name) for name in cls.base_fields}
-        return cls(initial=initial | ({"text": ""} if prompt.messages else {}))
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.messages:  # whose transcript the text is
+            self.initial["text"] = ""
 
     def clean(self) -> dict[str, Any]:
         super().clean()

@@ -109,6 +109,7 @@ class Arena(models.Model):
         validators=[Check(clean_visible_name, limit=ARENA_NAME_LIMIT)],
     )
     question = models.CharField(
+        "question for raters",
         max_length=QUESTION_LIMIT,
         default="Which answer helps more?",
         validators=[Check(clean_name, limit=QUESTION_LIMIT)],
@@ -117,56 +118,75 @@ class Arena(models.Model):
         blank=True, validators=[Check(clean_paragraphs, limit=DESCRIPTION_LIMIT)]
     )
     criteria = models.TextField(
+        "criteria for LLM judges",
         blank=True,
         validators=[Check(clean_paragraphs, limit=CRITERIA_LIMIT)],
         help_text="What makes an answer better. If empty, judges use the criteria of their rubric.",
     )
     guide = models.TextField(
+        "guide for raters",
         blank=True,
         validators=[Check(clean_paragraphs, limit=GUIDE_LIMIT)],
-        help_text="Markdown that raters read before their first vote, with an example.",
+        help_text="Shown before a rater’s first vote, best with an example. You can use Markdown.",
     )
     strengths = models.TextField(
+        "reasons for an answer",
         default="\n".join(STRENGTHS),
         blank=True,
         validators=[Check(clean_tags)],
-        help_text="Reasons for an answer that raters can choose from, one per line.",
+        help_text="Offered to raters after a vote, one per line.",
     )
     faults = models.TextField(
+        "reasons against an answer",
         default="\n".join(FAULTS),
         blank=True,
         validators=[Check(clean_tags)],
-        help_text="Reasons against an answer that raters can choose from, one per line.",
+        help_text="Leave both lists empty to ask for no reasons.",
     )
     is_sample = models.BooleanField(default=False)
     visibility = models.CharField(max_length=10, choices=Visibility, default=Visibility.PUBLIC)
-    voters = models.CharField(max_length=10, choices=Voters, default=Voters.ANYONE)
-    open_to_teams = models.BooleanField(default=False, help_text="Can other teams add candidates?")
+    voters = models.CharField("who can vote", max_length=10, choices=Voters, default=Voters.ANYONE)
+    open_to_teams = models.BooleanField(
+        "other teams can add candidates",
+        default=False,
+        help_text="Can other teams add candidates?",
+    )
     open_answers = models.BooleanField(
-        default=False, help_text="Can everyone read which candidate wrote which answer?"
+        "everyone can read who wrote which answer",
+        default=False,
+        help_text="Can everyone read which candidate wrote which answer?",
     )
     held_out = models.PositiveSmallIntegerField(
+        "prompts held out",
         default=20,
         help_text="Percentage of prompts whose answers are never published with names.",
     )
     rater_cap = models.PositiveSmallIntegerField(
+        "weight of one rater",
         default=10,
         help_text="Maximum weight of one rater’s votes, as a percentage of all human votes.",
     )
     self_identifying = models.CharField(
+        "answers that reveal their author (“As Claude, …”)",
         max_length=4,
         choices=SelfIdentifying,
         default=SelfIdentifying.DROP,
         help_text="What happens to answers that reveal their author.",
     )
     counts = models.CharField(
-        max_length=8, choices=Counts, default=Counts.ANYONE, help_text="Whose votes count?"
+        "whose votes count",
+        max_length=8,
+        choices=Counts,
+        default=Counts.ANYONE,
+        help_text="Whose votes count?",
     )
     counts_tokens = models.BooleanField(
+        "votes by the team’s token count on a public leaderboard",
         default=False,
         help_text="Do votes cast with the team's token count on a public leaderboard?",
     )
     network_share = models.PositiveSmallIntegerField(
+        "weight of one network",
         default=10,
         help_text="Maximum weight of anonymous votes from one network, as a percentage of all "
         "human votes.",
@@ -182,6 +202,18 @@ class Arena(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = ArenaQuerySet.as_manager()
+
+    # Who sees it, who votes, and what counts.
+    RULES = (
+        *("visibility", "voters", "open_to_teams", "open_answers", "held_out", "rater_cap"),
+        *("self_identifying", "counts", "counts_tokens", "network_share"),
+    )
+    # What its team sets, in the order of exports.
+    SETTINGS = (
+        *("name", *RULES, "guide", "strengths", "faults", "question", "description", "criteria"),
+    )
+    # The least and the most of each percentage.
+    PERCENTAGES = {"held_out": (0, 100), "rater_cap": (1, 100), "network_share": (1, 100)}
 
     # Set where the raters' link opened the arena: its pages then offer voting alone.
     is_opened_by_link = False

@@ -1,5 +1,7 @@
 """The candidates of an arena, each in versions."""
 
+from typing import Any
+
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
@@ -8,7 +10,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from arena.models.arenas import Arena
-from arena.models.fields import Check
+from arena.models.fields import Check, label_of
 from arena.models.imports import CatalogQuerySet, Sourced
 from arena.models.teams import Team, check, index, unique
 from arena.validation import (
@@ -43,7 +45,11 @@ class Candidate(Sourced):
 
     team = models.ForeignKey(Team, models.PROTECT, null=True, blank=True, related_name="candidates")
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="candidates")
-    name = models.CharField(max_length=200, validators=[Check(clean_visible_name)])
+    name = models.CharField(
+        max_length=200,
+        validators=[Check(clean_visible_name)],
+        help_text="Shown on the leaderboard. Versions are numbered automatically.",
+    )
     version = models.PositiveIntegerField(default=1)
     endpoint = models.CharField(max_length=100, blank=True)
     model = models.CharField(
@@ -53,23 +59,41 @@ class Candidate(Sourced):
         max_length=200, blank=True, validators=[Check(clean_name, required=False)]
     )
     system_prompt = models.TextField(blank=True, validators=[Check(clean_paragraphs, strip=False)])
-    user_template = models.TextField(blank=True, validators=[Check(clean_paragraphs, strip=False)])
+    user_template = models.TextField(
+        blank=True,
+        validators=[Check(clean_paragraphs, strip=False)],
+        help_text="{{ prompt }} is replaced by the prompt’s text, other names by its variables. "
+        "If empty, the prompt’s text is sent as is.",
+    )
     messages = models.JSONField(
         null=True,
         blank=True,
-        help_text="Messages, each a template, instead of a system prompt and a user template.",
+        help_text="Instead of both, for several turns or examples: a JSON list of messages, each a"
+        ' template, for example [{"role": "user", "content": "2 + 2"}, {"role": "assistant",'
+        ' "content": "4"}, {"role": "user", "content": "{{ prompt }}"}]. The last one is the'
+        " user’s.",
     )
     parameters = models.JSONField(default=dict, blank=True)
     notes = models.TextField(
-        blank=True, validators=[Check(clean_paragraphs, limit=NOTES_LIMIT, strip=False)]
+        blank=True,
+        validators=[Check(clean_paragraphs, limit=NOTES_LIMIT, strip=False)],
+        help_text="For your team and for readers of the candidate’s page.",
     )
     organisation = models.CharField(
-        max_length=ABOUT_LIMIT, blank=True, validators=[Check(clean_visible_text)]
+        max_length=ABOUT_LIMIT,
+        blank=True,
+        validators=[Check(clean_visible_text)],
+        help_text="Who made it. Shown below its name on the leaderboard.",
     )
     licence = models.CharField(
-        max_length=ABOUT_LIMIT, blank=True, validators=[Check(clean_visible_text)]
+        max_length=ABOUT_LIMIT,
+        blank=True,
+        validators=[Check(clean_visible_text)],
+        help_text="For example Apache-2.0, or proprietary.",
     )
-    link = models.CharField(max_length=LINK_LIMIT, blank=True, validators=[Check(clean_link)])
+    link = models.CharField(
+        "web page", max_length=LINK_LIMIT, blank=True, validators=[Check(clean_link)]
+    )
     private_until_votes = models.PositiveIntegerField(
         null=True,
         blank=True,
@@ -85,14 +109,18 @@ class Candidate(Sourced):
 
     objects = CandidateQuerySet.as_manager()
 
-    # The team's own content: a change makes the next version. Files contain all but the endpoint.
+    # Short texts about the candidate, which its pages list by their labels.
+    FACTS = ("organisation", "licence")
+    # The team's own content, hidden until disclosure: a change makes the next version. Forms, the
+    # API, the differences between versions, imports and exports have the fields in this order.
     CONTENT = (
         *("system_prompt", "user_template", "messages", "endpoint", "model", "variant"),
-        *("parameters", "notes", "organisation", "licence", "link"),
+        *("parameters", "notes", *FACTS, "link"),
     )
-    IN_FILES = tuple(name for name in CONTENT if name != "endpoint")
-    # Short texts about the candidate, which its pages list by their names.
-    FACTS = ("organisation", "licence")
+    # Only its team learns where a candidate is called.
+    PUBLIC_CONTENT = tuple(name for name in CONTENT if name != "endpoint")
+    # When it is disclosed; set at registration.
+    PRIVACY = ("private_until_votes", "private_until")
 
     class Meta(Sourced.Meta):
         constraints = [
@@ -117,8 +145,12 @@ class Candidate(Sourced):
     @property
     def facts(self) -> dict[str, str]:
         """The facts that its team gave, by label."""
-        facts = {name.replace("_", " ").capitalize(): getattr(self, name) for name in self.FACTS}
+        facts = {label_of(type(self), name): getattr(self, name) for name in self.FACTS}
         return {label: text for label, text in facts.items() if text}
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.CONTENT}
 
     @property
     def own_name(self) -> str:

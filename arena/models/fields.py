@@ -6,6 +6,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils.deconstruct import deconstructible
+from django.utils.text import capfirst
 
 from arena.validation import InputError
 
@@ -38,7 +39,7 @@ class Check:
 
 def clean_field(model: type[models.Model], name: str, value: Any) -> Any:
     """Return `value` as the field stores it, or raise InputError with the field as its column."""
-    for validator in _checks(model, name):
+    for validator in checks_of(model, name):
         try:
             value = validator.clean(value, **validator.options)
         except InputError as error:
@@ -46,18 +47,23 @@ def clean_field(model: type[models.Model], name: str, value: Any) -> Any:
     return value
 
 
+def label_of(model: type[models.Model], name: str) -> str:
+    """Return the field's label on pages."""
+    return capfirst(str(model._meta.get_field(name).verbose_name))  # type: ignore[union-attr]
+
+
 def field_label(name: str) -> str:
     """Return the field's name in messages, in the singular, so that "is empty" can follow."""
     return PLURALS.get(name, name.replace("_", " "))
 
 
-def length_limit(model: type[models.Model], name: str) -> int:
-    """Return the maximum length of the field in characters, for forms and serializers."""
-    limits = [check.options["limit"] for check in _checks(model, name) if "limit" in check.options]
+def length_limit(model: type[models.Model], name: str) -> int | None:
+    """Return the maximum length of the field in characters; None if only its bytes are limited."""
     field: Any = model._meta.get_field(name)
-    return int(min([*limits, *filter(None, [field.max_length])]))
+    limits = [check.options.get("limit") for check in checks_of(model, name)]
+    return min(filter(None, [*limits, field.max_length]), default=None)
 
 
-def _checks(model: type[models.Model], name: str) -> list[Check]:
+def checks_of(model: type[models.Model], name: str) -> list[Check]:
     field: Any = model._meta.get_field(name)
     return [check for check in field.validators if isinstance(check, Check)]

@@ -10,6 +10,7 @@ from arena.models.imports import CatalogQuerySet, Sourced
 from arena.models.teams import unique
 from arena.validation import (
     CATEGORY_LIMIT,
+    MOST_VARIABLES,
     PROMPT_LIMIT,
     clean_name,
     clean_paragraphs,
@@ -30,30 +31,45 @@ class Prompt(Sourced):
         validators=[Check(clean_name, limit=CATEGORY_LIMIT, required=False)],
     )
     text = models.TextField(
-        blank=True, validators=[Check(clean_paragraphs, limit=PROMPT_LIMIT, required=True)]
+        "prompt",
+        blank=True,
+        validators=[Check(clean_paragraphs, limit=PROMPT_LIMIT, required=True)],
     )
     messages = models.JSONField(
-        null=True, blank=True, help_text="The conversation; the text is its transcript."
+        "conversation",
+        null=True,
+        blank=True,
+        help_text="Instead of a single text: a JSON list of messages, each with role and content, "
+        'such as [{"role": "user", "content": "Hello!"}].',
     )
     variables = models.JSONField(
         default=dict,
         blank=True,
         validators=[Check(clean_variables)],
-        help_text="Values that candidates' templates can use besides the text.",
+        help_text='Values for templates besides {{ prompt }}, for example {"customer": "Ada"}.'
+        f" At most {MOST_VARIABLES}. Visible to teams that can add candidates.",
     )
     reference = models.TextField(
-        blank=True, validators=[Check(clean_paragraphs, limit=PROMPT_LIMIT)]
-    )
-    rubric = models.TextField(
+        "reference answer",
         blank=True,
         validators=[Check(clean_paragraphs, limit=PROMPT_LIMIT)],
-        help_text="How LLM judges grade answers to this prompt; replaces the criteria.",
+        help_text="Shown to LLM judges whose rubric uses it, never to raters or candidates.",
+    )
+    rubric = models.TextField(
+        "rubric for this prompt",
+        blank=True,
+        validators=[Check(clean_paragraphs, limit=PROMPT_LIMIT)],
+        help_text="How LLM judges grade answers to this prompt, in place of the arena’s criteria.",
     )
     html = models.TextField(null=True, editable=False)
     html_version = models.PositiveSmallIntegerField(default=0, editable=False)
     retired_at = models.DateTimeField(null=True, blank=True)
 
     objects = CatalogQuerySet.as_manager()
+
+    # What raters are shown, what templates may use, and what only the arena's team may read.
+    SHOWN, TEAM_ONLY = ("text", "messages", "category"), ("reference", "rubric")
+    CONTENT = (*SHOWN, *TEAM_ONLY, "variables")
 
     class Meta(Sourced.Meta):
         constraints = [

@@ -1,6 +1,6 @@
 """Creating, changing and deleting arenas."""
 
-from typing import Any, TypedDict, Unpack, get_type_hints
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -33,8 +33,8 @@ from arena.signals import announce, arena_created
 from arena.validation import numbered
 
 LONGEST_SLUG = 60
-# The settings that decide which votes count.
-RULES = {"self_identifying", "counts", "counts_tokens", "visibility"}
+# Of the settings, those that decide which votes count.
+COUNTING = {"self_identifying", "counts", "counts_tokens", "visibility"}
 RESERVED_SLUGS = {"new"}  # pages with these addresses exist
 MAX_SLUG_NUMBER = 49
 # 40 bits: nobody guesses a random address, and collisions are negligible.
@@ -51,44 +51,6 @@ class ArenaError(ServiceError):
     """An arena that cannot be created or changed."""
 
 
-class ArenaSettings(TypedDict, total=False):
-    """Who sees an arena, who votes in it, and what counts; settings left out get the model's
-    defaults.
-    """
-
-    visibility: str
-    voters: str
-    open_to_teams: bool
-    open_answers: bool
-    held_out: int
-    rater_cap: int
-    self_identifying: str
-    counts: str
-    counts_tokens: bool
-    network_share: int
-    guide: str
-    strengths: str
-    faults: str
-
-
-class ArenaFields(ArenaSettings, total=False):
-    """An arena's settings, without its name."""
-
-    question: str
-    description: str
-    criteria: str
-
-
-class NamedArenaFields(ArenaFields, total=False):
-    name: str
-
-
-ARENA_FIELDS = ("name", *get_type_hints(ArenaFields))
-
-
-# -- Any arena -------------------------------------------------------------------------------------
-
-
 @transaction.atomic
 def create_arena(
     *,
@@ -98,7 +60,7 @@ def create_arena(
     description: str = "",
     is_sample: bool = False,
     team: Team | None = None,
-    **settings: Unpack[ArenaSettings],
+    **settings: Any,
 ) -> Arena:
     """Create an arena. Raises ValidationError with its fields' messages."""
     arena = Arena(
@@ -135,12 +97,7 @@ def set_criteria(*, arena: Arena, criteria: str) -> None:
     arena.criteria = criteria
 
 
-# -- A team's arenas -------------------------------------------------------------------------------
-
-
-def create_team_arena(
-    *, team: Team, by: Actor, name: str, slug: str = "", **fields: Unpack[ArenaFields]
-) -> Arena:
+def create_team_arena(*, team: Team, by: Actor, name: str, slug: str = "", **fields: Any) -> Arena:
     """Create an arena of `team`; by default its slug is a free one made from its name.
 
     A private arena's slug ends in random letters, and so does an unlisted one's unless a slug is
@@ -191,7 +148,7 @@ def _create(team: Team, by: Actor, fields: dict[str, Any], slug: str) -> Arena:
     return arena
 
 
-def update_arena(*, arena: Arena, by: Actor, **fields: Unpack[NamedArenaFields]) -> Arena:
+def update_arena(*, arena: Arena, by: Actor, **fields: Any) -> Arena:
     """Change settings of an arena; omitted ones stay as they are. Raises ArenaError."""
     clean = checked_fields(Arena, fields, ArenaError)
     with transaction.atomic():
@@ -209,7 +166,7 @@ def update_arena(*, arena: Arena, by: Actor, **fields: Unpack[NamedArenaFields])
         except ValidationError as invalid:
             raise _first_error(invalid) from None
         locked.save()
-        if RULES.intersection(changed):
+        if COUNTING.intersection(changed):
             apply_rules(arena=locked)
         audit.record_in(locked, by, "changed an arena", fields=changed)
     return locked
@@ -282,9 +239,6 @@ def _first_error(invalid: ValidationError) -> ArenaError:
     if field == "slug" and "already exists" in messages[0]:
         return ArenaError("Another arena already has this address.", field="slug")
     return ArenaError(messages[0], field="" if field == "__all__" else field)
-
-
-# -- Deleting --------------------------------------------------------------------------------------
 
 
 def loss_of_arena(arena: Arena) -> str:

@@ -6,13 +6,13 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypedDict
+from typing import Any
 
 from django.conf import settings
 
 from arena.actors import Actor, is_open_to
 from arena.calls.servers import known_models
-from arena.conversations import Message, clean_turns, template_fields
+from arena.conversations import clean_turns, template_fields
 from arena.errors import ServiceError, checked_fields
 from arena.models import Arena, Candidate
 from arena.models.candidates import MAX_PRIVATE_VOTES
@@ -59,27 +59,6 @@ _VERSION = re.compile(r"(?P<base>.+) v(?P<number>\d{1,9})")
 class CandidateError(ServiceError):
     """A candidate that cannot be registered, changed or archived."""
 
-
-class CandidateFields(TypedDict, total=False):
-    """The content of a candidate; a new version copies the fields that are not given."""
-
-    system_prompt: str
-    user_template: str
-    messages: list[Message] | None
-    endpoint: str
-    model: str
-    variant: str
-    parameters: dict[str, Any]
-    notes: str
-    organisation: str
-    licence: str
-    link: str
-
-
-DEFAULTS: dict[str, Any] = {name: getattr(Candidate(), name) for name in Candidate.CONTENT}
-
-
-# -- Parameters ------------------------------------------------------------------------------------
 
 # Teams may set only the parameters named here: not a request's address, key, model, messages,
 # number of answers or tools, nor anything that a server may add.
@@ -188,9 +167,6 @@ def _quote(value: Any) -> str:
     return quoted(value) if isinstance(value, int | float | str) else json_type(value)
 
 
-# -- Name, texts, endpoint, privacy ----------------------------------------------------------------
-
-
 def check_is_open(candidate: Candidate, *, by: Actor) -> Arena:
     """Return the candidate's arena, locked; raise CandidateError if it is closed to the team.
 
@@ -243,8 +219,10 @@ TEXTS_OR_MESSAGES = "Enter a system prompt and user template, or messages, not b
 
 def with_changes(content: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content with `changes`: messages replace the two texts, and the two texts replace
-    messages.
+    messages. Raises TypeError for what is no content.
     """
+    if unknown := changes.keys() - content.keys():
+        raise TypeError(f"A candidate's content has no {', '.join(sorted(unknown))}.")
     replaced: dict[str, Any] = {}
     if changes.get("messages"):
         replaced = {"system_prompt": "", "user_template": ""}
@@ -271,9 +249,8 @@ def _clean_messages(clean: Mapping[str, Any]) -> dict[str, Any]:
     return template_fields(messages)
 
 
-def clean_fields(arena: Arena, fields: Mapping[str, Any]) -> dict[str, Any]:
+def clean_content(arena: Arena, content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of a candidate of `arena`, or raise CandidateError."""
-    content = {name: fields[name] for name in Candidate.CONTENT}
     clean = checked_fields(Candidate, content, CandidateError)
     clean |= _clean_messages(clean)
     known = _known_variables(arena, *templates_in(clean))

@@ -1,7 +1,7 @@
 """Registering candidates, revising them as new versions, archiving and disclosing them."""
 
 from datetime import datetime
-from typing import Any, Unpack
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Case, Count, Exists, F, IntegerField, Max, OuterRef, Q, Subquery, When
@@ -23,14 +23,12 @@ from arena.models import (
 from arena.models.arenas import ArenaQuerySet
 from arena.services import audit
 from arena.services.candidate_checks import (
-    DEFAULTS,
     CandidateError,
-    CandidateFields,
     check_is_open,
     check_name_is_free,
     check_privacy,
     clean_candidate_name,
-    clean_fields,
+    clean_content,
     with_changes,
 )
 from arena.services.locks import lock_arena, retry_on_deadlock
@@ -60,15 +58,16 @@ def register_candidate(
     name: str,
     private_until_votes: int | None = None,
     private_until: datetime | None = None,
-    **fields: Unpack[CandidateFields],
+    **content: Any,
 ) -> Candidate:
     """Register the first version of a candidate; without a team it belongs to the arena's team.
 
+    `content` are some of Candidate.CONTENT.
     The name stays private until the candidate has `private_until_votes` votes or until
     `private_until`, whichever comes first. Raises CandidateError.
     """
     name = clean_candidate_name(name)
-    content = clean_fields(arena, DEFAULTS | dict(fields))
+    clean = clean_content(arena, with_changes(Candidate().content, content))
     check_privacy(private_until_votes, private_until, now)
     draft = Candidate(
         arena=arena,
@@ -78,7 +77,7 @@ def register_candidate(
         private_until_votes=private_until_votes,
         private_until=private_until,
         disclosed_at=_disclosed_at(private_until_votes, private_until, now),
-        **content,
+        **clean,
     )
     return _register(draft, by=by)
 
@@ -136,7 +135,7 @@ def revise_candidate(
     private_until_votes: int | None = None,
     private_until: datetime | None = None,
     says_privacy: bool = True,
-    **changes: Unpack[CandidateFields],
+    **changes: Any,
 ) -> Candidate:
     """Write the next version of `candidate`, or change it in place while it is not in use.
 
@@ -147,8 +146,8 @@ def revise_candidate(
     """
     # Checked before anything is locked, because this may read the variables of every prompt.
     before = Candidate.objects.select_related("arena").get(pk=candidate.pk)
-    content = clean_fields(before.arena, with_changes(_content(before), changes))
-    if content == _content(before):
+    content = clean_content(before.arena, with_changes(before.content, changes))
+    if content == before.content:
         return before
     return _revise(
         before,
@@ -159,10 +158,6 @@ def revise_candidate(
         private_until=private_until,
         says_privacy=says_privacy,
     )
-
-
-def _content(candidate: Candidate) -> dict[str, Any]:
-    return {name: getattr(candidate, name) for name in DEFAULTS}
 
 
 @retry_on_deadlock
@@ -182,7 +177,7 @@ def _revise(
     # NO KEY: the standings of a refresh refer to this row. Uploading or ordering answers locks it
     # too, so none arrive between the check and the change.
     candidate = Candidate.objects.select_for_update(no_key=True).get(pk=before.pk)
-    if _content(candidate) != _content(before):
+    if candidate.content != before.content:
         raise CandidateError(
             f"Someone else has just changed {candidate.own_name}. Check it, then try again."
         )
@@ -308,9 +303,6 @@ def _record(candidate: Candidate, by: Actor, action: str, **details: object) -> 
     details = {"candidate": candidate.pk} | details
     name, team = candidate.own_name, candidate.team
     audit.record_in(candidate.arena, by, action, name, team=team, **details)
-
-
-# -- Disclosure: when the name and texts of a private candidate become public ----------------------
 
 
 def ignore_raters(raters: Q) -> None:

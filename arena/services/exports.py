@@ -26,7 +26,6 @@ from django.utils.crypto import salted_hmac
 from arena.files.copies import ARENA_FILE, EXPORT_VERSION
 from arena.models import Arena, Candidate, Rater, Reason, Response, Vote, VoteChannel
 from arena.models.imports import REVEALED
-from arena.services.arenas import ARENA_FIELDS
 from arena.services.voting import REASONS_IN_FILES
 from arena.validation import in_dollars
 
@@ -154,7 +153,7 @@ def _write_all(arena: Arena, draft: Path) -> dict[str, int]:
         "responses.jsonl": responses(arena, names),
     }
     counts = {name: _write(draft / name, content) for name, content in lines.items()}
-    facts = {"ringside": EXPORT_VERSION} | {name: getattr(arena, name) for name in ARENA_FIELDS}
+    facts = {"ringside": EXPORT_VERSION} | {name: getattr(arena, name) for name in Arena.SETTINGS}
     text = json.dumps(facts, ensure_ascii=False, indent=1)
     (draft / ARENA_FILE).write_text(text + "\n", encoding="utf-8")
     return {name: counts[name] for name in FILES if counts[name]}
@@ -189,7 +188,7 @@ def candidates(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
             continue  # created while the votes were written
         line = {"name": names[candidate.pk]}
         if candidate.disclosed_at:
-            line |= {name: getattr(candidate, name) for name in Candidate.IN_FILES}
+            line |= {name: getattr(candidate, name) for name in Candidate.PUBLIC_CONTENT}
         yield line | ({"retired": True} if candidate.retired_at else {})
 
 

@@ -135,7 +135,9 @@ class Writer:
 
     def _candidates(self, rows: list[Row]) -> None:
         Candidate.objects.bulk_create(
-            Candidate(arena_id=self.arena.pk, **self._common(row, ("name", *Candidate.IN_FILES)))
+            Candidate(
+                arena_id=self.arena.pk, **self._common(row, ("name", *Candidate.PUBLIC_CONTENT))
+            )
             for row in _first_of_each(rows, lambda content: content.name)
             if row.content.name not in self.candidates
         )

@@ -51,7 +51,7 @@ from arena.models import (
 )
 from arena.models.imports import DELETED, REVEALED
 from arena.services import audit
-from arena.services.arenas import ARENA_FIELDS, delete_arena, random_slug
+from arena.services.arenas import delete_arena, random_slug
 from arena.services.import_rows import Writer, discard
 from arena.services.locks import exclusive_lock
 from arena.services.pairs import sync_pairs
@@ -340,9 +340,9 @@ def _settings_of(paths: Iterable[Path]) -> dict[str, Any]:
             raise unreadable(file, error) from None
         if not isinstance(facts, dict) or facts.get("ringside") != EXPORT_VERSION:
             raise FileError(f"{file} is not a description of an arena that this version can read.")
-        if unknown := set(facts) - {"ringside", *ARENA_FIELDS}:
+        if unknown := set(facts) - {"ringside", *Arena.SETTINGS}:
             raise FileError(f"{file} has unknown settings: {join_names(sorted(unknown))}.")
-        return {name: facts[name] for name in ARENA_FIELDS if name in facts}
+        return {name: facts[name] for name in Arena.SETTINGS if name in facts}
     return {}
 
 

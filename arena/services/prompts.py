@@ -7,7 +7,7 @@ judged by the final state, not row by row, because rows may swap two texts.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
@@ -32,7 +32,6 @@ from arena.validation import (
 )
 
 BATCH = 500
-CONTENT = ("text", "messages", "category", "reference", "rubric", "variables")
 IN_USE = (
     "Prompt {id} already has answers or comparisons, so it cannot be changed. Archive it and add a "
     "new one."
@@ -51,20 +50,6 @@ def new_variables(arena: Arena, rows: Iterable[PromptRow]) -> list[str]:
 
 class PromptError(ServiceError):
     """A prompt that cannot be changed this way."""
-
-
-class PromptFields(TypedDict, total=False):
-    """The content of a prompt; fields that are not given stay as they are."""
-
-    text: str
-    messages: list[dict[str, Any]] | None
-    category: str
-    reference: str
-    rubric: str
-    variables: dict[str, str]
-
-
-# -- Planning an upload ----------------------------------------------------------------------------
 
 
 def prompt_key(text: str, variables: Mapping[str, str]) -> Key:
@@ -127,7 +112,7 @@ class PromptChangePlan:
             arena=self.arena,
             external_id=row.external_id or self._free_id(),
             retired_at=timezone.now() if row.retired else None,
-            **{name: getattr(row, name) for name in CONTENT},
+            **{name: getattr(row, name) for name in Prompt.CONTENT},
         )
         self.by_id[prompt.external_id] = prompt
         self.by_text.setdefault(_key(prompt), prompt)
@@ -136,7 +121,7 @@ class PromptChangePlan:
     def _change(self, row: PromptRow, prompt: Prompt) -> None:
         changes = {
             name: value
-            for name in CONTENT
+            for name in Prompt.CONTENT
             if (value := getattr(row, name)) and value != getattr(prompt, name)
         }
         if "text" in changes:
@@ -253,9 +238,6 @@ def _keeps_text(draft: _Draft) -> bool:
     return prompt_key(before["text"], before["variables"]) == _key(draft.prompt)
 
 
-# -- Uploading -------------------------------------------------------------------------------------
-
-
 @transaction.atomic
 def upsert_prompts(
     *,
@@ -281,7 +263,7 @@ def upsert_prompts(
         report.keep_out()
         return report
     Prompt.objects.bulk_create(plan.new, batch_size=BATCH)
-    fields = [*CONTENT, "html", "html_version"]
+    fields = [*Prompt.CONTENT, "html", "html_version"]
     Prompt.objects.bulk_update(plan.changed, fields, batch_size=BATCH)
     if report.added or report.changed:
         added, changed = report.added, report.changed
@@ -307,15 +289,12 @@ def prompts_in_use(arena: Arena, ids: Sequence[int]) -> set[int]:
     return in_use
 
 
-# -- Single prompts --------------------------------------------------------------------------------
-
-
 @transaction.atomic
-def revise_prompt(*, prompt: Prompt, by: Actor, **changes: Unpack[PromptFields]) -> Prompt:
+def revise_prompt(*, prompt: Prompt, by: Actor, **changes: Any) -> Prompt:
     """Change a prompt that is not in use yet. Raises PromptError."""
     arena = lock_arena(prompt.arena_id)
     locked = Prompt.objects.select_for_update().get(pk=prompt.pk)
-    clean = clean_changes(changes)
+    clean = checked_fields(Prompt, changes, PromptError)
     if "messages" in clean or "text" in clean:
         clean |= _texts(locked, clean)
     differing = {name: value for name, value in clean.items() if getattr(locked, name) != value}
@@ -347,11 +326,6 @@ def _texts(prompt: Prompt, clean: Mapping[str, Any]) -> dict[str, Any]:
     if clean.get("text", prompt.text) == prompt.text and "messages" not in clean:
         return {"text": prompt.text, "messages": prompt.messages}
     return {"text": clean.get("text", prompt.text), "messages": None}
-
-
-def clean_changes(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a prompt as they are stored. Raises PromptError."""
-    return checked_fields(Prompt, changes, PromptError)
 
 
 def retire_prompts(*, arena: Arena, prompts: QuerySet[Prompt], by: Actor, now: datetime) -> int:

@@ -20,6 +20,7 @@ from arena.forms.candidates import CandidateForm, VersionForm
 from arena.forms.prompts import format_json
 from arena.generation import messages_for
 from arena.models import Arena, Candidate, Prompt
+from arena.models.fields import label_of
 from arena.prompting.templates import (
     DiffLine,
     TemplateError,
@@ -35,12 +36,8 @@ from arena.views.runs import generation_of
 
 PREVIEWED_PROMPTS = 3
 ANSWERS_PER_PAGE = 20
-TEXTS = {"system_prompt": "System prompt", "user_template": "User template"}
-PLAIN = {
-    name: name.replace("_", " ").capitalize()
-    for name in Candidate.CONTENT
-    if name not in {*TEXTS, "messages", "parameters"}
-}
+# Compared line by line, where all other fields are shown before and after.
+TEXTS = ("system_prompt", "user_template")
 NOTHING = "nothing"
 CHANGED_SINCE_PREVIEW = (
     "The form has changed since the preview, so nothing was saved. Check the new preview, then"
@@ -124,28 +121,21 @@ def _count_lacking(arena: Arena, configuration: Mapping[str, Any]) -> int:
 
 
 def changes_between(before: Candidate, after: Mapping[str, Any]) -> VersionChanges:
-    texts = [
-        TextChange(label, diff_of(getattr(before, name), after[name]))
-        for name, label in TEXTS.items()
-    ]
-    turns = (transcript(messages or ()) for messages in (before.messages, after["messages"]))
-    texts.append(TextChange("Messages", diff_of(*turns)))
-    fields = [
-        (label, getattr(before, name) or NOTHING, after[name] or NOTHING)
-        for name, label in PLAIN.items()
-        if getattr(before, name) != after[name]
-    ]
-    if before.parameters != after["parameters"]:
-        old, new = format_json(before.parameters), format_json(after["parameters"])
-        fields.append(("Parameters", old or NOTHING, new or NOTHING))
+    """Return the differences between a version and the content of the next one."""
+    old = before.content | {"messages": transcript(before.messages or ())}
+    new = {**after, "messages": transcript(after["messages"] or ())}
+    texts, fields = [], []
+    for name in Candidate.CONTENT:
+        label = label_of(Candidate, name)
+        if name in (*TEXTS, "messages"):
+            texts.append(TextChange(label, diff_of(old[name], new[name])))
+        elif old[name] != new[name]:
+            shown = [
+                format_json(value) if name == "parameters" else value
+                for value in (old[name], new[name])
+            ]
+            fields.append((label, shown[0] or NOTHING, shown[1] or NOTHING))
     return VersionChanges([change for change in texts if change.lines], fields)
-
-
-def configuration_of(candidate: Candidate) -> dict[str, Any]:
-    return {name: getattr(candidate, name) for name in Candidate.CONTENT}
-
-
-# -- Pages -----------------------------------------------------------------------------------------
 
 
 @require_permission("can_visit")
@@ -226,7 +216,7 @@ def manage_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> Ht
         candidate=candidate,
         versions=versions,
         against=against,
-        changes=changes_between(against, configuration_of(candidate)) if against else None,
+        changes=changes_between(against, candidate.content) if against else None,
         answers=answers_page.get_page(request.GET.get("page")),
         prompts=context.arena.prompts.active().count(),
         answered=next(answer_count(version) for version in versions if version.pk == candidate.pk),
@@ -255,10 +245,8 @@ def edit_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> Http
     """Edit a candidate; one button previews the next version, and only a previewed one is saved."""
     candidate = context.find_candidate_to_change(pk)
     arena, now = context.arena, timezone.now()
-    if request.method == "POST":
-        form = VersionForm(request.POST, arena=arena, now=now, before=candidate)
-    else:
-        form = VersionForm.of(candidate, now=now)
+    data = request.POST if request.method == "POST" else None
+    form = VersionForm(data, instance=candidate, arena=arena, now=now)
     is_open = is_open_to(context.actor, arena, candidate.team_id)
     if form.is_bound and form.is_valid() and not is_open:
         form.add_error(None, CLOSED)

@@ -293,7 +293,7 @@ def edit_prompt(request: HttpRequest, context: ArenaContext, pk: int) -> HttpRes
         raise PermissionDenied(READ_ONLY)
     prompt = _find_prompt(context, pk)
     fixed = bool(prompts.prompts_in_use(context.arena, [prompt.pk]))
-    form = PromptForm(request.POST) if request.method == "POST" else PromptForm.of(prompt)
+    form = PromptForm(request.POST) if request.method == "POST" else PromptForm(instance=prompt)
     if form.is_bound and form.is_valid():
         with errors_in(form):
             prompts.revise_prompt(prompt=prompt, by=context.actor, **form.cleaned_data)

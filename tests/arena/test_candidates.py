@@ -8,7 +8,7 @@ from django.db import connection
 
 from arena.actors import Actor
 from arena.models import Arena, AuditEntry, Call, Candidate, Membership, Pair, Response, Team
-from arena.services.candidate_checks import CandidateError, clean_fields
+from arena.services.candidate_checks import CandidateError, clean_content
 from arena.services.candidates import register_candidate, retire_candidate, revise_candidate
 from tests.factories import make_arena, make_candidate, make_team, make_user
 
@@ -333,9 +333,9 @@ def test_nothing_is_locked_while_texts_are_checked(
 
     def looked_at(*given: Any) -> Any:
         depths.append(len(connection.savepoint_ids))
-        return clean_fields(*given)
+        return clean_content(*given)
 
-    monkeypatch.setattr("arena.services.candidates.clean_fields", looked_at)
+    monkeypatch.setattr("arena.services.candidates.clean_content", looked_at)
     revise(register(arena_of_prompts), notes="Other.")
     assert depths == [len(connection.savepoint_ids)] * 2
 
@@ -347,9 +347,9 @@ def test_concurrent_changes_are_not_overwritten(
 
     def changed_meanwhile(*given: Any) -> Any:
         Candidate.objects.filter(pk=made.pk).update(system_prompt="Theirs.")
-        return clean_fields(*given)
+        return clean_content(*given)
 
-    monkeypatch.setattr("arena.services.candidates.clean_fields", changed_meanwhile)
+    monkeypatch.setattr("arena.services.candidates.clean_content", changed_meanwhile)
     with pytest.raises(CandidateError, match="Someone else has just changed Warm tone"):
         revise(made, notes="Mine.")
     made.refresh_from_db()

@@ -14,7 +14,6 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Hold, Import, Rater, Reason, Vote
-from arena.services.arenas import ARENA_FIELDS
 from arena.services.voting import apply_rules
 from ranking.models import Standing
 from ranking.votes import BOTH_BAD, read_file
@@ -164,7 +163,7 @@ def test_the_settings_of_an_arena_come_back(tmp_path):
     export("mine", tmp_path / "out.zip")
     load("copy", tmp_path / "out.zip", "--team", team.slug)
     copy = Arena.objects.get(slug="copy")
-    kept = set(ARENA_FIELDS) - {"visibility", "open_to_teams"}
+    kept = set(Arena.SETTINGS) - {"visibility", "open_to_teams"}
     assert {name: getattr(copy, name) for name in kept} == {
         name: getattr(arena, name) for name in kept
     }
