@@ -1,31 +1,17 @@
-"""Actors, the senders of requests, and what they can see and do.
+"""Actors, the senders of requests: what they may see and do is in `permissions`.
 
 A person has the permissions of their role in a team; a token has those of its scopes, in its own
 team only. Operators (signed-in staff) can do everything, and own everything that has no team.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.crypto import constant_time_compare
 
-from arena.models import (
-    ApiToken,
-    Arena,
-    Candidate,
-    Membership,
-    Prompt,
-    Rater,
-    Role,
-    Run,
-    RunRater,
-    Team,
-)
+from arena.models import ApiToken, Membership, Role, Team
 
 
 class TeamPermission(StrEnum):
@@ -136,182 +122,3 @@ def actor_of(request: HttpRequest) -> Actor:
         return Actor(token=token)
     user = getattr(request, "user", None)
     return Actor(user=user) if user is not None and user.is_authenticated else ANONYMOUS
-
-
-def teams_of(actor: Actor) -> QuerySet[Team]:
-    """Return the teams that `actor` can see: its own, or all for operators."""
-    return Team.objects.all() if actor.is_operator else actor.teams_seen()
-
-
-def needed_to_change(fields: Iterable[str]) -> TeamPermission:
-    """Return the permission to change these fields of an arena: MANAGE, except for criteria alone.
-
-    Judges receive the criteria just as they receive a prompt's rubric, and changing a rubric takes
-    SUBMIT. No token has MANAGE, so programs can change no other settings.
-    """
-    return TeamPermission.SUBMIT if set(fields) == {"criteria"} else TeamPermission.MANAGE
-
-
-def can_enter(actor: Actor, arena: Arena, team: Team) -> bool:
-    """Return whether `actor` can register candidates of `team` in `arena`."""
-    return actor.may(TeamPermission.SUBMIT, team) and is_open_to(actor, arena, team.pk)
-
-
-def is_open_to(actor: Actor, arena: Arena, team_id: int | None) -> bool:
-    """Return whether `actor` can register or change that team's candidates in `arena` now.
-
-    Other teams can do so only while the arena is open to them. A candidate without a team belongs
-    to the arena's team.
-    """
-    return team_id in (None, arena.team_id) or arena.open_to_teams or actor.is_operator
-
-
-def can_read_authors(
-    actor: Actor, arena: Arena, prompt: Prompt | None, *, voted: bool = False
-) -> bool:
-    """Return whether `actor` can read who wrote the answers to `prompt`, next to their texts.
-
-    Anyone who can is not blind when the same answers are on their ballot. So only these can: the
-    arena's team; anyone who has `voted` on these two answers; and everyone once the prompt is
-    archived, or if answers are open (as they are if nobody can vote) and the prompt is not held
-    out. A candidate's own team can read its answers anyway (`can_read_texts`). No team can while an
-    order hides names from the actor.
-    """
-    if voted or prompt is None or prompt.retired_at is not None:
-        return True
-    if arena.has_open_answers and not prompt.is_held_out(arena):
-        return True
-    return actor.may(TeamPermission.READ, arena.team_id) and not is_blind(actor, arena)
-
-
-def is_raters_link(arena: Arena, secret: str) -> bool:
-    """Whether `secret` is that of the link whose holders vote in a private arena, and no more."""
-    return bool(arena.raters_secret) and constant_time_compare(secret, arena.raters_secret)
-
-
-def is_blind(actor: Actor, arena: Arena) -> bool:
-    """Return whether an order in `arena` hides names from `actor`, until its raters have voted."""
-    orders = Run.objects.hiding_names().filter(arena=arena)
-    named = RunRater.objects.filter(run__in=orders, rater__user=actor.user)
-    return actor.user is not None and named.exists()
-
-
-def can_see_variables(actor: Actor, arena: Arena) -> bool:
-    """Return whether `actor` can see the prompts' variables: the arena's team and guests can.
-
-    Guests' candidates are sent prompts with the values filled in, and their answers repeat them.
-    """
-    if actor.may(TeamPermission.READ, arena.team_id):
-        return True
-    can_submit = arena.open_to_teams and actor.teams_with(TeamPermission.SUBMIT).exists()
-    return can_submit and actor.has_scope(TeamPermission.READ)
-
-
-def can_read_references(actor: Actor, arena: Arena | None) -> bool:
-    """Return whether `actor` can read the prompts' references and rubrics: the arena's team can.
-
-    Without an arena, only operators can.
-    """
-    return actor.may(TeamPermission.READ, arena.team_id if arena else None)
-
-
-def can_read_spending(actor: Actor, arena: Arena | None) -> bool:
-    """Return whether `actor` can read what judges in `arena` cost: the arena's team can.
-
-    So can a token that may only start judge runs, because the token sets their cap.
-    """
-    team_id = arena.team_id if arena else None
-    return actor.may(TeamPermission.READ, team_id) or actor.may(TeamPermission.JUDGE, team_id)
-
-
-def can_change(actor: Actor, candidate: Candidate) -> bool:
-    """Return whether `actor` can revise `candidate` and generate or upload its answers.
-
-    A candidate without a team belongs to the arena's team.
-    """
-    return actor.may(TeamPermission.SUBMIT, candidate.team_id or candidate.arena.team_id)
-
-
-def can_retire(actor: Actor, candidate: Candidate) -> bool:
-    """Return whether `actor` can archive `candidate`: its own team and the arena's team can."""
-    return can_change(actor, candidate) or actor.may(TeamPermission.SUBMIT, candidate.arena.team_id)
-
-
-def can_delete(actor: Actor, candidate: Candidate) -> bool:
-    """Return whether `actor` can delete `candidate` while nobody has voted on it: its owners
-    can.
-    """
-    return actor.may(TeamPermission.MANAGE, candidate.team_id or candidate.arena.team_id)
-
-
-def can_read_money(actor: Actor, candidate: Candidate) -> bool:
-    """Return whether `actor` can read the cost of the candidate's runs: its team, in any role."""
-    return actor.may(TeamPermission.READ, candidate.team_id or candidate.arena.team_id)
-
-
-def can_read_texts(actor: Actor, candidate: Candidate) -> bool:
-    """Return whether `actor` can read the candidate's configuration and all of its answers.
-
-    Its own team can; the arena's team can once the candidate is disclosed. Nobody can while an
-    order hides names from them.
-    """
-    of_team = can_read_money(actor, candidate) or (
-        candidate.disclosed_at is not None
-        and actor.may(TeamPermission.READ, candidate.arena.team_id)
-    )
-    return of_team and not is_blind(actor, candidate.arena)
-
-
-@dataclass
-class FieldVisibility:
-    """What an actor can see of one arena's candidates and prompts; answers are cached."""
-
-    actor: Actor
-    arena: Arena
-
-    @cached_property
-    def teams(self) -> set[int]:
-        """The ids of the teams that the actor may read."""
-        return set(self.actor.teams_with(TeamPermission.READ).values_list("pk", flat=True))
-
-    @property
-    def reads(self) -> bool:
-        """Whether the actor can read texts; a token without the scope `read` cannot."""
-        return self.actor.has_scope(TeamPermission.READ)
-
-    @property
-    def is_of_arena(self) -> bool:
-        """Whether the actor can see what only the arena's team can see."""
-        return self.actor.is_operator or self.arena.team_id in self.teams
-
-    @cached_property
-    def sees_variables(self) -> bool:
-        return can_see_variables(self.actor, self.arena)
-
-    @cached_property
-    def is_blind(self) -> bool:
-        return is_blind(self.actor, self.arena)
-
-    def knows(self, candidate: Candidate) -> bool:
-        """Whether the actor can see the candidate's name and configuration, as everybody can after
-        disclosure.
-        """
-        return candidate.disclosed_at is not None or self.is_of_team(candidate)
-
-    def reads_authors(self, prompt: Prompt | None, rater: Rater | None = None) -> bool:
-        """Whether the actor can read who wrote which answer; `rater` voted on them."""
-        if self.is_of_arena and not self.is_blind:
-            return True
-        user = self.actor.user
-        voted = user is not None and rater is not None and rater.user_id == user.pk
-        return can_read_authors(ANONYMOUS, self.arena, prompt, voted=voted)
-
-    def reads_answer(self, candidate: Candidate, prompt: Prompt | None, rater: Rater) -> bool:
-        """Whether the actor can read the candidate's answer next to its name."""
-        of_team = self.is_of_team(candidate) and not self.is_blind
-        return self.knows(candidate) and (of_team or self.reads_authors(prompt, rater))
-
-    def is_of_team(self, candidate: Candidate) -> bool:
-        """Whether the candidate belongs to a team of the actor's."""
-        team_id = candidate.team_id or self.arena.team_id
-        return self.actor.is_operator or team_id in self.teams

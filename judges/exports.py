@@ -15,9 +15,10 @@ from typing import Any
 
 from django.db.models import Q
 
-from arena.actors import Actor, FieldVisibility
+from arena.actors import Actor
 from arena.calls.models import Call
 from arena.models import Arena, Prompt, Rater, Response
+from arena.permissions import FieldVisibility
 from judges.core.doubts import final_text
 from judges.core.prompts import (
     Material,

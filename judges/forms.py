@@ -15,6 +15,7 @@ from arena.calls.servers import known_models
 from arena.forms.base import CapForm, DollarsField
 from arena.models import Arena, Candidate, Run
 from arena.models.fields import length_limit
+from arena.permissions import visible_arenas
 from judges.core.rubric import load_rubric, rubric_slugs
 from judges.core.spec import MOST_READINGS, JudgeSpec
 from judges.models import Judge
@@ -260,7 +261,7 @@ class HoneypotForm(CapForm):
         super().__init__(*args, **kwargs)
         field = self.fields["arena"]
         assert isinstance(field, forms.ModelChoiceField)
-        field.queryset = Arena.objects.visible_to(actor).order_by("name")
+        field.queryset = visible_arenas(actor).order_by("name")
 
 
 def judges_that_can_vote(arena: Arena, actor: Actor) -> QuerySet[Judge]:

@@ -12,8 +12,9 @@ from django.db.models import Avg, Count, Exists, F, Max, Min, OuterRef, Q, Query
 from arena.actors import ANONYMOUS, Actor
 from arena.calls.models import Call, RunRequester
 from arena.calls.scheduling import calls_under_way
-from arena.models import Arena, Outcome, Run
+from arena.models import Outcome, Run
 from arena.models.runs import RunProgress
+from arena.permissions import listed_arenas
 from judges.core.calibration.trust import RULE
 from judges.models import (
     Calibration,
@@ -488,14 +489,14 @@ def _listed_runs(actor: Actor) -> QuerySet[Run]:
     hidden = RunJudge.objects.filter(run=OuterRef("pk"), labels_in__isnull=False).exclude(
         labels_in__in=LabelSet.objects.listed_for(actor)
     )
-    listed = Q(arena__in=Arena.objects.listed_for(actor))
+    listed = Q(arena__in=listed_arenas(actor))
     return Run.objects.filter(listed | Q(arena=None) & ~Exists(hidden))
 
 
 def _read_standings(chosen: QuerySet[Epoch], actor: Actor) -> list[JudgeStanding]:
     trust = Q(rater__trust__trusted=True)
     if not actor.is_operator:
-        trust &= Q(rater__trust__arena__in=Arena.objects.listed_for(actor))
+        trust &= Q(rater__trust__arena__in=listed_arenas(actor))
     counted = chosen.annotate(n_trusted=Count("rater__trust", filter=trust))
     epochs = list(counted.select_related("judge", "rater").order_by("pk"))
     ids = [epoch.pk for epoch in epochs]

@@ -21,6 +21,7 @@ from django.utils.translation import gettext_lazy
 
 from arena.actors import ANONYMOUS, Actor
 from arena.models import Arena, Candidate, Rater, Vote
+from arena.permissions import visible_arenas
 from arena.services.candidates import with_ballots
 from ranking.costs import UNKNOWN_COSTS, CostAndSpeed, read_costs_with_scores
 from ranking.models import Counted, EloInterval, Raters, Snapshot, Standing
@@ -424,7 +425,7 @@ def find_arena(slug: str, actor: Actor = ANONYMOUS) -> Any:
 
     Raises Http404 if it does not exist or `actor` may not see it.
     """
-    arenas = with_ballots(Arena.objects.visible_to(actor))
+    arenas = with_ballots(visible_arenas(actor))
     arena = arenas.filter(slug=slug).annotate(page_epoch=F("refresh__page_epoch")).first()
     if arena is None:
         raise Http404("There is no such arena.")

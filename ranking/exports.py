@@ -18,9 +18,10 @@ from django.db.models.fields.json import KT
 from django.template.loader import render_to_string
 from django.utils.crypto import salted_hmac
 
-from arena.actors import Actor, FieldVisibility
+from arena.actors import Actor
 from arena.models import Arena, Outcome, Prompt, Rater, Response, Vote
 from arena.models.voting import VoteQuerySet
+from arena.permissions import FieldVisibility
 from arena.services.exports import network_number
 from arena.validation import escape_cells
 from ranking.models import Counted, Snapshot

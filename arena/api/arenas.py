@@ -11,7 +11,7 @@ from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import Actor, TeamPermission, needed_to_change, teams_of
+from arena.actors import Actor, TeamPermission
 from arena.api.core.errors import Unprocessable
 from arena.api.core.model_fields import ModelChanges, ModelShown, hidden
 from arena.api.core.schema import operation
@@ -19,6 +19,7 @@ from arena.api.core.serializers import CONFIRM, check_confirmed
 from arena.api.core.views import ArenaEndpoint, ListEndpoint, check_match
 from arena.models import Arena, Team
 from arena.models.fields import length_limit
+from arena.permissions import listed_arenas, needed_to_change, visible_teams
 from arena.services.arenas import (
     create_team_arena,
     delete_arena,
@@ -149,7 +150,7 @@ class Arenas(ListEndpoint):
 
     @operation("list_arenas", "List the arenas", answer=ArenaShown(many=True), shown=SHOWN)
     def get(self, request: Request) -> Response:
-        return self.page(Arena.objects.listed_for(self.actor).select_related("team"), ArenaShown)
+        return self.page(listed_arenas(self.actor).select_related("team"), ArenaShown)
 
     @operation(
         "create_arena",
@@ -231,7 +232,7 @@ def find_submitting_team(actor: Actor, slug: str) -> Team:
     """
     if not slug and actor.token is not None:
         return actor.token.team
-    team = teams_of(actor).filter(slug=slug).first()
+    team = visible_teams(actor).filter(slug=slug).first()
     if team is None:
         detail = f"You have no team {slug!r}." if slug else "Specify the team."
         raise Unprocessable(detail, [{"pointer": "#/team", "detail": detail}])

@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
@@ -12,14 +12,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import (
-    FieldVisibility,
-    TeamPermission,
-    can_change,
-    can_delete,
-    can_enter,
-    can_retire,
-)
+from arena.actors import TeamPermission
 from arena.api.arenas import find_submitting_team
 from arena.api.core.model_fields import ModelChanges, ModelShown, hidden
 from arena.api.core.schema import operation
@@ -27,6 +20,14 @@ from arena.api.core.serializers import MessagesField, refuse_unless
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Candidate, Team
 from arena.models.fields import length_limit
+from arena.permissions import (
+    FieldVisibility,
+    can_change,
+    can_delete,
+    can_enter,
+    can_retire,
+    known_candidates,
+)
 from arena.services.candidates import (
     delete_candidate,
     register_candidate,
@@ -159,7 +160,8 @@ class CandidateFilters(filters.FilterSet):
         fields = ["name", "team", "retired"]
 
     def of_known(self, rows: QuerySet[Candidate], field: str, value: str) -> QuerySet[Candidate]:
-        return known_to(self.request.parser_context["view"].reader, rows).filter(**{field: value})
+        reader: FieldVisibility = self.request.parser_context["view"].reader
+        return known_candidates(reader, rows).filter(**{field: value})
 
 
 class OfCandidates(ArenaEndpoint):
@@ -272,7 +274,7 @@ class Versions(OfCandidates, ListEndpoint):
         if not self.reader.knows(self.candidate):
             return self.page(rows.filter(pk=pk), CandidateShown)
         return self.page(
-            known_to(self.reader, rows).filter(name=self.candidate.name), CandidateShown
+            known_candidates(self.reader, rows).filter(name=self.candidate.name), CandidateShown
         )
 
     @operation(
@@ -318,13 +320,3 @@ class Retire(OfCandidates):
         refuse_unless(self.actor, can_retire(self.actor, self.candidate))
         retire_candidate(candidate=self.candidate, by=self.actor, now=timezone.now())
         return self.shown(self.candidate)
-
-
-def known_to(reader: FieldVisibility, rows: QuerySet[Candidate]) -> QuerySet[Candidate]:
-    """Keep the candidates whose name the reader may know."""
-    if reader.actor.is_operator:
-        return rows
-    own = Q(team__in=reader.teams)
-    if reader.is_of_arena:
-        own |= Q(team=None)
-    return rows.filter(own | Q(disclosed_at__isnull=False))

@@ -12,7 +12,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response as Answer
 
-from arena.actors import FieldVisibility, TeamPermission, can_read_texts
+from arena.actors import TeamPermission
 from arena.api.candidates import OfCandidates
 from arena.api.core.errors import Unprocessable
 from arena.api.core.model_fields import ModelChanges, ModelGiven, ModelShown, hidden
@@ -39,6 +39,7 @@ from arena.api.core.views import (
 from arena.files.tables import AT_MOST_BYTES, PROMPTS, RESPONSES
 from arena.formats import FORMATS
 from arena.models import Prompt, Response
+from arena.permissions import FieldVisibility, can_read_texts
 from arena.services import responses
 from arena.services.prompts import (
     bring_back_prompt,

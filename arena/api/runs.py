@@ -5,7 +5,6 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from django.db.models import Q
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
@@ -15,13 +14,14 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import Actor, TeamPermission, can_change, can_read_money, can_read_texts
+from arena.actors import Actor, TeamPermission
 from arena.api.candidates import OfCandidates
 from arena.api.core.schema import operation
 from arena.api.core.serializers import Dollars, StrictSerializer, refuse_unless
 from arena.api.core.views import ListEndpoint, NumberedEndpoint
 from arena.generation_runs import AnswerOrder, order_answers, quote_answers
 from arena.models import Candidate, Run
+from arena.permissions import can_change, can_read_money, can_read_texts, visible_answer_runs
 from arena.services import runs
 from arena.tasks import enqueue_on_commit
 
@@ -221,11 +221,9 @@ class OfAnswerRun(OfRun):
 
     @cached_property
     def run(self) -> Run:
-        # A team keeps seeing the runs it pays for, even if it no longer sees the arena.
-        visible = Q(arena__in=self.arenas()) | Q(team__in=self.actor.teams_seen())
-        visible_runs = Run.objects.of_answers().filter(visible)
-        visible_runs = visible_runs.select_related("arena", "team", "candidate__arena")
-        run: Run = get_object_or_404(visible_runs, pk=self.kwargs["pk"])
+        runs = visible_answer_runs(self.actor, self.arenas())
+        runs = runs.select_related("arena", "team", "candidate__arena")
+        run: Run = get_object_or_404(runs, pk=self.kwargs["pk"])
         return run
 
     @property

@@ -8,12 +8,13 @@ from rest_framework.generics import get_object_or_404
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import TeamPermission, teams_of
+from arena.actors import TeamPermission
 from arena.api.core.errors import RefusedByService
 from arena.api.core.schema import operation
 from arena.api.core.serializers import CONFIRM, Dollars, check_confirmed
 from arena.api.core.views import ApiEndpoint, ListEndpoint
 from arena.models import Membership, Role, Team
+from arena.permissions import visible_teams
 from arena.services.runs import committed_by
 from arena.services.teams import TeamError, delete_team, loss_of_team, reason_to_keep_team
 
@@ -71,7 +72,7 @@ class OfTeams(ApiEndpoint):
 
     def teams(self) -> Any:
         """The teams that the actor may know of."""
-        return teams_of(self.actor).order_by("pk")
+        return visible_teams(self.actor).order_by("pk")
 
 
 class Me(OfTeams):

@@ -12,6 +12,8 @@ from uuid import UUID
 from django.db import OperationalError, connection
 from django.db.models import Model
 
+from arena.permissions import IS_VISIBLE
+
 Row = tuple[Any, ...]
 _turn = Lock()
 
@@ -19,7 +21,7 @@ _turn = Lock()
 
 # An issued comparison with what voting needs of its arena, its rater and its candidates. A private
 # arena's are found by its team only, and by operators and holders of its link, who are let through.
-ISSUED = """
+ISSUED = f"""
     SELECT c.id, c.run_id, c.draw_probability, c.issued_at, c.expires_at, c.skipped_at,
         a.id, a.team_id, a.voters, a.self_identifying,
         r.id, r.kind, r.user_id, r.arena_id, r.blocked_at,
@@ -34,9 +36,8 @@ ISSUED = """
     JOIN arena_candidate l ON l.id = c.left_id
     JOIN arena_candidate o ON o.id = c.right_id
     WHERE c.key = %(key)s AND a.slug = %(slug)s AND c.issued_at IS NOT NULL
-        AND (a.visibility <> 'private' OR %(operator)s OR a.team_id = %(team)s OR EXISTS (
-            SELECT 1 FROM arena_membership m WHERE m.team_id = a.team_id AND m.user_id = %(user)s))
-"""
+        AND {IS_VISIBLE}
+"""  # noqa: S608  (made of constants alone)
 # Why vote v on comparison c in arena a does not count, by the arena's rules; NULL if it does. Held
 # votes follow none of them. A pair issued without being drawn was chosen by its rater, who may know
 # its names.

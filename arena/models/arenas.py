@@ -1,7 +1,5 @@
 """Arenas, and who may see them."""
 
-from typing import TYPE_CHECKING
-
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
@@ -25,9 +23,6 @@ from arena.validation import (
     clean_visible_name,
 )
 
-if TYPE_CHECKING:
-    from arena.actors import Actor
-
 STRENGTHS = (
     gettext_noop("correct"),
     gettext_noop("clear"),
@@ -48,30 +43,6 @@ class ArenaQuerySet(models.QuerySet["Arena"]):
     def revealed(self) -> "ArenaQuerySet":
         """Arenas that can be read: created here, or by an import that has finished."""
         return self.filter(Q(founded_by=None) | Q(founded_by__revealed_at__isnull=False))
-
-    def visible_to(self, actor: "Actor") -> "ArenaQuerySet":
-        """Arenas that `actor` can see: a private one only for its team and operators."""
-        if actor.is_operator:
-            return self.revealed()
-        own = Q(team__in=actor.teams_seen())
-        return self.revealed().filter(~Q(visibility=Arena.Visibility.PRIVATE) | own)
-
-    def listed_for(self, actor: "Actor") -> "ArenaQuerySet":
-        """Arenas that lists show to `actor`: public ones, and those of the actor's teams."""
-        if actor.is_operator:
-            return self.revealed()
-        own = Q(team__in=actor.teams_seen())
-        return self.revealed().filter(Q(visibility=Arena.Visibility.PUBLIC) | own)
-
-    def known_to(self, actor: "Actor") -> "ArenaQuerySet":
-        """Arenas in which `actor` can look things up by id, without naming the arena.
-
-        Trying all ids would reveal unlisted arenas, so the arena must be listed for the actor, or
-        one of the actor's teams must have a candidate in it.
-        """
-        entered = Arena.objects.filter(candidates__team__in=actor.teams_seen()).values("pk")
-        listed = Arena.objects.listed_for(actor).values("pk")
-        return self.visible_to(actor).filter(Q(pk__in=listed) | Q(pk__in=entered))
 
 
 class Arena(models.Model):

@@ -10,12 +10,13 @@ from typing import Any
 
 from django.conf import settings
 
-from arena.actors import Actor, is_open_to
+from arena.actors import Actor
 from arena.calls.servers import known_models
 from arena.conversations import clean_turns, template_fields
 from arena.errors import ServiceError, checked_fields
 from arena.models import Arena, Candidate
 from arena.models.candidates import MAX_PRIVATE_VOTES
+from arena.permissions import is_open_to
 from arena.prompting.templates import TemplateError, check_template, check_turns, variables_in
 from arena.services.locks import lock_arena
 from arena.validation import (

@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Case, Count, Exists, F, IntegerField, Max, OuterRef, Q, Subquery, When
 from django.db.models.functions import Coalesce
 
-from arena.actors import SYSTEM, Actor, can_change, can_retire
+from arena.actors import SYSTEM, Actor
 from arena.models import (
     Arena,
     Call,
@@ -21,6 +21,7 @@ from arena.models import (
     Vote,
 )
 from arena.models.arenas import ArenaQuerySet
+from arena.permissions import can_change, can_retire
 from arena.services import audit
 from arena.services.candidate_checks import (
     CandidateError,

@@ -30,6 +30,7 @@ from arena.models import (
     Rater,
     Response,
 )
+from arena.permissions import visibility_parameters
 from arena.rendering import RENDERER_VERSION, render_conversation, render_markdown
 from arena.self_identification import mask_names, masked
 from arena.services.locks import retry_on_deadlock
@@ -170,8 +171,8 @@ def find_issued_comparison(
     opened by its raters' link. `other_votes` counts the rater's votes on other comparisons of this
     arena.
     """
-    access = _private_access(actor)
-    access["operator"] |= has_link
+    access = visibility_parameters(actor)
+    access["sees_all"] |= has_link
     row = sql.one(sql.ISSUED, key=key, slug=slug, **access)
     if row is None:
         return None
@@ -186,14 +187,6 @@ def find_issued_comparison(
     comparison.right = _partly(Candidate, CANDIDATE, columns)
     comparison.other_votes = next(columns)
     return comparison
-
-
-def _private_access(actor: Actor) -> dict[str, Any]:
-    """Return the parameters of sql.ISSUED for private arenas."""
-    if (token := actor.token) is not None:
-        return {"operator": False, "team": token.team_id if token.can_read else None, "user": None}
-    user_id = actor.user.pk if actor.user else None
-    return {"operator": actor.is_operator, "team": None, "user": user_id}
 
 
 def _partly(model: type[Stored], names: Sequence[str], columns: Iterator[Any]) -> Stored:

@@ -34,7 +34,6 @@ from arena.calls.models import Call, EndpointPace
 from arena.endpoints import lease_of
 from arena.errors import ServiceError
 from arena.models import (
-    Arena,
     AuditEntry,
     Comparison,
     Delivery,
@@ -51,6 +50,7 @@ from arena.models import (
     Team,
     Vote,
 )
+from arena.permissions import visible_arenas
 from arena.services import idempotency, notices, rate_limits
 from arena.services.notices import requested_test
 from arena.services.teams import revoke_invitations_of
@@ -213,7 +213,7 @@ def personal_data(*, user: User) -> dict[str, Any]:
 
 def _votes(rater: Rater, actor: Actor) -> list[dict[str, Any]]:
     """The person's votes. For an arena that they can no longer see, it contains nothing else."""
-    visible = set(Arena.objects.visible_to(actor).values_list("pk", flat=True))
+    visible = set(visible_arenas(actor).values_list("pk", flat=True))
     rows = rater.votes.order_by("pk").select_related(
         "arena", "comparison__prompt", "comparison__left", "comparison__right"
     )

@@ -6,26 +6,30 @@ from typing import Any, Literal
 
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 
-from arena.actors import (
-    Actor,
-    TeamPermission,
-    actor_of,
+from arena.actors import Actor, TeamPermission, actor_of
+from arena.models import Arena, Candidate, Team
+from arena.permissions import (
+    FieldVisibility,
     can_change,
+    can_read_references,
     can_read_texts,
     can_retire,
     can_see_variables,
+    can_visit,
+    entering_teams,
     is_blind,
     needed_to_change,
+    own_candidates,
+    readable_candidates,
+    visible_arenas,
 )
-from arena.forms.arenas import ArenaForm
-from arena.models import Arena, Candidate, Team
 
 View = Callable[..., HttpResponseBase]
 Permission = Literal["can_visit", "can_read", "can_enter", "can_submit", "can_judge", "can_manage"]
@@ -53,9 +57,13 @@ class ArenaContext:
         return render(self.request, template, common | data)
 
     @cached_property
+    def reader(self) -> FieldVisibility:
+        return FieldVisibility(self.actor, self.arena)
+
+    @cached_property
     def can_read(self) -> bool:
         """Whether the arena's own data (references, rubrics, all prompts) may be read."""
-        return self.actor.may(TeamPermission.READ, self.arena.team_id)
+        return can_read_references(self.actor, self.arena)
 
     @cached_property
     def can_see_variables(self) -> bool:
@@ -69,7 +77,7 @@ class ArenaContext:
     @cached_property
     def can_manage(self) -> bool:
         """Whether the settings may be changed."""
-        return self.actor.may(needed_to_change(ArenaForm.base_fields), self.arena.team_id)
+        return self.actor.may(needed_to_change(Arena.SETTINGS), self.arena.team_id)
 
     @cached_property
     def can_judge(self) -> bool:
@@ -78,43 +86,23 @@ class ArenaContext:
 
     @cached_property
     def entering_teams(self) -> list[Team | None]:
-        """The teams for which candidates may be entered; None means the administrators."""
-        teams: list[Team | None] = [self.arena.team] if self.can_submit else []
-        if self.arena.open_to_teams or self.actor.is_operator:
-            others = self.actor.teams_with(TeamPermission.SUBMIT).order_by("name")
-            teams += [team for team in others if team.pk != self.arena.team_id]
-        return teams
+        return entering_teams(self.actor, self.arena)
 
-    @cached_property
+    @property
     def can_enter(self) -> bool:
         return bool(self.entering_teams)
 
     @cached_property
     def can_visit(self) -> bool:
-        """Whether the workspace may be opened: by the arena's team and by guests."""
-        if self.can_read:
-            return True
-        own_teams = self.actor.teams_with(TeamPermission.READ)
-        if self.arena.open_to_teams:
-            return own_teams.exists()
-        return self.arena.candidates.filter(team__in=own_teams).exists()
+        return can_visit(self.reader)
 
     def readable_candidates(self) -> QuerySet[Candidate]:
-        """The candidates whose texts may be read."""
-        own = self._own_candidates()
-        return self._candidates(own | Q(disclosed_at__isnull=False) if self.can_read else own)
+        return readable_candidates(self.reader)
 
     def own_candidates(self) -> QuerySet[Candidate]:
         """The candidates of the reader's own teams; for administrators, all."""
-        return self._candidates(self._own_candidates())
-
-    def _own_candidates(self) -> Q:
-        own = Q(team__in=self.actor.teams_with(TeamPermission.READ))
-        return own | Q(team=None) if self.can_read else own
-
-    def _candidates(self, condition: Q) -> QuerySet[Candidate]:
-        candidates = Candidate.objects.revealed().filter(arena=self.arena)
-        return candidates if self.actor.is_operator else candidates.filter(condition)
+        rows = Candidate.objects.revealed().filter(arena=self.arena)
+        return rows if self.actor.is_operator else rows.filter(own_candidates(self.reader))
 
     def find_candidate(self, pk: int) -> Candidate:
         """Return a candidate whose texts may be read; raises Http404 for all others."""
@@ -159,7 +147,7 @@ def require_permission(permission: Permission) -> Callable[[View], View]:
         @wraps(view)
         def guarded(request: HttpRequest, slug: str, **kwargs: Any) -> HttpResponseBase:
             actor = actor_of(request)
-            arenas = Arena.objects.visible_to(actor).select_related("team")
+            arenas = visible_arenas(actor).select_related("team")
             context = ArenaContext(request, get_object_or_404(arenas, slug=slug), actor)
             if getattr(context, permission):
                 return view(request, context, **kwargs)

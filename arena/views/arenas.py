@@ -20,12 +20,13 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from arena.actors import TeamPermission, actor_of, can_change, is_blind, is_open_to
+from arena.actors import TeamPermission, actor_of
 from arena.files.reader import FileError
 from arena.forms.arenas import ArchiveForm, ArenaForm, VoteOrderForm
 from arena.forms.base import errors_as_messages, errors_in
 from arena.models import Arena, Candidate, Rater, Response, Run, RunRater, Team
 from arena.outcomes import BOTH_BAD, VOTES_PER_CANDIDATE
+from arena.permissions import can_change, is_blind, is_open_to
 from arena.services import orders, voting
 from arena.services.arenas import (
     create_raters_link,

@@ -13,7 +13,6 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from arena.actors import can_change, can_delete, can_read_texts, can_retire, is_open_to
 from arena.conversations import transcript
 from arena.forms.base import errors_as_messages
 from arena.forms.candidates import CandidateForm, VersionForm
@@ -21,6 +20,7 @@ from arena.forms.prompts import format_json
 from arena.generation import messages_for
 from arena.models import Arena, Candidate, Prompt
 from arena.models.fields import label_of
+from arena.permissions import can_change, can_delete, can_read_texts, can_retire, is_open_to
 from arena.prompting.templates import (
     DiffLine,
     TemplateError,

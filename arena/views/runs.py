@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from arena import generation_runs
-from arena.actors import Actor, actor_of, can_change, can_read_money
+from arena.actors import Actor, actor_of
 from arena.errors import ServiceError
 from arena.forms.base import CapForm, SteerForm, errors_as_messages
 from arena.generation_runs import (
@@ -29,6 +29,7 @@ from arena.generation_runs import (
 )
 from arena.models import Candidate, Run
 from arena.models.runs import RunProgress
+from arena.permissions import can_change, can_read_money
 from arena.services import runs as run_service
 from arena.services.runs import budget_left, check_cap
 from arena.tasks import enqueue_on_commit

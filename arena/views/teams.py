@@ -26,7 +26,7 @@ from arena.accounts import (
     remember_invitation,
     too_many,
 )
-from arena.actors import TeamPermission, actor_of, teams_of
+from arena.actors import TeamPermission, actor_of
 from arena.calls.money import dollars
 from arena.forms.base import errors_as_messages, errors_in
 from arena.forms.teams import (
@@ -38,6 +38,7 @@ from arena.forms.teams import (
     WebhookForm,
 )
 from arena.models import Arena, Delivery, Membership, Role, Team
+from arena.permissions import visible_arenas, visible_teams
 from arena.services import notices, teams
 from arena.services.notices import MAX_ATTEMPTS, absolute_url, set_notices_by_email
 from arena.services.runs import committed_by
@@ -59,7 +60,7 @@ def find_team(
 ) -> Team:
     """Return the team; raises Http404 for outsiders, PermissionDenied without `permission`."""
     actor = actor_of(request)
-    team = get_object_or_404(teams_of(actor), slug=slug)
+    team = get_object_or_404(visible_teams(actor), slug=slug)
     if permission != TeamPermission.READ and not actor.may(permission, team):
         raise PermissionDenied(REFUSALS[permission])
     return team
@@ -101,7 +102,7 @@ def my_teams(request: HttpRequest) -> HttpResponse:
     """List the reader's teams; for administrators, all teams."""
     own_memberships = Membership.objects.filter(user=request.user.pk)
     teams_with_counts = (
-        teams_of(actor_of(request))
+        visible_teams(actor_of(request))
         .annotate(
             members=Count("memberships", distinct=True), n_arenas=Count("arenas", distinct=True)
         )
@@ -128,7 +129,7 @@ def new_team(request: HttpRequest) -> HttpResponse:
 def team(request: HttpRequest, team: Team) -> HttpResponse:
     """Show the team's arenas, other teams' arenas that it has candidates in, and its budget."""
     actor = actor_of(request)
-    entered = Arena.objects.visible_to(actor).exclude(team=team)
+    entered = visible_arenas(actor).exclude(team=team)
     entered = entered.filter(pk__in=team.candidates.values("arena"))
     spent = committed_by(team)
     return render_team_page(

@@ -24,12 +24,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST, require_safe
 from django_htmx.middleware import HtmxDetails
 
-from arena.actors import actor_of, is_raters_link
+from arena.actors import actor_of
 from arena.db import sql
 from arena.forms.base import errors_as_messages
 from arena.language import translate_own_words, translated
 from arena.models import Arena, Comparison, Rater, Vote
 from arena.outcomes import LEFT, RIGHT
+from arena.permissions import is_raters_link, visible_arenas
 from arena.services import comparisons, holds, orders, voting
 from arena.services.candidates import with_ballots
 from arena.services.comparisons import (
@@ -379,7 +380,7 @@ def follow_raters_link(request: HttpRequest, slug: str, secret: str) -> HttpResp
 
 def _find_arena(request: HttpRequest, slug: str) -> Arena:
     """Return an arena that the sender can see, or has the link to; else raise Http404."""
-    visible = with_ballots(Arena.objects.visible_to(actor_of(request)))
+    visible = with_ballots(visible_arenas(actor_of(request)))
     arena = visible.filter(slug=slug).first() or _find_arena_by_link(
         slug, request.COOKIES.get(LINK_COOKIE, "")
     )

@@ -10,12 +10,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import Actor, TeamPermission, can_read_spending
+from arena.actors import Actor, TeamPermission
 from arena.api.core.errors import BadParameter
 from arena.api.core.schema import operation
 from arena.api.core.serializers import Dollars, check_names
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Arena, Run
+from arena.permissions import can_read_spending
 from judges.core.spec import JudgeSpec
 from judges.exports import EXPORTS
 from judges.forms import judges_that_can_vote

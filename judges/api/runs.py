@@ -12,13 +12,14 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import TeamPermission, can_read_spending
+from arena.actors import TeamPermission
 from arena.api.core.errors import Unprocessable
 from arena.api.core.schema import operation
 from arena.api.core.serializers import Dollars, StrictSerializer
 from arena.api.core.views import BY_LINK, ArenaEndpoint, ListEndpoint
 from arena.api.runs import OfRun, ResumeGiven, RunFilters
 from arena.models import Arena, Candidate, Run
+from arena.permissions import can_read_spending
 from arena.services.runs import order_run, rehearse_payment
 from arena.tasks import enqueue_on_commit
 from judges.api.judges import (

@@ -14,6 +14,7 @@ from django.urls import reverse
 from arena import outcomes
 from arena.models import Arena, Candidate, Rater, Run, Team
 from arena.models.teams import check, unique
+from arena.permissions import listed_arenas
 
 if TYPE_CHECKING:
     from arena.actors import Actor
@@ -24,7 +25,7 @@ class LabelSetQuerySet(models.QuerySet["LabelSet"]):
         """Files of labels, and what was made from an arena that is listed for `actor`."""
         if actor.is_operator:
             return self.all()
-        listed = Arena.objects.listed_for(actor)
+        listed = listed_arenas(actor)
         return self.filter(Q(from_arena=False) | Q(arena__in=listed))
 
 
@@ -188,7 +189,7 @@ class JudgeQuerySet(models.QuerySet["Judge"]):
             Q(run_judges__labels_in=None)
             | Q(run_judges__labels_in__in=LabelSet.objects.listed_for(actor))
         )
-        listed = Q(run_judges__run__arena__in=Arena.objects.listed_for(actor))
+        listed = Q(run_judges__run__arena__in=listed_arenas(actor))
         return self._with_epochs(in_label_run | listed)
 
     def asked_in(self, arena: Arena) -> "JudgeQuerySet":
@@ -356,7 +357,7 @@ class CalibrationQuerySet(models.QuerySet["Calibration"]):
         if actor.is_operator:
             return self.all()
         on_labels = Q(label_set__in=LabelSet.objects.listed_for(actor))
-        return self.filter(on_labels | Q(arena__in=Arena.objects.listed_for(actor)))
+        return self.filter(on_labels | Q(arena__in=listed_arenas(actor)))
 
 
 class Calibration(models.Model):

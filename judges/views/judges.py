@@ -20,6 +20,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from arena.actors import Actor, TeamPermission, actor_of
 from arena.models import Arena, Candidate, Rater, Run, Team, Vote
+from arena.permissions import known_arenas, listed_arenas, visible_arenas
 from arena.views.teams import find_team, for_team
 from judges.core.rubric import Rubric, RubricError, load_rubric
 from judges.core.spec import JudgeSpec
@@ -113,7 +114,7 @@ def _require_steering(request: HttpRequest, arena: Arena | None) -> HttpResponse
 
 
 def find_arena(request: HttpRequest, slug: str) -> Arena:
-    return get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
+    return get_object_or_404(visible_arenas(actor_of(request)), slug=slug)
 
 
 def find_run(request: HttpRequest, slug: str, pk: int) -> Run:
@@ -129,7 +130,7 @@ def find_trial(pk: int) -> Run:
 
 def find_any_run(request: HttpRequest, pk: int) -> Run:
     """A trial, or a judge run of an arena that the request may reach by the run's number."""
-    known = Arena.objects.known_to(actor_of(request))
+    known = known_arenas(actor_of(request))
     runs_in_reach = _runs_with_owners().filter(Q(arena=None) | Q(arena__in=known))
     return get_object_or_404(runs_in_reach, pk=pk)
 
@@ -178,7 +179,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     measured."""
     actor = actor_of(request)
     juries = Judge.objects.listed_for(actor).filter(protocol=Judge.Protocol.JURY)
-    arenas = Arena.objects.listed_for(actor).order_by("name")
+    arenas = listed_arenas(actor).order_by("name")
     own = arenas if actor.is_operator else arenas.filter(team__in=actor.teams_with("judge"))
     context = {
         "rows": leaderboard_rows(list_standings(actor)),
@@ -517,7 +518,7 @@ def decision(request: HttpRequest, team: Team, arena: str) -> HttpResponse:
     """Show the team's candidates in an arena compared with its baseline; a POST changes that."""
     actor = actor_of(request)
     submits = Exists(actor.teams_with(TeamPermission.SUBMIT).filter(pk=team.pk))
-    arenas = Arena.objects.visible_to(actor).annotate(team_submits=submits)
+    arenas = visible_arenas(actor).annotate(team_submits=submits)
     in_arena = get_object_or_404(arenas, slug=arena)
     if request.method == "POST":
         return _choose_baseline(request, team, in_arena)

@@ -17,10 +17,11 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from django.views.decorators.vary import vary_on_headers
 from kombu.exceptions import OperationalError
 
-from arena.actors import Actor, TeamPermission, actor_of, can_read_spending
+from arena.actors import Actor, TeamPermission, actor_of
 from arena.calls.execution import CannotAskError
 from arena.errors import ServiceError
 from arena.models import Arena, Run
+from arena.permissions import can_read_spending
 from arena.services import runs
 from arena.services.arenas import ArenaError, update_arena
 from arena.services.runs import budget_left

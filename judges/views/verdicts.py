@@ -24,10 +24,11 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
-from arena.actors import actor_of, can_read_authors, can_read_references, can_read_spending
+from arena.actors import actor_of
 from arena.calls.models import Call
 from arena.models import Arena, Comparison, Prompt, Rater, Run, Vote
 from arena.outcomes import VERDICTS, mirror
+from arena.permissions import can_read_authors, can_read_references, can_read_spending
 from arena.rendering import render_markdown
 from arena.services.comparisons import VoteError, issue_pair, prompt_html, response_html
 from arena.services.voting import BlockedError

@@ -24,12 +24,13 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import FieldVisibility, TeamPermission, is_blind
+from arena.actors import TeamPermission
 from arena.api.core.errors import BadParameter, Conflict
 from arena.api.core.schema import operation
 from arena.api.core.serializers import check_names, yes_or_no
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Outcome, Rater, Uncounted, Vote
+from arena.permissions import FieldVisibility, is_blind
 from arena.services.exports import ExportError, ExportPlace, open_archive
 from ranking.board_data import LARGEST_ID
 from ranking.exports import (

@@ -21,6 +21,7 @@ from arena.language import translated
 from arena.models import Arena, Candidate, Rater, Reason, Vote
 from arena.models.arenas import FAULTS, STRENGTHS
 from arena.outcomes import LEFT, RIGHT
+from arena.permissions import visible_arenas
 from arena.templatetags.arena_tags import dollars, seconds
 from arena.views.voting import HtmxRequest, can_go_on, find_anonymous, find_rater
 from ranking import http_cache, results, wording
@@ -511,7 +512,7 @@ def vote_facts(request: HttpRequest, slug: str, key: UUID) -> HttpResponse:
 
     It is a separate request, so that the vote itself is fast.
     """
-    arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
+    arena = get_object_or_404(visible_arenas(actor_of(request)), slug=slug)
     rater = find_rater(request)
     votes = Vote.objects.filter(arena=arena, rater=rater, voided_at=None, comparison__key=key)
     votes = votes.select_related("comparison__left", "comparison__right", "comparison__run")
@@ -566,7 +567,7 @@ def _between(arena: Arena, left: Candidate, right: Candidate) -> dict[str, Any]:
 @require_safe
 def my_votes(request: HtmxRequest, slug: str) -> HttpResponse:
     """The reader's own votes in an arena, newest first; htmx gets only the last ten."""
-    arena = get_object_or_404(Arena.objects.visible_to(actor_of(request)), slug=slug)
+    arena = get_object_or_404(visible_arenas(actor_of(request)), slug=slug)
     rater = find_rater(request)
     votes = _votes_of(rater, arena)
     if request.htmx:

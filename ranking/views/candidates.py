@@ -16,8 +16,9 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from arena.actors import ANONYMOUS, actor_of, can_read_authors, can_read_texts
-from arena.models import Arena, Candidate, Comparison, Reason, Vote
+from arena.actors import ANONYMOUS, actor_of
+from arena.models import Candidate, Comparison, Reason, Vote
+from arena.permissions import can_read_authors, can_read_texts, visible_arenas
 from arena.services.candidates import votes_so_far
 from arena.services.comparisons import prompt_html, response_html
 from arena.views import voting
@@ -44,7 +45,7 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
     if pk > LARGEST_ID:
         raise Http404("There is no such candidate.")
     actor = actor_of(request)
-    arenas = Arena.objects.visible_to(actor).filter(slug=slug)
+    arenas = visible_arenas(actor).filter(slug=slug)
     revealed = Candidate.objects.revealed().select_related("arena", "team")
     revealed = revealed.annotate(so_far=votes_so_far())
     candidate = get_object_or_404(revealed, arena__in=arenas, pk=pk)
@@ -145,7 +146,7 @@ def _url(candidate: Candidate, **parameters: Any) -> str:
 def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
     """The prompt, both answers and the votes; 404 until there is a vote that may be listed."""
     actor = actor_of(request)
-    arena = get_object_or_404(Arena.objects.visible_to(actor), slug=slug)
+    arena = get_object_or_404(visible_arenas(actor), slug=slug)
     voted = Exists(Vote.objects.revealed().listed().filter(comparison=OuterRef("pk")))
     comparison = get_object_or_404(
         Comparison.objects.with_texts().filter(voted, arena=arena), key=key

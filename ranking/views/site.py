@@ -36,7 +36,8 @@ from arena.calls.servers import known_models, probe_endpoint
 from arena.endpoints import UnknownEndpointError
 from arena.language import translated
 from arena.middleware import RETRY_AFTER
-from arena.models import Arena, Candidate, Team
+from arena.models import Candidate, Team
+from arena.permissions import listed_arenas
 from arena.services.candidates import with_ballots
 from ranking import http_cache, wording
 from ranking.board_data import (
@@ -98,7 +99,7 @@ def list_cards(actor: Actor = ANONYMOUS) -> list[Card]:
     """One card per arena that is listed for `actor`, newest first, but those without votes that
     nobody can vote in yet last; five queries at most.
     """
-    arenas = list(with_ballots(Arena.objects.listed_for(actor)).order_by("-pk"))
+    arenas = list(with_ballots(listed_arenas(actor)).order_by("-pk"))
     ids = [arena.pk for arena in arenas]
     current = Snapshot.objects.current().filter(board__category="", board__arena__in=ids)
     snapshots = {
@@ -298,7 +299,7 @@ def robots(request: HttpRequest) -> HttpResponse:
 def sitemap(request: HttpRequest) -> HttpResponse:
     """The home page, and the leaderboards that everybody finds there with their candidates."""
     pages = [reverse("index")]
-    arenas = Arena.objects.listed_for(ANONYMOUS).order_by("pk")
+    arenas = listed_arenas(ANONYMOUS).order_by("pk")
     for slug in arenas.values_list("slug", flat=True):
         pages += [reverse(name, args=[slug]) for name in INDEXED]
     candidates = Candidate.objects.revealed().filter(arena__in=arenas).order_by("pk")

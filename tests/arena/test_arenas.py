@@ -10,6 +10,7 @@ from arena.actors import Actor
 from arena.errors import ServiceError
 from arena.forms.arenas import ArenaForm
 from arena.models import Arena, AuditEntry, Run
+from arena.permissions import visible_arenas
 from arena.services.arenas import (
     ArenaError,
     CriteriaError,
@@ -180,7 +181,7 @@ def test_an_arena_with_guests_does_not_become_private() -> None:
     retire_candidate(candidate=guest, by=Actor(), now=timezone.now())
     assert update(arena, visibility="private", open_to_teams=False).visibility == "private"
     theirs = Actor(user=guest.team.memberships.get().user)
-    assert not Arena.objects.visible_to(theirs).exists()
+    assert not visible_arenas(theirs).exists()
 
 
 def test_what_has_no_team_cannot_be_private() -> None:

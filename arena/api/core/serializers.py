@@ -22,10 +22,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
-from arena.actors import (
-    Actor,
-    TeamPermission,
-)
+from arena.actors import Actor, TeamPermission
 from arena.api.core.errors import BadParameter, TooLarge, Unprocessable
 from arena.conversations import ROLES, clean_messages
 from arena.files.reader import MOST_VALUES, holds_more_values

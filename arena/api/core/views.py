@@ -65,7 +65,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import Actor, FieldVisibility, TeamPermission, actor_of
+from arena.actors import Actor, TeamPermission, actor_of
 from arena.api.core.errors import (
     BadParameter,
     OtherRequest,
@@ -79,6 +79,7 @@ from arena.api.core.serializers import USUAL_BODY, check_names, require
 from arena.files.rows import UploadRow
 from arena.files.tables import Columns, Problem, refuse_repeated
 from arena.models import Arena
+from arena.permissions import FieldVisibility, known_arenas, visible_arenas
 from arena.services import idempotency, rate_limits
 from arena.services.rate_limits import client_address
 from arena.services.responses import UploadReport
@@ -354,7 +355,7 @@ class ArenaEndpoint(ApiEndpoint):
 
     def arenas(self) -> QuerySet[Arena]:
         """The arenas that the actor may know of."""
-        return Arena.objects.visible_to(self.actor)
+        return visible_arenas(self.actor)
 
 
 class NumberedEndpoint(ApiEndpoint):
@@ -367,8 +368,8 @@ class NumberedEndpoint(ApiEndpoint):
         the arena or has a candidate in it.
         """
         if "slug" not in self.kwargs:
-            return Arena.objects.known_to(self.actor)
-        return Arena.objects.visible_to(self.actor).filter(slug=self.kwargs["slug"])
+            return known_arenas(self.actor)
+        return visible_arenas(self.actor).filter(slug=self.kwargs["slug"])
 
 
 class ListEndpoint(ApiEndpoint):
