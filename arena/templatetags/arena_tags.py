@@ -15,9 +15,11 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 
 from arena.calls.money import dollars
+from arena.views.choices import result_of
 
 register = template.Library()
 register.filter("dollars", dollars)
+register.simple_tag(result_of)
 
 NONE = "–"
 LISTED = 1000  # characters; no list shows more of a prompt

@@ -5,7 +5,7 @@ and the rater of a request, with the rater cookie.
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django.conf import settings
@@ -46,6 +46,7 @@ from arena.services.comparisons import (
 from arena.services.locks import retry_on_deadlock
 from arena.services.rate_limits import allow, client_address, network_of
 from arena.services.voting import allow_comparison, rater_of_person
+from arena.views.choices import CHOICES, SKIP
 
 COOKIE = "rater"
 COOKIE_AGE = timedelta(days=365)
@@ -147,7 +148,6 @@ def set_rater_cookie(request: HttpRequest, response: HttpResponse, rater: Rater)
     )
 
 
-SKIP = "skip"
 NOTICES = {
     # The page's address identifies an error by its class name without the suffix.
     error.__name__.removesuffix("Error"): error.message
@@ -163,6 +163,7 @@ class Ballot:
     prompt: SafeString
     left: SafeString
     right: SafeString
+    choices: ClassVar = CHOICES
 
 
 @dataclass(frozen=True)
