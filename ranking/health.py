@@ -31,11 +31,11 @@ from arena.calls.models import Call, EndpointPace
 from arena.calls.money import dollars
 from arena.calls.servers import all_prices
 from arena.endpoints import lease_of
-from arena.models import Delivery, Hold, RateLimit, Run, Team, Vote
+from arena.models import Backup, Delivery, Hold, RateLimit, Run, Team, Vote
 from arena.models.voting import REVEALED, TO_LOG, TO_UNLOG
 from arena.services.notices import PAUSES
 from arena.validation import NANO, join_names, numbered
-from ranking.models import ArenaRefresh, Backup, Snapshot
+from ranking.models import ArenaRefresh, Snapshot
 from ranking.models.refreshes import new_votes
 
 RECORD_EVERY = 20.0  # seconds between two small writes, although a sweep runs every few seconds

@@ -2,6 +2,7 @@
 
 from arena.calls.models import Call, Capability, EndpointPace, Price, RunRequester
 from arena.models.arenas import Arena
+from arena.models.backups import Backup
 from arena.models.candidates import Candidate
 from arena.models.imports import Import
 from arena.models.prompts import Prompt

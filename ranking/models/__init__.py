@@ -1,6 +1,5 @@
 """The tables of ranking: boards, published snapshots, the vote log, refreshes and stored pages."""
 
-from ranking.models.backups import Backup
 from ranking.models.boards import (
     Board,
     BothBad,

@@ -16,7 +16,7 @@ from django.core.management import get_commands, load_command_class
 from django.utils import timezone
 
 from arena import __version__
-from ranking.models import Backup
+from arena.models import Backup
 from tests.environment import REPOSITORY
 from tests.ops.running import PATIENCE, manage, migrated_database, settings_for
 

@@ -17,10 +17,10 @@ from kombu.exceptions import OperationalError as BrokerError
 
 from arena import __version__
 from arena.calls.models import EndpointPace
-from arena.models import Arena, Hold, RateLimit, Vote
+from arena.models import Arena, Backup, Hold, RateLimit, Vote
 from arena.tasks import disclose_candidates, make_calls, sweep_calls
 from ranking import health
-from ranking.models import ArenaRefresh, Backup
+from ranking.models import ArenaRefresh
 from ranking.services import leases
 from tests.factories import make_arena, make_call, make_person, make_user, make_vote
 from tests.ranking.helpers import publish, seconds

@@ -9,8 +9,8 @@ from django.utils import timezone
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
-from arena.models import Arena, Import, Vote
-from ranking.models import ArenaRefresh, Backup, Snapshot
+from arena.models import Arena, Backup, Import, Vote
+from ranking.models import ArenaRefresh, Snapshot
 from tests.factories import DOLLAR, make_call, make_run, make_user, make_vote
 from tests.ranking.helpers import cast, hidden_import, publish, reveal, seconds
 

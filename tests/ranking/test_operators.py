@@ -6,9 +6,8 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.models import Team
+from arena.models import Backup, Team
 from ranking.health import setup_steps
-from ranking.models import Backup
 from tests.factories import make_team, make_user
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]

@@ -48,7 +48,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.types.json import Jsonb
 
 from arena import __version__
-from ranking.models import Backup
+from arena.models import Backup
 
 MAGIC = b"ringside-encrypted-1\n"
 SALT, TAG, CHUNK = 16, 16, 1 << 20
@@ -139,6 +139,7 @@ PIECE = 1 << 20
 ROWS_AT_ONCE = 2000
 LONGEST_MANIFEST = 50 * PIECE
 FULL = "The disk is full. Nothing was changed."
+# By names of tables: the database in question may be a file of an earlier version.
 BOARDS = """
     SELECT a.slug, n.id, s.candidate_id, s.rank, s.score, s.low, s.high, s.votes
     FROM ranking_standing s JOIN ranking_snapshot n ON n.id = s.snapshot_id AND n.is_current
@@ -224,9 +225,6 @@ def _count(table: str) -> str:
     return f'SELECT count(*) FROM "{table}"'  # noqa: S608  (checked in the line above)
 
 
-# -- Making one ------------------------------------------------------------------------------------
-
-
 def make_backup(*, target: Path, passphrase: str, now: datetime) -> Manifest:
     """Write a backup to `target`, which appears complete or not at all, readable by its owner.
 
@@ -290,9 +288,6 @@ def _copy_postgres(path: Path, made_at: str) -> Manifest:
         return describe(reader.execute, "postgresql", table_names(), made_at)
 
 
-# -- Reading one -----------------------------------------------------------------------------------
-
-
 @contextmanager
 def open_backup(source: Path, passphrase: str) -> Iterator[tuple[Manifest, Path]]:
     """Unpack and check a backup; give its manifest and its database. Raises BackupError."""
@@ -347,9 +342,6 @@ def _check_versions(manifest: Manifest) -> None:
             f"The backup is from a newer Ringside{version}, which has {unknown[-1]}. Install that"
             " version first."
         )
-
-
-# -- Restoring one ---------------------------------------------------------------------------------
 
 
 def restore_backup(*, source: Path, passphrase: str) -> Manifest:
@@ -444,9 +436,6 @@ def _run_command(command: list[str], database_url: str) -> str:
     return result.stdout.strip()
 
 
-# -- Moving to PostgreSQL --------------------------------------------------------------------------
-
-
 def move_to_postgres(*, url: str, report: Callable[[str], Any]) -> Manifest:
     """Copy the SQLite database into the empty PostgreSQL database at `url`, whole or not at all.
 
@@ -499,9 +488,6 @@ def _copy_rows(model: type[Model], target: psycopg.Connection) -> None:
             f"SELECT setval(pg_get_serial_sequence(%s, %s), ({last})) WHERE ({last}) > 0",
             [f'"{table}"', key],
         )
-
-
-# -- PostgreSQL ------------------------------------------------------------------------------------
 
 
 def _postgres() -> dict[str, Any]:
@@ -567,9 +553,6 @@ def _run_postgres(program: str, *options: str, database: str = "") -> None:
     if result.returncode:
         reason = result.stderr.strip().removeprefix(f"{program}: ")
         raise BackupError(FULL if os.strerror(errno.ENOSPC) in reason else f"{program}: {reason}")
-
-
-# -- What may go wrong -----------------------------------------------------------------------------
 
 
 def _scratch_folder() -> Path:

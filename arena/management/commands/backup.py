@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from ranking.services.backups import BackupError, make_backup
+from arena.services.backups import BackupError, make_backup
 
 VARIABLE = "RINGSIDE_BACKUP_PASSPHRASE"
 

@@ -6,8 +6,8 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from ranking.management.commands.backup import read_passphrase
-from ranking.services.backups import (
+from arena.management.commands.backup import read_passphrase
+from arena.services.backups import (
     MAGIC,
     BackupError,
     check_backup,

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from ranking.services.backups import BackupError, move_to_postgres
+from arena.services.backups import BackupError, move_to_postgres
 
 
 class Command(BaseCommand):

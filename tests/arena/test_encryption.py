@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranking.services import backups
-from ranking.services.backups import DecryptionError, EncryptedReader, EncryptedWriter
+from arena.services import backups
+from arena.services.backups import DecryptionError, EncryptedReader, EncryptedWriter
 
 
 @pytest.fixture(autouse=True)

@@ -10,5 +10,9 @@ class Backup(models.Model):
     size = models.PositiveBigIntegerField(help_text="Bytes of the file.")
     is_encrypted = models.BooleanField()
 
+    class Meta:
+        # Backups name their tables: one from before this model left `ranking` must still restore.
+        db_table = "ranking_backup"
+
     def __str__(self) -> str:
         return f"{self.made_at:%Y-%m-%d %H:%M}"

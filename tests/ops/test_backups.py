@@ -14,20 +14,20 @@ from django.db import connection
 from django.utils import timezone
 
 from arena import __version__
-from arena.models import Arena, Vote
-from ranking.management.commands import restore
-from ranking.management.commands.backup import VARIABLE
-from ranking.models import Backup
-from ranking.services import backups
-from ranking.services.backups import BackupError
-from tests.ranking.helpers import publish
+from arena.management.commands import restore
+from arena.management.commands.backup import VARIABLE
+from arena.models import Arena, Backup, Vote
+from arena.services import backups
+from arena.services.backups import BackupError
+from tests.ranking.helpers import make_voted_arena, publish
 
 pytestmark = pytest.mark.django_db
 committed = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def voted(arena: Arena) -> Arena:
+def voted(no_doorbell: None) -> Arena:
+    arena = make_voted_arena()
     publish(arena)
     return arena
 
