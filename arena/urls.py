@@ -27,7 +27,7 @@ admin.autodiscover()  # here, so that commands that serve no pages start sooner
 handler400 = "arena.language.bad_request"
 handler403 = "arena.language.no_access"
 handler404 = "arena.language.not_found"
-handler500 = "ranking.views.site.fault"
+handler500 = "arena.views.errors.fault"
 
 # -- Accounts -------------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ class JudgesConfig(AppConfig):
         scripted = import_module("judges.models.judges").SCRIPTED
         disclosure = import_module("arena.services.candidates")
         disclosure.ignore_raters(Q(epoch__judge__endpoint=scripted))
-        import_module("ranking.board_data").register_scripted_raters(
+        import_module("ranking.scripted_raters").register_scripted_raters(
             Q(epoch__judge__endpoint=scripted) | Q(epoch__judge__members__endpoint=scripted)
         )
 

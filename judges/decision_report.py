@@ -40,14 +40,8 @@ from judges.wording import (
     uncapped,
     why,
 )
-from ranking import record
-from ranking.board_data import (
-    LONG_TEXTS,
-    BoardQuery,
-    Link,
-    demo_notice,
-    is_fallback,
-)
+from ranking import candidate_votes
+from ranking.board_data import LONG_TEXTS, BoardQuery, Link
 from ranking.comparison import (
     CandidateDifference,
     ChosenPair,
@@ -56,6 +50,7 @@ from ranking.comparison import (
     read_difference_boards,
 )
 from ranking.models import Counted, Raters
+from ranking.scripted_raters import demo_notice, is_fallback
 from ranking.stats.differences import Lead, rounded_up
 
 MOST_PAGES = 10_000
@@ -562,9 +557,9 @@ def _lost_votes(focus: NamedCandidate, baseline: NamedCandidate, query: Decision
     """One query: an extra vote shows whether there is another page."""
     raters = query.raters or Raters.PEOPLE.value
     voters = Raters.PEOPLE.value if raters == Counted.COMBINED else raters
-    filters = record.VoteFilters(voters, "lost", baseline.pk, query.category)
+    filters = candidate_votes.VoteFilters(voters, "lost", baseline.pk, query.category)
     start = (query.page - 1) * VOTES_PER_PAGE
-    lost: QuerySet[Vote] = record.find_votes(focus.candidate, filters)
+    lost: QuerySet[Vote] = candidate_votes.find_votes(focus.candidate, filters)
     votes = list(lost[start : start + VOTES_PER_PAGE + 1])
     newer = f"{query.link(page=query.page - 1)}#lost" if query.page > 1 else ""
     older = f"{query.link(page=query.page + 1)}#lost" if len(votes) > VOTES_PER_PAGE else ""

@@ -33,7 +33,10 @@ from judges.core.rubric import Rubric, RubricError, load_rubric
 from judges.core.spec import OUTCOMES, JudgeSpec
 from judges.models import Judge, Judgement
 from judges.services.subjects import read_subject
-from ranking.exports import Export, Row, Votes, assistant, count_preferences, readable_prompts
+from ranking.exported_votes import assistant
+from ranking.exports import Export
+from ranking.preferences import Votes, count_preferences, readable_prompts
+from ranking.streamed_files import Row
 
 PROMPTS_AT_ONCE, JUDGEMENTS_AT_ONCE = 5, 200
 SCALE = ("1", "2", "3", "4", "5")

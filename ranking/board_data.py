@@ -5,9 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
-import numpy as np
 from django.db.models import (
-    Exists,
     F,
     FilteredRelation,
     OuterRef,
@@ -17,26 +15,16 @@ from django.db.models import (
 )
 from django.http import Http404
 from django.urls import reverse
-from django.utils.translation import gettext_lazy
 
 from arena.actors import ANONYMOUS, Actor
-from arena.models import Arena, Candidate, Rater, Vote
+from arena.models import Candidate
 from arena.permissions import visible_arenas
 from arena.services.candidates import with_ballots
 from ranking.costs import UNKNOWN_COSTS, CostAndSpeed, read_costs_with_scores
-from ranking.models import Counted, EloInterval, Raters, Snapshot, Standing
-from ranking.services.votes import read_only
-from ranking.stats.agreement import score_correlations
-from ranking.stats.bradley_terry import BradleyTerry
+from ranking.models import Counted, EloInterval, Snapshot, Standing
 
 LARGEST_ID = 2**63 - 1
 CONTROLLED = "style"
-DEMO_NOTICE = gettext_lazy("Demo only: these votes come from a script.")
-KINDS_OF_MODELS = {
-    Raters.JUDGES.value: [Rater.Kind.JUDGE],
-    Raters.JURIES.value: [Rater.Kind.JURY],
-    Counted.COMBINED.value: [Rater.Kind.JUDGE, Rater.Kind.JURY],
-}
 COST_COLUMNS = ("price", "wins_per_dollar", "seconds", "wins_per_second")
 SORTS = (
     *("rank", "name", "score", "elo", "votes", "win_rate", "both_bad", "style", "lead"),
@@ -55,7 +43,6 @@ PAGES = {
     "methodology": "Methodology",
 }
 LONG_TEXTS = ("system_prompt", "user_template", "messages", "parameters", "notes")
-_scripted_raters: list[Q] = []
 Columns = dict[str, Any]
 
 
@@ -64,92 +51,6 @@ def parse_id(text: str) -> int | None:
     if not (text.isascii() and text.isdigit()) or len(text) > 19:
         return None
     return pk if (pk := int(text)) <= LARGEST_ID else None
-
-
-# -- Scripted judges -------------------------------------------------------------------------------
-
-
-def register_scripted_raters(raters: Q) -> None:
-    """Treat the raters that match this filter as scripts. Called by the app that defines them."""
-    _scripted_raters.append(raters)
-
-
-def counts_scripts(snapshot: Snapshot | None) -> bool:
-    """Whether the snapshot counts votes of scripts, or of juries with a scripted member."""
-    return snapshot is not None and snapshot.board.arena_id in arenas_with_scripts([snapshot])
-
-
-def demo_notice(arena: Arena, snapshot: Snapshot | None) -> str:
-    """A sentence for every page and picture of a board whose votes come from a script."""
-    return str(DEMO_NOTICE) if arena.is_sample or counts_scripts(snapshot) else ""
-
-
-def arenas_with_scripts(snapshots: Iterable[Snapshot]) -> set[int]:
-    """The arenas of the snapshots that count scripted votes; no query for human-votes boards."""
-    by_raters: dict[str, set[int]] = {}
-    for snapshot in snapshots:
-        if snapshot.board.raters in KINDS_OF_MODELS and not is_fallback(snapshot):
-            by_raters.setdefault(snapshot.board.raters, set()).add(snapshot.board.arena_id)
-    arenas: set[int] = set()
-    for raters, candidates in by_raters.items():
-        scripts = _find_scripts(KINDS_OF_MODELS[raters])
-        votes = Vote.objects.live().filter(arena=OuterRef("pk"), rater__in=scripts)
-        scripted = Arena.objects.filter(Exists(votes), pk__in=candidates)
-        arenas.update(scripted.values_list("pk", flat=True))
-    return arenas
-
-
-def _find_scripts(kinds: list[Rater.Kind]) -> QuerySet[Any]:
-    scripts = Q(pk__in=[])
-    for raters in _scripted_raters:
-        scripts |= raters
-    return Rater.objects.filter(scripts, kind__in=kinds).values("pk")
-
-
-def is_fallback(snapshot: Snapshot | None) -> bool:
-    """Whether this is a combined board for which no judge is trusted."""
-    if snapshot is None or snapshot.board.raters != Counted.COMBINED:
-        return False
-    combined = (snapshot.findings or {}).get("combined") or {}
-    return not combined.get("trusted", True)
-
-
-# -- Boards of single raters, and rank agreement ---------------------------------------------------
-
-
-@dataclass(frozen=True)
-class RankCorrelation:
-    """Correlations (-1 to 1; `kendall` is tau-b) over the n candidates that both sides rank.
-
-    None if undefined: fewer than two candidates, or all scores of one side are equal.
-    """
-
-    n: int
-    spearman: float | None
-    kendall: float | None
-
-
-def scores_of_raters(*, arena: Arena, rater_ids: Collection[int]) -> dict[int, float]:
-    """Elo by candidate id: Bradley-Terry over the live votes of these raters, counted together.
-
-    Only candidates connected by results have a score; "both bad" votes are ignored. Raises
-    NotConvergedError. One query, however many votes there are.
-    """
-    votes = Vote.objects.live().filter(arena=arena, rater__in=rater_ids)
-    counts = read_only(votes).pairs()
-    model = BradleyTerry().fit(counts.battles(counts.candidates, both_bad_is_tie=False))
-    scores = zip(counts.candidates.tolist(), model.ratings_.tolist(), strict=True)
-    return {pk: score for pk, score in scores if not np.isnan(score)}
-
-
-def rank_correlation(first: Mapping[int, float], second: Mapping[int, float]) -> RankCorrelation:
-    """Spearman and Kendall's tau-b (Kendall 1945) of the scores of the candidates in both."""
-    shared = sorted(first.keys() & second.keys())
-    result = score_correlations([first[pk] for pk in shared], [second[pk] for pk in shared])
-    return RankCorrelation(result.n, result.spearman, result.kendall)
-
-
-# -- Findings of a snapshot ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -226,9 +127,6 @@ class Findings:
             },
             **parts,
         )
-
-
-# -- The board that is asked for -------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -340,9 +238,6 @@ def page_links(
     ]
     judge_runs = reverse("judge_runs", args=[slug])
     return [*links, Link("Judge runs", judge_runs, chosen=here == "judge_runs")]
-
-
-# -- Reading a board: at most three queries -------------------------------------------------------
 
 
 @dataclass(frozen=True)

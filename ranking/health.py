@@ -93,9 +93,6 @@ def check_health(now: datetime) -> Health:
     return health
 
 
-# -- Workers and beat ------------------------------------------------------------------------------
-
-
 def queues() -> list[str]:
     """Return the names of the queues that workers must serve."""
     routed = {route["queue"] for route in settings.CELERY_TASK_ROUTES.values()}
@@ -179,9 +176,6 @@ def _write_to_server() -> None:
         )
 
 
-# -- Leaderboards ----------------------------------------------------------------------------------
-
-
 def stale_arenas(now: datetime) -> list[tuple[str, datetime]]:
     """Return the arenas whose boards lack votes or changes, and since when, longest first."""
     of_arena = {"arena": OuterRef("arena")}
@@ -216,9 +210,6 @@ def _check_boards(health: Health, now: datetime) -> None:
         health.findings.append(f"The leaderboards of {slug} have been out of date for {late}.")
 
 
-# -- Times -----------------------------------------------------------------------------------------
-
-
 def _longest_legal() -> Iterable[tuple[str, QuerySet[Any], tuple[str, ...], timedelta]]:
     """Kinds of rows: the name, the rows, their times, and how far ahead of now these may be."""
     leases = [lease_of(endpoint) for endpoint in settings.MODEL_ENDPOINTS.values()]
@@ -249,9 +240,6 @@ def _check_times(health: Health, now: datetime) -> None:
                 )
 
 
-# -- Backups ---------------------------------------------------------------------------------------
-
-
 def last_backup_at() -> datetime | None:
     """When the last good backup was made."""
     return Backup.objects.order_by("-made_at").values_list("made_at", flat=True).first()
@@ -264,9 +252,6 @@ def _check_backup(health: Health, now: datetime) -> None:
             health.findings.append(f"The last backup was made {(now - made_at).days} days ago.")
 
 
-# -- Held votes -----------------------------------------------------------------------------------
-
-
 def _check_holds(health: Health, now: datetime) -> None:
     """Held votes count nowhere, and their raters wait for a decision."""
     late = Hold.objects.open().filter(held_at__lt=now - HOLDS_LATE_AFTER)
@@ -277,9 +262,6 @@ def _check_holds(health: Health, now: datetime) -> None:
             f" {numbered(facts['n'], 'hold')}, {numbered(facts['objections'], 'objection')}."
             " Decide at /admin/arena/hold/."
         )
-
-
-# -- The first day ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -341,9 +323,6 @@ def setup_steps(now: datetime) -> list[SetupStep]:
             "Run manage.py backup /backups/monday and restore --check, then schedule backups.",
         ),
     ]
-
-
-# -- Metrics ---------------------------------------------------------------------------------------
 
 
 class DatabaseCollector(Collector):

@@ -22,8 +22,6 @@ from ranking.board_data import find_arena
 from ranking.models import BoardPage, HomePage
 from ranking.models.pages import BoardPageQuerySet
 
-# -- Stored pages ----------------------------------------------------------------------------------
-
 LEVEL = 6
 PRIVATE = Arena.Visibility.PRIVATE.value
 PUBLIC = Arena.Visibility.PUBLIC.value
@@ -121,8 +119,6 @@ def store_home(*, language: str, state: dict[str, int], page: Page) -> None:
             update_fields=[*state, "etag", "body"],
         )
 
-
-# -- Sending ---------------------------------------------------------------------------------------
 
 HTML, CSV, JSON = "text/html; charset=utf-8", "text/csv; charset=utf-8", "application/json"
 TAKES_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))")

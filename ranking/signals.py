@@ -94,9 +94,6 @@ def _send(arena_id: int) -> None:
 schedule_refresh = DebouncedTask(_send).schedule
 
 
-# -- Receivers -------------------------------------------------------------------------------------
-
-
 @receiver(votes_changed)
 def refresh_after_votes(arena_id: int, reason: str = "vote", **_: Any) -> None:
     """Schedule a refresh; reveals and voids change older votes, so they mark it stale.

@@ -8,6 +8,7 @@ from typing import Any
 from django.utils.translation import gettext
 
 from arena.validation import join_names, numbered, percent
+from ranking import wording
 from ranking.board_data import BoardStanding, Findings
 from ranking.comparison import CandidateDifference
 from ranking.models import BothBad, Raters, Snapshot, Standing
@@ -105,9 +106,6 @@ def capped(settings: Mapping[str, Any]) -> str:
     return f"{note} Anonymous votes from {whose} are capped at {share} of the weight.".strip()
 
 
-# -- Enough votes --------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Collecting:
     """A leaderboard with too few votes or prompts for a ranking, and what is clear already."""
@@ -146,9 +144,6 @@ def description(
     if snapshot and snapshot.n_votes:
         parts.append(f"{numbered(snapshot.n_votes, 'blind vote')}.")
     return " ".join(parts)
-
-
-# -- Number one ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -244,9 +239,6 @@ def robustness(findings: Findings, names: Mapping[int, str]) -> str:
     return f"Removing just {stored['votes']:,} of {stored['of']:,} votes would put {rival} first."
 
 
-# -- The standings ---------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Group:
     """Candidates that cannot be ranked for the same reason."""
@@ -310,9 +302,6 @@ def freshness(snapshot: Snapshot | None) -> Freshness | None:
     return Freshness(snapshot.measured_votes, snapshot.n_votes, snapshot.intervals_due_at)
 
 
-# -- Agreement and transitivity --------------------------------------------------------------------
-
-
 def agreement(findings: Findings, raters: str) -> str:
     """How often two raters agree; '' if no two judged the same two answers."""
     stored = findings.agreement
@@ -346,9 +335,6 @@ def transitivity(findings: Findings) -> str:
         f"{stored['triads']:,} sets of three with a winner in each pair, {share} have no cycle. "
         f"One clear order would give 100 %, and coin tosses {percent(TRANSITIVE_BY_CHANCE)}."
     )
-
-
-# -- The combined board ----------------------------------------------------------------------------
 
 
 def combined(findings: Findings) -> str:
@@ -413,9 +399,6 @@ def _raters(stored: Mapping[str, Any]) -> str:
     return str(stored.get("raters", Raters.JUDGES.value))
 
 
-# -- The effect of style ---------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Trait:
     """One feature of style, with its effect in words and in Elo."""
@@ -459,9 +442,6 @@ def _trait(feature: Mapping[str, Any]) -> Trait:
     return Trait(label, says, elo, low, high)
 
 
-# -- Two candidates --------------------------------------------------------------------------------
-
-
 def verdict(a: str, b: str, difference: CandidateDifference) -> str:
     """Who has a clear lead; '' if the two cannot be compared by score."""
     if difference.elo is None or difference.lead is Lead.NOT_COMPARABLE:
@@ -503,9 +483,6 @@ def evidence(share: float | None, n_votes: int) -> str:
         f"Their {votes} {provide} about {part} of the evidence; the rest comes from comparisons"
         " with other candidates."
     )
-
-
-# -- One candidate on the boards of two kinds of raters --------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -584,3 +561,62 @@ def named(settings: Mapping[str, Any], names: Mapping[int, str]) -> str:
     if len(places) > MOST_CHANGES:
         changes.append(f"{len(places) - MOST_CHANGES:,} more would have a different rank")
     return f"{text} Without them, {join_names(changes)}."
+
+
+def badge_message(standing: Standing | None) -> str:
+    """The possible ranks, the score, and its interval: "#1–2, 1043 (1025–1061)"."""
+    if standing is None or standing.rank is None:
+        return _unranked(standing)
+    ranks = possible_ranks(standing, "–")
+    place = f"#{ranks}, " if ranks else ""
+    if standing.score is None:
+        return f"{place}{_why_no_score(standing)}"
+    interval = _interval_ends(standing)
+    certainty = ", no interval yet" if interval is None else f" ({'–'.join(interval)})"
+    return f"{place}{standing.score:.0f}{certainty}"
+
+
+def describe_standing(standing: Standing | None) -> str:
+    """For screen readers and search engines: the possible ranks, the score, and its interval."""
+    collecting = wording.collecting(standing.snapshot, {}) if standing else None
+    if collecting:
+        return collecting.headline.rstrip(".").lower()
+    if standing is None or standing.rank is None:
+        return _unranked(standing)
+    ranks = possible_ranks(standing, " to ")
+    place = f"rank {ranks}, " if ranks else ""
+    if standing.score is None:
+        return f"{place}{_why_no_score(standing)}"
+    interval = _interval_ends(standing)
+    certainty = "no interval yet"
+    if interval is not None:
+        certainty = f"between {' and '.join(interval)} with 95 % confidence"
+    return f"{place}score {standing.score:.0f}, {certainty}"
+
+
+def _unranked(standing: Standing | None) -> str:
+    has_votes = standing is not None and standing.votes > 0
+    return "not comparable yet" if has_votes else "no votes yet"
+
+
+def _why_no_score(standing: Standing) -> str:
+    """Why there is no score, in a few words."""
+    if standing.losses + standing.ties == 0:
+        return "never lost"
+    return "never won" if standing.wins + standing.ties == 0 else "no score"
+
+
+def possible_ranks(standing: Standing, to: str) -> str:
+    """A single rank if only one is possible, otherwise from the best to the worst; '' without an
+    interval: any rank is possible then."""
+    low, high = standing.sure_rank_low, standing.sure_rank_high
+    if low is None:
+        return ""
+    return str(low) if low == high else f"{low}{to}{high}"
+
+
+def _interval_ends(standing: Standing) -> tuple[str, str] | None:
+    """Both ends of the interval, which is rarely symmetric around the score."""
+    if standing.low is None or standing.high is None:
+        return None
+    return f"{standing.low:.0f}", f"{standing.high:.0f}"

@@ -245,8 +245,6 @@ def sigmoid(gap: Floats) -> Floats:
     return 1 / (1 + np.exp(-gap))
 
 
-# -- The designs -----------------------------------------------------------------------------------
-
 SIX = (0.6, 0.36, 0.12, -0.12, -0.36, -0.6)
 SHOWN = (1.0, 1.2, 1.4, 1.6, 1.8, 2.0)  # the best is shown half as often as the last
 ALIKE = (1.0,) * 6

@@ -9,7 +9,7 @@ from benchmarks.simulations.designs import Design, Drawn, Floats, crowd, draw
 from judges.services.decisions import compare_family
 from ranking.comparison import DifferenceBoard
 from ranking.models import Board, Raters, Snapshot
-from ranking.record import fit_board
+from ranking.replay import fit_board
 from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.differences import Lead, SequentialTest
 from ranking.stats.intervals import MIN_CLUSTERS, Sandwich, critical_value

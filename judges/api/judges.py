@@ -27,7 +27,7 @@ from judges.services.quotes import JudgeQuote, Quote
 from judges.services.registry import JudgeError, spec_named
 from judges.services.trust import HONEYPOTS, trust_profile
 from judges.wording import REASON_HIDDEN
-from ranking.api.votes import ExportEndpoint, named_file, streamed
+from ranking.api.exports import ExportEndpoint, named_file, streamed
 from ranking.exports import JSONL, PARQUET, file_names
 
 MONEY = ("cap", "expected_cost", "worst_cost", "spent", "reserved")

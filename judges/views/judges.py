@@ -34,13 +34,13 @@ from judges.services.registry import spec_of
 from judges.services.runs import can_steer
 from judges.services.trust import problems_of, trust_profile
 from judges.wording import HONEYPOTS
-from ranking.board_data import RankCorrelation, rank_correlation, scores_of_raters
 from ranking.comparison import load_difference_boards
 from ranking.models import Raters, Snapshot
-from ranking.raters import NamedReason, count_reasons
-from ranking.record import replay
+from ranking.rank_correlation import RankCorrelation, rank_correlation, scores_of_raters
+from ranking.reasons import NamedReason, count_reasons
+from ranking.replay import replay
 from ranking.stats.bradley_terry import NotConvergedError
-from ranking.views.charts import ShareAt, sequence_chart
+from ranking.views.sequence_chart import ShareAt, sequence_chart
 
 View = Callable[..., HttpResponse]
 MOST_FAULTS = 6  # of a candidate, on the decision page

@@ -270,8 +270,6 @@ def standings_of_snapshot(snapshot: Snapshot) -> dict[str, Any]:
     return content
 
 
-# -- Endpoints ------------------------------------------------------------------------------------
-
 TAG = "Boards"
 
 
@@ -378,9 +376,6 @@ def find_board(arenas: QuerySet[Arena], pk: int) -> Board:
     """A board of one of `arenas`; raises Http404."""
     boards = Board.objects.filter(arena__in=arenas).select_related("arena")
     return get_object_or_404(boards, pk=pk)
-
-
-# -- Snapshots -------------------------------------------------------------------------------------
 
 
 class Snapshots(NumberedEndpoint, ListEndpoint):

@@ -17,7 +17,6 @@ import numpy as np
 
 from arena.models import Arena, Rater, Vote
 from arena.outcomes import OUTCOMES
-from ranking.exports import AT_ONCE, batches
 from ranking.leaderboard import Leaderboard, leaderboard
 from ranking.log import chain, links
 from ranking.log.chain import (
@@ -32,6 +31,7 @@ from ranking.models import Counted, LogLink, Snapshot, VoteLog
 from ranking.models.boards import MOST_RESAMPLES
 from ranking.question import Question
 from ranking.results import FIELDS
+from ranking.streamed_files import AT_ONCE, batches
 from ranking.votes import HUMAN, Bools, Ints, VoteTable
 
 VERSION = 3

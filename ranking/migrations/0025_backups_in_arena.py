@@ -2,7 +2,7 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    """The model moves to `arena` (0042_backups), which keeps its table."""
+    """The model moves to `arena` (0043_backups), which keeps its table."""
 
     dependencies = [("ranking", "0024_votes_are_read")]
 

@@ -86,9 +86,6 @@ class Board(models.Model):
         return f"{self.arena_id}: {self.raters}, {self.category or 'all categories'}"
 
 
-# -- Snapshots -------------------------------------------------------------------------------------
-
-
 # Longer than the Elo intervals of ten million votes take; a later time was written while the clock
 # was ahead.
 LONGEST_CLAIM = timedelta(hours=1)

@@ -22,7 +22,7 @@ from ranking.stats.intervals import Sandwich
 
 Reach = dict[int, tuple[float, float]]  # Elo below and above a rating, by candidate
 N_RESAMPLES = 100
-LEASE = timedelta(seconds=30)
+CLAIM = timedelta(seconds=30)
 LEASE_PER_VOTE = timedelta(microseconds=300)  # about three times what reading and resampling take
 
 
@@ -60,7 +60,7 @@ def add_intervals(*, arena_id: int, now: datetime) -> int:
 def lease(snapshots: Iterable[Snapshot]) -> timedelta:
     """How long one worker has; a slower one is not stopped, but another one may then start too."""
     n_votes = sum(snapshot.n_votes for snapshot in snapshots)
-    return min(LEASE + n_votes * LEASE_PER_VOTE, LONGEST_CLAIM)
+    return min(CLAIM + n_votes * LEASE_PER_VOTE, LONGEST_CLAIM)
 
 
 def measure_reach(evidence: Evidence) -> Reach:

@@ -32,9 +32,6 @@ def renew(token: uuid.UUID, n_votes: int = 0) -> None:
         raise RefreshLeaseLostError
 
 
-# -- Opening boards, and dropping stored pages -----------------------------------------------------
-
-
 def open_arena(*, arena_id: int) -> None:
     """Create the arena's human-votes board and the row that its refreshes lease."""
     Board.objects.get_or_create(arena_id=arena_id, raters=Raters.PEOPLE, category="")

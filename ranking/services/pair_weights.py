@@ -70,8 +70,6 @@ def _covariance(board: Board, candidates: Ints) -> Floats:
     return matrices.covariance_among(candidates) / BradleyTerry().elo_per_theta ** 2
 
 
-# -- What a board says about its pairs -------------------------------------------------------------
-
 # Judge runs use it to spend no money on pairs that are already decided.
 
 FEW_VOTES = 20  # a candidate with fewer is new to a board

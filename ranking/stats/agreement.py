@@ -149,8 +149,6 @@ def _counts(counts: ArrayLike) -> Ints:
     return table.astype(np.int64)
 
 
-# -- Agreement beyond chance: of a jury, and of two raters with an interval ------------------------
-
 ONE_ANSWER = "Both sides always gave the same one answer, so agreement may be chance."
 
 
@@ -252,8 +250,6 @@ def mcnemar(b: int, c: int) -> float:
     return min(1.0, 2 * float(bdtr(min(b, c), b + c, 0.5)))
 
 
-# -- A judge in place of an annotator --------------------------------------------------------------
-
 FEWEST_ITEMS = 30
 DISCOUNT = (
     0.1  # the paper's for crowd workers: a judge is cheaper, so it may win a little less often
@@ -327,8 +323,6 @@ def _discoveries(p_values: Floats) -> int:
     met = ranks[np.sort(p_values) <= bounds]
     return int(met.max(initial=0))
 
-
-# -- Correlations ----------------------------------------------------------------------------------
 
 CONSTANT = "One side gave the same score every time, so there is nothing to correlate."
 

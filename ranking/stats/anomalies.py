@@ -161,9 +161,6 @@ def fit_scores(votes: Cast, n_candidates: int) -> Floats:
     return np.nan_to_num(BradleyTerry().fit(battles).theta_)
 
 
-# -- One candidate nearly always wins --------------------------------------------------------------
-
-
 def favour_ratios(votes: Cast, theta: Floats) -> tuple[Floats, Floats, Ints]:
     """(R, K) log likelihood ratios that a rater makes a candidate win, its wins, and its votes."""
     shape = (votes.n_raters, len(theta))
@@ -309,9 +306,6 @@ def _most_certain(rigged: Floats) -> Bools:
     n_honest = honest.sum()
     chosen[order] = np.cumsum(honest) <= MISTAKEN * n_honest**2 / (n_honest + FEW)
     return chosen & (rigged > 0)
-
-
-# -- Other habits ----------------------------------------------------------------------------------
 
 
 def _sides(votes: Cast) -> list[Suspicion]:

@@ -17,8 +17,6 @@ from scipy.sparse.csgraph import NegativeCycleError, bellman_ford
 from ranking.stats import arrays
 from ranking.stats.arrays import Bools, Floats, Ints, codes, summed
 
-# -- Totals per pair, and the Bradley-Terry likelihood ---------------------------------------------
-
 # With theta the strengths on the natural scale, p = 1 / (1 + exp(theta_b - theta_a)) is the
 # probability that ``first`` is preferred (Bradley and Terry 1952). A tie is half a win each way.
 
@@ -123,8 +121,6 @@ def expected_score(gap: Floats) -> Floats:
     return score
 
 
-# -- Outcomes per pair, and the Rao-Kupper likelihood ----------------------------------------------
-
 # With d the difference of two strengths and eta the threshold, P(win) = 1 / (1 + exp(eta - d)),
 # P(loss) = 1 / (1 + exp(eta + d)) and P(tie) = (exp(2 eta) - 1) P(win) P(loss) (Rao and Kupper
 # 1967, with eta for the logarithm of their parameter).
@@ -206,9 +202,6 @@ class Outcomes:
         """(K,): the sums of the pairs' values, added to ``first``, subtracted from ``second``."""
         size = self.n_candidates
         return summed(self.first, values, size) - summed(self.second, values, size)
-
-
-# -- Battles ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,8 +348,6 @@ class Battles:
             cluster=None if self.cluster is None else arrays.codes(self.cluster[keep])[0],
         )
 
-
-# -- Folding votes to distinct rows by counting integer codes --------------------------------------
 
 CHUNK = 1 << 17  # votes; the temporaries of one chunk stay in the processor's cache
 HALVES = np.array([0.0, 0.5, 1.0])

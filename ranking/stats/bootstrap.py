@@ -31,8 +31,6 @@ from ranking.stats.intervals import (
     widening,
 )
 
-# -- Figures made from sums ------------------------------------------------------------------------
-
 CACHED_CELLS = 250_000  # weights drawn at once, to fit the processor cache; affects seeded results
 VANISHING_SPREAD = 1e-12  # a smaller spread is rounding, not precision
 NOTHING = "There is nothing to count yet."
@@ -147,8 +145,6 @@ def sum_per_cluster(cluster: Ints, *values: Floats) -> Floats:
     code, size = arrays.codes(cluster)
     return np.stack([summed(code, column, size) for column in values], axis=1)
 
-
-# -- Bradley-Terry ratings -------------------------------------------------------------------------
 
 # With exponential weights no replicate loses a candidate or splits the graph. If each vote is its
 # own cluster, ``count`` equal votes share the sum of as many weights. A replicate is refitted from
@@ -487,9 +483,6 @@ def _incidence(pairs: Pairs) -> csr_array:
     column = np.tile(np.arange(n_pairs), 2)
     sign = np.repeat([1.0, -1.0], n_pairs)
     return csr_array((sign, (row, column)), shape=(pairs.n_candidates, n_pairs))
-
-
-# -- Shares ----------------------------------------------------------------------------------------
 
 
 def clustered_share(

@@ -18,8 +18,6 @@ from ranking.stats.arrays import Bools, Floats, Ints, summed
 from ranking.stats.battles import Battles, Pairs, expected_score
 from ranking.stats.connectivity import Status, connect
 
-# -- Newton's method for the strengths -------------------------------------------------------------
-
 LONGEST_STEP = 4.0  # of theta: odds of 55 to 1
 NEAR = 0.001  # of theta; after a step this short, the remaining steps reuse its information
 FINAL_STEPS = 8
@@ -122,8 +120,6 @@ def _centred(theta: Floats) -> Floats:
     centred: Floats = theta - theta.mean()
     return centred
 
-
-# -- Newton's method for strengths with shared parameters ------------------------------------------
 
 LONGEST_JOINT_STEP = 1e3  # root mean square of the votes' log-odds
 TOLERANCE = 1e-6  # of the last step; convergence is quadratic, so the remaining error is its square
@@ -242,9 +238,6 @@ def _advance_jointly(
     raise NotConvergedError("no step improves the likelihood")
 
 
-# -- The model -------------------------------------------------------------------------------------
-
-
 @dataclass(eq=False)
 class BradleyTerry:
     """Bradley-Terry on the Elo scale: rating = center + scale / ln 10 * theta.
@@ -361,9 +354,6 @@ def _start(start: Floats | None, n_candidates: int) -> Floats:
     return np.nan_to_num(np.asarray(start, np.float64))
 
 
-# -- Win matrices ----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class WinMatrix:
     """Scores and votes per pair of candidates.
@@ -416,9 +406,6 @@ def predicted_shares(theta: ArrayLike, eta: float = 0.0) -> Floats:
     share: Floats = (expected_score(gap - eta) + expected_score(gap + eta)) / 2
     np.fill_diagonal(share, np.nan)
     return share
-
-
-# -- Cross-check -----------------------------------------------------------------------------------
 
 
 def largest_difference(battles: Battles, model: BradleyTerry, tol: float = 1e-9) -> float:

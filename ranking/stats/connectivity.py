@@ -161,8 +161,6 @@ def _graph(arrows: Bools) -> csr_array:
     return csr_array((np.ones(len(tails)), (tails, heads)), shape=arrows.shape)
 
 
-# -- Transitivity of majorities --------------------------------------------------------------------
-
 ROUNDING = 1e-9  # of a pair's total; a smaller lead is rounding in sums of fractions
 
 

@@ -489,9 +489,6 @@ class CompleteSeparation:
         return n * math.log(2) - math.log1p(n)
 
 
-# -- Families of tests -----------------------------------------------------------------------------
-
-
 def _enough(test: SequentialTest | CompleteSeparation) -> float:
     """The log L from which a test decides."""
     return math.log(test.burden) - math.log(1 - test.confidence)

@@ -173,8 +173,6 @@ class Dependence:
         return fewest
 
 
-# -- The weight of one rater -----------------------------------------------------------------------
-
 RATER_SHARE = 0.1  # of human votes, unless the arena sets another one
 
 
@@ -224,8 +222,6 @@ BLOCK = 4096  # clusters whose gradients are dense at once
 STEPS = 20  # of the series of the jackknife
 SETTLED = 1e-3  # part of the largest movement; a smaller step ends the series
 VANISHING = 1e-9  # Elo; a smaller standard error is rounding, not precision
-
-# -- Sums over independent units: clusters, or votes where there are none --------------------------
 
 
 def totals_per_unit(battles: Battles) -> tuple[csr_array, csr_array]:
@@ -330,9 +326,6 @@ def jackknife(battles: Battles, theta: Floats, bread: Floats) -> Floats:
                 break
         total += moved.T @ moved
     return total
-
-
-# -- Sandwich estimators ---------------------------------------------------------------------------
 
 
 @dataclass(eq=False)

@@ -33,8 +33,6 @@ from ranking.stats.intervals import (
 )
 from ranking.stats.judged import Labelled, Unlabelled, among
 
-# -- The rectifier ---------------------------------------------------------------------------------
-
 # For a pair of candidates (within a stratum), let W' be the weight of the human votes on
 # comparisons that the judge scored too, U the weight of the comparisons that only the judge scored,
 # and f' and f the judge's mean scores in the two samples. The rectifier adds to the pair's human
@@ -237,9 +235,6 @@ def _normalised(weight: Floats) -> Floats:
 
 def _joined(people: NDArray[Any], judge: NDArray[Any]) -> NDArray[Any]:
     return np.concatenate([people, judge])
-
-
-# -- The model -------------------------------------------------------------------------------------
 
 
 class NoGain(StrEnum):

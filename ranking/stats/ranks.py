@@ -193,9 +193,6 @@ def _bound(n_candidates: int, generator: np.random.Generator) -> Floats:
     return largest
 
 
-# -- Places of all candidates ----------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Places:
     """The places of K candidates; arrays are (K,).
@@ -449,9 +446,6 @@ def clear_number_one(
     if leader is None or not places.allow(leader, active):
         return None
     return None if direct[:, leader].any() else leader
-
-
-# -- Groups with rankings of their own -------------------------------------------------------------
 
 
 def other_groups(

@@ -19,8 +19,6 @@ from ranking.stats.arrays import Floats, Ints, codes, summed
 from ranking.stats.battles import Battles, Pairs
 from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError, maximise, pseudo_inverse
 
-# -- The influence of votes on a fit, and fits without some of them --------------------------------
-
 BRIDGE = 1e-6  # a vote with a leverage closer to 1 holds two parts of the graph together
 
 
@@ -212,8 +210,6 @@ def least(changes: Callable[[int], bool], guess: int, limit: int) -> int | None:
             low = middle
     return high
 
-
-# -- The search ------------------------------------------------------------------------------------
 
 LEVEL = 1e-9  # of theta; a smaller lead is rounding
 MOST_RIVALS = 20  # rivals that are tried, the nearest by influence first

@@ -150,8 +150,6 @@ def _shortened(pairs: Pairs, theta: Floats, step: Floats, ridge: float, slope: f
     return step
 
 
-# -- Logistic regression with a ridge --------------------------------------------------------------
-
 STEPS, CLOSE, LONGEST = 60, 1e-10, 2.0
 
 

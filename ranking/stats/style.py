@@ -38,8 +38,6 @@ from ranking.stats.intervals import (
 CHUNK = 1 << 16  # votes
 DENSE = 4  # cells per vote up to which counting into all of them is faster than sorting
 
-# -- Votes with style, and their likelihood --------------------------------------------------------
-
 
 @dataclass(frozen=True, eq=False)
 class StyledVotes:
@@ -264,8 +262,6 @@ class _Moments:
         return whole
 
 
-# -- Which coefficients the votes identify ---------------------------------------------------------
-
 VANISHING_INFORMATION = 1e-9  # of a feature's own information; less is rounding
 TAKES_PART = 1e-6  # of a linear combination of length 1
 
@@ -348,9 +344,6 @@ def _span(rest: Floats) -> list[int]:
     return chosen
 
 
-# -- The fit ---------------------------------------------------------------------------------------
-
-
 @dataclass(eq=False)
 class StyledFit:
     """Estimates for R ranked candidates and F coefficients; NaN if there is none.
@@ -416,9 +409,6 @@ def fit_style(votes: StyledVotes, varies: list[int], theta: Floats, robust: bool
     fit.covariance[unknown] = np.nan
     fit.covariance[:, unknown] = np.nan
     return fit
-
-
-# -- The model -------------------------------------------------------------------------------------
 
 
 def style_differences(of_left: ArrayLike, of_right: ArrayLike) -> Floats:

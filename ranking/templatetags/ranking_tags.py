@@ -24,9 +24,6 @@ def absolute(name: str, *path: Any, **query: Any) -> str:
     return f"{settings.SITE_URL}{reverse(name, args=path)}{'?' if parameters else ''}{parameters}"
 
 
-# -- Formulas: LaTeX in the template, MathML in the page -------------------------------------------
-
-
 @register.simple_tag
 @cache
 def formula(latex: str) -> SafeString:
@@ -44,8 +41,6 @@ def display(of: str, latex: str) -> dict[str, object]:
 def _display_math(latex: str) -> SafeString:
     return mark_safe(to_mathml(latex, display=True))  # noqa: S308
 
-
-# -- Numbers; a dash where there is none -----------------------------------------------------------
 
 NONE = "–"
 
@@ -111,8 +106,6 @@ def grouped(value: int | None) -> str:
     """A count with the thousands separators of the reader's language."""
     return NONE if value is None else f"{value:,}".replace(",", get_format("THOUSAND_SEPARATOR"))
 
-
-# -- Names of voters -------------------------------------------------------------------------------
 
 SINGULAR = {Raters.JUDGES.value: "judge", Raters.JURIES.value: "jury"}
 

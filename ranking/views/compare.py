@@ -8,37 +8,42 @@ from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
-from django.http import Http404
+from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.template.loader import render_to_string
 from django.urls import reverse
+from django.views.decorators.http import require_safe
 
+from arena.actors import actor_of
 from arena.models import Candidate
 from arena.validation import shorten_apart
-from ranking import record, wording
+from ranking import candidate_votes, http_cache, wording
 from ranking.board_data import (
     BoardQuery,
-    RankCorrelation,
     choice_links,
+    find_arena,
     page_links,
-    rank_correlation,
 )
+from ranking.candidate_votes import VoteFilters
 from ranking.comparison import (
     ChosenPair,
     DifferenceBoard,
     PublishedBoard,
     PublishedPairs,
     read_pairs,
+    read_published,
     standings_with_candidates,
     why_unscored,
 )
+from ranking.http_cache import HTML, send, send_stored
 from ranking.models import Counted, Snapshot, Standing
-from ranking.record import VoteFilters
+from ranking.rank_correlation import RankCorrelation, rank_correlation
 from ranking.stats.bradley_terry import WinMatrix, predicted_shares
 from ranking.stats.differences import Lead
 from ranking.templatetags.ranking_tags import percent
 from ranking.votes import Floats, Ints
 from ranking.wording import Remark
-
-# -- Two candidates --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,7 @@ def _list_votes(
 ) -> dict[str, Any]:
     """A page of the votes between the two, seen from the first."""
     filters = VoteFilters(board.voters, "", b.candidate.pk, board.query.category)
-    votes = record.list_votes(a.candidate, filters, page)
+    votes = candidate_votes.list_votes(a.candidate, filters, page)
     address = board.address("compare", a=str(a.candidate.pk), b=str(b.candidate.pk))
 
     def page_url(number: int) -> str:
@@ -142,8 +147,6 @@ def _list_votes(
         "older_url": page_url(votes.number + 1) if votes.has_next() else "",
     }
 
-
-# -- The win matrix: everybody against everybody, actual and predicted -----------------------------
 
 MOST_ROWS = 100  # and columns; nobody can read a larger table
 FIRST_ROWS = 30  # of the table at first
@@ -285,8 +288,6 @@ def _shades(share: Floats) -> list[list[str]]:
     shades: list[list[str]] = np.where(share > 0.5, above[step], below[step]).tolist()
     return shades
 
-
-# -- All boards side by side -----------------------------------------------------------------------
 
 PAGE = "side_by_side"
 ORDERS = {"rank": "By rank", "difference": "Largest difference first"}
@@ -474,3 +475,43 @@ def comparisons_url(board: PublishedBoard, candidate: int) -> str:
     parameters = {"raters": board.voters, "category": board.query.category}
     query = urlencode({name: value for name, value in parameters.items() if value})
     return f"{reverse('candidate', args=[board.arena.slug, candidate])}?{query}"
+
+
+@require_safe
+def win_matrix(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """Redirect to the page "Head to head", which has the matrix now."""
+    arena = find_arena(slug, actor_of(request))
+    response = redirect("compare", slug=arena.slug, permanent=True)
+    response["Location"] += f"?{request.GET.urlencode()}" if request.GET else ""
+    return response
+
+
+@require_safe
+def compare(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """Two candidates, or the matrix of all until two are chosen; only the latter is stored."""
+    query, pair = BoardQuery.unsorted(request.GET), ChosenPair.of(request.GET)
+    show, show_all = clean_show(request.GET.get("show", "")), request.GET.get("rows") == "all"
+
+    def make(arena: Any) -> str:
+        board = read_published(arena, query)
+        context = compare_context(board, pair, request.GET.get("page", "1"))
+        if pair.a is None or pair.b is None:
+            context |= matrix_context(board, show, show_all)
+        return render_to_string("ranking/compare.html", context)
+
+    if pair.a is None and pair.b is None:
+        key = f"compare-{show}{'-all' if show_all else ''}"
+        return send_stored(request, slug, query.key(key), HTML, make)
+    arena = find_arena(slug, actor_of(request))
+    return send(request, http_cache.pack(make(arena)), HTML, private=arena.is_private)
+
+
+@require_safe
+def side_by_side(request: HttpRequest, slug: str) -> HttpResponseBase:
+    query, order = BoardQuery.unsorted(request.GET), clean_order(request.GET.get("order", ""))
+
+    def make(arena: Any) -> str:
+        context = side_by_side_context(arena, query, order)
+        return render_to_string("ranking/side_by_side.html", context)
+
+    return send_stored(request, slug, query.key(f"side-by-side-{order}"), HTML, make)

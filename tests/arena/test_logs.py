@@ -91,7 +91,7 @@ def test_every_line_within_a_request_has_its_id(
         logging.getLogger("arena").info("within")
         raise ZeroDivisionError("our fault")
 
-    monkeypatch.setattr("ranking.views.site.check_health", broken)
+    monkeypatch.setattr("ranking.views.health.check_health", broken)
     client.force_login(make_user("olga", is_staff=True))
     client.raise_request_exception = False
     answer = client.get("/healthz?full")

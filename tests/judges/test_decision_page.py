@@ -19,7 +19,7 @@ from ranking.board_data import BoardQuery
 from ranking.comparison import read_difference_boards
 from ranking.models import Snapshot
 from ranking.question import Evidence
-from ranking.record import CHECKS, fit_board, replay
+from ranking.replay import CHECKS, fit_board, replay
 from ranking.services.votes import question_of, read
 from tests.arena.rest import member_of
 from tests.factories import make_arena, make_vote

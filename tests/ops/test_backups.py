@@ -101,9 +101,6 @@ def test_a_database_with_tables_is_not_replaced(voted: Arena, made: Path) -> Non
     assert Vote.objects.exists()
 
 
-# -- Files that are not what they should be --------------------------------------------------------
-
-
 def test_every_short_file_is_refused_with_a_reason(made: Path) -> None:
     whole = made.read_bytes()
     short = made.with_name("short")
@@ -194,9 +191,6 @@ def test_an_archive_cannot_write_anywhere_else(tmp_path: Path) -> None:
     with pytest.raises(BackupError, match="not a backup"):
         check(path)
     assert not (tmp_path.parent / "outside").exists()
-
-
-# -- Commands --------------------------------------------------------------------------------------
 
 
 def test_the_command_encrypts_with_the_passphrase_of_the_environment(

@@ -148,9 +148,6 @@ def get_page(client: Client, address: str, **query: Any) -> str:
     return str(response.text)
 
 
-# -- In a browser ----------------------------------------------------------------------------------
-
-
 def open_details(page: Any) -> None:
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
 

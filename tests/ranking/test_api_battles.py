@@ -19,7 +19,7 @@ from arena.actors import CLI
 from arena.models import Arena, Candidate, Comparison, Rater, Response, Vote
 from arena.services.arenas import update_arena
 from arena.services.pairs import sync_pairs
-from ranking import exports
+from ranking import exported_votes
 from ranking.models import ResponseStyle, Snapshot
 from tests.arena.rest import Caller, token_of, undisclosed
 from tests.arena.teams import make_team
@@ -72,9 +72,6 @@ def preferred(client: Client) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in names) for row in lines(client, "dpo.jsonl")]
 
 
-# -- Battles ---------------------------------------------------------------------------------------
-
-
 def test_a_battle_says_who_met_and_who_won(client: Client, empty_arena: Arena) -> None:
     vote = vote_on(empty_arena, 0, 2, "right")
     left, right = vote.comparison.left, vote.comparison.right
@@ -90,7 +87,7 @@ def test_a_battle_says_who_met_and_who_won(client: Client, empty_arena: Arena) -
         "outcome": "right",
         "preference": None,
         "rater_kind": "person",
-        "rater": exports.rater_name(vote),
+        "rater": exported_votes.rater_name(vote),
         "cast_at": vote.cast_at.isoformat(),
         "texts": None,
     }
@@ -241,7 +238,7 @@ def test_an_export_says_how_each_vote_came_in_and_whether_it_counts(
     ]
     assert 0 < rows[0]["network"] != rows[1]["network"] > 0
     assert [row["left_words"] for row in rows] == [None, 7, None, None]
-    assert [rows[1][f"right_{name}"] for name in exports.STYLE] == [7, 0, 2, 1]
+    assert [rows[1][f"right_{name}"] for name in exported_votes.STYLE] == [7, 0, 2, 1]
     publish(empty_arena)
     snapshot = Snapshot.objects.current().get(board__raters="people", board__category="")
     snapshot.findings["capped"] = [[empty_arena.votes.earliest("pk").rater_id, 0.5]]
@@ -264,8 +261,12 @@ def test_people_have_pseudonyms_per_arena_and_judges_names(
     vote_on(empty_arena, 0, 1, "left", prompt=1, rater=judge)
 
     names = [row["rater"] for row in listed(client)]
-    assert names == [exports.rater_name(first), exports.rater_name(second), "A strict judge"]
-    assert names[0] == names[1] != exports.rater_name(other)
+    assert names == [
+        exported_votes.rater_name(first),
+        exported_votes.rater_name(second),
+        "A strict judge",
+    ]
+    assert names[0] == names[1] != exported_votes.rater_name(other)
     everything = client.get(f"{ROOT}battles/").content + b"".join(
         client.get(f"{ROOT}exports/{name}").getvalue()
         for name in ("battles.csv", "battles.jsonl", "dpo.jsonl")
@@ -293,9 +294,6 @@ def test_a_page_of_battles_takes_the_same_queries_however_long(
                 listed(client, **asked)
             counts.append(len(queries))
     assert len(set(counts)) == 1
-
-
-# -- Exports ---------------------------------------------------------------------------------------
 
 
 def test_both_exports_hold_what_the_list_holds(client: Client, empty_arena: Arena) -> None:
@@ -330,7 +328,7 @@ def test_a_spreadsheet_runs_no_name(client: Client, empty_arena: Arena) -> None:
 def test_whatever_is_read_at_once_no_vote_is_lost_or_twice(
     client: Client, empty_arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exports, "AT_ONCE", 3)
+    monkeypatch.setattr(exported_votes, "AT_ONCE", 3)
     votes = [vote_on(empty_arena, 0, 1, "left") for _ in range(7)]
     exported = [line["comparison"] for line in lines(client, "battles.jsonl")]
     assert exported == [str(vote.comparison.key) for vote in votes]
@@ -346,9 +344,6 @@ def test_the_address_says_the_form_and_nothing_is_sent_for_head(
     assert (head.status_code, head.getvalue()) == (200, b"")
     problem = client.get("/api/v1/arenas/none/exports/battles.csv", headers={"Accept": "text/csv"})
     assert problem["Content-Type"] == "application/problem+json"
-
-
-# -- What people prefer ----------------------------------------------------------------------------
 
 
 def test_the_answer_that_more_people_prefer_is_chosen(client: Client, empty_arena: Arena) -> None:
@@ -395,9 +390,6 @@ def test_answers_of_undisclosed_candidates_stay_in_the_house(
     assert preferred(client) == []
     assert listed(client)[0]["right"] == f"Undisclosed {hidden.pk}"
     assert b"secret-recipe" not in client.get(f"{ROOT}battles/").content
-
-
-# -- At length -------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -399,9 +399,6 @@ def test_a_combined_board_without_trust_says_so_in_words(board: Board) -> None:
     assert "counted here:" not in page
 
 
-# -- Tiers, and enough votes -----------------------------------------------------------------------
-
-
 def headings_of(page: str) -> list[str]:
     """The names of the tiers and candidates in the table, from the top."""
     table = markup(page).split('<table class="board">')[1].split("</table>")[0]

@@ -365,9 +365,6 @@ def test_a_judges_board_names_its_judges_and_leads_to_their_runs(
     assert f"/runs/{run.pk}/" not in client.get("/a/support/?raters=people").text
 
 
-# -- While refreshes go on -------------------------------------------------------------------------
-
-
 def test_a_snapshot_replaced_while_it_is_read_is_read_again(
     client: Client, arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -401,9 +398,6 @@ def test_a_new_release_renders_every_page_again(client: Client, published: Snaps
     assert BoardPage.objects.exists()
     call_command("migrate", verbosity=0)
     assert not BoardPage.objects.exists()
-
-
-# -- The table -------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -536,9 +530,6 @@ def test_one_wide_interval_does_not_flatten_the_others(
     leases.drop_pages(arena_id=arena.pk)
     dots = [float(x) for x in re.findall(r'<circle cx="([\d.]+)%"', client.get("/a/support/").text)]
     assert dots[0] - dots[-1] > 25
-
-
-# -- Landmarks -------------------------------------------------------------------------------------
 
 
 LANDMARK = re.compile(r'<(?:section|[a-z]+ [^>]*role="region")[^>]*aria-labelledby="([^"]+)"')

@@ -9,10 +9,10 @@ from django.test import Client
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Import, Rater
-from ranking import record
+from ranking import candidate_votes
+from ranking.candidate_votes import VoteFilters
+from ranking.leaderboard_copy import write_copy
 from ranking.models import Snapshot
-from ranking.record import VoteFilters
-from ranking.results import write_copy
 from tests.factories import make_arena, make_vote, make_votes
 from tests.ranking.helpers import cast, get_page, markup, publish, words
 
@@ -52,7 +52,7 @@ def test_the_record_counts_both_sides(arena: Arena) -> None:
     make_vote(arena, second, first, "tie")
     make_vote(arena, second, first, "both_bad")
     make_vote(arena, third, first, "right")
-    against = record.count_record(first, "people")
+    against = candidate_votes.count_record(first, "people")
     assert [(a.opponent, a.won, a.lost, a.tie, a.both_bad) for a in against] == [
         (second, 2, 1, 1, 1),
         (third, 1, 0, 0, 0),
@@ -73,7 +73,7 @@ def test_the_profile_counts_each_category_and_leads_to_its_votes(
     make_vote(arena, second, first, "tie", easy)
     make_vote(arena, second, first, "left", hard)
     make_vote(arena, first, second, "both_bad", hard)
-    rows = record.count_categories(first, "people")
+    rows = candidate_votes.count_categories(first, "people")
     assert [(row.category, row.won, row.lost, row.tie, row.both_bad) for row in rows] == [
         ("easy & quick", 2, 0, 1, 0),
         ("hard", 0, 1, 0, 1),
@@ -108,7 +108,7 @@ def test_a_soft_verdict_counts_what_it_says_from_either_side(arena: Arena, judge
     make_vote(arena, first, second, "left", None, judge, preference=0.8)
     make_vote(arena, second, first, "left", None, judge, preference=0.7)
     make_vote(arena, third, first, "right", None, judge, preference=0.1)
-    against = {a.opponent: a for a in record.count_record(first, "judges")}
+    against = {a.opponent: a for a in candidate_votes.count_record(first, "judges")}
     assert against[second].win_rate == pytest.approx((0.8 + 0.3) / 2)
     assert against[third].win_rate == pytest.approx(0.9)
 
@@ -135,7 +135,7 @@ def test_comparisons_are_filtered(arena: Arena, filters: dict[str, str], expecte
     make_vote(arena, second, first, "tie")
     make_vote(arena, third, first, "right")
     asked = {k: str(second.pk) if v == "second" else v for k, v in filters.items()}
-    page = record.list_votes(first, VoteFilters.of(asked, ["people"]), "1")
+    page = candidate_votes.list_votes(first, VoteFilters.of(asked, ["people"]), "1")
     assert page.paginator.count == expected
 
 
@@ -143,7 +143,7 @@ def test_a_result_is_stated_from_the_candidates_side(arena: Arena) -> None:
     arena.votes.all().delete()
     first, second = arena.candidates.order_by("pk")[:2]
     make_vote(arena, second, first, "left")
-    (item,) = record.list_votes(first, VoteFilters("people", "", None), "1").object_list
+    (item,) = candidate_votes.list_votes(first, VoteFilters("people", "", None), "1").object_list
     assert (item.result, item.opponent) == ("Lost", second)
 
 

@@ -61,9 +61,6 @@ def test_a_stored_page_costs_one_query(
         client.get("/a/support/categories/?category=ignored")
 
 
-# -- For other sites -------------------------------------------------------------------------------
-
-
 def test_a_leaderboard_describes_itself(client: Client, arena: Arena, settings: Any) -> None:
     settings.SITE_URL = "https://arena.example"
     page = client.get("/a/support/?sort=votes").text

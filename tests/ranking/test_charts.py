@@ -16,11 +16,10 @@ from ranking.views.charts import (
     ScoreAt,
     ScoreScale,
     Series,
-    ShareAt,
     line_chart,
-    sequence_chart,
     spread,
 )
+from ranking.views.sequence_chart import ShareAt, sequence_chart
 
 
 def test_checks_without_a_vote_between_them_make_no_chart() -> None:
@@ -56,9 +55,6 @@ def test_long_names_that_differ_in_the_middle_stay_different() -> None:
     assert len(set(short)) == 2
     assert all(len(name) < len(names[0]) for name in short)
     assert shorten_apart([*names, names[0]], 24)[0] == short[0]
-
-
-# -- Lines over time -------------------------------------------------------------------------------
 
 
 START = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)

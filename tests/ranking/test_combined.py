@@ -256,9 +256,6 @@ def test_one_that_takes_long_waits_like_intervals(trusted_judge: Rater, judged: 
     assert names == sorted([trusted_judge.name, another.name])
 
 
-# -- Trust -----------------------------------------------------------------------------------------
-
-
 def numbers(snapshot: Snapshot) -> dict[int, tuple[Any, ...]]:
     names = ("candidate", "rank", "rank_low", "score", "low", "high", "standard_error", "votes")
     return {row[0]: row for row in snapshot.standings.values_list(*names)}

@@ -138,9 +138,6 @@ def test_it_is_read_in_three_queries(
         read(arena).difference(a, b)
 
 
-# -- Who wins every vote between two ---------------------------------------------------------------
-
-
 def test_a_candidate_that_wins_on_every_prompt_is_ahead_without_a_score() -> None:
     arena = make_arena(3, 12)
     first, second, third = arena.candidates.order_by("pk")

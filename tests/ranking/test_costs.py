@@ -127,9 +127,6 @@ def words_of(cell: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", cell).split())
 
 
-# -- Read and shown --------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def arena(db: None) -> Arena:
     """Three candidates, four prompts in two categories, 24 votes of one person."""

@@ -16,15 +16,9 @@ from arena.models import Arena, Candidate
 from ranking.board_data import BoardQuery
 from ranking.comparison import read_published
 from ranking.models import Snapshot, Standing
-from ranking.views.embeds import (
-    TEXT_WIDTH,
-    badge_message,
-    draw_board,
-    draw_candidate,
-    lay_out,
-    shorten,
-    wrap,
-)
+from ranking.views.badges import lay_out
+from ranking.views.pictures import TEXT_WIDTH, draw_board, draw_candidate, shorten, wrap
+from ranking.wording import badge_message
 from tests.arena.rest import undisclosed
 from tests.factories import make_arena
 from tests.ranking.helpers import cast, fill, publish, rank_anyway
@@ -40,9 +34,6 @@ def standing(**values: Any) -> Standing:
 
 def texts(svg: bytes) -> list[str | None]:
     return [text.text for text in ElementTree.fromstring(svg).iter(f"{SVG}text")]
-
-
-# -- What a badge says -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -76,9 +67,6 @@ def test_whatever_an_arena_is_called_the_badge_can_be_read(name: str, title: str
     assert message == "#1, 1000 ± 9"
     assert len(label or "") <= 32
     assert badge.message.left == badge.label.width > badge.label.text_width >= 0
-
-
-# -- How it is served ------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -298,9 +286,6 @@ def test_a_single_rank_is_not_shown_as_a_range_on_the_board(
     assert (
         "possible ranks</span>" not in page.split('<table class="board">')[1].split("</table>")[0]
     )
-
-
-# -- Pictures beside links -------------------------------------------------------------------------
 
 
 def published_board(arena: Arena) -> Any:

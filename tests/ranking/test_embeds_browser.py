@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from arena.models import Arena
-from ranking import results
+from ranking import leaderboard_copy
 from tests.ranking.helpers import make_voted_arena, publish, serious_violations, width_of
 
 pytestmark = [
@@ -91,7 +91,7 @@ def test_the_board_fits_320_pixels_in_either_scheme(
 def test_a_copy_opens_without_a_network_and_computes_the_scores_again(
     browser: Any, client: Any, tmp_path: Path, monkeypatch: Any, most_votes: int
 ) -> None:
-    monkeypatch.setattr(results, "MOST_VOTES", most_votes)
+    monkeypatch.setattr(leaderboard_copy, "MOST_VOTES", most_votes)
     arena = make_voted_arena(5, rounds=2)
     arena.candidates.filter(name="candidate-1").update(name='</script><b>"x" & y')
     snapshot = publish(arena)

@@ -14,14 +14,14 @@ from django.utils import timezone
 from arena.actors import Actor
 from arena.models import Arena, Candidate, Membership, Pair, Team
 from arena.services.teams import rename_team, set_budget
-from ranking.models import BoardPage, Snapshot
-from ranking.record import (
+from ranking.entries import (
     CANDIDATE_COLUMNS,
     SNAPSHOT_COLUMNS,
     Entrant,
     disclosure_rule,
     list_entrants,
 )
+from ranking.models import BoardPage, Snapshot
 from tests.factories import make_arena, make_vote
 from tests.ranking.helpers import cast, fill, markup, publish, words
 
@@ -119,9 +119,6 @@ def test_the_rule_is_stated(rule: dict[str, Any], says: str) -> None:
     assert disclosure_rule(Candidate(**rule)) == says
 
 
-# -- On its page -----------------------------------------------------------------------------------
-
-
 def test_the_board_lists_every_entry(client: Client, arena: Arena, undisclosed: Candidate) -> None:
     arena.candidates.filter(name="candidate-0").update(retired_at=timezone.now())
     publish(arena)
@@ -183,9 +180,6 @@ def test_a_board_made_anew_takes_six_queries(
         Candidate.objects.create(arena=arena, team=undisclosed.team, name=f"more {number}")
     with django_assert_num_queries(6):
         assert client.get(f"/a/{arena.slug}/entries/").status_code == 200
-
-
-# -- Undisclosed -----------------------------------------------------------------------------------
 
 
 def pages_of(arena: Arena, candidate: Candidate) -> list[str]:

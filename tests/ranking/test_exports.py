@@ -24,8 +24,8 @@ from arena.models import Arena, Comparison, Prompt, Rater, Response, Vote
 from arena.services.imports import Options, import_files, preview_files
 from ranking.exports import EXPORTS, file_names
 from ranking.leaderboard import leaderboard
+from ranking.leaderboard_copy import read_votes
 from ranking.question import Question
-from ranking.results import read_votes
 from ranking.services.votes import read
 from ranking.votes import read_file
 from tests.arena.rest import token_of, undisclosed
@@ -110,7 +110,7 @@ def test_the_copy_of_a_leaderboard_fits_soft_verdicts_as_the_leaderboard_does(
     for outcome, preference in (("left", 0.75), ("right", 0.25), ("tie", None), ("right", None)):
         make_vote(empty_arena, left, right, outcome, preference=preference)
     snapshot = publish(empty_arena)
-    monkeypatch.setattr("ranking.results.MOST_VOTES", most)
+    monkeypatch.setattr("ranking.leaderboard_copy.MOST_VOTES", most)
     rows = read_votes(empty_arena, snapshot)
     assert sorted(row[2] for row in rows) == [0, 0.25, 0.5, 0.75]
     assert {tuple(row[:2]) for row in rows} == {(left.pk, right.pk)}

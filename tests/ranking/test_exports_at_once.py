@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from arena.models import Arena, Membership, Role
 from arena.services import exports
-from ranking.api.votes import ExportEndpoint
+from ranking.api.exports import ExportEndpoint
 from tests.factories import make_team, make_user
 
 ROOT = "/api/v1/arenas/support/exports/"

@@ -372,8 +372,6 @@ def test_no_votes_are_no_trouble(n_candidates: int) -> None:
     assert (found["leader"], found["neighbours"], found["style"]) == (None, [], None)
 
 
-# -- Style -----------------------------------------------------------------------------------------
-
 MARKDOWN = """# A heading
 
 Some **bold words** and __more__, 2 * 3 ** 4.

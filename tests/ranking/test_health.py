@@ -67,9 +67,6 @@ def raising(error: Exception) -> Callable[..., Any]:
     return work
 
 
-# -- Alive and ready -------------------------------------------------------------------------------
-
-
 def test_that_a_process_lives_costs_no_query(
     client: Client, django_assert_num_queries: Any
 ) -> None:
@@ -95,9 +92,6 @@ def test_without_a_database_a_process_is_alive_and_not_ready(
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()) == (503, {"status": "the database does not answer"})
     assert findings(client) == "The database is not reachable."
-
-
-# -- Who may know more -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("header", ["", "Bearer ", "Bearer wrong", f"bearer {TOKEN}", TOKEN])
@@ -128,9 +122,6 @@ def test_a_token_costs_no_query_for_an_account(client: Client, swept: Callable[.
     assert answer.json()["version"] == __version__
     assert answer["Cache-Control"].startswith("max-age=0, no-cache, no-store")
     assert not get_user_model().objects.exists()
-
-
-# -- Workers and beat ------------------------------------------------------------------------------
 
 
 def test_a_sweep_is_recorded_for_the_queue_that_it_ran_on(swept: Any) -> None:
@@ -218,9 +209,6 @@ def test_a_broker_that_is_down_is_a_finding(
     assert said == "The broker is not reachable, so no sweep runs (Connection refused)."
 
 
-# -- Leaderboards ----------------------------------------------------------------------------------
-
-
 def settle(arena: Arena) -> None:
     """Bring all boards up to date, an hour ago."""
     publish(arena)
@@ -273,9 +261,6 @@ def test_an_arena_whose_log_was_verified_is_not_late_at_once(
     call_command("verify_log", arena.slug)
     assert full(client).status_code == 200
     assert [slug for slug, _ in health.stale_arenas(timezone.now())] == [arena.slug]
-
-
-# -- Times -----------------------------------------------------------------------------------------
 
 
 def test_pauses_within_their_limits_are_no_finding(
@@ -339,9 +324,6 @@ def test_a_database_that_takes_no_writing_is_a_finding() -> None:
     assert any("Nothing can be written to the database (cannot" in finding for finding in findings)
 
 
-# -- Held votes ------------------------------------------------------------------------------------
-
-
 @pytest.mark.django_db
 @pytest.mark.parametrize(("days", "is_late"), [(2, False), (4, True)])
 def test_held_votes_that_nobody_decides_on_are_a_finding(days: int, is_late: bool) -> None:
@@ -351,9 +333,6 @@ def test_held_votes_that_nobody_decides_on_are_a_finding(days: int, is_late: boo
     Hold.objects.create(arena=make_arena(), rater=make_person(), held_at=held_at, **fields)
     findings = health.check_health(now).findings
     assert any("1 hold, 1 objection" in finding for finding in findings) is is_late
-
-
-# -- Backups ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db

@@ -14,8 +14,8 @@ from django.utils import timezone
 from arena.models import Arena, Candidate, Vote
 from ranking.models import ArenaRefresh, Board, Snapshot
 from ranking.services import refresh
-from ranking.views.candidates import MOST_SNAPSHOTS, PastSnapshot, thinned
 from ranking.views.charts import ScoreAt, Series, bump_chart
+from ranking.views.history import MOST_SNAPSHOTS, PastSnapshot, thinned
 from tests.factories import make_arena
 from tests.ranking.helpers import cast, get_page, make_past, markup, publish, rank_anyway, words
 
@@ -168,7 +168,7 @@ def test_many_snapshots_are_thinned_at_even_times() -> None:
 def test_thinning_is_reported(
     client: Client, arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ranking.views.candidates.MOST_SNAPSHOTS", 4)
+    monkeypatch.setattr("ranking.views.history.MOST_SNAPSHOTS", 4)
     snapshot = publish(arena)
     for hours in range(1, 9):
         make_past(snapshot, hours)
@@ -244,9 +244,6 @@ def test_a_candidates_page_without_a_history_has_no_chart(
     assert "<polyline" not in page
     assert "css/history" not in page
     assert "Score history" in page
-
-
-# -- Ranks -----------------------------------------------------------------------------------------
 
 
 def test_ranks_of_a_few_are_named_and_the_rest_is_grey(client: Client) -> None:

@@ -18,9 +18,6 @@ from tests.ranking.helpers import cast, fill, publish, seconds
 pytestmark = pytest.mark.django_db
 
 
-# -- Intervals that are made less often ----------------------------------------------------------
-
-
 def test_borrowed_intervals_say_which_votes_they_cover(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,9 +60,6 @@ def test_a_newcomer_has_no_interval_until_they_are_made_again(
 
 def test_refreshing_an_arena_that_is_gone_does_nothing() -> None:
     assert refresh.refresh_arena(arena_id=0, now=timezone.now()) == []
-
-
-# -- What must not come between votes and their board ------------------------------------------
 
 
 def test_failing_intervals_are_retried_rarely(

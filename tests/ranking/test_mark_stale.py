@@ -117,9 +117,6 @@ def test_a_refresh_that_was_killed_is_done_again(arena: Arena) -> None:
     assert ArenaRefresh.objects.free(soon).behind(soon).filter(arena=arena).exists()
 
 
-# -- A board's settings ----------------------------------------------------------------------------
-
-
 def test_a_board_edited_in_the_admin_is_fitted_again(admin_client: Client, arena: Arena) -> None:
     cast(arena, "both_bad")
     settle(arena)

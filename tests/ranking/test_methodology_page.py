@@ -14,7 +14,7 @@ from ranking.services.elo import N_RESAMPLES
 from ranking.stats.differences import MOST_VOTES
 from ranking.stats.intervals import MIN_CLUSTERS
 from ranking.stats.ranks import DRAWS
-from ranking.views.site import TOPICS
+from ranking.views.methodology import TOPICS
 from tests.factories import make_arena
 from tests.ranking.helpers import cast, get_page, publish, words
 

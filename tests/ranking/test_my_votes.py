@@ -13,7 +13,8 @@ from django.utils import timezone
 from arena.models import Arena, Comparison, Prompt, Rater, Reason, Vote
 from arena.services.comparisons import issue_pair, next_comparison
 from arena.services.voting import cast_vote
-from ranking.raters import count_reasons, shrunk_scores, summarise
+from ranking.raters import shrunk_scores, summarise
+from ranking.reasons import count_reasons
 from ranking.votes import PairCounts
 from tests.arena.rest import member_of
 from tests.factories import make_arena, make_person, make_team
@@ -131,9 +132,6 @@ def test_the_ballot_fetches_the_last_ten_alone(arena: Arena) -> None:
     assert "<html" not in part.text
 
 
-# -- Reasons on a candidate's page -----------------------------------------------------------------
-
-
 def test_a_fault_that_one_candidate_has_more_often_stands_out(arena: Arena, client: Client) -> None:
     for number in range(24):
         vote = cast(arena, "candidate-0" if number % 2 else "candidate-1")
@@ -155,9 +153,6 @@ def test_reasons_of_voided_votes_count_for_nothing(arena: Arena) -> None:
     Reason.objects.create(vote=vote, side="left", tag="clear")
     Vote.objects.update(voided_at=timezone.now(), void_reason="spam")
     assert count_reasons(arena) == []
-
-
-# -- A rater's own ranking -------------------------------------------------------------------------
 
 
 def test_a_raters_page_ranks_by_their_own_votes_alone(arena: Arena) -> None:

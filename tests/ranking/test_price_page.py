@@ -9,7 +9,8 @@ from django.test import Client
 from arena.models import Candidate, Response
 from ranking.models import Snapshot
 from ranking.services import leases
-from ranking.views.charts import HEIGHT, ScatterPoint, frontier, scatter_chart
+from ranking.views.charts import HEIGHT
+from ranking.views.scatter_chart import ScatterPoint, frontier, scatter_chart
 from tests.factories import make_arena
 from tests.ranking.helpers import get_page, markup, publish, rank_anyway, words
 
@@ -151,9 +152,6 @@ def test_names_of_undisclosed_candidates_are_masked(client: Client, priced: Snap
     page = get_page(client, "/a/support/price/")
     assert "candidate-1" not in page
     assert "Undisclosed" in page
-
-
-# -- Control for style -----------------------------------------------------------------------------
 
 
 def ranks_of(page: str) -> list[tuple[str, str]]:

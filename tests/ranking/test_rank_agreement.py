@@ -4,7 +4,7 @@ import pytest
 from django.utils import timezone
 
 from arena.models import Arena, Rater, Vote
-from ranking.board_data import rank_correlation, scores_of_raters
+from ranking.rank_correlation import rank_correlation, scores_of_raters
 from ranking.raters import compare_orders
 from tests.factories import make_arena, make_person, make_votes
 

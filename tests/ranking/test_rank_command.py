@@ -359,9 +359,6 @@ def test_it_runs_where_no_database_answers(votes: Path, tmp_path: Path) -> None:
     assert json.loads(done.stdout)["settings"]["n_resamples"] == 50
 
 
-# -- The reference numbers -------------------------------------------------------------------------
-
-
 @pytest.fixture
 def crowd(data_dir: Path) -> Path:
     return data_dir / "crowd-votes" / "llmfao.csv"

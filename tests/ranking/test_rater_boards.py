@@ -7,8 +7,8 @@ from django.test import Client
 from scipy import stats
 
 from arena.models import Arena, Rater
-from ranking.board_data import RankCorrelation, rank_correlation, scores_of_raters
 from ranking.models import Snapshot
+from ranking.rank_correlation import RankCorrelation, rank_correlation, scores_of_raters
 from tests.factories import make_arena, make_person, make_vote, void_vote
 from tests.ranking.helpers import cast, fill, get_page, make_voted_arena, publish
 
@@ -58,9 +58,6 @@ def test_nobody_and_no_votes_give_no_scores(arena: Arena, judge: Rater) -> None:
     assert scores_of_raters(arena=arena, rater_ids=[judge.pk]) == {}
 
 
-# -- Correlation -----------------------------------------------------------------------------------
-
-
 def test_the_same_order_is_one_and_the_reverse_minus_one() -> None:
     scores = {1: 900.0, 2: 1000.0, 3: 1100.0}
     turned = {pk: -score for pk, score in scores.items()}
@@ -97,9 +94,6 @@ def test_only_candidates_on_both_sides_are_compared() -> None:
 def test_where_it_is_not_defined_it_is_none(other: dict[int, float]) -> None:
     found = rank_correlation({1: 1.0, 2: 2.0}, other)
     assert (found.spearman, found.kendall) == (None, None)
-
-
-# -- Juries ----------------------------------------------------------------------------------------
 
 
 def test_without_a_jurys_vote_nothing_speaks_of_juries(

@@ -288,9 +288,6 @@ def test_an_arena_without_votes_has_a_board_without_scores(n_candidates: int) ->
     assert snapshot.interval_reason
 
 
-# -- The sweep -------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def queued(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The arenas that the sweep enqueues."""

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from arena.models import Arena, Candidate, Rater
 from arena.services.voting import set_trust
-from ranking.board_data import rank_correlation
 from ranking.models import Snapshot, Standing
+from ranking.rank_correlation import rank_correlation
 from ranking.views.compare import Disagreement
 from ranking.wording import disagreement
 from tests.factories import make_arena, make_vote, make_votes
@@ -158,9 +158,6 @@ def test_it_is_stored_and_costs_few_queries(
     with django_assert_max_num_queries(1):
         again = client.get(ADDRESS, headers={"If-None-Match": first["ETag"]})
     assert again.status_code == 304
-
-
-# -- The sentences ---------------------------------------------------------------------------------
 
 
 def standing(score: float | None, half: float | None = 30, rank: tuple[int, int] = (1, 2)) -> Any:

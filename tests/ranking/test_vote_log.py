@@ -270,9 +270,6 @@ def test_a_new_key_is_accepted_by_a_repair_and_nothing_else_with_it(
     assert found(arena) == ["Link 1 of the log was changed."]
 
 
-# -- Writing ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("fault", ["before the link", "after the link"])
 def test_an_update_cut_short_leaves_neither_marks_nor_link(
     arena: Arena, monkeypatch: pytest.MonkeyPatch, fault: str

@@ -22,7 +22,7 @@ from ranking.models import ArenaRefresh
 from ranking.services import leases
 from ranking.services.refresh import release
 
-LEASE = timedelta(minutes=5)
+HELD_FOR = timedelta(minutes=5)
 MOST_FAULTS = 20
 
 
@@ -117,7 +117,7 @@ def _claim(arena: Arena, wait: float) -> uuid.UUID:
     deadline = time.monotonic() + wait
     while True:
         ArenaRefresh.objects.filter(arena=arena, token=None).update(not_before=None)
-        token = ArenaRefresh.objects.claim(arena.pk, timezone.now(), LEASE)
+        token = ArenaRefresh.objects.claim(arena.pk, timezone.now(), HELD_FOR)
         if token is not None:
             return token
         if time.monotonic() > deadline:

@@ -32,8 +32,6 @@ def votes(draw, scores=OUTCOMES, connected=True, max_candidates=6):
     return Votes(n, columns[0].astype(int), columns[1].astype(int), columns[2].astype(float))
 
 
-# -- People and a judge ---------------------------------------------------------------------------
-
 K = 5
 
 

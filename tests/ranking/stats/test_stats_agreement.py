@@ -139,9 +139,6 @@ def test_three_runs_of_a_judge(data_dir):
     assert alphas == [0.5822, 0.7234, 0.8075]
 
 
-# -- Kappas ----------------------------------------------------------------------------------------
-
-
 # 14 raters, 10 items, 5 categories: the worked example of the encyclopedias, kappa 0.210
 TEXTBOOK = [
     [0, 0, 0, 0, 14],
@@ -214,9 +211,6 @@ def test_the_interval_is_as_wide_as_that_of_the_jackknife():
     left_out = [written_out_kappa(a[cluster != i], b[cluster != i]) for i in range(60)]
     error = np.sqrt(59 / 60 * ((left_out - np.mean(left_out)) ** 2).sum())
     assert (found.high - found.low) / 2 == pytest.approx(2.001 * error, rel=0.06)
-
-
-# -- Exact tests of counts -------------------------------------------------------------------------
 
 
 COUNT = st.integers(0, 200)

@@ -198,9 +198,6 @@ def test_a_start_without_sense_is_refused(start):
         BradleyTerry().fit(Battles.from_arrays([0], [1], [0.5]), start)
 
 
-# -- The second opinion ----------------------------------------------------------------------------
-
-
 @given(votes(scores=SOFT, connected=False))
 def test_both_agree(v):
     battles = Battles.from_arrays(v.left, v.right, v.score, n_candidates=v.n)
@@ -227,9 +224,6 @@ def test_a_second_opinion_that_does_not_settle_is_reported(monkeypatch):
     battles = Battles.from_arrays([0, 1], [1, 0], [1, 1])
     with pytest.raises(NotConvergedError, match="independent check"):
         largest_difference(battles, BradleyTerry().fit(battles))
-
-
-# -- The win matrix --------------------------------------------------------------------------------
 
 
 def test_shares_and_votes_of_three():

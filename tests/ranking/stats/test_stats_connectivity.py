@@ -127,9 +127,6 @@ def test_a_vote_of_weight_zero_connects_nobody():
     assert not BradleyTerry().fit(battles).ranked_.any()
 
 
-# -- Triads ----------------------------------------------------------------------------------------
-
-
 MATRICES = st.integers(1, 7).flatmap(
     lambda n: st.lists(
         st.lists(st.integers(0, 2), min_size=n, max_size=n), min_size=n, max_size=n

@@ -28,9 +28,6 @@ def fitted(**options):
     return Sandwich().fit(Battles.from_arrays(left, right, score))
 
 
-# -- Comparing two ---------------------------------------------------------------------------------
-
-
 def test_the_interval_is_that_of_the_difference():
     covariance = np.array([[0.04, 0.03], [0.03, 0.04]])  # of the difference: 0.02
     found = compare([0.5, 0.1], covariance, 0, 1, n_clusters=21)
@@ -118,9 +115,6 @@ def test_bad_input_is_refused_by_name(argument, change):
     good = {"theta": [0, 1], "covariance": np.eye(2), "i": 0, "j": 1}
     with pytest.raises(ValueError, match=rf"^{argument} must"):
         compare(**good | change)
-
-
-# -- Votes to go -----------------------------------------------------------------------------------
 
 
 def held_at(fit, battles, i, j, n):

@@ -51,9 +51,6 @@ def is_a_draw(weights):
     assert np.triu(weights).sum() == pytest.approx(1)
 
 
-# -- The settled and the unsettled -----------------------------------------------------------------
-
-
 def test_among_the_settled_only_the_votes_so_far_matter():
     wins = played(2000, [0.5, 0.2, 0, -0.3])
     counts = wins + wins.T
@@ -104,9 +101,6 @@ def test_a_share_goes_everywhere_and_the_ratio_is_capped():
     capped = pair_weights(*arguments, exploration=0, most_ratio=5)[off]
     assert capped.max() / capped.min() == pytest.approx(5)
     assert np.ptp(pair_weights(*arguments, most_ratio=1)[off]) < 1e-12
-
-
-# -- Newcomers and the unranked --------------------------------------------------------------------
 
 
 def test_a_newcomer_without_votes_is_asked_about_first():
@@ -200,9 +194,6 @@ def test_a_newcomer_is_known_sooner_than_by_uniform_pairs():
     uniform = np.mean([errors_after(False, seed) for seed in range(6)])
     assert adaptive < 30
     assert adaptive < 0.5 * uniform
-
-
-# -- What has no weights ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [0, 1])

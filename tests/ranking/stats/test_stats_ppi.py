@@ -156,9 +156,6 @@ def test_perfect_judge_counts_as_that_many_people():
     assert model.gain_ == pytest.approx(4, rel=0.1)  # 8,000 votes in place of 2,000
 
 
-# -- Arguments -------------------------------------------------------------------------------------
-
-
 GOOD = {"left": [0, 1], "right": [1, 2], "score": [1, 0.5], "predicted": [0.3, np.nan]}
 
 
@@ -229,9 +226,6 @@ def test_an_invalid_probability_of_a_draw_is_refused(chance):
 def test_largest_weight_is_finite_and_at_least_one(largest):
     with pytest.raises(ValueError, match="largest must be a finite number from 1"):
         draw_weights([0.5], largest)
-
-
-# -- Coverage --------------------------------------------------------------------------------------
 
 
 # Every judge and every design three times; `make simulate` tries each with each, and draws more.

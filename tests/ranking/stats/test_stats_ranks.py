@@ -172,9 +172,6 @@ def test_two_equals_at_the_top_are_rarely_a_leader():
     assert named <= 15
 
 
-# -- Tiers -----------------------------------------------------------------------------------------
-
-
 def tiers_of(theta, covariance):
     order = np.argsort(-np.asarray(theta))
     _, worst = rank_intervals(theta, covariance, simultaneous=True)

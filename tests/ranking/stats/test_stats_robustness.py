@@ -75,9 +75,6 @@ def check(found, battles):
     assert found.confirmed
 
 
-# -- What is found ---------------------------------------------------------------------------------
-
-
 def test_between_two_it_is_the_majority_and_one_more():
     battles = Battles.from_arrays([0] * 8, [1] * 8, [1, 1, 1, 1, 0, 0, 0, 0.5])
     found = measure_robustness(battles)
@@ -149,9 +146,6 @@ def test_folding_over_clusters_and_weights_finds_the_rows():
     check(found, weighted)
 
 
-# -- What must hold together -----------------------------------------------------------------------
-
-
 def test_no_vote_is_dropped_that_ties_the_rest_together():
     # 0 leads by two wins, 1 has a single one: without it (or them) nobody could be compared.
     battles = Battles.from_arrays([0, 0, 1], [1, 1, 0], [1, 1, 1])
@@ -194,9 +188,6 @@ def test_the_unranked_play_no_part_and_numbers_are_the_callers():
     check(found, battles)
 
 
-# -- What has no answer ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("rows", "stability"),
     [
@@ -225,9 +216,6 @@ def test_bad_arguments_are_refused_by_name():
         measure_robustness(battles, most=-1)
     with pytest.raises(ValueError, match=r"^model must"):
         measure_robustness(battles, BradleyTerry().fit(drawn(1, 30, [0, 0])))
-
-
-# -- Its parts -------------------------------------------------------------------------------------
 
 
 def test_the_influence_of_a_vote_is_the_derivative_by_its_weight():
@@ -267,9 +255,6 @@ def test_the_greatest_influence_per_rival_is_that_of_some_vote(v):
 @pytest.mark.parametrize("truth", [1, 2, 39, 40, 41, 100, 101])
 def test_the_least_number_is_found_from_any_guess(guess, truth):
     assert least(lambda n: n >= truth, guess, 100) == (truth if truth <= 100 else None)
-
-
-# -- Real votes ------------------------------------------------------------------------------------
 
 
 @pytest.mark.data

@@ -64,9 +64,6 @@ def test_errors_with_an_anchor_are_those_of_the_difference_to_it():
     )
 
 
-# -- Clustered two ways ----------------------------------------------------------------------------
-
-
 def crossed_votes(n=300, n_prompts=30, n_raters=12):
     rng = np.random.default_rng(2)
     left = rng.integers(0, 5, n)
@@ -252,9 +249,6 @@ def test_without_votes_nobody_is_ranked():
     fit = crossed([], [], [], [], [], n=3)
     assert fit.reason_ is NoInterval.NOTHING_RANKED
     assert np.isnan(fit.covariance_).all()
-
-
-# -- Which votes are dependent ---------------------------------------------------------------------
 
 
 def dependence(prompt, rater):

@@ -150,9 +150,6 @@ def test_numbers_that_make_no_sense_are_named(gap: float, error: float, name: st
         SequentialTest(0.1, 0.1).votes_to_go(0.0)
 
 
-# -- Who wins every time ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("confidence", "enough"), [(0.95, 8), (0.99, 11), (0.6, 4)])
 def test_so_many_prompts_in_a_row_are_enough(confidence: float, enough: int) -> None:
     assert [CompleteSeparation(n, confidence).is_decided for n in (enough - 1, enough)] == [
@@ -187,8 +184,6 @@ def test_the_sign_test_asked_once_needs_six() -> None:
     with pytest.raises(ValueError, match="n_prompts"):
         CompleteSeparation(-1)
 
-
-# -- Families --------------------------------------------------------------------------------------
 
 log_evidence = st.lists(st.floats(-5, 12) | st.just(-math.inf), min_size=1, max_size=9)
 

@@ -1,0 +1,163 @@
+"""The log of entries: who entered which candidates, and how often each is shown."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import (
+    Case,
+    ExpressionWrapper,
+    F,
+    IntegerField,
+    OuterRef,
+    Subquery,
+    Sum,
+    When,
+)
+from django.db.models.functions import Coalesce
+
+from arena.models import Candidate, Pair, Team
+from arena.services.candidates import votes_so_far
+from ranking.models import BothBad, Raters, Snapshot, SnapshotMatrices
+from ranking.votes import PairCounts
+
+DATE_FORMAT = "%-d %B %Y, %H:%M UTC"
+
+
+def _weight(end: str) -> Coalesce:
+    """The total weight of drawn pairs with the candidate as their `low` or `high` one."""
+    active = Pair.objects.filter(low__retired_at=None, high__retired_at=None)
+    drawn = active.filter(**{end: OuterRef("pk")}, shared_prompts__gt=0)
+    total = drawn.order_by().values(end).annotate(sum=Sum("weight")).values("sum")
+    return Coalesce(Subquery(total), 0.0)
+
+
+def _votes_before() -> Coalesce:
+    """How many votes people had cast when a candidate was entered."""
+    board = {"board__raters": Raters.PEOPLE, "board__category": ""}
+    earlier = Snapshot.objects.filter(
+        **board, board__arena=OuterRef("arena"), published_at__lte=OuterRef("created_at")
+    ).exclude(digest="")  # computed afterwards: candidates that were imported had these votes
+    # A snapshot's own number of votes leaves out "both bad", unless that is a tie.
+    separate = Case(
+        When(settings__both_bad=BothBad.TIE.value, then=0),
+        default=F("n_both_bad"),
+        output_field=IntegerField(),
+    )
+    before = earlier.order_by("-published_at").annotate(
+        total=ExpressionWrapper(F("n_votes") + separate, IntegerField())
+    )
+    return Coalesce(Subquery(before.values("total")[:1]), 0)
+
+
+# What `list_entrants` reads from candidates and snapshots (people's votes per pair).
+CANDIDATE_COLUMNS = {
+    "weight": _weight("low") + _weight("high"),
+    "votes_before": _votes_before(),
+    "so_far": votes_so_far(),
+}
+SNAPSHOT_COLUMNS = {
+    "cells": Subquery(
+        SnapshotMatrices.objects.filter(
+            snapshot=OuterRef("pk"),
+            snapshot__board__raters=Raters.PEOPLE,
+            snapshot__board__category="",
+        ).values("cells")
+    )
+}
+
+
+@dataclass(frozen=True)
+class CandidateEntry:
+    """A candidate, and its share of human comparisons: of all, of those since it was entered, and
+    of those drawn now. None if there are none."""
+
+    candidate: Candidate
+    ever: float | None
+    since: float | None
+    now: float | None
+
+    @property
+    def undisclosed_until(self) -> str:
+        return disclosure_rule(self.candidate)
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A team, or None for the site's administrators, with all candidates that it has entered."""
+
+    team: Team | None
+    entries: list[CandidateEntry]
+
+    @property
+    def names(self) -> int:
+        """The number of different candidates; each version of a candidate is an entry."""
+        return len({entry.candidate.name for entry in self.entries})
+
+    @property
+    def undisclosed(self) -> list[CandidateEntry]:
+        return [entry for entry in self.entries if entry.candidate.disclosed_at is None]
+
+    @property
+    def retired(self) -> int:
+        return sum(entry.candidate.retired_at is not None for entry in self.entries)
+
+
+def list_entrants(candidates: Sequence[Any], snapshots: Iterable[Any]) -> list[Entrant]:
+    """Every team's entries, by the team's name, the administrators' own last.
+
+    The candidates must have `CANDIDATE_COLUMNS`, the arena's current snapshots `SNAPSHOT_COLUMNS`.
+    """
+    cells = next((snapshot.cells for snapshot in snapshots if snapshot.cells), None)
+    counts = PairCounts.of_bytes(cells) if cells else PairCounts.none()
+    votes, all_votes = _count_votes(counts), int(counts.votes.sum())
+    weights = sum(candidate.weight for candidate in candidates) / 2
+    entries = [
+        CandidateEntry(
+            candidate,
+            _share(votes[candidate.pk], all_votes),
+            _share(votes[candidate.pk], all_votes - min(candidate.votes_before, all_votes)),
+            _share(candidate.weight, weights),
+        )
+        for candidate in candidates
+    ]
+    return _by_team(entries)
+
+
+def _share(part: float, whole: float) -> float | None:
+    return min(part / whole, 1.0) if whole else None
+
+
+def _by_team(entries: Sequence[CandidateEntry]) -> list[Entrant]:
+    """Group entries by team, and sort them by displayed name."""
+    ordered = sorted(
+        entries, key=lambda entry: (str(entry.candidate).casefold(), entry.candidate.pk)
+    )
+    teams = {entry.candidate.team_id: entry.candidate.team for entry in ordered}
+    entrants = [
+        Entrant(team, [entry for entry in ordered if entry.candidate.team_id == pk])
+        for pk, team in teams.items()
+    ]
+    return sorted(entrants, key=lambda row: (row.team is None, str(row.team or "").casefold()))
+
+
+def _count_votes(counts: PairCounts) -> Mapping[int, int]:
+    """How many votes each candidate took part in, "both bad" included."""
+    by_candidate: Counter[int] = Counter()
+    for end in (counts.first, counts.second):
+        for pk, votes in zip(end.tolist(), counts.votes.tolist(), strict=True):
+            by_candidate[pk] += votes
+    return by_candidate
+
+
+def disclosure_rule(candidate: Candidate) -> str:
+    """When a candidate is disclosed: after a number of votes, at a date, or whichever is first."""
+    parts = []
+    if candidate.private_until_votes is not None:
+        so_far = getattr(candidate, "so_far", None)
+        progress = "" if so_far is None else f" ({so_far:,} so far)"
+        parts.append(f"it has {candidate.private_until_votes:,} votes{progress}")
+    if candidate.private_until is not None:
+        parts.append(candidate.private_until.strftime(DATE_FORMAT))
+    return ", or ".join(parts) + (", whichever is first" if len(parts) > 1 else "")

@@ -1,0 +1,87 @@
+"""Prompts as test sets of other tools."""
+
+import json
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+from arena.formats.promptfoo import read_check
+from arena.formats.records import filled, written
+from arena.models import Arena, Prompt
+from ranking.exported_votes import one_by_one
+from ranking.exports import Export
+from ranking.streamed_files import Row
+
+PROMPTFOO = dict.fromkeys(("description", "vars", "assert", "metadata"), "object")
+LANGFUSE = dict.fromkeys(("id", "input", "expectedOutput", "metadata", "status"), "object")
+
+
+def promptfoo_tests(arena: Arena, actor: object) -> Iterator[Row]:
+    """Yield a test for each prompt that is not archived; `actor` may read them all."""
+    for prompt in _prompts(arena):
+        if prompt.retired_at is None:
+            metadata = {"category": prompt.category} if prompt.category else {}
+            yield {
+                "description": prompt.external_id,
+                "vars": _variables(prompt),
+                "assert": _assertions(prompt),
+                "metadata": metadata,
+            }
+
+
+def langfuse_items(arena: Arena, actor: object) -> Iterator[Row]:
+    """Yield an item of a dataset for each prompt; `actor` may read them all."""
+    for prompt in _prompts(arena):
+        yield {
+            "id": prompt.external_id,
+            "input": {"messages": prompt.messages} if prompt.messages else prompt.text,
+            "expectedOutput": prompt.reference or None,
+            "metadata": filled({"category": prompt.category, "rubric": prompt.rubric}) or None,
+            "status": "ACTIVE" if prompt.retired_at is None else "ARCHIVED",
+        }
+
+
+def _prompts(arena: Arena) -> Iterator[Prompt]:
+    return one_by_one(arena.prompts.revealed().defer("html"))
+
+
+def _variables(prompt: Prompt) -> dict[str, str]:
+    """The prompt's variables, and `prompt`, its text, unless the variables contain all of it."""
+    variables: dict[str, str] = dict(prompt.variables)
+    made = "\n".join(f"{name}: {value}" for name, value in variables.items())
+    if prompt.messages:
+        return variables | {"prompt": json.dumps(prompt.messages, ensure_ascii=False)}
+    is_known = prompt.text in (*variables.values(), made)
+    return variables if is_known else variables | {"prompt": prompt.text}
+
+
+def _assertions(prompt: Prompt) -> list[dict[str, Any]]:
+    """The rubric, with its lines that were assertions as such again, and what is left of the
+    reference."""
+    checks: list[dict[str, Any]] = []
+    lines = [(read_check(line), line) for line in prompt.rubric.split("\n")]
+    for is_check, group in groupby(lines, lambda pair: pair[0] is not None):
+        pairs = list(group)
+        if is_check:
+            checks += [check for check, _ in pairs if check]
+        elif any(line.strip() for _, line in pairs):
+            checks.append({"type": "llm-rubric", "value": "\n".join(line for _, line in pairs)})
+    # What must be equal or similar is part of the reference.
+    rest, place = prompt.reference, 0
+    for number, check in enumerate(checks, start=1):
+        value = written(check.get("value", ""))
+        if check["type"] not in ("equals", "similar") or not value:
+            continue
+        if rest == value or rest.startswith(f"{value}\n\n"):
+            rest, place = rest[len(value) + 2 :], number
+        else:
+            rest = rest.removesuffix(f"\n\n{value}")
+    if rest.strip():
+        checks.insert(place, {"type": "factuality", "value": rest})
+    return checks
+
+
+EXPORTS = {
+    "promptfoo-tests": Export(PROMPTFOO, promptfoo_tests, ("jsonl",)),
+    "langfuse-items": Export(LANGFUSE, langfuse_items, ("jsonl", "csv")),
+}

@@ -1,0 +1,143 @@
+"""The methodology: how each number of a leaderboard is computed, with its current settings."""
+
+from math import tanh
+from typing import Any
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_safe
+
+from ranking import wording
+from ranking.board_data import BoardQuery, BoardView, Findings, read_board
+from ranking.http_cache import HTML, send_stored
+from ranking.models import Counted
+
+# The headings of the templates by anchor, in page order.
+TOPICS = {
+    "score": "Score",
+    "interval": "Score interval",
+    "combined": "People and judges combined",
+    "clusters": "Dependent votes",
+    "rank": "Rank and its range",
+    "number-one": "Clear leader",
+    "neighbours": "Lead over next",
+    "fragility": "Robustness of number one",
+    "style": "Style-controlled score",
+    "elo": "Elo",
+    "win-rate": "Win rate",
+    "both-bad": "Both bad",
+    "cost": "Cost and speed",
+    "agreement": "Agreement",
+    "transitivity": "Transitivity",
+    "ties": "Ties",
+    "not-comparable": "Not comparable yet",
+    "votes": "Which votes count",
+    "suspicious": "Suspicious votes",
+    "log": "Vote log",
+    "second-opinion": "Cross-check",
+    "settings": "Current settings",
+}
+CLUSTERS = {
+    "prompt_rater": "the prompt, and by the rater",
+    "prompt": "the prompt",
+    "prompt_pair": "the prompt and the two candidates",
+    "rater": "the rater",
+    "vote": "each vote on its own",
+}
+OTHERS = {
+    "prompt_rater": "other raters and other prompts",
+    "prompt": "other prompts",
+    "prompt_pair": "other prompts",
+    "rater": "other raters",
+    "vote": "other votes",
+}
+NOT_COMBINED = {"fragility", "style", "elo", "agreement", "transitivity", "ties"}
+PAGE = "methodology"
+
+
+def methodology_context(view: BoardView) -> dict[str, Any]:
+    """The context of `ranking/methodology.html`."""
+    return {
+        "view": view,
+        "arena": view.arena,
+        "snapshot": view.snapshot,
+        "topics": _topics(view),
+        "is_combined": _is_combined(view),
+        "has_costs": _has_costs(view),
+        "raters_links": view.raters_links(PAGE),
+        "category_links": view.category_links(PAGE),
+        "page_links": view.page_links(PAGE),
+        **_numbers(view),
+    }
+
+
+def _topics(view: BoardView) -> list[tuple[str, str]]:
+    """Anchor and title of the topics that apply to the board."""
+    left_out = NOT_COMBINED if _is_combined(view) else {"combined"}
+    if not _has_costs(view):
+        left_out = left_out | {"cost"}
+    if view.snapshot is None or not view.snapshot.settings.get("log"):
+        left_out = left_out | {"log"}
+    return [(anchor, title) for anchor, title in TOPICS.items() if anchor not in left_out]
+
+
+def _is_combined(view: BoardView) -> bool:
+    return view.query.raters == Counted.COMBINED
+
+
+def _has_costs(view: BoardView) -> bool:
+    return view.has_prices or view.has_times
+
+
+def _numbers(view: BoardView) -> dict[str, Any]:
+    """The values that the topics print from the board's snapshot."""
+    if view.snapshot is None:
+        return {}
+    settings, findings = view.snapshot.settings, Findings.of(view.snapshot)
+    names = {row.standing.candidate_id: row.name for row in view.rows}
+    collecting = wording.collecting(view.snapshot, names)
+    return {
+        "s": settings,
+        "collecting": collecting,
+        "others": OTHERS[settings["clusters"]],
+        "times_in_100": f"{100 * settings['confidence']:g}",
+        "confidence": f"{100 * settings['confidence']:g}\N{NO-BREAK SPACE}%",
+        "doubt": f"{100 * (1 - settings['confidence']):g}\N{NO-BREAK SPACE}%",
+        "clusters": CLUSTERS[settings["clusters"]],
+        "cluster_sentence": wording.cluster_sentence(settings, view.query.raters),
+        "both_bad_sentence": wording.BOTH_BAD_SENTENCES[settings["both_bad"]],
+        "capped": wording.capped(settings),
+        "left_out": wording.left_out(settings),
+        "lead": wording.lead(view.ranked, findings, settings.get("these_raters", 0)),
+        "robustness": "" if collecting else wording.robustness(findings, names),
+        "agreement": wording.agreement(findings, view.query.raters),
+        "transitivity": wording.transitivity(findings),
+        "combined": wording.combined(findings),
+        "traits": wording.traits(findings),
+        "style_votes": findings.style.get("n_votes"),
+        "n_separated": sum(pair.separated for pair in findings.neighbours.values()),
+        "n_neighbours": len(findings.neighbours),
+        "ties": findings.ties,
+        "equals_tie": _equals_tie(findings),
+        "freshness": wording.freshness(view.snapshot),
+        "n_priced": sum(bool(row.value.n_priced) for row in view.rows),
+        "n_timed": sum(bool(row.value.n_timed) for row in view.rows),
+    }
+
+
+def _equals_tie(findings: Findings) -> float | None:
+    """Share of ties between equal candidates in the Rao-Kupper model: (e^2h - 1) / (1 + e^h)^2."""
+    eta = findings.ties.get("eta")
+    return None if eta is None else tanh(eta / 2)
+
+
+@require_safe
+def methodology(request: HttpRequest, slug: str) -> HttpResponseBase:
+    query = BoardQuery.unsorted(request.GET)
+
+    def make(arena: Any) -> str:
+        context = methodology_context(read_board(arena, query))
+        return render_to_string("ranking/methodology.html", context)
+
+    return send_stored(request, slug, query.key(PAGE), HTML, make)
