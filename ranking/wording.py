@@ -1,6 +1,6 @@
 """The sentences of ranking's pages: who leads and how certain that is, and how two compare."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,12 +9,12 @@ from django.utils.translation import gettext
 
 from arena.validation import join_names, numbered, percent
 from ranking import wording
-from ranking.board_data import BoardStanding, Findings
+from ranking.board_data import BoardStanding, BoardView, Findings
 from ranking.comparison import CandidateDifference
 from ranking.models import BothBad, Raters, Snapshot, Standing
 from ranking.stats.differences import Lead
 from ranking.stats.intervals import capped_note
-from ranking.templatetags.ranking_tags import signed
+from ranking.templatetags.ranking_tags import grouped, signed
 
 BOTH_BAD_SENTENCES = {
     BothBad.SEPARATE: "“Both bad” does not affect scores; its rate is shown separately.",
@@ -158,6 +158,10 @@ class LeadSummary:
     is_of_few: bool = False
 
     @property
+    def clear_candidate(self) -> int | None:
+        return self.candidate if self.clear else None
+
+    @property
     def headline(self) -> str:
         return f"{self.name} is the clear leader." if self.clear else "No clear leader yet."
 
@@ -291,6 +295,47 @@ def rankings(findings: Findings, unranked: Iterable[BoardStanding]) -> list[list
         for group in findings.groups
     ]
     return [group for group in groups if len(group) > 1]
+
+
+def no_ranking(view: BoardView, rankings: Collection[Any]) -> str:
+    """Why no candidate has a rank. `rankings`: of groups that cannot be compared."""
+    if len(view.rows) == 1:
+        return "This arena has one candidate. A ranking needs at least two."
+    if view.snapshot is None or not view.snapshot.n_votes:
+        return "No ranking yet: there are no votes to score."
+    if not rankings:
+        return (
+            "No ranking yet: no two candidates are connected by both wins and losses, directly or"
+            " through others."
+        )
+    return (
+        "No ranking of all candidates yet: the largest groups are equally large, and wins and"
+        " losses do not connect them. Each is ranked on its own below."
+    )
+
+
+def elo_note(n_votes: int | None) -> str:
+    """What Elo's intervals lack; `n_votes`: how many votes they include, None for all."""
+    if n_votes is None:
+        return ""
+    if not n_votes:
+        return "Elo intervals are being computed."
+    seen = f"the first {grouped(n_votes)} of these votes"
+    return f"Elo intervals include {seen}; they are being updated."
+
+
+def interval_notes(view: BoardView) -> list[str]:
+    """Why some scores or all have no interval."""
+    notes = []
+    if view.has_unmeasured:
+        notes.append(
+            "A score without an interval has too few independent groups of votes (fewer than five),"
+            " or they are still being counted; its rank could be anything, and the possible ranks"
+            " of the others leave it out."
+        )
+    if view.snapshot and view.snapshot.interval_reason and view.has_scores:
+        notes.append(f"No score intervals yet: {view.snapshot.interval_reason}")
+    return notes
 
 
 def freshness(snapshot: Snapshot | None) -> Freshness | None:

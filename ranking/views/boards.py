@@ -13,7 +13,7 @@ from arena.actors import actor_of
 from ranking import http_cache, results, wording
 from ranking.board_data import BoardQuery, BoardView, Findings, find_arena, read_board, sort_rows
 from ranking.http_cache import CSV, HTML, JSON, allow_plotly, send, send_stored
-from ranking.models import Counted
+from ranking.models import Counted, Raters
 from ranking.scripted_raters import demo_notice
 from ranking.views.standings import TableQuery, table_context
 
@@ -29,6 +29,7 @@ def board_context(
     collecting = wording.collecting(snapshot, names)
     is_unvoted = snapshot is not None and not snapshot.n_votes + snapshot.n_both_bad
     unvoted = view.rows if is_unvoted and len(view.rows) > 1 else []
+    rankings = [] if unvoted else wording.rankings(findings, view.unranked)
     lead = wording.lead(view.ranked, findings, settings.get("these_raters", 0))
     return {
         "view": view,
@@ -51,18 +52,24 @@ def board_context(
         "demo": demo_notice(view.arena, snapshot),
         "freshness": wording.freshness(snapshot),
         "groups": [] if unvoted else wording.groups(view.unranked),
-        "rankings": [] if unvoted else wording.rankings(findings, view.unranked),
+        "rankings": rankings,
+        "no_ranking": ""
+        if collecting and len(view.rows) > 1
+        else wording.no_ranking(view, rankings),
+        "can_vote": view.arena.has_texts and query.raters not in (Raters.JUDGES, Raters.JURIES),
         "lead": lead,
         "collecting": collecting,
         "description": wording.description(view.arena.question, snapshot, collecting or lead),
         "waiting": sort_rows(unvoted or view.ranked, "name") if collecting else [],
-        **table_context(view, table, lead.candidate if lead and lead.clear else None, own_teams),
+        **table_context(view, table, lead.clear_candidate if lead else None, own_teams),
         **_findings_context(view, findings, names),
     }
 
 
 def _findings_context(view: BoardView, findings: Findings, names: dict[int, str]) -> dict[str, Any]:
     return {
+        "elo_note": wording.elo_note(view.elo_votes),
+        "interval_notes": wording.interval_notes(view),
         "has_open": any(row.standing.score is None for row in view.ranked),
         "has_elo": view.has_elo,
         "has_neighbours": bool(findings.neighbours),

@@ -10,11 +10,13 @@ from urllib.parse import urlencode
 
 from django.http import QueryDict
 
+from arena.models import Candidate
 from arena.templatetags.arena_tags import dollars, seconds
 from ranking import wording
 from ranking.board_data import (
     CONTROLLED,
     RISING,
+    AdjacentCandidates,
     BoardStanding,
     BoardView,
     Findings,
@@ -72,15 +74,26 @@ class DrawnInterval:
 
 
 @dataclass(frozen=True)
+class AboutText:
+    """A text below a candidate's name, with the dot that parts it from its neighbour."""
+
+    text: str
+    for_laptops: bool = False
+
+
+@dataclass(frozen=True)
 class TableRow:
+    """What the table shows of a candidate; `cells`: of the chosen columns, by CSS class."""
+
     row: BoardStanding
-    is_leader: bool = False
-    below_name: str = ""
-    compare_url: str = ""
-    drawn: DrawnInterval = DrawnInterval()
-    about: Sequence[str] = ()
-    link: str = ""
-    tier: int | None = None
+    is_leader: bool
+    ranks: str
+    about: Sequence[AboutText]
+    link: str
+    drawn: DrawnInterval
+    tier: int | None
+    below_name: str
+    compare_url: str
     cells: Sequence[tuple[str, Cell]] = ()
 
 
@@ -213,6 +226,7 @@ COLUMNS = {
         shown=True,
     ),
 }
+Columns = dict[str, TableColumn]
 UNSORTED = {"shrunk", "tokens"}
 FIXED = {
     "rank": ("Rank", "1 + the number of candidates placed higher; below it, the possible ranks"),
@@ -331,6 +345,7 @@ class Heading:
     name: str
     title: str
     hint: str
+    kind: str = "number"
     url: str = ""
     aria_sort: str = ""
     arrow: str = ""
@@ -343,6 +358,44 @@ class ColumnChoice:
     name: str
     title: str
     chosen: bool
+
+
+@dataclass(frozen=True)
+class Select:
+    """A filter by one of several values; each option says whether it is chosen."""
+
+    name: str
+    label: str
+    options: list[tuple[str, bool]]
+
+
+@dataclass(frozen=True)
+class FilterMenu:
+    """What the table can be filtered by; empty if no filter would separate candidates."""
+
+    title: str
+    selects: list[Select]
+    has_price: bool
+    has_team: bool
+
+    @classmethod
+    def of(cls, view: BoardView, table: TableQuery) -> "FilterMenu":
+        candidates = [row.standing.candidate for row in view.ranked]
+        disclosed = [candidate for candidate in candidates if candidate.disclosed_at]
+        selects = []
+        for name, chosen in (("organisation", table.organisation), ("licence", table.licence)):
+            values = {getattr(candidate, name) for candidate in disclosed} - {""}
+            options = [(value, value == chosen) for value in sorted(values, key=str.casefold)]
+            selects.append(Select(name, name.capitalize(), options))
+        return cls(
+            f"Filter ({len(table.filters)})" if table.filters else "Filter",
+            [select for select in selects if select.options],
+            view.has_prices,
+            any(candidate.team_id for candidate in candidates),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.selects or self.has_price or self.has_team)
 
 
 def control_style(view: BoardView) -> BoardView:
@@ -377,61 +430,66 @@ def control_style(view: BoardView) -> BoardView:
 def table_context(
     view: BoardView, table: TableQuery, leader: int | None, own_teams: Set[int]
 ) -> dict[str, Any]:
-    """The context of `ranking/_standings.html`."""
+    """The context of `ranking/_table.html`."""
     plain, view = view, control_style(view)
-    is_styled = view is not plain and view.query.style
-    offered = {name: column for name, column in COLUMNS.items() if column.has(view)}
-    chosen = table.columns or [name for name, column in offered.items() if column.shown]
-    sorted_by = view.query.sort.removeprefix("-")
-    columns = {name: of for name, of in offered.items() if name in (*chosen, sorted_by)}
+    is_styled = view.query.style
+    offered, columns = _choose_columns(view, table)
     matching = [row for row in view.ranked if table.keeps(row, own_teams)]
-    rows = matching if table.show_all or table.selects else matching[:MOST_ROWS]
+    shown = matching if table.show_all or table.selects else matching[:MOST_ROWS]
     scale = _scale(view.ranked)
-    names = {row.standing.candidate_id: row.name for row in view.rows}
-    tiers = () if is_styled else Findings.of(view.snapshot).tiers
-    by_tier = {pk: number for number, tier in enumerate(tiers, 1) for pk in tier}
-    lines = [
-        replace(
-            _row(view, row, scale, names, None if is_styled else leader, columns),
-            tier=by_tier.get(row.standing.candidate_id),
-        )
-        for row in rows
+    rows = _table_rows(view, shown, scale, None if is_styled else leader, columns)
+    headings = [
+        *(_heading(view, table, name, *texts) for name, texts in FIXED.items()),
+        *(_heading(view, table, name, of.title, of.hint) for name, of in columns.items()),
     ]
     return {
         "table": table,
-        "fixed": {name: _heading(view, table, name, *texts) for name, texts in FIXED.items()},
-        "headings": [
-            _heading(view, table, name, column.title, column.hint)
-            for name, column in columns.items()
-        ],
+        "fixed": headings[: len(FIXED)],
+        "headings": headings[len(FIXED) :],
+        "sort_links": [heading for heading in headings if heading.url],
         "ticks": scale.ticks() if scale else [],
-        "tiers": _group(lines, view.query.sort == "rank" and not table.selects),
-        "n_columns": len(FIXED) + 1 + len(columns),
+        "tiers": _group(rows, view.query.sort == "rank" and not table.selects),
+        "n_columns": len(headings) + 1,
         "n_found": len(matching),
-        "n_more": len(matching) - len(rows),
+        "n_more": len(matching) - len(shown),
         "all_url": _address(view, table, rows="all"),
         "clear_url": view.address("board", columns=",".join(table.columns)),
-        "filters": _filter_choices(view),
+        "filters": FilterMenu.of(view, table),
         "style_url": _style_address(view, table) if view.has_style else "",
         "is_styled": is_styled,
         "style_says": wording.style_lead(plain.ranked, view.ranked) if is_styled else "",
         "column_choices": [
             ColumnChoice(name, column.title, name in columns) for name, column in offered.items()
         ],
-        "kept": [
-            (name, value)
-            for name, value in (
-                ("raters", view.query.raters),
-                ("category", view.query.category),
-                ("sort", "" if view.query.sort == "rank" else view.query.sort),
-                ("control", CONTROLLED if view.query.style else ""),
-            )
-            if value
-        ],
-        "kept_filters": [item for item in table.filter_parameters.items() if item[1]],
-        # If a row has no space for more, it shows the column that it is sorted by.
-        "on_phone": sorted_by if sorted_by in columns else "votes",
+        **_hidden_fields(view, table),
         "is_wide": len(columns) > MOST_COLUMNS,
+    }
+
+
+def _choose_columns(view: BoardView, table: TableQuery) -> tuple[Columns, Columns]:
+    """The columns for which the board has values, and those of them that the table shows."""
+    offered = {name: column for name, column in COLUMNS.items() if column.has(view)}
+    chosen = table.columns or [name for name, column in offered.items() if column.shown]
+    sorted_by = view.query.sort.removeprefix("-")
+    return offered, {name: of for name, of in offered.items() if name in (*chosen, sorted_by)}
+
+
+def _hidden_fields(view: BoardView, table: TableQuery) -> dict[str, list[tuple[str, str]]]:
+    """What each form of the table leaves as it is."""
+    board = {
+        "raters": view.query.raters,
+        "category": view.query.category,
+        "sort": "" if view.query.sort == "rank" else view.query.sort,
+        "control": CONTROLLED if view.query.style else "",
+    }
+    kept = [item for item in board.items() if item[1]]
+    filters = [item for item in table.filter_parameters.items() if item[1]]
+    columns = [("columns", name) for name in table.columns]
+    search = [("q", table.search)] if table.search else []
+    return {
+        "kept_by_search": kept + filters + columns,
+        "kept_by_filters": kept + columns + search,
+        "kept_by_columns": kept + filters + search,
     }
 
 
@@ -449,23 +507,7 @@ def _group(rows: Sequence[TableRow], in_order: bool) -> list[Tier]:
     return tiers
 
 
-def _filter_choices(view: BoardView) -> dict[str, Any]:
-    """What the table can be filtered by; empty if no filter would separate candidates."""
-    candidates = [row.standing.candidate for row in view.ranked]
-    disclosed = [candidate for candidate in candidates if candidate.disclosed_at]
-    choices = {
-        name: sorted({getattr(candidate, name) for candidate in disclosed} - {""}, key=str.casefold)
-        for name in ("organisation", "licence")
-    }
-    offered = {name: values for name, values in choices.items() if values}
-    if view.has_prices:
-        offered["price"] = ["any"]
-    if any(candidate.team_id for candidate in candidates):
-        offered["team"] = ["any"]
-    return offered
-
-
-def candidate_line(candidate: Any) -> list[str]:
+def candidate_line(candidate: Candidate) -> list[str]:
     """What is shown below a candidate's name; nothing while it is undisclosed."""
     if candidate.disclosed_at is None:
         return []
@@ -494,30 +536,57 @@ def _scale(rows: Sequence[BoardStanding]) -> ScoreScale | None:
     return ScoreScale.around([*scores, *ends])
 
 
-def _row(
+def _table_rows(
     view: BoardView,
-    row: BoardStanding,
+    rows: Sequence[BoardStanding],
     scale: ScoreScale | None,
-    names: dict[int, str],
     leader: int | None,
-    columns: dict[str, TableColumn],
-) -> TableRow:
-    standing, below = row.standing, row.below
-    compare_url = ""
-    if below:
-        pair = urlencode({"a": below.upper, "b": below.lower})
-        compare_url = f"{view.address('compare', sort='rank')}&{pair}"
-    line = TableRow(
-        row=row,
-        is_leader=standing.candidate_id == leader,
-        below_name=names.get(below.lower, "") if below else "",
-        compare_url=compare_url,
-        about=candidate_line(standing.candidate),
-        link=standing.candidate.link if standing.candidate.disclosed_at else "",
-        drawn=_drawn(row, scale),
-    )
-    cells = [(name, column.cell(line)) for name, column in columns.items()]
-    return TableRow(**vars(line) | {"cells": cells})
+    columns: Columns,
+) -> list[TableRow]:
+    names = {row.standing.candidate_id: row.name for row in view.rows}
+    tiers = () if view.query.style else Findings.of(view.snapshot).tiers
+    by_tier = {pk: number for number, tier in enumerate(tiers, 1) for pk in tier}
+    sorted_by = view.query.sort.removeprefix("-")
+    # If a row has no space for more, it shows the column that it is sorted by.
+    on_phone = sorted_by if sorted_by in columns else "votes"
+    classes = {name: f"c-{name} on-phone" if name == on_phone else f"c-{name}" for name in columns}
+    lines = []
+    for row in rows:
+        standing, below = row.standing, row.below
+        low, high = standing.sure_rank_low, standing.sure_rank_high
+        line = TableRow(
+            row=row,
+            is_leader=standing.candidate_id == leader,
+            ranks=f"{low}–{high}" if low and low != high else "",
+            about=_about_texts(standing.candidate),
+            link=standing.candidate.link if standing.candidate.disclosed_at else "",
+            drawn=_drawn(row, scale),
+            tier=by_tier.get(standing.candidate_id),
+            below_name=names.get(below.lower, "") if below else "",
+            compare_url=_compare_url(view, below) if below else "",
+        )
+        cells = [(classes[name], column.cell(line)) for name, column in columns.items()]
+        lines.append(replace(line, cells=cells))
+    return lines
+
+
+def _compare_url(view: BoardView, below: AdjacentCandidates) -> str:
+    pair = urlencode({"a": below.upper, "b": below.lower})
+    return f"{view.address('compare', sort='rank')}&{pair}"
+
+
+def _about_texts(candidate: Candidate) -> list[AboutText]:
+    """The texts with a dot between any two; phones leave out the model beside other facts."""
+    facts = candidate_line(candidate)
+    texts = []
+    for i, fact in enumerate(facts):
+        for_laptops = fact == candidate.model and len(facts) > 1
+        if for_laptops and i == 0:
+            fact = f"{fact} ·"
+        elif for_laptops or i > 1 or (i == 1 and facts[0] != candidate.model):
+            fact = f"· {fact}"
+        texts.append(AboutText(fact, for_laptops))
+    return texts
 
 
 def _drawn(row: BoardStanding, scale: ScoreScale | None) -> DrawnInterval:
@@ -555,6 +624,7 @@ def _heading(view: BoardView, table: TableQuery, name: str, title: str, hint: st
         name=name,
         title=title,
         hint=hint,
+        kind=name if name in ("rank", "name") else "number",
         url=_address(view, table, sort=f"-{name}" if is_chosen and not is_reversed else name),
         aria_sort=("ascending" if is_rising else "descending") if is_chosen else "",
         arrow=("▲" if is_rising else "▼") if is_chosen else "",
