@@ -8,7 +8,7 @@ function that made the published ones.
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -147,7 +147,7 @@ def _link_lines(arena: Arena, last: int) -> Iterator[Line]:
     number = 0
     while row := rows_of_log.filter(number__gt=number).first():
         number = row.number
-        yield {"type": "link"} | vars(links.link_of(row))
+        yield {"type": "link"} | asdict(links.link_of(row))
         columns = links.rows_of(row) if row.n_rows else {}
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         if row.kind in REMOVES:

@@ -7,6 +7,7 @@ holder of the arena's lease writes links.
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -214,7 +215,7 @@ def append(
         details=details or {},
     )
     link = link.signed(log.arena_id, digest, signer())
-    fields = vars(link) | {"made_at": made_at, "rows": chain.compress(content)}
+    fields = asdict(link) | {"made_at": made_at, "rows": chain.compress(content)}
     LogLink.objects.create(arena_id=log.arena_id, **fields)
 
 

@@ -12,7 +12,8 @@ wins, or nearly always loses, wherever it is shown, may be.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,8 +68,11 @@ class Cast:
     def n_raters(self) -> int:
         return int(self.rater.max(initial=-1)) + 1
 
-    def where(self, chosen: Bools) -> "Cast":
-        return Cast(*(column[chosen] for column in vars(self).values()))
+    def columns(self) -> list[NDArray[Any]]:
+        return [getattr(self, field.name) for field in fields(self)]
+
+    def where(self, chosen: Bools | Ints) -> "Cast":
+        return Cast(*(column[chosen] for column in self.columns()))
 
     def turned(self) -> "Cast":
         """The votes with winners and losers exchanged."""
@@ -76,8 +80,10 @@ class Cast:
 
     def with_others(self, others: "Cast") -> "Cast":
         """The votes of `others`, then these; no rater is in both."""
-        own, more = vars(self), vars(others) | {"rater": others.rater + self.n_raters}
-        return Cast(*(np.concatenate([more[name], own[name]]) for name in own))
+        return replace(others, rater=others.rater + self.n_raters).followed_by(self)
+
+    def followed_by(self, later: "Cast") -> "Cast":
+        return Cast(*map(np.concatenate, zip(self.columns(), later.columns(), strict=True)))
 
 
 @dataclass(frozen=True)

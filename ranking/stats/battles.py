@@ -260,12 +260,12 @@ class Battles:
         plain = weight is None and cluster is None and count is None
         rows = fold_outcomes(n_candidates, a, b, s) if plain else None
         if rows is not None:
-            return cls(n_candidates, **vars(rows))
+            return cls(n_candidates, *rows)
         arrays.check_votes(a, b, s, n_candidates)
         w = None if weight is None else arrays.weights("weight", weight, len(a))
         g = None if cluster is None else arrays.integers("cluster", cluster, len(a))
         c = None if count is None else arrays.counts("count", count, len(a))
-        return cls(n_candidates, **vars(fold_rows(n_candidates, a, b, s, w, g, c)))
+        return cls(n_candidates, *fold_rows(n_candidates, a, b, s, w, g, c))
 
     @property
     def n_votes(self) -> int:
@@ -353,16 +353,8 @@ CHUNK = 1 << 17  # votes; the temporaries of one chunk stay in the processor's c
 HALVES = np.array([0.0, 0.5, 1.0])
 
 
-@dataclass(frozen=True, eq=False)
-class FoldedRows:
-    """Distinct rows, ``first < second``; the fields of `Battles`."""
-
-    first: Ints
-    second: Ints
-    score: Floats
-    weight: Floats
-    count: Ints
-    cluster: Ints | None
+# Columns of distinct rows with first < second: first, second, score, weight, count, cluster.
+FoldedRows = tuple[Ints, Ints, Floats, Floats, Ints, Ints | None]
 
 
 def fold_outcomes(
@@ -401,7 +393,7 @@ def _unordered(cube: Ints) -> FoldedRows | None:
     seen = np.flatnonzero(both)
     pair, outcome = np.divmod(seen, 3)
     first, second, count = first[pair], second[pair], both.reshape(-1)[seen]
-    return FoldedRows(first, second, HALVES[outcome], np.ones(len(first)), count, None)
+    return (first, second, HALVES[outcome], np.ones(len(first)), count, None)
 
 
 def fold_rows(
@@ -452,7 +444,7 @@ def _fold_live(
     if math.prod(dims) >= 2**62:  # codes would overflow: equal votes stay separate rows
         weight = np.ones(len(score)) if weight is None else weight
         count = np.ones(len(score), np.int64) if count is None else count
-        return FoldedRows(first, second, score, weight, count, grouped)
+        return (first, second, score, weight, count, grouped)
     code = first
     for size, more in zip(dims[1:], (second, score_code, weight_code, clusters), strict=True):
         if size > 1:
@@ -462,7 +454,7 @@ def _fold_live(
     distinct, count = _tally(code, math.prod(dims), count)
     a, b, s, w, g = _unravelled(distinct, dims)
     grouped = None if cluster is None else np.ascontiguousarray(g)
-    return FoldedRows(a, b, scores[s], weights[w], count, grouped)
+    return (a, b, scores[s], weights[w], count, grouped)
 
 
 def _unravelled(code: Ints, dims: tuple[int, ...]) -> list[Ints]:

@@ -6,6 +6,7 @@ models with further parameters that all candidates share, such as ties or style.
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -277,7 +278,8 @@ class BradleyTerry:
         self._check(battles.n_candidates)
         begin = _start(start, battles.n_candidates)
         for name in ("covariance_", "log_likelihood_"):
-            vars(self).pop(name, None)
+            with suppress(AttributeError):  # of an earlier fit
+                delattr(self, name)
         connectivity = connect(battles.wins(weighted=False))
         self.ranked_: Bools = connectivity.ranked
         self.components_: Ints = connectivity.components

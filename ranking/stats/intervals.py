@@ -383,9 +383,7 @@ class Sandwich:
         self.strongest_ = groupings[strongest]
         covariance = alone[0]
         if second is not None:
-            votes = replace(inside[0], cluster=None)
-            vars(votes).update(pairs=inside[0].pairs, pair_of_row=inside[0].pair_of_row)
-            covariance = self._crossed(alone, strongest, votes)
+            covariance = self._crossed(alone, strongest, replace(inside[0], cluster=None))
         n_clusters = min(grouping.effective_clusters for grouping in inside)
         self._measure(covariance, n_clusters, inside[0].decisive)
         return self

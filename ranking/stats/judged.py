@@ -1,7 +1,7 @@
 """Samples of comparisons for prediction-powered inference: with human votes, and without."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -167,7 +167,9 @@ def _filtered(rows: Sample, keep: Bools) -> Sample:
     if keep.all():
         return rows
     shorter: dict[str, Any] = {
-        name: value[keep] for name, value in vars(rows).items() if isinstance(value, np.ndarray)
+        field.name: value[keep]
+        for field in fields(rows)
+        if isinstance(value := getattr(rows, field.name), np.ndarray)
     }
     return replace(rows, **shorter)
 

@@ -449,12 +449,7 @@ def with_attack(
         rushed=np.zeros(n_votes, np.bool_),
     )
     order = np.argsort(np.r_[np.arange(len(cast.rater)), np.sort(place)], kind="stable")
-    return Cast(
-        *(
-            np.concatenate([old, new])[order]
-            for old, new in zip(vars(cast).values(), vars(rigged).values(), strict=True)
-        )
-    )
+    return cast.followed_by(rigged).where(order)
 
 
 def _pairs(
@@ -516,9 +511,4 @@ def _added(cast: Cast, first: int, second: int, n: int) -> Cast:
         score=np.ones(n),
         rushed=np.zeros(n, np.bool_),
     )
-    return Cast(
-        *(
-            np.concatenate([old, more])
-            for old, more in zip(vars(cast).values(), vars(new).values(), strict=True)
-        )
-    )
+    return cast.followed_by(new)
