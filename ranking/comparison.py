@@ -29,7 +29,6 @@ from ranking.stats.bradley_terry import BradleyTerry, WinMatrix, observed_shares
 from ranking.stats.differences import (
     MOST_VOTES,
     CompleteSeparation,
-    Difference,
     Lead,
     SequentialTest,
     StyleDifference,
@@ -43,8 +42,6 @@ OPPOSED = "Their direct votes contradict their scores."
 NOT_ON_BOARD = "It is not on this leaderboard yet."
 STILL_COUNTING = "The votes of each pair are still being counted. Reload this page in a minute."
 WITHOUT_ERROR = frozenset({Lead.FEW_CLUSTERS, Lead.NO_VARIATION, Lead.NOT_COMPARABLE})
-
-# -- A published board -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -85,9 +82,6 @@ def standings_with_candidates(snapshots: Collection[Snapshot]) -> Iterable[Stand
     """The standings of these snapshots with their candidates, but not the candidates' prompts."""
     standings = Standing.objects.filter(snapshot__in=snapshots).select_related("candidate")
     return standings.defer(*(f"candidate__{name}" for name in LONG_TEXTS))
-
-
-# -- Votes and scores of all pairs -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -184,9 +178,6 @@ def read_pairs(board: PublishedBoard) -> PublishedPairs | None:
         return None
     matrices = SnapshotMatrices.objects.filter(snapshot=board.snapshot).first()
     return PublishedPairs.of(board.snapshot, board.standings, matrices) if matrices else None
-
-
-# -- Two candidates compared -----------------------------------------------------------------------
 
 
 class UnscoredSide(StrEnum):
@@ -431,11 +422,8 @@ class DifferenceBoard:
             n_groups if has_few else settings.get("n_clusters"),
             pairs.scale,
         )
-        two = (candidate, baseline) if difference.elo > 0 else (baseline, candidate)
-        opposed = two in self.findings.opposed and difference.lead not in WITHOUT_ERROR
         result = CandidateDifference(
-            Lead.OPEN if opposed else difference.lead,
-            reason=OPPOSED if opposed else "",
+            difference.lead,
             elo=_number(difference.elo),
             low=_number(difference.low),
             high=_number(difference.high),
@@ -445,25 +433,38 @@ class DifferenceBoard:
             style=self._style(candidate, baseline),
         )
         if difference.lead in WITHOUT_ERROR:
-            best = CompleteSeparation(n_groups or 0, settings["confidence"], burden)
-            to_go = 0 if n_groups is None else best.prompts_to_go
+            to_go = 0
+            if n_groups is not None:
+                best = CompleteSeparation(n_groups, settings["confidence"], burden)
+                to_go = best.prompts_to_go
             return replace(result, reason=difference.lead.reason, groups_to_go=to_go)
-        variance = pairs.independent_variance(i, j) or 0.0
-        independent = variance if math.isfinite(variance) and variance > 0 else 0.0
-        test = self._sequential_test(difference, independent, n_groups, burden)
+        variance = pairs.independent_variance(i, j)
+        independent = variance if variance and 0 < variance < math.inf else 0.0
+        test = SequentialTest.measured(
+            difference.elo * self._theta_per_elo,
+            difference.standard_error * self._theta_per_elo,
+            independent,
+            n_groups,
+            settings["confidence"],
+            burden,
+        )
         votes_to_go = None
         if forecast and independent:
             votes = test.votes_to_go(independent)
             votes_to_go = MOST_VOTES if votes is None else votes
-        result = replace(result, is_decided=test.is_decided and result.lead is not Lead.OPEN)
-        return replace(
-            result if once else self._at_every_check(result, test),
-            chance=None if opposed else test.chance_ahead,
-            log_evidence=-math.inf if opposed else test.log_evidence,
-            votes_to_go=None if opposed else votes_to_go,
-            groups_to_go=test.clusters_to_go,
-            n_groups=test.n_clusters,
-        )
+        two = (candidate, baseline) if difference.elo > 0 else (baseline, candidate)
+        if two in self.findings.opposed:
+            result = replace(result, lead=Lead.OPEN, reason=OPPOSED)
+        else:
+            result = replace(
+                result,
+                is_decided=test.is_decided and result.lead is not Lead.OPEN,
+                chance=test.chance_ahead,
+                log_evidence=test.log_evidence,
+                votes_to_go=votes_to_go,
+            )
+        result = replace(result, groups_to_go=test.clusters_to_go, n_groups=test.n_clusters)
+        return result if once else self._at_every_check(result, test)
 
     def _at_every_check(
         self, result: CandidateDifference, test: SequentialTest
@@ -499,19 +500,6 @@ class DifferenceBoard:
         stored = [settings.get("n_clusters"), *map(by_candidate.get, (candidate, baseline))]
         return min((n for n in stored if n is not None), default=None)
 
-    def _sequential_test(
-        self, difference: Difference, independent: float, n_groups: int | None, burden: float
-    ) -> SequentialTest:
-        """A sequential test of the difference in natural log-odds."""
-        return SequentialTest.measured(
-            difference.elo * self._theta_per_elo,
-            difference.standard_error * self._theta_per_elo,
-            independent,
-            n_groups,
-            self.snapshot.settings["confidence"],
-            burden,
-        )
-
     def _style(self, candidate: int, baseline: int) -> StyleDifference | None:
         scores = self.findings.style_scores
         a, b = scores.get(candidate), scores.get(baseline)
@@ -531,9 +519,6 @@ def why_unscored(standing: Standing | None) -> str:
 
 def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-# -- Reading boards to compare on ------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,8 @@ def _findings(board: BoardView, findings: Findings) -> dict[str, Any]:
     def named_of(ids: Iterable[int]) -> list[dict[str, str]]:
         return [named[pk] for pk in ids if pk in named]
 
+    style = dict(findings.style)
+    style.pop("scores", None)
     combined = dict(findings.combined)
     if combined.get("moved_most"):
         combined["moved_most"] = named.get(combined["moved_most"])
@@ -133,7 +135,7 @@ def _findings(board: BoardView, findings: Findings) -> dict[str, Any]:
             for group in findings.groups
         ],
         # Style scores are in the standings, as `style_score`.
-        "style": {k: v for k, v in findings.style.items() if k != "scores"} or None,
+        "style": style or None,
     }
 
 

@@ -121,28 +121,27 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], dict[str, Any]
     votes = read(arena)
     questions = questions_of(votes) | {ALL_HUMAN}
     boards = {(b.raters, b.category): b for b in leases.open_boards(arena_id, questions)}
-    snapshots = Snapshot.objects.current().filter(board__in=boards.values())
-    current = {snapshot.board_id: snapshot for snapshot in snapshots}
+    snapshots = Snapshot.objects.current().filter(board__in=boards.values()).select_related("board")
+    current = {(s.board.raters, s.board.category): s for s in snapshots}
     first = boards[ALL_HUMAN]
     everybody = Evidence.of(votes, question_of(first, arena))
-    if first.pk not in current:
+    if ALL_HUMAN not in current:
         unstyled = replace(votes, answers=NO_STYLES, features=NO_STYLES)
         publish_past(replace(everybody, table=unstyled), first, token)
     published, late = [], []
     # Combined boards come last, because they may repeat people's board.
-    for board in sorted(boards.values(), key=lambda board: board.raters == Counted.COMBINED):
+    in_order = sorted(boards.items(), key=lambda item: item[1].raters == Counted.COMBINED)
+    for key, board in in_order:
         evidence = everybody
         if board is not first:
             evidence = Evidence.of(votes, question_of(board, arena))
-        human = boards.get((Raters.PEOPLE.value, board.category))
-        publication = _rank(
-            board, evidence, current.get(board.pk), current.get(human.pk) if human else None, token
-        )
+        human = current.get((Raters.PEOPLE.value, board.category))
+        publication = _rank(board, evidence, current.get(key), human, token)
         if publication is not None:
             publication.settings |= {"log": head} if head else {}
-            current[board.pk] = publish(board, publication, token, read_at)
+            current[key] = publish(board, publication, token, read_at)
             published.append(board.pk)
-        elif _is_late(board, evidence, current.get(board.pk)):
+        elif _is_late(board, evidence, current.get(key)):
             late.append(board.pk)
     _clean_up(arena_id, published, token)
     if not late and not any(board.problem for board in boards.values()):
@@ -150,10 +149,10 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], dict[str, Any]
     pair_weights.publish(board=first, evidence=everybody)
     if published and head:
         links.send_head(arena=arena, now=timezone.now())
-    newest, recheck_at = int(votes.pk.max(initial=0)), _next_recheck(current.values(), late)
-    if head is None and newest > ArenaRefresh.objects.get(arena=arena).newest_vote_id:
-        # Without a log, no mark tells of a vote with a lower id that commits only now.
-        recheck_at = min(recheck_at or LAST, timezone.now() + LEASE)
+    newest = int(votes.pk.max(initial=0))
+    # Without a log, no mark tells of a vote with a lower id that commits only now.
+    is_blind = head is None and newest > ArenaRefresh.objects.get(arena=arena).newest_vote_id
+    recheck_at = _next_recheck(current.values(), late, is_blind)
     return published, {"recheck_at": recheck_at, "newest_vote_id": newest}
 
 
@@ -164,8 +163,13 @@ def _is_late(board: Board, evidence: Evidence, current: Snapshot | None) -> bool
     return current.digest != evidence.digest
 
 
-def _next_recheck(current: Iterable[Snapshot], late: Collection[int]) -> datetime | None:
-    """When postponed intervals and late boards are due; not at once, in case they just failed."""
+def _next_recheck(
+    current: Iterable[Snapshot], late: Collection[int], is_blind: bool
+) -> datetime | None:
+    """When postponed intervals and late boards are due; not at once, in case they just failed.
+
+    `is_blind`: votes with a lower id than the newest may have been missed.
+    """
     now = timezone.now()
     soonest = now + AFTER_A_FAILURE
     postponed = [
@@ -175,7 +179,8 @@ def _next_recheck(current: Iterable[Snapshot], late: Collection[int]) -> datetim
     ]
     if any(_is_due(snapshot, now) for snapshot in postponed):
         return soonest
-    return min((max(row.intervals_due_at, soonest) for row in postponed), default=None)
+    due = [max(snapshot.intervals_due_at, soonest) for snapshot in postponed]
+    return min([*due, now + LEASE] if is_blind else due, default=None)
 
 
 def _is_due(snapshot: Snapshot | None, now: datetime) -> bool:
@@ -223,8 +228,14 @@ def _rank(
         return None
     if is_combined and not is_due:  # scores and intervals are computed together
         return None
-    started = time.monotonic()
-    lender = None if is_due else current
+    return _compute(board, evidence, None if is_due else current, token)
+
+
+def _compute(
+    board: Board, evidence: Evidence, lender: Snapshot | None, token: uuid.UUID
+) -> Publication | None:
+    """Make a leaderboard, with the intervals of an older snapshot if there is a `lender`."""
+    now, started = timezone.now(), time.monotonic()
     replicates = board.n_resamples if lender is None else 0
     renew(token, evidence.n_votes + replicates * VOTES_PER_REPLICATE)
     try:
@@ -235,7 +246,7 @@ def _rank(
         return None
     seconds = time.monotonic() - started
     publication = publication_of(made)
-    publication.fields |= {"digest": digest, "seconds": seconds}
+    publication.fields |= {"digest": evidence.digest, "seconds": seconds}
     if lender is None:
         publication.fields |= {"measured_at": now, "measured_seconds": seconds}
     else:
