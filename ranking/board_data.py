@@ -385,7 +385,12 @@ def read_board(
     if snapshot is None:
         rows = _list_waiting(candidates)
         return BoardView(arena, query, None, snapshots, rows, candidates=candidates)
-    standings = _list_standings(candidates)
+    # The standings of the candidates that have one; on the others Django does not set `shown`.
+    standings: list[Standing] = []
+    for candidate in candidates:
+        if hasattr(candidate, "shown"):
+            candidate.shown.candidate = candidate
+            standings.append(candidate.shown)
     if retry and is_replaced(snapshot, standings):
         return read_board(
             arena, query, columns=columns, candidate_columns=candidate_columns, retry=False
@@ -412,16 +417,6 @@ def _with_standings(arena: Any, snapshot: Snapshot | None) -> QuerySet[Any]:
     candidates = Candidate.objects.revealed().filter(arena=arena).defer(*LONG_TEXTS)
     relation = FilteredRelation("standings", condition=in_snapshot)
     return candidates.annotate(shown=relation).select_related("team", "shown__elo_interval")
-
-
-def _list_standings(candidates: Iterable[Any]) -> list[Standing]:
-    """The standings of the candidates that have one; on the others Django does not set `shown`."""
-    standings: list[Standing] = []
-    for candidate in candidates:
-        if hasattr(candidate, "shown"):
-            candidate.shown.candidate = candidate
-            standings.append(candidate.shown)
-    return standings
 
 
 def _list_waiting(candidates: Iterable[Candidate]) -> list[BoardStanding]:

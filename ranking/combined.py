@@ -39,7 +39,24 @@ def combine(evidence: Evidence) -> tuple[PredictionPowered, MeasuredIntervals]:
     )
     measured, _ = describe(evidence, estimate, crossed)
     measured.settings["interval"] = "prediction-powered (PPI++), bootstrap scaled to its errors"
-    measured.findings["combined"] = _describe(evidence, model, n_judged)
+    moved = model.ratings_ - model.people_.ratings_
+    most = None if np.isnan(moved).all() else int(np.nanargmax(np.abs(moved)))
+    before, after = model.people_.standard_errors_, model.standard_errors_
+    known = ~(np.isnan(before) | np.isnan(after))
+    narrower = float(1 - np.mean(after[known] / before[known])) if known.any() else None
+    measured.findings["combined"] = {
+        "trusted": True,
+        "raters": NARROWING[evidence.narrowing],
+        "names": evidence.names_of_raters(evidence.judged),
+        "lambda": model.lambda_,
+        "gain": None if np.isnan(model.gain_) else model.gain_,
+        "narrower": narrower,  # the average relative reduction of the human intervals' widths
+        "moved_most": None if most is None else int(evidence.candidates[most]),
+        "moved_by": None if most is None else float(moved[most]),
+        "n_judge_votes": n_judged,
+        "reason": model.no_gain_.reason if model.no_gain_ else "",
+        "left_out": evidence.candidates[model.left_out_].tolist(),
+    }
     return model, measured
 
 
@@ -85,25 +102,3 @@ def _samples(evidence: Evidence) -> tuple[Labelled, Unlabelled, int]:
         stratum=evidence.table.categories_of(of_prompt),
     )
     return labelled, unlabelled, len(votes)
-
-
-def _describe(evidence: Evidence, model: PredictionPowered, n_judged: int) -> dict[str, object]:
-    """The judges, and what they changed compared with human votes alone."""
-    moved = model.ratings_ - model.people_.ratings_
-    most = None if np.isnan(moved).all() else int(np.nanargmax(np.abs(moved)))
-    before, after = model.people_.standard_errors_, model.standard_errors_
-    known = ~(np.isnan(before) | np.isnan(after))
-    narrower = float(1 - np.mean(after[known] / before[known])) if known.any() else None
-    return {
-        "trusted": True,
-        "raters": NARROWING[evidence.narrowing],
-        "names": evidence.names_of_raters(evidence.judged),
-        "lambda": model.lambda_,
-        "gain": None if np.isnan(model.gain_) else model.gain_,
-        "narrower": narrower,  # the average relative reduction of the human intervals' widths
-        "moved_most": None if most is None else int(evidence.candidates[most]),
-        "moved_by": None if most is None else float(moved[most]),
-        "n_judge_votes": n_judged,
-        "reason": model.no_gain_.reason if model.no_gain_ else "",
-        "left_out": evidence.candidates[model.left_out_].tolist(),
-    }

@@ -1,7 +1,7 @@
 """The log of entries: who entered which candidates, and how often each is shown."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,7 +111,11 @@ def list_entrants(candidates: Sequence[Any], snapshots: Iterable[Any]) -> list[E
     """
     cells = next((snapshot.cells for snapshot in snapshots if snapshot.cells), None)
     counts = PairCounts.of_bytes(cells) if cells else PairCounts.none()
-    votes, all_votes = _count_votes(counts), int(counts.votes.sum())
+    votes: Counter[int] = Counter()  # "both bad" included
+    for end in (counts.first, counts.second):
+        for pk, n in zip(end.tolist(), counts.votes.tolist(), strict=True):
+            votes[pk] += n
+    all_votes = int(counts.votes.sum())
     weights = sum(candidate.weight for candidate in candidates) / 2
     entries = [
         CandidateEntry(
@@ -122,15 +126,6 @@ def list_entrants(candidates: Sequence[Any], snapshots: Iterable[Any]) -> list[E
         )
         for candidate in candidates
     ]
-    return _by_team(entries)
-
-
-def _share(part: float, whole: float) -> float | None:
-    return min(part / whole, 1.0) if whole else None
-
-
-def _by_team(entries: Sequence[CandidateEntry]) -> list[Entrant]:
-    """Group entries by team, and sort them by displayed name."""
     ordered = sorted(
         entries, key=lambda entry: (str(entry.candidate).casefold(), entry.candidate.pk)
     )
@@ -142,13 +137,8 @@ def _by_team(entries: Sequence[CandidateEntry]) -> list[Entrant]:
     return sorted(entrants, key=lambda row: (row.team is None, str(row.team or "").casefold()))
 
 
-def _count_votes(counts: PairCounts) -> Mapping[int, int]:
-    """How many votes each candidate took part in, "both bad" included."""
-    by_candidate: Counter[int] = Counter()
-    for end in (counts.first, counts.second):
-        for pk, votes in zip(end.tolist(), counts.votes.tolist(), strict=True):
-            by_candidate[pk] += votes
-    return by_candidate
+def _share(part: float, whole: float) -> float | None:
+    return min(part / whole, 1.0) if whole else None
 
 
 def disclosure_rule(candidate: Candidate) -> str:

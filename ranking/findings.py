@@ -37,10 +37,15 @@ FEATURES = {
 def find(evidence: Evidence, sandwich: Sandwich, places: Places) -> dict[str, Any]:
     """All that needs no intervals, as JSON."""
     battles, ids = evidence.battles, evidence.candidates.tolist()
+    result = transitivity(battles.wins())
     return {
         "fragility": {} if places.n_above else _robustness(battles, ids),
         "agreement": _agreement(evidence),
-        "transitivity": _transitivity(battles),
+        "transitivity": {
+            "share": _number(result.share),
+            "triads": result.triads,
+            "transitive": result.transitive,
+        },
         "ties": _ties(battles),
         "style": _style(evidence, sandwich),
         "groups": other_groups(
@@ -80,15 +85,6 @@ def _agreement(evidence: Evidence) -> dict[str, Any] | None:
         "alpha": _number(all_three.alpha),
         "decisive_share": _number(decisive.share),
         "decisive_n_pairs": decisive.n_pairs,
-    }
-
-
-def _transitivity(pairs: Battles) -> dict[str, Any]:
-    result = transitivity(pairs.wins())
-    return {
-        "share": _number(result.share),
-        "triads": result.triads,
-        "transitive": result.transitive,
     }
 
 

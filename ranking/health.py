@@ -332,23 +332,6 @@ class DatabaseCollector(Collector):
         self._now = now
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        yield from self._votes()
-        yield from self._calls()
-        yield self._money()
-        stale = stale_arenas(self._now)
-        yield GaugeMetricFamily(
-            "ringside_board_age_seconds",
-            "How long the most outdated leaderboards have been out of date; 0 if none are.",
-            self._age(stale[0][1] if stale else None),
-        )
-        if made_at := last_backup_at():
-            yield GaugeMetricFamily(
-                "ringside_backup_age_seconds",
-                "How long ago the last good backup was made; absent if there is none.",
-                self._age(made_at),
-            )
-
-    def _votes(self) -> Iterator[GaugeMetricFamily]:
         waiting = TO_LOG & REVEALED | TO_UNLOG
         if not settings.VOTE_LOG:
             waiting = Q(pk__in=new_votes(with_log=False))
@@ -361,8 +344,6 @@ class DatabaseCollector(Collector):
             "Cast and voided votes that no leaderboard includes yet.",
             votes["waiting"],
         )
-
-    def _calls(self) -> Iterator[GaugeMetricFamily]:
         calls = GaugeMetricFamily(
             "ringside_calls", "Calls to models.", labels=["endpoint", "state"]
         )
@@ -376,8 +357,6 @@ class DatabaseCollector(Collector):
             "How long the oldest call that is due has waited; 0 if none is waiting.",
             self._age(oldest["due_at"]),
         )
-
-    def _money(self) -> GaugeMetricFamily:
         money = GaugeMetricFamily(
             "ringside_money_dollars",
             "What runs have spent, what is reserved for requests under way, and the most that"
@@ -389,7 +368,19 @@ class DatabaseCollector(Collector):
         )
         for kind, nano in sums.items():
             money.add_metric([kind], (nano or 0) / NANO)
-        return money
+        yield money
+        stale = stale_arenas(self._now)
+        yield GaugeMetricFamily(
+            "ringside_board_age_seconds",
+            "How long the most outdated leaderboards have been out of date; 0 if none are.",
+            self._age(stale[0][1] if stale else None),
+        )
+        if made_at := last_backup_at():
+            yield GaugeMetricFamily(
+                "ringside_backup_age_seconds",
+                "How long ago the last good backup was made; absent if there is none.",
+                self._age(made_at),
+            )
 
     def _age(self, moment: datetime | None) -> float:
         return max((self._now - moment).total_seconds(), 0) if moment else 0

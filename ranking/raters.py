@@ -56,18 +56,24 @@ class Settled:
 
 
 @dataclass(frozen=True)
-class RaterSummary:
-    """A rater's votes in an arena. `same` of the `others` votes on the same answers agree."""
+class RaterAgreement:
+    """Of the `others` who voted on the same two answers, how many chose the same outcome."""
 
-    votes: int
     same: int
     others: int
-    settled: list[Settled]
-    places: list[OwnPlace]
 
     @property
     def percent(self) -> int:
         return round(100 * self.same / self.others) if self.others else 0
+
+
+@dataclass(frozen=True)
+class RaterSummary(RaterAgreement):
+    """A rater's votes in an arena, and how they agree with those of others."""
+
+    votes: int
+    settled: list[Settled]
+    places: list[OwnPlace]
 
 
 def summarise(arena: Arena, rater: Rater) -> RaterSummary:
@@ -218,18 +224,6 @@ def _leads(votes: VoteQuerySet) -> _Leads:
         if lead in (Lead.AHEAD, Lead.BEHIND):
             clear[int(candidates[i]), int(candidates[j])] = lead == Lead.AHEAD
     return _Leads(scores, clear)
-
-
-@dataclass(frozen=True)
-class RaterAgreement:
-    """Of the `others` who voted on the same two answers, how many chose the same outcome."""
-
-    same: int
-    others: int
-
-    @property
-    def percent(self) -> int:
-        return round(100 * self.same / self.others) if self.others else 0
 
 
 def count_agreement(vote: Vote) -> RaterAgreement:

@@ -394,7 +394,10 @@ class _Reader:
             if isinstance(record, InputError):
                 raise record
             if isinstance(record, VoteRow):
-                self._accept_names(record)
+                if "candidates" not in self.kinds:
+                    self.known.candidates |= {record.left: b"", record.right: b""}
+                if "prompts" not in self.kinds and record.prompt:
+                    self.known.prompts[record.prompt] = b""
             self.checker.check(record, repeats=file.format.repeats)
         except InputError as error:
             self.rejected.add(file.path, row.line, error)
@@ -405,13 +408,6 @@ class _Reader:
             _number(self.prompts, record.external_id)
         elif isinstance(record, CandidateRow) and not record.retired:
             _number(self.candidates, record.name)
-
-    def _accept_names(self, vote: VoteRow) -> None:
-        """Accept any candidates or prompts of a vote if there is no list of them."""
-        if "candidates" not in self.kinds:
-            self.known.candidates |= {vote.left: b"", vote.right: b""}
-        if "prompts" not in self.kinds and vote.prompt:
-            self.known.prompts[vote.prompt] = b""
 
     def _add(self, vote: VoteRow) -> None:
         prompt, rater = _number(self.prompts, vote.prompt), _number(self.raters, vote.rater)

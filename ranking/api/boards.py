@@ -295,7 +295,16 @@ class Boards(ArenaEndpoint, ListEndpoint):
         "all prompts.",
     )
     def get(self, request: Request, slug: str) -> Response:
-        return self.page(_with_current(Board.objects.filter(arena=self.arena)), BoardShown)
+        current = FilteredRelation("snapshots", condition=Q(snapshots__is_current=True))
+        return self.page(
+            (Board.objects.filter(arena=self.arena)).annotate(
+                current=current,
+                snapshot=F("current__pk"),
+                published_at=F("current__published_at"),
+                n_votes=F("current__n_votes"),
+            ),
+            BoardShown,
+        )
 
 
 class OneBoard(NumberedEndpoint):
@@ -359,17 +368,6 @@ def _find_stored(pk: int, slug: str = "") -> http_cache.Page | None:
 
 def _key(pk: int) -> str:
     return f"api-board|{pk}"
-
-
-def _with_current(boards: Any) -> Any:
-    """Annotate each board with its current snapshot."""
-    current = FilteredRelation("snapshots", condition=Q(snapshots__is_current=True))
-    return boards.annotate(
-        current=current,
-        snapshot=F("current__pk"),
-        published_at=F("current__published_at"),
-        n_votes=F("current__n_votes"),
-    )
 
 
 def find_board(arenas: QuerySet[Arena], pk: int) -> Board:

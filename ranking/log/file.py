@@ -256,7 +256,17 @@ def _read(lines: Iterator[Line]) -> LogFile:
                 continue
             _end_link(file, rows)
             rows = []
-            _take(file, line)
+            kind = line.pop("type")
+            if kind == "candidate":
+                file.candidates[line["id"]] = line["name"]
+            elif kind == "prompt":
+                file.categories[line["id"]] = line["category"]
+            elif kind == "rater":
+                file.places[_number(line["rater"])] = line["place"]
+            elif kind == "leaderboard":
+                file.boards.append(line | {"raters": Counted(line["raters"])})
+            elif kind == "link":
+                file.links.append(ChainLink(**line))
         _end_link(file, rows)
     except (KeyError, TypeError, ValueError) as error:
         lacks = f"it has no {error}" if isinstance(error, KeyError) else str(error)
@@ -275,20 +285,6 @@ def _parsed(stream: Iterable[str]) -> Iterator[Line]:
         if not isinstance(line, dict) or "type" not in line:
             raise LogFileError(f"Line {number} is not a line of a log.")
         yield line
-
-
-def _take(file: LogFile, line: Line) -> None:
-    kind = line.pop("type")
-    if kind == "candidate":
-        file.candidates[line["id"]] = line["name"]
-    elif kind == "prompt":
-        file.categories[line["id"]] = line["category"]
-    elif kind == "rater":
-        file.places[_number(line["rater"])] = line["place"]
-    elif kind == "leaderboard":
-        file.boards.append(line | {"raters": Counted(line["raters"])})
-    elif kind == "link":
-        file.links.append(ChainLink(**line))
 
 
 def _end_link(file: LogFile, rows: list[Line]) -> None:

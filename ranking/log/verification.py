@@ -152,7 +152,10 @@ class _Check:
 
     def _compare(self, logged: Columns) -> None:
         """Compare counted votes with their rows in the log."""
-        stored = self._stored(logged["id"].tolist())
+        votes = (
+            logged_votes(self.log.arena_id).filter(pk__in=(logged["id"].tolist())).order_by("pk")
+        )
+        stored = vote_columns(self.log, list(votes.values_list(*READ)))
         is_present = np.isin(logged["id"], stored["id"])
         for pk in logged["id"][~is_present].tolist():
             self._lost(pk)
@@ -178,11 +181,6 @@ class _Check:
     def _fault(self, pk: int, words: str) -> None:
         self.findings.different.add(pk)
         self.findings.votes.append(f"Vote {pk} {words}.")
-
-    def _stored(self, ids: list[int]) -> Columns:
-        """The rows of the counted votes among these, as a link would hold them, by id."""
-        votes = logged_votes(self.log.arena_id).filter(pk__in=ids).order_by("pk")
-        return vote_columns(self.log, list(votes.values_list(*READ)))
 
     def check_removed(self) -> None:
         """Check that no removed vote is counted, and that the voided ones still are voided."""

@@ -110,22 +110,18 @@ def pair_facts(*, arena: Arena, raters: str = Raters.JUDGES.value) -> PairFacts:
     known = {s.candidate_id for s in standings if s.score is not None and s.votes >= FEW_VOTES}
     matrices = SnapshotMatrices.objects.filter(snapshot=snapshot).first()
     neighbours = snapshot.findings.get("neighbours") or []
+    counts = matrices.pairs if matrices else PairCounts.none()
+    ids = zip(counts.first.tolist(), counts.second.tolist(), strict=True)
     return PairFacts(
         neighbours=frozenset(_pair(row["upper"], row["lower"]) for row in neighbours),
         separated=_separated(snapshot, standings, matrices),
         fresh=frozenset(active) - known,
-        votes=_votes(matrices),
+        votes=dict(zip(ids, counts.votes.tolist(), strict=True)),
     )
 
 
 def _pair(a: int, b: int) -> Pair:
     return (a, b) if a < b else (b, a)
-
-
-def _votes(matrices: SnapshotMatrices | None) -> dict[Pair, int]:
-    counts = matrices.pairs if matrices else PairCounts.none()
-    ids = zip(counts.first.tolist(), counts.second.tolist(), strict=True)
-    return dict(zip(ids, counts.votes.tolist(), strict=True))
 
 
 def _separated(

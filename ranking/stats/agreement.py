@@ -5,10 +5,10 @@ A unit is what several raters judged: a prompt and pair, or a response.
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, ndtr, stdtr
 
 from ranking.stats import arrays
@@ -52,7 +52,7 @@ def nominal_agreement(counts: ArrayLike) -> NominalAgreement:
 
     Raises ValueError unless ``counts`` is a (U, C) array of non-negative integers.
     """
-    table = _counts(counts)
+    table = _table("counts", counts, "(U, C)").astype(np.int64)
     total = table.sum(axis=1)
     table, total = table[total > 1], total[total > 1]
     n_pairs = int((total * (total - 1)).sum()) // 2
@@ -140,13 +140,14 @@ def _pairable(unit: Ints, value: Floats) -> tuple[Ints, Floats, Ints]:
     return arrays.codes(unit[keep])[0], value[keep], size[size > 1]
 
 
-def _counts(counts: ArrayLike) -> Ints:
-    table = np.asarray(counts)
+def _table(name: str, values: ArrayLike, shape: str) -> NDArray[Any]:
+    """A table of non-negative integers, checked."""
+    table = np.asarray(values)
     if table.ndim != 2:
-        raise ValueError(f"counts must be of shape (U, C), not {table.shape}")
+        raise ValueError(f"{name} must be of shape {shape}, not {table.shape}")
     if table.size and (table.dtype.kind not in "iu" or table.min() < 0):
-        raise ValueError("counts must hold non-negative integers")
-    return table.astype(np.int64)
+        raise ValueError(f"{name} must hold non-negative integers")
+    return table
 
 
 ONE_ANSWER = "Both sides always gave the same one answer, so agreement may be chance."
@@ -169,7 +170,7 @@ def fleiss_kappa(ratings: ArrayLike) -> float:
     Raises ValueError unless ``ratings`` is an (N, C) array of non-negative integers.
     Reference: Fleiss 1971.
     """
-    table = _table(ratings)
+    table = _table("ratings", ratings, "(N, C)").astype(np.float64)
     total = table.sum(axis=1)
     table, total = table[total > 1], total[total > 1]
     if np.count_nonzero(table.sum(axis=0)) < 2:
@@ -226,15 +227,6 @@ def _kappa(sums: Floats) -> Floats:
     chance = (marginals[:half] * marginals[half:]).sum(axis=0)
     kappa: Floats = (sums[0] / sums[1] - chance) / (1 - chance)
     return kappa
-
-
-def _table(ratings: ArrayLike) -> Floats:
-    table = np.asarray(ratings)
-    if table.ndim != 2:
-        raise ValueError(f"ratings must be of shape (N, C), not {table.shape}")
-    if table.size and (table.dtype.kind not in "iu" or table.min() < 0):
-        raise ValueError("ratings must hold non-negative integers")
-    return table.astype(np.float64)
 
 
 def mcnemar(b: int, c: int) -> float:

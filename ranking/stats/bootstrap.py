@@ -100,16 +100,6 @@ class Resampling:
         plain = Estimate(value, None, None, n, len(totals))
         if len(totals) < MIN_CLUSTERS:
             return replace(plain, reason=NoInterval.FEW_CLUSTERS.reason)
-        deviation = statistic(self._draw(totals)) - value
-        if np.ptp(deviation) < VANISHING_SPREAD:
-            return replace(plain, reason=NoInterval.NO_VARIATION.reason)
-        tail = (1 - self.level) / 2
-        reach = widening(self.level, len(totals)) * np.quantile(deviation, [tail, 1 - tail])
-        low, high = np.clip(value + reach, *limits)
-        return replace(plain, low=float(low), high=float(high))
-
-    def _draw(self, totals: Floats) -> Floats:
-        """(S, n_resamples): the sums with an exponential weight for each cluster."""
         generator = np.random.Generator(np.random.SFC64(self.seed))
         block = max(1, CACHED_CELLS // len(totals))
         sizes = [min(block, self.n_resamples - i) for i in range(0, self.n_resamples, block)]
@@ -117,7 +107,13 @@ class Resampling:
         # Sparse, because BLAS would start threads and wait for them even for so small a product.
         sums = csr_array(totals.T)
         drawn = (sums @ generator.standard_exponential(shape) for shape in shapes)
-        return np.hstack([np.asarray(block, np.float64) for block in drawn])
+        deviation = statistic(np.hstack([np.asarray(block, np.float64) for block in drawn])) - value
+        if np.ptp(deviation) < VANISHING_SPREAD:
+            return replace(plain, reason=NoInterval.NO_VARIATION.reason)
+        tail = (1 - self.level) / 2
+        reach = widening(self.level, len(totals)) * np.quantile(deviation, [tail, 1 - tail])
+        low, high = np.clip(value + reach, *limits)
+        return replace(plain, low=float(low), high=float(high))
 
 
 def unknown(n: int, n_clusters: int, reason: str = NOTHING) -> Estimate:
@@ -212,18 +208,6 @@ class Bootstrap:
         if self.reason_ is None:
             thetas = self._replicates(_Refit(inside, self.model_.theta_[self.model_.ranked_]))
         self.samples_: Floats = self.model_.spread(self.model_.elo(thetas))
-        self._measure(robust)
-        return self
-
-    def _replicates(self, refit: "_Refit") -> Floats:
-        """(n_resamples, R) strengths, drawn in blocks, each with its own generator."""
-        block = max(1, min(BLOCK, CELLS // refit.totals.shape[1]))
-        sizes = [min(block, self.n_resamples - i) for i in range(0, self.n_resamples, block)]
-        seeds = np.random.SeedSequence(self.random_state).spawn(len(sizes))
-        with ThreadPoolExecutor(self.n_threads) as pool:
-            return np.concatenate(list(pool.map(refit.draw, seeds, sizes)))
-
-    def _measure(self, robust: Sandwich | None) -> None:
         deviation = self.samples_ - self.ratings_
         steady = np.ptp(deviation, axis=0) < VANISHING_ELO  # an anchor, or clusters that all agree
         deviation[:, steady] = np.nan
@@ -244,6 +228,15 @@ class Bootstrap:
         self.low_: Floats = self.ratings_ + factor * low
         self.high_: Floats = self.ratings_ + factor * high
         self.standard_errors_: Floats = deviation.std(axis=0, ddof=1)
+        return self
+
+    def _replicates(self, refit: "_Refit") -> Floats:
+        """(n_resamples, R) strengths, drawn in blocks, each with its own generator."""
+        block = max(1, min(BLOCK, CELLS // refit.totals.shape[1]))
+        sizes = [min(block, self.n_resamples - i) for i in range(0, self.n_resamples, block)]
+        seeds = np.random.SeedSequence(self.random_state).spawn(len(sizes))
+        with ThreadPoolExecutor(self.n_threads) as pool:
+            return np.concatenate(list(pool.map(refit.draw, seeds, sizes)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,23 +328,19 @@ class _Refit:
         stretch = self._stretch(weight * (expected * (1 - expected)))
         last = np.full(weight.shape[1], np.inf)
         for _ in range(MAX_STEPS):
-            step = stretch * (self.inverse @ (stretch * self._gradient(theta, weight, score)))
+            gradient = np.zeros(theta.shape)  # observed minus expected scores
+            for part in self.parts:
+                residual = expected_score(part.differences @ theta)
+                residual *= weight[part.pairs]
+                np.subtract(score[part.pairs], residual, out=residual)
+                gradient += part.incidence @ residual
+            step = stretch * (self.inverse @ (stretch * gradient))
             theta += step
             previous, last = last, np.abs(step).max(axis=0)
             settled = _remaining(previous, last) <= TOLERANCE
             if settled.all() or _too_slow(previous, last, settled):
                 break
         return theta, settled
-
-    def _gradient(self, theta: Floats, weight: Floats, score: Floats) -> Floats:
-        """(R, B): observed minus expected scores."""
-        gradient = np.zeros(theta.shape)
-        for part in self.parts:
-            residual = expected_score(part.differences @ theta)
-            residual *= weight[part.pairs]
-            np.subtract(score[part.pairs], residual, out=residual)
-            gradient += part.incidence @ residual
-        return gradient
 
     def _newton(self, weight: Floats, score: Floats) -> tuple[Floats, Bools]:
         """As `_approach`, by Newton steps; a step that overshoots leaves its replicate unsettled.

@@ -275,7 +275,14 @@ class BradleyTerry:
         votes; NaN is taken as 0. They save steps and do not change the result.
         Raises NotConvergedError; ValueError for an invalid argument or hyperparameter.
         """
-        self._check(battles.n_candidates)
+        if not (math.isfinite(self.scale) and self.scale > 0):
+            raise ValueError(f"scale must be a positive number, not {self.scale}")
+        if not math.isfinite(self.center):
+            raise ValueError(f"center must be a finite number, not {self.center}")
+        if self.anchor is not None and not 0 <= self.anchor < battles.n_candidates:
+            raise ValueError(
+                f"anchor must be from 0 to {battles.n_candidates - 1}, not {self.anchor}"
+            )
         begin = _start(start, battles.n_candidates)
         for name in ("covariance_", "log_likelihood_"):
             with suppress(AttributeError):  # of an earlier fit
@@ -338,14 +345,6 @@ class BradleyTerry:
         wide = np.full((len(self.ranked_),) * 2, np.nan)
         wide[np.ix_(self.ranked_, self.ranked_)] = values
         return wide
-
-    def _check(self, n_candidates: int) -> None:
-        if not (math.isfinite(self.scale) and self.scale > 0):
-            raise ValueError(f"scale must be a positive number, not {self.scale}")
-        if not math.isfinite(self.center):
-            raise ValueError(f"center must be a finite number, not {self.center}")
-        if self.anchor is not None and not 0 <= self.anchor < n_candidates:
-            raise ValueError(f"anchor must be from 0 to {n_candidates - 1}, not {self.anchor}")
 
 
 def _start(start: Floats | None, n_candidates: int) -> Floats:

@@ -127,7 +127,12 @@ def compare(
     Raises ValueError naming the invalid argument.
     """
     strength, matrix = _check(theta, covariance, confidence, scale)
-    _check_pair(i, j, len(strength))
+    size = len(strength)
+    for name, index in (("i", i), ("j", j)):
+        if not 0 <= index < size:
+            raise ValueError(f"{name} must be from 0 to {size - 1}, not {index}")
+    if i == j:
+        raise ValueError(f"i and j must be different candidates, not both {i}")
     gap = float(strength[i] - strength[j])
     critical = _critical(confidence, n_clusters)
     error = math.sqrt(_variances(matrix, np.array([i]), np.array([j]))[0])
@@ -244,14 +249,6 @@ def _check(
     if not (math.isfinite(scale) and scale > 0):
         raise ValueError(f"scale must be a positive number, not {scale}")
     return check_estimate(theta, covariance)
-
-
-def _check_pair(i: int, j: int, size: int) -> None:
-    for name, index in (("i", i), ("j", j)):
-        if not 0 <= index < size:
-            raise ValueError(f"{name} must be from 0 to {size - 1}, not {index}")
-    if i == j:
-        raise ValueError(f"i and j must be different candidates, not both {i}")
 
 
 TYPICAL = 60 * math.log(10) / 400  # natural log-odds; the size of difference to detect, 60 Elo

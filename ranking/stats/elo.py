@@ -70,7 +70,12 @@ class Elo:
 
         Raises ValueError naming the argument at fault.
         """
-        self._check()
+        if not (math.isfinite(self.scale) and self.scale > 0):
+            raise ValueError(f"scale must be a positive number, not {self.scale}")
+        if not 0 < self.k <= self.scale:
+            raise ValueError(f"k must be above 0 and at most scale, not {self.k}")
+        if not math.isfinite(self.start):
+            raise ValueError(f"start must be a finite number, not {self.start}")
         a, b, s, n_candidates = _votes(left, right, score, n_candidates)
         self.ratings_: Floats = self._replay(self._starts(n_candidates), a, b, s)
         self.votes_: Ints = np.bincount(np.concatenate([a, b]), minlength=n_candidates)
@@ -103,14 +108,14 @@ class Elo:
         samples = np.full((n_resamples, n_candidates), np.nan)
         seeds = np.random.SeedSequence(random_state).spawn(n_resamples) if reason is None else []
         for i, seed in enumerate(seeds):
-            order = _resampled(np.random.default_rng(seed), group, n_clusters)
+            # The votes of n_clusters clusters drawn with replacement, in random order.
+            generator = np.random.default_rng(seed)
+            copies = np.bincount(
+                generator.integers(n_clusters, size=n_clusters), minlength=n_clusters
+            )
+            order = generator.permutation(np.repeat(np.arange(len(group)), copies[group]))
             starts = self._starts(n_candidates)
             samples[i] = self._replay(starts, a[order], b[order], s[order])
-        return self._around(samples, confidence, n_clusters, reason)
-
-    def _around(
-        self, samples: Floats, confidence: float, n_clusters: int, reason: NoInterval | None
-    ) -> EloBounds:
         tail = (1 - confidence) / 2
         low, middle, high = np.quantile(samples, [tail, 0.5, 1 - tail], axis=0)
         factor = np.where(np.ptp(samples, axis=0) > 0, 1.0, np.nan)
@@ -139,14 +144,6 @@ class Elo:
                 now[a], now[b] = rating_a + move, rating_b - move
         return np.array(now)
 
-    def _check(self) -> None:
-        if not (math.isfinite(self.scale) and self.scale > 0):
-            raise ValueError(f"scale must be a positive number, not {self.scale}")
-        if not 0 < self.k <= self.scale:
-            raise ValueError(f"k must be above 0 and at most scale, not {self.k}")
-        if not math.isfinite(self.start):
-            raise ValueError(f"start must be a finite number, not {self.start}")
-
 
 def _votes(
     left: ArrayLike, right: ArrayLike, score: ArrayLike, n_candidates: int | None
@@ -162,9 +159,3 @@ def _clusters(cluster: ArrayLike | None, n_votes: int) -> tuple[Ints, int]:
     if cluster is None:
         return np.arange(n_votes), n_votes
     return arrays.codes(arrays.integers("cluster", cluster, n_votes))
-
-
-def _resampled(generator: np.random.Generator, group: Ints, n_clusters: int) -> Ints:
-    """The votes of n_clusters clusters drawn with replacement, in random order."""
-    copies = np.bincount(generator.integers(n_clusters, size=n_clusters), minlength=n_clusters)
-    return generator.permutation(np.repeat(np.arange(len(group)), copies[group]))

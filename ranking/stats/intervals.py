@@ -395,7 +395,13 @@ class Sandwich:
         if self.reason_:
             covariance = np.full(covariance.shape, np.nan)
         self.covariance_: Floats = self.model_.spread_square(covariance)
-        self.standard_errors_: Floats = self.model_.spread(self._errors(covariance))
+        variance = covariance.diagonal().copy()
+        place = self.model_.anchor_place
+        if place is not None:
+            variance += variance[place] - 2 * covariance[place]
+        errors: Floats = np.sqrt(variance.clip(min=0)) * self.model_.elo_per_theta
+        errors[errors < VANISHING] = np.nan
+        self.standard_errors_: Floats = self.model_.spread(errors)
         if self.reason_ is None and np.isnan(self.standard_errors_).all():
             self.reason_ = NoInterval.NO_VARIATION
         reach = self.standard_errors_ * (
@@ -427,15 +433,6 @@ class Sandwich:
         lifted = np.sqrt(lifted.clip(min=1))
         covariance: Floats = total * np.outer(lifted, lifted)
         return covariance
-
-    def _errors(self, covariance: Floats) -> Floats:
-        variance = covariance.diagonal().copy()
-        place = self.model_.anchor_place
-        if place is not None:
-            variance += variance[place] - 2 * covariance[place]
-        errors: Floats = np.sqrt(variance.clip(min=0)) * self.model_.elo_per_theta
-        errors[errors < VANISHING] = np.nan
-        return errors
 
 
 def semi_definite(matrix: Floats) -> Floats:

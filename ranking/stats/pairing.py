@@ -62,7 +62,13 @@ def pair_weights(
     if not np.array_equal(votes, votes.T):
         raise ValueError("counts must be symmetric")
     scored = votes / 2 if wins is None else _square("wins", wins, len(strength))
-    _check(target_error, scale, exploration, most_ratio)
+    for name, value in (("target_error", target_error), ("scale", scale)):
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be a positive number, not {value}")
+    if not 0 <= exploration <= 1:
+        raise ValueError(f"exploration must be from 0 to 1, not {exploration}")
+    if not (math.isfinite(most_ratio) and most_ratio >= 1):
+        raise ValueError(f"most_ratio must be 1 or more, not {most_ratio}")
     if len(strength) < 2:
         return np.zeros(votes.shape)
     placed = _place_unranked(strength, scored)
@@ -151,13 +157,3 @@ def _square(name: str, values: ArrayLike, size: int) -> Floats:
     if not (np.isfinite(matrix) & (matrix >= 0)).all():
         raise ValueError(f"{name} must be finite and not negative")
     return matrix
-
-
-def _check(target_error: float, scale: float, exploration: float, most_ratio: float) -> None:
-    for name, value in (("target_error", target_error), ("scale", scale)):
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be a positive number, not {value}")
-    if not 0 <= exploration <= 1:
-        raise ValueError(f"exploration must be from 0 to 1, not {exploration}")
-    if not (math.isfinite(most_ratio) and most_ratio >= 1):
-        raise ValueError(f"most_ratio must be 1 or more, not {most_ratio}")

@@ -345,7 +345,14 @@ class PredictionPowered:
         becomes larger than it is with human votes alone. ``published``: a bootstrap of the human
         votes, whose intervals are then scaled by the errors, so that none becomes wider.
         """
-        self._check(labelled, unlabelled)
+        check_confidence(self.confidence)
+        if self.tuning is not None and not 0 <= self.tuning <= 1:
+            raise ValueError(f"tuning must be from 0 to 1 or None, not {self.tuning}")
+        n_judged, n_voted = unlabelled.n_candidates, labelled.n_candidates
+        if n_judged > n_voted:
+            raise ValueError(f"unlabelled has {n_judged} candidates where labelled has {n_voted}")
+        if (labelled.cluster is None) != (unlabelled.cluster is None):
+            raise ValueError("cluster must be given for both labelled and unlabelled, or neither")
         self.people_ = Sandwich(self.confidence, self.model).fit(labelled.battles)
         self._model = self.people_.model_
         self.ranked_: Bools = self._model.ranked_
@@ -361,9 +368,22 @@ class PredictionPowered:
             self.no_gain_ = self._combine(labelled, unlabelled)
         if crossed is not None:
             self._cross(crossed)
-        self._set_estimates()
+        model, theta, covariance = self._model, self._theta, self._covariance
+        self.theta_: Floats = model.spread(theta)
+        self.ratings_: Floats = model.spread(model.elo(theta))
+        self.covariance_: Floats = model.spread_square(covariance)
+        self.standard_errors_: Floats = model.spread(_errors(model, covariance))
+        quantile = math.nan
+        if self.reason_ is None:
+            quantile = t_quantile(self.confidence, self.people_.n_clusters_)
+        reach = quantile * self.standard_errors_
+        self.low_: Floats = self.ratings_ - reach
+        self.high_: Floats = self.ratings_ + reach
         if published is not None:
-            self._scale(published)
+            share = self.standard_errors_ / self.people_.standard_errors_
+            self.low_ = self.ratings_ - share * (published.ratings_ - published.low_)
+            self.high_ = self.ratings_ + share * (published.high_ - published.ratings_)
+            self.standard_errors_ = share * published.standard_errors_
         return self
 
     def _cross(self, crossed: Sandwich) -> None:
@@ -413,7 +433,7 @@ class PredictionPowered:
         return self._accept(theta, covariance, weight)
 
     def _accept(self, theta: Floats, covariance: Floats, weight: float) -> NoGain | None:
-        before, after = (_vanishing(self._model, c) for c in (self._covariance, covariance))
+        before, after = (np.isnan(_errors(self._model, c)) for c in (self._covariance, covariance))
         if (after & ~before).any():
             return NoGain.NO_VARIATION
         gain = float(self._covariance.trace() / covariance.trace())
@@ -421,35 +441,6 @@ class PredictionPowered:
             return NoGain.UNINFORMATIVE
         self._theta, self._covariance, self.lambda_, self.gain_ = theta, covariance, weight, gain
         return None
-
-    def _set_estimates(self) -> None:
-        model, theta, covariance = self._model, self._theta, self._covariance
-        self.theta_: Floats = model.spread(theta)
-        self.ratings_: Floats = model.spread(model.elo(theta))
-        self.covariance_: Floats = model.spread_square(covariance)
-        self.standard_errors_: Floats = model.spread(_errors(model, covariance))
-        quantile = math.nan
-        if self.reason_ is None:
-            quantile = t_quantile(self.confidence, self.people_.n_clusters_)
-        reach = quantile * self.standard_errors_
-        self.low_: Floats = self.ratings_ - reach
-        self.high_: Floats = self.ratings_ + reach
-
-    def _scale(self, published: Bootstrap) -> None:
-        share = self.standard_errors_ / self.people_.standard_errors_
-        self.low_ = self.ratings_ - share * (published.ratings_ - published.low_)
-        self.high_ = self.ratings_ + share * (published.high_ - published.ratings_)
-        self.standard_errors_ = share * published.standard_errors_
-
-    def _check(self, labelled: Labelled, unlabelled: Unlabelled) -> None:
-        check_confidence(self.confidence)
-        if self.tuning is not None and not 0 <= self.tuning <= 1:
-            raise ValueError(f"tuning must be from 0 to 1 or None, not {self.tuning}")
-        n_judged, n_voted = unlabelled.n_candidates, labelled.n_candidates
-        if n_judged > n_voted:
-            raise ValueError(f"unlabelled has {n_judged} candidates where labelled has {n_voted}")
-        if (labelled.cluster is None) != (unlabelled.cluster is None):
-            raise ValueError("cluster must be given for both labelled and unlabelled, or neither")
 
 
 def _capped(covariance: Floats, most: Floats, doubt: Floats | float = 0.0) -> Floats:
@@ -482,8 +473,3 @@ def _errors(model: BradleyTerry, covariance: Floats) -> Floats:
     errors: Floats = np.sqrt(variance.clip(min=0)) * model.elo_per_theta
     errors[errors < VANISHING] = np.nan
     return errors
-
-
-def _vanishing(model: BradleyTerry, covariance: Floats) -> Bools:
-    """(R,) mask: the candidates without an error, such as the anchor."""
-    return np.isnan(_errors(model, covariance))

@@ -291,7 +291,8 @@ def place(
     # No more groups of votes are between two candidates than either has, or than votes.
     groups = np.minimum(np.minimum(n_clusters[:, None], n_clusters), wins + wins.T)
     decided = arrows & ~arrows.T & (groups >= enough)
-    evident = scored | ((n_clusters >= enough) & (_votes_with(wins, scored) >= enough))
+    votes: Floats = (wins + wins.T)[:, scored].sum(axis=1)
+    evident = scored | ((n_clusters >= enough) & (votes >= enough))
     links = np.where(scored[:, None] | scored, arrows & evident[:, None] & evident, decided)
     above_one, placed = _order(links, scored, wins)
     above, below = _sides(above_one, scored)
@@ -315,11 +316,6 @@ def place(
         n_above=int(above.sum()) if scored.any() else 0,
         apart=~placed & (n_clusters >= np.where(unbeaten, MIN_CLUSTERS, enough)),
     )
-
-
-def _votes_with(wins: Floats, scored: Bools) -> Floats:
-    votes: Floats = (wins + wins.T)[:, scored].sum(axis=1)
-    return votes
 
 
 def _order(links: Bools, scored: Bools, wins: Floats) -> tuple[Bools, Bools]:

@@ -502,13 +502,7 @@ class StyledBradleyTerry:
         self.log_likelihood_ = fit.log_likelihood
         self.n_iter_, self.converged_ = fit.n_iter, True
         self.reason_: NoStyle | NoInterval | None = fit.reason or no_interval
-        self._set_estimates(
-            plain, fit, 0.0 if no_interval else t_quantile(self.confidence, self.n_clusters_)
-        )
-        return self
-
-    def _set_estimates(self, plain: BradleyTerry, fit: StyledFit, quantile: float) -> None:
-        """Spread the parameters and their errors over all candidates and features."""
+        quantile = 0.0 if no_interval else t_quantile(self.confidence, self.n_clusters_)
         size, points = int(plain.ranked_.sum()), plain.elo_per_theta
         errors: Floats = np.sqrt(fit.covariance.diagonal().clip(min=0)) * points
         errors[errors < VANISHING] = np.nan
@@ -524,6 +518,7 @@ class StyledBradleyTerry:
         self.coefficient_low_: Floats = self.coefficients_ - quantile * self.coefficient_errors_
         self.coefficient_high_: Floats = self.coefficients_ + quantile * self.coefficient_errors_
         self.covariance_: Floats = plain.spread_square(fit.covariance[:size, :size])
+        return self
 
 
 def _fit(plain: BradleyTerry, votes: StyledVotes, robust: bool) -> tuple[Floats, StyledFit]:

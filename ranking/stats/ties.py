@@ -92,23 +92,6 @@ class RaoKupper:
         self.converged_ = True
         outcomes = Outcomes.count(battles.among(plain.ranked_))
         self.reason_ = _why_none(outcomes)
-        self._publish(plain, *self._solution(plain, outcomes))
-        return self
-
-    def probabilities(self, i: ArrayLike, j: ArrayLike) -> Chances:
-        """The probabilities of win, tie and loss of i against j.
-
-        ``i`` and ``j``: candidates or integer arrays of them, broadcast against each other. NaN if
-        one of them is unranked. Raises ValueError for an index out of range.
-        """
-        apart = self._strength("i", i) - self._strength("j", j)
-        gap, eta = np.ravel(apart), self.eta_
-        win, loss = expected_score(gap - eta), expected_score(-gap - eta)
-        tie = -math.expm1(-2 * eta) * expected_score(eta - gap) * expected_score(eta + gap)
-        return Chances(*(chance.reshape(np.shape(apart)) for chance in (win, tie, loss)))
-
-    def _solution(self, plain: BradleyTerry, outcomes: Outcomes) -> tuple[Floats, Floats]:
-        """The strengths and eta, (R + 1,), and their covariance, (R + 1, R + 1)."""
         size = outcomes.n_candidates
         x, spread = np.full(size + 1, np.nan), np.full((size + 1, size + 1), np.nan)
         self.n_iter_, self.log_likelihood_ = 0, math.nan
@@ -123,9 +106,6 @@ class RaoKupper:
             x = np.append(plain.theta_[plain.ranked_], 0.0)
             spread[:size, :size] = plain.covariance_[np.ix_(plain.ranked_, plain.ranked_)]
             self.n_iter_, self.log_likelihood_ = plain.n_iter_, plain.log_likelihood_
-        return x, spread
-
-    def _publish(self, plain: BradleyTerry, x: Floats, spread: Floats) -> None:
         errors: Floats = np.sqrt(spread.diagonal())
         self.theta_: Floats = plain.spread(x[:-1])
         self.ratings_: Floats = plain.spread(plain.elo(x[:-1]))
@@ -133,6 +113,19 @@ class RaoKupper:
         self.covariance_: Floats = plain.spread_square(spread[:-1, :-1])
         self.standard_errors_: Floats = plain.spread(errors[:-1] * plain.elo_per_theta)
         self.eta_error_ = float(errors[-1])
+        return self
+
+    def probabilities(self, i: ArrayLike, j: ArrayLike) -> Chances:
+        """The probabilities of win, tie and loss of i against j.
+
+        ``i`` and ``j``: candidates or integer arrays of them, broadcast against each other. NaN if
+        one of them is unranked. Raises ValueError for an index out of range.
+        """
+        apart = self._strength("i", i) - self._strength("j", j)
+        gap, eta = np.ravel(apart), self.eta_
+        win, loss = expected_score(gap - eta), expected_score(-gap - eta)
+        tie = -math.expm1(-2 * eta) * expected_score(eta - gap) * expected_score(eta + gap)
+        return Chances(*(chance.reshape(np.shape(apart)) for chance in (win, tie, loss)))
 
     def _strength(self, name: str, index: ArrayLike) -> Floats:
         array = np.asarray(index)

@@ -1,6 +1,5 @@
 """The ranks of each candidate in the categories of prompts."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,10 +60,22 @@ def categories_context(arena: Any, query: BoardQuery) -> dict[str, Any]:
     raters = chosen.board.raters if chosen else ""
     columns = _read_columns(arena, raters, snapshots)
     voted = {s.board.raters for s in snapshots if s.board.category and s.n_votes}
+    candidates: dict[int, Candidate] = {}
+    for column in columns:
+        candidates |= {pk: row.candidate for pk, row in column.standings.items()}
+
+    def place(pk: int) -> tuple[float, str]:
+        standing = columns[0].standings.get(pk)
+        rank = standing.rank if standing else None
+        return rank or float("inf"), str(candidates[pk]).casefold()
+
     return {
         "arena": arena,
         "columns": columns,
-        "rows": _category_rows(columns),
+        "rows": [
+            CategoryRow(candidates[pk], [_cell(column, pk) for column in columns])
+            for pk in sorted(candidates, key=place)
+        ],
         "page_links": page_links(arena.slug, BoardQuery(raters), snapshots, "categories"),
         "raters_links": choice_links(
             [(value, label) for value, label in Counted.choices if value in voted],
@@ -88,23 +99,6 @@ def _read_columns(arena: Any, raters: str, snapshots: list[Snapshot]) -> list[Ca
             standings[snapshot.pk],
         )
         for snapshot in sorted(of_raters, key=lambda s: s.board.category.casefold())
-    ]
-
-
-def _category_rows(columns: Sequence[CategoryColumn]) -> list[CategoryRow]:
-    """The candidates in the order of the first leaderboard; those it does not rank come last."""
-    candidates: dict[int, Candidate] = {}
-    for column in columns:
-        candidates |= {pk: row.candidate for pk, row in column.standings.items()}
-
-    def place(pk: int) -> tuple[float, str]:
-        standing = columns[0].standings.get(pk)
-        rank = standing.rank if standing else None
-        return rank or float("inf"), str(candidates[pk]).casefold()
-
-    return [
-        CategoryRow(candidates[pk], [_cell(column, pk) for column in columns])
-        for pk in sorted(candidates, key=place)
     ]
 
 

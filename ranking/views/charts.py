@@ -66,15 +66,12 @@ class ScoreScale:
 
     def ticks(self) -> list[Tick]:
         """Round numbers inside the scale, at most MAX_TICKS of them."""
-        values = self._round_numbers()
-        few = len(values) <= MAX_ON_A_PHONE
-        return [Tick(self.percent(v), v, not few and i % 2 == 1) for i, v in enumerate(values)]
-
-    def _round_numbers(self) -> list[int]:
         width = self.high - self.low
         step = next((step for step in STEPS if width / step <= MAX_TICKS), ceil(width / MAX_TICKS))
         first = ceil(self.low / step)
-        return [step * i for i in range(first, floor(self.high / step) + 1)][:MAX_TICKS]
+        values = [step * i for i in range(first, floor(self.high / step) + 1)][:MAX_TICKS]
+        few = len(values) <= MAX_ON_A_PHONE
+        return [Tick(self.percent(v), v, not few and i % 2 == 1) for i, v in enumerate(values)]
 
 
 # Points are in units of a box of WIDTH x HEIGHT that the page stretches; texts keep their size.

@@ -111,21 +111,25 @@ def thinned(past: Sequence[PastSnapshot]) -> list[PastSnapshot]:
     return [past[0], *by_slot.values()]
 
 
-def _read_series(snapshots: Sequence[PastSnapshot], standings: Sequence[Standing]) -> list[Series]:
-    """One query: the scores of the candidates shown, in each snapshot."""
+def _read_series(
+    snapshots: Sequence[PastSnapshot],
+    standings: Sequence[Standing],
+    columns: Sequence[str] = ("score", "low", "high"),
+) -> list[Series]:
+    """One query: these columns of the candidates' standings, in each snapshot."""
     if not snapshots or not standings:
         return []
     rows = Standing.objects.filter(
         snapshot__in=[past.pk for past in snapshots],
         candidate__in=[standing.candidate_id for standing in standings],
-    ).values_list("candidate", "snapshot", "score", "low", "high")
-    scores = {(candidate, snapshot): numbers for candidate, snapshot, *numbers in rows}
-    none = [None, None, None]
+    ).values_list("candidate", "snapshot", *columns)
+    values = {(candidate, snapshot): numbers for candidate, snapshot, *numbers in rows}
+    none = [None] * len(columns)
     return [
         Series(
             str(standing.candidate),
             [
-                ScoreAt(past.published_at, *scores.get((standing.candidate_id, past.pk), none))
+                ScoreAt(past.published_at, *values.get((standing.candidate_id, past.pk), none))
                 for past in snapshots
             ],
         )
@@ -143,21 +147,7 @@ def _rank_chart(
     chosen = {standing.candidate_id for standing in named}
     rest = [row for row in ranked if row.candidate_id not in chosen]
     lines = [*(row for row in named if row.rank is not None), *rest]
-    rows = Standing.objects.filter(
-        snapshot__in=[past.pk for past in snapshots],
-        candidate__in=[standing.candidate_id for standing in lines],
-    ).values_list("candidate", "snapshot", "rank")
-    ranks = {(candidate, snapshot): rank for candidate, snapshot, rank in rows}
-    series = [
-        Series(
-            str(standing.candidate),
-            [
-                ScoreAt(past.published_at, ranks.get((standing.candidate_id, past.pk)))
-                for past in snapshots
-            ],
-        )
-        for standing in lines
-    ]
+    series = _read_series(snapshots, lines, ["rank"])
     n_named = len(lines) - len(rest)
     return bump_chart(series[:n_named], series[n_named:])
 

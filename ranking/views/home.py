@@ -84,9 +84,9 @@ def list_cards(actor: Actor = ANONYMOUS) -> list[Card]:
     for arena in arenas:
         people, judges, juries = (snapshots.get((arena.pk, raters)) for raters in Raters.values)
         card = Card(arena, people, judges, juries)
-        has_ranking = card.shown and not card.shown.lacks_votes
-        top = tops.get(card.shown.pk, []) if card.shown and has_ranking else []
-        cards.append(replace(card, top=top))
+        if card.shown and not card.shown.lacks_votes:
+            card = replace(card, top=tops.get(card.shown.pk, []))
+        cards.append(card)
     cards.sort(key=lambda card: not (card.shown or card.arena.has_texts))
     scripted = arenas_with_scripts(card.shown for card in cards if card.shown)
     return [

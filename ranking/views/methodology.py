@@ -97,6 +97,8 @@ def _numbers(view: BoardView) -> dict[str, Any]:
     settings, findings = view.snapshot.settings, Findings.of(view.snapshot)
     names = {row.standing.candidate_id: row.name for row in view.rows}
     collecting = wording.collecting(view.snapshot, names)
+    # Share of ties between equal candidates in the Rao-Kupper model: (e^2h - 1) / (1 + e^h)^2.
+    eta = findings.ties.get("eta")
     return {
         "s": settings,
         "collecting": collecting,
@@ -119,17 +121,11 @@ def _numbers(view: BoardView) -> dict[str, Any]:
         "n_separated": sum(pair.separated for pair in findings.neighbours.values()),
         "n_neighbours": len(findings.neighbours),
         "ties": findings.ties,
-        "equals_tie": _equals_tie(findings),
+        "equals_tie": (None if eta is None else tanh(eta / 2)),
         "freshness": wording.freshness(view.snapshot),
         "n_priced": sum(bool(row.value.n_priced) for row in view.rows),
         "n_timed": sum(bool(row.value.n_timed) for row in view.rows),
     }
-
-
-def _equals_tie(findings: Findings) -> float | None:
-    """Share of ties between equal candidates in the Rao-Kupper model: (e^2h - 1) / (1 + e^h)^2."""
-    eta = findings.ties.get("eta")
-    return None if eta is None else tanh(eta / 2)
 
 
 @require_safe

@@ -109,17 +109,18 @@ def _lead(line: TableRow) -> Cell:
     return Cell("too close to call", url=line.compare_url, spoken=f"against {line.below_name}")
 
 
+def _with_interval(score: float | None, low: float | None, high: float | None) -> Cell:
+    return Cell(elo(score), "" if low is None else f"{elo(low)}–{elo(high)}")
+
+
 def _style(line: TableRow) -> Cell:
-    style = line.row.style
-    if style is None:
-        return Cell(NONE)
-    ends = "" if style.low is None else f"{elo(style.low)}–{elo(style.high)}"
-    return Cell(elo(style.score), ends)
+    style = line.row.style or StyleScore()
+    return _with_interval(style.score, style.low, style.high)
 
 
 def _shrunk(line: TableRow) -> Cell:
-    low, high = line.row.standing.shrunk_low, line.row.standing.shrunk_high
-    return Cell(elo(line.row.standing.shrunk), "" if low is None else f"{elo(low)}–{elo(high)}")
+    standing = line.row.standing
+    return _with_interval(standing.shrunk, standing.shrunk_low, standing.shrunk_high)
 
 
 def _price(line: TableRow) -> Cell:
@@ -142,11 +143,6 @@ def _tokens(line: TableRow) -> Cell:
     if not value.n_counted:
         return Cell(NONE)
     return Cell(f"{tokens(value.tokens_in)} → {tokens(value.tokens_out)}")
-
-
-def _elo(line: TableRow) -> Cell:
-    low, high = line.row.elo_low, line.row.elo_high
-    return Cell(elo(line.row.standing.elo), "" if low is None else f"{elo(low)}–{elo(high)}")
 
 
 COLUMNS = {
@@ -211,7 +207,7 @@ COLUMNS = {
     "elo": TableColumn(
         "Elo",
         "Online Elo rating, updated after every vote; below it, its 95 % interval",
-        _elo,
+        lambda line: _with_interval(line.row.standing.elo, line.row.elo_low, line.row.elo_high),
         has=lambda view: view.has_elo,
     ),
     "both_bad": TableColumn(
@@ -434,6 +430,7 @@ def table_context(
     plain, view = view, control_style(view)
     is_styled = view.query.style
     offered, columns = _choose_columns(view, table)
+    other_control = "" if view.query.style else CONTROLLED
     matching = [row for row in view.ranked if table.keeps(row, own_teams)]
     shown = matching if table.show_all or table.selects else matching[:MOST_ROWS]
     scale = _scale(view.ranked)
@@ -455,7 +452,9 @@ def table_context(
         "all_url": _address(view, table, rows="all"),
         "clear_url": view.address("board", columns=",".join(table.columns)),
         "filters": FilterMenu.of(view, table),
-        "style_url": _style_address(view, table) if view.has_style else "",
+        "style_url": view.address("board", **table.parameters(), control=other_control)
+        if view.has_style
+        else "",
         "is_styled": is_styled,
         "style_says": wording.style_lead(plain.ranked, view.ranked) if is_styled else "",
         "column_choices": [
@@ -606,12 +605,6 @@ def _address(view: BoardView, table: TableQuery, **changes: str) -> str:
     names = {name: value for name, value in changes.items() if name == "sort"}
     others = {name: value for name, value in changes.items() if name != "sort"}
     return view.address("board", **table.parameters(**others), **names)
-
-
-def _style_address(view: BoardView, table: TableQuery) -> str:
-    """The same table with the style controlled for, or without."""
-    control = "" if view.query.style else CONTROLLED
-    return view.address("board", **table.parameters(), control=control)
 
 
 def _heading(view: BoardView, table: TableQuery, name: str, title: str, hint: str) -> Heading:

@@ -4,7 +4,6 @@ from typing import Any
 from uuid import UUID
 
 from django.core.paginator import Paginator
-from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.translation import gettext
@@ -13,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from arena.actors import actor_of
 from arena.language import translated
-from arena.models import Arena, Candidate, Rater, Reason, Vote
+from arena.models import Arena, Candidate, Reason, Vote
 from arena.models.arenas import FAULTS, STRENGTHS
 from arena.outcomes import LEFT, RIGHT
 from arena.permissions import visible_arenas
@@ -50,7 +49,7 @@ def vote_facts(request: HttpRequest, slug: str, key: UUID) -> HttpResponse:
     facts: dict[str, Any] = {}
     if not comparison.hides_names:
         names = (comparison.left, comparison.right)
-        facts = _between(arena, *names) | {"agreement": count_agreement(vote)}
+        facts = _direct_result(arena, *names) | {"agreement": count_agreement(vote)}
     context = {
         "arena": arena,
         "comparison": comparison,
@@ -70,7 +69,7 @@ def _translate_tag(tag: str) -> str:
     return gettext(tag) if tag in (*STRENGTHS, *FAULTS) else tag
 
 
-def _between(arena: Arena, left: Candidate, right: Candidate) -> dict[str, Any]:
+def _direct_result(arena: Arena, left: Candidate, right: Candidate) -> dict[str, Any]:
     """The result of human votes on two candidates: the better one if that is settled, or how many
     more votes it takes."""
     snapshot = (
@@ -94,7 +93,12 @@ def my_votes(request: HtmxRequest, slug: str) -> HttpResponse:
     """The reader's own votes in an arena, newest first; htmx gets only the last ten."""
     arena = get_object_or_404(visible_arenas(actor_of(request)), slug=slug)
     rater = find_rater(request)
-    votes = _votes_of(rater, arena)
+    votes = (
+        Vote.objects.revealed().filter(arena=arena, rater=rater) if rater else Vote.objects.none()
+    )
+    votes = votes.order_by("-pk").select_related(
+        "comparison__prompt", "comparison__left", "comparison__right", "comparison__run"
+    )
     if request.htmx:
         part = {"arena": arena, "votes": votes[:LAST]}
         return render(request, "ranking/_my_votes.html", part)
@@ -106,12 +110,3 @@ def my_votes(request: HtmxRequest, slug: str) -> HttpResponse:
     context["unsigned"] = unsigned.filter(arena=arena).count()
     context["can_vote"] = can_go_on(request, arena, rater)
     return render(request, "ranking/my_votes.html", context)
-
-
-def _votes_of(rater: Rater | None, arena: Arena) -> QuerySet[Vote]:
-    if rater is None:
-        return Vote.objects.none()
-    votes = Vote.objects.revealed().filter(arena=arena, rater=rater).order_by("-pk")
-    return votes.select_related(
-        "comparison__prompt", "comparison__left", "comparison__right", "comparison__run"
-    )
