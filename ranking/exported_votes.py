@@ -10,7 +10,7 @@ from django.utils.crypto import salted_hmac
 
 from arena.actors import Actor
 from arena.models import Arena, Outcome, Prompt, Rater, Response, Vote
-from arena.models.voting import VoteQuerySet
+from arena.models.votes import VoteQuerySet
 from arena.permissions import FieldVisibility
 from arena.services.exports import network_number
 from ranking.models import Counted, Snapshot

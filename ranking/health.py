@@ -32,7 +32,8 @@ from arena.calls.money import dollars
 from arena.calls.servers import all_prices
 from arena.endpoints import lease_of
 from arena.models import Backup, Delivery, Hold, RateLimit, Run, Team, Vote
-from arena.models.voting import REVEALED, TO_LOG, TO_UNLOG
+from arena.models.imports import REVEALED
+from arena.models.votes import TO_LOG, TO_UNLOG
 from arena.services.notices import PAUSES
 from arena.validation import NANO, join_names, numbered
 from ranking.models import ArenaRefresh, Snapshot

@@ -14,7 +14,7 @@ from django.db.models import (
 )
 
 from arena.models import Arena, Outcome, Rater, Vote
-from arena.models.voting import VoteQuerySet
+from arena.models.votes import VoteQuerySet
 from arena.outcomes import mirror
 from ranking.candidate_votes import ON_THE_LEFT, ON_THE_RIGHT
 from ranking.comparison import DifferenceBoard, load_difference_boards

@@ -9,7 +9,7 @@ from django.db import connection, models
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
-from arena.models.teams import check, index, unique
+from arena.models.constraints import check, index, unique
 
 CACHED_SECONDS = 5.0
 

@@ -2,37 +2,21 @@
 
 from arena.calls.models import Call, Capability, EndpointPace, Price, RunRequester
 from arena.models.arenas import Arena
+from arena.models.audit import AuditEntry
 from arena.models.backups import Backup
 from arena.models.candidates import Candidate
+from arena.models.comparisons import Comparison
+from arena.models.holds import Hold
+from arena.models.idempotency import IdempotentRequest
 from arena.models.imports import Import
+from arena.models.invitations import Invitation
+from arena.models.notices import Delivery, Notice, Webhook
+from arena.models.pairs import Pair, PairDemand, RunRater
 from arena.models.prompts import Prompt
+from arena.models.rate_limits import NetworkKey, RateLimit
+from arena.models.raters import ArenaTrust, Rater
 from arena.models.responses import Response
 from arena.models.runs import Run
-from arena.models.teams import (
-    ApiToken,
-    AuditEntry,
-    Delivery,
-    IdempotentRequest,
-    Invitation,
-    Membership,
-    Notice,
-    RateLimit,
-    Role,
-    Team,
-    Webhook,
-)
-from arena.models.voting import (
-    ArenaTrust,
-    Comparison,
-    Hold,
-    NetworkKey,
-    Outcome,
-    Pair,
-    PairDemand,
-    Rater,
-    Reason,
-    RunRater,
-    Uncounted,
-    Vote,
-    VoteChannel,
-)
+from arena.models.teams import Membership, Role, Team
+from arena.models.tokens import ApiToken
+from arena.models.votes import Outcome, Reason, Uncounted, Vote, VoteChannel

@@ -7,9 +7,10 @@ from django.utils.crypto import salted_hmac
 from django.utils.functional import cached_property
 from django.utils.translation import gettext_noop
 
+from arena.models.constraints import check
 from arena.models.fields import Check
 from arena.models.imports import Import
-from arena.models.teams import Team, check
+from arena.models.teams import Team
 from arena.outcomes import BOTH_BAD, LEFT, RIGHT
 from arena.validation import (
     ARENA_NAME_LIMIT,

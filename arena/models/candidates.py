@@ -10,9 +10,10 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from arena.models.arenas import Arena
+from arena.models.constraints import check, index, unique
 from arena.models.fields import Check, label_of
 from arena.models.imports import CatalogQuerySet, Sourced
-from arena.models.teams import Team, check, index, unique
+from arena.models.teams import Team
 from arena.validation import (
     ABOUT_LIMIT,
     LINK_LIMIT,

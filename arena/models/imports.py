@@ -5,7 +5,7 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
-from arena.models.teams import unique
+from arena.models.constraints import unique
 
 DELETED = "deleted"  # the format of the import that hides an arena while it is deleted
 REVEALED = Q(source=None) | Q(source__revealed_at__isnull=False)

@@ -5,9 +5,9 @@ from zlib import crc32
 from django.db import models
 
 from arena.models.arenas import Arena
+from arena.models.constraints import unique
 from arena.models.fields import Check
 from arena.models.imports import CatalogQuerySet, Sourced
-from arena.models.teams import unique
 from arena.validation import (
     CATEGORY_LIMIT,
     MOST_VARIABLES,

@@ -5,10 +5,10 @@ from django.db.models import Value
 from django.db.models.functions import MD5, Cast, Coalesce, Concat
 
 from arena.models.candidates import Candidate
+from arena.models.constraints import unique
 from arena.models.fields import Check
 from arena.models.imports import CatalogQuerySet, Sourced
 from arena.models.prompts import Prompt
-from arena.models.teams import unique
 from arena.validation import clean_text
 
 

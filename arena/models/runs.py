@@ -9,7 +9,8 @@ from django.db.models.functions import Now
 
 from arena.models.arenas import Arena
 from arena.models.candidates import Candidate
-from arena.models.teams import Team, check
+from arena.models.constraints import check
+from arena.models.teams import Team
 
 
 class RunQuerySet(models.QuerySet["Run"]):

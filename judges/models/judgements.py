@@ -7,7 +7,7 @@ from django.db.models.functions import Now, StrIndex, Substr
 
 from arena import outcomes
 from arena.models import Call, Comparison, Run
-from arena.models.teams import check, index, unique
+from arena.models.constraints import check, index, unique
 from judges.models.judges import Epoch, LabelItem, LabelSet
 
 

@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from arena import outcomes
 from arena.models import Arena, Candidate, Rater, Run, Team
-from arena.models.teams import check, unique
+from arena.models.constraints import check, unique
 from arena.permissions import listed_arenas
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from django.utils import timezone
 from numpy.typing import NDArray
 
 from arena.models import Arena, Import, Vote
-from arena.models.voting import VoteQuerySet
+from arena.models.votes import VoteQuerySet
 from arena.outcomes import OUTCOMES
 from arena.services.notices import notify
 from arena.services.voting import UNDONE

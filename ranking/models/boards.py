@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 
 from arena.models import Arena, Candidate
-from arena.models.teams import check, index, unique
+from arena.models.constraints import check, index, unique
 from ranking.votes import Floats, Ints, PairCounts
 
 MOST_RESAMPLES = 20_000

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from arena.models import Arena
-from arena.models.teams import check, unique
+from arena.models.constraints import check, unique
 
 
 def new_salt() -> bytes:

@@ -5,7 +5,7 @@ from django.db.models import Count, F, Max, Q, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
 from arena.models import Arena
-from arena.models.teams import unique
+from arena.models.constraints import unique
 
 
 class BoardPageQuerySet(models.QuerySet["BoardPage"]):

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 
 from arena.models import Arena, Import, Vote
-from arena.models.voting import TO_LOG, VoteQuerySet
+from arena.models.votes import TO_LOG, VoteQuerySet
 
 LONGEST_LEASE = timedelta(minutes=10)  # of a step over ten million votes, with room
 LONGEST_PAUSE = timedelta(minutes=10)  # between two refreshes; a longer one is of a wrong clock

@@ -10,7 +10,8 @@ from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Coalesce
 
 from arena.models import Arena, ArenaTrust, Candidate, Prompt, Rater, Response, Uncounted, Vote
-from arena.models.voting import OF_NETWORKS, REVEALED, VoteQuerySet
+from arena.models.imports import REVEALED
+from arena.models.votes import OF_NETWORKS, VoteQuerySet
 from arena.outcomes import OUTCOMES
 from ranking.findings import FEATURES
 from ranking.models import Board, ResponseStyle
