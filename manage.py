@@ -49,7 +49,7 @@ def _about_database(error: Exception) -> str:
     import psycopg  # noqa: PLC0415  (only now: commands start without it)
     from django.db import InterfaceError, OperationalError  # noqa: PLC0415  (as above)
 
-    from arena.middleware import outage  # noqa: PLC0415  (needs settings)
+    from arena.logs import outage  # noqa: PLC0415  (as above)
 
     # A COPY is the driver's own, so its errors are, too.
     lost = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)

@@ -5,17 +5,12 @@ The session holds the id of the invitation that this browser opened last, not th
 sessions are stored in the database, and the secret must not be.
 """
 
-import hashlib
 import logging
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
-from allauth.account import forms as allauth
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.models import EmailAddress
 from allauth.account.stages import EmailVerificationStage
@@ -25,11 +20,8 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import get_user_model
-from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.hashers import make_password
-from django.core.validators import MaxLengthValidator
 from django.db import IntegrityError, transaction
-from django.db.models import Q
 from django.http import HttpRequest
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -37,101 +29,15 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext_lazy
 
+from arena.mailboxes import mailbox_pattern
 from arena.models import Invitation
-from arena.services import teams
-from arena.services.notices import absolute_url
-from arena.services.rate_limits import allow, client_address
-from arena.services.teams import InvitationError
+from arena.services import invitations
+from arena.services.invitations import InvitationError
+from arena.services.rate_limits import client_address
+from arena.site import absolute_url
 
-GMAIL = ("gmail.com", "googlemail.com")  # one mailbox, with dots anywhere or nowhere
 USUAL_ADDRESS = re.compile(r'[^"\\@]+@[A-Za-z0-9.-]+')
-LONGEST_ADDRESS = 254  # as in the account tables; user names are shorter
-MINUTES, HOUR = timedelta(minutes=5), timedelta(hours=1)
 
-
-@dataclass(frozen=True)
-class Limit:
-    """Attempts within `window`: per address, per account and address, and per account.
-
-    One address alone must not use up `per_account`, or it could lock the owner out.
-    """
-
-    per_address: int
-    per_account_here: int
-    per_account: int
-    window: timedelta
-
-
-LIMITS = {
-    "sign-in": Limit(20, 10, 500, MINUTES),
-    # Each of these attempts sends an email.
-    "sign-up": Limit(60, 5, 10, HOUR),
-    "forgotten-password": Limit(20, 5, 10, HOUR),
-    "new-email": Limit(20, 5, 10, HOUR),
-    "new-password": Limit(20, 20, 20, MINUTES),
-    "invitation": Limit(60, 60, 60, MINUTES),
-}
-WAIT = {
-    MINUTES: gettext_lazy("Wait five minutes, then try again."),
-    HOUR: gettext_lazy("Wait an hour, then try again."),
-}
-FROM_ADDRESS = gettext_lazy("Too many attempts from your network address.")
-FOR_ACCOUNT_FROM_ADDRESS = gettext_lazy(
-    "Too many attempts with this user name or email address from your network address."
-)
-FOR_ACCOUNT = gettext_lazy(
-    "Too many attempts with this user name or email address, including from other networks."
-)
-
-
-def too_many(request: HttpRequest, action: str, name: str = "") -> str:
-    """Count an attempt at `action`, for the account `name` if there is one.
-
-    Return '' if it is allowed, else a message that says how long to wait.
-    """
-    limit, now = LIMITS[action], timezone.now()
-    # An attempt that exceeds one limit is not counted against the next. The address comes first,
-    # before any account is looked up, so that attempts are counted whatever the name.
-    for key, attempts, message in _counters(action, limit, client_address(request), name.strip()):
-        if not allow(key=key, limit=attempts, window=limit.window, now=now):
-            return f"{message} {WAIT[limit.window]}"
-    return ""
-
-
-def _counters(action: str, limit: Limit, address: str, name: str) -> Iterator[tuple[str, int, Any]]:
-    """Yield, in order, the key, the limit and the message of each counter."""
-    yield f"{action}:{address}", limit.per_address, FROM_ADDRESS
-    if not name:
-        return
-    account = _account_key(name)
-    here = _digest(f"{account} {address}")
-    yield f"{action}:here:{here}", limit.per_account_here, FOR_ACCOUNT_FROM_ADDRESS
-    yield f"{action}:{account}", limit.per_account, FOR_ACCOUNT
-
-
-def _account_key(name: str) -> str:
-    """Return one key for all names of a mailbox or an account, and a digest for an unknown name.
-
-    So unknown names are counted too, without storing addresses in the table of limits, and nobody
-    sends one mailbox many emails by writing its address in many ways.
-    """
-    # PostgreSQL rejects some unprintable characters, SQLite very long texts.
-    if name.isprintable() and len(name) <= LONGEST_ADDRESS:
-        named = Q(username__iexact=name) | Q(email__iexact=name)
-        users = get_user_model().objects.filter(named | Q(emailaddress__email__iexact=name))
-        if user := users.order_by("pk").first():
-            if not user.email:
-                return f"account:{user.pk}"
-            name = user.email
-    name = name.upper().casefold()
-    return f"name:{_digest(mailbox(name) if '@' in name else name)}"
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-# -- Limits on attempts ----------------------------------------------------------------------------
 
 log = logging.getLogger(__name__)
 
@@ -152,9 +58,6 @@ UNUSUAL = gettext_lazy(
 NO_ADDRESS = gettext_lazy(
     "{name} did not share your email address, so no account could be created."
 )
-
-
-# -- The invitation that this browser opened -------------------------------------------------------
 
 
 def remember_invitation(request: HttpRequest, invitation: Invitation | None) -> None:
@@ -181,14 +84,11 @@ def is_invited(request: HttpRequest) -> bool:
 def can_sign_up(request: HttpRequest) -> bool:
     """Whether the invitation can still create an account."""
     key = _invitation_id(request)
-    return bool(key) and teams.can_create_account(invitation_id=key, now=timezone.now())
+    return bool(key) and invitations.can_create_account(invitation_id=key, now=timezone.now())
 
 
 def _invitation_id(request: HttpRequest) -> int:
     return int(request.session.get(SESSION_KEY, 0))
-
-
-# -- Accounts --------------------------------------------------------------------------------------
 
 
 class ProveAddress(EmailVerificationStage):
@@ -312,21 +212,6 @@ class Accounts(DefaultAccountAdapter):
             raise ImmediateHttpResponse(page) from None
 
 
-def mailbox(email: str) -> str:
-    """Return the shortest address of the mailbox where mail to this one arrives."""
-    name, _, host = email.lower().rpartition("@")
-    name = name.partition("+")[0]
-    return f"{name.replace('.', '')}@{GMAIL[0]}" if host in GMAIL else f"{name}@{host}"
-
-
-def mailbox_pattern(email: str) -> str:
-    """Return a regular expression for the addresses whose mail arrives in the same mailbox."""
-    name, _, host = mailbox(email).rpartition("@")
-    hosts, dots = (GMAIL, r"\.?") if host in GMAIL else ((host,), "")
-    letters = dots.join(map(re.escape, name))
-    return rf"^{letters}(\+[^@]*)?@({'|'.join(map(re.escape, hosts))})$"
-
-
 def use_up_invitation(request: HttpRequest, user: Any) -> None:
     """Record the account that the invitation created, if sign-up requires an invitation.
 
@@ -335,7 +220,9 @@ def use_up_invitation(request: HttpRequest, user: Any) -> None:
     if settings.SIGN_UP != "invited":
         return
     try:
-        teams.record_account(invitation_id=_invitation_id(request), user=user, now=timezone.now())
+        invitations.record_account(
+            invitation_id=_invitation_id(request), user=user, now=timezone.now()
+        )
     except InvitationError:
         page = render(request, "account/signup_closed.html")
         raise ImmediateHttpResponse(page) from None
@@ -371,128 +258,3 @@ class SignInServers(DefaultSocialAccountAdapter):
 
     def get_connect_redirect_url(self, request: HttpRequest, socialaccount: Any) -> str:
         return reverse("sign_in")
-
-
-class PlainForm(forms.Form):
-    """Sets labels and help texts, and limits the length of addresses."""
-
-    labels: dict[str, Any] = {}
-    hints: dict[str, Any] = {}
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for name, field in self.fields.items():
-            field.widget.attrs.pop("placeholder", None)
-            field.label = self.labels.get(name, field.label)
-            field.help_text = self.hints.get(name, "")
-        for name in self.fields.keys() & {"email", "login"}:
-            self.fields[name].validators.append(MaxLengthValidator(LONGEST_ADDRESS))
-
-
-# -- Forms -----------------------------------------------------------------------------------------
-
-SIGN_IN_AGAIN = gettext_lazy(
-    "Sign out and back in first: you can do this only within five minutes of signing in."
-)
-RULES = gettext_lazy("At least eight characters, and not a common password.")
-
-
-class SignInForm(PlainForm, allauth.LoginForm):
-    labels = {
-        "login": gettext_lazy("User name or email address"),
-        "password": gettext_lazy("Password"),
-    }
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        # Password managers look for this name.
-        self.fields["login"].widget.attrs |= {"autocomplete": "username", "autocapitalize": "none"}
-
-    def user_credentials(self) -> dict[str, str]:
-        """Pass the login under one key only: with a second key, a known address would be checked
-        twice, and the extra time would reveal that the address is known."""
-        return {
-            "username": self.cleaned_data["login"],
-            "password": self.cleaned_data["password"],
-        }
-
-
-class SignUpForm(PlainForm, allauth.SignupForm):
-    labels = {"email": gettext_lazy("Email address"), "password1": gettext_lazy("Password")}
-    hints = {
-        "email": gettext_lazy("Your user name will be the part before the @."),
-        "password1": RULES,
-    }
-
-
-class ForgottenPasswordForm(PlainForm, allauth.ResetPasswordForm):
-    labels = {"email": gettext_lazy("Email address")}
-
-
-class ChangePasswordForm(PlainForm, PasswordChangeForm):
-    labels = {
-        "old_password": gettext_lazy("Current password"),
-        "new_password1": gettext_lazy("New password"),
-        "new_password2": gettext_lazy("New password, again"),
-    }
-    hints = {"new_password1": RULES}
-    error_messages = PasswordChangeForm.error_messages | {
-        "password_incorrect": gettext_lazy("Wrong password.")
-    }
-
-
-class NewPasswordForm(PlainForm, allauth.ResetPasswordKeyForm):
-    labels = {"password1": gettext_lazy("New password")}
-    hints = {"password1": RULES}
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        del self.fields["password2"]
-
-
-class ConfirmedForm(allauth.UserForm):
-    """Asks for the password; people who sign in elsewhere must have done so just now."""
-
-    def __init__(self, *args: Any, is_fresh: bool, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        has_password = self.user.has_usable_password()
-        self.sign_in_again = "" if has_password or is_fresh else SIGN_IN_AGAIN
-        if has_password:
-            self.fields["password"] = forms.CharField(
-                strip=False,
-                widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
-            )
-
-    def clean_password(self) -> str:
-        password: str = self.cleaned_data["password"]
-        if not self.user.check_password(password):
-            raise forms.ValidationError(gettext_lazy("Wrong password."))
-        return password
-
-    def clean(self) -> Any:
-        data = super().clean()
-        if self.sign_in_again:
-            raise forms.ValidationError(self.sign_in_again)
-        return data
-
-
-class ChangeEmailForm(ConfirmedForm, PlainForm, allauth.AddEmailForm):
-    labels = {"email": gettext_lazy("New email address")}
-
-
-class CloseAccountForm(ConfirmedForm):
-    """Also asks for the user name if people sign in elsewhere."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if "password" not in self.fields:
-            self.fields["user_name"] = forms.CharField(
-                label=f"Type {self.user.get_username()} to confirm",
-                widget=forms.TextInput(attrs={"autocomplete": "off"}),
-            )
-
-    def clean_user_name(self) -> str:
-        name: str = self.cleaned_data["user_name"]
-        if name != self.user.get_username():
-            raise forms.ValidationError(gettext_lazy("This is not your user name."))
-        return name

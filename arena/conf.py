@@ -193,10 +193,10 @@ def read_accounts(env: Env) -> dict[str, Any]:
         "SIGN_UP": env.str("SIGN_UP", "open", validate=OneOf(["open", "invited", "closed"])),
         "ACCOUNT_ADAPTER": "arena.accounts.Accounts",
         "ACCOUNT_FORMS": {
-            "login": "arena.accounts.SignInForm",
-            "signup": "arena.accounts.SignUpForm",
-            "reset_password": "arena.accounts.ForgottenPasswordForm",
-            "reset_password_from_key": "arena.accounts.NewPasswordForm",
+            "login": "arena.forms.accounts.SignInForm",
+            "signup": "arena.forms.accounts.SignUpForm",
+            "reset_password": "arena.forms.accounts.ForgottenPasswordForm",
+            "reset_password_from_key": "arena.forms.accounts.NewPasswordForm",
         },
         "ACCOUNT_CHANGE_EMAIL": True,
         "ACCOUNT_LOGIN_METHODS": {"email", "username"},
@@ -211,7 +211,7 @@ def read_accounts(env: Env) -> dict[str, Any]:
         "ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION": True,
         "ACCOUNT_AUTHENTICATED_LOGIN_REDIRECTS": False,
         "ACCOUNT_SESSION_REMEMBER": True,
-        # Our own limits (arena.accounts) are atomic and stored in the database.
+        # Our own limits (arena.attempts) are atomic and stored in the database.
         "ACCOUNT_RATE_LIMITS": False,
     }
 
@@ -361,14 +361,14 @@ def read_trust_limits(env: Env) -> dict[str, float]:
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "arena.api.core.serializers.TokenAuthentication",
-        "arena.api.core.serializers.SiteSession",
+        "arena.api.core.authentication.TokenAuthentication",
+        "arena.api.core.authentication.SiteSession",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["arena.api.core.serializers.HasScope"],
-    "DEFAULT_PARSER_CLASSES": ["arena.api.core.serializers.CheckedJson"],
+    "DEFAULT_PERMISSION_CLASSES": ["arena.api.core.permissions.HasScope"],
+    "DEFAULT_PARSER_CLASSES": ["arena.api.core.bodies.CheckedJson"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_FILTER_BACKENDS": ["arena.api.core.serializers.StrictFilterBackend"],
-    "DEFAULT_PAGINATION_CLASS": "arena.api.core.serializers.Pages",
+    "DEFAULT_FILTER_BACKENDS": ["arena.api.core.parameters.StrictFilterBackend"],
+    "DEFAULT_PAGINATION_CLASS": "arena.api.core.parameters.Pages",
     "DEFAULT_SCHEMA_CLASS": "arena.api.core.schema.Operations",
     "DEFAULT_METADATA_CLASS": None,
     "EXCEPTION_HANDLER": "arena.api.core.errors.problem_response",

@@ -138,9 +138,6 @@ def _check_together(where: str, endpoint: Endpoint) -> None:
         raise ValueError(f"{where}: leave /v1 out of the base_url of an anthropic endpoint.")
 
 
-# -- Fields: each reads one value, or raises ValueError --------------------------------------------
-
-
 def _text(where: str, given: Any) -> str:
     if not isinstance(given, str) or not given or not given.isprintable():
         raise ValueError(f"{where} must be one line of text.")
@@ -240,8 +237,6 @@ FIELDS: dict[str, Callable[[str, Any], Any]] = {
     "prices": _prices,
 }
 
-
-# -- Providers -------------------------------------------------------------------------------------
 
 # Imported on first use: their SDKs take two seconds to import, and only workers should wait that
 # long.

@@ -50,8 +50,6 @@ class NothingToAskError(GenerationError):
     kind = "nothing-to-do"
 
 
-# -- Requests and replies --------------------------------------------------------------------------
-
 EMPTY = "The model returned an empty answer."
 CUT_OFF = "The answer was cut off."
 OVERLONG = f"The answer is longer than {LONGEST_REPLY:,} characters."
@@ -142,8 +140,6 @@ def request_for(candidate: Candidate, prompt: Prompt) -> Request:
     return Request(candidate.model, turns, candidate.parameters)
 
 
-# -- Reading ---------------------------------------------------------------------------------------
-
 AT_MOST = 500
 
 
@@ -165,9 +161,6 @@ def _with_kept(runs: RunQuerySet) -> Any:
     brought = Response.objects.filter(call__run=OuterRef("pk")).order_by().values("call__run")
     count = brought.annotate(n=Count("pk")).values("n")
     return runs.annotate(kept=Coalesce(Subquery(count), 0))
-
-
-# -- Storing ---------------------------------------------------------------------------------------
 
 
 def save_response(*, call: Call) -> bool:
@@ -200,9 +193,6 @@ def save_abandoned_responses(*, candidate: Candidate | None = None) -> None:
         calls = calls.filter(requester=candidate.requester)
     for call in without_answer(calls).order_by("pk")[:AT_MOST]:
         save_response(call=call)
-
-
-# -- Reconciling -----------------------------------------------------------------------------------
 
 
 def reconcile_runs(*, now: datetime) -> None:

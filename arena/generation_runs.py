@@ -15,9 +15,9 @@ from django.db.models import Avg, Count, Min, Q, QuerySet, Sum
 from arena.actors import Actor
 from arena.calls import money
 from arena.calls.models import Call, RunRequester
+from arena.calls.prices import Rate, price_of
 from arena.calls.providers.base import Request
 from arena.calls.scheduling import calls_under_way
-from arena.calls.servers import Rate, price_of
 from arena.endpoints import UnknownEndpointError, endpoint_named
 from arena.generation import (
     RETIRED,
@@ -119,9 +119,6 @@ def _nothing_to_ask(candidate: Candidate) -> str:
     return "This candidate has answered every prompt."
 
 
-# -- Prompts that are left out ---------------------------------------------------------------------
-
-
 def _without_ended(
     candidate: Candidate, prompts: Sequence[Prompt], left_out: list[str]
 ) -> list[Prompt]:
@@ -166,9 +163,6 @@ def _prompts(n: int) -> str:
     return "1 prompt is" if n == 1 else f"{n:,} prompts are"
 
 
-# -- The quote -------------------------------------------------------------------------------------
-
-
 def _quote(candidate: Candidate, requests: Sequence[Request]) -> AnswerQuote:
     """Expected: four characters per token, and answers of this model's mean length so far.
 
@@ -206,8 +200,6 @@ def _typical_answer_tokens(candidate: Candidate) -> int:
     )
     return round(done.aggregate(mean=Avg("tokens_out"))["mean"] or TYPICAL_ANSWER_TOKENS)
 
-
-# -- Ordering --------------------------------------------------------------------------------------
 
 BATCH = 500
 BUSY = "A run for this candidate is being started. Wait a moment, then try again."
@@ -391,8 +383,6 @@ def _write(run: Run, candidate: Candidate, prompts: Sequence[Prompt], now: datet
     ]
     runs.create_calls(drafts=drafts, now=now)
 
-
-# -- Reports ---------------------------------------------------------------------------------------
 
 State = Call.State
 ENDINGS = {

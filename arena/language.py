@@ -43,7 +43,7 @@ def translated(view: View) -> View:
     return localised
 
 
-# What `arena.rendering` itself writes into the stored HTML: roles of turns, and names of boxes. A
+# What `arena.markup` itself writes into the stored HTML: roles of turns, and names of boxes. A
 # text cannot contain these tags, because its own are escaped.
 _OWN_WORD = re.compile(
     r'(<p class="turn-role">|<details class="turn[^>]*><summary>'

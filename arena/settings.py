@@ -296,11 +296,11 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "text": {"format": "{asctime} {levelname} {name} [{request_id}]: {message}", "style": "{"},
-        "json": {"()": "arena.middleware.JsonFormatter"},
+        "json": {"()": "arena.logs.JsonFormatter"},
     },
     "filters": {
-        "request_id": {"()": "arena.middleware.RequestId"},
-        "tracebacks": {"()": "arena.middleware.UsefulTracebacks"},
+        "request_id": {"()": "arena.logs.RequestId"},
+        "tracebacks": {"()": "arena.logs.UsefulTracebacks"},
     },
     "handlers": {
         "stderr": {

@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 
 from arena.calls import scheduling
 from arena.models import Run
-from arena.services import candidates, notices, orders, privacy, runs
+from arena.services import candidates, clock, deliveries, expiry, orders, runs
 
 logger = logging.getLogger(__name__)
 
@@ -35,21 +35,19 @@ def disclose_candidates() -> None:
 @shared_task
 def bring_back_times() -> None:
     """Correct times written while the clock was ahead."""
-    privacy.bring_back_times(now=timezone.now())
+    clock.bring_back_times(now=timezone.now())
 
 
-is_clock_even = privacy.make_clock_check()
+is_clock_even = clock.make_clock_check()
 
 
 @shared_task
 def delete_old_rows() -> None:
     """Delete rows and files that are kept for a limited time, unless the clock was just set."""
     if is_clock_even():
-        privacy.delete_old_rows(now=timezone.now())
-        privacy.delete_old_uploads(now=timezone.now())
+        expiry.delete_old_rows(now=timezone.now())
+        expiry.delete_old_uploads(now=timezone.now())
 
-
-# -- Calls -----------------------------------------------------------------------------------------
 
 WOKEN = 4  # of several messages, at least one reaches a worker that has a slot
 
@@ -102,17 +100,14 @@ def _wake() -> None:
         logger.warning(trouble)
 
 
-# -- Notices ---------------------------------------------------------------------------------------
-
-
 @shared_task
 def send_delivery(delivery_id: int) -> None:
     """Send one notice to one webhook or member; enqueued twice, it is sent once."""
-    notices.deliver(delivery_id=delivery_id, now=timezone.now())
+    deliveries.deliver(delivery_id=delivery_id, now=timezone.now())
 
 
 @shared_task
 def send_deliveries() -> None:
     """Enqueue every due delivery on its own, so that no slow receiver delays another."""
-    for delivery_id in notices.take_due_deliveries(now=timezone.now()):
+    for delivery_id in deliveries.take_due_deliveries(now=timezone.now()):
         send_delivery.delay(delivery_id)

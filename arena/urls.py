@@ -20,7 +20,20 @@ from arena.api import teams as api_teams
 from arena.api.core import schema
 from arena.api.core.views import endpoint
 from arena.language import translated
-from arena.views import accounts, arenas, candidates, prompts, runs, teams, voting
+from arena.views import (
+    accounts,
+    arenas,
+    candidates,
+    invitations,
+    notices,
+    prompts,
+    raters,
+    runs,
+    teams,
+    tokens,
+    voting,
+    webhooks,
+)
 
 admin.autodiscover()  # here, so that commands that serve no pages start sooner
 
@@ -28,8 +41,6 @@ handler400 = "arena.language.bad_request"
 handler403 = "arena.language.no_access"
 handler404 = "arena.language.not_found"
 handler500 = "arena.views.errors.fault"
-
-# -- Accounts -------------------------------------------------------------------------------------
 
 
 def page(route: str, view: type[View], name: str) -> URLPattern:
@@ -88,8 +99,6 @@ if settings.OIDC_NAME:
     account_urls += oidc_urls()
 
 
-# -- Teams -----------------------------------------------------------------------------------------
-
 team_urls = [
     path("teams/", teams.my_teams, name="teams"),
     path("teams/new/", teams.new_team, name="new_team"),
@@ -103,24 +112,24 @@ team_urls = [
     path("teams/<slug:slug>/leave/", teams.leave_team, name="leave_team"),
     path(
         "teams/<slug:slug>/invitations/<int:pk>/revoke/",
-        teams.revoke_invitation,
+        invitations.revoke_invitation,
         name="revoke_invitation",
     ),
-    path("teams/<slug:slug>/tokens/", teams.team_tokens, name="team_tokens"),
-    path("teams/<slug:slug>/tokens/<int:pk>/revoke/", teams.revoke_token, name="revoke_token"),
+    path("teams/<slug:slug>/tokens/", tokens.team_tokens, name="team_tokens"),
+    path("teams/<slug:slug>/tokens/<int:pk>/revoke/", tokens.revoke_token, name="revoke_token"),
     path("teams/<slug:slug>/audit/", teams.team_audit, name="team_audit"),
-    path("teams/<slug:slug>/notices/", teams.team_notices, name="team_notices"),
-    path("teams/<slug:slug>/webhooks/", teams.team_webhooks, name="team_webhooks"),
+    path("teams/<slug:slug>/notices/", notices.team_notices, name="team_notices"),
+    path("teams/<slug:slug>/webhooks/", webhooks.team_webhooks, name="team_webhooks"),
     path(
-        "teams/<slug:slug>/webhooks/<int:pk>/remove/", teams.remove_webhook, name="remove_webhook"
+        "teams/<slug:slug>/webhooks/<int:pk>/remove/",
+        webhooks.remove_webhook,
+        name="remove_webhook",
     ),
-    path("teams/<slug:slug>/webhooks/<int:pk>/test/", teams.send_test, name="test_webhook"),
-    path("invitations/", teams.open_invitation, name="open_invitation"),
-    path("invitations/<str:secret>/", teams.follow_link, name="invitation"),
+    path("teams/<slug:slug>/webhooks/<int:pk>/test/", webhooks.send_test, name="test_webhook"),
+    path("invitations/", invitations.open_invitation, name="open_invitation"),
+    path("invitations/<str:secret>/", invitations.follow_link, name="invitation"),
 ]
 
-
-# -- Workspaces ------------------------------------------------------------------------------------
 
 WORKSPACE = "a/<slug:slug>/manage"
 CANDIDATE = f"{WORKSPACE}/candidates/<int:pk>"
@@ -153,9 +162,6 @@ workspace_urls = [
     path(f"{WORKSPACE}/answers/<int:pk>/", runs.answer_run, name="answer_run"),
     path(f"{WORKSPACE}/answers/<int:pk>/steer/", runs.steer_answers, name="steer_answers"),
 ]
-
-
-# -- The API ---------------------------------------------------------------------------------------
 
 
 class ExternalId(PathConverter):
@@ -202,8 +208,6 @@ api_urls = [
     re_path(r"^[\s\S]*$", schema.NotFound.as_view(), name="api_not_here"),
 ]
 
-# -- Everything ------------------------------------------------------------------------------------
-
 urlpatterns = [
     # The admin's own sign-in page would not limit attempts.
     path("admin/login/", RedirectView.as_view(pattern_name="sign_in", query_string=True)),
@@ -215,7 +219,7 @@ urlpatterns = [
     path("a/<slug:slug>/vote/<uuid:key>/", voting.cast_vote, name="cast_vote"),
     path("a/<slug:slug>/vote/<uuid:key>/undo/", voting.undo_vote, name="undo_vote"),
     path("a/<slug:slug>/vote/<uuid:key>/reasons/", voting.give_reasons, name="give_reasons"),
-    path("a/<slug:slug>/vote/invited/<str:secret>/", voting.follow_raters_link, name="raters_link"),
+    path("a/<slug:slug>/vote/invited/<str:secret>/", raters.follow_raters_link, name="raters_link"),
     path("language/<str:code>/", language.set_language, name="set_language"),
     path("", include("ranking.urls")),
     *account_urls,

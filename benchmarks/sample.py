@@ -15,8 +15,9 @@ from django.middleware.csrf import get_token
 from django.utils import timezone
 
 from arena.models import Arena, Comparison, Rater, Response
-from arena.services.comparisons import next_comparison, prompt_html, response_html
-from arena.views import voting
+from arena.services.ballots import prompt_html, response_html
+from arena.services.comparisons import next_comparison
+from arena.views import raters
 
 SLUG = "sample"
 SEED = 2
@@ -84,9 +85,9 @@ def browser_of(rater: Rater, keys: Sequence[UUID] = ()) -> Person:
     request = HttpRequest()
     token = get_token(request)
     response = HttpResponse()
-    voting.set_rater_cookie(request, response, rater)
+    raters.set_rater_cookie(request, response, rater)
     cookies = {
-        voting.COOKIE: response.cookies[voting.COOKIE].value,
+        raters.COOKIE: response.cookies[raters.COOKIE].value,
         "csrftoken": request.META["CSRF_COOKIE"],
     }
     return Person(cookies, token, keys)

@@ -11,7 +11,7 @@ from django.utils.html import format_html
 
 from arena.actors import ANONYMOUS, Actor
 from arena.calls.money import dollars
-from arena.calls.servers import known_models
+from arena.calls.prices import known_models
 from arena.forms.base import CapForm, DollarsField
 from arena.models import Arena, Candidate, Run
 from arena.models.fields import length_limit

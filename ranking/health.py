@@ -29,12 +29,12 @@ from arena import __version__
 from arena.calls.leases import LONGEST_PAUSE
 from arena.calls.models import Call, EndpointPace
 from arena.calls.money import dollars
-from arena.calls.servers import all_prices
+from arena.calls.prices import all_prices
 from arena.endpoints import lease_of
 from arena.models import Backup, Delivery, Hold, RateLimit, Run, Team, Vote
 from arena.models.imports import REVEALED
 from arena.models.votes import TO_LOG, TO_UNLOG
-from arena.services.notices import PAUSES
+from arena.services.deliveries import PAUSES
 from arena.validation import NANO, join_names, numbered
 from ranking.models import ArenaRefresh, Snapshot
 from ranking.models.refreshes import new_votes

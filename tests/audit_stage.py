@@ -22,7 +22,7 @@ from arena.models import (
     Vote,
     Webhook,
 )
-from arena.services import notices, runs, teams
+from arena.services import invitations, runs, tokens, webhooks
 from arena.services.runs import order_run
 from judges.services.planning import OrderOptions, prepare_order
 from judges.services.registry import spec_named
@@ -67,15 +67,15 @@ class Stage:
         )
 
     def invite(self) -> Invitation:
-        return teams.create_invitation(
+        return invitations.create_invitation(
             team=self.team, role=Role.MEMBER, note="", by=self.by, now=self.now
         )[0]
 
     def token(self) -> ApiToken:
-        return teams.create_token(team=self.team, name="CI", scopes=["read"], by=self.by)[0]
+        return tokens.create_token(team=self.team, name="CI", scopes=["read"], by=self.by)[0]
 
     def webhook(self) -> Webhook:
-        return notices.add_webhook(team=self.team, url=HOOK, by=self.by)
+        return webhooks.add_webhook(team=self.team, url=HOOK, by=self.by)
 
     def vote(self, **fields: Any) -> Vote:
         left, right = self.arena.candidates.order_by("pk")

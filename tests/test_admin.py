@@ -11,7 +11,7 @@ import arena.urls  # noqa: F401  (discovers the admin's pages)
 from arena.actors import Actor
 from arena.admin import ReadOnly
 from arena.models import IdempotentRequest, Invitation, NetworkKey, Rater, Vote, Webhook
-from arena.services import teams, voting
+from arena.services import invitations, tokens, voting
 from arena.services.voting import undo_vote
 from tests.factories import (
     make_arena,
@@ -163,8 +163,8 @@ def test_a_table_of_the_product_is_changed_only_by_hand(model, rf, admin_user):
 def test_no_secret_is_shown(admin_client):
     team = make_team()
     by = Actor(user=make_user("ann"))
-    token, _ = teams.create_token(team=team, name="CI", scopes=["read"], by=by)
-    _, secret = teams.create_invitation(
+    token, _ = tokens.create_token(team=team, name="CI", scopes=["read"], by=by)
+    _, secret = invitations.create_invitation(
         team=team, role="viewer", note="", by=by, now=timezone.now()
     )
     invitation = Invitation.objects.get()

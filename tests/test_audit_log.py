@@ -17,16 +17,21 @@ from arena.files.rows import PromptRow, ResponseRow
 from arena.models import AuditEntry, Hold, Rater, Role, Run, Vote
 from arena.services import (
     arenas,
+    budgets,
     candidates,
+    deliveries,
     exports,
     holds,
     imports,
+    invitations,
     notices,
     orders,
     prompts,
     responses,
     runs,
     teams,
+    tokens,
+    webhooks,
 )
 from arena.services.responses import Upload, import_upload
 from judges.services import decisions
@@ -66,23 +71,23 @@ ACTS |= {
         membership=on.join(), role=Role.VIEWER, by=on.by, now=on.now
     ),
     "removed a member": lambda on: teams.remove_member(membership=on.join(), by=on.by, now=on.now),
-    "set the budget": lambda on: teams.set_budget(
+    "set the budget": lambda on: budgets.set_budget(
         team=on.team, budget=5 * 10**9, by=Actor(user=on.operator)
     ),
     "made an invitation": lambda on: on.invite(),
-    "revoked an invitation": lambda on: teams.revoke_invitation(
+    "revoked an invitation": lambda on: invitations.revoke_invitation(
         invitation=on.invite(), by=on.by, now=on.now
     ),
-    "joined the team": lambda on: teams.accept_invitation(
+    "joined the team": lambda on: invitations.accept_invitation(
         invitation=on.invite(), by=Actor(user=on.operator), now=on.now
     ),
     "made a token": lambda on: on.token(),
-    "revoked a token": lambda on: teams.revoke_token(token=on.token(), by=on.by, now=on.now),
+    "revoked a token": lambda on: tokens.revoke_token(token=on.token(), by=on.by, now=on.now),
     "added a webhook": lambda on: on.webhook(),
-    "removed a webhook": lambda on: notices.remove_webhook(
+    "removed a webhook": lambda on: webhooks.remove_webhook(
         webhook=on.webhook(), by=on.by, now=on.now
     ),
-    "tested a webhook": lambda on: notices.send_test(webhook=on.webhook(), by=on.by, now=on.now),
+    "tested a webhook": lambda on: webhooks.send_test(webhook=on.webhook(), by=on.by, now=on.now),
 }
 
 
@@ -359,6 +364,6 @@ def test_the_actions_are_found_however_they_are_written() -> None:
 
 
 def test_what_a_receiver_removes_is_in_the_audit_log(stage: Stage) -> None:
-    notice = notices.send_test(webhook=stage.webhook(), by=stage.by, now=stage.now)
-    notices._remove_webhook(notice.deliveries.get(), "It is gone.", stage.now)
+    notice = webhooks.send_test(webhook=stage.webhook(), by=stage.by, now=stage.now)
+    deliveries._remove_webhook(notice.deliveries.get(), "It is gone.", stage.now)
     assert AuditEntry.objects.get(by="its receiver").action == "removed a webhook"

@@ -13,10 +13,11 @@ from rest_framework.response import Response
 
 from arena.actors import Actor, TeamPermission
 from arena.api.core.errors import Unprocessable
+from arena.api.core.etags import check_match
 from arena.api.core.model_fields import ModelChanges, ModelShown, hidden
 from arena.api.core.schema import operation
 from arena.api.core.serializers import CONFIRM, check_confirmed
-from arena.api.core.views import ArenaEndpoint, ListEndpoint, check_match
+from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Arena, Team
 from arena.models.fields import length_limit
 from arena.permissions import listed_arenas, needed_to_change, visible_teams

@@ -15,8 +15,9 @@ from rest_framework.response import Response
 from arena.actors import TeamPermission
 from arena.api.arenas import find_submitting_team
 from arena.api.core.model_fields import ModelChanges, ModelShown, hidden
+from arena.api.core.permissions import refuse_unless
 from arena.api.core.schema import operation
-from arena.api.core.serializers import MessagesField, refuse_unless
+from arena.api.core.serializers import MessagesField
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Candidate, Team
 from arena.models.fields import length_limit

@@ -28,9 +28,9 @@ from arena.api.core.schema import operation
 from arena.api.core.serializers import StrictSerializer
 from arena.api.core.views import ArenaEndpoint
 from arena.models import Comparison, Outcome, Rater, Vote
-from arena.services import comparisons, voting
+from arena.services import ballots, comparisons, voting
 from arena.services.rate_limits import network_of
-from arena.services.voting import (
+from arena.services.raters import (
     TooManyNamesError,
     allow_comparison,
     rater_of_name,
@@ -82,7 +82,7 @@ class IssuedComparison:
         return self._text(self.comparison.right_response)
 
     def _text(self, response: Any) -> str | None:
-        return response and comparisons.ballot_text(self.comparison, response)
+        return response and ballots.ballot_text(self.comparison, response)
 
     @property
     def names(self) -> dict[str, str] | None:

@@ -14,28 +14,22 @@ from rest_framework.response import Response as Answer
 
 from arena.actors import TeamPermission
 from arena.api.candidates import OfCandidates
+from arena.api.core.bodies import BULK_BODY
+from arena.api.core.bulk import ATOMIC, Kind, ReportShown, bring_in
 from arena.api.core.errors import Unprocessable
+from arena.api.core.etags import check_match
 from arena.api.core.model_fields import ModelChanges, ModelGiven, ModelShown, hidden
+from arena.api.core.parameters import yes_or_no
+from arena.api.core.permissions import refuse_unless
 from arena.api.core.schema import operation
 from arena.api.core.serializers import (
-    BULK_BODY,
     Dollars,
     MessagesField,
     RowsField,
     StrictSerializer,
     Text,
-    refuse_unless,
-    yes_or_no,
 )
-from arena.api.core.views import (
-    ATOMIC,
-    ArenaEndpoint,
-    Kind,
-    ListEndpoint,
-    ReportShown,
-    bring_in,
-    check_match,
-)
+from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.files.tables import AT_MOST_BYTES, PROMPTS, RESPONSES
 from arena.formats import FORMATS
 from arena.models import Prompt, Response

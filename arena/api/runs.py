@@ -16,8 +16,9 @@ from rest_framework.response import Response
 
 from arena.actors import Actor, TeamPermission
 from arena.api.candidates import OfCandidates
+from arena.api.core.permissions import refuse_unless
 from arena.api.core.schema import operation
-from arena.api.core.serializers import Dollars, StrictSerializer, refuse_unless
+from arena.api.core.serializers import Dollars, StrictSerializer
 from arena.api.core.views import ListEndpoint, NumberedEndpoint
 from arena.generation_runs import AnswerOrder, order_answers, quote_answers
 from arena.models import Candidate, Run

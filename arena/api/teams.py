@@ -15,7 +15,7 @@ from arena.api.core.serializers import CONFIRM, Dollars, check_confirmed
 from arena.api.core.views import ApiEndpoint, ListEndpoint
 from arena.models import Membership, Role, Team
 from arena.permissions import visible_teams
-from arena.services.runs import committed_by
+from arena.services.budgets import committed_by
 from arena.services.teams import TeamError, delete_team, loss_of_team, reason_to_keep_team
 
 TEAM = {"slug": "search", "name": "Search", "role": "owner"}

@@ -10,8 +10,10 @@ from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from arena.calls import leases, money, servers
+from arena.calls import capabilities, leases, money, paces
+from arena.calls.capabilities import entry_of
 from arena.calls.models import MAX_REQUESTS, Call
+from arena.calls.prices import Rate, price_of
 from arena.calls.providers.base import (
     EndpointStoppedError,
     Message,
@@ -25,7 +27,6 @@ from arena.calls.providers.base import (
     UnsupportedParameterError,
     digest_of,
 )
-from arena.calls.servers import Rate, price_of
 from arena.endpoints import Endpoint, UnknownEndpointError, endpoint_named, lease_of, provider_for
 from arena.services import runs
 
@@ -146,13 +147,11 @@ def _rate_of(call: Call) -> Rate:
 
 def _without_unsupported(call: Call, request: Request) -> tuple[Request, list[str]]:
     """Leave out parameters the model is known not to accept, or rejected earlier in this call."""
-    known = servers.capability_of(call.endpoint, call.model)
-    request, dropped = servers.fitted(request, known)
-    request, _ = servers.without(request, call.dropped)
+    known = capabilities.capability_of(call.endpoint, call.model)
+    request, dropped = capabilities.fitted(request, known)
+    request, _ = capabilities.without(request, call.dropped)
     return request, [*call.dropped, *(entry for entry in dropped if entry not in call.dropped)]
 
-
-# -- Making one call -------------------------------------------------------------------------------
 
 UNTIL_SETTLED = timedelta(seconds=2)
 DATABASE_AGAIN = 0.5
@@ -207,9 +206,6 @@ def _make_request(call: Call, handler: CallHandler) -> bool:
     return _record(call, plan, handler, result, time.monotonic() - began)
 
 
-# -- Before ----------------------------------------------------------------------------------------
-
-
 def _plan_or_stop(call: Call, handler: CallHandler) -> PlannedRequest | None:
     """Plan the request; if that is impossible, end the call, or pause the judge or run at fault."""
     try:
@@ -226,7 +222,7 @@ def _plan_or_stop(call: Call, handler: CallHandler) -> PlannedRequest | None:
 def _take(call: Call, plan: PlannedRequest) -> bool:
     """Take a turn of the endpoint's limit, the call and its money; otherwise postpone the call."""
     now = timezone.now()
-    later = servers.take_turn(endpoint=plan.endpoint, tokens=plan.tokens, now=now)
+    later = paces.take_turn(endpoint=plan.endpoint, tokens=plan.tokens, now=now)
     if later is not None:
         return _put_off(call, later)
     try:
@@ -266,9 +262,6 @@ def _stop_run(call: Call, reason: str) -> None:
         _write(call, leases.ended(Call.State.FAILED, reason, timezone.now()))
     else:
         runs.pause_run(run_id=call.run_id, reason=reason)
-
-
-# -- Afterwards ------------------------------------------------------------------------------------
 
 
 def _record(
@@ -350,11 +343,8 @@ def _finish(
     _pause_if_failing(call)
 
 
-# -- Errors ----------------------------------------------------------------------------------------
-
-
 def _take_error(call: Call, plan: PlannedRequest, error: ProviderError, seconds: float) -> bool:
-    if isinstance(error, UnsupportedParameterError) and servers.entry_of(error) not in plan.dropped:
+    if isinstance(error, UnsupportedParameterError) and entry_of(error) not in plan.dropped:
         return _drop(call, error)
     if isinstance(error, RetryableError):
         _try_again(call, plan, error)
@@ -371,9 +361,9 @@ def _take_error(call: Call, plan: PlannedRequest, error: ProviderError, seconds:
 
 def _drop(call: Call, error: UnsupportedParameterError) -> bool:
     """Remember the rejected parameter, and continue the call without it."""
-    servers.note_unsupported(endpoint=call.endpoint, model=call.model, error=error)
+    capabilities.note_unsupported(endpoint=call.endpoint, model=call.model, error=error)
     counts = {
-        "dropped": [*call.dropped, servers.entry_of(error)],
+        "dropped": [*call.dropped, entry_of(error)],
         "requests": call.requests - (not error.sent),
         "requests_allowed": call.requests_allowed + error.sent,
     }
@@ -390,7 +380,7 @@ def _try_again(call: Call, plan: PlannedRequest, error: RetryableError) -> None:
     _write(call, fields, uncertain=call.reserved if error.maybe_billed else 0)
     if error.retry_after:
         pause = min(timedelta(seconds=error.retry_after), leases.LONGEST_PAUSE)
-        servers.hold(endpoint=plan.endpoint, until=now + pause)
+        paces.hold(endpoint=plan.endpoint, until=now + pause)
     _pause_if_failing(call)
 
 
@@ -410,9 +400,6 @@ def _note_of(call: Call, plan: PlannedRequest, error: ProviderError) -> str:
     if call.room == 1 or call.turn or not limit or isinstance(error, ModelRefusedError):
         return str(error)
     return NO_MORE_ROOM.format(CUT_OFF.format(limit // call.room), call.room, error)
-
-
-# -- Writing down ----------------------------------------------------------------------------------
 
 
 def _write(call: Call, fields: dict[str, Any], cost: int = 0, uncertain: int = 0) -> None:
@@ -452,7 +439,7 @@ def _settle_usage(call: Call, plan: PlannedRequest, reply: Reply | None) -> None
     """Return unused tokens to the limit; pause a run whose server billed more than possible."""
     if reply is not None and _has_usage(reply):
         used = (reply.tokens_in or 0) + (reply.tokens_out or 0)
-        servers.give_back(endpoint=plan.endpoint, tokens=plan.tokens - used)
+        paces.give_back(endpoint=plan.endpoint, tokens=plan.tokens - used)
     if call.run_id and _cost(plan, reply) > plan.amount and money.is_over_its_cap(call.run_id):
         runs.pause_run(run_id=call.run_id, reason=BILLED_MORE)
 

@@ -86,8 +86,6 @@ MAKE_DUE = """
 FIRST_TURN = ("reply", "nonce", "turn", "prompt_digest", "dropped", "model_returned", "fingerprint")
 WHOLE_REPLY = (*FIRST_TURN, "repair_reply", "verdict", "state", "error")
 
-# -- Taking ----------------------------------------------------------------------------------------
-
 
 def due_call(*, call_id: int, now: datetime, kind: str = Run.Kind.JUDGE) -> Call | None:
     """Return the call if it may be made now, else None.
@@ -183,9 +181,6 @@ def abandon(*, call: Call, now: datetime) -> bool:
     else:
         fields |= waiting(call.error, now)
     return write(call=call, now=now, uncertain=call.reserved, **fields)
-
-
-# -- Writing down ----------------------------------------------------------------------------------
 
 
 def ended(state: str, error: str, now: datetime) -> dict[str, Any]:

@@ -224,9 +224,6 @@ class RunRequester(models.Model):
         return f"{self.endpoint}:{self.model} in run {self.run_id}"
 
 
-# -- Model servers: prices, capabilities, pace -----------------------------------------------------
-
-
 class Price(models.Model):
     """The price of a model, set by an operator, in nano-dollars per million tokens; 0 is a
     price."""

@@ -6,8 +6,8 @@ from decimal import Decimal
 from django.core.exceptions import ValidationError
 
 from arena.calls.models import Price
+from arena.calls.prices import Rate
 from arena.calls.providers.base import Reply, Request, what_is_sent
-from arena.calls.servers import Rate
 from arena.db import sql
 from arena.models import Run
 from arena.validation import NANO
@@ -117,8 +117,6 @@ def rate_in_words(rate: Rate | Price) -> str:
         " per million tokens"
     )
 
-
-# -- A run's sums ----------------------------------------------------------------------------------
 
 # Reserved before a request, settled after it; together never above the cap. Callers hold the lock
 # on the call's row in the same transaction, so a run's sums are always those of its calls. Raw SQL,

@@ -133,9 +133,6 @@ def _stop(**kwargs: object) -> None:
     stopping.set()
 
 
-# -- Calls that are due ----------------------------------------------------------------------------
-
-
 def endpoints_with_work(*, now: datetime) -> dict[str, int]:
     """Return how many untaken calls are due, by the name of their endpoint."""
     waiting = _not_taken(now).order_by().values("endpoint").annotate(calls=Count("pk"))
@@ -201,9 +198,6 @@ def _room_at(name: str, now: datetime) -> int:
         endpoint=name, state=Call.State.WAITING, enqueue_after__gt=now
     )
     return max(answered_soon, PACED_AT_LEAST) - on_their_way.count()
-
-
-# -- Recovery --------------------------------------------------------------------------------------
 
 
 def sweep(*, now: datetime) -> None:

@@ -17,8 +17,6 @@ from arena.permissions import IS_VISIBLE
 Row = tuple[Any, ...]
 _turn = Lock()
 
-# -- Casting ---------------------------------------------------------------------------------------
-
 # An issued comparison with what voting needs of its arena, its rater and its candidates. A private
 # arena's are found by its team only, and by operators and holders of its link, who are let through.
 ISSUED = f"""
@@ -137,8 +135,6 @@ COUNT = """
             ELSE kept.window_started_at END
     RETURNING hits, window_started_at
 """
-
-# -- Issuing ---------------------------------------------------------------------------------------
 
 # The candidates in an arena of the rater's own teams; those without a team are the arena's. Raters
 # named in an arena are of its team, whose program votes for them. `also` is the other rater of the
@@ -286,9 +282,6 @@ TAKE_SIDE = f"""
     WHERE id = %(pair)s
     RETURNING low_went_left
 """  # noqa: S608  (made of constants alone)
-
-
-# -- Running ---------------------------------------------------------------------------------------
 
 
 def one(statement: str, *values: Any, **named: Any) -> Row | None:

@@ -96,8 +96,6 @@ def _flat(pyarrow: Any, batch: Any) -> Any:
     return pyarrow.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-# -- Archives --------------------------------------------------------------------------------------
-
 MOST_MEMBERS = 10_000
 # Texts shrink to a fifth and votes to a fiftieth; an archive that shrinks further is meant to fill
 # the disk.

@@ -24,8 +24,6 @@ from pydantic_core import from_json
 from arena.files.copies import PARQUET, Copy, ParquetError, write_csv
 from arena.validation import TEXT_LIMIT, InputError, decode_json, json_type, numbered, quoted
 
-# -- Files and their encoding ----------------------------------------------------------------------
-
 LINE_LIMIT = 16_000_000
 CSV_ROW_LIMIT = 1_048_576  # a spreadsheet's maximum; blank rows count
 CHUNK = 1 << 16
@@ -274,8 +272,6 @@ def guess_encoding(data: bytes) -> str:
 
 Values = dict[str, Any]
 
-# -- Rows ------------------------------------------------------------------------------------------
-
 MOST_VALUES = 1_500_000  # 10,000 rows with a hundred variables each have a million
 
 # The csv module's limit applies to the whole process: 131,072 characters unless it is raised.
@@ -297,9 +293,6 @@ class Row:
     end: int
     content: Any
     unread: tuple[str, ...] = ()
-
-
-# -- Lines -----------------------------------------------------------------------------------------
 
 
 class _Lines:
@@ -364,8 +357,6 @@ class _Lines:
             f"is longer than {self.limit:,} bytes; the limit for one text is {TEXT_LIMIT:,}"
         )
 
-
-# -- CSV -------------------------------------------------------------------------------------------
 
 DELIMITERS = ",;\t"
 # The delimiter of a file with one column, so that its texts keep their commas.
@@ -508,9 +499,6 @@ def _csv_records(source: Source, delimiter: str, *, strict: bool = True) -> Iter
             if lines.too_long:
                 content = lines.length_error()
             yield Row(number, line, start, lines.end, content)
-
-
-# -- JSON ------------------------------------------------------------------------------------------
 
 
 INFINITE = (math.inf, -math.inf)

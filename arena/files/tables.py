@@ -120,8 +120,6 @@ def _either(names: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-# -- Prompts and responses -------------------------------------------------------------------------
-
 _PROMPT: Schema[PromptRow] = Schema(PromptRow)
 _RESPONSE: Schema[ResponseRow] = Schema(ResponseRow)
 
@@ -206,9 +204,6 @@ RESPONSES: Columns[ResponseRow] = Columns(
     needed=(("prompt_id", "prompt"), ("text", "messages")),
     parse=parse_response,
 )
-
-
-# -- Reading ---------------------------------------------------------------------------------------
 
 
 def read_table(

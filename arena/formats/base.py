@@ -233,9 +233,6 @@ def read_yaml(path: Path) -> Any:
         raise FileError(f"{path} {reason}.") from None
 
 
-# -- Bad rows in words -----------------------------------------------------------------------------
-
-
 @dataclass
 class RejectedRows:
     """The first bad rows in words, the number of bad rows, and a hint at the encoding."""
@@ -265,9 +262,6 @@ class RejectedRows:
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
-
-
-# -- Rows that contradict others -------------------------------------------------------------------
 
 
 @dataclass
@@ -390,8 +384,6 @@ class Checker:
                 f"there is no {kind} {quoted(name)}; import the file that has it as well", column
             )
 
-
-# -- Layouts of other tools' files -----------------------------------------------------------------
 
 OUTPUT = re.compile(r"\[([^\]]+)\] (.*)", re.DOTALL)  # a column of answers: `[provider] prompt`
 # A member of an object: `inputs.question`, as pandas writes it, or `input_question`, as LangSmith

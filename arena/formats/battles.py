@@ -147,9 +147,6 @@ def _sides(record: SourceRecord) -> tuple[list[Message], list[list[Message]]]:
     return user_messages(questions), [messages_between(questions, answer) for answer in answers]
 
 
-# -- AlpacaEval: github.com/tatsu-lab/alpaca_eval, README, "Data Release" and "Annotations" --------
-
-
 def _annotation(record: SourceRecord) -> Iterator[Made]:
     question = read_text(record, "prompt")
     prompt = prompt_id(record, question)
@@ -177,9 +174,6 @@ def _preference(record: SourceRecord) -> float:
     if isinstance(given, bool) or not (number == 0 or 1 <= number <= 2):
         raise InputError(f"is {quoted(given)}, not a number from 1 to 2", "preference")
     return number - 1 if number else 0.5
-
-
-# -- MT-Bench: github.com/lm-sys/FastChat, fastchat/llm_judge/README.md ----------------------------
 
 
 def _judge(record: SourceRecord) -> str:
@@ -356,8 +350,6 @@ def _side(*of: object) -> bool:
     return int(content_id(*of), 16) % 2 == 0
 
 
-# -- Prometheus: huggingface.co/prometheus-eval, Preference-Collection and Feedback-Collection -----
-
 FEEDBACK = "Prometheus feedback"
 
 
@@ -394,9 +386,6 @@ def _better(record: SourceRecord) -> str:
     return {"A": LEFT, "B": RIGHT, "TIE": TIE}[label]
 
 
-# -- Ringside: exports/battles.csv, .jsonl and .parquet (ranking/exports.py) ---------------------
-
-
 def _exported(record: SourceRecord) -> Iterator[Made]:
     vote: Values = {"a": read_name(record.need("left")), "b": read_name(record.need("right"))}
     vote["outcome"] = record.need("outcome")
@@ -420,9 +409,6 @@ def _exported(record: SourceRecord) -> Iterator[Made]:
     names |= {f"provenance.{name}": name for name in ("channel", "seconds", "network")}
     names |= {"provenance.uncounted": "state", "provenance.voided_at": "cast_at"}
     yield Made("votes", vote | filled({"provenance": origin}), names)
-
-
-# -- Labelled items for calibration, of the same tools ---------------------------------------------
 
 
 def _preferred_label(record: SourceRecord) -> Iterator[Made]:
@@ -477,8 +463,6 @@ def _cell(record: SourceRecord, name: str) -> object:
     value = record.cells.get(name)
     return record.need(name) if value is None else value
 
-
-# -- The list ------------------------------------------------------------------------------------
 
 LAYOUTS = layouts(
     """

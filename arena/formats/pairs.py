@@ -107,8 +107,6 @@ def _outcome(written: str) -> str:
     return SPELLINGS.get(written.strip().lower(), written)
 
 
-# -- Votes as columns ------------------------------------------------------------------------------
-
 # What most names and times look like. All others are checked one by one, as in rows.
 PLAIN_NAME = f"^[!-~]([ -~]{{0,{NAME_LIMIT - 2}}}[!-~])?$"
 PLAIN_TIME = (

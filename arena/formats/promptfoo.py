@@ -63,8 +63,6 @@ CHECK = re.compile(
 _ESCAPED = re.compile(r"'[\s\u200b-\u200d]*[=@+-]")
 _RESULTS = "import the results of promptfoo eval --output results.json"
 
-# -- Results -------------------------------------------------------------------------------------
-
 
 def _tried(record: SourceRecord) -> Iterator[Made]:
     """One test with one prompt and one provider."""
@@ -274,9 +272,6 @@ def _chat(text: str) -> list[Message]:
         return read_messages(value, "vars") if is_list and value else []
     except InputError:
         return []
-
-
-# -- Configuration ---------------------------------------------------------------------------------
 
 
 def _config(record: SourceRecord) -> Iterator[Made]:

@@ -63,9 +63,6 @@ def content_id(*content: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-# -- Records of a file -----------------------------------------------------------------------------
-
-
 class Records:
     """The records of one file, whatever its syntax, numbered as in `files.reader`."""
 
@@ -162,9 +159,6 @@ def recognise(path: Path, layouts: Iterable[Layout]) -> Layout | None:
         except FileError:
             continue
     return None
-
-
-# -- A file in a layout, as a format ---------------------------------------------------------------
 
 
 class Foreign:
@@ -356,9 +350,6 @@ def unknown_layout(path: Path, layouts: Mapping[str, Layout]) -> str:
         return f"It has no objects. Known formats to export it in: {known}."
     has = f"It has the keys {join_names(map(quoted, names))}. Rename them to match one of:"
     return f"{has} {known}."
-
-
-# -- Pieces that several layouts share -------------------------------------------------------------
 
 
 def written(value: Any) -> str:

@@ -29,8 +29,6 @@ from arena.formats.records import (
 )
 from arena.validation import InputError, join_names, json_type
 
-# -- Langfuse (langfuse.com/docs) and LangSmith (docs.langchain.com): datasets and traces ----------
-
 
 def _reference(value: Any, field: str) -> str:
     messages = read_conversation(value, "assistant", OUTPUTS, field)
@@ -248,9 +246,6 @@ def _span(record: SourceRecord) -> Iterator[Made]:
     )
 
 
-# -- OpenAI: platform.openai.com/docs, "Fine-tuning" (chat format) and "Batch API" -----------------
-
-
 def _chat(record: SourceRecord) -> Iterator[Made]:
     """A conversation; if the assistant has the last word, that is the answer."""
     messages = read_chat(record.need("messages"), "messages")
@@ -320,9 +315,6 @@ def _replied(body: Mapping[str, Any]) -> list[Any] | None:
     return [step for step in steps if isinstance(step, dict) and "role" in step] or None
 
 
-# -- MT-Bench: github.com/lm-sys/FastChat, fastchat/llm_judge/README.md ----------------------------
-
-
 def _question(record: SourceRecord) -> Iterator[Made]:
     turns = read_turns(record.need("turns"), "turns")
     references = read_turns(record.get("reference") or [""], "reference")
@@ -339,9 +331,6 @@ def _model_answer(record: SourceRecord) -> Iterator[Made]:
     yield candidate_row(model)
     messages = [{"role": "assistant", "content": answer} for answer in answers]
     yield answer_row(model, read_name(record.need("id")), messages, "choices")
-
-
-# -- Prompts alone ---------------------------------------------------------------------------------
 
 
 def _prompt(record: SourceRecord) -> Iterator[Made]:
@@ -369,9 +358,6 @@ def _asked_text(record: SourceRecord, field: str) -> list[Message]:
     return user_messages([read_text(record, field)])
 
 
-# -- Answers of one model: AutoArena's README, and AlpacaEval's outputs ----------------------------
-
-
 def _outputs(record: SourceRecord) -> Iterator[Made]:
     """One model's answers, in the format of AlpacaEval and AutoArena."""
     question = record.need("prompt")
@@ -388,8 +374,6 @@ def _outputs(record: SourceRecord) -> Iterator[Made]:
     yield candidate_row(model)
     yield answer_row(model, prompt, read_text(record, "response"), "response")
 
-
-# -- The list ------------------------------------------------------------------------------------
 
 LAYOUTS = layouts(
     """

@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 
-from arena.calls.servers import SCRIPTED_MODEL, known_models
+from arena.calls.prices import SCRIPTED_MODEL, known_models
 from arena.forms.base import RowForm, add_service_error, disclosure_text, visibility_text
 from arena.forms.prompts import ConversationField, ObjectField
 from arena.models import Arena, Candidate, Team

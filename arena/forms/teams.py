@@ -4,7 +4,7 @@ from django import forms
 
 from arena.forms.base import DollarsField
 from arena.models import Role
-from arena.services import teams
+from arena.services import invitations, teams, tokens
 
 ROLES = [
     (Role.MEMBER, "Member: adds candidates, starts runs"),
@@ -35,7 +35,7 @@ class InvitationForm(forms.Form):
     note = forms.CharField(
         label="Who is it for?",
         required=False,
-        max_length=teams.LONGEST_NOTE,
+        max_length=invitations.LONGEST_NOTE,
         help_text="A note for your team, to tell the links apart.",
     )
 
@@ -43,7 +43,7 @@ class InvitationForm(forms.Form):
 class TokenForm(forms.Form):
     name = forms.CharField(
         label="Where is it used?",
-        max_length=teams.LONGEST_TOKEN_NAME,
+        max_length=tokens.LONGEST_TOKEN_NAME,
         help_text="For example, “CI of the help centre”.",
         error_messages={"required": "Say where the token is used."},
     )

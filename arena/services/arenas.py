@@ -26,8 +26,8 @@ from arena.models import (
 )
 from arena.models.imports import DELETED
 from arena.services import audit
+from arena.services.budgets import deduct_spent
 from arena.services.locks import lock_arena
-from arena.services.runs import deduct_spent
 from arena.services.voting import apply_rules
 from arena.signals import announce, arena_created
 from arena.validation import numbered

@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 
 from arena.actors import Actor
-from arena.calls.servers import known_models
+from arena.calls.prices import known_models
 from arena.conversations import clean_turns, template_fields
 from arena.errors import ServiceError, checked_fields
 from arena.models import Arena, Candidate

@@ -23,6 +23,7 @@ from arena.models import (
 from arena.models.arenas import ArenaQuerySet
 from arena.permissions import can_change, can_retire
 from arena.services import audit
+from arena.services.budgets import deduct_spent
 from arena.services.candidate_checks import (
     CandidateError,
     check_is_open,
@@ -34,7 +35,7 @@ from arena.services.candidate_checks import (
 )
 from arena.services.locks import lock_arena, retry_on_deadlock
 from arena.services.pairs import reason_to_keep, sync_pairs
-from arena.services.runs import cancel_run, deduct_spent
+from arena.services.runs import cancel_run
 from arena.signals import announce, votes_changed
 
 MAX_CANDIDATES = 200

@@ -1,8 +1,6 @@
-"""Comparisons: their texts, who may vote on them, and the next one for a rater."""
+"""Comparisons: who may vote on them, and the next one for a rater."""
 
-import json
 import random
-from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,11 +8,8 @@ from itertools import islice
 from typing import Any, TypeVar
 from uuid import UUID
 
-from cryptography.fernet import Fernet, InvalidToken
-from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
+from django.db import DEFAULT_DB_ALIAS, transaction
 from django.db.models import F, Model
-from django.utils.crypto import salted_hmac
-from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy
 
 from arena.actors import ANONYMOUS, Actor
@@ -31,10 +26,8 @@ from arena.models import (
     Response,
 )
 from arena.permissions import visibility_parameters
-from arena.rendering import RENDERER_VERSION, render_conversation, render_markdown
-from arena.self_identification import mask_names, masked
 from arena.services.locks import retry_on_deadlock
-from arena.services.pairs import flip_coin, take_side
+from arena.services.pairs import take_side
 
 TIME_TO_VOTE = timedelta(minutes=30)
 # After trying this many demanded pairs that the rater has seen, draw a pair by weight instead.
@@ -87,62 +80,6 @@ class OwnTeamError(VoteError):
 
 class RetiredError(VoteError):
     message = gettext_lazy("Voting on these two answers has ended.")
-
-
-# -- Stored HTML of prompts and responses ----------------------------------------------------------
-
-
-def html_of(row: Prompt | Response) -> SafeString:
-    """Return the safe HTML of the row's text or conversation; render and store it if outdated."""
-    if row.html is None or row.html_version != RENDERER_VERSION:
-        row.html = render_conversation(row.messages) if row.messages else render_markdown(row.text)
-        row.html_version = RENDERER_VERSION
-        type(row).objects.filter(pk=row.pk).update(html=row.html, html_version=RENDERER_VERSION)
-    return mark_safe(row.html)  # noqa: S308  (sanitised by render_markdown, nothing else writes it)
-
-
-def prompt_html(prompt: Prompt | None) -> SafeString:
-    return html_of(prompt) if prompt else SafeString()
-
-
-def guide_html(arena: Arena) -> SafeString:
-    """Return the HTML of an arena's guide for raters; empty without one."""
-    return mark_safe(render_markdown(arena.guide)) if arena.guide else SafeString()  # noqa: S308
-
-
-def response_html(response: Response | None) -> SafeString:
-    """Return the HTML of a response; empty if its text was not imported."""
-    return html_of(response) if response else SafeString()
-
-
-def ballot_text(comparison: Comparison, response: Response | None) -> str:
-    """Return an answer's text as raters see it: without names, if the arena masks them."""
-    if response is None:
-        return ""
-    if not _is_masked(comparison, response):
-        return response.text
-    candidate = response.candidate
-    return mask_names(response.text, names=(candidate.name, candidate.model))
-
-
-def ballot_html(comparison: Comparison, response: Response | None) -> SafeString:
-    """Like `response_html`, but masked as `ballot_text` is."""
-    if response is None or not _is_masked(comparison, response):
-        return response_html(response)
-    if response.messages:
-        names = (response.candidate.name, response.candidate.model)
-        html = render_conversation(masked(response.messages, names=names))
-    else:
-        html = render_markdown(ballot_text(comparison, response))
-    return mark_safe(html)  # noqa: S308  (sanitised by render_markdown)
-
-
-def _is_masked(comparison: Comparison, response: Response) -> bool:
-    masks = Arena.SelfIdentifying.MASK
-    return response.names_itself and comparison.arena.self_identifying == masks
-
-
-# -- Who may vote ----------------------------------------------------------------------------------
 
 
 def check_admission(arena: Arena, rater: Rater) -> None:
@@ -198,9 +135,6 @@ def _partly(model: type[Stored], names: Sequence[str], columns: Iterator[Any]) -
     return model.from_db(DEFAULT_DB_ALIAS, names, list(islice(columns, len(names))))
 
 
-# -- Issuing the next comparison -------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Matchup:
     """A prompt and the responses of two candidates, lower candidate id first.
@@ -234,7 +168,7 @@ def next_comparison(
     with transaction.atomic(savepoint=False):
         sql.lock(sql.LOCK_RATER, rater.pk)
         excluded = [comparison.pk for comparison in exclude]
-        waiting, demanded, *drawn = _find_next(arena, rater, now, also, excluded)
+        waiting, demanded, *drawn = find_next_pair(arena, rater, now, also, excluded)
         if waiting:
             return Comparison.objects.with_texts().get(pk=waiting)
         issued = _issue_demanded(arena, rater, now, also) if demanded else None
@@ -247,11 +181,11 @@ def is_pair_left(*, arena: Arena, rater: Rater, now: datetime, also: int = NOBOD
         check_admission(arena, rater)
     except VoteError:
         return False
-    waiting, demanded, pair_id, *_ = _find_next(arena, rater, now, also)
+    waiting, demanded, pair_id, *_ = find_next_pair(arena, rater, now, also)
     return bool(waiting or demanded or pair_id)
 
 
-def _find_next(
+def find_next_pair(
     arena: Arena, rater: Rater, now: datetime, also: int, exclude: Sequence[int] = ()
 ) -> sql.Row:
     """Run sql.NEXT; `exclude`: at most MAX_EXCLUDED ids of comparisons to pass over."""
@@ -291,7 +225,7 @@ def _issue_demanded(arena: Arena, rater: Rater, now: datetime, also: int) -> Com
             also=NOBODY if demand.rater_id else also,
         )
         if row is not None and _claim(demand):
-            matchup = _matchup(low_id, high_id, row)
+            matchup = matchup_of(low_id, high_id, row)
             return _issue(
                 arena,
                 rater,
@@ -318,10 +252,10 @@ def _issue_drawn(
     pair_id, low_id, high_id, probability, *answers = drawn
     if pair_id is None:
         return None
-    return _issue(arena, rater, now, pair_id, _matchup(low_id, high_id, answers), probability)
+    return _issue(arena, rater, now, pair_id, matchup_of(low_id, high_id, answers), probability)
 
 
-def _matchup(low_id: int, high_id: int, row: Sequence[Any]) -> Matchup:
+def matchup_of(low_id: int, high_id: int, row: Sequence[Any]) -> Matchup:
     """Read the columns of sql.ANSWERED."""
     columns = iter(row)
     prompt = _partly(Prompt, PROMPT, columns)
@@ -341,12 +275,12 @@ def _issue(
 ) -> Comparison:
     """Write a new comparison. Its sides are decided last: that locks the pair until the commit."""
     low_is_left = take_side(pair=Pair(pk=pair_id))
-    comparison = _shown(arena, rater, now, matchup, probability, low_is_left, **more)
+    comparison = build_comparison(arena, rater, now, matchup, probability, low_is_left, **more)
     comparison.save(force_insert=True)
     return comparison
 
 
-def _shown(
+def build_comparison(
     arena: Arena,
     rater: Rater,
     now: datetime,
@@ -372,9 +306,6 @@ def _shown(
         expires_at=now + TIME_TO_VOTE,
         **more,
     )
-
-
-# -- Issuing a chosen pair -------------------------------------------------------------------------
 
 
 @retry_on_deadlock
@@ -416,7 +347,7 @@ def issue_pair(
             return _issue(arena, rater, now, pair.pk, matchup, None)
         key, probability = previewed
         low_is_left = matchup.low.pk == responses[0]
-        comparison = _shown(arena, rater, now, matchup, probability, low_is_left, key=key)
+        comparison = build_comparison(arena, rater, now, matchup, probability, low_is_left, key=key)
         comparison.save(force_insert=True)
         return comparison
 
@@ -435,64 +366,3 @@ def _find_matchup(arena: Arena, responses: tuple[int, int]) -> Matchup:
     if (low.text, low.messages) == (high.text, high.messages):
         raise EqualAnswersError
     return Matchup(answers[0].prompt, *answers)
-
-
-# -- A pair for somebody who may never vote --------------------------------------------------------
-
-
-def preview_comparison(*, arena: Arena, now: datetime) -> tuple[Comparison | None, str]:
-    """Draw a pair for nobody, and seal what `issue_preview` needs to issue it to whoever votes.
-
-    Nothing is written, because most visitors only look. A coin alone decides the sides, and the
-    seal hides the responses, whose ids would lead to the names.
-    """
-    nobody = Rater(pk=NOBODY)
-    _, _, pair_id, low_id, high_id, probability, *answers = _find_next(arena, nobody, now, NOBODY)
-    if pair_id is None:
-        return None, ""
-    matchup = _matchup(low_id, high_id, answers)
-    comparison = _shown(arena, nobody, now, matchup, probability, flip_coin())
-    sides = (comparison.left_response_id, comparison.right_response_id)
-    content = json.dumps([arena.pk, str(comparison.key), *sides, probability, now.isoformat()])
-    return comparison, _seal().encrypt(content.encode()).decode()
-
-
-@dataclass(frozen=True)
-class Preview:
-    """What is known of a pair that was shown to somebody who was no rater."""
-
-    key: UUID
-    responses: tuple[int, int]
-    probability: float
-    shown_at: datetime
-
-
-def open_preview(*, arena: Arena, sealed: str) -> Preview | None:
-    """Return the preview of this arena that was sealed; None if it is forged."""
-    try:
-        content = _seal().decrypt(sealed.encode())
-    except InvalidToken:
-        return None
-    arena_id, key, left, right, probability, shown_at = json.loads(content)
-    if arena_id != arena.pk:
-        return None
-    return Preview(UUID(key), (left, right), probability, datetime.fromisoformat(shown_at))
-
-
-def issue_preview(*, arena: Arena, rater: Rater, preview: Preview) -> Comparison:
-    """Issue the pair to `rater` as of when it was shown. Raises like `issue_pair`."""
-    try:
-        return issue_pair(
-            arena=arena,
-            rater=rater,
-            responses=preview.responses,
-            now=preview.shown_at,
-            previewed=(preview.key, preview.probability),
-        )
-    except IntegrityError:  # another request has just done so
-        raise SeenBeforeError from None
-
-
-def _seal() -> Fernet:
-    key = salted_hmac("arena.previews", "", algorithm="sha256").digest()
-    return Fernet(urlsafe_b64encode(key))

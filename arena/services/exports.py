@@ -26,7 +26,7 @@ from django.utils.crypto import salted_hmac
 from arena.files.copies import ARENA_FILE, EXPORT_VERSION
 from arena.models import Arena, Candidate, Rater, Reason, Response, Vote, VoteChannel
 from arena.models.imports import REVEALED
-from arena.services.voting import REASONS_IN_FILES
+from arena.services.reasons import REASONS_IN_FILES
 from arena.validation import in_dollars
 
 FILES = ("prompts.jsonl", "candidates.jsonl", "responses.jsonl", "votes.jsonl")

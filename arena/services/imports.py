@@ -55,7 +55,7 @@ from arena.services.arenas import delete_arena, random_slug
 from arena.services.import_rows import Writer, discard
 from arena.services.locks import exclusive_lock
 from arena.services.pairs import sync_pairs
-from arena.services.voting import read_reasons
+from arena.services.reasons import read_reasons
 from arena.signals import announce, arena_created, votes_changed
 from arena.validation import ARENA_NAME_LIMIT, InputError, join_names
 
@@ -188,9 +188,6 @@ def _files_to_import(places: Mapping[Path, Path], options: Options) -> list[Impo
     most = {"most_rows": options.most_rows}
     files = [ImportedFile(**vars(file) | most, **_fingerprint(file)) for file in to_import]
     return list({file.sha256: file for file in reversed(files)}.values())[::-1]
-
-
-# -- Previews --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -390,9 +387,6 @@ def _import(
     return ImportReport(arena, files, rejected)
 
 
-# -- The first reading: every row is checked, nothing is written -----------------------------------
-
-
 def _check(arena: Arena, files: list[ImportedFile], options: Options) -> RejectedRows:
     """Read every file once; raise BadRowsError for bad rows, or record them to be skipped."""
     checker, rejected = Checker(_known(arena, files)), RejectedRows()
@@ -503,9 +497,6 @@ def _copy(source: BinaryIO, target: BinaryIO | None, size: int) -> int:
     if target is not None and last != b"\n":
         target.write(b"\n")
     return size
-
-
-# -- Writing, hidden -------------------------------------------------------------------------------
 
 
 def _write(arena: Arena, files: list[ImportedFile], options: Options, now: datetime) -> None:

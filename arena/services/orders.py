@@ -31,9 +31,6 @@ PairCounts = dict[PairKey, tuple[int, int]]
 draw = random.SystemRandom()
 
 
-# -- Ordering --------------------------------------------------------------------------------------
-
-
 @transaction.atomic
 def order_people_run(
     *,
@@ -138,9 +135,6 @@ def progress_in(*, run: Run, rater: Rater) -> Progress:
     done = min(done, wanted)
     # A run may end short of a repeat that could not be asked for.
     return Progress(done, done if run.state == Run.State.DONE else wanted, is_own=named is not None)
-
-
-# -- Reconciling -----------------------------------------------------------------------------------
 
 
 @transaction.atomic
@@ -284,9 +278,6 @@ def _add_up(
         wanted_of[demand.rater_id] += votes
     for named in raters:
         named.votes_done, named.votes_wanted = done_by[named.rater_id], wanted_of[named.rater_id]
-
-
-# -- Repeats ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

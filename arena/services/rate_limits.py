@@ -62,8 +62,6 @@ def _counted_as(address: str) -> str:
     return f"{IPv6Address(int(ip) >> 64 << 64)}/64"
 
 
-# -- Networks --------------------------------------------------------------------------------------
-
 KEY_PERIOD_DAYS = 30
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _keys: dict[int, bytes] = {}  # this process's copy of the current key

@@ -17,8 +17,7 @@ from typing import Any, Protocol
 
 from django.core.exceptions import ValidationError
 from django.db import DatabaseError, InterfaceError, transaction
-from django.db.models import BigIntegerField, Case, Exists, F, OuterRef, Q, QuerySet, Sum, When
-from django.db.models.functions import Coalesce
+from django.db.models import Exists, F, OuterRef, Q
 
 from arena.actors import CLI, Actor
 from arena.calls import leases
@@ -28,15 +27,13 @@ from arena.errors import ServiceError
 from arena.models import Arena, Run, Team
 from arena.models.runs import RunQuerySet
 from arena.services import audit
+from arena.services.budgets import reserve_budget, reserve_new_cap
 from arena.services.locks import retry_on_deadlock
 from arena.signals import announce, run_cancelled, votes_changed
 from arena.validation import shortened
 
 State = Run.State
 UNFINISHED = [State.ORDERED, State.OPEN, State.PAUSED]
-OVER = Q(state__in=[State.DONE, State.CANCELLED])
-# Calls that were running when their run was cancelled still reserve money.
-COST = F("settled") + F("uncertain") + F("reserved")
 BATCH = 500
 IN_A_ROW = 10
 LONGEST_REASON = 300
@@ -46,19 +43,14 @@ NO_PRICE = (
     "{model} at {endpoint} has no price. An administrator can set one in dollars per million "
     "tokens (0 is allowed): manage.py price {endpoint} {model} --input 0 --output 0"
 )
+
+
 NO_CAP = "Enter a spending cap in dollars: this run costs money."
 CAP_TOO_LOW = "This model costs money; enter a cap above $0."
 
 
-class BudgetError(ServiceError):
-    """A run that the team's budget does not cover."""
-
-
 class RunError(ServiceError):
     """An action that the run's state or cap does not allow."""
-
-
-# -- What differs between kinds of runs ------------------------------------------------------------
 
 
 class RunQuote(Protocol):
@@ -157,9 +149,6 @@ def handler_of(run: Run) -> RunHandler:
     return HANDLERS[LABELS if is_of_labels else run.kind]()
 
 
-# -- Ordering --------------------------------------------------------------------------------------
-
-
 def order_run(*, order: Any, cap: int | None, now: datetime, by: Actor = CLI) -> Run:
     """Write a run with all its calls, and open it; it never spends more than `cap`.
 
@@ -181,6 +170,8 @@ def order_run(*, order: Any, cap: int | None, now: datetime, by: Actor = CLI) ->
     return run
 
 
+@retry_on_deadlock
+@transaction.atomic
 def check_cap(quote: RunQuote, cap: int | None) -> None:
     """Raise RunError for an order without the cap that it needs, or whose cost is unknown."""
     if quote.unpriced:
@@ -194,8 +185,14 @@ def check_cap(quote: RunQuote, cap: int | None) -> None:
         raise RunError(CAP_TOO_LOW, field="cap")
 
 
-@retry_on_deadlock
-@transaction.atomic
+def rehearse_payment(*, team: Team | None, quote: RunQuote, cap: int | None) -> None:
+    """Raise the error that an order with this cap would raise; nothing is reserved."""
+    check_cap(quote, cap)
+    with transaction.atomic():
+        reserve_budget(team=team, cap=cap if quote.worst else None)
+        transaction.set_rollback(True)
+
+
 def _begin(
     handler: RunHandler,
     order: Any,
@@ -280,85 +277,6 @@ def cancel_unopened(runs: RunQuerySet, now: datetime) -> None:
     for run_id in runs.filter(state=State.ORDERED).values_list("pk", flat=True):
         cancel_run(run_id=run_id, now=now)
 
-
-# -- Budgets ---------------------------------------------------------------------------------------
-
-
-def reserve_budget(*, team: Team | None, cap: int | None) -> None:
-    """Check that the budget of `team` covers another `cap` nano-dollars; raise BudgetError if not.
-
-    The team's row stays locked until the end of the caller's transaction, which must write the run
-    with that cap: of two concurrent orders, the second sees what the first has reserved. Free runs
-    need no budget, and runs without a team are the operator's own.
-    """
-    if team is None or not cap:
-        return
-    team = Team.objects.select_for_update(no_key=True).get(pk=team.pk)
-    left = budget_left(team)
-    if cap > left:
-        if team.budget:
-            message = (
-                f"This may cost up to {dollars(cap)}, but {team} has {dollars(max(0, left))} left "
-                f"of its budget of {dollars(team.budget)}. Set a lower cap, or ask an "
-                "administrator for a larger budget."
-            )
-        else:
-            message = (
-                f"{team} has no budget yet, and this may cost up to {dollars(cap)}. Ask an "
-                "administrator for a budget."
-            )
-        raise BudgetError(message, field="cap")
-
-
-def _reserve_new_cap(run: Run, cap: int) -> None:
-    """Check that the budget covers a new cap for an unfinished run; raise BudgetError if not.
-
-    The old cap is read once the team's row is locked, because it may have been lowered since the
-    caller read the run.
-    """
-    if run.team is None:
-        return
-    Team.objects.select_for_update(no_key=True).get(pk=run.team.pk)
-    before = Run.objects.values_list("cap", flat=True).get(pk=run.pk)
-    reserve_budget(team=run.team, cap=max(0, cap - (before or 0)))
-
-
-def rehearse_payment(*, team: Team | None, quote: RunQuote, cap: int | None) -> None:
-    """Raise the error that an order with this cap would raise; nothing is reserved."""
-    check_cap(quote, cap)
-    with transaction.atomic():
-        reserve_budget(team=team, cap=cap if quote.worst else None)
-        transaction.set_rollback(True)
-
-
-@transaction.atomic
-def deduct_spent(*, runs: QuerySet[Run]) -> None:
-    """Deduct the cost of finished runs from their teams' budgets, before the runs are deleted."""
-    spent_by = runs.exclude(team=None).order_by().values_list("team").annotate(amount=Sum(COST))
-    for team_id, spent in spent_by:
-        # Added here and not in the statement, where PostgreSQL would take an amount next to a
-        # column for a short integer.
-        team = Team.objects.select_for_update(no_key=True).get(pk=team_id)
-        team.budget = max(0, team.budget - int(spent))
-        team.save(update_fields=["budget"])
-
-
-def budget_left(team: Team) -> int:
-    """Return the uncommitted part of the team's budget; negative if the budget was cut."""
-    return team.budget - committed_by(team)
-
-
-def committed_by(team: Team) -> int:
-    """Return what the team has spent and what its unfinished runs may still spend."""
-    share = Case(
-        When(OVER, then=COST),
-        default=Coalesce(F("cap"), 0, output_field=BigIntegerField()),
-        output_field=BigIntegerField(),
-    )
-    return int(Run.objects.filter(team=team).aggregate(total=Sum(share, default=0))["total"])
-
-
-# -- Pausing and cancelling ------------------------------------------------------------------------
 
 # A run may have changed since it was read, so the database has the last word: an update that no
 # longer applies raises an error, and the transaction is rolled back.
@@ -464,9 +382,6 @@ def _reasons(run_id: int) -> str:
     return "; ".join(reasons) + "."
 
 
-# -- Resuming and retrying -------------------------------------------------------------------------
-
-
 @transaction.atomic
 def resume(*, run: Run, by: Actor, now: datetime, cap: int | None = None) -> None:
     """Resume a run and retry what failed, under a new cap in nano-dollars if one is given.
@@ -478,7 +393,7 @@ def resume(*, run: Run, by: Actor, now: datetime, cap: int | None = None) -> Non
     if not run.can_be_resumed:
         raise RunError(_why_not(run, "resumed"))
     if cap is not None:
-        _reserve_new_cap(run, cap)
+        reserve_new_cap(run, cap)
     resume_unfinished(run=run, now=now)
     if cap is not None:
         _raise_cap(run, cap)  # once the calls are woken: a worker locks them before their run
@@ -568,7 +483,7 @@ def _reopen(run_id: int, states: list[Run.State]) -> bool:
 @transaction.atomic
 def set_cap(*, run: Run, cap: int) -> None:
     """Change the cap of a run. Raises RunError, or BudgetError if the team's budget is too low."""
-    _reserve_new_cap(run, cap)
+    reserve_new_cap(run, cap)
     _raise_cap(run, cap)
 
 

@@ -1,57 +1,39 @@
-"""Raters, and casting, skipping, undoing and voiding votes."""
+"""Casting, skipping, undoing and voiding votes."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import F, QuerySet
 from django.utils.translation import gettext_lazy
 
 from arena.actors import Actor
 from arena.db import sql
-from arena.errors import ServiceError
 from arena.models import (
     Arena,
-    ArenaTrust,
     AuditEntry,
     Comparison,
     Pair,
     PairDemand,
     Rater,
-    Reason,
     Run,
     Vote,
 )
-from arena.outcomes import LEFT, OUTCOMES, RIGHT
+from arena.outcomes import OUTCOMES
 from arena.services import audit
 from arena.services.comparisons import (
     VoteError,
     check_admission,
 )
 from arena.services.locks import retry_on_deadlock
-from arena.services.rate_limits import allow
-from arena.signals import announce, trust_changed, votes_changed
-from arena.validation import COMMENT_LIMIT, TAG_LIMIT, InputError, clean_name, clean_paragraphs
+from arena.signals import announce, votes_changed
 
 HOUR = timedelta(hours=1)
-MINUTE = timedelta(minutes=1)
 TIME_TO_UNDO = timedelta(seconds=30)
 MOST_UNDONE = 5  # of a rater within an hour: undoing whatever a candidate lost would move a board
 UNDONE = "undone by the rater"
 VOIDED_AT_ONCE = 1000
-REASONS_IN_FILES = {"reasons_a": LEFT, "reasons_b": RIGHT}
-
-
-class RaterError(ServiceError):
-    """An invalid rater name."""
-
-
-class TooManyNamesError(VoteError):
-    message = gettext_lazy(
-        "Too many new raters were named in this arena within an hour. Try again later."
-    )
 
 
 class NotIssuedToYouError(VoteError):
@@ -86,20 +68,6 @@ class BlockedError(VoteError):
     )
 
 
-class NotVotedError(VoteError):
-    message = gettext_lazy(
-        "You have no vote on this pair, so there is nothing to give reasons for."
-    )
-
-
-class UnknownReasonError(VoteError):
-    message = gettext_lazy("This arena does not offer that reason for this answer.")
-
-
-class LongCommentError(VoteError):
-    message = gettext_lazy("A comment can have up to 1,000 characters, and no control characters.")
-
-
 class TooLateToUndoError(VoteError):
     message = gettext_lazy("A vote can be undone within 30 seconds. This one is final.")
 
@@ -108,87 +76,6 @@ class OftenUndoneError(VoteError):
     message = gettext_lazy(
         "You have undone several votes within an hour and saw the names, so this one is final."
     )
-
-
-# -- Raters ----------------------------------------------------------------------------------------
-
-
-class NotAJudgeError(ValueError):
-    """Only judges and juries can be trusted; the message is a sentence for people."""
-
-
-def rater_of_person(*, user_id: int) -> Rater:
-    """Return the rater of a signed-in person, the same one in every arena."""
-    rater, _ = Rater.objects.get_or_create(user_id=user_id, defaults={"kind": Rater.Kind.PERSON})
-    return rater
-
-
-def rater_of_name(*, arena: Arena, name: str, now: datetime) -> Rater:
-    """Return the rater that a team's program calls `name` in this arena; create one if needed.
-
-    Raises RaterError and TooManyNamesError.
-    """
-    try:
-        name = clean_name(name)
-    except InputError as error:
-        raise RaterError(f"The rater's name {error.reason}.", field="rater") from None
-    known = Rater.objects.filter(arena=arena, kind=Rater.Kind.PERSON, name=name).first()
-    if known is not None:
-        return known
-    limit = settings.NEW_RATERS_PER_HOUR
-    if not allow(key=f"new-raters:arena:{arena.pk}", limit=limit, window=HOUR, now=now):
-        raise TooManyNamesError
-    rater, _ = Rater.objects.get_or_create(arena=arena, kind=Rater.Kind.PERSON, name=name)
-    return rater
-
-
-def allow_comparison(*, rater: Rater, now: datetime) -> bool:
-    """Count one more comparison for `rater`; return whether it is within this minute's limit."""
-    limit = settings.VOTES_PER_MINUTE
-    return allow(key=f"issue:{rater.pk}", limit=limit, window=MINUTE, now=now)
-
-
-@transaction.atomic
-def set_trust(*, rater_id: int, trusted: bool, now: datetime) -> bool:
-    """Set whether a judge's or jury's votes, past and future, are trusted wherever it was not
-    measured; return whether that changed.
-
-    Trusted votes narrow people's intervals, in each arena where the rater has voted. Raises
-    NotAJudgeError.
-    """
-    rater = Rater.objects.select_for_update().filter(pk=rater_id).first()
-    if rater is None or rater.kind == Rater.Kind.PERSON:
-        raise NotAJudgeError(f"Rater {rater_id} is not a judge or jury, so it cannot be trusted.")
-    if trusted == (rater.trusted_at is not None):
-        return False
-    rater.trusted_at = now if trusted else None
-    rater.save(update_fields=["trusted_at"])
-    votes = Vote.objects.filter(arena=OuterRef("pk"), rater=rater_id)
-    for arena_id in Arena.objects.filter(Exists(votes)).order_by("pk").values_list("pk", flat=True):
-        trust_changed.send(sender=None, arena_id=arena_id)
-    return True
-
-
-@transaction.atomic
-def set_arena_trust(*, rater_id: int, arena_id: int, trusted: bool | None, now: datetime) -> bool:
-    """Set whether a measured judge or jury is trusted in one arena; return whether that changed.
-
-    None: it was not measured there, so `Rater.trusted_at` decides.
-    """
-    rows = ArenaTrust.objects.select_for_update().filter(rater=rater_id, arena=arena_id)
-    known = rows.values_list("trusted", flat=True).first()
-    if trusted == known:
-        return False
-    if trusted is None:
-        rows.delete()
-    else:
-        facts = {"trusted": trusted, "decided_at": now}
-        rows.update_or_create(rater_id=rater_id, arena_id=arena_id, defaults=facts)
-    trust_changed.send(sender=None, arena_id=arena_id)
-    return True
-
-
-# -- Casting, skipping, undoing --------------------------------------------------------------------
 
 
 @retry_on_deadlock
@@ -209,7 +96,7 @@ def cast_vote(
     """
     if outcome not in OUTCOMES:
         raise UnknownOutcomeError
-    _check_rater(comparison, rater)
+    check_rater(comparison, rater)
     has_expired = comparison.expires_at and comparison.expires_at <= now
     if comparison.skipped_at or has_expired:
         return _earlier_vote(comparison, rater, outcome)
@@ -272,7 +159,7 @@ def _earlier_vote(comparison: Comparison, rater: Rater, outcome: str) -> Vote:
     return vote
 
 
-def _check_rater(comparison: Comparison, rater: Rater) -> None:
+def check_rater(comparison: Comparison, rater: Rater) -> None:
     if comparison.rater_id != rater.pk:
         raise NotIssuedToYouError
     if rater.blocked_at:
@@ -284,7 +171,7 @@ def _check_rater(comparison: Comparison, rater: Rater) -> None:
 @transaction.atomic
 def skip_comparison(*, comparison: Comparison, rater: Rater, now: datetime) -> Vote | None:
     """Skip a comparison: missing data, never a tie. An existing vote stays, and is returned."""
-    _check_rater(comparison, rater)
+    check_rater(comparison, rater)
     # A vote on its way holds the lock, and only a later statement sees it.
     sql.lock(sql.LOCK_COMPARISON, comparison.pk)
     open_comparison = Comparison.objects.filter(pk=comparison.pk, skipped_at=None, votes=None)
@@ -300,7 +187,7 @@ def undo_vote(*, comparison: Comparison, rater: Rater, now: datetime) -> Vote:
 
     The names were shown after the vote, so the same rater does not get the pair again.
     """
-    _check_rater(comparison, rater)
+    check_rater(comparison, rater)
     vote = rater.votes.filter(arena=comparison.arena_id).order_by("-pk").first()
     if vote is None or vote.comparison_id != comparison.pk or vote.cast_at < now - TIME_TO_UNDO:
         raise TooLateToUndoError
@@ -332,74 +219,6 @@ def _demand_again(comparison: Comparison) -> None:
         defaults={"draw_probability": comparison.draw_probability, "remaining": 0},
     )
     PairDemand.objects.filter(pk=demand.pk).update(remaining=F("remaining") + 1)
-
-
-# -- Reasons ---------------------------------------------------------------------------------------
-
-
-@transaction.atomic
-def give_reasons(
-    *,
-    comparison: Comparison,
-    rater: Rater,
-    tags: Mapping[str, Collection[str]],
-    comment: str,
-) -> list[Reason]:
-    """Replace the reasons of the rater's vote by these: tags by side, and a comment.
-
-    Raises NotVotedError, UnknownReasonError and LongCommentError.
-    """
-    _check_rater(comparison, rater)
-    vote = Vote.objects.select_for_update(no_key=True).filter(
-        comparison=comparison, rater=rater, voided_at=None
-    )
-    voted = vote.first()
-    if voted is None:
-        raise NotVotedError
-    try:
-        comment = clean_paragraphs(comment, limit=COMMENT_LIMIT)
-    except InputError:
-        raise LongCommentError from None
-    offered = {side: comparison.arena.reasons_for(side, voted.outcome) for side in (LEFT, RIGHT)}
-    if any(tag not in offered.get(side, ()) for side, chosen in tags.items() for tag in chosen):
-        raise UnknownReasonError
-    reasons = [
-        Reason(vote=voted, side=side, tag=tag)
-        for side, chosen in tags.items()
-        for tag in dict.fromkeys(chosen)
-    ]
-    if comment:
-        reasons.append(Reason(vote=voted, side=Reason.BOTH, comment=comment))
-    voted.reasons.all().delete()
-    return Reason.objects.bulk_create(reasons)
-
-
-def read_reasons(*, votes: QuerySet[Vote]) -> int:
-    """Store the reasons in a file's votes, in `reasons_a`, `reasons_b` and `comment`;
-    return how many are new. Running it again adds none."""
-    given = Q(details__has_any_keys=[*REASONS_IN_FILES, "comment"])
-    votes = votes.filter(given, reasons=None).order_by("pk")
-    new = last = 0
-    while some := list(votes.filter(pk__gt=last)[:VOIDED_AT_ONCE]):
-        last = some[-1].pk
-        reasons = [reason for vote in some for reason in _reasons_in(vote)]
-        new += len(Reason.objects.bulk_create(reasons, batch_size=500))
-    return new
-
-
-def _reasons_in(vote: Vote) -> Iterator[Reason]:
-    details = vote.details or {}
-    for name, side in REASONS_IN_FILES.items():
-        tags = details.get(name)
-        for tag in dict.fromkeys(tags if isinstance(tags, list) else []):
-            if isinstance(tag, str) and 0 < len(tag) <= TAG_LIMIT:
-                yield Reason(vote=vote, side=side, tag=tag)
-    comment = details.get("comment")
-    if isinstance(comment, str) and 0 < len(comment) <= COMMENT_LIMIT:
-        yield Reason(vote=vote, side=Reason.BOTH, comment=comment)
-
-
-# -- Voiding ---------------------------------------------------------------------------------------
 
 
 @transaction.atomic
@@ -445,15 +264,6 @@ def _block(rater: Rater, by: Actor, reason: str, now: datetime) -> None:
     blocked = Rater.objects.filter(pk=rater.pk, blocked_at=None).update(blocked_at=now)
     if blocked and rater.arena is not None:
         audit.record_in(rater.arena, by, "blocked a rater", rater, reason=reason)
-
-
-@transaction.atomic
-def unblock_rater(*, rater: Rater, by: Actor, reason: str) -> bool:
-    """Let a blocked rater vote again; voided votes stay void. Return whether that was a change."""
-    unblocked = Rater.objects.filter(pk=rater.pk).exclude(blocked_at=None).update(blocked_at=None)
-    if unblocked and rater.arena is not None:
-        audit.record_in(rater.arena, by, "unblocked a rater", rater, reason=reason)
-    return bool(unblocked)
 
 
 @transaction.atomic

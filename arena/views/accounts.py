@@ -30,8 +30,9 @@ from django.views.decorators.http import require_POST, require_safe
 from django.views.generic import FormView
 from requests import RequestException
 
-from arena.accounts import ChangeEmailForm, ChangePasswordForm, CloseAccountForm, too_many
+from arena.attempts import too_many
 from arena.conf import OIDC
+from arena.forms.accounts import ChangeEmailForm, ChangePasswordForm, CloseAccountForm
 from arena.forms.base import add_service_error
 from arena.services.privacy import AccountError, close_account, personal_data, reason_to_stay
 

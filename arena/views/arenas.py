@@ -27,7 +27,7 @@ from arena.forms.base import errors_as_messages, errors_in
 from arena.models import Arena, Candidate, Rater, Response, Run, RunRater, Team
 from arena.outcomes import BOTH_BAD, VOTES_PER_CANDIDATE
 from arena.permissions import can_change, is_blind, is_open_to
-from arena.services import orders, voting
+from arena.services import orders
 from arena.services.arenas import (
     create_raters_link,
     create_team_arena,
@@ -37,6 +37,7 @@ from arena.services.arenas import (
 )
 from arena.services.exports import RETRY_AFTER, ExportError, TooManyExportsError, open_archive
 from arena.services.imports import ArenaImportError, import_archive
+from arena.services.raters import rater_of_person
 from arena.validation import numbered
 from arena.views.arena_context import (
     HIDDEN_NAMES,
@@ -344,7 +345,7 @@ def vote_orders(request: HttpRequest, context: ArenaContext) -> HttpResponse:
             raise PermissionDenied(READ_ONLY)
         if form.is_valid():
             fields = form.cleaned_data
-            raters = [voting.rater_of_person(user_id=int(pk)) for pk in fields.pop("raters")]
+            raters = [rater_of_person(user_id=int(pk)) for pk in fields.pop("raters")]
             try:
                 run = orders.order_people_run(
                     arena=arena, by=context.actor, raters=raters, **fields

@@ -21,12 +21,8 @@ from arena.generation import messages_for
 from arena.models import Arena, Candidate, Prompt
 from arena.models.fields import label_of
 from arena.permissions import can_change, can_delete, can_read_texts, can_retire, is_open_to
-from arena.prompting.templates import (
-    DiffLine,
-    TemplateError,
-    diff_of,
-    variables_in,
-)
+from arena.prompting.differences import DiffLine, diff_of
+from arena.prompting.templates import TemplateError, variables_in
 from arena.services import candidates
 from arena.services.candidate_checks import CLOSED, CandidateError, templates_in
 from arena.views.arena_context import ArenaContext, require_permission

@@ -31,16 +31,14 @@ from arena.models import Candidate, Run
 from arena.models.runs import RunProgress
 from arena.permissions import can_change, can_read_money
 from arena.services import runs as run_service
-from arena.services.runs import budget_left, check_cap
+from arena.services.budgets import budget_left
+from arena.services.runs import check_cap
 from arena.tasks import enqueue_on_commit
 from arena.validation import in_dollars
 from arena.views.arena_context import ArenaContext, require_permission
 
 LISTED_RUNS = 10
 ROWS_PER_PAGE = 20
-
-
-# -- Shared with the judge runs' pages -------------------------------------------------------------
 
 
 def steer(request: HttpRequest, run: Run, *, kept: str, retrying: str) -> None:
@@ -90,9 +88,6 @@ def progress_of(report: RunProgress, now: datetime) -> dict[str, Any]:
 def _show_form_errors(request: HttpRequest, form: Form) -> None:
     for errors in form.errors.values():
         messages.error(request, " ".join(map(str, errors)))
-
-
-# -- The candidate's page --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -169,9 +164,6 @@ def _to_candidate(candidate: Candidate) -> HttpResponse:
     response = redirect("manage_candidate", candidate.arena.slug, candidate.pk)
     response["Location"] += "#generate"
     return response
-
-
-# -- The run's page --------------------------------------------------------------------------------
 
 
 @require_permission("can_visit")

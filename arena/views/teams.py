@@ -1,14 +1,11 @@
-"""The pages of teams: members, invitations, API tokens, audit log, notifications, webhooks."""
+"""The pages of teams: members, budget, audit log."""
 
 from collections.abc import Callable
 from functools import wraps
-from http import HTTPStatus
 from typing import Any
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Page, Paginator
 from django.db.models import Count, Prefetch, Q, QuerySet
@@ -20,12 +17,6 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from arena.accounts import (
-    current_invitation,
-    forget_invitation,
-    remember_invitation,
-    too_many,
-)
 from arena.actors import TeamPermission, actor_of
 from arena.calls.money import dollars
 from arena.forms.base import errors_as_messages, errors_in
@@ -34,18 +25,15 @@ from arena.forms.teams import (
     RoleForm,
     TeamBudgetForm,
     TeamForm,
-    TokenForm,
-    WebhookForm,
 )
-from arena.models import Arena, Delivery, Membership, Role, Team
+from arena.models import Arena, Membership, Role, Team
 from arena.permissions import visible_arenas, visible_teams
-from arena.services import notices, teams
-from arena.services.notices import MAX_ATTEMPTS, absolute_url, set_notices_by_email
-from arena.services.runs import committed_by
+from arena.services import budgets, invitations, teams
+from arena.services.budgets import committed_by
+from arena.site import absolute_url
 from arena.validation import in_dollars
 
 ROWS_PER_PAGE = 50
-LISTED_DELIVERIES = 20
 REFUSALS = {
     TeamPermission.SUBMIT: gettext_lazy(
         "Only members and owners of the team can do this. Your access is read-only."
@@ -90,9 +78,6 @@ def render_team_page(
 
 def paginate(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
     return Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
-
-
-# -- Teams -----------------------------------------------------------------------------------------
 
 
 @never_cache
@@ -195,12 +180,9 @@ def change_budget(request: HttpRequest, team: Team) -> HttpResponse:
         messages.error(request, form.errors["budget"].as_text().removeprefix("* "))
         return redirect(team)
     budget = form.cleaned_data["budget"]
-    changed = teams.set_budget(team=team, budget=budget, by=actor_of(request))
+    changed = budgets.set_budget(team=team, budget=budget, by=actor_of(request))
     messages.success(request, f"{team} may spend {dollars(changed.budget)}.")
     return redirect(team)
-
-
-# -- Members and invitations -----------------------------------------------------------------------
 
 
 @for_team()
@@ -213,7 +195,7 @@ def team_members(request: HttpRequest, team: Team) -> HttpResponse:
         form = InvitationForm(request.POST)
         if form.is_valid():
             with errors_in(form):
-                _, secret = teams.create_invitation(
+                _, secret = invitations.create_invitation(
                     team=team, by=actor_of(request), now=now, **form.cleaned_data
                 )
                 # Shown in this response only: a redirect would have to store the secret.
@@ -225,7 +207,7 @@ def team_members(request: HttpRequest, team: Team) -> HttpResponse:
         members=team.memberships.select_related("user").order_by("joined_at", "pk"),
         invitations=team.invitations.open(now).select_related("created_by").order_by("-pk"),
         roles=Role.choices,
-        days=teams.INVITATION_LIFETIME.days,
+        days=invitations.INVITATION_LIFETIME.days,
         form=form,
         link=link,
     )
@@ -267,87 +249,7 @@ def _remove(request: HttpRequest, team: Team, member: Membership, message: str) 
     return redirect("team_members", team.slug)
 
 
-@for_team(TeamPermission.MANAGE)
-@require_POST
-def revoke_invitation(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
-    invitation = get_object_or_404(team.invitations.select_related("team"), pk=pk)
-    now = timezone.now()
-    if teams.revoke_invitation(invitation=invitation, by=actor_of(request), now=now):
-        messages.success(request, "Invitation revoked. Its link no longer works.")
-    else:
-        messages.error(request, "That invitation is no longer open.")
-    return redirect("team_members", team.slug)
-
-
-# -- Accepting an invitation -----------------------------------------------------------------------
-
 # The link's address only redirects, which keeps its secret out of pages, referrers and error logs.
-
-
-@never_cache
-@require_safe
-def follow_link(request: HttpRequest, secret: str) -> HttpResponse:
-    """Store the link's invitation in the session, and redirect to its page."""
-    if why := too_many(request, "invitation"):
-        forget_invitation(request)
-        messages.error(request, why)
-    else:
-        remember_invitation(request, teams.find_invitation(secret))
-    return redirect("open_invitation")
-
-
-@never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
-def open_invitation(request: HttpRequest) -> HttpResponse:
-    """Show the invitation and accept it, or say why it cannot be used."""
-    invitation, now = current_invitation(request), timezone.now()
-    if why := teams.closed_reason(invitation, now):
-        return render(request, "teams/invitation.html", {"why": why}, status=HTTPStatus.GONE)
-    if request.method != "POST":
-        return render(request, "teams/invitation.html", {"invitation": invitation})
-    if not request.user.is_authenticated:
-        return redirect_to_login(request.path)
-    assert invitation is not None, "a missing invitation is closed"
-    try:
-        teams.accept_invitation(invitation=invitation, by=actor_of(request), now=now)
-    except teams.InvitationError as error:
-        context = {"why": error.message, "team": invitation.team}
-        return render(request, "teams/invitation.html", context, status=HTTPStatus.CONFLICT)
-    forget_invitation(request)
-    messages.success(request, f"You have joined {invitation.team}.")
-    return redirect(invitation.team)
-
-
-# -- API tokens ------------------------------------------------------------------------------------
-
-
-@for_team(TeamPermission.MANAGE)
-@require_http_methods(["GET", "HEAD", "POST"])
-def team_tokens(request: HttpRequest, team: Team) -> HttpResponse:
-    """List the team's tokens; a new one's secret is shown only in the response that creates it."""
-    form, secret = TokenForm(request.POST or None), ""
-    if form.is_valid():
-        with errors_in(form):
-            _, secret = teams.create_token(team=team, by=actor_of(request), **form.cleaned_data)
-            form = TokenForm()
-    tokens = team.tokens.live().select_related("created_by").order_by("-pk")
-    return render_team_page(
-        request, team, "teams/tokens.html", tokens=tokens, form=form, secret=secret
-    )
-
-
-@for_team(TeamPermission.MANAGE)
-@require_POST
-def revoke_token(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
-    token = get_object_or_404(team.tokens.select_related("team"), pk=pk)
-    if teams.revoke_token(token=token, by=actor_of(request), now=timezone.now()):
-        messages.success(request, f"{token} revoked. It no longer works.")
-    else:
-        messages.error(request, f"{token} was already revoked.")
-    return redirect("team_tokens", team.slug)
-
-
-# -- Audit log and notifications -------------------------------------------------------------------
 
 
 @for_team()
@@ -355,85 +257,3 @@ def revoke_token(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
 def team_audit(request: HttpRequest, team: Team) -> HttpResponse:
     page = paginate(request, team.audit_entries.order_by("-pk"))
     return render_team_page(request, team, "teams/audit_log.html", page=page)
-
-
-@for_team()
-@require_http_methods(["GET", "HEAD", "POST"])
-def team_notices(request: HttpRequest, team: Team) -> HttpResponse:
-    """List the team's notifications; members also choose here whether to get them by email."""
-    membership = team.memberships.select_related("team", "user").filter(user=request.user.pk)
-    own_membership = membership.first()
-    # Without a mail server, mail is printed by the server process.
-    is_printed = "console" in settings.EMAIL_BACKEND
-    if request.method != "POST":
-        page = paginate(request, team.notices.select_related("arena").order_by("-pk"))
-        return render_team_page(
-            request,
-            team,
-            "teams/notifications.html",
-            page=page,
-            membership=own_membership,
-            is_printed=is_printed,
-        )
-    if own_membership is None:
-        raise PermissionDenied(
-            gettext_lazy("Only members of the team can get its notifications by email.")
-        )
-    wanted = "wanted" in request.POST
-    set_notices_by_email(membership=own_membership, wanted=wanted, by=actor_of(request))
-    if not wanted:
-        message = "Email notifications are off."
-    elif is_printed:
-        message = "Email notifications are on, but this site does not send email."
-    else:
-        message = "Email notifications are on."
-    messages.success(request, message)
-    return redirect("team_notices", team.slug)
-
-
-# -- Webhooks --------------------------------------------------------------------------------------
-
-
-@for_team(TeamPermission.MANAGE)
-@require_http_methods(["GET", "HEAD", "POST"])
-def team_webhooks(request: HttpRequest, team: Team) -> HttpResponse:
-    """List the team's webhooks with their secrets and recent deliveries, and add new ones."""
-    form = WebhookForm(request.POST or None)
-    if form.is_valid():
-        with errors_in(form):
-            notices.add_webhook(team=team, by=actor_of(request), **form.cleaned_data)
-            messages.success(request, "Webhook added. Send a test to check that it works.")
-            return redirect("team_webhooks", team.slug)
-    rows = team.webhooks.live().order_by("-pk")
-    deliveries = Delivery.objects.filter(webhook__team=team, webhook__removed_at=None)
-    deliveries = deliveries.select_related("webhook", "notice").order_by("-pk")
-    return render_team_page(
-        request,
-        team,
-        "teams/webhooks.html",
-        form=form,
-        webhooks=[(webhook, notices.signing_secret(webhook)) for webhook in rows],
-        deliveries=list(deliveries[:LISTED_DELIVERIES]),
-        max_attempts=MAX_ATTEMPTS,
-    )
-
-
-@for_team(TeamPermission.MANAGE)
-@require_POST
-def remove_webhook(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
-    webhook = get_object_or_404(team.webhooks.select_related("team"), pk=pk)
-    if notices.remove_webhook(webhook=webhook, by=actor_of(request), now=timezone.now()):
-        messages.success(request, "Webhook removed. Nothing more is sent there.")
-    else:
-        messages.error(request, "That webhook was already removed.")
-    return redirect("team_webhooks", team.slug)
-
-
-@for_team(TeamPermission.MANAGE)
-@require_POST
-def send_test(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
-    webhook = get_object_or_404(team.webhooks.live().select_related("team"), pk=pk)
-    with errors_as_messages(request):
-        notices.send_test(webhook=webhook, by=actor_of(request), now=timezone.now())
-        messages.success(request, "Test sent. Reload this page to see whether it arrived.")
-    return redirect("team_webhooks", team.slug)

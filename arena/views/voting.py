@@ -3,8 +3,7 @@ and the rater of a request, with the rater cookie.
 """
 
 from dataclasses import dataclass
-from datetime import date, timedelta
-from functools import lru_cache
+from datetime import timedelta
 from typing import Any, ClassVar
 from uuid import UUID
 
@@ -30,122 +29,38 @@ from arena.forms.base import errors_as_messages
 from arena.language import translate_own_words, translated
 from arena.models import Arena, Comparison, Rater, Vote
 from arena.outcomes import LEFT, RIGHT
-from arena.permissions import is_raters_link, visible_arenas
-from arena.services import comparisons, holds, orders, voting
+from arena.permissions import visible_arenas
+from arena.services import comparisons, holds, orders, previews, reasons, voting
+from arena.services.ballots import ballot_html, guide_html, prompt_html
 from arena.services.candidates import with_ballots
 from arena.services.comparisons import (
     MAX_EXCLUDED,
-    NOBODY,
     MembersOnlyError,
-    ballot_html,
     check_admission,
     find_issued_comparison,
-    guide_html,
-    prompt_html,
 )
 from arena.services.locks import retry_on_deadlock
 from arena.services.rate_limits import allow, client_address, network_of
-from arena.services.voting import allow_comparison, rater_of_person
+from arena.services.raters import allow_comparison
 from arena.views.choices import CHOICES, SKIP
-
-COOKIE = "rater"
-COOKIE_AGE = timedelta(days=365)
-LINK_COOKIE = "invitation"
+from arena.views.raters import (
+    LINK_COOKIE,
+    TooManyRatersError,
+    _also,
+    _find_arena_by_link,
+    _raters_in_cookie,
+    find_anonymous,
+    find_or_create_rater,
+    find_rater,
+    known_rater_id,
+    set_rater_cookie,
+)
 
 
 class HtmxRequest(HttpRequest):
     """A request with the attribute that django-htmx's middleware adds."""
 
     htmx: HtmxDetails
-
-
-class TooManyRatersError(Exception):
-    """More new raters from one address than an hour allows."""
-
-
-def _raters_in_cookie(request: HttpRequest) -> tuple[int | None, int | None]:
-    """Return the ids in the signed cookie: the browser's anonymous rater, and the one of whoever
-    voted here signed in."""
-    return _signed_ids(request.COOKIES.get(COOKIE, ""), timezone.now().date())
-
-
-@lru_cache(maxsize=1024)
-def _signed_ids(cookie: str, today: date) -> tuple[int | None, int | None]:
-    """Check a cookie's signature and age, once a day: the same one comes with each vote."""
-    request = HttpRequest()
-    request.COOKIES[COOKIE] = cookie
-    ids = request.get_signed_cookie(COOKIE, "", max_age=COOKIE_AGE) or ""
-    anonymous, _, signed_in = (int(i) if i.isdecimal() else None for i in ids.partition("-"))
-    return anonymous, signed_in
-
-
-def known_rater_id(request: HttpRequest) -> int | None:
-    """Return the anonymous rater's id in the signed cookie, without a database query."""
-    return _raters_in_cookie(request)[0]
-
-
-def _also(request: HttpRequest, rater: Rater) -> int:
-    """Return the id of the browser's other rater, or NOBODY.
-
-    They stay two: a vote keeps its channel, and what was done here before, perhaps by somebody
-    else, is not the account's.
-    """
-    anonymous, signed_in = _raters_in_cookie(request)
-    return (anonymous if rater.user_id else signed_in) or NOBODY
-
-
-def find_anonymous(request: HttpRequest, rater: Rater | None) -> list[Rater]:
-    """Return the browser's anonymous rater, if `rater` is that of a signed-in person."""
-    if rater is None or rater.user_id is None:
-        return []
-    return list(Rater.objects.filter(pk=known_rater_id(request) or NOBODY, user=None, arena=None))
-
-
-def find_rater(request: HttpRequest) -> Rater | None:
-    """Return the rater of the signed-in person, or the anonymous rater in the browser's cookie."""
-    if request.user.is_authenticated:
-        return Rater.objects.filter(user=request.user).first()
-    rater_id = known_rater_id(request)
-    if rater_id is None:
-        return None
-    return Rater.objects.filter(pk=rater_id, user=None, arena=None).first()
-
-
-def find_or_create_rater(request: HttpRequest) -> Rater:
-    """Like `find_rater`, with a new rater for a first visit; raises TooManyRatersError."""
-    if rater := find_rater(request):
-        return rater
-    if request.user.is_authenticated:
-        return rater_of_person(user_id=request.user.pk)
-    if not allow(
-        key=f"new-raters:{client_address(request)}",
-        limit=settings.NEW_RATERS_PER_HOUR,
-        window=timedelta(hours=1),
-        now=timezone.now(),
-    ):
-        raise TooManyRatersError
-    return Rater.objects.create(kind=Rater.Kind.PERSON)
-
-
-def can_go_on(request: HttpRequest, arena: Arena, rater: Rater | None) -> bool:
-    """Return whether a pair is left for whoever asks, known as `rater` if they have voted."""
-    rater = rater or Rater(pk=NOBODY, kind=Rater.Kind.PERSON, user_id=request.user.pk)
-    return not rater.blocked_at and comparisons.is_pair_left(
-        arena=arena, rater=rater, now=timezone.now(), also=_also(request, rater)
-    )
-
-
-def set_rater_cookie(request: HttpRequest, response: HttpResponse, rater: Rater) -> None:
-    """Store the rater's id in the browser, beside that of its other rater."""
-    also = _also(request, rater) or ""
-    response.set_signed_cookie(
-        COOKIE,
-        f"{also}-{rater.pk}" if rater.user_id else f"{rater.pk}-{also}",
-        max_age=COOKIE_AGE,
-        httponly=True,
-        samesite="Lax",
-        secure=settings.SESSION_COOKIE_SECURE,
-    )
 
 
 NOTICES = {
@@ -173,9 +88,6 @@ class NextPair:
     wanted: bool
     too_fast: bool = False
     comparison: Comparison | None = None
-
-
-# -- Pages -----------------------------------------------------------------------------------------
 
 
 @translated
@@ -226,7 +138,7 @@ def _preview(request: HttpRequest, arena: Arena) -> HttpResponse:
     limit = settings.VOTES_PER_MINUTE
     if not allow(key=key, limit=limit, window=timedelta(minutes=1), now=now):
         return _slow_down(request, arena)
-    comparison, sealed = comparisons.preview_comparison(arena=arena, now=now)
+    comparison, sealed = previews.preview_comparison(arena=arena, now=now)
     context = {"arena": arena, "sealed": sealed}
     return _render_fragment(request, "arena/_ballot.html", comparison, context)
 
@@ -331,7 +243,7 @@ def give_reasons(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     comparison.arena = Arena.objects.get(pk=comparison.arena_id)  # with the reasons it offers
     try:
         _check_owner(request, comparison.rater)
-        voting.give_reasons(
+        reasons.give_reasons(
             comparison=comparison,
             rater=comparison.rater,
             tags={side: request.POST.getlist(side) for side in (LEFT, RIGHT)},
@@ -357,28 +269,6 @@ def object_to_hold(request: HttpRequest, slug: str) -> HttpResponse:
     return redirect("vote", arena.slug)
 
 
-# -- The link for raters of a private arena --------------------------------------------------------
-
-
-@never_cache
-@require_safe
-def follow_raters_link(request: HttpRequest, slug: str, secret: str) -> HttpResponse:
-    """Keep the link's secret in a cookie that only the arena's voting pages get, and go there."""
-    if _find_arena_by_link(slug, secret) is None:
-        raise Http404("There is no such link.")
-    response = redirect("vote", slug)
-    response.set_cookie(
-        LINK_COOKIE,
-        secret,
-        max_age=COOKIE_AGE,
-        path=reverse("vote", args=[slug]),
-        httponly=True,
-        samesite="Lax",
-        secure=settings.SESSION_COOKIE_SECURE,
-    )
-    return response
-
-
 def _find_arena(request: HttpRequest, slug: str) -> Arena:
     """Return an arena that the sender can see, or has the link to; else raise Http404."""
     visible = with_ballots(visible_arenas(actor_of(request)))
@@ -390,21 +280,10 @@ def _find_arena(request: HttpRequest, slug: str) -> Arena:
     return arena
 
 
-def _find_arena_by_link(slug: str, secret: str) -> Arena | None:
-    arena = with_ballots(Arena.objects.revealed()).filter(slug=slug).first() if secret else None
-    if arena is None or not is_raters_link(arena, secret):
-        return None
-    arena.is_opened_by_link = True
-    return arena
-
-
-# -- Comparisons and their raters ------------------------------------------------------------------
-
-
 def _issue_previewed(request: HttpRequest, slug: str, key: UUID) -> Rater | None:
     """Issue a preview to the new rater who votes on it first; None if it was issued before."""
     arena = _find_arena(request, slug)
-    preview = comparisons.open_preview(arena=arena, sealed=request.POST["sealed"])
+    preview = previews.open_preview(arena=arena, sealed=request.POST["sealed"])
     if preview is None or preview.key != key:
         raise Http404("There is no such comparison.")
     if _find_comparison(str(key), arena):
@@ -412,7 +291,7 @@ def _issue_previewed(request: HttpRequest, slug: str, key: UUID) -> Rater | None
     if find_rater(request):  # who could choose among previews, which leave no trace when skipped
         raise voting.NotIssuedToYouError
     rater = find_or_create_rater(request)
-    comparisons.issue_preview(arena=arena, rater=rater, preview=preview)
+    previews.issue_preview(arena=arena, rater=rater, preview=preview)
     return rater
 
 
@@ -498,9 +377,6 @@ def _following(request: HtmxRequest, comparison: Comparison) -> NextPair:
         also=_also(request, comparison.rater),
     )
     return NextPair(wanted=True, comparison=following)
-
-
-# -- Responses -------------------------------------------------------------------------------------
 
 
 def _respond(

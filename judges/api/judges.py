@@ -12,8 +12,9 @@ from rest_framework.response import Response
 
 from arena.actors import Actor, TeamPermission
 from arena.api.core.errors import BadParameter
+from arena.api.core.parameters import check_names
 from arena.api.core.schema import operation
-from arena.api.core.serializers import Dollars, check_names
+from arena.api.core.serializers import Dollars
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Arena, Run
 from arena.permissions import can_read_spending

@@ -3,10 +3,10 @@
 from functools import lru_cache
 from typing import cast
 
+from arena.calls.capabilities import capability_of
 from arena.calls.execution import CannotAskCallError, CannotAskError, ReplyReading
 from arena.calls.models import Call
 from arena.calls.providers.base import Message, Reply, Request
-from arena.calls.servers import capability_of
 from arena.models import Run
 from judges.core.checklist import parse_checklist, stored_verdict
 from judges.core.parsing import (

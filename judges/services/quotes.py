@@ -8,10 +8,11 @@ from typing import Any
 from django.db.models import Avg, QuerySet
 from django.db.models.functions import Length
 
+from arena.calls.capabilities import capability_of, probe_endpoint
 from arena.calls.models import Call
 from arena.calls.money import DEFAULT_MAX_TOKENS, cost
+from arena.calls.prices import Rate, price_of
 from arena.calls.providers.base import EndpointStoppedError
-from arena.calls.servers import Rate, capability_of, price_of, probe_endpoint
 from arena.models import Arena, Prompt, Response
 from judges.core.prompts import Material, render_prompt
 from judges.core.spec import JudgeSpec

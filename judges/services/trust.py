@@ -19,7 +19,7 @@ from typing import Any
 from django.db import transaction
 
 from arena.models import Arena, ArenaTrust
-from arena.services.voting import set_arena_trust, set_trust
+from arena.services.raters import set_arena_trust, set_trust
 from arena.validation import percent
 from judges.core.calibration.trust import RULE
 from judges.models import Calibration, Epoch, Judge, LabelSet

@@ -24,7 +24,7 @@ from arena.models import Arena, Run
 from arena.permissions import can_read_spending
 from arena.services import runs
 from arena.services.arenas import ArenaError, update_arena
-from arena.services.runs import budget_left
+from arena.services.budgets import budget_left
 from arena.tasks import enqueue_on_commit
 from arena.views.runs import progress_of, steer
 from judges.core.prompts import MaterialError, render_note, render_prompt

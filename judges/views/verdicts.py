@@ -26,13 +26,14 @@ from django.views.decorators.vary import vary_on_headers
 
 from arena.actors import actor_of
 from arena.calls.models import Call
+from arena.markup.markdown import render_markdown
 from arena.models import Arena, Comparison, Prompt, Rater, Run, Vote
 from arena.outcomes import VERDICTS, mirror
 from arena.permissions import can_read_authors, can_read_references, can_read_spending
-from arena.rendering import render_markdown
-from arena.services.comparisons import VoteError, issue_pair, prompt_html, response_html
+from arena.services.ballots import prompt_html, response_html
+from arena.services.comparisons import VoteError, issue_pair
 from arena.services.voting import BlockedError
-from arena.views import voting
+from arena.views import raters
 from judges.models import Epoch, Judgement, LabelItem, Mark
 from judges.services.labels import FeedbackError, give_feedback
 from judges.services.subjects import of_reading, read_subject
@@ -223,7 +224,7 @@ def can_read_answers(request: HttpRequest, judgement: Judgement) -> bool:
     comparison = judgement.comparison
     if comparison is None:
         return True
-    rater = voting.find_rater(request)
+    rater = raters.find_rater(request)
     pair = [comparison.left_response_id, comparison.right_response_id]
     own = Vote.objects.revealed().filter(
         rater=rater, comparison__left_response__in=pair, comparison__right_response__in=pair
@@ -460,12 +461,12 @@ def vote_on_verdict(request: HttpRequest, slug: str, pk: int, judgement: int) ->
         return redirect_to_login(here)
     try:
         rater, comparison = _issue_comparison(request, settled)
-    except (VoteError, voting.TooManyRatersError) as error:
+    except (VoteError, raters.TooManyRatersError) as error:
         messages.warning(request, str(error) or TOO_MANY_VOTERS)
         return redirect(here)
     query = urlencode({"pair": str(comparison.key)})
     response = redirect(f"{reverse('vote', args=[slug])}?{query}")
-    voting.set_rater_cookie(request, response, rater)
+    raters.set_rater_cookie(request, response, rater)
     return response
 
 
@@ -478,7 +479,7 @@ def _issue_comparison(request: HttpRequest, judgement: Judgement) -> tuple[Rater
     # Else two browsers could learn the authors, one from the names and one from the answers.
     if not can_read_answers(request, judgement):
         raise HiddenAnswersError
-    rater = voting.find_or_create_rater(request)
+    rater = raters.find_or_create_rater(request)
     if rater.blocked_at:
         raise BlockedError
     comparison = issue_pair(

@@ -17,7 +17,7 @@ from rest_framework.request import Request
 
 from arena.actors import TeamPermission
 from arena.api.core.errors import BadParameter, Conflict
-from arena.api.core.serializers import check_names
+from arena.api.core.parameters import check_names
 from arena.api.core.views import ArenaEndpoint
 from arena.models import Uncounted
 from arena.permissions import is_blind

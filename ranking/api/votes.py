@@ -17,8 +17,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from arena.api.core.parameters import yes_or_no
 from arena.api.core.schema import operation
-from arena.api.core.serializers import yes_or_no
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Outcome, Rater, Vote
 from arena.permissions import FieldVisibility

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.formats import get_format
 from django.utils.safestring import SafeString, mark_safe
 
-from arena.rendering import to_mathml
+from arena.markup.math import to_mathml
 from ranking.models import Counted, Raters, Standing
 
 register = template.Library()

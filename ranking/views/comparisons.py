@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from arena.actors import ANONYMOUS, actor_of
 from arena.models import Comparison, Reason, Vote
 from arena.permissions import can_read_authors, can_read_texts, visible_arenas
-from arena.services.comparisons import prompt_html, response_html
+from arena.services.ballots import prompt_html, response_html
 from arena.views import voting
 from ranking.http_cache import send_template
 

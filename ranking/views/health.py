@@ -16,8 +16,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 from prometheus_client.exposition import choose_encoder
 
+from arena.calls.capabilities import probe_endpoint
+from arena.calls.prices import known_models
 from arena.calls.providers.base import EndpointStoppedError
-from arena.calls.servers import known_models, probe_endpoint
 from arena.endpoints import UnknownEndpointError
 from arena.models import Team
 from ranking.health import check_health, registry, setup_steps

@@ -16,7 +16,8 @@ from arena.models import Arena, Candidate, Reason, Vote
 from arena.models.arenas import FAULTS, STRENGTHS
 from arena.outcomes import LEFT, RIGHT
 from arena.permissions import visible_arenas
-from arena.views.voting import HtmxRequest, can_go_on, find_anonymous, find_rater
+from arena.views.raters import can_go_on, find_anonymous, find_rater
+from arena.views.voting import HtmxRequest
 from ranking.candidate_votes import PER_PAGE
 from ranking.comparison import (
     load_difference_boards,

@@ -10,8 +10,6 @@ import pytest
 
 from arena.endpoints import Endpoint, ModelPrice
 
-# -- Teams and arenas ------------------------------------------------------------------------------
-
 
 @pytest.fixture
 def team(db: None) -> Any:
@@ -75,9 +73,6 @@ def scripted_candidate(team: Any) -> Any:
     return make_variant(3, team, **SCRIPTED)
 
 
-# -- Models ----------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def model(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """What answers at the endpoint `paid`: $1 per million tokens in, $2 out."""
@@ -97,10 +92,10 @@ def model(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def forget() -> None:
     """Clears what was cached about another test's rows."""
-    from arena.calls import servers
+    from arena.calls import capabilities, prices
 
-    servers._prices.forget()
-    servers._capabilities.forget()
+    prices._prices.forget()
+    capabilities._capabilities.forget()
 
 
 @pytest.fixture
@@ -118,9 +113,6 @@ def server() -> Iterator[Any]:
 
     with FakeServer() as running:
         yield running
-
-
-# -- The site --------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from django.test import Client
 
 from arena.actors import Actor
 from arena.models import Arena, Candidate, Role, Team
-from arena.services.teams import create_token
+from arena.services.tokens import create_token
 from tests.factories import make_arena, make_candidate, make_member
 
 ROOT = "/api/v1/"

@@ -127,9 +127,9 @@ def test_failed_attempts_do_not_block_sign_in_from_elsewhere(client, ada):
 def test_one_account_takes_a_limited_number_of_tries_from_everywhere(
     client, ada, name, monkeypatch
 ):
-    from arena import accounts
+    from arena import attempts
 
-    monkeypatch.setitem(accounts.LIMITS, "sign-in", accounts.Limit(20, 10, 12, accounts.MINUTES))
+    monkeypatch.setitem(attempts.LIMITS, "sign-in", attempts.Limit(20, 10, 12, attempts.MINUTES))
     codes = [guess(client, name, f"10.0.0.{host}").status_code for host in range(12)]
     assert codes == [200] * 12
     page = guess(client, name.upper(), "10.0.0.99")
@@ -149,9 +149,9 @@ def test_a_name_that_no_account_can_have_is_looked_up_nowhere(
     client, ada, action, address, field, monkeypatch
 ):
     """A database may refuse to compare it at all, as SQLite does."""
-    from arena import accounts
+    from arena import attempts
 
-    monkeypatch.setitem(accounts.LIMITS, action, accounts.Limit(2, 2, 2, accounts.MINUTES))
+    monkeypatch.setitem(attempts.LIMITS, action, attempts.Limit(2, 2, 2, attempts.MINUTES))
     sent = {field: "a" * 60_000, "password": "no", "password1": "xkjhkjh87987"}
     for _ in range(2):
         page = client.post(address, sent)
@@ -161,9 +161,9 @@ def test_a_name_that_no_account_can_have_is_looked_up_nowhere(
 
 
 def test_long_names_that_begin_alike_are_counted_apart(client, monkeypatch):
-    from arena import accounts
+    from arena import attempts
 
-    monkeypatch.setitem(accounts.LIMITS, "sign-in", accounts.Limit(20, 1, 1, accounts.MINUTES))
+    monkeypatch.setitem(attempts.LIMITS, "sign-in", attempts.Limit(20, 1, 1, attempts.MINUTES))
     codes = [guess(client, "a" * 300 + end, "10.0.0.1").status_code for end in "bcb"]
     assert codes == [200, 200, 429]
 

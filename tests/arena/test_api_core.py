@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from arena.actors import ANONYMOUS
 from arena.models import Arena, Membership
-from arena.services.teams import revoke_token
+from arena.services.tokens import revoke_token
 from tests.arena.rest import ROOT, Caller, member_of, team_arena, token_of
 from tests.factories import make_arena, make_team, make_user
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from arena.models import Arena, IdempotentRequest, Membership, Role, Team
 from arena.services import idempotency
-from arena.services.privacy import delete_old_rows
+from arena.services.expiry import delete_old_rows
 from tests.arena.rest import Caller, member_of, team_arena, token_of
 from tests.factories import make_team
 

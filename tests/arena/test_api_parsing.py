@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework.exceptions import ParseError
 
+from arena.api.core.bodies import BULK_BODY, DEEPEST, parsed
 from arena.api.core.errors import TooLarge
-from arena.api.core.serializers import BULK_BODY, DEEPEST, Dollars, parsed
+from arena.api.core.serializers import Dollars
 from arena.files.reader import holds_more_values
 from arena.files.tables import AT_MOST_ROWS
 from arena.validation import MOST_VARIABLES

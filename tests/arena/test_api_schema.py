@@ -15,8 +15,9 @@ from django.utils import timezone
 
 from arena.api.prompts import ROW
 from arena.models import Notice, Prompt
-from arena.services.notices import TEST, delivery_body
-from arena.webhooks import sign
+from arena.services.deliveries import delivery_body
+from arena.services.webhooks import TEST
+from arena.webhooks.signatures import sign
 from judges.services.decisions import KNOWN
 from ranking.log.links import HEAD_NOTICE
 from tests.arena.rest import ROOT, team_arena, token_of

@@ -46,9 +46,6 @@ def address(arena: Arena, name: str, about: str = "") -> str:
     return reverse(name, args=[arena.slug, *pk])
 
 
-# -- Who gets in -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("visibility", ["public", "unlisted", "private"])
 def test_every_page_opens_for_those_it_is_for(arena: Arena, team: Team, visibility: str) -> None:
     Arena.objects.filter(pk=arena.pk).update(visibility=visibility)
@@ -113,9 +110,6 @@ def test_what_is_of_another_arena_is_not_found(owner: Client, arena: Arena) -> N
         of_other = address(other, name, about).replace(f"/{other.slug}/", f"/{arena.slug}/")
         assert owner.post(of_other).status_code in (404, 405), name
         assert owner.get(of_other).status_code in (404, 405), name
-
-
-# -- Guests of an open arena -----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -220,9 +214,6 @@ def test_a_guest_of_a_closed_arena_reads_why_it_is_read_only(arena: Arena) -> No
     for name in ("edit_candidate", "upload_answers"):
         assert reverse(name, args=[arena.slug, theirs.pk]) not in page
     assert reverse("retire_candidate", args=[arena.slug, theirs.pk]) in page
-
-
-# -- Arenas ----------------------------------------------------------------------------------------
 
 
 def test_an_arena_is_made_by_a_member_and_by_no_viewer(team: Team) -> None:
@@ -372,9 +363,6 @@ def test_lists_take_no_query_for_each_row(owner: Client, team: Team) -> None:
             counts[name, size] = len(queries)
     for name in ("manage_arena", "manage_prompts", "manage_candidates"):
         assert counts[name, 2] == counts[name, 12], name
-
-
-# -- Prompts ---------------------------------------------------------------------------------------
 
 
 def test_prompts_are_pasted(owner: Client, arena: Arena) -> None:
@@ -574,9 +562,6 @@ def test_a_new_prompt_is_edited(owner: Client, arena: Arena) -> None:
     assert owner.post(url, data).status_code == 302
     prompt.refresh_from_db()
     assert (prompt.text, prompt.category, prompt.variables) == ("New?", "c", {"who": "Ada"})
-
-
-# -- Too large -------------------------------------------------------------------------------------
 
 
 def test_a_megabyte_of_system_prompt_is_reported(owner: Client, arena: Arena) -> None:

@@ -13,7 +13,8 @@ from arena.generation import GenerationError
 from arena.models import Arena, Run, Team
 from arena.services import runs as engine
 from arena.services.arenas import delete_arena
-from arena.services.runs import BudgetError, budget_left, cancel_run, committed_by, reserve_budget
+from arena.services.budgets import BudgetError, budget_left, committed_by, reserve_budget
+from arena.services.runs import cancel_run
 from tests.arena.generation import order, work_off
 from tests.arena.ledger import Model
 from tests.deadlocks import at_once

@@ -39,9 +39,6 @@ def vote(client: Client, arena: Arena) -> Any:
     return client.post(url, NEXT, headers={"HX-Request": "true"})
 
 
-# -- Tried again -----------------------------------------------------------------------------------
-
-
 def test_a_pair_that_ends_in_a_deadlock_is_drawn_again(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,9 +89,6 @@ def test_what_is_no_deadlock_is_not_tried_again(error: Exception) -> None:
 def test_a_second_deadlock_is_reported() -> None:
     with pytest.raises(OperationalError, match="deadlock"):
         retry_on_deadlock(failing(lambda: "done", times=2))()
-
-
-# -- Said in words ---------------------------------------------------------------------------------
 
 
 def test_a_vote_that_cannot_be_taken_can_be_cast_again(

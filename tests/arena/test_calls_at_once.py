@@ -15,6 +15,7 @@ from arena.calls import execution, leases
 from arena.calls.execution import execute_call
 from arena.calls.models import Call
 from arena.calls.money import raise_cap
+from arena.calls.paces import take_turn
 from arena.calls.providers.base import (
     RejectedError,
     Reply,
@@ -22,7 +23,6 @@ from arena.calls.providers.base import (
     UnsupportedParameterError,
 )
 from arena.calls.scheduling import sweep
-from arena.calls.servers import take_turn
 from arena.endpoints import Endpoint
 from arena.models import Run
 from arena.services.runs import cancel_run, pause_run, resume_run

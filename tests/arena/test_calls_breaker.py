@@ -181,9 +181,6 @@ def test_calls_that_failed_with_the_one_they_needed_do_not_count(run: Run) -> No
     assert not runs.pause_if_failing(run_id=run.pk, requester="first", now=NOW)
 
 
-# -- Going on --------------------------------------------------------------------------------------
-
-
 def test_a_resumed_run_retries_failures_alone(run: Run) -> None:
     fail(run, 1)
     done = must_take(row(run))

@@ -6,7 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from arena.calls import servers
+from arena.calls import capabilities
+from arena.calls.capabilities import Probed, capability_of, fitted, probe_endpoint
 from arena.calls.models import Capability
 from arena.calls.providers.base import (
     EndpointStoppedError,
@@ -14,7 +15,6 @@ from arena.calls.providers.base import (
     Request,
     UnsupportedParameterError,
 )
-from arena.calls.servers import Probed, capability_of, fitted, probe_endpoint
 from tests.arena.ledger import Model, Question, execute, paid_call
 from tests.factories import MODEL, NOW
 
@@ -112,7 +112,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
         "tokens_in": 40,
         "tokens_out": 20,
     }
-    monkeypatch.setattr(servers, "probe", lambda provider, model: Probed(**values | fields))
+    monkeypatch.setattr(capabilities, "probe", lambda provider, model: Probed(**values | fields))
 
 
 @pytest.mark.django_db(transaction=True)

@@ -16,6 +16,7 @@ from arena.calls import execution, money, scheduling
 from arena.calls.execution import execute_call
 from arena.calls.models import Call
 from arena.calls.money import billed, cost, dollars, expected_cost, limited, raise_cap, worst_cost
+from arena.calls.prices import Rate
 from arena.calls.providers.base import (
     Message,
     ModelRefusedError,
@@ -24,7 +25,6 @@ from arena.calls.providers.base import (
     Request,
     RetryableError,
 )
-from arena.calls.servers import Rate
 from arena.models import Run
 from arena.services.runs import cancel_run, resume_run
 from tests.arena.ledger import (
@@ -48,9 +48,6 @@ OF_ONE_REPLY = 10 * 1000 + 5 * 2000
 
 def worst() -> int:
     return worst_cost(ONE, Request(MODEL, (Message("user", "Which one?"),)))
-
-
-# -- Sums ------------------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 10**15), st.integers(0, 10**15), st.integers(0, 10**7), st.integers(0, 10**7))
@@ -122,9 +119,6 @@ def test_a_reply_without_usage_costs_the_worst_case() -> None:
 )
 def test_amounts_are_written_as_people_do(nano: int | None, written: str) -> None:
     assert dollars(nano) == written
-
-
-# -- A call's money --------------------------------------------------------------------------------
 
 
 @pytest.mark.django_db
@@ -228,9 +222,6 @@ def test_a_worker_that_lost_its_lease_moves_no_money(model: Model) -> None:
     assert books(late.run) == (500, 0, 700)
 
 
-# -- The cap ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.django_db
 def test_the_run_pauses_at_its_cap_and_resumes_with_a_higher(model: Model) -> None:
     call = paid_call(cap=worst() - 1)
@@ -318,9 +309,6 @@ def test_the_database_refuses_to_give_back_what_was_not_reserved(model: Model) -
         money.book(run_id=call.run_id, released=1, cost=0, uncertain=0)
 
 
-# -- Queries ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("endpoint", ["paid", "scripted"])
 def test_a_call_takes_few_statements(model: Model, endpoint: str) -> None:
@@ -331,9 +319,6 @@ def test_a_call_takes_few_statements(model: Model, endpoint: str) -> None:
         execute_call(call_id=call.pk, handler=Question())
     statements = [q["sql"] for q in asked if q["sql"].split()[0] in ("SELECT", "UPDATE", "INSERT")]
     assert len(statements) <= 5, "\n".join(statements)
-
-
-# -- A database that is away -----------------------------------------------------------------------
 
 
 @pytest.mark.django_db(transaction=True)
@@ -369,9 +354,6 @@ def test_what_a_broken_connection_had_written_is_booked_once(
     assert call is not None
     assert (call.state, call.model_returned) == ("done", MODEL)
     assert books(run) == (20_000, 0, 0)
-
-
-# -- Requests whose answers were lost --------------------------------------------------------------
 
 
 def keys_of(model: Model, *outcomes: Reply | Exception, idempotent: bool = True) -> list[str]:

@@ -9,10 +9,10 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from arena.calls import servers
+from arena.calls import paces
 from arena.calls.models import Call, EndpointPace, Price
+from arena.calls.paces import give_back, hold, take_turn
 from arena.calls.providers.base import RetryableError
-from arena.calls.servers import give_back, hold, take_turn
 from arena.endpoints import Endpoint
 from tests.arena.ledger import Model, execute, hand_out, says
 from tests.factories import MODEL, NOW, make_call, make_run
@@ -120,9 +120,6 @@ def test_a_hold_never_shortens_a_longer_one() -> None:
     assert take_turn(endpoint=one, tokens=1, now=NOW + 1.5 * MINUTE) is not None
 
 
-# -- Calls -----------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def paced(model: Model, settings: Any) -> Model:
     """The model, at an endpoint that takes two requests a minute."""
@@ -174,4 +171,4 @@ def test_the_jitter_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
     one = endpoint(600)
     while (later := take_turn(endpoint=one, tokens=1, now=NOW)) is None:
         pass
-    assert later - NOW < timedelta(seconds=2 * servers.LEAST_JITTER + 0.1)
+    assert later - NOW < timedelta(seconds=2 * paces.LEAST_JITTER + 0.1)

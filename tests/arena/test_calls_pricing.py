@@ -10,7 +10,7 @@ from django.template import Context, Template
 from django.test.utils import CaptureQueriesContext
 
 from arena.calls.models import Capability, Price
-from arena.calls.servers import Rate, price_of
+from arena.calls.prices import Rate, price_of
 from arena.endpoints import Endpoint
 from arena.services.runs import resume_run
 from tests.arena.ledger import Model, add_requesters, execute

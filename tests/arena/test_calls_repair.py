@@ -102,9 +102,6 @@ def test_a_second_turn_not_taken_leaves_the_first_as_it_was(
     assert (call.state, call.reply, call.error) == (state, "Hm.", str(error))
 
 
-# -- Replies that were cut off ---------------------------------------------------------------------
-
-
 def test_a_reply_that_was_cut_off_is_asked_for_once_more_with_four_times_the_room(
     model: Model,
 ) -> None:

@@ -39,9 +39,6 @@ def make_shared(**fields: str) -> tuple[Call, Call]:
     return first, second
 
 
-# -- The database ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("state", ["running", "done", "unreadable", "refused", "too_long"])
 def test_the_database_refuses_a_second_original(state: str) -> None:
     first, second = make_shared()
@@ -63,9 +60,6 @@ def test_a_claim_that_comes_second_is_not_taken() -> None:
     must_take(first)
     assert late is not None
     assert not leases.claim(call=late, lease=LEASE, now=NOW)
-
-
-# -- Answered --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("state", ["done", "unreadable", "refused", "too_long"])
@@ -125,9 +119,6 @@ def test_a_failure_is_not_another_runs(model: Model) -> None:
     model.outcomes = [RejectedError("Not like this.")]
     assert execute(first).state == "failed"
     assert (execute(second).state, execute(second).copied) == ("done", False)
-
-
-# -- Under way -------------------------------------------------------------------------------------
 
 
 def test_a_call_under_way_is_waited_for_until_its_lease_ends() -> None:
@@ -193,9 +184,6 @@ def test_a_dead_worker_is_booked_in_its_own_run_and_the_other_asks(model: Model,
     assert (books(first.run), books(second.run)) == ((0, 0, 500), (0, 3, 0))
 
 
-# -- Between two turns -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("how", ["waiting", "cancelled", "failed"])
 def test_a_first_turn_that_was_paid_is_not_paid_again(model: Model, how: str) -> None:
     """The worker died between the turns."""
@@ -212,9 +200,6 @@ def test_a_first_turn_that_was_paid_is_not_paid_again(model: Model, how: str) ->
         assert (copy.state, copy.copied, copy.cost, copy.repair_reply) == (
             "done", True, ONE_REPLY, "A",
         )  # fmt: skip
-
-
-# -- Cancelled -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("state", ["ordered", "open", "paused"])

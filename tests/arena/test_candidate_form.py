@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.calls.servers import set_price
+from arena.calls.prices import set_price
 from arena.forms.base import disclosure_text
 from arena.models import Arena, Candidate, Team
 from tests.described import undescribed

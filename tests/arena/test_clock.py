@@ -16,17 +16,17 @@ from arena import celery
 from arena.actors import CLI
 from arena.calls import leases
 from arena.calls.models import EndpointPace
+from arena.calls.paces import hold, take_turn
 from arena.calls.scheduling import free_abandoned
-from arena.calls.servers import hold, take_turn
 from arena.endpoints import Endpoint
 from arena.models import Delivery, Notice, Webhook
-from arena.services import notices, privacy
+from arena.services import clock, deliveries, privacy
+from arena.services.clock import bring_back_times
 from arena.services.comparisons import (
     TIME_TO_VOTE,
     next_comparison,
 )
 from arena.services.orders import order_people_run, reconcile_people_run
-from arena.services.privacy import bring_back_times
 from arena.services.rate_limits import allow
 from tests.arena.ledger import hand_out
 from tests.factories import NOW, make_arena, make_call, make_empty_team, make_person, make_run
@@ -41,17 +41,14 @@ PACED = Endpoint("paced", "openai", "http://127.0.0.1:9", requests_per_minute=60
 def test_a_clock_that_was_set_is_even_again_at_the_next_look(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    is_even = privacy.make_clock_check()
+    is_even = clock.make_clock_check()
     assert is_even()
     wrong = privacy.time() + 365 * 24 * 3600
     with monkeypatch.context() as patched:
-        patched.setattr(privacy, "time", lambda: wrong)
+        patched.setattr(clock, "time", lambda: wrong)
         assert not is_even()
         assert is_even()
     assert not is_even()
-
-
-# -- Calls -----------------------------------------------------------------------------------------
 
 
 @jumped
@@ -109,9 +106,6 @@ def test_an_endpoint_that_asked_for_the_longest_pause_gets_it() -> None:
     assert EndpointPace.objects.values().get() == before
 
 
-# -- Deliveries ------------------------------------------------------------------------------------
-
-
 def make_delivery(**fields: Any) -> Delivery:
     team = make_empty_team()
     notice = Notice.objects.create(team=team, key="k", kind="decision.known", details={})
@@ -128,18 +122,15 @@ def test_a_delivery_resumes_within_a_minute(ahead: timedelta, state: str, field:
     fields: dict[str, Any] = {field: NOW + ahead, "state": state, "attempts": 1}
     delivery = make_delivery(**fields)
     bring_back_times(now=NOW)
-    assert notices.take_due_deliveries(now=NOW + MINUTE / 2) == [delivery.pk]
+    assert deliveries.take_due_deliveries(now=NOW + MINUTE / 2) == [delivery.pk]
 
 
-@pytest.mark.parametrize(("attempts", "pause"), list(enumerate(notices.PAUSES, start=1)))
+@pytest.mark.parametrize(("attempts", "pause"), list(enumerate(deliveries.PAUSES, start=1)))
 def test_the_pauses_of_a_delivery_are_respected(attempts: int, pause: timedelta) -> None:
     delivery = make_delivery(attempts=attempts, due_at=NOW + pause)
     bring_back_times(now=NOW)
     delivery.refresh_from_db()
     assert delivery.due_at == NOW + pause
-
-
-# -- People ----------------------------------------------------------------------------------------
 
 
 @jumped
@@ -186,9 +177,6 @@ def test_nothing_is_written_when_no_time_is_ahead() -> None:
     assert all(query["sql"].startswith("SELECT") for query in captured)
 
 
-# -- Beat ------------------------------------------------------------------------------------------
-
-
 @jumped
 def test_beat_continues_after_the_clock_was_set_back(
     ahead: timedelta, monkeypatch: pytest.MonkeyPatch
@@ -230,4 +218,4 @@ def test_beat_says_once_that_the_broker_is_away(
 
 def test_times_are_restored_four_times_a_minute() -> None:
     schedule = settings.CELERY_BEAT_SCHEDULE["arena.tasks.bring_back_times"]["schedule"]
-    assert timedelta(seconds=schedule) + privacy.REST_OF_LEASE < MINUTE
+    assert timedelta(seconds=schedule) + clock.REST_OF_LEASE < MINUTE

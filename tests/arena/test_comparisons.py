@@ -24,7 +24,7 @@ from arena.models import (
     Role,
     Team,
 )
-from arena.services import comparisons, voting
+from arena.services import comparisons, raters, voting
 from arena.services.comparisons import TIME_TO_VOTE
 from arena.services.pairs import publish_pair_weights, sync_pairs, take_side
 from tests.factories import make_arena, make_member, make_person, make_team, make_user
@@ -236,9 +236,6 @@ def test_a_rater_who_saw_all_demanded_gets_a_pair_by_weight():
     assert issue(arena, rater) is not None
 
 
-# -- Teams that compete ----------------------------------------------------------------------------
-
-
 @pytest.fixture
 def contest() -> tuple[Arena, Team]:
     """An arena of one team with four candidates; the last two are another team's."""
@@ -272,14 +269,14 @@ def test_members_never_get_pairs_of_own_and_foreign_candidates(contest: tuple[Ar
 
 def test_raters_named_by_a_team_s_token_are_of_that_team(contest: tuple[Arena, Team]) -> None:
     arena, _ = contest
-    named = voting.rater_of_name(arena=arena, name="anna", now=timezone.now())
+    named = raters.rater_of_name(arena=arena, name="anna", now=timezone.now())
     assert pairs_of(arena, None, named) == SAME
 
 
 def test_members_of_the_only_team_vote_as_ever() -> None:
     arena = make_arena(3, 2, team=make_team())
     assert len(pairs_of(arena, make_member(arena.team).user)) == 3
-    named = voting.rater_of_name(arena=arena, name="anna", now=timezone.now())
+    named = raters.rater_of_name(arena=arena, name="anna", now=timezone.now())
     assert len(pairs_of(arena, None, named)) == 3
 
 

@@ -110,9 +110,6 @@ def test_what_is_retired_or_no_pair_is_not_voted_on() -> None:
         issue(arena, make_person(), responses=wanted)
 
 
-# -- The voting page -------------------------------------------------------------------------------
-
-
 def open_page(client: Client, arena: Arena, **query: object) -> str:
     return client.get(reverse("vote", args=[arena.slug]), query).content.decode()
 

@@ -17,10 +17,10 @@ from arena.conversations import (
 )
 from arena.files.tables import PROMPTS, RESPONSES, read_table
 from arena.generation import messages_for
+from arena.markup.conversations import render_conversation
 from arena.models import Arena, Candidate, Prompt, Response
-from arena.rendering import render_conversation
 from arena.self_identification import masked
-from arena.services.comparisons import prompt_html, response_html
+from arena.services.ballots import prompt_html, response_html
 from arena.services.prompts import revise_prompt, upsert_prompts
 from arena.services.responses import upsert_responses
 from arena.templatetags.arena_tags import last_question
@@ -49,9 +49,6 @@ PAYLOADS = [
     "<details open ontoggle=alert(1)>",
 ]
 STRUCTURE = {"div", "section", "details", "summary", "p", "pre", "em", "strong", "br", "span"}
-
-
-# -- Messages --------------------------------------------------------------------------------------
 
 
 def test_one_text_is_no_conversation():
@@ -98,9 +95,6 @@ def test_parts_of_text_are_joined_and_other_roles_are_read():
 def test_bad_messages_are_refused_with_their_place(value, words):
     with pytest.raises(InputError, match=words):
         clean_messages(value)
-
-
-# -- Shown -----------------------------------------------------------------------------------------
 
 
 def test_tool_calls_and_results_are_folded():
@@ -162,9 +156,6 @@ def test_names_are_masked_in_every_part():
     written = json.dumps(masked(steps))
     assert "Claude" not in written
     assert "OpenAI" not in written
-
-
-# -- Stored ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture

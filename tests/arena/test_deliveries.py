@@ -10,17 +10,17 @@ from django.core import mail
 from django.utils import timezone
 
 from arena.models import AuditEntry, Delivery, Membership, Notice, Team, Webhook
-from arena.services import notices
-from arena.services.notices import (
+from arena.services import deliveries
+from arena.services.deliveries import (
     ENQUEUE_AGAIN,
     LEASE,
     MAX_ATTEMPTS,
     PAUSES,
     deliver,
-    signing_secret,
     take_due_deliveries,
 )
-from arena.webhooks import sign
+from arena.services.webhooks import signing_secret
+from arena.webhooks.signatures import sign
 from tests.arena.webhook_receiver import Receiver, says
 from tests.factories import make_member, make_user
 
@@ -159,7 +159,7 @@ def test_a_mail_server_that_is_down_is_tried_again(
     def refuse(**_: Any) -> None:
         raise smtplib.SMTPServerDisconnected("a secret of the server")
 
-    monkeypatch.setattr(notices, "send_mail", refuse)
+    monkeypatch.setattr(deliveries, "send_mail", refuse)
     delivery = send(to_member(notice))
     assert (delivery.state, delivery.error) == (
         "waiting",
@@ -198,7 +198,7 @@ def test_a_worker_that_lost_its_lease_changes_nothing(
     def taken_over(**_: Any) -> None:
         Delivery.objects.update(attempts=2)
 
-    monkeypatch.setattr(notices, "send_mail", taken_over)
+    monkeypatch.setattr(deliveries, "send_mail", taken_over)
     send(delivery)
     assert (delivery.state, delivery.attempts, delivery.delivered_at) == ("running", 2, None)
 
@@ -219,7 +219,7 @@ def test_a_retry_is_enqueued_when_it_is_due(
 
     delivery = to_member(notice)
     take_due_deliveries(now=NOW)
-    monkeypatch.setattr(notices, "send_mail", refuse)
+    monkeypatch.setattr(deliveries, "send_mail", refuse)
     assert send(delivery).state == "waiting"
     assert take_due_deliveries(now=NOW + PAUSES[0]) == [delivery.pk]
 

@@ -30,9 +30,6 @@ def fill(slots: Slots, endpoint: str) -> int:
     return slots.used(endpoint)
 
 
-# -- Slots -----------------------------------------------------------------------------------------
-
-
 def test_an_endpoint_has_its_concurrency_and_leaves_the_rest(settings: Any) -> None:
     settings.MODEL_ENDPOINTS = endpoints(slow=8, quick=8)
     slots = Slots(32)
@@ -67,9 +64,6 @@ def test_an_endpoint_gives_slots_back_to_one_that_came_later(settings: Any) -> N
 def test_calls_of_an_endpoint_that_was_removed_have_one_slot(settings: Any) -> None:
     settings.MODEL_ENDPOINTS = {}
     assert fill(Slots(16), "gone") == 1
-
-
-# -- Threads ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -12,15 +12,13 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from arena import tasks
-from arena.accounts import LIMITS
 from arena.actors import CLI
+from arena.attempts import LIMITS
 from arena.models import Comparison, Delivery, Notice, Pair, RateLimit, Rater, Vote
-from arena.services import privacy, voting
+from arena.services import expiry, voting
 from arena.services.comparisons import next_comparison
+from arena.services.expiry import delete_old_rows
 from arena.services.orders import order_people_run, reconcile_people_run
-from arena.services.privacy import (
-    delete_old_rows,
-)
 from arena.services.rate_limits import KEPT_FOR, allow
 from tests.factories import make_arena, make_person, make_team, make_user
 
@@ -78,9 +76,6 @@ def test_sessions_that_expired_are_deleted_and_others_are_kept() -> None:
     assert [session.expire_date > timezone.now() for session in Session.objects.all()] == [True]
 
 
-# -- Comparisons and raters ------------------------------------------------------------------------
-
-
 def test_pairs_left_open_or_skipped_long_ago_and_their_raters_are_deleted() -> None:
     arena, left_it, skipped_it = make_arena(), person(), person()
     issue(arena, left_it)
@@ -127,7 +122,7 @@ def test_pairs_of_a_run_are_kept_because_its_progress_counts_them() -> None:
 
 
 def test_more_rows_than_a_batch_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(privacy, "BATCH", 2)
+    monkeypatch.setattr(expiry, "BATCH", 2)
     arena, voter = make_arena(), person()
     vote(arena, voter)
     for _ in range(5):
@@ -152,13 +147,10 @@ def test_a_vote_cast_between_finding_and_deleting_is_never_lost(
     arena, rater = make_arena(), person()
     comparison = issue(arena, rater)
     rows = Comparison.objects.filter(pk=comparison.pk)  # as if its vote were not visible yet
-    monkeypatch.setattr(privacy, "unanswered_comparisons", lambda now: rows)
+    monkeypatch.setattr(expiry, "unanswered_comparisons", lambda now: rows)
     voting.cast_vote(comparison=comparison, rater=rater, outcome="tie", now=LONG_AGO)
     delete_old_rows(now=NOW)
     assert Vote.objects.get().comparison == comparison
-
-
-# -- Files, and the task ---------------------------------------------------------------------------
 
 
 def test_uploads_of_killed_processes_are_deleted_after_a_day(tmp_path: Path, settings) -> None:
@@ -168,7 +160,7 @@ def test_uploads_of_killed_processes_are_deleted_after_a_day(tmp_path: Path, set
         (tmp_path / name).touch()
         touched = (NOW - hours * HOUR).timestamp()
         os.utime(tmp_path / name, (touched, touched))
-    privacy.delete_old_uploads(now=NOW)
+    expiry.delete_old_uploads(now=NOW)
     assert {path.name for path in tmp_path.iterdir()} == {"tmpyoung.upload.csv", "old.csv"}
 
 

@@ -349,9 +349,6 @@ def test_every_name_that_a_column_may_have_is_reported():
     assert PROMPTS.accepted.endswith("; rubric")
 
 
-# -- Pasted --------------------------------------------------------------------------------------
-
-
 def pasted(text: str) -> list[tuple[int, str]]:
     return [(row.row, row.text) for row in parse_pasted(text).rows]
 

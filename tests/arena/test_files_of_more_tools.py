@@ -37,8 +37,6 @@ def format_of(path: Path) -> str:
     return find_files([path])[0].format.NAME
 
 
-# -- Langfuse: "Blob Storage Export Field Reference", and observations exported on its pages ------
-
 OBSERVATION = {
     "id": "o1",
     "trace_id": "t1",
@@ -71,9 +69,6 @@ def test_an_archived_item_of_langfuse_is_an_archived_prompt(tmp_path):
     arena = bring(write(tmp_path / "i.jsonl", [item, item | {"id": "i2", "status": "ACTIVE"}]))
     archived = arena.prompts.order_by("external_id").values_list("retired_at", flat=True)
     assert [bool(time) for time in archived] == [True, False]
-
-
-# -- Preference pairs, MT-Bench's human judgments, and tables of evaluations -----------------------
 
 
 def test_each_rejected_answer_of_rewardbench_2_is_a_pair(tmp_path):
@@ -210,9 +205,6 @@ def test_tests_of_promptfoo_are_prompts_without_their_project(tmp_path):
     assert (second.text, second.reference) == ("How?", "So.")
 
 
-# -- Prompts alone ---------------------------------------------------------------------------------
-
-
 def test_a_table_of_prompts_needs_no_special_name(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("id,text,category,tone\n1,Why?,x,dry\n2,How?,y,kind\n")
@@ -234,9 +226,6 @@ def test_votes_answers_and_candidates_are_not_taken_for_prompts(tmp_path, row):
     path = write(tmp_path / "x.jsonl", [row | {"prompt": "1", "text": "t"}])
     with pytest.raises(FileError, match="not a file of a known format"):
         find_files([path])
-
-
-# -- Odd files -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

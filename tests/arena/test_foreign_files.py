@@ -360,9 +360,6 @@ def test_an_export_comes_back_as_the_same_arena(tmp_path):
     assert [*texts.filter(prompt__arena=again)] == [*texts.filter(prompt__arena=arena)]
 
 
-# -- Refused ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("sample", "change", "column", "words"),
     [
@@ -484,9 +481,6 @@ def test_yaml_without_content_is_refused(tmp_path):
             call_command("import_arena", "mine", path, stdout=StringIO())
 
 
-# -- Archives --------------------------------------------------------------------------------------
-
-
 def zipped(path: Path, name: str, data: bytes, mode: int = 0) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         member = zipfile.ZipInfo(name)
@@ -537,8 +531,6 @@ def test_a_broken_archive_is_refused(tmp_path, data):
     (tmp_path / "x.zip").write_bytes(data)
     assert "cannot be unpacked" in refused(tmp_path / "x.zip")
 
-
-# -- Variations that tools write -------------------------------------------------------------------
 
 TRACE = {"id": "t", "timestamp": "2026-01-02T03:04:05Z", "name": "chat", "latency": 1.2}
 STEP = {"traceId": "t", "startTime": "2026-01-02T03:04:05Z", "model": "amber", "latency": 1.5}

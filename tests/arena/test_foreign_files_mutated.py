@@ -136,8 +136,6 @@ def test_a_row_of_100_000_keys_is_told_about_as_fast_as_it_is_read(tmp_path):
     assert process_time() - start < 2 * reading
 
 
-# -- Through the doors -----------------------------------------------------------------------------
-
 # A bad row: its line, and its column unless the whole line cannot be read.
 BAD_ROW = re.compile(
     r"[^ ]+, line [\d,]+(, column .+: |: (is not |has [\d,]+ fields?;|is .+, not an? ))", re.DOTALL

@@ -130,9 +130,6 @@ def test_a_line_longer_than_memory_should_hold_is_one_bad_row(tmp_path, monkeypa
     assert (second.number, second.content.external_id) == (2, "2")
 
 
-# -- CSV -------------------------------------------------------------------------------------------
-
-
 def test_a_pair_makes_its_names_and_keeps_other_columns(tmp_path):
     [row] = rows(tmp_path / "v.csv", "id,left,right,winner,prompt,worker\n0,A,B,right,8,58\n")
     record = row.content

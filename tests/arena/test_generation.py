@@ -125,9 +125,6 @@ def test_a_server_that_was_busy_is_retried(model: Model) -> None:
     assert candidate.responses.count() == 1
 
 
-# -- Once ------------------------------------------------------------------------------------------
-
-
 def test_a_doorbell_rung_again_asks_and_keeps_nothing_more(model: Model) -> None:
     run = work_off(order(make_variant(1)))
     for _ in range(2):
@@ -183,9 +180,6 @@ def test_an_answer_uploaded_during_the_request_stays(model: Model) -> None:
     assert candidate.responses.get().cost is None
     assert (run.state, states(run), run.votes_done) == ("done", ["done"], 0)
     assert run.calls.get().reply == "Generated."
-
-
-# -- What others see -------------------------------------------------------------------------------
 
 
 def test_pairs_are_counted_during_a_run_and_at_its_end(

@@ -120,9 +120,6 @@ def test_a_price_of_zero_needs_no_cap_and_takes_none() -> None:
     assert AuditEntry.objects.latest("pk").details["cap"] == "nothing to pay"
 
 
-# -- A second order --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_second_order_while_one_is_under_way_names_it(paused: bool) -> None:
     candidate = make_variant(2)

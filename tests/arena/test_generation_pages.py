@@ -109,9 +109,6 @@ def test_a_second_click_leads_to_the_run_that_is_there(paid_candidate: Candidate
     assert f"Run {run.pk} of this candidate is unfinished" in text(answer)
 
 
-# -- Watching --------------------------------------------------------------------------------------
-
-
 def test_an_open_run_asks_for_news_and_gets_the_upper_part_alone(paid_candidate: Candidate) -> None:
     run, client = order(paid_candidate), member_of(paid_candidate)
     page = text(client.get(run_url(run)))
@@ -152,9 +149,6 @@ def test_many_answers_are_paged_in_a_dozen_queries(
     assert text(client.get(run_url(run, page=2))).count('class="answer"') == 5
 
 
-# -- Steering --------------------------------------------------------------------------------------
-
-
 def test_a_run_is_paused_resumed_with_another_cap_and_cancelled(paid_candidate: Candidate) -> None:
     run, client = order(paid_candidate), member_of(paid_candidate)
     steer = run_url(run, "steer_answers")
@@ -186,9 +180,6 @@ def test_what_is_no_action_changes_nothing(paid_candidate: Candidate, action: st
     text(client.post(run_url(run, "steer_answers"), {"action": action}, follow=True))
     run.refresh_from_db()
     assert run.state == "open"
-
-
-# -- Who may ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

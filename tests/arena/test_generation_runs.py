@@ -12,7 +12,8 @@ from arena.calls.providers.base import EndpointStoppedError, ModelRefusedError, 
 from arena.generation_runs import answers_of, failures_of, report_on, with_prompts
 from arena.models import AuditEntry, Response, Run
 from arena.services import runs as engine
-from arena.services.runs import BudgetError, RunError
+from arena.services.budgets import BudgetError
+from arena.services.runs import RunError
 from tests.arena.generation import generate_answer, order, stored, sweep, work_off
 from tests.arena.ledger import Model, says
 from tests.factories import DOLLAR, make_member, make_paying_team, make_variant
@@ -103,9 +104,6 @@ def test_a_cap_beyond_the_budget_resumes_no_cut_short_run(by: Actor) -> None:
     with pytest.raises(BudgetError):
         engine.resume(run=stored(run), by=by, now=NOW, cap=10**6 * DOLLAR)
     assert (stored(run).state, stored(run).cap) == ("ordered", DOLLAR)
-
-
-# -- Reports ---------------------------------------------------------------------------------------
 
 
 def test_failures_are_named_with_their_prompts_and_reasons(model: Model) -> None:

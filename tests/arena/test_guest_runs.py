@@ -10,8 +10,9 @@ from arena.calls.models import Call
 from arena.models import Arena, Candidate, Run, Team
 from arena.services import runs as engine
 from arena.services.arenas import ArenaError, update_arena
+from arena.services.budgets import committed_by
 from arena.services.candidates import retire_candidate
-from arena.services.runs import RunError, committed_by
+from arena.services.runs import RunError
 from tests.arena.generation import order, stored, work_off
 from tests.arena.ledger import Model, says
 from tests.arena.rest import Caller, member_of, token_of
@@ -56,9 +57,6 @@ def make_private(arena: Arena, by: Actor) -> Arena:
 def hide(arena: Arena) -> None:
     """As was possible before guests' unfinished runs prevented it."""
     Arena.objects.filter(pk=arena.pk).update(visibility="private", open_to_teams=False)
-
-
-# -- Retiring --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("whose", ["host", "guest"])
@@ -144,9 +142,6 @@ def test_a_retired_candidates_run_does_not_continue(
     assert stored(run).state == state
 
 
-# -- Becoming private ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("state", ["ordered", "open", "paused"])
 def test_a_guests_unfinished_run_keeps_an_arena_public(
     state: str, open_arena: Arena, candidate: Candidate, guest: Team, host: Team
@@ -167,9 +162,6 @@ def test_a_run_of_the_arenas_own_team_does_not_keep_it_public(
     run = order(make_variant(arena=open_arena, team=host))
     assert make_private(open_arena, by_member_of(host)).is_private
     assert stored(run).state == "open"
-
-
-# -- Reading and ending what one pays for ----------------------------------------------------------
 
 
 def test_the_payer_reads_and_cancels_a_run_in_a_hidden_arena(

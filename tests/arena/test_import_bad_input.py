@@ -226,9 +226,6 @@ def test_another_encoding_is_named_once_below_the_bad_rows(tmp_path):
     assert message.count("is not UTF-8 throughout and seems to be Windows-1251") == 1
 
 
-# -- --skip-bad ------------------------------------------------------------------------------------
-
-
 def test_skip_bad_imports_the_rest_and_copies_the_rejects(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_bytes(b'\xef\xbb\xbfleft,right,winner\nA,B,tie\nA,"\xff\n",left\nB,A,left\nA,B,no')

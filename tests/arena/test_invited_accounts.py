@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from arena.actors import Actor
 from arena.models import Invitation, Membership
-from arena.services.teams import create_invitation, revoke_invitation
+from arena.services.invitations import create_invitation, revoke_invitation
 from tests.arena import test_openid_connect as openid_connect
 from tests.arena.oidc_server import serving
 from tests.arena.teams import is_signed_in, link_in

@@ -19,11 +19,11 @@ from arena.actors import Actor
 from arena.models import Arena, AuditEntry, Candidate, Hold, Membership, Prompt, Rater, Team, Vote
 from arena.services.candidate_checks import CandidateError
 from arena.services.candidates import delete_candidate
-from arena.services.notices import add_webhook, send_test
 from arena.services.privacy import AccountError, close_account, personal_data
 from arena.services.prompts import PromptError, delete_prompt
+from arena.services.reasons import give_reasons
 from arena.services.teams import TeamError, create_team, delete_team
-from arena.services.voting import give_reasons
+from arena.services.webhooks import add_webhook, send_test
 from ranking.models import Standing
 from tests.arena.rest import member_of, token_of
 from tests.factories import (
@@ -76,9 +76,6 @@ def everything(arena=None):
     out = io.StringIO()
     call_command("dumpdata", "--exclude=contenttypes", "--exclude=auth.permission", stdout=out)
     return out.getvalue()
-
-
-# -- Accounts --------------------------------------------------------------------------------------
 
 
 def test_a_closed_account_leaves_its_votes_and_nothing_else(client, voter, arena_with_votes):
@@ -257,9 +254,6 @@ def test_without_the_right_answer_nothing_is_deleted(
     assert arena_with_votes.votes.exists()
 
 
-# -- Email addresses -------------------------------------------------------------------------------
-
-
 def test_without_mail_a_new_address_holds_at_once(client, voter):
     EmailAddress.objects.create(user=voter, email=voter.email, primary=True)
     client.force_login(voter)
@@ -286,9 +280,6 @@ def test_with_mail_a_new_address_holds_once_it_is_confirmed(client, voter, setti
     voter.refresh_from_db()
     assert voter.email == "new@example.org"
     assert EmailAddress.objects.get(user=voter).verified
-
-
-# -- Teams, arenas, prompts and candidates ---------------------------------------------------------
 
 
 def test_prompts_and_candidates_without_votes_are_deleted(arena_with_votes):
@@ -397,9 +388,6 @@ def test_the_api_says_what_is_lost_before_it_deletes_an_arena_or_a_team(arena_wi
     assert "its memberships, API tokens" in owner.delete(f"teams/{team.slug}/").json()["detail"]
     assert owner.delete(f"teams/{team.slug}/?confirm={team.slug}").status_code == 204
     assert not Team.objects.filter(pk=team.pk).exists()
-
-
-# -- Export and import on pages --------------------------------------------------------------------
 
 
 def test_owners_export_an_arena_and_import_it_again(client):

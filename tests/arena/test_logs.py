@@ -12,7 +12,7 @@ from django.test import Client, RequestFactory
 from django.urls import get_resolver
 from psycopg.errors import AdminShutdown, LockNotAvailable
 
-from arena import middleware
+from arena import logs
 from arena.tasks import disclose_candidates
 from tests.deadlocks import deadlock
 from tests.factories import make_user
@@ -42,8 +42,8 @@ def json_lines(caplog: pytest.LogCaptureFixture) -> Any:
     """What was logged, as the formatter writes it."""
     caplog.set_level("INFO", "arena")
     caplog.set_level("INFO", "arena.access")
-    caplog.handler.addFilter(request_id := middleware.RequestId())
-    formatter = middleware.JsonFormatter()
+    caplog.handler.addFilter(request_id := logs.RequestId())
+    formatter = logs.JsonFormatter()
 
     def lines(logger: str) -> list[dict[str, Any]]:
         written = [formatter.format(record) for record in caplog.records if record.name == logger]
@@ -52,9 +52,6 @@ def json_lines(caplog: pytest.LogCaptureFixture) -> Any:
 
     yield lines
     caplog.handler.removeFilter(request_id)
-
-
-# -- The id of a request ---------------------------------------------------------------------------
 
 
 def test_each_response_has_an_id_of_its_own(client: Client) -> None:
@@ -107,9 +104,6 @@ def test_every_line_within_a_request_has_its_id(
     assert json_lines("arena")[-1]["request_id"] == "-"
 
 
-# -- The access log --------------------------------------------------------------------------------
-
-
 @pytest.mark.django_db
 def test_a_request_is_one_line_without_address_cookies_or_query(
     client: Client, json_lines: Any
@@ -142,11 +136,8 @@ def test_a_link_is_logged_without_its_secret() -> None:
     for spelled in holders:
         path = re.split(r"[(<]", spelled.replace("<slug:slug>", "support"))[0] + SECRET
         for spelling in (path, path + "/", path.upper()):
-            logged = middleware.safe_path(RequestFactory().get(spelling))
+            logged = logs.safe_path(RequestFactory().get(spelling))
             assert SECRET.lower() not in logged.lower(), spelled
-
-
-# -- Outages (see also tests.ops.test_outage) ------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -164,7 +155,7 @@ def test_a_link_is_logged_without_its_secret() -> None:
 def test_a_database_that_is_busy_is_distinguished_from_one_that_is_down(
     error: Exception, said: str
 ) -> None:
-    assert middleware.outage(error) == f"the database is {said}"
+    assert logs.outage(error) == f"the database is {said}"
 
 
 @pytest.mark.parametrize(
@@ -180,8 +171,6 @@ def test_a_task_that_fails_for_its_own_reasons_keeps_its_traceback(
     assert bool(record.exc_info) == is_kept
     assert repr(error) in record.getMessage()
 
-
-# -- As processes write it -------------------------------------------------------------------------
 
 TWO_REQUESTS = (
     "from django.test import Client; Client().get('/healthz');"

@@ -126,9 +126,6 @@ def test_counting_for_one_candidate_reads_no_answers_into_memory() -> None:
     assert "GROUP BY" in read[1]
 
 
-# -- Equal answers ---------------------------------------------------------------------------------
-
-
 def test_a_prompt_with_equal_answers_is_not_shared() -> None:
     arena = make_arena(3, 2)
     first, second, third = arena.candidates.order_by("pk")

@@ -15,7 +15,8 @@ from arena.services import responses
 from arena.services.comparisons import next_comparison
 from arena.services.pairs import publish_pair_weights, sync_pairs
 from arena.services.prompts import bring_back_prompt, retire_prompt
-from arena.services.voting import SkippedError, allow_comparison, cast_vote, skip_comparison
+from arena.services.raters import allow_comparison
+from arena.services.voting import SkippedError, cast_vote, skip_comparison
 from tests.deadlocks import Other, at_once
 from tests.factories import make_arena, make_candidate, make_person
 

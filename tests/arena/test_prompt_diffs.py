@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.prompting.templates import DiffLine, Piece, _segments, _Work, diff_of
+from arena.prompting.differences import DiffLine, Piece, _segments, _Work, diff_of
 
 TEXTS = st.lists(st.sampled_from(["a", "b b", "c, d", "", "  e", "the cat", "é\u2028f"])).map(
     "\n".join

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from arena.calls import servers
+from arena.calls import capabilities
+from arena.calls.capabilities import Probed, probe
 from arena.calls.providers.scripted import ScriptedProvider
-from arena.calls.servers import Probed, probe
 from tests.arena.providers import DOWN, KEY, anthropic, openai
 from tests.judges import fake_server
 from tests.judges.fake_server import MODEL, Answer, FakeServer, Sent, completion, dislikes, fails
@@ -18,7 +18,7 @@ TOKENS = [("Hello", -0.1, [("Hello", -0.1), ("Hi", -2.5)])]
 @pytest.fixture(autouse=True)
 def _able(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     server.otherwise = able
-    monkeypatch.setattr(servers, "PAUSES", (0.0,) * 4)
+    monkeypatch.setattr(capabilities, "PAUSES", (0.0,) * 4)
 
 
 def able(body: dict[str, Any]) -> Sent:
@@ -143,8 +143,8 @@ def test_a_busy_server_is_given_the_time_that_it_asks_for(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(servers.time, "sleep", slept.append)
-    monkeypatch.setattr(servers, "PAUSES", (0.5, 1.0))
+    monkeypatch.setattr(capabilities.time, "sleep", slept.append)
+    monkeypatch.setattr(capabilities, "PAUSES", (0.5, 1.0))
     server.script.extend([fails(429, retry_after="3"), fails(502)])
     assert probe(openai(server), MODEL).ok
     assert [seconds for seconds in slept if seconds] == [3.0, 1.0]  # the server sleeps too

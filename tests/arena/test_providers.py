@@ -39,9 +39,6 @@ def failure(provider: Make, server: Any, asked: Any = ASKED, **fields: Any) -> A
     return caught.value
 
 
-# -- Replies ---------------------------------------------------------------------------------------
-
-
 @every_provider
 def test_a_reply_has_text_model_and_tokens(provider: Make, server: FakeServer) -> None:
     server.otherwise = says("A is better.")
@@ -102,9 +99,6 @@ def test_a_refusal_carries_what_was_billed(provider: Make, server: FakeServer) -
     server.otherwise = says(None, refusal="I can't.")
     error = failure(provider, server)
     assert (str(error), error.reply.tokens_in) == ("I can't.", 100)
-
-
-# -- Errors ----------------------------------------------------------------------------------------
 
 
 @every_wire
@@ -247,8 +241,6 @@ def test_no_header_raises(header: str) -> None:
     assert seconds is None or 0 <= seconds <= LONGEST_WAIT
 
 
-# -- Parameters that a server does not take --------------------------------------------------------
-
 USE_OTHER = (
     "Unsupported parameter: 'max_tokens' is not supported with this model. "
     "Use 'max_completion_tokens' instead."
@@ -357,8 +349,6 @@ def test_an_unsupported_parameter_is_named_and_can_be_dropped(
     if instead:
         assert server.requests[-1][instead] == 50
 
-
-# -- Secrets ---------------------------------------------------------------------------------------
 
 ENVIRONMENT = {
     "openai": {

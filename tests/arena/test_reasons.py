@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.models import Arena, Comparison, Reason, Vote
-from arena.services import comparisons, voting
+from arena.services import comparisons, reasons, voting
 from tests.factories import make_arena, make_person
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +21,7 @@ def voted(arena, outcome="left"):
 
 
 def give(comparison, comment="", **tags):
-    return voting.give_reasons(
+    return reasons.give_reasons(
         comparison=comparison, rater=comparison.rater, tags=tags, comment=comment
     )
 
@@ -39,9 +39,9 @@ def test_reasons_are_replaced_by_the_last_ones_given(arena):
 
 def test_a_fault_of_the_better_answer_is_refused(arena):
     comparison, vote = voted(arena)
-    with pytest.raises(voting.UnknownReasonError):
+    with pytest.raises(reasons.UnknownReasonError):
         give(comparison, left=["wrong"])
-    with pytest.raises(voting.UnknownReasonError):
+    with pytest.raises(reasons.UnknownReasonError):
         give(comparison, both=["clear"])
     assert kept(vote) == []
 
@@ -49,7 +49,7 @@ def test_a_fault_of_the_better_answer_is_refused(arena):
 def test_without_a_vote_there_is_nothing_to_explain(arena):
     comparison, _ = voted(arena)
     Vote.objects.update(voided_at=timezone.now(), void_reason="spam")
-    with pytest.raises(voting.NotVotedError):
+    with pytest.raises(reasons.NotVotedError):
         give(comparison, left=["clear"])
 
 
@@ -71,7 +71,7 @@ def test_an_arena_offers_its_own_reasons(arena):
     Arena.objects.update(strengths="cites the law")
     arena.refresh_from_db()
     comparison, vote = voted(arena)
-    with pytest.raises(voting.UnknownReasonError):
+    with pytest.raises(reasons.UnknownReasonError):
         give(comparison, left=["clear"])
     give(comparison, left=["cites the law"])
     assert kept(vote) == [("left", "cites the law", "")]
@@ -97,9 +97,6 @@ def test_the_database_refuses_the_same_tag_twice(arena):
     Reason.objects.create(vote=vote, side="left", tag="clear")
     with pytest.raises(IntegrityError), transaction.atomic():
         Reason.objects.create(vote=vote, side="left", tag="clear")
-
-
-# -- Pages -----------------------------------------------------------------------------------------
 
 
 def cast_in_browser(arena, outcome="left"):

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from arena.rendering import render_markdown, to_mathml
+from arena.markup.markdown import render_markdown
+from arena.markup.math import to_mathml
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GENERATOR = runpy.run_path(str(REPOSITORY / ".ci/code_css.py"))
-
-# -- Markdown --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -66,9 +65,6 @@ def test_an_image_within_a_link_is_its_description():
     assert ">logo</a>" in html
 
 
-# -- Code ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("info", ["python", "py", "Python", "python title=x", "{.python}"])
 def test_code_is_highlighted_by_classes(info):
     html = render_markdown(f"```{info}\nprint('<b>')\n```")
@@ -86,9 +82,6 @@ def test_code_in_an_unknown_language_is_shown_as_it_is(info):
 
 def test_indented_code_is_a_block_too():
     assert '<pre class="highlight"><code>a\n</code></pre>' in render_markdown("    a\n")
-
-
-# -- Math ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -189,9 +182,6 @@ def test_deep_formulas_do_not_overflow_a_small_stack(piece):
         threading.stack_size(before)
     thread.join()
     assert done
-
-
-# -- The style sheet -------------------------------------------------------------------------------
 
 
 def test_the_style_sheet_is_the_one_that_is_generated():

@@ -9,14 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena.rendering import (
-    MATH_TAGS,
-    MAX_TEXT_BYTES,
-    TEXT_TAGS,
-    render_markdown,
-    sanitize,
-    to_mathml,
-)
+from arena.markup.markdown import MAX_TEXT_BYTES, render_markdown
+from arena.markup.math import to_mathml
+from arena.markup.sanitizer import MATH_TAGS, TEXT_TAGS, sanitize
 
 ATTRIBUTES_THAT_RUN_OR_LOAD = {"src", "srcset", "style", "id", "name", "action", "xlink:href"}
 
@@ -43,8 +38,6 @@ def assert_is_safe(html: str) -> None:
             assert attributes["rel"] == "nofollow noopener noreferrer"
             assert attributes["target"] == "_blank"
 
-
-# -- Hostile text ----------------------------------------------------------------------------------
 
 PAYLOADS = [
     "<script>alert(1)</script>",
@@ -140,8 +133,6 @@ def test_a_split_emoji_is_joined():
     assert render_markdown("\ud83d\ude00") == '<p dir="auto">😀</p>\n'
 
 
-# -- Size and time ---------------------------------------------------------------------------------
-
 MAX_SECONDS = 1.0
 
 
@@ -213,7 +204,7 @@ def test_one_piece_repeated_50_kb_or_as_long_as_is_rendered_takes_under_a_second
 
 
 def test_text_that_takes_too_long_to_parse_is_shown_plain(monkeypatch):
-    monkeypatch.setattr("arena.rendering.MAX_SECONDS", 0.05)
+    monkeypatch.setattr("arena.markup.markdown.MAX_SECONDS", 0.05)
     assert render_markdown("![" * 5_000) == f'<pre class="plain" dir="auto">{"![" * 5_000}</pre>'
 
 
@@ -242,8 +233,6 @@ def test_several_blocks_of_slow_code_share_one_limit():
 def test_hostile_code_takes_bounded_time(language, piece):
     assert seconds_to_render(f"```{language}\n{(piece * 9000)[:7900]}\n```") < MAX_SECONDS
 
-
-# -- Properties ------------------------------------------------------------------------------------
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=300)
 PIECES = [
@@ -278,9 +267,6 @@ def test_any_text_renders_to_safe_html(text):
 @given(MARKUP)
 def test_any_formula_converts_to_safe_html(latex):
     assert_is_safe(to_mathml(latex, display=True).replace(' href="#', ' data-x="#'))
-
-
-# -- Real answers ----------------------------------------------------------------------------------
 
 
 @pytest.mark.data

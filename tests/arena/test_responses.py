@@ -216,9 +216,6 @@ def test_a_closed_arena_takes_no_answers_of_its_guests(arena_of_one: Arena) -> N
     assert upload(guest, ResponseRow(2, "In time.", prompt_id="p0")).added == 1
 
 
-# -- At the same moment ----------------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("no_doorbell")
 @pytest.mark.django_db(transaction=True)
 def test_a_comparison_issued_after_the_look_keeps_its_text(monkeypatch: pytest.MonkeyPatch) -> None:

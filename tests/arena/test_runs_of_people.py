@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from arena.actors import CLI
 from arena.models import Candidate, Comparison, Run, Uncounted
-from arena.services import comparisons, orders, voting
+from arena.services import comparisons, orders, raters, voting
 from arena.services.comparisons import TIME_TO_VOTE
 from arena.services.pairs import sync_pairs
 from arena.tasks import reconcile_runs
@@ -159,7 +159,7 @@ def vote_in_browser(client, arena, page="cast_vote", pair=None):
 
 def test_a_named_raters_progress_moves_with_each_vote_and_ends_with_thanks(client):
     arena, ada, bob = make_arena(3, 4), make_user(), make_person()
-    rater = voting.rater_of_person(user_id=ada.pk)
+    rater = raters.rater_of_person(user_id=ada.pk)
     ordered_of([rater, bob], arena)
     client.force_login(ada)
     vote_page = reverse("vote", args=[arena.slug])
@@ -196,7 +196,7 @@ def test_whoever_voted_for_an_order_to_anybody_sees_its_end(client):
 
 def test_a_new_order_is_shown_in_place_of_the_thanks_for_an_earlier_one(client):
     arena, ada = make_arena(3, 4), make_user()
-    rater = voting.rater_of_person(user_id=ada.pk)
+    rater = raters.rater_of_person(user_id=ada.pk)
     run = ordered_of([rater], arena)
     for _ in range(3):
         vote_again(arena, rater, run)
@@ -223,9 +223,6 @@ def test_the_command_reports_errors(slug, per_pair, rater):
     make_arena(slug="known")
     with pytest.raises(CommandError, match=r"no arena|between 1 and|no user"):
         call_command("order_votes", slug, per_pair=per_pair, rater=rater)
-
-
-# -- Named raters ----------------------------------------------------------------------------------
 
 
 def ordered_of(raters, arena, per_pair=1, **options):
@@ -349,7 +346,7 @@ def test_names_stay_hidden_on_pages_until_everyone_has_voted(client):
     assert "2 votes requested" in client.post(url, data, follow=True).text
     reconcile_runs()
     run = Run.objects.get()
-    rater = voting.rater_of_person(user_id=users[0].pk)
+    rater = raters.rater_of_person(user_id=users[0].pk)
     comparison = comparisons.next_comparison(arena=arena, rater=rater, now=timezone.now())
     Comparison.objects.update(issued_at=NOW - timedelta(minutes=5))  # so the vote is not rushed
     cast = reverse("cast_vote", args=[arena.slug, comparison.key])

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from arena.actors import Actor
 from arena.models import ApiToken, AuditEntry, Invitation, Membership, Notice, Role, Team
-from arena.services import teams
+from arena.services import invitations, tokens
 from arena.services.audit import record
 from tests.arena.teams import everybody, signed_in
 from tests.described import undescribed
@@ -22,13 +22,13 @@ MANAGERS = {"owner", "operator"}
 
 def invite(team, role="member"):
     owner = team.memberships.filter(role="owner").earliest("pk").user
-    return teams.create_invitation(
+    return invitations.create_invitation(
         team=team, role=role, note="", by=Actor(user=owner), now=timezone.now()
     )
 
 
 def make_token(team):
-    return teams.create_token(team=team, name="CI", scopes=["read"], by=Actor(user=make_user()))
+    return tokens.create_token(team=team, name="CI", scopes=["read"], by=Actor(user=make_user()))
 
 
 @pytest.mark.parametrize(
@@ -185,9 +185,9 @@ def test_an_unknown_link_is_reported(client):
 
 
 def test_links_cannot_be_tried_without_end(client, monkeypatch):
-    from arena import accounts
+    from arena import accounts, attempts
 
-    monkeypatch.setitem(accounts.LIMITS, "invitation", accounts.Limit(2, 2, 2, accounts.MINUTES))
+    monkeypatch.setitem(attempts.LIMITS, "invitation", attempts.Limit(2, 2, 2, accounts.MINUTES))
     _, secret = invite(make_team())
     link = reverse("invitation", args=[secret])
     for _ in range(3):
@@ -268,7 +268,7 @@ def test_a_new_token_is_shown_by_one_answer_and_never_again():
     assert made.status_code == 200
     assert "no-store" in made.headers["Cache-Control"]
     secret = re.search(r'value="(rs_[^"]+)"', made.text)[1]
-    token = teams.find_token(secret, timezone.now())
+    token = tokens.find_token(secret, timezone.now())
     assert token.scopes == ["read", "submit"]
     assert all(secret not in str(morsel) for morsel in client.cookies.values())
     page = client.get(url).text

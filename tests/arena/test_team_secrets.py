@@ -10,7 +10,7 @@ from django.core.management import call_command
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.services import teams
+from arena.services import tokens
 from tests.arena.teams import signed_in
 from tests.factories import make_team, make_user
 
@@ -39,8 +39,8 @@ def test_no_secret_is_in_the_database_the_logs_or_the_audit_log(caplog):
         secret_in(owner.post(members, {"role": "member"}), r'/invitations/([^"/]+)/"')
         for _ in range(3)
     ]
-    teams.find_token(token, timezone.now())
-    teams.find_token(token + "0", timezone.now())
+    tokens.find_token(token, timezone.now())
+    tokens.find_token(token + "0", timezone.now())
     for link in links:
         eve.get(reverse("invitation", args=[link]), follow=True)
         eve.post("/invitations/")

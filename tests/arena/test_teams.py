@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from arena.actors import Actor
 from arena.models import AuditEntry, Invitation, Membership, Role, Team
-from arena.services import teams
-from arena.services.teams import closed_reason, create_invitation, find_invitation
+from arena.services import budgets, teams
+from arena.services.invitations import closed_reason, create_invitation, find_invitation
 from tests.deadlocks import at_once
 from tests.factories import make_empty_team, make_member, make_team, make_user
 
@@ -243,11 +243,11 @@ def test_anyone_who_is_gone_cannot_be_changed():
         teams.change_role(membership=member, role="owner", by=Actor(user=make_user()), now=NOW)
 
 
-@pytest.mark.parametrize("budget", [-1, teams.MOST_BUDGET + 1])
+@pytest.mark.parametrize("budget", [-1, budgets.MOST_BUDGET + 1])
 def test_a_budget_beyond_reason_is_refused(budget):
     team = make_team()
     with pytest.raises(teams.TeamError, match=r"between \$0 and \$1,000,000"):
-        teams.set_budget(team=team, budget=budget, by=Actor())
+        budgets.set_budget(team=team, budget=budget, by=Actor())
     team.refresh_from_db()
     assert team.budget == 0
 

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from arena.models import Rater
-from arena.services.voting import NotAJudgeError, set_trust
+from arena.services.raters import NotAJudgeError, set_trust
 from arena.signals import trust_changed
 from tests.factories import make_arena, make_person, make_vote
 

@@ -227,9 +227,6 @@ def test_a_name_cannot_lead_out_of_the_folder(name, safe):
     assert file_name(name) == safe
 
 
-# -- The API ---------------------------------------------------------------------------------------
-
-
 def test_the_api_previews_by_default_and_imports_on_request(member, arena):
     address = reverse("api_imports", args=[arena.slug])
     body = {"file_name": "a.jsonl", "content": (FILES / "lmarena.jsonl").read_text()}

@@ -14,9 +14,9 @@ from django.utils import timezone
 
 from arena.actors import CLI
 from arena.models import Arena, Comparison, NetworkKey, Rater, Response, Vote
-from arena.services import comparisons, rate_limits, voting
+from arena.services import comparisons, rate_limits, raters, voting
 from arena.services.arenas import update_arena
-from arena.services.privacy import delete_old_rows
+from arena.services.expiry import delete_old_rows
 from ranking.log import verification
 from ranking.models import Snapshot
 from ranking.services.votes import read_only
@@ -55,22 +55,19 @@ def person(*, verified: bool = False) -> Rater:
     user = make_user()
     if verified:
         EmailAddress.objects.create(user=user, email=user.email, verified=True)
-    return voting.rater_of_person(user_id=user.pk)
+    return raters.rater_of_person(user_id=user.pk)
 
 
 def member_of(arena: Arena) -> Rater:
-    return voting.rater_of_person(user_id=make_member(arena.team).user_id)
-
-
-# -- Origins ---------------------------------------------------------------------------------------
+    return raters.rater_of_person(user_id=make_member(arena.team).user_id)
 
 
 def test_every_vote_keeps_its_channel() -> None:
     arena = make_arena(team=make_team())
-    named = voting.rater_of_name(arena=arena, name="anna", now=NOW)
-    raters = [make_person(), person(), person(verified=True), member_of(arena), named]
-    raters.append(Rater.objects.create(kind=Rater.Kind.JUDGE, name="judge"))
-    votes = [cast(arena, rater) for rater in raters]
+    named = raters.rater_of_name(arena=arena, name="anna", now=NOW)
+    voters = [make_person(), person(), person(verified=True), member_of(arena), named]
+    voters.append(Rater.objects.create(kind=Rater.Kind.JUDGE, name="judge"))
+    votes = [cast(arena, rater) for rater in voters]
     assert [vote.channel for vote in votes] == [
         *("browser", "signed_in", "signed_in", "invited", "token", "")
     ]
@@ -118,9 +115,6 @@ def test_addresses_of_one_network_have_one_hash_until_the_key_is_replaced() -> N
     rate_limits._keys.clear()
 
 
-# -- Rules -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("seconds", "length", "is_rushed"),
     [(0.4, 20, True), (0.6, 20, False), (1.3, 4000, True), (1.6, 90_000, False), (None, 20, False)],
@@ -136,9 +130,9 @@ def test_what_nobody_can_have_read_does_not_count(
 
 def test_an_arena_chooses_whose_votes_count() -> None:
     arena = make_arena(team=make_team(), counts_tokens=False)
-    named = voting.rater_of_name(arena=arena, name="anna", now=NOW)
-    raters = [make_person(), person(verified=True), member_of(arena), named]
-    for rater in raters:
+    named = raters.rater_of_name(arena=arena, name="anna", now=NOW)
+    voters = [make_person(), person(verified=True), member_of(arena), named]
+    for rater in voters:
         cast(arena, rater)
 
     def uncounted(**fields: Any) -> list[str | None]:
@@ -236,9 +230,9 @@ def test_the_database_refuses(fields: dict[str, Any], constraint: str) -> None:
 
 def test_leaderboards_of_before_count_what_they_counted() -> None:
     arena, empty = make_arena(team=make_team(), counts_tokens=False), make_arena()
-    raters = [make_person(), person(verified=True)]
-    raters.append(voting.rater_of_name(arena=arena, name="anna", now=NOW))
-    for rater in raters:
+    voters = [make_person(), person(verified=True)]
+    voters.append(raters.rater_of_name(arena=arena, name="anna", now=NOW))
+    for rater in voters:
         cast(arena, rater)
     Vote.objects.update(channel="", verified=False, uncounted=None)
     with connection.cursor() as editor:

@@ -14,7 +14,8 @@ from django.utils import timezone, translation
 from arena.models import Arena, Candidate, Comparison, RateLimit, Rater, Response, Vote
 from arena.outcomes import OUTCOMES
 from arena.services.pairs import sync_pairs
-from arena.views.voting import COOKIE_AGE, NOTICES, _ballot, known_rater_id
+from arena.views.raters import COOKIE_AGE, known_rater_id
+from arena.views.voting import NOTICES, _ballot
 from tests.factories import make_arena, make_vote, rewrite_answers
 
 pytestmark = pytest.mark.django_db
@@ -403,9 +404,6 @@ def test_a_cookie_that_nobody_was_given_is_forgotten(client):
 
 def test_crawlers_are_kept_off_the_voting_pages(client):
     assert "Disallow: /*/vote/" in client.get("/robots.txt").text
-
-
-# -- A pair for whoever only looks -----------------------------------------------------------------
 
 
 def look(arena):

@@ -82,9 +82,6 @@ def test_a_reading_token_sees_its_teams_private_pairs(
     assert (found is not None) is seen
 
 
-# -- Members only ----------------------------------------------------------------------------------
-
-
 def test_a_stranger_learns_that_only_members_vote(empty_team: Team) -> None:
     arena = make_arena(2, team=empty_team, voters="members")
     answer = signed_in(User.objects.create_user("stranger")).get(reverse("vote", args=[arena.slug]))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from arena.webhooks import TargetError, check_target, forbidden, parse_target
+from arena.webhooks.targets import TargetError, check_target, forbidden, parse_target
 
 PUBLIC = [
     "1.1.1.1",
@@ -93,9 +93,6 @@ def test_only_translated_addresses_pass_outside_global_unicast(address: IPv6Addr
     unicast = int(address) >> 125 == 1
     translated = int(address) >> 32 == int(IPv6Address("64:ff9b::")) >> 32
     assert forbidden(address) or unicast or translated
-
-
-# -- As it is written ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from arena.actors import Actor
 from arena.models import AuditEntry, Delivery, Role, Team, Webhook
-from arena.services.notices import (
+from arena.services.webhooks import (
     MAX_TESTS,
     MAX_WEBHOOKS,
     add_webhook,

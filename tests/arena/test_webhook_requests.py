@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from arena.webhooks import MOST_READ, DeliveryError, SentWebhook, TargetError, send, system_resolve
+from arena.webhooks.client import MOST_READ, DeliveryError, SentWebhook, send, system_resolve
+from arena.webhooks.targets import TargetError
 from tests.arena.webhook_receiver import LONG, Receiver, drips, says
 
 SECRET_PAGE = "internal-page-42"
@@ -90,9 +91,6 @@ def test_every_success_is_taken(receiver: Receiver, status: int) -> None:
     assert deliver(receiver) == SentWebhook(status)
 
 
-# -- Answers that are failures ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("status", "retryable"),
     [(400, True), (404, True), (410, False), (429, True), (500, True), (503, True), (600, True)],
@@ -149,9 +147,6 @@ def test_nothing_of_the_receiver_is_in_the_traceback(
         logging.getLogger("any").exception("It failed.")
     assert "It failed." in caplog.text
     assert SECRET_PAGE not in caplog.text
-
-
-# -- Slow and endless receivers --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -237,9 +232,6 @@ def test_a_resolver_that_takes_its_time_is_not_waited_for(receiver: Receiver) ->
         send("https://hooks.example.com/", body=b"", headers={}, timeout=0.3, resolve=resolve)
     assert time.monotonic() - started < LONG
     released.set()
-
-
-# -- Where a name leads ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.webhooks import sign
+from arena.webhooks.signatures import sign
 
 # The example with which the specification's own libraries are tested.
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

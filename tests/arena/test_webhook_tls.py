@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.webhooks import DeliveryError, SentWebhook, send
+from arena.webhooks.client import DeliveryError, SentWebhook, send
 from tests.arena.webhook_receiver import LONG, Receiver, drips, says
 
 NAME = "hooks.example.com"

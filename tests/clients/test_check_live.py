@@ -10,7 +10,7 @@ from arena.actors import Actor
 from arena.endpoints import Endpoint, ModelPrice
 from arena.models import Arena, Prompt, Rater, Response, Run, Team, Vote
 from arena.services.pairs import sync_pairs
-from arena.services.teams import create_token
+from arena.services.tokens import create_token
 from clients.python import ringside
 from judges.models import Judgement
 from ranking.services.pair_weights import pair_facts

@@ -66,7 +66,7 @@ def test_every_path_that_it_asks_is_there(path: str, api_schema: Any) -> None:
 
 
 def test_it_takes_as_many_rows_at_once_as_the_api() -> None:
-    from arena.api.core.serializers import BULK_BODY
+    from arena.api.core.bodies import BULK_BODY
     from arena.files.tables import AT_MOST_ROWS
 
     assert ringside.ROWS_AT_ONCE == AT_MOST_ROWS

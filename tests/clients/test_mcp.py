@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 
 from arena.actors import Actor
 from arena.models import Arena, Rater, Run, Team
-from arena.services.teams import create_token
+from arena.services.tokens import create_token
 from clients.python import ringside
 from tests.environment import REPOSITORY
 from tests.factories import make_arena, make_team

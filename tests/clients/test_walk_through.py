@@ -24,7 +24,7 @@ MAKE_TOKEN = """
 from django.contrib.auth.models import User
 from arena.actors import Actor
 from arena.services.teams import create_team
-from arena.services.teams import create_token
+from arena.services.tokens import create_token
 by = Actor(user=User.objects.create_user("desk"))
 team = create_team(name="Search", by=by)
 print(create_token(team=team, name="CI", scopes=["read", "submit", "judge"], by=by)[1])

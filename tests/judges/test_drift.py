@@ -10,7 +10,7 @@ from django.core.management import CommandError
 from django.utils import timezone
 
 from arena.calls.models import Call
-from arena.calls.servers import set_price
+from arena.calls.prices import set_price
 from arena.models import Run
 from judges import tasks
 from judges.models import DriftCheck, DriftCheckSet, Epoch, LabelSet

@@ -10,7 +10,8 @@ from arena.calls.models import Call
 from arena.models import Arena, Run, Team
 from arena.services import locks
 from arena.services import runs as engine
-from arena.services.runs import cancel_stale_orders, committed_by
+from arena.services.budgets import committed_by
+from arena.services.runs import cancel_stale_orders
 from arena.tasks import sweep_calls
 from judges.services import runs
 from tests.arena.rest import token_of

@@ -11,8 +11,8 @@ from django.apps import apps
 from django.utils import timezone
 
 from arena.calls.models import Call
+from arena.calls.prices import set_price
 from arena.calls.scheduling import sweep
-from arena.calls.servers import set_price
 from arena.models import Arena, Prompt, Run, Vote
 from arena.outcomes import mirror
 from arena.services.arenas import set_criteria

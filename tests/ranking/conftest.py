@@ -70,7 +70,7 @@ def trusted_judge(judge: Any) -> Any:
     """The same judge, measured and trusted before it votes."""
     from django.utils import timezone
 
-    from arena.services.voting import set_trust
+    from arena.services.raters import set_trust
     from tests.rows import written_once
 
     def trust() -> Any:

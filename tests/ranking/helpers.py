@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from arena.models import Arena, Import, Rater, Vote
-from arena.services.voting import set_trust
+from arena.services.raters import set_trust
 from ranking.log import links
 from ranking.models import ArenaRefresh, Snapshot, Standing
 from ranking.services import leases, refresh

@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from arena.actors import Actor
 from arena.models import Arena, Candidate, Membership, Pair, Team
-from arena.services.teams import rename_team, set_budget
+from arena.services.budgets import set_budget
+from arena.services.teams import rename_team
 from ranking.entries import (
     CANDIDATE_COLUMNS,
     SNAPSHOT_COLUMNS,

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from arena.models import Arena, Candidate, Rater
-from arena.services.voting import set_trust
+from arena.services.raters import set_trust
 from ranking.models import Snapshot, Standing
 from ranking.rank_correlation import rank_correlation
 from ranking.views.compare import Disagreement

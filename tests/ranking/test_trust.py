@@ -7,7 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from arena.models import Arena, Rater
-from arena.services.voting import set_arena_trust
+from arena.services.raters import set_arena_trust
 from ranking.models import ArenaRefresh, Snapshot
 from tests.ranking.helpers import cast, make_judged_arena, publish, seconds, set_trusted
 

@@ -27,7 +27,7 @@ from arena.models import (
     Vote,
     Webhook,
 )
-from arena.services.notices import delivery_body
+from arena.services.deliveries import delivery_body
 from arena.services.orders import reconcile_people_run
 from arena.services.runs import cancel_run
 from arena.services.voting import undo_vote, void_rater

@@ -14,7 +14,7 @@ from arena.actors import Actor
 from arena.calls.models import Capability
 from arena.endpoints import Endpoint, ModelPrice
 from arena.models import Run
-from arena.services.teams import create_token
+from arena.services.tokens import create_token
 from judges.models import Judgement
 from tests.arena.teams import signed_in
 from tests.factories import make_candidate, make_empty_team, make_member

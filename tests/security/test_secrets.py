@@ -23,8 +23,9 @@ from django.utils import timezone
 
 from arena.endpoints import Endpoint
 from arena.models import Delivery, Membership, Webhook
-from arena.services import teams
-from arena.services.notices import deliver, signing_secret
+from arena.services import tokens
+from arena.services.deliveries import deliver
+from arena.services.webhooks import signing_secret
 from tests.arena import generation
 from tests.arena.webhook_receiver import Receiver, says
 from tests.factories import make_candidate
@@ -147,7 +148,7 @@ def make_secrets(world: World, heard: Heard) -> dict[str, str]:
     stranger = world.callers["stranger"]
     stranger.get(reverse("invitation", args=[link[1]]), follow=True)
     heard.answered["the page after the link"] = stranger.get("/invitations/").text
-    teams.find_token(token[1] + "0", timezone.now())
+    tokens.find_token(token[1] + "0", timezone.now())
     webhook = Webhook.objects.get(pk=world.at["webhooks"])
     return {"token": token[1], "link": link[1], "webhook": signing_secret(webhook)}
 
@@ -227,8 +228,8 @@ def break_pages(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, team = world.callers["owner"], world.team.slug
     owner.raise_request_exception = False
     with monkeypatch.context() as patched:
-        patched.setattr("arena.services.teams.record", fail)
-        patched.setattr("arena.services.teams.record", fail)
+        patched.setattr("arena.services.tokens.record", fail)
+        patched.setattr("arena.services.invitations.record", fail)
         made = owner.post(reverse("team_tokens", args=[team]), {"name": "B", "scopes": ["read"]})
         invited = owner.post(reverse("team_members", args=[team]), {"role": "member"})
         assert (made.status_code, invited.status_code) == (500, 500)

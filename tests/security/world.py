@@ -10,8 +10,9 @@ from django.utils import timezone
 from arena.actors import Actor
 from arena.models import ApiToken, Arena, Candidate, Membership, Role, Run, Team, Webhook
 from arena.services import comparisons
-from arena.services.teams import create_invitation, create_token
-from arena.services.voting import rater_of_name
+from arena.services.invitations import create_invitation
+from arena.services.raters import rater_of_name
+from arena.services.tokens import create_token
 from judges.models import Judgement, RunJudge
 from judges.services.registry import register_judge, spec_named
 from tests.factories import make_arena, make_candidate, make_empty_team, make_person

@@ -9,7 +9,7 @@ from django.db import connection
 
 from arena.actors import CLI
 from arena.models import Arena
-from arena.services.teams import create_token
+from arena.services.tokens import create_token
 from benchmarks.load import Answer, Script, play, request
 from tests.arena.teams import make_team
 from tests.stress.helpers import count_codes

@@ -19,8 +19,8 @@ from django.utils import timezone
 
 from arena.actors import CLI
 from arena.services import comparisons
-from arena.services.teams import create_token
-from arena.services.voting import rater_of_name, rater_of_person
+from arena.services.raters import rater_of_name, rater_of_person
+from arena.services.tokens import create_token
 from ranking.models import Board, Snapshot
 from tests.security.world import World, make_world
 

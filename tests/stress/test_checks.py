@@ -12,7 +12,7 @@ from django.utils import timezone
 from arena.actors import Actor
 from arena.endpoints import Endpoint, ModelPrice
 from arena.models import Run, Vote
-from arena.services.teams import create_token
+from arena.services.tokens import create_token
 from clients.python import ringside
 from ranking.models import ArenaRefresh
 from ranking.services.refresh import refresh_arena

@@ -23,6 +23,7 @@ from rest_framework import serializers
 
 from arena.api.core.serializers import PatchSerializer, StrictSerializer
 from arena.api.core.views import ApiEndpoint
+from arena.api.core.webhooks import webhooks
 
 V = TypeVar("V", bound=Callable[..., Any])
 NOT_MODIFIED = "Not modified: the ETag in If-None-Match is still current."
@@ -127,7 +128,7 @@ class Operations(AutoSchema):
 
 
 class TokenScheme(OpenApiAuthenticationExtension):
-    target_class = "arena.api.core.serializers.TokenAuthentication"
+    target_class = "arena.api.core.authentication.TokenAuthentication"
     name = "token"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
@@ -136,15 +137,13 @@ class TokenScheme(OpenApiAuthenticationExtension):
 
 
 class SessionScheme(OpenApiAuthenticationExtension):
-    target_class = "arena.api.core.serializers.SiteSession"
+    target_class = "arena.api.core.authentication.SiteSession"
     name = "session"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
         description = "The session of a signed-in browser; writes also need X-CSRFToken."
         return {"type": "apiKey", "in": "cookie", "name": "sessionid", "description": description}
 
-
-# -- The schema and its page -----------------------------------------------------------------------
 
 PUBLIC = "public, max-age=300"
 _schema_lock = Lock()
@@ -198,100 +197,3 @@ def _generate_schema() -> bytes:
     openapi = generator.get_schema(request=None, public=True) | {"webhooks": webhooks()}
     body: bytes = OpenApiJsonRenderer2().render(openapi)
     return body
-
-
-# -- Webhooks --------------------------------------------------------------------------------------
-
-NOTICE = {
-    "id": "notice-71",
-    "type": "decision.known",
-    "created_at": "2026-11-22T09:00:00+00:00",
-    "team": "search",
-    "arena": "search-answers",
-    "sentence": "new-draft is better than in-production.",
-    "url": "https://arena.example/teams/search/arenas/search-answers/?candidate=17&baseline=12",
-}
-FIGURES = {
-    "lead": "ahead",
-    "elo": 41.2,
-    "low": 12.9,
-    "high": 70.1,
-    "wins": 0.559,
-    "wins_low": 0.519,
-    "wins_high": 0.6,
-    "chance": 0.004,
-    "votes": 412,
-    "between": 180,
-    "these_raters": False,
-    "family": 1,
-}
-DECIDED: dict[str, Any] = NOTICE | {
-    "candidate": {"id": 17, "name": "new-draft"},
-    "baseline": {"id": 12, "name": "in-production"},
-    "raters": "people",
-    "numbers": FIGURES,
-}
-TESTED: dict[str, Any] = NOTICE | {
-    "type": "webhook.test",
-    "arena": None,
-    "sentence": "Webhook test.",
-}
-HEAD: dict[str, Any] = NOTICE | {
-    "type": "log.head",
-    "sentence": "Search answers: link 412.",
-    "head": {"number": 412, "digest": "9c1f", "key": "b7aa", "signature": "e02d"},
-}
-WEBHOOKS: dict[str, tuple[str, dict[str, Any]]] = {
-    "decision.known": ("A candidate is conclusively better or worse than the baseline", DECIDED),
-    "log.head": ("The newest link of an arena's vote log, once a day", HEAD),
-    "webhook.test": ("A test that a member requested", TESTED),
-}
-RECEIVED = (
-    "Any status from 200 to 299 accepts the delivery. 410 removes the webhook. Redirects are not "
-    "followed. After any other status, or no response, the delivery is sent again after 30 s, 2 "
-    "min, 10 min, 1 h and 6 h, with the same `webhook-id`."
-)
-
-
-def webhooks() -> dict[str, Any]:
-    """Return the requests that Ringside sends to a team's webhooks, for the schema."""
-    return {
-        kind: {"post": _webhook(kind, summary, example)}
-        for kind, (summary, example) in WEBHOOKS.items()
-    }
-
-
-def _webhook(kind: str, summary: str, example: dict[str, Any]) -> dict[str, Any]:
-    properties: dict[str, Any] = {name: _type_of(value) for name, value in example.items()}
-    properties["type"] = {"const": kind}
-    properties["arena"] = {"type": ["string", "null"]}
-    schema = {"type": "object", "required": list(example), "properties": properties}
-    signed = {
-        "webhook-id": "Id of the delivery; the same for every attempt.",
-        "webhook-timestamp": "Time of this attempt, in seconds since 1970.",
-        "webhook-signature": "`v1,` and the Base64 of HMAC-SHA256 over id, timestamp and body, "
-        "joined by dots (Standard Webhooks).",
-    }
-    return {
-        "operationId": f"webhook_{kind.replace('.', '_')}",
-        "summary": summary,
-        "parameters": [
-            {
-                "name": name,
-                "in": "header",
-                "required": True,
-                "description": description,
-                "schema": {"type": "string"},
-            }
-            for name, description in signed.items()
-        ],
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": schema, "example": example}},
-        },
-        "responses": {"2XX": {"description": RECEIVED}},
-    }
-
-
-def _type_of(value: Any) -> dict[str, Any]:
-    return {"type": "object" if isinstance(value, dict) else "string"}

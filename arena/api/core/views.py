@@ -41,197 +41,35 @@ of `arena/urls.py` answers 404 for every other path.
 - `operation` gives each method an operation id (verb_noun), a summary and examples.
 """
 
-import hashlib
-import math
-import re
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path
-from django.utils import timezone
-from django.utils.cache import get_conditional_response, patch_cache_control, patch_vary_headers
-from drf_spectacular.utils import OpenApiParameter
-from rest_framework import generics, serializers
-from rest_framework.exceptions import ParseError
-from rest_framework.renderers import JSONRenderer
+from rest_framework import generics
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from arena.actors import Actor, TeamPermission, actor_of
+from arena.api.core.bodies import USUAL_BODY
 from arena.api.core.errors import (
     BadParameter,
-    OtherRequest,
-    PreconditionFailed,
-    StillAtWork,
-    TooMany,
-    Unprocessable,
     is_server_fault,
 )
-from arena.api.core.serializers import USUAL_BODY, check_names, require
-from arena.files.rows import UploadRow
-from arena.files.tables import Columns, Problem, refuse_repeated
+from arena.api.core.etags import with_etag
+from arena.api.core.idempotency import key_of, run_once
+from arena.api.core.parameters import check_names
+from arena.api.core.permissions import require
+from arena.api.core.quotas import Quota, count
 from arena.models import Arena
 from arena.permissions import FieldVisibility, known_arenas, visible_arenas
-from arena.services import idempotency, rate_limits
-from arena.services.rate_limits import client_address
-from arena.services.responses import UploadReport
-from arena.validation import InputError, json_type, quoted
 
-HEADER = "Idempotency-Key"
-REPLAYED = "Idempotency-Replayed"
-KEY = re.compile(r"[\x21-\x7e]{1,255}")
-
-
-def key_of(request: Request) -> str:
-    """Return the key of a POST, or ''; raises ParseError for an invalid key."""
-    key = request.headers.get(HEADER)
-    if request.method != "POST" or key is None:
-        return ""
-    if not KEY.fullmatch(key):
-        raise ParseError(f"{HEADER} must have 1 to 255 visible ASCII characters, and no spaces.")
-    return key
-
-
-def run_once(
-    request: Request, actor: Actor, key: str, work: Callable[[], HttpResponse]
-) -> HttpResponse:
-    """Return the response of `work`, or the stored one if the request was sent before."""
-    try:
-        reply = idempotency.carry_out_once(
-            owner=actor.key,
-            key=key,
-            fingerprint=fingerprint(request),
-            rights=actor.rights,
-            now=timezone.now(),
-            work=lambda: _stored(work()),
-        )
-    except idempotency.IdempotencyKeyError:
-        raise OtherRequest from None
-    except idempotency.FirstRequestRunningError:
-        raise StillAtWork from None
-    response = HttpResponse(reply.body, status=reply.status, headers=reply.headers)
-    if reply.is_repeated:
-        response.headers[REPLAYED] = "true"
-    return response
-
-
-def fingerprint(request: Request) -> str:
-    """Return a digest of the method, the path with its query, and the body."""
-    _ = request.data  # reads the body, within its limit
-    target = f"{request.method} {request.get_full_path()}\n".encode()
-    return hashlib.sha256(target + getattr(request, "raw_body", b"")).hexdigest()
-
-
-def _stored(response: HttpResponse) -> idempotency.StoredReply:
-    return idempotency.StoredReply(response.status_code, dict(response.headers), response.content)
-
-
-# -- Idempotency keys ------------------------------------------------------------------------------
-
-MINUTE = timedelta(minutes=1)
-# All tokens of a team together get this many times the limit of one token; otherwise a team could
-# circumvent the limit by creating tokens.
-TOKENS_OF_A_TEAM = 3
-TAG = re.compile(r'(?:W/)?("[^"]*")')
 BY_LINK = "The same, by the arena's address. An id alone does not open an unlisted arena."
 UNSAFE = ("POST", "PATCH", "PUT", "DELETE")
-
-
-# -- Rate limits -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Quota:
-    """What is left of a limit per minute, and the seconds until it resets."""
-
-    limit: int
-    left: int
-    seconds: int
-
-    def headers(self) -> dict[str, str]:
-        values = {"Limit": self.limit, "Remaining": max(self.left, 0), "Reset": self.seconds}
-        return {f"RateLimit-{name}": str(value) for name, value in values.items()}
-
-
-def count(request: HttpRequest, actor: Actor, permission: TeamPermission) -> Iterator[Quota]:
-    """Count one request, and yield what is left of each limit per minute; raises TooMany."""
-    now = timezone.now()
-    # A request that exceeds one limit is not counted against the next.
-    for who, allowed, by in _counters(request, actor, settings.API_REQUESTS_PER_MINUTE[permission]):
-        hits, seconds = rate_limits.count_use(key=f"api:{permission}:{who}", window=MINUTE, now=now)
-        quota = Quota(allowed, allowed - hits, math.ceil(seconds))
-        yield quota
-        if quota.left < 0:
-            limit = f"{allowed:,} requests to {permission}"
-            raise TooMany(f"More than {limit} within a minute{by}.", quota.seconds)
-
-
-def _counters(request: HttpRequest, actor: Actor, allowed: int) -> Iterator[tuple[str, int, str]]:
-    """Yield, in order, the key and the limit of each counter, and whose requests it counts."""
-    yield actor.key or client_address(request), allowed, ""
-    if actor.token is not None:
-        team = f"team:{actor.token.team_id}"
-        yield team, allowed * TOKENS_OF_A_TEAM, ", by all tokens of this team"
-
-
-# -- ETags -----------------------------------------------------------------------------------------
-
-
-def etag_of(body: bytes) -> str:
-    return f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-
-
-def with_etag(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    """Add the ETag to a GET's response, or return 304 if the client has it already.
-
-    Responses depend on the actor, so they are marked as private.
-    """
-    if "Cache-Control" not in response.headers:
-        patch_cache_control(response, private=True, no_cache=True)
-    patch_vary_headers(response, ["Authorization", "Cookie"])
-    if request.method not in ("GET", "HEAD") or response.status_code != 200 or response.streaming:
-        return response
-    if "ETag" in response.headers:  # a cached page, which has been compared already
-        return response
-    etag = etag_of(_body_without_indent(response))
-    response.headers["ETag"] = etag
-    conditional = get_conditional_response(request, etag=etag, response=response)
-    assert conditional is not None, "never None if a response is given"
-    return conditional
-
-
-def _body_without_indent(response: HttpResponse) -> bytes:
-    """Return the body unindented: the ETag must not depend on `indent=4` in Accept."""
-    if "indent" in getattr(response, "accepted_media_type", ""):
-        return _rendered(response.data)  # type: ignore[attr-defined]  # it is REST framework's
-    return response.content
-
-
-def _rendered(data: Any) -> bytes:
-    return bytes(JSONRenderer().render(data))
-
-
-def check_match(request: Request, data: Any) -> None:
-    """Raise PreconditionFailed if there is an If-Match without the ETag of `data`.
-
-    Weak ETags match too, because compressing proxies weaken them.
-    """
-    header = request.headers.get("If-Match")
-    if header is None or header.strip() == "*":
-        return
-    if etag_of(_rendered(data)) not in TAG.findall(header):
-        raise PreconditionFailed
-
-
-# -- Endpoints -------------------------------------------------------------------------------------
 
 
 class ApiEndpoint(generics.GenericAPIView[Any]):
@@ -392,91 +230,3 @@ class ListEndpoint(ApiEndpoint):
         serializer = serializer or self.get_serializer_class()
         data = serializer(page, many=True, context=self.get_serializer_context()).data
         return self.get_paginated_response(data)
-
-
-# -- Bulk requests ---------------------------------------------------------------------------------
-
-ATOMIC = OpenApiParameter(
-    "atomic",
-    bool,
-    description="Refuse all rows with 422 if any row is invalid; false by default.",
-)
-
-
-class RowProblem(serializers.Serializer[Any]):
-    """Why a row was refused; `index` counts from 0."""
-
-    index = serializers.IntegerField()
-    pointer = serializers.CharField(help_text="JSON pointer into the body.")
-    detail = serializers.CharField()
-
-
-class ReportShown(serializers.Serializer[Any]):
-    """The result of a bulk upload."""
-
-    added = serializers.IntegerField()
-    changed = serializers.IntegerField()
-    unchanged = serializers.IntegerField()
-    refused = RowProblem(many=True)
-
-
-@dataclass(frozen=True)
-class Kind(Generic[UploadRow]):
-    """A kind of row: the body's member that lists such rows, and their columns."""
-
-    member: str
-    columns: Columns[UploadRow]
-
-    def read(self, rows: list[Any]) -> tuple[list[UploadRow], list[Problem]]:
-        """Return the valid rows, and the problems of the others."""
-        good, bad, seen = list[UploadRow](), list[Problem](), dict[tuple[str, Hashable], int]()
-        for index, row in enumerate(rows):
-            try:
-                parsed = self._parsed(index, row)
-                refuse_repeated(index, parsed.key, seen)
-                good.append(parsed)
-            except InputError as error:
-                subject = f"The member {quoted(error.column)}" if error.column else "The row"
-                bad.append(Problem(index, error.column or "", f"{subject} {error.reason}."))
-        return good, bad
-
-    def _parsed(self, index: int, row: Any) -> UploadRow:
-        if not isinstance(row, dict):
-            raise InputError(f"is {json_type(row)}, not an object")
-        fields = {self.columns.exported.get(name, name): value for name, value in row.items()}
-        if len(fields) < len(row):
-            raise InputError("contains a member twice")
-        for name in row:
-            if not self.columns.has_member(name):
-                raise InputError("is not a known member", name)
-        return self.columns.parse(index, fields, {})
-
-    def errors(self, problems: list[Problem]) -> list[dict[str, Any]]:
-        """Return the problems as the API shows them, in the order of the rows."""
-        return [
-            {"index": problem.row, "pointer": self._pointer(problem), "detail": problem.sentence}
-            for problem in sorted(problems, key=lambda problem: problem.row)
-        ]
-
-    def _pointer(self, problem: Problem) -> str:
-        column = problem.column.replace("~", "~0").replace("/", "~1")
-        return f"#/{self.member}/{problem.row}" + (f"/{column}" if column else "")
-
-
-def bring_in(
-    kind: Kind[UploadRow],
-    rows: list[Any],
-    *,
-    upsert: Callable[[list[UploadRow], list[Problem]], UploadReport],
-) -> dict[str, Any]:
-    """Have `upsert` write the valid rows, given the problems of the others; return the report.
-
-    Raises Unprocessable if nothing was written because of a refused row.
-    """
-    report = upsert(*kind.read(rows))
-    errors = kind.errors(report.problems)
-    if not report.written:
-        count = "one row" if len(errors) == 1 else f"{len(errors):,} rows"
-        raise Unprocessable(f"Nothing was written, because {count} cannot be added.", errors)
-    counts = {name: getattr(report, name) for name in ("added", "changed", "unchanged")}
-    return counts | {"refused": errors, "missing": report.missing}

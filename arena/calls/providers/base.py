@@ -158,9 +158,6 @@ class TooLongError(ProviderError):
     """The request exceeds the model's context."""
 
 
-# -- What is sent ----------------------------------------------------------------------------------
-
-
 def what_is_sent(request: Request) -> tuple[Sequence[str], int]:
     """Return every text that `request` sends, and the number of its messages.
 
@@ -187,8 +184,6 @@ def digest_of(request: Request) -> str:
 def _as_json(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
-
-# -- Errors behind HTTP statuses -------------------------------------------------------------------
 
 CONFLICT = 409
 BUSY = {408, CONFLICT, 425, 429}

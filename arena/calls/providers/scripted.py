@@ -128,8 +128,6 @@ def _range(task: str) -> tuple[str, ...]:
     return tuple(map(str, range(low, high + 1))) if 0 < high - low < MOST_LABELS else FIVE
 
 
-# -- Verdicts --------------------------------------------------------------------------------------
-
 FLIPS = 0.08
 UNREADABLE_SHARE = 0.02
 REFUSALS = 0.01
@@ -235,8 +233,6 @@ def fraction(*parts: str) -> float:
     return int.from_bytes(digest[:8], "big") / 2**64
 
 
-# -- Log probabilities -----------------------------------------------------------------------------
-
 PIECE = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
 ALL_BUT_CERTAIN = -0.001
 
@@ -266,8 +262,6 @@ def _uncertain(piece: str, verdict: str, chances: dict[str, float]) -> TokenLogp
     top = tuple((space + label, math.log(max(chance, 1e-12))) for label, chance in ranked)
     return TokenLogprob(piece, math.log(chances[verdict]), top)
 
-
-# -- Texts and objects -----------------------------------------------------------------------------
 
 LABEL = "Scripted text, by no real model."
 MOST_WORDS = 12
@@ -321,8 +315,6 @@ def obeying(schema: Mapping[str, Any], given: Mapping[str, Any] | None = None) -
     plain = {"string": LABEL, "boolean": False, "integer": 0, "number": 0}
     return schema.get("minimum", plain[kind]) if kind in plain else None
 
-
-# -- The provider ----------------------------------------------------------------------------------
 
 CONTEXT = 400_000
 REFUSAL = "I'm sorry, but I can't assist with that."

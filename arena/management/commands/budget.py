@@ -7,8 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from arena.actors import CLI
 from arena.calls.money import dollars
 from arena.models import Team
-from arena.services.runs import committed_by
-from arena.services.teams import set_budget
+from arena.services.budgets import committed_by, set_budget
 from arena.validation import dollars_argument
 
 

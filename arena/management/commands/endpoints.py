@@ -6,10 +6,11 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from arena.calls.capabilities import probe_endpoint
 from arena.calls.models import Capability
 from arena.calls.money import rate_in_words
+from arena.calls.prices import all_prices
 from arena.calls.providers.base import EndpointStoppedError
-from arena.calls.servers import all_prices, probe_endpoint
 from arena.endpoints import Endpoint, UnknownEndpointError, key_of
 
 ABILITIES = ("json_schema", "temperature", "seed", "logprobs")

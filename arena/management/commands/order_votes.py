@@ -10,7 +10,7 @@ from arena.actors import CLI
 from arena.management.terminal import find_arena
 from arena.models import Rater
 from arena.services.orders import order_people_run
-from arena.services.voting import rater_of_person
+from arena.services.raters import rater_of_person
 
 
 class Command(BaseCommand):

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from arena.calls.money import rate_in_words
-from arena.calls.servers import all_prices, set_price
+from arena.calls.prices import all_prices, set_price
 from arena.endpoints import UnknownEndpointError
 
 

@@ -8,7 +8,8 @@ from django.utils import timezone
 
 from arena.actors import CLI
 from arena.models import Rater
-from arena.services.voting import unblock_rater, void_rater
+from arena.services.raters import unblock_rater
+from arena.services.voting import void_rater
 
 
 class Command(BaseCommand):

@@ -1,0 +1,59 @@
+"""Conversations as HTML that is safe to show."""
+
+from collections.abc import Sequence
+from html import escape
+
+from arena.conversations import Message, title_of
+from arena.markup.markdown import clean_characters, plain_html, render_markdown
+
+MAX_TURNS_BYTES = 60 * 1024  # of a conversation's text that is formatted
+
+
+def render_conversation(messages: Sequence[Message]) -> str:
+    """Return the turns of a conversation as safe HTML; system messages, tool calls and their
+    results are folded.
+
+    What people and the assistant say is formatted, up to `MAX_TURNS_BYTES` in all; the rest, and
+    what tools are sent and return, is plain text.
+    """
+    left, turns = MAX_TURNS_BYTES, []
+    for message in messages:
+        text = clean_characters(message["content"])
+        size = len(text.encode())
+        is_formatted = message["role"] != "tool" and size <= left
+        left -= size if is_formatted else 0
+        html = render_markdown(text) if is_formatted else plain_html(text)
+        turns.append(_turn(message, html if text.strip() else ""))
+        turns += [_folded("turn-call", f"Calls {name}", text) for name, text in _calls(message)]
+    return f'<div class="turns">{"".join(turns)}</div>'
+
+
+def _turn(message: Message, html: str) -> str:
+    """One message as a section, folded for the system or a tool; nothing for a message without
+    text.
+    """
+    role, title = message["role"], escape(clean_characters(title_of(message)))
+    if role == "tool" or (role == "system" and html):
+        return (
+            f'<details class="turn turn-{role}" data-step><summary>{title}</summary>{html}'
+            "</details>"
+        )
+    if not html:
+        return ""
+    return (
+        f'<section class="turn turn-{role}" data-step><p class="turn-role">{title}</p>'
+        f"{html}</section>"
+    )
+
+
+def _folded(kind: str, title: str, text: str) -> str:
+    summary = escape(clean_characters(title))
+    return (
+        f'<details class="turn {kind}" data-step><summary>{summary}</summary>'
+        f"{plain_html(clean_characters(text))}</details>"
+    )
+
+
+def _calls(message: Message) -> list[tuple[str, str]]:
+    functions = [call["function"] for call in message.get("tool_calls", [])]
+    return [(function["name"], function["arguments"]) for function in functions]
