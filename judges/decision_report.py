@@ -59,7 +59,6 @@ SHORT = 40
 ALL_PROMPTS = "All prompts"
 NO_BOARD = CandidateDifference(Lead.NOT_COMPARABLE)
 
-# -- What more LLM-judge votes cost ----------------------------------------------------------------
 
 TwoCandidates = tuple[Candidate, Candidate]
 
@@ -173,9 +172,6 @@ def order_url(pair: TwoCandidates, arena: Arena, needed: Needed | None) -> str:
             return ""
         fields.append(("per_pair", min(needed.votes, needed.supply.left)))
     return f"{reverse('order_run', args=[arena.slug])}?{urlencode(fields)}"
-
-
-# -- Which candidates ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -302,9 +298,6 @@ def _why_nothing_to_compare(team: Team, candidates: DecisionCandidates) -> str:
     if candidates.focus is None:
         return f"{candidates.baseline.name} is the only candidate so far."
     return ""
-
-
-# -- The page --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -564,9 +557,6 @@ def _lost_votes(focus: NamedCandidate, baseline: NamedCandidate, query: Decision
     newer = f"{query.link(page=query.page - 1)}#lost" if query.page > 1 else ""
     older = f"{query.link(page=query.page + 1)}#lost" if len(votes) > VOTES_PER_PAGE else ""
     return LostVotes(votes[:VOTES_PER_PAGE], newer, older)
-
-
-# -- Links to other voters and categories ----------------------------------------------------------
 
 
 def _raters_links(query: DecisionQuery, boards: DifferenceBoards) -> list[Link]:

@@ -141,9 +141,6 @@ def _rubric(slug: str) -> Rubric | None:
         return None
 
 
-# -- What judges wrote, prompt by prompt -----------------------------------------------------------
-
-
 def _readings(arena: Arena, actor: Actor) -> Iterator[list[_Reading]]:
     """Yield the replies about a few pairs of answers at a time, each call once."""
     reader = FieldVisibility(actor, arena)
@@ -233,9 +230,6 @@ def _rendered(reading: _Reading) -> tuple[JudgeSpec, list[dict[str, str]]] | Non
     except MaterialError:
         return None
     return spec, [{"role": role, "content": text} for role, text in turns]
-
-
-# -- The two files ---------------------------------------------------------------------------------
 
 
 def training_examples(arena: Arena, actor: Actor) -> Iterator[Row]:

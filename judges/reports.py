@@ -35,7 +35,6 @@ from ranking.stats.agreement import fleiss_kappa
 State = Judgement.State
 Estimate = dict[str, Any]  # as `ranking.stats.Estimate`: value, low, high, n, reason
 
-# -- A run -----------------------------------------------------------------------------------------
 
 COUNTS = ("calls", "calls_ended", "requests", "tokens_in", "tokens_out", "cost")
 NO_CALLS: dict[str, Any] = {
@@ -298,8 +297,6 @@ def _jury_states(run: Run, jury: Epoch | None) -> dict[str, int]:
     rows = JuryVerdict.objects.filter(run=run).values_list("state").annotate(Count("pk"))
     return states | dict(rows.order_by())
 
-
-# -- Judges ----------------------------------------------------------------------------------------
 
 NO_JUDGEMENTS = dict.fromkeys(("judgements", "verdicts", "n_flipped", "both"), 0)
 NOT_ASKED = {"first": 0, "decisive": 0, "cost": 0, "seconds_per_call": None}

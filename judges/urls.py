@@ -34,8 +34,6 @@ page_urls = [
     path(f"judges/runs/{VERDICT}/marks/", verdicts.mark_trial, name="mark_trial"),
 ]
 
-# -- The API ---------------------------------------------------------------------------------------
-
 
 class JudgementFile(ExportName):
     regex = ExportName.any_of(file_names(EXPORTS))

@@ -24,7 +24,6 @@ HONEYPOTS = {
     "constant": "The same text for every prompt",
 }
 
-# -- The result of a decision ----------------------------------------------------------------------
 
 VOTES_BY = {
     Raters.JUDGES.value: "By LLM-judge votes",

@@ -71,9 +71,6 @@ NUMBER = re.compile(r"[0-9]{1,30}([.,][0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
 THOUSANDS = re.compile(r"[0-9]{1,3},[0-9]{3}")  # ambiguous: it may be a decimal comma
 
 
-# -- Answers of the server, which may have more members --------------------------------------------
-
-
 class Arena(TypedDict):
     """`question` is None without the scope `read`."""
 
@@ -255,9 +252,6 @@ class Battle(TypedDict):
     texts: Texts | None
 
 
-# -- Errors ----------------------------------------------------------------------------------------
-
-
 class RingsideError(Exception):
     """A request failed; `detail` is a sentence, `status` is 0 without an answer.
 
@@ -292,9 +286,6 @@ class StillWaiting(RingsideError):  # noqa: N818  (a public name)
     def __init__(self, detail: str, last: Any) -> None:
         super().__init__(detail)
         self.last = last
-
-
-# -- Requests --------------------------------------------------------------------------------------
 
 
 NO_ARENA = "No arena `{}` for this token."
@@ -514,9 +505,6 @@ def _key_of(*parts: Any) -> str:
 def _once() -> str:
     """A random key, shared only by the attempts of one request."""
     return uuid.uuid4().hex
-
-
-# -- The client ------------------------------------------------------------------------------------
 
 
 class Ringside:
@@ -889,9 +877,6 @@ class Ringside:
         return report
 
 
-# -- Checks of candidates and answers --------------------------------------------------------------
-
-
 def _content(made_of: Mapping[str, Any]) -> dict[str, Any]:
     if unknown := made_of.keys() - {*USUAL, *FACTS}:
         raise RingsideError(f"A candidate has no member called {', '.join(sorted(unknown))}.")
@@ -968,9 +953,6 @@ def _stripped(value: Any) -> str:
     return "" if value is None else str(value).replace("\r\n", "\n").strip()
 
 
-# -- Paths and rows --------------------------------------------------------------------------------
-
-
 def _arena(slug: str) -> str:
     return f"arenas/{urllib.parse.quote(slug, safe='')}/"
 
@@ -1019,9 +1001,6 @@ def _moved(problem: RowProblem, start: int) -> RowProblem:
     sharp, member, _, *rest = problem["pointer"].split("/")
     pointer = "/".join([sharp, member, str(index), *rest])
     return {"index": index, "pointer": pointer, "detail": problem["detail"]}
-
-
-# -- Files -----------------------------------------------------------------------------------------
 
 
 def read_answers(path: str) -> list[dict[str, Any]]:
@@ -1079,8 +1058,6 @@ def _filled(row: dict[str | None, Any], line: int, path: str) -> dict[str, Any]:
         raise RingsideError(f"{path}, line {line}, has more cells than the header has names.")
     return {name.strip(): cell for name, cell in row.items() if name and cell}
 
-
-# -- In CI: is the new prompt worse than the old one? ----------------------------------------------
 
 PASSED, FAILED, REFUSED, OUT_OF_TIME = 0, 1, 2, 3
 UNKNOWN = {"not-worse": PASSED, "better": FAILED, "known": OUT_OF_TIME}
@@ -1547,8 +1524,6 @@ def _carried_out(options: argparse.Namespace) -> int:
         _print(f"{error.filename or 'A file'} cannot be used: {error.strerror or error}.")
         return REFUSED
 
-
-# -- An assistant's tools (Model Context Protocol) -------------------------------------------------
 
 ABOUT = (
     "Ringside ranks LLM answers by blind comparisons. Prompts, answers and replies of judges are "

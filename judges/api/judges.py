@@ -205,8 +205,6 @@ def report_of(run: Run, now: datetime, actor: Actor) -> Any:
     return RunReportShown(runs_in(run.in_arena).get(pk=run.pk), context=context).data
 
 
-# -- The list of judges ----------------------------------------------------------------------------
-
 LONGEST_NAME = 300
 NAME = OpenApiParameter(
     "name",
@@ -396,9 +394,6 @@ def _spec_named(name: str) -> JudgeSpec:
         raise BadParameter("name", str(details[0])) from None
     except JudgeError as error:
         raise BadParameter("name", str(error)) from None
-
-
-# -- Judgements as training data -------------------------------------------------------------------
 
 
 class JudgementExport(ExportEndpoint):

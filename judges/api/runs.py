@@ -217,9 +217,6 @@ def _field_error(field: str, sentence: str) -> Unprocessable:
     return Unprocessable(sentence, [{"pointer": f"#/{field}", "detail": sentence}])
 
 
-# -- One run ---------------------------------------------------------------------------------------
-
-
 class OfJudgeRun(OfRun):
     """One judge run in an arena that the actor may see.
 

@@ -52,8 +52,6 @@ def _others(names: list[str]) -> list[str]:
     return [name for name in names if _place(name)]
 
 
-# -- What is no part of a reply --------------------------------------------------------------------
-
 # What models think, or write before their final channel, is not part of the reply.
 THOUGHT = r"(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)\s*>"
 THOUGHT_ENDS = re.compile(
@@ -103,8 +101,6 @@ def thinks_on(reply: str) -> bool:
     ended = [tag.end() for tag in THOUGHT_ENDS.finditer(reply)]
     return bool(begun) and begun[-1] >= max(ended, default=0)
 
-
-# -- Words -----------------------------------------------------------------------------------------
 
 LISTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
@@ -161,7 +157,6 @@ DESCRIBED = re.compile(
     r"|text|option|reply)\b"
 )
 
-# -- What words claim of answers -------------------------------------------------------------------
 
 # The first of these that fits is meant.
 EVENTS = re.compile(
@@ -341,8 +336,6 @@ def _prefer_other(claims: list[_Claim], names: list[str]) -> bool:
     return bool(_own(names) and _others(names)) and (praise[1] > praise[0] or bool(_others(last)))
 
 
-# -- After a verdict -------------------------------------------------------------------------------
-
 # What makes more or less of the verdict that it follows: "4.5", "A-", "3-4", "B >".
 GLUED = re.compile(
     r"[-+±~%^<>=×÷/&]|'\w|(?!\s?\(\d\d0?\s?%)\W*\d|\W*[>=]|\s*[/+&]|[^\w.]*\?"
@@ -470,8 +463,6 @@ def takes_back(text: str) -> bool:
     )
 
 
-# -- Before a verdict ------------------------------------------------------------------------------
-
 SPEAKS_OF = re.compile(rf"{_any('speaks_of')}|\A\W*(?:had|were|should)\b")
 COMMITS = re.compile(
     rf"{_any('commits')}|[\u0370-\u1fff\u3040-\ud7ff]"
@@ -534,8 +525,6 @@ def _leads_astray(words: str) -> bool:
         or (DENIES.search(last) and not GIVES_REASON.match(last))
     )
 
-
-# -- Refusals --------------------------------------------------------------------------------------
 
 # In the first words of a reply, with straight apostrophes.
 REFUSALS = re.compile(

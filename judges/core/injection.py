@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-# -- Attack patterns, by kind ----------------------------------------------------------------------
 
 # Each is a list of alternatives in verbose form: one line, one idea. Patterns of FOLDED meet lower
 # case letters without accents and invisible characters; those of UNSEEN the text as it stands. No
@@ -510,8 +509,6 @@ UNSEEN = {
     "variation selectors": re.compile(r"[\ufe00-\ufe0f\U000E0100-\U000E01EF]{3}"),
 }
 
-
-# -- Scanning --------------------------------------------------------------------------------------
 
 # Every kind of attack is a few patterns, matched against the folded text: NFKC, lower case, without
 # accents and invisible characters, so that neither full-width letters nor a zero-width space within

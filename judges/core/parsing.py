@@ -132,8 +132,6 @@ def complete_order(groups: Sequence[Iterable[int]], n: int) -> Order | None:
     return order if positions == list(range(n)) else None
 
 
-# -- A line `VERDICT-<nonce>: ...` -----------------------------------------------------------------
-
 # The nonce is the call's own, and answers cannot contain it, so a verdict in a quoted answer is
 # never taken for the judge's. The last line with the nonce counts, unless words around it leave it
 # in doubt (doubts.py says which do), or another line with the nonce gives another verdict: lines
@@ -452,8 +450,6 @@ def _other_verdict(marked: dict[int, _MarkedLine], lines: list[str], verdicts: _
     return ""
 
 
-# -- Prometheus formats: `Feedback: ... [RESULT] 4` ------------------------------------------------
-
 # These models were trained without a nonce, so the rule is strict: the last `[RESULT]` is followed
 # by the verdict and nothing but decoration, and no other `[RESULT]` gives another verdict.
 
@@ -504,8 +500,6 @@ def _last_result(reply: str, value: str, tail: str, cut_off: bool) -> str | Read
         return unreadable("The reply was cut off, so its verdict may not be complete.")
     return last[1].strip(EDGE)
 
-
-# -- JSON objects ----------------------------------------------------------------------------------
 
 ProtocolName = Literal["pairwise", "direct", "listwise"]
 FENCED = re.compile(r"\A```(?:json)?[ \t]*\n(.*)\n[ \t]*```\Z", re.DOTALL | re.IGNORECASE)

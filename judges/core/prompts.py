@@ -120,8 +120,6 @@ def _in_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-# -- Messages --------------------------------------------------------------------------------------
-
 Messages = list[tuple[str, str]]
 LENGTH_NEUTRAL = (
     "Length earns nothing by itself: do not reward padding, and do not mark an answer down for "
@@ -200,9 +198,6 @@ def _switched(spec: JudgeSpec) -> list[str]:
     return [LENGTH_NEUTRAL] if spec.is_length_neutral else []
 
 
-# -- Fenced texts ----------------------------------------------------------------------------------
-
-
 def _fenced(rubric: Rubric, material: Material, nonce: str) -> dict[str, str]:
     """Return the values of the placeholders. The arena's own texts are instructions: not fenced."""
     instructions = {
@@ -247,9 +242,6 @@ def _spelled(spec: JudgeSpec, example: Example) -> str:
     return OUTCOMES[example.verdict] if spec.protocol == "pairwise" else example.verdict
 
 
-# -- The Prometheus formats ------------------------------------------------------------------------
-
-
 def _prometheus(spec: JudgeSpec, material: Material) -> Messages:
     """Examples are earlier turns of the conversation, in the format the models were trained on."""
     rubric = spec.rubric
@@ -285,8 +277,6 @@ def _prometheus_reply(spec: JudgeSpec, example: Example) -> str:
     measured = PROMETHEUS_REASONS[spec.protocol].format(verdict=verdict)
     return f"Feedback: {neutralise(example.reason).strip() or measured} [RESULT] {verdict}"
 
-
-# -- Untrusted texts, made safe ----------------------------------------------------------------
 
 # Texts are normalised, and fenced or neutralised, for the judge only: people and exports get them
 # unchanged.

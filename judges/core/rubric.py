@@ -70,9 +70,6 @@ NOTE = "note.md"
 Stamps = tuple[tuple[str, int, int, int], ...]
 
 
-# -- Scales ----------------------------------------------------------------------------------------
-
-
 class ScaleError(ValueError):
     """A scale on which nothing can be measured; the message says why."""
 
@@ -208,9 +205,6 @@ def _folded(label: str) -> str:
     return unicodedata.normalize("NFKC", label).casefold()
 
 
-# -- rubric.toml -----------------------------------------------------------------------------------
-
-
 class FactsError(ValueError):
     """A rubric.toml that cannot be used; the message says why."""
 
@@ -332,9 +326,6 @@ def _names(names: set[str]) -> str:
     return ", ".join(sorted(names))
 
 
-# -- Templates -------------------------------------------------------------------------------------
-
-
 class RubricTemplateError(ValueError):
     """A template with placeholders that are unknown, missing or too many."""
 
@@ -420,9 +411,6 @@ def _check_criteria(facts: Facts, used: set[str]) -> None:
         raise RubricTemplateError(
             "rubric.toml has levels if, and only if, the templates use {rubric}."
         )
-
-
-# -- Rubrics ---------------------------------------------------------------------------------------
 
 
 class RubricError(ValueError):

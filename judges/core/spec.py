@@ -76,8 +76,6 @@ def _draw(seed: int | str, *parts: str) -> bytes:
     return hashlib.sha256(json.dumps([seed, *parts]).encode()).digest()
 
 
-# -- Judges ----------------------------------------------------------------------------------------
-
 FAMILIES = {
     "openai": r"gpt|chatgpt|davinci|\bo[1-9]\b",
     "anthropic": r"claude",

@@ -144,8 +144,6 @@ def _some_orders(letters: tuple[str, ...]) -> tuple[str, str]:
     return f"{' > '.join(backward[:-1])} = {backward[-1]}", " > ".join(rotated)
 
 
-# -- Soft verdicts ---------------------------------------------------------------------------------
-
 Form = Literal["line", "prometheus", "json"]
 LEAST_KNOWN = 0.5
 MOST_UNSURE = 0.01

@@ -63,9 +63,6 @@ class Recipe:
         return {"dare": 1.95}.get(self.method, 1.0) if self.scale is None else self.scale
 
 
-# -- Files -----------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Tensor:
     """One tensor of a safetensors file; `start` is the position of its first byte."""
@@ -139,9 +136,6 @@ def encode(numbers: Array, dtype: str) -> bytes:
     bits = numbers.astype("<f4").view(np.uint32)
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
     return np.where(np.isnan(numbers), 0x7FC0, rounded).astype("<u2").tobytes()
-
-
-# -- Merging ---------------------------------------------------------------------------------------
 
 
 def check_alike(models: Sequence[dict[str, Tensor]], names: Sequence[str]) -> None:

@@ -22,8 +22,6 @@ from judges.wording import HONEYPOTS
 
 Figures = dict[str, Any]
 
-# -- Runs ------------------------------------------------------------------------------------------
-
 
 def follow_run(run: Run) -> RunReport:
     """Show progress until the run ends or pauses, or until nothing has happened for a while."""
@@ -56,9 +54,6 @@ def wait_for_runs(runs: Sequence[Run], out: OutputWrapper, err: OutputWrapper) -
         requests = f"{report.requests} requests for {report.calls} calls"
         out.write(f"Run {run.pk}: {requests}: {dollars(report.spent)}.")
     return True
-
-
-# -- A judge's switches ----------------------------------------------------------------------------
 
 
 def add_switches(parser: ArgumentParser) -> None:
@@ -101,9 +96,6 @@ def _examples(name: str, options: Figures) -> tuple[Example, ...]:
         n=options["examples"],
         seed=int(options["seed"]),
     )
-
-
-# -- Calibrations ----------------------------------------------------------------------------------
 
 
 def describe_calibration(calibration: Calibration) -> list[str]:

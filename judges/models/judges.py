@@ -114,9 +114,6 @@ class Label(models.Model):
         return f"{self.rater}: {self.outcome or self.score}"
 
 
-# -- Decisions -------------------------------------------------------------------------------------
-
-
 class Baseline(models.Model):
     """The candidate that a team compares its others with in an arena."""
 
@@ -170,8 +167,6 @@ class Decision(models.Model):
     def __str__(self) -> str:
         return self.sentence
 
-
-# -- Judges ----------------------------------------------------------------------------------------
 
 SCRIPTED = "scripted"
 
@@ -346,9 +341,6 @@ def requester_of(digest: str, number: int) -> str:
     if number == 1:
         return digest
     return hashlib.sha256(f"{digest} epoch {number}".encode()).hexdigest()
-
-
-# -- Calibrations and drift checks -----------------------------------------------------------------
 
 
 class CalibrationQuerySet(models.QuerySet["Calibration"]):

@@ -63,7 +63,6 @@ from ranking.raters import compare_orders
 from ranking.stats.bradley_terry import NotConvergedError
 from ranking.stats.connectivity import transitivity
 
-# -- Measuring -------------------------------------------------------------------------------------
 
 NOTHING_SETTLED = (
     "There is nothing to measure: the judge has no result on any item that people labelled."
@@ -154,9 +153,6 @@ def _store(
     return calibration
 
 
-# -- Costs -----------------------------------------------------------------------------------------
-
-
 def summarise_costs(judgements: JudgementQuerySet) -> dict[str, Any]:
     """Return what judgements cost, grading notes included, and how long their calls took.
 
@@ -234,9 +230,6 @@ def _ranking(epoch: Epoch, arena: Arena) -> dict[str, Any] | None:
         return None
 
 
-# -- Panels ----------------------------------------------------------------------------------------
-
-
 def _panel(epoch: Epoch, items: Sequence[PairItem], arena: Arena) -> dict[str, Any] | None:
     """Measure a judge together with others that have judged nearly all of the same pairs."""
     if epoch.judge.is_jury:
@@ -264,9 +257,6 @@ def _panel(epoch: Epoch, items: Sequence[PairItem], arena: Arena) -> dict[str, A
 def _cost_per_pair(judgements: JudgementQuerySet) -> float:
     settled = judgements.exclude(state__in=Judgement.UNSETTLED)
     return float(summarise_costs(settled)["cost"]) / max(1, settled.count())
-
-
-# -- Judges of the same model ----------------------------------------------------------------------
 
 
 def _compare_same_model(
@@ -370,9 +360,6 @@ class PairVotes:
     labels: dict[str, str] = field(default_factory=dict)
 
 
-# -- Settled judgements ----------------------------------------------------------------------------
-
-
 def settled_judgements(
     epoch: Epoch, labels_in: LabelSet, samples: Q = REPEATS
 ) -> dict[int, dict[int, SettledJudgement]]:
@@ -417,9 +404,6 @@ def _outcome_of(call: Call, sides: Sides) -> str | None:
     if call.state != Call.State.DONE or not call.verdict:
         return None
     return call_outcome(call.verdict, call.subject, sides)
-
-
-# -- Labelled items --------------------------------------------------------------------------------
 
 
 def pair_items(epoch: Epoch, labels_in: LabelSet) -> list[PairItem]:
@@ -490,9 +474,6 @@ def labels_of(labels_in: LabelSet, column: str) -> dict[int, tuple[tuple[str, An
     for item, rater, value in rows.values_list("item", "rater", column):
         by_item.setdefault(item, []).append((rater, value))
     return {item: tuple(labels) for item, labels in by_item.items()}
-
-
-# -- An arena's pairs ------------------------------------------------------------------------------
 
 
 def arena_items(epoch: Epoch, arena: Arena) -> list[PairItem]:

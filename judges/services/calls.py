@@ -125,9 +125,6 @@ def wants_logprobs(spec: JudgeSpec, subject: CallTarget) -> bool:
     return bool(capability and capability.logprobs)
 
 
-# -- Reading replies -------------------------------------------------------------------------------
-
-
 def _read_note(reply: Reply) -> ReplyReading:
     if not reply.text.strip():
         return ReplyReading(Call.State.UNREADABLE, note="The grading note is empty.")

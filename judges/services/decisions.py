@@ -109,9 +109,6 @@ def baseline_of(arena: Arena) -> int | None:
     return default.pk if default else None
 
 
-# -- Writing decisions -----------------------------------------------------------------------------
-
-
 def write_decisions(*, now: datetime, seen: SeenBoards) -> int:
     """Store new conclusive results of leaderboards over all prompts, notify the teams, count them.
 

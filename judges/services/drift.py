@@ -98,9 +98,6 @@ def run_drift_checks(*, now: datetime) -> None:
             logger.warning("Drift check set %s could not be started: %s", check_set_id, error)
 
 
-# -- Beginning a check -----------------------------------------------------------------------------
-
-
 @transaction.atomic
 def begin_drift_check_if_due(*, check_set_id: int, now: datetime) -> DriftCheck | None:
     """Begin a check in the judge's open epoch, if one is due. Raises JudgeError.
@@ -190,9 +187,6 @@ def _begin(check_set: DriftCheckSet, epoch: Epoch, why: str, now: datetime) -> D
 def _daily_digest(now: datetime, item: LabelItem) -> bytes:
     """Draw another sample every day."""
     return hashlib.sha256(f"{now.date().isoformat()} {item.key}".encode()).digest()
-
-
-# -- Evaluating a check ----------------------------------------------------------------------------
 
 
 def evaluate_drift_checks(*, check_set_id: int, now: datetime) -> None:

@@ -68,9 +68,6 @@ class HoneypotReport(JsonDataclass):
     traps: tuple[HoneypotKindReport, ...]
 
 
-# -- Making honeypots ------------------------------------------------------------------------------
-
-
 def make_honeypots(
     *, arena: Arena, seed: str, prompts: int = PROMPTS, reply_form: ReplyForm = "line"
 ) -> LabelSet:
@@ -174,9 +171,6 @@ def _item(prompt: Prompt, honeypot: Honeypot, *, fake_left: bool) -> LabelItem:
     )
 
 
-# -- Asking ----------------------------------------------------------------------------------------
-
-
 def reply_form_of(spec: JudgeSpec) -> ReplyForm:
     """The form in which a fake answer forges this judge's verdict."""
     return "prometheus" if spec.rubric.verdict == "prometheus" else "line"
@@ -200,9 +194,6 @@ def order_honeypots(*, spec: JudgeSpec, arena: Arena, cap: int | None, now: date
     left = find_outstanding(spec=spec, epoch=epoch, items=items, samples=(0,))
     runs = order_outstanding(epoch=epoch, outstanding=left, samples=(0,), cap=cap, now=now)
     return runs[-1] if runs else None
-
-
-# -- Measuring -------------------------------------------------------------------------------------
 
 
 def measure_finished(*, now: datetime) -> None:

@@ -197,9 +197,6 @@ def _two_calls(spec: JudgeSpec, item: LabelItem) -> tuple[str, str]:
     return subjects.of_item(pk, LONE_ANSWER), subjects.of_item(pk, second)
 
 
-# -- Outstanding items -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Outstanding:
     """Items that a judge was not asked about yet, and the unfinished runs that ask about others.

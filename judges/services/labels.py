@@ -236,8 +236,6 @@ def _nobody(taken: Iterable[str]) -> str:
     return name
 
 
-# -- Stored label sets -----------------------------------------------------------------------------
-
 BATCH = 500
 
 
@@ -353,8 +351,6 @@ def labels_of_votes(arena: Arena) -> LabelFile:
     return LabelFile(LabelSet.Kind.PAIRS, list(items.values()))
 
 
-# -- Pairs that people voted on --------------------------------------------------------------------
-
 NO_VOTES = "Nobody has compared two answers in this arena yet."
 LISTWISE = (
     "In an arena, a listwise judge votes on lists of at least three answers, not on the single"
@@ -428,8 +424,6 @@ def _voted_picks(arena: Arena, spec: JudgeSpec, epoch: Epoch | None) -> list[Pla
             picks.append(PlannedComparison(pair, prompt, low, high))
     return picks
 
-
-# -- Few-shot examples -----------------------------------------------------------------------------
 
 MOST_EXAMPLES = 16
 

@@ -231,9 +231,6 @@ def _ids(pair: Pair) -> PairIds:
     return pair.low_id, pair.high_id
 
 
-# -- Picks -----------------------------------------------------------------------------------------
-
-
 def _picks_by_pair(
     pairs: Sequence[Pair], answers: ArenaAnswers, judges: PlanOptions, options: OrderOptions
 ) -> dict[int, list[PlannedComparison]]:
@@ -314,9 +311,6 @@ def _draw(seed: str, pair: int, prompt: int) -> bytes:
     return hashlib.sha256(f"{seed} {pair} {prompt}".encode()).digest()
 
 
-# -- A judge's own family --------------------------------------------------------------------------
-
-
 def exclude_family(
     picks: Sequence[PlannedComparison], family: str, candidate_families: Mapping[int, str]
 ) -> list[PlannedComparison]:
@@ -324,8 +318,6 @@ def exclude_family(
     own = {candidate for candidate, of_model in candidate_families.items() if of_model == family}
     return [pick for pick in picks if len(own & {pick.pair.low_id, pick.pair.high_id}) != 1]
 
-
-# -- Orders ----------------------------------------------------------------------------------------
 
 MOST_JUDGES = 9
 
@@ -535,9 +527,6 @@ def _why_no_calls(max_calls: int | None) -> str:
         "In every remaining comparison, exactly one answer is by the judge's own model family."
         " Use another judge, or allow it: --own-family, or own_family in the API."
     )
-
-
-# -- Calls -----------------------------------------------------------------------------------------
 
 
 def _limit(member: Member, responses: Collection[str]) -> Member:

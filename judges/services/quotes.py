@@ -266,9 +266,6 @@ def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-# -- Probing the models ----------------------------------------------------------------------------
-
-
 def probe_judges(*, specs: Iterable[JudgeSpec], now: datetime) -> None:
     """Probe each model that was never probed: a few short requests, once per model.
 

@@ -164,9 +164,6 @@ def _check_script(endpoint: str, model: str) -> None:
         raise SpecError(f"There is no scripted judge {model!r}. The scripted judges are: {known}.")
 
 
-# -- Registering -----------------------------------------------------------------------------------
-
-
 def register_judge(*, spec: JudgeSpec) -> Epoch:
     """Return the open epoch of the judge with this spec; registers it first if it is new."""
     if (epoch := _open_epoch(spec.digest)) is not None:

@@ -331,9 +331,6 @@ def _show_to_people(arena: Arena, picks: Iterable[PlannedComparison]) -> None:
         )
 
 
-# -- Judges of a run -------------------------------------------------------------------------------
-
-
 def one_order_at_a_time(*, arena: Arena) -> AbstractContextManager[None]:
     """Hold the lock on judge orders in the arena; raises JudgeError when it is taken."""
     return exclusive_lock(f"order-{arena.pk}", busy=JudgeError(BUSY))

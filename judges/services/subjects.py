@@ -159,9 +159,6 @@ def read_subject(subject: str) -> CallTarget:
     return CallTarget(shown=tuple(int(part) for part in kind.split(",")))
 
 
-# -- Answers that can be judged --------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class ArenaAnswers:
     """The answers of an arena that can be judged; `left_out` explains what can't, in sentences.
@@ -242,9 +239,6 @@ def _left_out(arena: Arena, answers: ArenaAnswers, dropped: Counter[str]) -> lis
 
 def _count_answers(count: int) -> str:
     return "1 answer is" if count == 1 else f"{count} answers are"
-
-
-# -- The texts of a call ---------------------------------------------------------------------------
 
 
 def material_for(subject: CallTarget, *, note: str = "") -> Material:

@@ -153,9 +153,6 @@ def honeypot_problems(report: dict[str, Any]) -> list[str]:
     return [f"It preferred the fake answer in {fooled}; {limit}."] if fooled else []
 
 
-# -- Settling --------------------------------------------------------------------------------------
-
-
 @transaction.atomic
 def settle_trust(*, epoch: Epoch, now: datetime) -> bool:
     """Mark where an epoch's rater is trusted, by its newest calibrations; return whether it is."""

@@ -211,9 +211,6 @@ def _combine_orders(
     return JudgementResult(State.ABSTAINED, flipped=True)
 
 
-# -- Casting votes ---------------------------------------------------------------------------------
-
-
 # Whether the rater has a vote on the same two answers: deleting a run deletes its judgements, but
 # not its votes.
 HAS_VOTED = """
@@ -247,8 +244,6 @@ def try_to_vote(
         return False
     return True
 
-
-# -- Settling judgements ---------------------------------------------------------------------------
 
 # Statements that every call needs are written as SQL: composing them with the ORM took several
 # times longer than running them, and a worker's threads share one core. The waiting
@@ -481,9 +476,6 @@ def close_if_done(*, run_id: int, now: datetime) -> None:
         judgements = Judgement.objects.filter(run=run_id, sample=0, casts_vote=True)
         voted = judgements.filter(state=Judgement.State.VOTED).count()
     Run.objects.filter(pk=run_id).update(votes_done=voted)
-
-
-# -- Juries ----------------------------------------------------------------------------------------
 
 
 @transaction.atomic

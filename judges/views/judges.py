@@ -49,8 +49,6 @@ MEMBERS_ONLY = gettext_lazy(
     "start and control them here."
 )
 
-# -- Addresses -------------------------------------------------------------------------------------
-
 
 def run_url(run: Run) -> str:
     if run.arena is None:
@@ -71,9 +69,6 @@ def marks_url(run: Run, judgement: int) -> str:
     if run.arena is None:
         return reverse("mark_trial", args=[run.pk, judgement])
     return reverse("mark_verdict", args=[run.arena.slug, run.pk, judgement])
-
-
-# -- Permissions -----------------------------------------------------------------------------------
 
 
 def operators_only(view: View) -> View:
@@ -110,9 +105,6 @@ def _require_steering(request: HttpRequest, arena: Arena | None) -> HttpResponse
     return None
 
 
-# -- Arenas and runs that a request may see --------------------------------------------------------
-
-
 def find_arena(request: HttpRequest, slug: str) -> Arena:
     return get_object_or_404(visible_arenas(actor_of(request)), slug=slug)
 
@@ -137,9 +129,6 @@ def find_any_run(request: HttpRequest, pk: int) -> Run:
 
 def _runs_with_owners() -> "QuerySet[Run]":
     return runs_of_judges().select_related("arena", "team")
-
-
-# -- The leaderboard -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -189,8 +178,6 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     }
     return render(request, "judges/judges.html", context)
 
-
-# -- One judge -------------------------------------------------------------------------------------
 
 OUTCOMES = {"left": "Left", "right": "Right", "tie": "Tie"}
 VERDICTS = OUTCOMES | {"none": "None"}
@@ -383,9 +370,6 @@ def jury_weights_of(jury: Judge, actor: Actor) -> JuryWeights | None:
     return None
 
 
-# -- The judges of one arena -----------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class PanelRow:
     """One way to ask judges, in words; `order` is the query that fills in the order form."""
@@ -458,9 +442,6 @@ def _panel_name(option: dict[str, Any], judges: Sequence[str]) -> str:
     return f"{first}, then {second[0]} where it has no verdict" if second else first
 
 
-# -- Rank agreement of two judges in one arena -----------------------------------------------------
-
-
 @dataclass(frozen=True)
 class RankingComparison:
     """The ranking by a run's judge or jury, and another one's.
@@ -507,9 +488,6 @@ def _rank_agreement(arena: Arena, own: Epoch, other: Epoch) -> RankCorrelation |
     except NotConvergedError:
         return None
     return rank_correlation(*scores)
-
-
-# -- Decisions -------------------------------------------------------------------------------------
 
 
 @for_team()

@@ -80,9 +80,6 @@ class FilterLink:
     chosen: bool
 
 
-# -- Progress --------------------------------------------------------------------------------------
-
-
 def judging_of(run: Run, now: datetime) -> dict[str, Any]:
     report = report_on(run.pk, now)
     return progress_of(report, now) | {
@@ -91,9 +88,6 @@ def judging_of(run: Run, now: datetime) -> dict[str, Any]:
         "jury_size": len(report.judges),
         "jury_rows": [(label, count) for _, label, count in report.jury_rows if count],
     }
-
-
-# -- Verdicts --------------------------------------------------------------------------------------
 
 
 def verdicts_of(report: RunReport, chosen: VerdictFilter, page: str | None) -> dict[str, Any]:
@@ -144,9 +138,6 @@ def _flagged_links(run: Run, chosen: VerdictFilter) -> list[FilterLink]:
         _link(chosen, "All", not chosen.flagged, flagged=0),
         _link(chosen, f"Possible prompt injection {flagged}", chosen.flagged, flagged=1),
     ]
-
-
-# -- Pages -----------------------------------------------------------------------------------------
 
 
 @require_safe
@@ -272,8 +263,6 @@ def steer_run(request: HttpRequest, pk: int) -> HttpResponse:
     steer(request, run, kept=KEPT, retrying=RETRIED)
     return redirect(run_url(run))
 
-
-# -- Starting a run --------------------------------------------------------------------------------
 
 WHY_NO_PAIRS = {
     "neighbours": "Neighbours come from the judges’ leaderboard: it is empty until judges have "
@@ -407,9 +396,6 @@ def _request_title(spec: JudgeSpec) -> str:
     if spec.protocol == "listwise":
         return "One order of the list (a second request reverses it)"
     return "One order of the two answers (a second request swaps them)"
-
-
-# -- The page --------------------------------------------------------------------------------------
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

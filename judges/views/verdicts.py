@@ -48,7 +48,6 @@ from judges.views.judges import (
     verdict_url,
 )
 
-# -- The list --------------------------------------------------------------------------------------
 
 EXCERPT = 200
 LONGEST_ID = 15
@@ -120,14 +119,10 @@ def neighbours(
     return before, earlier.values_list("pk", flat=True).first()
 
 
-# -- One verdict -----------------------------------------------------------------------------------
-
 SESSION_KEY = "names_seen"
 MOST_REMEMBERED = 500  # a session is one row; of more pairs the oldest are forgotten
 TOO_MANY_VOTERS = "Too many new voters from your address. Try again later."
 INCONSISTENT = "Inconsistent when swapped, so no vote"
-
-# -- Names of the candidates: anyone who has seen them can no longer vote blind on the pair --------
 
 
 class NamesSeenError(VoteError):
@@ -151,9 +146,6 @@ def knows_names(request: HttpRequest, responses: str) -> bool:
 def _names_seen(request: HttpRequest) -> list[str]:
     pairs: list[str] = request.session.get(SESSION_KEY, [])
     return pairs
-
-
-# -- Texts -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -234,9 +226,6 @@ def can_read_answers(request: HttpRequest, judgement: Judgement) -> bool:
     )
     actor = actor_of(request)
     return can_read_authors(actor, comparison.arena, comparison.prompt, voted=voted)
-
-
-# -- Calls -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -348,9 +337,6 @@ def _pairwise_call(call: Call, sides: Mapping[int, str]) -> DisplayedCall:
     )
 
 
-# -- Results ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class JuryResult:
     """What a jury made of its members' verdicts, with the page's sides."""
@@ -383,9 +369,6 @@ def conclusion(judgement: Judgement) -> str:
     if judgement.state == Judgement.State.ABSTAINED:
         return INCONSISTENT
     return f"No verdict: {judgement.get_state_display().lower()}"
-
-
-# -- The page --------------------------------------------------------------------------------------
 
 
 @require_safe
@@ -489,9 +472,6 @@ def _issue_comparison(request: HttpRequest, judgement: Judgement) -> tuple[Rater
         now=timezone.now(),
     )
     return rater, comparison
-
-
-# -- Ratings of the reasoning ----------------------------------------------------------------------
 
 
 def _marks(user: Any, judgement: Judgement) -> list[dict[str, Any]]:

@@ -247,9 +247,6 @@ def test_a_baseline_may_be_called_by_a_number(check: Any) -> None:
     assert stub.done[-1][1] == (17, 12)
 
 
-# -- Whatever goes wrong: 1 says that the candidate is worse, and nothing else ends with it --------
-
-
 @pytest.mark.parametrize(
     "body",
     [{"hello": 1}, [], 5, None, {"name": "A", "results": 5, "next": None}, {"name": [], "next": 5}],

@@ -25,9 +25,6 @@ REPORT: dict[str, Any] = {"added": 0, "changed": 0, "unchanged": 0, "refused": [
 RUN = {"id": 4, "candidate": 17, "state": "open", "pause_reason": "", "wanted": 2, "done": 0}
 
 
-# -- Candidates ------------------------------------------------------------------------------------
-
-
 def test_a_candidate_that_is_not_there_is_registered() -> None:
     with FakeRingside(ME, listed(), Said(SHORT, 201)) as server:
         found = Ringside(server.url).ensure_candidate("a", "short", **MADE_OF)
@@ -149,9 +146,6 @@ def test_what_is_there_is_found_and_nothing_is_written() -> None:
     assert {asked.method for asked in server.asked} == {"GET"}
 
 
-# -- Rows ------------------------------------------------------------------------------------------
-
-
 def test_answers_are_sent_in_batches_and_reported_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ringside, "ROWS_AT_ONCE", 2)
     bad = {"index": 1, "pointer": "#/responses/1/text", "detail": "The member 'text' is empty."}
@@ -260,9 +254,6 @@ def test_prompts_have_no_missing_answers() -> None:
     assert (report["added"], report["missing"]) == (1, [])
 
 
-# -- Runs ------------------------------------------------------------------------------------------
-
-
 def test_answers_are_ordered_once() -> None:
     done = RUN | {"id": 3, "state": "done"}
     keys = []
@@ -312,8 +303,6 @@ def test_a_run_of_answers_is_waited_for() -> None:
         client = Ringside(server.url)
         assert client.wait_for_answers("a", RUN, patience=60) == ended
 
-
-# -- Files -----------------------------------------------------------------------------------------
 
 TABLE = 'prompt_id,text,tokens_out\np1,"Two\nlines, one comma",\np2,Über uns,9\n'
 ROWS = [

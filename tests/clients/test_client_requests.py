@@ -48,9 +48,6 @@ def test_what_stands_in_a_path_cannot_leave_it() -> None:
     assert server.asked[0].path == "/api/v1/arenas/..%2Fme%3Fx%3D%23/"
 
 
-# -- Tried again -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
 def test_what_may_pass_is_tried_again_with_the_same_key(status: int, pauses: list[float]) -> None:
     with FakeRingside(problem(status, "Later."), problem(status, "Later."), Said({})) as server:
@@ -137,9 +134,6 @@ def test_a_host_that_does_not_answer_is_named() -> None:
     assert error.detail.startswith(f"{url} does not answer: ")
 
 
-# -- What goes wrong -------------------------------------------------------------------------------
-
-
 def test_a_problem_names_its_cause() -> None:
     blamed = [{"pointer": "#/name", "detail": "This field is required."}]
     with FakeRingside(problem(422, "Name: this field is required.", errors=blamed)) as server:
@@ -185,9 +179,6 @@ def test_a_member_that_an_answer_lacks_is_named() -> None:
     assert (
         error.detail == "The response has no 'results'. Is this the address of a Ringside server?"
     )
-
-
-# -- The token stays where it is -------------------------------------------------------------------
 
 
 def test_a_redirect_to_another_origin_is_not_followed() -> None:
@@ -260,9 +251,6 @@ def test_an_address_that_is_none_is_refused_unrepeated(url: str) -> None:
     assert "secret" not in str(error)
 
 
-# -- Waiting ---------------------------------------------------------------------------------------
-
-
 def test_waiting_asks_with_the_etag_and_growing_pauses(pauses: list[float]) -> None:
     first = Said({"state": "open"}, headers={"ETag": '"1"'})
     same = Said(b"", 304)
@@ -323,9 +311,6 @@ def test_what_will_not_pass_ends_the_waiting() -> None:
         client = client_of(server)
         error = refused(lambda: client.wait("x/", bool, patience=60, what="It"))
     assert error.status == 404
-
-
-# -- Errors that name the remedy, and progress ----------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -159,9 +159,6 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-# -- The two formats -------------------------------------------------------------------------------
-
-
 def _with_system_first(body: dict[str, Any]) -> dict[str, Any]:
     if "system" not in body:
         return body
@@ -209,9 +206,6 @@ def _as_message(said: Said) -> dict[str, Any]:
             "output_tokens": said.tokens_out,
         },
     }
-
-
-# -- Answers ---------------------------------------------------------------------------------------
 
 
 def completion(text: str | None, **fields: Any) -> Sent:
@@ -280,9 +274,6 @@ def replays(replies: Mapping[str, str]) -> Answer:
         return fails(404, "no reply is stored for this request")(body)
 
     return answer
-
-
-# -- Faults ----------------------------------------------------------------------------------------
 
 
 def fails(

@@ -157,8 +157,6 @@ def order_lock_held(arena: Arena) -> Iterator[None]:
         thread.join()
 
 
-# -- Labels and votes ------------------------------------------------------------------------------
-
 GOOD, POOR = "Because the Earth turns (GOOD)", "Because"
 ANSWERS = ("Yes.", "A much longer answer than that one, with reasons.")
 
@@ -274,8 +272,6 @@ def issue_pair(arena: Any, rater: Rater, number: int, *, turned: bool = False) -
     )
 
 
-# -- Calibration items -----------------------------------------------------------------------------
-
 OUTCOMES = ["left", "right", "tie"]
 
 
@@ -352,9 +348,6 @@ def score_items(draw: Any, max_size: int = 25) -> list[ScoreItem]:
     return items
 
 
-# -- A team whose candidates have votes ------------------------------------------------------------
-
-
 def make_team(name: str = "Help centre", slug: str = "help") -> Team:
     return Team.objects.create(name=name, slug=slug)
 
@@ -420,8 +413,6 @@ def candidates_of(arena: Arena) -> list[Candidate]:
 def decision_url(team: Team, arena: Arena, **query: Any) -> str:
     return reverse("decision", args=[team.slug, arena.slug], query=query or None)
 
-
-# -- Pages -----------------------------------------------------------------------------------------
 
 QUOTE = {
     "scripted": ["scripted:scripted-1"],

@@ -40,9 +40,6 @@ def test_runs_on_labelled_items_are_not_found() -> None:
     assert Caller(user=person(is_staff=True)).get(f"judge-runs/{run.pk}/").status_code == 404
 
 
-# -- Which judges ----------------------------------------------------------------------------------
-
-
 def test_judges_that_are_known_are_listed(team: Team, arena: Arena) -> None:
     caller = token_of(team, "judge")
     path = f"arenas/{arena.slug}/judges/"
@@ -162,9 +159,6 @@ def test_a_name_that_no_order_takes_is_refused(
     (error,) = refused.json()["errors"]
     assert error["parameter"] == "name"
     assert words in error["detail"]
-
-
-# -- Ordering --------------------------------------------------------------------------------------
 
 
 def test_dry_run_quotes_and_writes_nothing(
@@ -332,9 +326,6 @@ def test_a_retired_candidate_is_not_judged(team: Team, arena: Arena) -> None:
     answer = post(token_of(team, "judge"), arena, candidates=[first.pk, second.pk])
     assert answer.status_code == 422
     assert str(first.pk) in answer.json()["detail"]
-
-
-# -- Steering --------------------------------------------------------------------------------------
 
 
 def test_a_run_is_paused_resumed_and_cancelled(team: Team, arena: Arena) -> None:

@@ -232,9 +232,6 @@ def scores_by(sign: str) -> Any:
     return answer
 
 
-# -- An arena's votes ------------------------------------------------------------------------------
-
-
 def test_people_s_votes_are_measured_whatever_side_they_saw(local: FakeServer) -> None:
     arena = make_arena(2, 8)
     local.otherwise = prefers("-0 of")  # the first candidate's answers

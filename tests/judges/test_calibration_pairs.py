@@ -329,9 +329,6 @@ def test_a_report_on_pairs_does_not_load_what_only_scores_need():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-# -- Two judges on the same labels -----------------------------------------------------------------
-
-
 @settings(deadline=None, max_examples=60)
 @given(pair_items(), st.data())
 def test_differences_are_counted_on_the_labels_that_both_settled(items, data):

@@ -314,9 +314,6 @@ def test_a_scripted_run_ends_with_votes_and_other_states() -> None:
     assert report.states["unreadable"] + report.states["refused"] > 0
 
 
-# -- Questions that cannot be put together ---------------------------------------------------------
-
-
 REFERENCED = f"{LOCAL}@pairwise-reference"
 
 

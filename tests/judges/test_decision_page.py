@@ -340,9 +340,6 @@ def make_more(arena: Arena, team: Team, n: int) -> None:
             make_vote(arena, first, candidate, "left" if turn % 2 else "right", prompt)
 
 
-# -- What may be done next -------------------------------------------------------------------------
-
-
 def test_order_link_names_both_and_at_most_shared_prompts(team: Team) -> None:
     arena = published_arena(team, (0.0, 0.45))
     old, new = candidates_of(arena)
@@ -390,9 +387,6 @@ def test_one_next_step_follows_from_the_result(
     assert 'href="#lost">View lost votes</a>' in page_text(member, lost)
     page = member.post(url, {"candidate": new.pk}, follow=True).content.decode()
     assert "Baseline changed to candidate-1." in page
-
-
-# -- As votes came in ------------------------------------------------------------------------------
 
 
 def test_chart_ends_with_the_verdict_and_marks_when_it_became_conclusive(
@@ -448,9 +442,6 @@ def test_reasons_against_the_candidate_are_shown(team: Team, clear_lead: Arena) 
     assert "named these faults" not in page_text(client, other)
 
 
-# -- Votes of scripts ------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def careful_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scripted judges without moods or noise: a jury of them never splits, whatever the ids."""
@@ -475,9 +466,6 @@ def test_votes_of_scripts_are_called_so_under_the_sentence(team: Team, clear_lea
 def test_votes_of_real_judges_are_not(team: Team, clear_lead: Arena, judge_votes: Any) -> None:
     page = page_text(join(team), decision_url(team, clear_lead, raters="judges"))
     assert "Votes of scripted judges" not in page
-
-
-# -- Who wins every vote, or none ------------------------------------------------------------------
 
 
 def shut_out(team: Team, prompts: int, won: str = "left") -> Arena:
@@ -524,9 +512,6 @@ def test_votes_that_found_both_bad_are_no_comparison_yet(team: Team) -> None:
     assert "Not conclusive yet: all 5 votes on candidate-1 and candidate-0 rated both" in page
     assert "<strong>0</strong> between the two" in page
     assert "plus 5 “both bad” between the two" in page
-
-
-# -- What was known once ---------------------------------------------------------------------------
 
 
 def test_what_was_known_is_told_beside_what_the_votes_say_now(

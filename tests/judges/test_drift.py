@@ -215,9 +215,6 @@ def test_stopped_checks_stay_silent_until_set_again(checked_judge: DriftCheckSet
     assert check_drift(NOW + timedelta(days=8)).why == "weekly"
 
 
-# -- The command and the task ----------------------------------------------------------------------
-
-
 @pytest.mark.usefixtures("no_worker")
 def test_the_command_sets_lists_and_stops(
     tmp_path: Path, local: FakeServer, monkeypatch: pytest.MonkeyPatch

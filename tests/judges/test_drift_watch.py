@@ -95,9 +95,6 @@ def test_a_baseline_without_any_verdict_is_asked_anew_once_a_day(
     assert check_drift(NOW + 8 * DAY).n == 30
 
 
-# -- Calls that others asked -----------------------------------------------------------------------
-
-
 @pytest.fixture
 def ten_pairs(tmp_path: Path, local: FakeServer) -> LabelSet:
     local.otherwise = answer_verdicts(prefers("GOOD"))

@@ -138,9 +138,6 @@ def test_order_errors_are_in_view_and_focused(
     expect(boss.get_by_label("Spending cap in dollars")).to_be_focused()
 
 
-# -- For everybody ---------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def pages(support_arena: Arena, live_server: Any) -> dict[str, str]:
     """An address of every page, each with as much content as possible."""

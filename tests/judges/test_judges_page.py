@@ -64,9 +64,6 @@ def judge_page(client: Client, judge: Judge) -> str:
     return page_text(client, judge.get_absolute_url())
 
 
-# -- The leaderboard -------------------------------------------------------------------------------
-
-
 def test_without_judges_it_says_so(client: Client) -> None:
     assert "No judges yet." in judges_page(client)
 
@@ -145,9 +142,6 @@ def test_leaderboard_queries_do_not_grow_with_judges(
 
 def the_labels() -> LabelSet:
     return LabelSet.objects.get(kind="pairs")
-
-
-# -- One judge -------------------------------------------------------------------------------------
 
 
 def test_it_says_what_the_judge_is_and_what_it_is_told(client: Client) -> None:
@@ -371,9 +365,6 @@ def test_honeypots_are_started_on_the_page_with_their_price_and_measured_when_do
 
 def test_an_unknown_judge_has_no_page(client: Client) -> None:
     assert client.get(reverse("judge", args=[999])).status_code == 404
-
-
-# -- Private arenas --------------------------------------------------------------------------------
 
 
 @pytest.fixture

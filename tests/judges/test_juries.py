@@ -194,9 +194,6 @@ def test_next_run_decides_what_a_cancelled_one_left_open() -> None:
     assert all(one.judgements.count() == 2 for one in run.jury_verdicts.all())
 
 
-# -- Trust -----------------------------------------------------------------------------------------
-
-
 NOW = timezone.now()
 MEMBERS = ("scripted:scripted-1", "scripted:scripted-2")
 

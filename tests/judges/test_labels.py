@@ -297,9 +297,6 @@ def test_whatever_a_file_holds_it_is_read_or_refused(content: bytes) -> None:
                 assert read_labels(path).items
 
 
-# -- Stored ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.django_db
 def test_a_set_is_its_content_and_the_same_again_adds_nothing(tmp_path: Path) -> None:
     rows = [PAIR | {"rater": "ann"}, PAIR | {"rater": "bob", "label": 2}, PAIR | {"prompt": "How?"}]

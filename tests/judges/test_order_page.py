@@ -35,9 +35,6 @@ from tests.judges.helpers import (
 pytestmark = pytest.mark.django_db
 
 
-# -- Who may ---------------------------------------------------------------------------------------
-
-
 def test_a_stranger_is_asked_to_sign_in_and_cannot_post(client: Client) -> None:
     arena = make_arena()
     answer = client.get(order_url(arena))
@@ -67,9 +64,6 @@ def test_a_hidden_arena_takes_no_orders(staff: Client) -> None:
     arena = make_arena()
     hide_arena(arena)
     assert staff.get(order_url(arena)).status_code == 404
-
-
-# -- The quote -------------------------------------------------------------------------------------
 
 
 def test_without_a_model_the_scripted_judges_are_offered_first(staff: Client) -> None:
@@ -131,9 +125,6 @@ def test_what_cannot_be_is_reported(staff: Client, fields: dict[str, Any], sente
     assert not Run.objects.exists()
 
 
-# -- What the judge is sent ------------------------------------------------------------------------
-
-
 def test_both_texts_are_shown_as_they_are_sent(staff: Client) -> None:
     arena = make_arena(2, 2, question="Which one?")
     rewrite_answers("<script>alert(1)</script>")
@@ -167,9 +158,6 @@ def test_one_leafs_through_the_comparisons(staff: Client) -> None:
     assert asked[0].group() != asked[1].group()
     assert "Comparison 2 of 2" in quote_page(staff, arena, preview="999")
     assert "Comparison 1 of 2" in quote_page(staff, arena, preview="rubbish")
-
-
-# -- The order -------------------------------------------------------------------------------------
 
 
 def test_an_order_opens_a_run_and_leads_to_it(staff: Client) -> None:
@@ -282,9 +270,6 @@ def test_a_server_that_is_down_is_reported_before_a_run_exists(
     assert not Run.objects.exists()
 
 
-# -- The criteria ----------------------------------------------------------------------------------
-
-
 def test_edited_criteria_reach_the_judge(staff: Client) -> None:
     arena = make_arena()
     criteria = reverse("arena_criteria", args=[arena.slug])
@@ -300,9 +285,6 @@ def test_criteria_are_not_changed_under_a_run(staff: Client) -> None:
     html = staff.post(criteria, {"criteria": "Other words."}).content.decode()
     assert f"Run {run.pk} uses the current criteria." in html
     assert "Other words." in html
-
-
-# -- Which candidates ------------------------------------------------------------------------------
 
 
 def test_two_candidates_can_be_chosen_of_many(staff: Client) -> None:

@@ -185,9 +185,6 @@ def test_no_candidates_pair_is_left_out() -> None:
     assert asked == set(combinations(sorted(arena.candidates.values_list("pk", flat=True)), 2))
 
 
-# -- What a cancelled run never asked --------------------------------------------------------------
-
-
 def test_items_a_cancelled_run_never_asked_are_free() -> None:
     arena = make_arena(2, 3)
     cancelled = order(arena, SCRIPTED, per_pair=3)
@@ -236,9 +233,6 @@ def test_reused_comparison_stores_the_new_draw_probability() -> None:
     for one in run.comparisons.all():
         share = shares[frozenset((one.left_id, one.right_id))] / 4
         assert one.draw_probability == pytest.approx(share)
-
-
-# -- Two commands at once --------------------------------------------------------------------------
 
 
 @pytest.mark.django_db(transaction=True)

@@ -93,9 +93,6 @@ def test_swapping_the_answers_changes_nothing_but_their_places() -> None:
     assert there.replace("Uno", "\0").replace("Due", "Uno").replace("\0", "Due") == back
 
 
-# -- What strangers cannot do ----------------------------------------------------------------------
-
-
 def test_placeholders_inside_an_answer_stay_text() -> None:
     whole = sent(spec_of("pairwise"), material("pairwise", "{answer_b} {nonce} {0}", "secret"))
     assert "{answer_b} {nonce} {0}" in whole
@@ -158,9 +155,6 @@ def test_a_nonce_that_is_none_is_refused() -> None:
 
 def test_the_parser_does_not_match_the_prompt_itself() -> None:
     assert parse_pairwise(sent(spec_of("pairwise"), material("pairwise")), NONCE).outcome is None
-
-
-# -- Criteria, rubrics and material ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("slug", rubric_slugs())
@@ -228,9 +222,6 @@ def test_an_empty_answer_is_shown_empty() -> None:
     )
 
 
-# -- The grading note ------------------------------------------------------------------------------
-
-
 def test_the_note_is_asked_for_without_the_answers() -> None:
     what = material("pairwise-note", "SECRET ONE", "SECRET TWO", criteria="Does it rhyme?", note="")
     ((role, text),) = render_note(spec_of("pairwise-note"), what, nonce=NONCE)
@@ -244,9 +235,6 @@ def test_the_note_is_asked_for_without_the_answers() -> None:
 def test_a_rubric_without_a_note_has_no_request_for_one() -> None:
     with pytest.raises(ValueError, match="asks for no grading note"):
         render_note(spec_of("pairwise"), material("pairwise"), nonce=NONCE)
-
-
-# -- Switches --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("slug", rubric_slugs())
@@ -291,9 +279,6 @@ def test_an_example_without_a_reason_shows_none() -> None:
     whole = sent(spec, material("pairwise"))
     assert "reason-" not in whole
     assert "\nVerdict: TIE" in whole
-
-
-# -- The form of the reply -------------------------------------------------------------------------
 
 
 def asked_for(text: str) -> list[str]:

@@ -241,9 +241,6 @@ def test_shipped_rubrics_are_those_of_the_readme() -> None:
     assert all(load_rubric(slug).title for slug in rubric_slugs())
 
 
-# -- Caches, and what a first quote says -----------------------------------------------------------
-
-
 def begins_alike(first: str, second: str) -> int:
     return next(
         (place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),

@@ -35,9 +35,6 @@ def labelled(data_dir: Path) -> list[dict[str, Any]]:
     return [row for row in rows if row["response_1"].strip() and row["response_2"].strip()]
 
 
-# -- Three runs of a judge -------------------------------------------------------------------------
-
-
 def taken_apart(row: dict[str, Any]) -> dict[str, Any]:
     """The parts of a stored prompt, as a label; the score is the mean of the three runs."""
     rest, parts = row["prometheus_prompt"], {}
@@ -99,9 +96,6 @@ def test_all_replayed_runs_have_the_published_alphas(
     found = {name: round(value, 4) for name, value in alphas(report).items()}
     assert found == {"nominal": 0.5822, "ordinal": 0.7234, "interval": 0.8075}
     assert report["n_items"] == 320
-
-
-# -- Longer wins -----------------------------------------------------------------------------------
 
 
 def against_length(rows: list[dict[str, Any]], folder: Path) -> dict[str, Any]:

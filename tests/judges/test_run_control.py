@@ -57,9 +57,6 @@ def trail() -> list[str]:
     return list(AuditEntry.objects.order_by("pk").values_list("action", flat=True))[1:]
 
 
-# -- Changed since it was read ---------------------------------------------------------------------
-
-
 def test_a_run_that_was_cancelled_meanwhile_is_not_resumed(run: Run) -> None:
     engine.pause(run=run, by=CLI)
     seen = stored(run)
@@ -126,9 +123,6 @@ def test_run_closed_meanwhile_is_not_paused_or_cancelled(run: Run) -> None:
     assert (stored(run).state, trail()) == ("done", [])
 
 
-# -- In which state --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("state", "action"),
     [
@@ -176,9 +170,6 @@ def test_a_failure_without_a_failed_call_is_settled_again(run: Run) -> None:
     assert trail() == ["asked failed verdicts again"]
 
 
-# -- Runs on labelled items ------------------------------------------------------------------------
-
-
 @pytest.fixture
 def cut_short(tmp_path: Path, local: FakeServer) -> Run:
     """A run on labelled items that nobody is writing any more."""
@@ -202,9 +193,6 @@ def test_label_run_being_written_is_not_opened(cut_short: Run) -> None:
     ):
         engine.resume(run=cut_short, by=CLI, now=NOW)
     assert stored(cut_short).state == "ordered"
-
-
-# -- A hopeless judge ------------------------------------------------------------------------------
 
 
 def test_a_judge_that_follows_the_order_stops_after_thirty_pairs(

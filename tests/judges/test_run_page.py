@@ -229,9 +229,6 @@ def test_an_unfinished_list_says_that_it_will_grow(client: Client) -> None:
     assert "so far" not in page_text(client, run_url(work_off(run)))
 
 
-# -- States ----------------------------------------------------------------------------------------
-
-
 def set_state(run: Run, state: str) -> None:
     Run.objects.filter(pk=run.pk).update(state=state)
 

@@ -105,9 +105,6 @@ def test_the_list_takes_as_many_queries_however_many_runs(
         page_text(client, url(arena))
 
 
-# -- Navigation ------------------------------------------------------------------------------------
-
-
 def header(html: str) -> str:
     return html[html.index("<header") : html.index("</header>")]
 
@@ -175,8 +172,6 @@ def test_a_run_of_pairs_with_human_votes_takes_no_others() -> None:
     arena.votes.of_people().delete()
     assert not judged_where_people_voted(judges_in(arena), arena)
 
-
-# -- Planted faults --------------------------------------------------------------------------------
 
 ITEMS = 48
 FAULTY = {

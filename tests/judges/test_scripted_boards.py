@@ -72,9 +72,6 @@ def test_a_sample_arena_is_a_demonstration_whoever_voted() -> None:
     assert not [name for name, page in pages.items() if WARNING not in page]
 
 
-# -- Disclosure ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("endpoint", "disclosed"), [("scripted", 0), ("acme", 1)])
 def test_votes_of_scripted_judges_disclose_nobody(endpoint: str, disclosed: int) -> None:
     arena = make_arena(2)

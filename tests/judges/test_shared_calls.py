@@ -256,9 +256,6 @@ def test_a_deleted_run_s_votes_stay_and_are_not_cast_again() -> None:
     assert set(votes.values_list("pk", flat=True)) == cast
 
 
-# -- What runs shared before calls stayed in their run ---------------------------------------------
-
-
 def give_calls() -> None:
     """Do what the migration does, on a column that has had another name since."""
     migration = import_module("judges.migrations.0011_calls_of_their_own")

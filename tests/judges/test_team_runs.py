@@ -44,9 +44,6 @@ def trail(team: Team) -> list[tuple[str, str]]:
     return list(team.audit_entries.order_by("pk").values_list("by", "action"))
 
 
-# -- Ordering --------------------------------------------------------------------------------------
-
-
 def test_a_member_orders_a_run_of_the_team(team: Team, arena_of_two: Arena) -> None:
     ann = make_member(team)
     answer = order_on_page(browser_of(ann), arena_of_two)
@@ -112,9 +109,6 @@ def test_what_costs_nothing_needs_no_budget_and_takes_none(team: Team, arena_of_
     assert (run.cap, committed_by(team)) == (None, 0)
 
 
-# -- Steering --------------------------------------------------------------------------------------
-
-
 def test_members_control_runs_that_their_team_pays_for(team: Team, arena_of_two: Arena) -> None:
     run, client = order(arena_of_two, "scripted"), join(team)
     for action, state in (("pause", "paused"), ("resume", "open"), ("cancel", "cancelled")):
@@ -163,9 +157,6 @@ def test_criteria_are_changed_by_members_and_noted(team: Team, arena_of_two: Are
     arena_of_two.refresh_from_db()
     assert arena_of_two.criteria == "Short answers."
     assert trail(team) == [("member-of-help", "changed an arena")]
-
-
-# -- What others learn of it -----------------------------------------------------------------------
 
 
 def private(arena_of_two: Arena) -> None:

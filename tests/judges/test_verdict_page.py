@@ -37,9 +37,6 @@ def verdict_page(client: Client, run: Run, one: Judgement, **query: Any) -> str:
     return page_text(client, verdict_url(run, one.pk, **query))
 
 
-# -- What it says ----------------------------------------------------------------------------------
-
-
 def test_both_answers_and_both_orders_are_next_to_each_other(
     client: Client, local: FakeServer
 ) -> None:
@@ -195,9 +192,6 @@ def test_a_jurys_count_uses_the_sides_shown_on_the_page(client: Client) -> None:
     assert turned == {True, False}
 
 
-# -- Leafing ---------------------------------------------------------------------------------------
-
-
 def test_one_leafs_through_the_filtered_list(client: Client, local: FakeServer) -> None:
     arena = make_arena(2, 3)
     local.script.extend([better_is("TIE")] * 2 + [better_is("A")] * 2 + [better_is("TIE")] * 2)
@@ -243,9 +237,6 @@ def test_the_page_takes_few_queries(
     verdict_page(client, run, one)  # renders the texts once and for all
     with django_assert_max_num_queries(6):
         verdict_page(client, run, one)
-
-
-# -- A vote of one's own ---------------------------------------------------------------------------
 
 
 def vote_url(run: Run, one: Judgement) -> str:
@@ -376,9 +367,6 @@ def test_anyone_who_is_blocked_gets_no_pair(client: Client) -> None:
     assert "excluded your votes" in html
 
 
-# -- Marks -----------------------------------------------------------------------------------------
-
-
 def mark(client: Client, run: Run, one: Judgement, said: str, **kwargs: Any) -> Any:
     return client.post(marks_url(run, one.pk), {"mark": said}, **kwargs)
 
@@ -408,9 +396,6 @@ def test_an_unknown_mark_is_reported() -> None:
     ann = signed_in("ann")
     run, one = run_with_verdict(make_arena(2, 1), "scripted")
     assert "not one of coherent" in mark(ann, run, one, "kind:yes", follow=True).content.decode()
-
-
-# -- Trials ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture

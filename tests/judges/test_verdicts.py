@@ -140,8 +140,6 @@ def test_a_single_answer_gets_its_expected_score() -> None:
     assert decide(one, one, protocol="direct", policy="abstain", sides=None).score == 3.47
 
 
-# -- Several readings ------------------------------------------------------------------------------
-
 ORDERS = {
     "L": ("left", "right"),
     "R": ("right", "left"),

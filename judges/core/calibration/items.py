@@ -37,8 +37,6 @@ def _plain(value: Any) -> Any:
     return value
 
 
-# -- Items -----------------------------------------------------------------------------------------
-
 # Spelled out, because importing `arena.outcomes` would load Celery and Django with its package.
 SIDES = ("left", "right")
 OUTCOMES = (*SIDES, "tie")
@@ -206,8 +204,6 @@ def _check_known(key: str, name: str, outcomes: Iterable[str], known: Sequence[s
             )
 
 
-# -- Figures with intervals, from `ranking.stats` --------------------------------------------------
-
 ShareRow = tuple[str, float, int]  # cluster, successes, trials
 DifferenceRow = tuple[str, float, float, int]  # cluster, successes of the one and the other, trials
 OutcomeRow = tuple[str, str, str]  # cluster, and the outcomes of the first and of the second
@@ -302,8 +298,6 @@ def _columns(rows: Iterable[tuple[Any, ...]], width: int) -> list[list[Any]]:
 def _with_reason(estimate: Estimate, nothing: str) -> Estimate:
     return estimate if estimate.n else replace(estimate, reason=nothing)
 
-
-# -- Habits of a judge of pairs --------------------------------------------------------------------
 
 NOT_BOTH = "No item has a verdict in both orders."
 NO_SIDE = "No verdict chooses a side."

@@ -173,9 +173,6 @@ def _three_way_lift(items: Iterable[PairItem]) -> Iterator[DifferenceRow]:
             yield item.cluster, people.count(item.verdict), people.count(item.longer), len(people)
 
 
-# -- Figures as benchmarks define them -------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Accuracy:
     """Share of labels matched, over all items; a missing or different verdict is wrong.
@@ -246,9 +243,6 @@ def confusion_matrix(items: Sequence[PairItem]) -> dict[str, dict[str, int]]:
         label: {verdict: counts[label, verdict] for verdict in (*OUTCOMES, "none")}
         for label in OUTCOMES
     }
-
-
-# -- Two judges on the same items ------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -343,9 +337,6 @@ def _three_way_rows(both: Both) -> Iterable[DifferenceRow]:
         if first.verdict and second.verdict:
             cluster, hits, n = settled(first.cluster, first.verdict, first.people)
             yield cluster, hits, settled(cluster, second.verdict, first.people)[1], n
-
-
-# -- The report on a judge of pairs ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -121,9 +121,6 @@ def panel_items(judges: Sequence[Sequence[PairItem]]) -> list[PanelItem]:
     return panel
 
 
-# -- Weights ---------------------------------------------------------------------------------------
-
-
 def fit_weights(items: Sequence[PanelItem]) -> Weights:
     """Fit the weights of a jury by penalised maximum likelihood. Needs at least one item."""
     counts = Counter(item.category for item in items)
@@ -181,9 +178,6 @@ def most(verdicts: Sequence[str | None]) -> str | None:
         return None
     outcome, count = given.most_common(1)[0]
     return outcome if 2 * count > given.total() else None
-
-
-# -- Measuring -------------------------------------------------------------------------------------
 
 
 def measure_panel(

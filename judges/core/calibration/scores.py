@@ -112,8 +112,6 @@ def rescale(
     ]
 
 
-# -- Calibration on scores -------------------------------------------------------------------------
-
 NO_SCORE = "No labelled item has a score from the judge."
 NO_TWO_PEOPLE = "No item that the judge has scored has scores by two people."
 NO_COMMON = "No item that the judge has scored has two people who all gave the same score."

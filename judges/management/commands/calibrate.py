@@ -120,8 +120,6 @@ class Command(BaseCommand):
         if calibration is not None:
             self._print_calibration(calibration)
 
-    # -- Labels and honeypots ------------------------------------------------------------------
-
     def _against_items(self, spec: JudgeSpec, options: dict[str, Any]) -> Calibration | None:
         labels_in, items = self._items(spec, options)
         samples = range(options["repeat"] + 1)
@@ -193,8 +191,6 @@ class Command(BaseCommand):
         else:
             self.stdout.write("There is nothing new to judge.")
 
-    # -- Human votes in an arena ---------------------------------------------------------------
-
     def _against_arena(self, spec: JudgeSpec, options: dict[str, Any]) -> Calibration | None:
         arena, epoch = find_arena(options["arena"]), _open_epoch(spec)
         order = order_of_voted(
@@ -225,8 +221,6 @@ class Command(BaseCommand):
         if not self._wait(runs, options):
             return None
         return measure_arena(epoch=register_judge(spec=spec), arena=arena, now=timezone.now())
-
-    # -- Both ----------------------------------------------------------------------------------
 
     def _print_quote(self, quote: Quote, cap: int | None) -> None:
         judge = quote.judges[0]
