@@ -21,7 +21,8 @@ from judges.core.spec import MOST_READINGS, JudgeSpec
 from judges.models import Judge
 from judges.models.judges import SCRIPTED
 from judges.services.decisions import name_for
-from judges.services.planning import MOST_JUDGES, OrderOptions
+from judges.services.orders import MOST_JUDGES
+from judges.services.planning import OrderOptions
 from judges.services.quotes import expected_costs
 from judges.services.registry import (
     DEFAULT_RUBRIC,

@@ -3,11 +3,12 @@
 from django.urls import include, path, register_converter
 
 from arena.api.core.views import endpoint
-from judges.api import decisions
+from judges.api import decisions as api_decisions
+from judges.api import exports
 from judges.api import judges as api_judges
 from judges.api import runs as api_runs
 from judges.exports import EXPORTS
-from judges.views import judges, runs, verdicts
+from judges.views import arena_judges, decisions, judges, orders, runs, verdicts
 from ranking.exports import file_names
 from ranking.urls import ExportName
 
@@ -16,17 +17,17 @@ VERDICT = "<int:pk>/verdicts/<int:judgement>"
 
 page_urls = [
     path(f"{IN_ARENA}/", runs.judge_runs, name="judge_runs"),
-    path(f"{IN_ARENA}/new/", runs.order_run, name="order_run"),
-    path(f"{IN_ARENA}/criteria/", runs.set_arena_criteria, name="arena_criteria"),
-    path(f"{IN_ARENA}/measure/", runs.measure_judges, name="measure_judges"),
+    path(f"{IN_ARENA}/new/", orders.order_run, name="order_run"),
+    path(f"{IN_ARENA}/criteria/", orders.set_arena_criteria, name="arena_criteria"),
+    path(f"{IN_ARENA}/measure/", arena_judges.measure_judges, name="measure_judges"),
     path(f"{IN_ARENA}/<int:pk>/", runs.judge_run, name="judge_run"),
     path(f"{IN_ARENA}/{VERDICT}/", verdicts.judge_verdict, name="judge_verdict"),
     path(f"{IN_ARENA}/{VERDICT}/vote/", verdicts.vote_on_verdict, name="vote_on_verdict"),
     path(f"{IN_ARENA}/{VERDICT}/marks/", verdicts.mark_verdict, name="mark_verdict"),
-    path("teams/<slug:slug>/arenas/<slug:arena>/", judges.decision, name="decision"),
+    path("teams/<slug:slug>/arenas/<slug:arena>/", decisions.decision, name="decision"),
     path("judges/", judges.leaderboard, name="judges"),
     path("judges/<int:pk>/", judges.judge, name="judge"),
-    path("judges/<int:pk>/honeypots/", runs.honeypot_test, name="honeypot_test"),
+    path("judges/<int:pk>/honeypots/", orders.honeypot_test, name="honeypot_test"),
     path("judges/runs/", runs.trial_runs, name="trial_runs"),
     path("judges/runs/<int:pk>/", runs.trial_run, name="trial_run"),
     path("judges/runs/<int:pk>/steer/", runs.steer_run, name="steer_run"),
@@ -48,11 +49,11 @@ api_urls = [
     endpoint(f"{ARENA}judges/", api_judges.Judges, "api_judges"),
     endpoint(
         f"{ARENA}judge-exports/<judgement_file:file>",
-        api_judges.JudgementExport,
+        exports.JudgementExport,
         "api_export_judgements",
     ),
     endpoint(f"{ARENA}judge-runs/", api_runs.JudgeRuns, "api_judge_runs"),
-    endpoint(f"{ARENA}decision/", decisions.OneDecision, "api_decision"),
+    endpoint(f"{ARENA}decision/", api_decisions.OneDecision, "api_decision"),
     endpoint(f"{ARENA}{RUN}", api_runs.RunOfArena, "api_judge_run_of_arena"),
     endpoint(RUN, api_runs.OneRun, "api_judge_run"),
     endpoint(f"{RUN}pause/", api_runs.PauseJudgeRun, "api_pause_judge_run"),

@@ -24,7 +24,8 @@ from arena.models import (
 )
 from arena.services import invitations, runs, tokens, webhooks
 from arena.services.runs import order_run
-from judges.services.planning import OrderOptions, prepare_order
+from judges.services.orders import prepare_order
+from judges.services.planning import OrderOptions
 from judges.services.registry import spec_named
 from tests.arena.generation import order as order_answers
 from tests.factories import make_arena, make_empty_team, make_variant, make_vote

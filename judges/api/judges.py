@@ -1,208 +1,26 @@
-"""Judge runs and quotes in the API, with money in dollars."""
+"""The judges of an arena in the API."""
 
-from datetime import datetime
 from typing import Any
 
 from django.db.models import Prefetch
-from django.http import StreamingHttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import Actor, TeamPermission
+from arena.actors import TeamPermission
 from arena.api.core.errors import BadParameter
 from arena.api.core.parameters import check_names
 from arena.api.core.schema import operation
-from arena.api.core.serializers import Dollars
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
-from arena.models import Arena, Run
-from arena.permissions import can_read_spending
+from arena.models import Arena
 from judges.core.spec import JudgeSpec
-from judges.exports import EXPORTS
 from judges.forms import judges_that_can_vote
-from judges.models import Calibration, Epoch, Judge, Judgement
-from judges.reports import JudgeReport, report_on
-from judges.services.planning import runs_in
-from judges.services.quotes import JudgeQuote, Quote
+from judges.models import Calibration, Epoch, Judge
 from judges.services.registry import JudgeError, spec_named
 from judges.services.trust import HONEYPOTS, trust_profile
-from judges.wording import REASON_HIDDEN
-from ranking.api.exports import ExportEndpoint, named_file, streamed
-from ranking.exports import JSONL, PARQUET, file_names
 
-MONEY = ("cap", "expected_cost", "worst_cost", "spent", "reserved")
 JUDGE = "scripted:scripted-1@pairwise"
-RUN: dict[str, Any] = {
-    "id": 5,
-    "arena": "search-answers",
-    "state": "open",
-    "pause_reason": "",
-    "judges": [JUDGE],
-    "per_pair": 5,
-    "wanted": 15,
-    "done": 6,
-    "cap": 2.0,
-    "expected_cost": 0.31,
-    "worst_cost": 1.4,
-    "spent": 0.12,
-    "created_at": "2026-11-22T09:00:00Z",
-    "closed_at": None,
-}
-BY_JUDGE: dict[str, Any] = {
-    "name": JUDGE,
-    "wanted": 15,
-    "done": 6,
-    "verdicts": {"waiting": 9, "voted": 5, "abstained": 1},
-    "flip_rate": 0.1667,
-    "first_position_rate": 0.5,
-    "spent": 0.12,
-    "paused_at": None,
-    "pause_reason": "",
-}
-REPORT: dict[str, Any] = RUN | {
-    "reserved": 0.02,
-    "failures": 0,
-    "verdicts": {"waiting": 9, "voted": 5, "abstained": 1},
-    "by_judge": [BY_JUDGE],
-}
-JUDGE_QUOTE: dict[str, Any] = {
-    "name": JUDGE,
-    "endpoint": "scripted",
-    "model": "scripted-1",
-    "comparisons": 15,
-    "calls": 30,
-    "tokens_in": 21000,
-    "tokens_out": 9000,
-    "expected_cost": 0.31,
-    "worst_cost": 1.4,
-}
-QUOTE: dict[str, Any] = {
-    "pairs": 3,
-    "comparisons": 15,
-    "calls": 30,
-    "expected_cost": 0.31,
-    "worst_cost": 1.4,
-    "left_out": [],
-    "judges": [JUDGE_QUOTE],
-}
-
-
-class RunShown(serializers.ModelSerializer[Run]):
-    """A judge run. `wanted` and `done` count verdicts by single judges; `spent` is the most that it
-    can have cost so far.
-
-    Money is null for everybody but the arena's team, and the reason for a pause is hidden.
-    """
-
-    arena = serializers.SlugRelatedField[Arena](slug_field="slug", read_only=True)
-    state = serializers.ChoiceField(choices=Run.State.choices)
-    judges = serializers.SerializerMethodField()
-    wanted = serializers.IntegerField(source="total")
-    done = serializers.IntegerField(source="settled_count")
-    cap = Dollars(allow_null=True)
-    expected_cost = Dollars(allow_null=True)
-    worst_cost = Dollars(allow_null=True)
-    spent = serializers.SerializerMethodField()
-
-    class Meta:
-        model = Run
-        fields = list(RUN)
-
-    def get_judges(self, run: Any) -> list[str]:
-        return [str(member.epoch) for member in run.members if not member.epoch.judge.is_jury]
-
-    def get_spent(self, run: Run) -> float | None:
-        return Dollars().to_representation(run.spent)
-
-    def to_representation(self, run: Run) -> dict[str, Any]:
-        data: dict[str, Any] = super().to_representation(run)
-        return data if self.context["sees_money"] else _without_money(data)
-
-
-class JudgePartShown(serializers.Serializer[JudgeReport]):
-    """One judge's part of a run; a rate is null without verdicts to compute it from."""
-
-    name = serializers.CharField(source="epoch")
-    wanted = serializers.IntegerField(source="total")
-    done = serializers.IntegerField(source="settled")
-    verdicts = serializers.DictField(child=serializers.IntegerField(), source="states")
-    flip_rate = serializers.FloatField(allow_null=True)
-    first_position_rate = serializers.FloatField(allow_null=True)
-    spent = Dollars(source="cost", allow_null=True)
-    paused_at = serializers.DateTimeField(allow_null=True)
-    pause_reason = serializers.CharField()
-
-    def to_representation(self, judge: JudgeReport) -> dict[str, Any]:
-        data: dict[str, Any] = super().to_representation(judge)
-        return data if self.context["sees_money"] else _without_money(data)
-
-
-class RunReportShown(RunShown):
-    """A judge run as it is now, with each judge's part; `verdicts` counts them by state."""
-
-    reserved = Dollars(allow_null=True, help_text="Reserved for calls in progress.")
-    failures = serializers.SerializerMethodField()
-    verdicts = serializers.SerializerMethodField()
-    by_judge = serializers.SerializerMethodField()
-
-    class Meta(RunShown.Meta):
-        fields = list(REPORT)
-
-    def get_failures(self, run: Run) -> int:
-        failures: int = self.context["report"].failures
-        return failures
-
-    def get_verdicts(self, run: Run) -> dict[Judgement.State, int]:
-        states: dict[Judgement.State, int] = self.context["report"].states
-        return states
-
-    @extend_schema_field(JudgePartShown(many=True))
-    def get_by_judge(self, run: Run) -> Any:
-        return JudgePartShown(self.context["report"].judges, many=True, context=self.context).data
-
-
-def _without_money(data: dict[str, Any]) -> dict[str, Any]:
-    """The same without amounts, and without a server's words, which may name accounts."""
-    reason = REASON_HIDDEN if data["pause_reason"] else ""
-    return data | {name: None for name in MONEY if name in data} | {"pause_reason": reason}
-
-
-class JudgeQuoteShown(serializers.Serializer[JudgeQuote]):
-    """One judge's part of a quote."""
-
-    name = serializers.CharField(source="label")
-    endpoint = serializers.CharField()
-    model = serializers.CharField()
-    comparisons = serializers.IntegerField()
-    calls = serializers.IntegerField()
-    tokens_in = serializers.IntegerField()
-    tokens_out = serializers.IntegerField()
-    expected_cost = Dollars(source="expected", allow_null=True)
-    worst_cost = Dollars(source="worst", allow_null=True)
-
-
-class QuoteShown(serializers.Serializer[Quote]):
-    """What an order would buy; a cost is null without a price."""
-
-    pairs = serializers.IntegerField()
-    comparisons = serializers.IntegerField()
-    calls = serializers.IntegerField()
-    expected_cost = Dollars(source="expected", allow_null=True)
-    worst_cost = Dollars(source="worst", allow_null=True)
-    left_out = serializers.ListField(
-        child=serializers.CharField(), help_text="Sentences that say what is left out, and why."
-    )
-    judges = JudgeQuoteShown(many=True)
-
-
-def report_of(run: Run, now: datetime, actor: Actor) -> Any:
-    """Return a run of an arena as it is now, with what `actor` may see."""
-    context = {
-        "report": report_on(run.pk, now),
-        "sees_money": can_read_spending(actor, run.arena),
-    }
-    return RunReportShown(runs_in(run.in_arena).get(pk=run.pk), context=context).data
 
 
 LONGEST_NAME = 300
@@ -394,21 +212,3 @@ def _spec_named(name: str) -> JudgeSpec:
         raise BadParameter("name", str(details[0])) from None
     except JudgeError as error:
         raise BadParameter("name", str(error)) from None
-
-
-class JudgementExport(ExportEndpoint):
-    is_open = False
-
-    @streamed(
-        "export_judgements",
-        "Export judgements as training data for judge models",
-        f"{JSONL},{PARQUET}",
-        "`judgements`: judges' replies in the Prometheus 2 format, for supervised fine-tuning. "
-        "`judge-pairs`: two replies to one request; most people agree with the `chosen` one. Only "
-        "the arena's team gets them, because replies may repeat references and rubrics.",
-        '{"format": "pairwise", "output": "Feedback: B answers. [RESULT] B", "people": "B"}\n',
-        [named_file(file_names(EXPORTS))],
-    )
-    def get(self, request: Request, slug: str, file: str) -> StreamingHttpResponse:
-        self.require(TeamPermission.READ, self.arena.team_id)
-        return self.send_file(EXPORTS, file)

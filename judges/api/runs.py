@@ -1,18 +1,25 @@
 """Judge runs in an arena: listed, quoted, ordered and controlled."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiExample, OpenApiRequest, OpenApiResponse, extend_schema
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiRequest,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_field,
+)
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import TeamPermission
+from arena.actors import Actor, TeamPermission
 from arena.api.core.errors import Unprocessable
 from arena.api.core.schema import operation
 from arena.api.core.serializers import Dollars, StrictSerializer
@@ -22,35 +29,155 @@ from arena.models import Arena, Candidate, Run
 from arena.permissions import can_read_spending
 from arena.services.runs import order_run, rehearse_payment
 from arena.tasks import enqueue_on_commit
-from judges.api.judges import (
-    JUDGE,
-    QUOTE,
-    REPORT,
-    RUN,
-    QuoteShown,
-    RunReportShown,
-    RunShown,
-    report_of,
-)
+from judges.api.judges import JUDGE
+from judges.api.quotes import QUOTE, QuoteShown
 from judges.core.spec import MOST_READINGS, JudgeSpec
 from judges.forms import ORDER_POLICIES, PAIRS
-from judges.services.planning import (
-    MOST_JUDGES,
-    JudgeOrder,
-    OrderOptions,
-    prepare_order,
-    runs_in,
-    runs_of_judges,
-)
+from judges.models import Judgement
+from judges.run_reports import JudgeReport, report_on
+from judges.services.orders import MOST_JUDGES, JudgeOrder, prepare_order
+from judges.services.planning import OrderOptions
 from judges.services.quotes import quote_for, smallest_quote
 from judges.services.registry import Switches, spec_named
-from judges.wording import QUORUM_TOO_HIGH
+from judges.services.runs import runs_in, runs_of_judges
+from judges.wording import QUORUM_TOO_HIGH, REASON_HIDDEN
 
 TAG = "Judges"
 MOST_PER_PAIR = 10_000
 MOST_CANDIDATES = 1000
 LARGEST_ID = 2**63 - 1
 SENT = {"judges": [JUDGE], "candidates": [17, 12], "per_pair": 5, "cap": 2.0}
+
+
+MONEY = ("cap", "expected_cost", "worst_cost", "spent", "reserved")
+
+
+RUN: dict[str, Any] = {
+    "id": 5,
+    "arena": "search-answers",
+    "state": "open",
+    "pause_reason": "",
+    "judges": [JUDGE],
+    "per_pair": 5,
+    "wanted": 15,
+    "done": 6,
+    "cap": 2.0,
+    "expected_cost": 0.31,
+    "worst_cost": 1.4,
+    "spent": 0.12,
+    "created_at": "2026-11-22T09:00:00Z",
+    "closed_at": None,
+}
+
+
+BY_JUDGE: dict[str, Any] = {
+    "name": JUDGE,
+    "wanted": 15,
+    "done": 6,
+    "verdicts": {"waiting": 9, "voted": 5, "abstained": 1},
+    "flip_rate": 0.1667,
+    "first_position_rate": 0.5,
+    "spent": 0.12,
+    "paused_at": None,
+    "pause_reason": "",
+}
+
+
+REPORT: dict[str, Any] = RUN | {
+    "reserved": 0.02,
+    "failures": 0,
+    "verdicts": {"waiting": 9, "voted": 5, "abstained": 1},
+    "by_judge": [BY_JUDGE],
+}
+
+
+class RunShown(serializers.ModelSerializer[Run]):
+    """A judge run. `wanted` and `done` count verdicts by single judges; `spent` is the most that it
+    can have cost so far.
+
+    Money is null for everybody but the arena's team, and the reason for a pause is hidden.
+    """
+
+    arena = serializers.SlugRelatedField[Arena](slug_field="slug", read_only=True)
+    state = serializers.ChoiceField(choices=Run.State.choices)
+    judges = serializers.SerializerMethodField()
+    wanted = serializers.IntegerField(source="total")
+    done = serializers.IntegerField(source="settled_count")
+    cap = Dollars(allow_null=True)
+    expected_cost = Dollars(allow_null=True)
+    worst_cost = Dollars(allow_null=True)
+    spent = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Run
+        fields = list(RUN)
+
+    def get_judges(self, run: Any) -> list[str]:
+        return [str(member.epoch) for member in run.members if not member.epoch.judge.is_jury]
+
+    def get_spent(self, run: Run) -> float | None:
+        return Dollars().to_representation(run.spent)
+
+    def to_representation(self, run: Run) -> dict[str, Any]:
+        data: dict[str, Any] = super().to_representation(run)
+        return data if self.context["sees_money"] else _without_money(data)
+
+
+class JudgePartShown(serializers.Serializer[JudgeReport]):
+    """One judge's part of a run; a rate is null without verdicts to compute it from."""
+
+    name = serializers.CharField(source="epoch")
+    wanted = serializers.IntegerField(source="total")
+    done = serializers.IntegerField(source="settled")
+    verdicts = serializers.DictField(child=serializers.IntegerField(), source="states")
+    flip_rate = serializers.FloatField(allow_null=True)
+    first_position_rate = serializers.FloatField(allow_null=True)
+    spent = Dollars(source="cost", allow_null=True)
+    paused_at = serializers.DateTimeField(allow_null=True)
+    pause_reason = serializers.CharField()
+
+    def to_representation(self, judge: JudgeReport) -> dict[str, Any]:
+        data: dict[str, Any] = super().to_representation(judge)
+        return data if self.context["sees_money"] else _without_money(data)
+
+
+class RunReportShown(RunShown):
+    """A judge run as it is now, with each judge's part; `verdicts` counts them by state."""
+
+    reserved = Dollars(allow_null=True, help_text="Reserved for calls in progress.")
+    failures = serializers.SerializerMethodField()
+    verdicts = serializers.SerializerMethodField()
+    by_judge = serializers.SerializerMethodField()
+
+    class Meta(RunShown.Meta):
+        fields = list(REPORT)
+
+    def get_failures(self, run: Run) -> int:
+        failures: int = self.context["report"].failures
+        return failures
+
+    def get_verdicts(self, run: Run) -> dict[Judgement.State, int]:
+        states: dict[Judgement.State, int] = self.context["report"].states
+        return states
+
+    @extend_schema_field(JudgePartShown(many=True))
+    def get_by_judge(self, run: Run) -> Any:
+        return JudgePartShown(self.context["report"].judges, many=True, context=self.context).data
+
+
+def _without_money(data: dict[str, Any]) -> dict[str, Any]:
+    """The same without amounts, and without a server's words, which may name accounts."""
+    reason = REASON_HIDDEN if data["pause_reason"] else ""
+    return data | {name: None for name in MONEY if name in data} | {"pause_reason": reason}
+
+
+def report_of(run: Run, now: datetime, actor: Actor) -> Any:
+    """Return a run of an arena as it is now, with what `actor` may see."""
+    context = {
+        "report": report_on(run.pk, now),
+        "sees_money": can_read_spending(actor, run.arena),
+    }
+    return RunReportShown(runs_in(run.in_arena).get(pk=run.pk), context=context).data
 
 
 class JudgingGiven(StrictSerializer):

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-
 # Each is a list of alternatives in verbose form: one line, one idea. Patterns of FOLDED meet lower
 # case letters without accents and invisible characters; those of UNSEEN the text as it stands. No
 # step may repeat without a bound, or a hostile text takes quadratic time.

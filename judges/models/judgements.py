@@ -8,7 +8,8 @@ from django.db.models.functions import Now, StrIndex, Substr
 from arena import outcomes
 from arena.models import Call, Comparison, Run
 from arena.models.constraints import check, index, unique
-from judges.models.judges import Epoch, LabelItem, LabelSet
+from judges.models.judges import Epoch
+from judges.models.labels import LabelItem, LabelSet
 
 
 class RunJudge(models.Model):

@@ -28,12 +28,12 @@ from judges.core.prompts import (
     verdict_schema,
 )
 from judges.core.rubric import RubricError
+from judges.core.soft_verdicts import Form, read_soft_verdict
 from judges.core.spec import JudgeSpec
-from judges.core.verdict_format import Form, read_soft_verdict
 from judges.models import Epoch
 from judges.services.registry import spec_of
+from judges.services.settlement import settle_call
 from judges.services.subjects import CallTarget, material_for, read_subject
-from judges.services.verdicts import settle_call
 
 PROMETHEUS = "prometheus"
 

@@ -29,7 +29,7 @@ from judges.core.calibration.trust import DriftMonitor, count_changed, drift_ala
 from judges.core.rubric import RubricError
 from judges.core.spec import SpecError
 from judges.models import DriftCheck, DriftCheckSet, Epoch, Judge, Judgement, LabelItem, LabelSet
-from judges.services.calibration import DRIFT_CHECK_SAMPLES, labels_of, settled_judgements
+from judges.services.calibration_items import DRIFT_CHECK_SAMPLES, labels_of, settled_judgements
 from judges.services.label_runs import order_label_run
 from judges.services.labels import drawn
 from judges.services.registry import JudgeError, begin_next_epoch

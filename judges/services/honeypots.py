@@ -19,7 +19,8 @@ from judges.core.honeypots import HONEYPOT_KINDS, Honeypot, ReplyForm, honeypots
 from judges.core.parsing import Outcome
 from judges.core.spec import JudgeSpec
 from judges.models import Calibration, Epoch, Judgement, LabelItem, LabelSet, RunJudge
-from judges.services.calibration import SettledJudgement, settled_judgements, summarise_costs
+from judges.services.calibration import summarise_costs
+from judges.services.calibration_items import SettledJudgement, settled_judgements
 from judges.services.label_runs import (
     find_outstanding,
     order_outstanding,

@@ -15,7 +15,7 @@ from judges.core.spec import JudgeSpec
 from judges.models import Epoch, Judgement, LabelItem
 from judges.models.judgements import JudgementQuerySet
 from judges.services import subjects
-from judges.services.labels import outside_examples
+from judges.services.examples import outside_examples
 from judges.services.quotes import Quote, prompt_overhead, quote_calls
 from judges.services.registry import JudgeError, spec_of
 from judges.services.runs import JudgementRunHandler, add_judge, new_nonce, write_calls

@@ -18,7 +18,7 @@ from judges.core.prompts import Material, render_prompt
 from judges.core.spec import JudgeSpec
 from judges.models import Epoch
 from judges.models.judges import SCRIPTED
-from judges.services.planning import JudgeOrder, Member
+from judges.services.orders import JudgeOrder, Member
 from judges.services.registry import JudgeError
 from judges.services.subjects import CallTarget, read_subject
 

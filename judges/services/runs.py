@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet
 
 from arena.actors import Actor, TeamPermission
 from arena.calls.models import Call, RunRequester
@@ -24,10 +24,11 @@ from judges.core.injection import find_suspicious
 from judges.models import Epoch, Judgement, JuryVerdict, LabelSet, RunJudge
 from judges.services import subjects
 from judges.services.calls import JudgeCallHandler
-from judges.services.planning import JudgeOrder, Member, PlannedComparison, answer_orders, calls_for
+from judges.services.orders import JudgeOrder, Member, answer_orders, calls_for
+from judges.services.planning import PlannedComparison
 from judges.services.quotes import quote_for
 from judges.services.registry import JudgeError, register_judge, register_jury
-from judges.services.verdicts import settle_ready
+from judges.services.settlement import settle_ready
 
 State = Run.State
 BATCH = 100
@@ -401,3 +402,23 @@ def cancel_judgements(*, run_id: int, now: datetime, **_: object) -> None:
 
 def _failed_judgements(run: Run) -> QuerySet[Judgement]:
     return Judgement.objects.filter(run=run, state=Judgement.State.FAILED)
+
+
+def runs_of_judges() -> "QuerySet[Run]":
+    """Runs ordered for judges, neither human nor imported ones."""
+    judged = RunJudge.objects.filter(run=OuterRef("pk"))
+    return Run.objects.filter(Exists(judged), kind=Run.Kind.JUDGE)
+
+
+def runs_in(arena: Arena | None) -> "QuerySet[Run]":
+    """The runs of an arena, newest first, with their progress; trials if there is no arena."""
+    unsettled = Q(judgements__state__in=Judgement.UNSETTLED)
+    members = RunJudge.objects.select_related("epoch__judge").order_by("pk")
+    return (
+        runs_of_judges()
+        .filter(arena=arena)
+        .select_related("arena")
+        .prefetch_related(Prefetch("run_judges", queryset=members, to_attr="members"))
+        .annotate(total=Count("judgements"), settled_count=Count("judgements", filter=~unsettled))
+        .order_by("-pk")
+    )

@@ -1,20 +1,16 @@
-"""A run's verdicts: the filtered list, and one verdict with its answers, replies and cost.
+"""The page of one verdict, with its answers, replies and cost.
 
 Answers are called left and right throughout, as the comparison fixes them. A judge knows them by
 other names: A is the one that it was shown first.
 """
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.db.models import CharField, F, OuterRef, Q, QuerySet, Subquery
-from django.db.models.functions import Cast, Coalesce, Right, Substr
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -25,99 +21,22 @@ from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from arena.actors import actor_of
-from arena.calls.models import Call
 from arena.markup.markdown import render_markdown
-from arena.models import Arena, Comparison, Prompt, Rater, Run, Vote
-from arena.outcomes import VERDICTS, mirror
+from arena.models import Arena, Comparison, Rater, Run, Vote
+from arena.outcomes import VERDICTS
 from arena.permissions import can_read_authors, can_read_references, can_read_spending
 from arena.services.ballots import prompt_html, response_html
 from arena.services.comparisons import VoteError, issue_pair
 from arena.services.voting import BlockedError
 from arena.views import raters
 from judges.models import Epoch, Judgement, LabelItem, Mark
-from judges.services.labels import FeedbackError, give_feedback
-from judges.services.subjects import of_reading, read_subject
-from judges.services.verdicts import orient_outcome
-from judges.views.judges import (
-    check_steering,
-    find_run,
-    find_trial,
-    marks_url,
-    operators_only,
-    read_source,
-    verdict_url,
-)
-
-
-EXCERPT = 200
-LONGEST_ID = 15
-SETTLED = [state for state in Judgement.State if state not in Judgement.UNSETTLED]
-
-
-@dataclass(frozen=True)
-class VerdictFilter:
-    """Which verdicts of a run a reader wants to see; empty means all of them.
-
-    `judge` is an epoch's id, `flagged` the pairs with a possible prompt injection.
-    """
-
-    state: str = ""
-    judge: int | None = None
-    flagged: bool = False
-
-    @classmethod
-    def of(cls, query: Mapping[str, str]) -> "VerdictFilter":
-        """Read the filter from an address; raises Http404 for an impossible state or id."""
-        state, judge = query.get("state", ""), query.get("judge", "")
-        is_id = judge.isascii() and judge.isdecimal() and len(judge) <= LONGEST_ID
-        if (state and state not in SETTLED) or (judge and not is_id):
-            raise Http404("There is no such state or judge.")
-        return cls(state, int(judge) if judge else None, bool(query.get("flagged")))
-
-    def query(self, **changes: object) -> str:
-        """Return this filter as a query string, with some of it changed."""
-        fields = {"state": self.state, "judge": self.judge, "flagged": int(self.flagged)} | changes
-        return urlencode({name: value for name, value in fields.items() if value})
-
-    def verdicts_of(self, run: Run) -> "QuerySet[Judgement]":
-        """The settled judgements of `run` that pass the filter, the most recent first."""
-        states = [self.state] if self.state else SETTLED
-        judgements = Judgement.objects.filter(run=run, state__in=states)
-        if self.judge is not None:
-            judgements = judgements.filter(epoch=self.judge)
-        if self.flagged:
-            judgements = judgements.filter(flagged=True)
-        return judgements.order_by(F("settled_at").desc(nulls_last=True), "pk")
-
-
-def with_excerpts(judgements: "QuerySet[Judgement]") -> "QuerySet[Judgement]":
-    """Add `about`, the start of the prompt or the end of a conversation, without the long texts."""
-
-    def start(field: str) -> Cast:
-        return Cast(Substr(field, 1, EXCERPT), CharField())
-
-    prompt = Prompt.objects.filter(pk=OuterRef("comparison__prompt"))
-    talk = prompt.filter(messages__isnull=False)
-    item = LabelItem.objects.filter(pk=OuterRef("item"))
-    return judgements.select_related("epoch__judge").annotate(
-        about=Coalesce(
-            Subquery(talk.values(part=Cast(Right("text", EXCERPT), CharField()))[:1]),
-            Subquery(prompt.values(part=start("text"))[:1]),
-            Subquery(item.values(part=start("prompt"))[:1]),
-        )
-    )
-
-
-def neighbours(
-    judgements: "QuerySet[Judgement]", judgement: Judgement
-) -> tuple[int | None, int | None]:
-    """Return the ids of the verdicts before and after `judgement` in the order of the list."""
-    at, pk = judgement.settled_at, judgement.pk
-    later = judgements.filter(Q(settled_at__gt=at) | Q(settled_at=at, pk__lt=pk))
-    earlier = judgements.filter(Q(settled_at__lt=at) | Q(settled_at=at, pk__gt=pk))
-    before = later.order_by("settled_at", "-pk").values_list("pk", flat=True).first()
-    return before, earlier.values_list("pk", flat=True).first()
-
+from judges.services.feedback import FeedbackError, give_feedback
+from judges.services.juries import orient_outcome
+from judges.views.access import check_steering, find_run, find_trial, operators_only
+from judges.views.addresses import marks_url, verdict_url
+from judges.views.judges import read_source
+from judges.views.verdict_calls import calls_of
+from judges.views.verdict_list import VerdictFilter, neighbours
 
 SESSION_KEY = "names_seen"
 MOST_REMEMBERED = 500  # a session is one row; of more pairs the oldest are forgotten
@@ -226,115 +145,6 @@ def can_read_answers(request: HttpRequest, judgement: Judgement) -> bool:
     )
     actor = actor_of(request)
     return can_read_authors(actor, comparison.arena, comparison.prompt, voted=voted)
-
-
-@dataclass(frozen=True)
-class DisplayedCall:
-    """One call of the judge as the page shows it."""
-
-    title: str
-    shown: str
-    result: str
-    call: Call
-    probabilities: tuple[tuple[str, float], ...] = ()
-
-    @property
-    def reasoning(self) -> str:
-        """The reasoning of a reply that was held to a JSON schema; '' for any other reply."""
-        try:
-            reply = json.loads(self.call.reply)
-        except (ValueError, RecursionError):
-            return ""
-        reasoning = reply.get("reasoning") if isinstance(reply, dict) else None
-        return reasoning if isinstance(reasoning, str) else ""
-
-
-def calls_of(judgement: Judgement) -> list[DisplayedCall]:
-    """Both calls of a judgement, or the only one if both are the same."""
-    sides = _sides(judgement)
-    display = {"direct": _score_call, "listwise": _listwise_call}.get(
-        judgement.epoch.judge.protocol, _pairwise_call
-    )
-    calls = [display(judgement.forward, sides)]
-    if judgement.reverse_id != judgement.forward_id:
-        reverse = display(judgement.reverse, sides)
-        is_list = judgement.epoch.judge.protocol == "listwise"
-        calls.append(replace(reverse, title="List reversed") if is_list else reverse)
-    for number in range(2, judgement.epoch.judge.readings + 1):
-        calls += [
-            replace(call, title=f"{call.title}, sample {number}")
-            for call in (display(call, sides) for call in _reading(judgement, number))
-        ]
-    return calls
-
-
-def _reading(judgement: Judgement, number: int) -> list[Call]:
-    """Return the calls of a further reading, in the order of the first one's."""
-    firsts = dict.fromkeys((judgement.forward.subject, judgement.reverse.subject))
-    names = [of_reading(subject, number) for subject in firsts]
-    asked = Call.objects.filter(
-        run=judgement.run_id, requester=judgement.epoch.requester, sample=judgement.sample
-    )
-    calls = {call.subject: call for call in asked.filter(subject__in=names)}
-    return [calls[name] for name in names if name in calls]
-
-
-def _sides(judgement: Judgement) -> dict[int, str]:
-    """Map the ids in a call's subject to the sides of the answers."""
-    comparison: Comparison | None = judgement.comparison
-    if comparison is None:
-        return {1: "left", 2: "right"}
-    ids = comparison.left_response_id, comparison.right_response_id
-    return {pk: side for pk, side in zip(ids, ("left", "right"), strict=True) if pk is not None}
-
-
-def _score_call(call: Call, sides: Mapping[int, str]) -> DisplayedCall:
-    side = sides.get(read_subject(call.subject).shown[0], "left")
-    verdict = call.verdict or {}
-    result = call.get_state_display()
-    if "met" in verdict:
-        answers = [f"{i} {'yes' if met else 'no'}" for i, met in enumerate(verdict["met"], start=1)]
-        result = f"Score {verdict['score']:g}: {', '.join(answers)}"
-    elif "label" in verdict:
-        result = f"Score {verdict['label']}"
-    return DisplayedCall(f"{side.capitalize()} answer", "Shown alone.", result, call)
-
-
-def _listwise_call(call: Call, sides: Mapping[int, str]) -> DisplayedCall:
-    answers = read_subject(call.subject).shown
-    letters = [
-        f"the {side} answer was {chr(ord('A') + answers.index(pk))}"
-        for pk, side in sides.items()
-        if pk in answers
-    ]
-    result, order = str(call.get_state_display()), (call.verdict or {}).get("order")
-    if order is not None:
-        rank = {
-            answers[position]: rank for rank, group in enumerate(order, 1) for position in group
-        }
-        ranks = [f"{side} answer in place {rank[pk]}" for pk, side in sides.items() if pk in rank]
-        result = f"{', '.join(ranks).capitalize()} of {len(order)}"
-    text = f"Of {len(answers)} answers {' and '.join(letters)}."
-    return DisplayedCall("List as drawn", text, result, call)
-
-
-def _pairwise_call(call: Call, sides: Mapping[int, str]) -> DisplayedCall:
-    first = sides.get(read_subject(call.subject).shown[0], "left")
-    verdict: Mapping[str, Any] = call.verdict or {}
-
-    def as_on_page(outcome: str) -> str:
-        return outcome if first == "left" else mirror(outcome)
-
-    outcome = verdict.get("outcome")
-    result = call.get_state_display() if outcome is None else VERDICTS[as_on_page(outcome)]
-    by_side = {as_on_page(outcome): value for outcome, value in (verdict.get("p") or {}).items()}
-    return DisplayedCall(
-        f"{first.capitalize()} answer first",
-        f"The judge saw the {first} answer as A, the {mirror(first)} one as B.",
-        result,
-        call,
-        tuple((VERDICTS[side], by_side[side]) for side in VERDICTS if side in by_side),
-    )
 
 
 @dataclass(frozen=True)

@@ -44,12 +44,14 @@ from judges.services.calibration import measure_labels
 from judges.services.calls import JudgeCallHandler, _epoch_of
 from judges.services.drift import run_drift_checks
 from judges.services.honeypots import measure_honeypots
+from judges.services.label_files import read_labels
 from judges.services.label_runs import find_outstanding, order_label_run, order_outstanding
-from judges.services.labels import add_labels, read_labels
-from judges.services.planning import OrderOptions, Which, prepare_order
+from judges.services.labels import add_labels
+from judges.services.orders import prepare_order
+from judges.services.planning import OrderOptions, Which
 from judges.services.registry import DEFAULT_SWITCHES, Switches, register_judge, spec_named
 from judges.services.runs import one_order_at_a_time
-from judges.services.verdicts import settle_ready
+from judges.services.settlement import settle_ready
 from tests.factories import make_arena, make_person, make_votes
 from tests.judges.fake_server import Answer, completion
 from tests.ranking.helpers import publish

@@ -13,9 +13,9 @@ from arena.services.runs import cancel_run, order_run
 from judges.models import Calibration, Epoch, Judgement
 from judges.services.calibration import measure_arena, measure_labels
 from judges.services.label_runs import order_label_run
-from judges.services.labels import order_of_voted
 from judges.services.registry import JudgeError, spec_named
 from judges.services.trust import problems_of, trust_places
+from judges.services.voted_pairs import order_of_voted
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, better_is, completion, nonce_of, prefers, says
 from tests.judges.helpers import (

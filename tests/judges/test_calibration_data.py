@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from arena.models import Arena, Comparison, Run, Vote
 from judges.models import Epoch, Judgement
-from judges.services.calibration import arena_items, measure_arena, voted_on
+from judges.services.calibration import measure_arena
+from judges.services.calibration_items import arena_items, voted_on
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, Sent, completion, nonce_of
 from tests.judges.helpers import LOCAL, order, work_off

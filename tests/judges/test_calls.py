@@ -13,10 +13,10 @@ from arena.endpoints import Endpoint
 from arena.models import Outcome, Rater, Response, Run, Vote
 from arena.services.runs import resume_unfinished
 from judges.models import Epoch, Judge, Judgement
-from judges.reports import report_on
-from judges.services import registry, verdicts
+from judges.run_reports import report_on
+from judges.services import registry, settlement
+from judges.services.settlement import settle
 from judges.services.subjects import GONE, CallTarget, material_for
-from judges.services.verdicts import settle
 from tests.factories import make_arena
 from tests.judges import fake_server
 from tests.judges.conftest import Free
@@ -224,11 +224,11 @@ def test_sweep_settles_for_a_worker_that_died(
     run = one_comparison()
     local.otherwise = better_is("TIE")
     with monkeypatch.context() as patch:
-        patch.setattr(verdicts, "settle", lambda **_: None)
+        patch.setattr(settlement, "settle", lambda **_: None)
         for call_id in Call.objects.values_list("pk", flat=True):
             judge_call(call_id=call_id)
     assert not Vote.objects.exists()
-    verdicts.settle_ready(now=timezone.now())
+    settlement.settle_ready(now=timezone.now())
     assert Vote.objects.count() == 1
     run.refresh_from_db()
     assert run.state == "done"

@@ -13,7 +13,8 @@ from django.utils import timezone
 
 from judges.models import DriftCheck, Epoch, LabelSet
 from judges.services.drift import run_drift_checks, start_drift_checks
-from judges.services.labels import add_labels, read_labels
+from judges.services.label_files import read_labels
+from judges.services.labels import add_labels
 from tests.judges.fake_server import FakeServer, prefers
 from tests.judges.helpers import epoch_of, pair_row, store_labels, work_off, write_labels
 

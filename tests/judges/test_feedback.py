@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from arena.models import Run
 from judges.models import Judgement, Mark
-from judges.services.labels import FeedbackError, count_feedback, feedback_shares, give_feedback
+from judges.services.feedback import FeedbackError, count_feedback, feedback_shares, give_feedback
 from tests.factories import make_arena
 from tests.judges.helpers import order, work_off
 

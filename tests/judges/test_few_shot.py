@@ -5,8 +5,8 @@ from django.utils import timezone
 
 from arena.services.runs import resume_unfinished
 from judges.models import Judge, Label, LabelItem, LabelSet
+from judges.services.examples import examples_from
 from judges.services.label_runs import order_label_run
-from judges.services.labels import examples_from
 from judges.services.registry import JudgeError, Switches, register_judge, spec_named
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is

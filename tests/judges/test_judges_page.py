@@ -14,6 +14,7 @@ from django.utils.html import strip_tags
 from arena.actors import CLI
 from arena.models import Arena, Run, Team
 from arena.services.arenas import delete_arena
+from judges.judge_reports import report_on_judge
 from judges.models import (
     Calibration,
     DriftCheck,
@@ -24,11 +25,10 @@ from judges.models import (
     LabelSet,
     RunJudge,
 )
-from judges.reports import report_on_judge
 from judges.services.calibration import measure_arena, measure_labels
+from judges.services.feedback import give_feedback
 from judges.services.honeypots import make_honeypots
 from judges.services.label_runs import order_label_run
-from judges.services.labels import give_feedback
 from judges.services.registry import (
     begin_next_epoch,
     register_jury,

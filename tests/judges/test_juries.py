@@ -9,7 +9,8 @@ from arena.db.sql import MOST_UNEVEN
 from arena.models import Comparison, Rater, Run, Vote
 from arena.services.runs import cancel_run
 from judges.models import Calibration, Epoch, Judgement, JuryVerdict
-from judges.reports import jury_kappa, report_on
+from judges.run_reports import jury_kappa, report_on
+from judges.services.juries import majority, orient_outcome
 from judges.services.registry import (
     JudgeError,
     begin_next_epoch,
@@ -17,8 +18,8 @@ from judges.services.registry import (
     register_jury,
     spec_named,
 )
+from judges.services.settlement import settle_ready
 from judges.services.trust import problems_of, settle_juries_with, settle_trust, trust_places
-from judges.services.verdicts import majority, orient_outcome, settle_ready
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer
 from tests.judges.helpers import LOCAL, epoch_of, order, work_off

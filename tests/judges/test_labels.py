@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from arena.files import reader
 from arena.files.reader import FileError
 from judges.models import Label, LabelItem, LabelSet
-from judges.services.labels import LabelFile, LabelsError, add_labels, drawn, items_of, read_labels
+from judges.services.label_files import LabelFile, LabelsError, read_labels
+from judges.services.labels import add_labels, drawn, items_of
 from tests.judges.helpers import write_labels
 
 PAIR = {"prompt": "Why?", "response_1": "Because.", "response_2": "No idea.", "label": "1"}

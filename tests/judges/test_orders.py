@@ -18,18 +18,12 @@ from arena.services.pairs import publish_pair_weights, sync_pairs
 from arena.services.runs import cancel_run, order_run, resume_unfinished
 from judges.models import Judgement
 from judges.services import runs
-from judges.services.planning import (
-    OrderOptions,
-    PlannedComparison,
-    PlanOptions,
-    RunPlan,
-    plan_run,
-    prepare_order,
-)
+from judges.services.orders import prepare_order
+from judges.services.planning import OrderOptions, PlannedComparison, PlanOptions, RunPlan, plan_run
 from judges.services.registry import JudgeError, spec_named
 from judges.services.runs import JudgeRunWriter, unfinished_run
+from judges.services.settlement import close_if_done
 from judges.services.subjects import families_in
-from judges.services.verdicts import close_if_done
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
 from tests.judges.helpers import LOCAL, judge_call, order, order_lock_held, work_off

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judges.core.verdict_format import read_soft_verdict
+from judges.core.soft_verdicts import read_soft_verdict
 
 NONCE = "0f1e2d3c4b5a6978"
 V = f"VERDICT-{NONCE}"

@@ -17,7 +17,8 @@ from judges.core.spec import JudgeSpec
 from judges.models import Epoch, Judgement
 from judges.services.calibration import summarise_costs
 from judges.services.label_runs import order_label_run, quote_label_run
-from judges.services.planning import OrderOptions, prepare_order
+from judges.services.orders import prepare_order
+from judges.services.planning import OrderOptions
 from judges.services.quotes import probe_judges, quote_for
 from judges.services.registry import JudgeError, Switches, register_judge, spec_named
 from tests.factories import DOLLAR, make_arena

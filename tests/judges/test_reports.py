@@ -8,12 +8,12 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from judges.judge_reports import JudgeStanding, list_standings, report_on_judge
 from judges.models import Calibration, DriftCheck
-from judges.reports import JudgeStanding, list_standings, report_on_judge
 from judges.services.calibration import measure_labels
 from judges.services.drift import start_drift_checks
+from judges.services.feedback import give_feedback
 from judges.services.honeypots import make_honeypots, measure_honeypots
-from judges.services.labels import give_feedback
 from judges.services.registry import begin_next_epoch
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is, prefers

@@ -14,7 +14,7 @@ from arena.models import Run
 from arena.services.arenas import set_criteria
 from arena.services.orders import order_people_run
 from judges.models import Judgement
-from judges.reports import report_on
+from judges.run_reports import report_on
 from tests.factories import make_arena, make_call, rewrite_answers
 from tests.judges.fake_server import FakeServer, better_is, says
 from tests.judges.helpers import (

@@ -11,9 +11,9 @@ from arena.actors import CLI
 from arena.models import Arena, Rater, Response, Run
 from arena.services.orders import order_people_run
 from judges.models import Calibration
-from judges.services.labels import judged_where_people_voted
+from judges.services.voted_pairs import judged_where_people_voted
 from judges.tasks import measure_judge
-from judges.views.judges import judges_in
+from judges.views.arena_judges import judges_in
 from tests.factories import make_arena, make_person, make_vote
 from tests.judges.fake_server import FakeServer, Sent, completion, is_probe, nonce_of
 from tests.judges.helpers import (

@@ -16,8 +16,8 @@ from judges.core.parsing import (
 )
 from judges.core.prompts import Material, render_note, render_prompt, repair_message, verdict_schema
 from judges.core.rubric import load_rubric, rubric_slugs
+from judges.core.soft_verdicts import read_soft_verdict
 from judges.core.spec import JudgeSpec
-from judges.core.verdict_format import read_soft_verdict
 
 NONCE = "0123456789abcdef"
 TRIES = 40

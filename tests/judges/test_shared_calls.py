@@ -20,10 +20,11 @@ from arena.services.runs import RunError, cancel_run, pause_run, resume_unfinish
 from judges.models import DriftCheck, Epoch, Judgement
 from judges.services.drift import start_drift_checks
 from judges.services.label_runs import order_label_run
-from judges.services.planning import OrderOptions, prepare_order
+from judges.services.orders import prepare_order
+from judges.services.planning import OrderOptions
 from judges.services.quotes import quote_for
 from judges.services.registry import JudgeError, begin_next_epoch, spec_named
-from judges.services.verdicts import settle_ready
+from judges.services.settlement import settle_ready
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is
 from tests.judges.helpers import (

@@ -12,7 +12,7 @@ from arena.errors import ServiceError
 from arena.models import Arena, Run, Team
 from arena.services import runs as engine
 from arena.services.budgets import BudgetError, committed_by
-from judges.reports import list_standings
+from judges.judge_reports import list_standings
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer
 from tests.judges.helpers import (

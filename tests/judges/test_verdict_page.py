@@ -19,7 +19,7 @@ from judges.models import Judgement, LabelItem, LabelSet, Mark
 from judges.services.label_runs import order_label_run
 from judges.services.registry import register_judge, spec_named
 from judges.views import verdicts
-from judges.views.judges import marks_url
+from judges.views.addresses import marks_url
 from tests.factories import make_arena, make_member, make_team, rewrite_answers
 from tests.judges.fake_server import FakeServer, better_is, says
 from tests.judges.helpers import hide_arena, order, page_text, signed_in, verdict_url, work_off

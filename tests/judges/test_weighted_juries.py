@@ -14,7 +14,8 @@ from arena.models import Arena, Run, Vote
 from arena.services.runs import order_run
 from judges.models import Calibration, Epoch, Judge, JuryVerdict
 from judges.services.calibration import measure_arena
-from judges.services.planning import OrderOptions, prepare_order
+from judges.services.orders import prepare_order
+from judges.services.planning import OrderOptions
 from judges.services.registry import JudgeError, register_jury
 from judges.services.trust import settle_trust
 from tests.factories import make_arena, make_person, make_team

@@ -17,14 +17,12 @@ from arena.services.runs import order_run, resume_unfinished
 from arena.tasks import enqueue_due_calls
 from arena.validation import dollars_argument
 from judges.core.spec import JudgeSpec
-from judges.management.reports import (
-    add_switches,
-    describe_calibration,
-    switches_of,
-    wait_for_runs,
-)
+from judges.management.calibrations import describe_calibration
+from judges.management.runs import wait_for_runs
+from judges.management.switches import add_switches, switches_of
 from judges.models import Calibration, Epoch, LabelItem, LabelSet
-from judges.services.calibration import measure_arena, measure_labels, voted_on
+from judges.services.calibration import measure_arena, measure_labels
+from judges.services.calibration_items import voted_on
 from judges.services.honeypots import (
     PROMPTS,
     draft_honeypots,
@@ -32,26 +30,19 @@ from judges.services.honeypots import (
     measure_honeypots,
     reply_form_of,
 )
+from judges.services.label_files import LabelsError, read_labels
 from judges.services.label_runs import (
     Outstanding,
     find_outstanding,
     order_outstanding,
     quote_label_run,
 )
-from judges.services.labels import (
-    LabelsError,
-    add_labels,
-    drawn,
-    items_of,
-    labels_of_votes,
-    order_of_voted,
-    read_labels,
-    stored_labels,
-)
+from judges.services.labels import add_labels, drawn, items_of, stored_labels
 from judges.services.quotes import Quote, probe_judges, quote_for
 from judges.services.registry import jury_named, register_judge, spec_named
 from judges.services.runs import unfinished_run
 from judges.services.trust import TrustPlace, trust_places
+from judges.services.voted_pairs import labels_of_votes, order_of_voted
 from judges.wording import SCRIPTED_JUDGE
 
 NO_RUN = "No run was started (--dry-run)."

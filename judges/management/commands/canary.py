@@ -12,7 +12,7 @@ from arena.errors import ServiceError
 from arena.files.reader import FileError
 from arena.tasks import enqueue_due_calls
 from arena.validation import dollars_argument
-from judges.management.reports import wait_for_runs
+from judges.management.runs import wait_for_runs
 from judges.models import DriftCheck, DriftCheckSet, Judge
 from judges.services.drift import (
     drift_check_items,
@@ -20,8 +20,9 @@ from judges.services.drift import (
     start_drift_checks,
     stop_drift_checks,
 )
+from judges.services.label_files import LabelsError, read_labels
 from judges.services.label_runs import resume_label_run
-from judges.services.labels import LabelsError, add_labels, read_labels
+from judges.services.labels import add_labels
 from judges.services.quotes import probe_judges
 from judges.services.registry import register_judge, spec_named
 

@@ -15,9 +15,11 @@ from arena.services.runs import check_cap, order_run, resume_unfinished, set_cap
 from arena.tasks import enqueue_due_calls
 from arena.validation import dollars_argument, percent
 from judges.core.spec import JudgeSpec
-from judges.management.reports import add_switches, follow_run, switches_of
-from judges.reports import JudgeReport, RunReport
-from judges.services.planning import UNLESS_AGAIN, JudgeOrder, OrderOptions, prepare_order
+from judges.management.runs import follow_run
+from judges.management.switches import add_switches, switches_of
+from judges.run_reports import JudgeReport, RunReport
+from judges.services.orders import JudgeOrder, prepare_order
+from judges.services.planning import UNLESS_AGAIN, OrderOptions
 from judges.services.quotes import JudgeQuote, Quote, probe_judges, quote_for
 from judges.services.registry import spec_named
 from judges.services.runs import unfinished_run

@@ -1,101 +1,14 @@
-"""What the commands of judges share: following runs, and describing a calibration in words."""
+"""A calibration in words, for the commands."""
 
-from argparse import ArgumentParser
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from django.core.management.base import CommandError, OutputWrapper
-from django.utils import timezone
-
 from arena.calls.money import dollars
-from arena.management import terminal
-from arena.management.terminal import NO_WORKER
-from arena.models import Run
-from arena.tasks import enqueue_due_calls
 from arena.validation import percent
-from judges.core.spec import Example
 from judges.models import Calibration, LabelSet
-from judges.reports import RunReport, report_on
-from judges.services.labels import examples_from, rubric_in
-from judges.services.registry import Switches
 from judges.wording import HONEYPOTS
 
 Figures = dict[str, Any]
-
-
-def follow_run(run: Run) -> RunReport:
-    """Show progress until the run ends or pauses, or until nothing has happened for a while."""
-    return terminal.follow(lambda: report_on(run.pk, timezone.now()), unit="verdict")
-
-
-def wait_for_runs(runs: Sequence[Run], out: OutputWrapper, err: OutputWrapper) -> bool:
-    """Enqueue the runs and follow each to its end; return False after Ctrl-C.
-
-    A paused run of a hopeless judge is over, too: its verdicts can be measured. Raises CommandError
-    if a run pauses for another reason, or if no worker answers.
-    """
-    if runs and (problem := enqueue_due_calls()):
-        err.write(problem)
-    for run in runs:
-        try:
-            report = follow_run(run)
-        except KeyboardInterrupt:
-            out.write("\nThe run continues in the background. Run this command again to follow it.")
-            return False
-        hopeless = report.run.run_judges.exclude(hopeless_at=None).exists()
-        if report.run.state == Run.State.PAUSED and hopeless:
-            out.write(f"Run {run.pk} paused: {report.run.pause_reason}")
-        elif report.run.state == Run.State.PAUSED:
-            raise CommandError(
-                f"Run {run.pk} paused: {report.run.pause_reason} Run this command again to resume."
-            )
-        elif not report.is_over:
-            raise CommandError(NO_WORKER)
-        requests = f"{report.requests} requests for {report.calls} calls"
-        out.write(f"Run {run.pk}: {requests}: {dollars(report.spent)}.")
-    return True
-
-
-def add_switches(parser: ArgumentParser) -> None:
-    """Add the options that turn the same endpoint, model and rubric into another judge."""
-    add = parser.add_argument
-    add(
-        "--order-policy",
-        choices=["abstain", "tie", "average"],
-        default="abstain",
-        help="what to do if a verdict is inconsistent when swapped; default: abstain",
-    )
-    add("--soft", action="store_true", help="record probabilities where the endpoint returns them")
-    add("--samples", type=int, default=1, metavar="K", help="ask K times for each verdict")
-    add("--any-length", action="store_true", help="do not mention length to the judge")
-    add("--examples", type=int, metavar="N", help="show the judge N examples with verdicts")
-    add("--examples-from", metavar="SET", help="the label set to draw the examples from")
-    add("--unpinned", action="store_true", help="allow a model name that can change")
-
-
-def switches_of(name: str, options: Figures) -> Switches:
-    """Return the switches of the judge called `name`; raises CommandError and JudgeError."""
-    return Switches(
-        examples=_examples(name, options),
-        swap_policy=options["order_policy"],
-        unpinned=options["unpinned"],
-        length_neutral=False if options["any_length"] else None,
-        soft=options["soft"],
-        readings=options["samples"],
-    )
-
-
-def _examples(name: str, options: Figures) -> tuple[Example, ...]:
-    if options["examples"] is None:
-        return ()
-    if not options["examples_from"]:
-        raise CommandError("--examples needs --examples-from: the label set to draw them from.")
-    return examples_from(
-        name=options["examples_from"],
-        rubric=rubric_in(name),
-        n=options["examples"],
-        seed=int(options["seed"]),
-    )
 
 
 def describe_calibration(calibration: Calibration) -> list[str]:

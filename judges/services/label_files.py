@@ -1,0 +1,209 @@
+"""The labels of a file, merged: each item once, with every person's label."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from arena.files.reader import (
+    FileError,
+    Row,
+    Source,
+    csv_header,
+    csv_rows,
+    is_json,
+    json_rows,
+    unreadable,
+)
+from arena.files.rows import LABEL_COLUMNS, LabelRow, parse_label
+from arena.formats.battles import LABEL_LAYOUTS
+from arena.formats.records import Foreign, recognise
+from arena.outcomes import mirror
+from arena.validation import InputError, numbered, quoted
+
+MOST_SHOWN = 20
+
+
+LabelValue = str | float
+
+
+ItemKey = tuple[str, str, str, str, str]
+
+
+class LabelsError(Exception):
+    """A file with rows that cannot be used; the message names line, column and reason of each."""
+
+
+@dataclass
+class LabelledItem:
+    """Two responses to a prompt, or one, and `labels`: rater -> outcome, or score.
+
+    If a file has an item in both orders, the first order counts, and the labels of the other are
+    mirrored.
+    """
+
+    prompt: str
+    response_1: str
+    response_2: str
+    reference: str
+    rubric: str
+    category: str
+    line: int
+    models: tuple[str, str] = ("", "")
+    labels: dict[str, LabelValue] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """SHA-256 of the texts."""
+        texts = [self.prompt, self.response_1, self.response_2, self.reference, self.rubric]
+        return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class LabelFile:
+    """The labels of one file; `empty` counts the rows left out because a text in them is blank.
+
+    `notes`: sentences about what else was left out or overruled.
+    """
+
+    kind: str
+    items: list[LabelledItem]
+    empty: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> int:
+        return sum(len(item.labels) for item in self.items)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the file's content, regardless of its format and the order of its rows."""
+        content = sorted(
+            [
+                item.key,
+                item.category,
+                sorted(item.labels.items()),
+                *(item.models if any(item.models) else []),
+            ]
+            for item in self.items
+        )
+        return hashlib.sha256(json.dumps([self.kind, content]).encode()).hexdigest()
+
+
+def read_labels(path: Path, *, skip_bad: bool = False) -> LabelFile:
+    """Read and check a whole file.
+
+    Raises LabelsError for bad rows, unless they are to be skipped, and FileError for a bad file.
+    """
+    collected = _Collected()
+    problems: list[tuple[int, InputError]] = []
+    for row in _rows(path):
+        try:
+            if isinstance(row.content, InputError):
+                raise row.content
+            label = row.content
+            collected.add(row.line, label if isinstance(label, LabelRow) else parse_label(label))
+        except InputError as error:
+            problems.append((row.line, error))
+    if problems and not skip_bad:
+        raise LabelsError(_in_words(path, problems, "Nothing was read"))
+    if not collected.items:
+        raise FileError(f"{path} has no labels.")
+    notes = [_in_words(path, problems, "Skipped")] if problems else []
+    notes += collected.notes()
+    items = list(collected.items.values())
+    return LabelFile(collected.kind, items, collected.empty, tuple(notes))
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    """Yield every row, good or bad: values of our own format, or labels of another tool's."""
+    if layout := recognise(path, LABEL_LAYOUTS):
+        return Foreign(layout).rows(path, "labels")
+    try:
+        source = Source.of(path.read_bytes(), str(path), guess=False)
+    except OSError as error:
+        raise unreadable(path, error) from None
+    if is_json(source):
+        return json_rows(source)
+    return csv_rows(source, csv_header(source, suffices=_suffice, wanted=LABEL_COLUMNS))
+
+
+def _suffice(names: Sequence[str]) -> bool:
+    known = {name.lower() for name in names}
+    return "prompt" in known and bool(known & {"label", "score"})
+
+
+def _in_words(path: Path, problems: list[tuple[int, InputError]], effect: str) -> str:
+    sentences = [
+        f"{path.name}, line {line}{f', {error.column}' if error.column else ''}: {error.advice}"
+        for line, error in problems[:MOST_SHOWN]
+    ]
+    if len(problems) > MOST_SHOWN:
+        sentences.append(f"... and {len(problems) - MOST_SHOWN:,} more.")
+    return "\n".join([*sentences, f"{effect}: {numbered(len(problems), 'bad row')}."])
+
+
+class _Collected:
+    """Items so far, in the order of the file."""
+
+    def __init__(self) -> None:
+        self.kind = ""
+        self.empty = 0
+        self.items: dict[ItemKey, LabelledItem] = {}
+        self.recategorised: list[str] = []
+
+    def add(self, line: int, row: LabelRow) -> None:
+        """Add a row's label; raises InputError if it contradicts an earlier one."""
+        self.kind = self.kind or row.kind
+        if row.kind != self.kind:
+            raise InputError(f"is a row of {row.kind}; the rows above it are {self.kind}")
+        if row.is_empty:
+            self.empty += 1
+            return
+        item, turned = self._item(line, row)
+        if row.category != item.category:
+            first = f"{quoted(item.category)} in line {item.line}"
+            self.recategorised.append(
+                f"Line {line}: the category is {quoted(row.category)}, but the same item has "
+                f"{first}; the first category counts."
+            )
+        if not any(item.models):
+            item.models = (row.model_2, row.model_1) if turned else (row.model_1, row.model_2)
+        label: LabelValue = row.score if row.score is not None else row.outcome
+        _note(item, line, row.rater, mirror(row.outcome) if turned else label)
+
+    def notes(self) -> list[str]:
+        """Return a sentence for each of the first items with two categories."""
+        listed = self.recategorised[:MOST_SHOWN]
+        if more := len(self.recategorised) - len(listed):
+            listed.append(f"... and {more:,} more rows with another category.")
+        return listed
+
+    def _item(self, line: int, row: LabelRow) -> tuple[LabelledItem, bool]:
+        key = (row.prompt, row.response_1, row.response_2, row.reference, row.rubric)
+        turned = (row.prompt, row.response_2, row.response_1, row.reference, row.rubric)
+        if key not in self.items and turned in self.items:
+            return self.items[turned], True
+        if key not in self.items:
+            self.items[key] = LabelledItem(*key, row.category, line)
+        return self.items[key], False
+
+
+def _note(item: LabelledItem, line: int, rater: str, label: LabelValue) -> None:
+    """Store a label; each label without a rater counts as another person's."""
+    name = rater or _nobody(item.labels)
+    if item.labels.get(name, label) != label:
+        before = f"{item.labels[name]} in line {item.lines[name]}"
+        raise InputError(f"says {label} by rater {quoted(name)}, who gave the same item {before}")
+    item.labels[name] = label
+    item.lines.setdefault(name, line)
+
+
+def _nobody(taken: Iterable[str]) -> str:
+    name, number = "", 1
+    while name in taken:
+        number += 1
+        name = f"unnamed {number}"
+    return name

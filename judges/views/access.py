@@ -1,0 +1,85 @@
+"""The arenas and runs that a request may see, and the judge runs that it may control."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext_lazy
+
+from arena.actors import actor_of
+from arena.models import Arena, Run
+from arena.permissions import known_arenas, visible_arenas
+from judges.services.runs import can_steer, runs_of_judges
+
+View = Callable[..., HttpResponse]
+
+
+MEMBERS_ONLY = gettext_lazy(
+    "Judge runs cost money, so only members of the arena’s team and the site’s administrators can "
+    "start and control them here."
+)
+
+
+def operators_only(view: View) -> View:
+    """Admit operators; ask readers who are not signed in to sign in, and refuse all others."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return _require_steering(request, None) or view(request, *args, **kwargs)
+
+    return guarded
+
+
+def for_judging(view: View) -> View:
+    """Hand a view its arena instead of the slug, if the request may start judge runs there."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, slug: str) -> HttpResponse:
+        arena = find_arena(request, slug)
+        return _require_steering(request, arena) or view(request, arena)
+
+    return guarded
+
+
+def check_steering(request: HttpRequest, arena: Arena | None) -> None:
+    """Raise PermissionDenied unless the request may control judge runs there."""
+    if not can_steer(actor_of(request), arena):
+        raise PermissionDenied(MEMBERS_ONLY if arena and arena.team_id else "")
+
+
+def _require_steering(request: HttpRequest, arena: Arena | None) -> HttpResponse | None:
+    if request.method in ("GET", "HEAD") and not request.user.is_authenticated:
+        return redirect_to_login(request.get_full_path())
+    check_steering(request, arena)
+    return None
+
+
+def find_arena(request: HttpRequest, slug: str) -> Arena:
+    return get_object_or_404(visible_arenas(actor_of(request)), slug=slug)
+
+
+def find_run(request: HttpRequest, slug: str, pk: int) -> Run:
+    """A judge run of an arena that the request may see."""
+    arena = find_arena(request, slug)
+    return get_object_or_404(_runs_with_owners(), pk=pk, arena=arena)
+
+
+def find_trial(pk: int) -> Run:
+    """A run on labelled items, which belongs to no arena."""
+    return get_object_or_404(runs_of_judges(), pk=pk, arena=None)
+
+
+def find_any_run(request: HttpRequest, pk: int) -> Run:
+    """A trial, or a judge run of an arena that the request may reach by the run's number."""
+    known = known_arenas(actor_of(request))
+    runs_in_reach = _runs_with_owners().filter(Q(arena=None) | Q(arena__in=known))
+    return get_object_or_404(runs_in_reach, pk=pk)
+
+
+def _runs_with_owners() -> "QuerySet[Run]":
+    return runs_of_judges().select_related("arena", "team")
