@@ -413,10 +413,7 @@ def csv_header(
         # csv leaves quotes that follow a blank in the name, as in `left, "right"`.
         names = [_QUOTED.sub(r"\1", name.strip()) for name in row.content]
         if may_repeat:
-            earlier = [names[:n].count(name) for n, name in enumerate(names)]
-            names = [
-                f"{name} {n + 1}" if n else name for name, n in zip(names, earlier, strict=True)
-            ]
+            names = _numbered_from_the_second(names)
         if suffices(names):
             fitting.append(Header(names, list(map(key, names)), delimiter, row.number, row.end))
     if not fitting:
@@ -433,6 +430,11 @@ def csv_header(
             "or delete one of them."
         )
     return header if len(header.names) > 1 else replace(header, delimiter=ONE_COLUMN)
+
+
+def _numbered_from_the_second(names: list[str]) -> list[str]:
+    earlier = (names[:n].count(name) for n, name in enumerate(names))
+    return [f"{name} {n + 1}" if n else name for name, n in zip(names, earlier, strict=True)]
 
 
 def check_width(subject: str, names: Sized, most: int) -> None:

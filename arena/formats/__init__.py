@@ -7,7 +7,7 @@ from pathlib import Path
 from arena.files.copies import ArchiveError, unpacked
 from arena.files.reader import FileError, Source, unreadable
 from arena.formats import battles, native, pairs, promptfoo, traces
-from arena.formats.base import KINDS, MOST_UNREAD, Format, ImportFile
+from arena.formats.base import KINDS, MOST_UNREAD, Format, ImportFile, Layout
 from arena.formats.records import SUFFIXES, Foreign, recognise, unknown_layout
 from arena.validation import quoted
 
@@ -28,6 +28,7 @@ REPEATED = {
     "preferences": {"battles", "lmarena"},
 }
 PROMPTS = "prompts"  # the layout of a table of prompts, whoever wrote it
+YAML = (".yaml", ".yml")
 DEEPEST = 3  # folders within a folder
 
 
@@ -72,7 +73,7 @@ def renamed(sentence: str, places: Mapping[Path, Path]) -> str:
 def _files_at(path: Path, format_name: str, columns: Mapping[str, str]) -> list[ImportFile]:
     try:
         path.stat()
-        formats = _formats_of(path, format_name, columns)
+        formats = _formats_to_try(path, format_name, columns)
         for format_ in formats:
             if files := format_.sniff(path):
                 # Shared by a file's kinds, so that a column is named once.
@@ -93,7 +94,7 @@ def _files_at(path: Path, format_name: str, columns: Mapping[str, str]) -> list[
     raise FileError(f"{path} {has} of a known format. {why or KNOWN}")
 
 
-def _formats_of(path: Path, format_name: str, columns: Mapping[str, str]) -> list[Format]:
+def _formats_to_try(path: Path, format_name: str, columns: Mapping[str, str]) -> list[Format]:
     """Return the formats to try: the content comes before the name."""
     if format_name in LAYOUTS:
         return [Foreign(LAYOUTS[format_name], columns)]
@@ -108,42 +109,46 @@ def _formats_of(path: Path, format_name: str, columns: Mapping[str, str]) -> lis
 
 
 def _files_within(folder: Path, format_name: str, columns: Mapping[str, str]) -> list[ImportFile]:
-    """Return the files of other tools in a folder; files with such names must be readable.
-
-    The references of MT-Bench are not answers. From a promptfoo project only the results are read,
-    because they have everything that was run; without results, the configuration is.
-    """
-    inside = [
-        path
-        for path in sorted(folder.rglob("*"))
-        if len(path.relative_to(folder).parts) <= DEEPEST
-        and path.is_file()
-        and not any(part.startswith((".", "__")) for part in path.relative_to(folder).parts)
-        and ".rejects" not in path.name
-        and path.parent.name != "reference_answer"
-    ]
+    """Return the files of other tools in a folder; files with such names must be readable."""
+    inside = [path for path in sorted(folder.rglob("*")) if _is_considered(path, folder)]
     layouts = {
         path: recognise(path, LAYOUTS.values())
         for path in inside
         if path.suffix.lower() in SUFFIXES and path.suffix.lower() != ".txt"
     }
-    names = {layout.name for layout in layouts.values() if layout}
-    if not names:
+    if not any(layouts.values()):
         for path in inside:
             Source.at(path)  # says why a workbook or an archive is not read
         raise FileError(f"{folder} has no file of a known format. {KNOWN}")
-    repeated = {name for name, others in REPEATED.items() if others <= names}
-    project = next((name for name in PROJECTS if name in names), "")
-    paths = [
-        path
-        for path, layout in layouts.items()
-        if (layout and layout.name == project)
-        or (not project and (layout or path.suffix.lower() not in (".yaml", ".yml")))
-        if not (layout and layout.name in repeated)
-    ]
+    paths = _paths_to_read(layouts)
     files = [file for path in paths for file in _files_at(path, format_name, columns)]
     parts = (file.format.parts(file.path) for file in files if isinstance(file.format, Foreign))
     read = {file.path for file in files}.union(*parts)
     others = [quoted(str(path.relative_to(folder))) for path in inside if path not in read]
     files[0].unread += others[:MOST_UNREAD]
     return files
+
+
+def _is_considered(path: Path, folder: Path) -> bool:
+    """Whether a file is neither hidden, nor rejected rows, nor references of MT-Bench."""
+    parts = path.relative_to(folder).parts
+    is_hidden = any(part.startswith((".", "__")) for part in parts)
+    is_left_out = ".rejects" in path.name or path.parent.name == "reference_answer"
+    return len(parts) <= DEEPEST and path.is_file() and not is_hidden and not is_left_out
+
+
+def _paths_to_read(layouts: Mapping[Path, Layout | None]) -> list[Path]:
+    """Choose from the files of a folder, so that nothing is read twice.
+
+    From a promptfoo project only the results are read, because they have everything that was run;
+    without results, the configuration is.
+    """
+    names = {layout.name for layout in layouts.values() if layout}
+    if project := next((name for name in PROJECTS if name in names), ""):
+        return [path for path, layout in layouts.items() if layout and layout.name == project]
+    repeated = {name for name, others in REPEATED.items() if others <= names}
+    return [
+        path
+        for path, layout in layouts.items()
+        if (layout.name not in repeated if layout else path.suffix.lower() not in YAML)
+    ]

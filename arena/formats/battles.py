@@ -37,7 +37,7 @@ from arena.formats.records import (
 from arena.outcomes import LEFT, OUTCOMES, RIGHT, TIE
 from arena.validation import InputError, quoted
 
-# -- LMArena: huggingface.co/datasets/lmarena-ai (arena-human-preference), and FastChat's battles --
+# LMArena: huggingface.co/datasets/lmarena-ai (arena-human-preference), and FastChat's battles
 
 _HEAD_TO_HEAD = {"prompt", "model_a", "model_b", "response_a", "response_b", "winner"}
 _CONVERSATIONS = ("conversation_a", "conversation_b")
@@ -55,7 +55,7 @@ def _battle(record: SourceRecord) -> Iterator[Made]:
     is_vote = str(record.get("winner")).strip().lower() != "tie (inconsistent)"
     vote: Values = {"a": left, "b": right, "outcome": _winner(record) if is_vote else TIE}
     if any(record.get(name) is not None for name in _BATTLE_TEXTS):
-        questions, answers = _sides(record)
+        questions, answers = _question_and_sides(record)
         language = record.get("language")
         category = None if language == "unknown" else language
         by_model = dict(zip((left, right), answers, strict=True))
@@ -127,24 +127,24 @@ def _winner(record: SourceRecord) -> str:
     return chosen[0]
 
 
-def _sides(record: SourceRecord) -> tuple[list[Message], list[list[Message]]]:
+def _question_and_sides(record: SourceRecord) -> tuple[list[Message], list[list[Message]]]:
     """Return the user's messages, and each side's messages from its first answer on."""
     if record.get("conversation_a") is not None:
         whole = [read_messages(record.need(name), name) for name in _CONVERSATIONS]
-        first = next((n for n, answer in enumerate(whole[0]) if answer["role"] == "assistant"), 0)
+        roles = [turn["role"] for turn in whole[0]]
+        first = roles.index("assistant") if "assistant" in roles else 0
         if not first:
             raise InputError("must begin with the user's message", "conversation_a")
-        return [answer for answer in whole[0] if answer["role"] in ("system", "user")], [
-            answer[first:] for answer in whole
-        ]
+        questions = [turn for turn in whole[0] if turn["role"] in ("system", "user")]
+        return questions, [conversation[first:] for conversation in whole]
     cells = {name: record.need(name) for name in ("prompt", "response_a", "response_b")}
     if record.is_table and "winner_a" in record.cells:
         # Kaggle's table of battles writes all three as lists of turns; texts alone are taken as
         # they are.
         turns = {name: decoded(cell) for name, cell in cells.items()}
-        cells = turns if all(isinstance(each, list) for each in turns.values()) else cells
-    questions, *answers = (read_turns(cell, name) for name, cell in cells.items())
-    return user_messages(questions), [messages_between(questions, answer) for answer in answers]
+        cells = turns if set(map(type, turns.values())) == {list} else cells
+    asked, *answers = (read_turns(cell, name) for name, cell in cells.items())
+    return user_messages(asked), [messages_between(asked, answer) for answer in answers]
 
 
 def _annotation(record: SourceRecord) -> Iterator[Made]:
@@ -176,13 +176,13 @@ def _preference(record: SourceRecord) -> float:
     return number - 1 if number else 0.5
 
 
-def _judge(record: SourceRecord) -> str:
+def _name_of_judge(record: SourceRecord) -> str:
     judge = decoded(record.need("judge"))
     return read_name(judge[0] if isinstance(judge, list) and judge else judge)
 
 
 def _judgment(record: SourceRecord) -> Iterator[Made]:
-    judge = _judge(record)
+    judge = _name_of_judge(record)
     models = {name: read_name(record.need(name)) for name in ("model_1", "model_2")}
     games = (("g1_winner", "model_1", "model_2"), ("g2_winner", "model_2", "model_1"))
     for game, left, right in games:
@@ -201,7 +201,7 @@ def _judgment(record: SourceRecord) -> Iterator[Made]:
 def _grade(record: SourceRecord) -> Iterator[Made]:
     """The judge's votes between this answer and those it graded before: the higher grade wins."""
     model, score = read_name(record.need("model")), read_number(record, "score")
-    judge = _judge(record)
+    judge = _name_of_judge(record)
     prompt, turn = read_name(record.need("id")), record.get("turn")
     if score < 0:
         return  # its reply had no grade
@@ -217,8 +217,8 @@ def _grade(record: SourceRecord) -> Iterator[Made]:
     before[model] = score
 
 
-# -- Preference pairs: huggingface.co/docs/trl, "Dataset formats"; RewardBench and Anthropic's
-# hh-rlhf: their dataset cards ------------------------------------------------------------------
+# Preference pairs: huggingface.co/docs/trl, "Dataset formats"; RewardBench and Anthropic's
+# hh-rlhf: their dataset cards
 
 # Who speaks in a conversation that is one text.
 _SPEAKER = re.compile(r"(?:\A|\n\n)(Human|Assistant):")
@@ -246,7 +246,7 @@ def _question_and_answers(record: SourceRecord) -> tuple[list[Message], dict[str
             for name, side in sides.items()
         }
     else:
-        shared = _shared(sides["chosen"], sides["rejected"])
+        shared = _shared_beginning(sides["chosen"], sides["rejected"])
         question = sides["chosen"][:shared]
         answers = {name: side[shared:] for name, side in sides.items()}
     if sides["chosen"] == sides["rejected"]:
@@ -258,9 +258,9 @@ def _question_and_answers(record: SourceRecord) -> tuple[list[Message], dict[str
     return question, answers
 
 
-def _pairs(record: SourceRecord) -> Iterator[SourceRecord]:
+def _pairs_of_texts(record: SourceRecord) -> Iterator[SourceRecord]:
     """Yield the record once for each chosen and each rejected text; RewardBench 2 has several."""
-    texts = {name: _texts(record, name) for name in ("chosen", "rejected")}
+    texts = {name: _texts_of_cell(record, name) for name in ("chosen", "rejected")}
     count = sum(map(len, texts.values()))
     if count == 2:
         yield record
@@ -280,7 +280,7 @@ def _pairs(record: SourceRecord) -> Iterator[SourceRecord]:
         yield replace(record, cells=record.cells | cells)
 
 
-def _texts(record: SourceRecord, name: str) -> list[Any]:
+def _texts_of_cell(record: SourceRecord, name: str) -> list[Any]:
     """The texts of a cell; a conversation counts as one."""
     value = record.need(name)
     is_list = isinstance(value, list) and value and all(isinstance(v, str) for v in value)
@@ -288,7 +288,7 @@ def _texts(record: SourceRecord, name: str) -> list[Any]:
 
 
 def _preferred(record: SourceRecord) -> Iterator[Made]:
-    for pair in _pairs(record):
+    for pair in _pairs_of_texts(record):
         yield from _preferred_pair(pair)
 
 
@@ -303,7 +303,7 @@ def _preferred_pair(record: SourceRecord) -> Iterator[Made]:
         yield candidate_row(names[name])
         yield answer_row(names[name], prompt, answer, name)
     pair = [names["chosen"], names["rejected"]]
-    is_left = _side(prompt)
+    is_left = _goes_left(prompt)
     left, right = pair if is_left else pair[::-1]
     vote = {"a": left, "b": right, "prompt": prompt, "outcome": LEFT if is_left else RIGHT}
     if record.get("decided") == "juries":  # our own export
@@ -331,19 +331,19 @@ def _unpaired(record: SourceRecord) -> Iterator[Made]:
     yield candidate_row(name)
     yield answer_row(name, prompt, answer, "completion")
     for other in others.values() if is_new else ():
-        is_left = _side(prompt, name, other)
+        is_left = _goes_left(prompt, name, other)
         left, right = (name, other) if is_left else (other, name)
         outcome = LEFT if is_left == is_desirable else RIGHT
         yield Made("votes", {"a": left, "b": right, "prompt": prompt, "outcome": outcome})
 
 
-def _shared(first: list[Message], second: list[Message]) -> int:
+def _shared_beginning(first: list[Message], second: list[Message]) -> int:
     """The number of messages with which both conversations begin."""
     pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))
     return len(list(pairs))
 
 
-def _side(*of: object) -> bool:
+def _goes_left(*of: object) -> bool:
     """Whether the first of two answers goes left; their content decides, half of the time each
     way.
     """
@@ -356,7 +356,7 @@ FEEDBACK = "Prometheus feedback"
 def _prometheus(record: SourceRecord) -> Iterator[Made]:
     question = read_text(record, "prompt")
     texts = [read_text(record, name) for name in ("response_a", "response_b")]
-    outcome = _better(record)
+    outcome = _preferred_side(record)
     reference, rubric = record.get("reference"), record.get("rubric")
     prompt = prompt_id(record, question, texts, rubric)
     yield prompt_row(user_messages([question]), id=prompt, reference=reference, rubric=rubric)
@@ -379,7 +379,7 @@ def _refused(why: str, *fields: str) -> Callable[[SourceRecord], Iterator[Made]]
     return refuse
 
 
-def _better(record: SourceRecord) -> str:
+def _preferred_side(record: SourceRecord) -> str:
     label = str(record.need("preference")).strip().upper()
     if label not in ("A", "B", "TIE"):
         raise InputError(f"is {quoted(record.get('preference'))}, not A, B or tie", "preference")
@@ -413,7 +413,7 @@ def _exported(record: SourceRecord) -> Iterator[Made]:
 
 def _preferred_label(record: SourceRecord) -> Iterator[Made]:
     is_blank = any(_is_blank(record.cells.get(name)) for name in ("chosen", "rejected"))
-    for pair in [record] if is_blank else _pairs(record):
+    for pair in [record] if is_blank else _pairs_of_texts(record):
         yield _label_of_pair(pair)
 
 
@@ -427,7 +427,7 @@ def _label_of_pair(record: SourceRecord) -> Made:
         prompt = prompt_fields(question)["text"]
         texts = {name: answer_fields(answer)["text"] for name, answer in answers.items()}
     # Only the content decides, so the same pair has the same order in every file.
-    is_left = _side(prompt, texts)
+    is_left = _goes_left(prompt, texts)
     left, right = names if is_left else names[::-1]
     label = {"prompt": prompt, "response_1": texts[left], "response_2": texts[right]}
     models = {f"model_{n}": f"{side}_model" for n, side in ((1, left), (2, right))}
@@ -443,13 +443,13 @@ def _is_blank(value: object) -> bool:
 
 def _prometheus_label(record: SourceRecord) -> Iterator[Made]:
     names = {"prompt": "prompt", "response_1": "response_a", "response_2": "response_b"}
-    label = {name: _cell(record, field) for name, field in names.items()}
-    label |= {"label": _better(record), "rater": FEEDBACK}
+    label = {name: _cell_of(record, field) for name, field in names.items()}
+    label |= {"label": _preferred_side(record), "rater": FEEDBACK}
     yield Made("labels", label | filled({n: record.get(n) for n in ("reference", "rubric")}), names)
 
 
 def _prometheus_score(record: SourceRecord) -> Iterator[Made]:
-    label = {name: _cell(record, name) for name in ("prompt", "response", "score")}
+    label = {name: _cell_of(record, name) for name in ("prompt", "response", "score")}
     levels = [(n, record.get(f"level_{n}")) for n in range(1, 6)]
     rubric = [f"Score {n}: {written(level)}" for n, level in levels if level is not None]
     if record.get("rubric") is not None:
@@ -458,7 +458,7 @@ def _prometheus_score(record: SourceRecord) -> Iterator[Made]:
     yield Made("labels", label | {"rater": FEEDBACK})
 
 
-def _cell(record: SourceRecord, name: str) -> object:
+def _cell_of(record: SourceRecord, name: str) -> object:
     """The cell of a field, which may be blank; raises InputError if it is missing."""
     value = record.cells.get(name)
     return record.need(name) if value is None else value

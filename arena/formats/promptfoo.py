@@ -213,10 +213,29 @@ def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, A
             "underscores",
             "vars",
         )
-    usual = next((name for name in _TEXT_VARIABLES if name in values), "")
-    name = usual or (next(iter(values)) if len(values) == 1 else "")
+    text = _text_of_variables(values, case)
+    category = inside(case, "metadata", "category")
+    chat = _chat(text)
+    fields = {"id": prompt} | ({"messages": chat} if chat else {"text": text})
+    fields |= filled(
+        _expectations_of(case) | {"category": category if isinstance(category, str) else None}
+    )
+    variables = {name: value for name, value in values.items() if name != "prompt"}
+    names = dict.fromkeys(("text", "messages", "variables"), "vars")
+    return Made("prompts", fields | ({"variables": variables} if variables else {}), names)
+
+
+def _text_of_variables(values: Mapping[str, str], case: Mapping[str, Any]) -> str:
+    """The variable that asks: by its name, or because it is the only one; else all of them."""
+    name = next((name for name in _TEXT_VARIABLES if name in values), "")
+    if name or len(values) == 1:
+        return values[name or next(iter(values))]
     lines = "\n".join(f"{name}: {value}" for name, value in values.items())
-    text = values[name] if name else lines or str(case.get("description") or "No variables")
+    return lines or str(case.get("description") or "No variables")
+
+
+def _expectations_of(case: Mapping[str, Any]) -> dict[str, str]:
+    """The assertions of a test as reference and rubric."""
     checks = [check for check in _asserts(case) if isinstance(check, dict)]
     expected = [
         written(check["value"])
@@ -224,20 +243,7 @@ def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, A
         if check.get("type") in _REFERENCES and check.get("value") is not None
     ]
     rubric = [_rubric_line(check) for check in checks if check.get("type") != "factuality"]
-    category = inside(case, "metadata", "category")
-    chat = _chat(text)
-    content = {"messages": chat} if chat else {"text": text}
-    fields = (
-        {"id": prompt}
-        | content
-        | filled(
-            {"reference": "\n\n".join(expected), "rubric": "\n".join(rubric)}
-            | {"category": category if isinstance(category, str) else None}
-        )
-    )
-    variables = {name: value for name, value in values.items() if name != "prompt"}
-    names = dict.fromkeys(("text", "messages", "variables"), "vars")
-    return Made("prompts", fields | ({"variables": variables} if variables else {}), names)
+    return {"reference": "\n\n".join(expected), "rubric": "\n".join(rubric)}
 
 
 def _rubric_line(check: Mapping[str, Any]) -> str:

@@ -136,9 +136,9 @@ def _duration(record: SourceRecord) -> float | None:
         return None
 
 
-# -- Evaluations: Inspect (inspect.aisi.org.uk, "Log Files"), HELM (its ScenarioState),
+# Evaluations: Inspect (inspect.aisi.org.uk, "Log Files"), HELM (its ScenarioState),
 # lm-evaluation-harness (docs/interface.md, --log_samples), OpenAI (API reference, "Evals"),
-# Weave (its calls), Braintrust (braintrust.dev/docs, "Export") -----------------------------------
+# Weave (its calls), Braintrust (braintrust.dev/docs, "Export")
 
 # The expected answer, in an item whose other keys are the question.
 EXPECTED = ("ideal", "expected", "reference", "ground_truth", "correct_label", "label", "target")

@@ -7,6 +7,7 @@ checked first, the importer holds the arena's lock, and errors of the database a
 
 import uuid
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar, cast
 
@@ -90,7 +91,12 @@ class Writer:
         self.channel = VoteChannel.TOKEN if by_team else VoteChannel.FILE
         self.arena = arena
         self.source = source
-        self.prompts: Ids[str] = Ids(self._prompt_ids)
+        prompts = Prompt.objects.filter(arena=arena)
+        self.prompts: Ids[str] = Ids(
+            lambda names: dict(
+                prompts.filter(external_id__in=names).values_list("external_id", "pk")
+            )
+        )
         self.raters: Ids[tuple[str, str]] = Ids(self._rater_ids)
         self.candidates = {candidate.own_name: candidate for candidate in arena.candidates.all()}
         self.self_identifying: set[int] = set()
@@ -106,10 +112,10 @@ class Writer:
             # Checking long answers takes a while, so not while voters wait for the write lock.
             self.self_identifying = {row.number for row in rows if self._identifies(row.content)}
         write = {
-            "prompts": self._prompts,
-            "candidates": self._candidates,
-            "responses": self._responses,
-            "votes": self._votes,
+            "prompts": self._write_prompts,
+            "candidates": self._write_candidates,
+            "responses": self._write_responses,
+            "votes": self._write_votes,
         }[kind]
         with transaction.atomic():
             write(rows)
@@ -118,34 +124,35 @@ class Writer:
         author = self.candidates[response.candidate]
         return self_identifies(response.text, names=(author.name, author.model))
 
-    def _common(self, row: Row, names: Sequence[str]) -> dict[str, Any]:
+    def _shared_fields(self, row: Row, names: Sequence[str]) -> dict[str, Any]:
         """Return the source of a row, and its fields that have the same name in the model."""
         fields = {name: getattr(row.content, name) for name in names}
         if getattr(row.content, "retired", False):
             fields["retired_at"] = self.source.started_at
         return fields | {"source_id": self.source.pk, "source_row": row.number}
 
-    def _prompts(self, rows: list[Row]) -> None:
+    def _write_prompts(self, rows: list[Row]) -> None:
         known = self.prompts.of(row.content.external_id for row in rows)
         Prompt.objects.bulk_create(
-            Prompt(arena_id=self.arena.pk, **self._common(row, PROMPT))
-            for row in _first_of_each(rows, lambda content: content.external_id)
+            Prompt(arena_id=self.arena.pk, **self._shared_fields(row, PROMPT))
+            for row in _without_repetitions(rows, lambda content: content.external_id)
             if row.content.external_id not in known
         )
 
-    def _candidates(self, rows: list[Row]) -> None:
+    def _write_candidates(self, rows: list[Row]) -> None:
         Candidate.objects.bulk_create(
             Candidate(
-                arena_id=self.arena.pk, **self._common(row, ("name", *Candidate.PUBLIC_CONTENT))
+                arena_id=self.arena.pk,
+                **self._shared_fields(row, ("name", *Candidate.PUBLIC_CONTENT)),
             )
-            for row in _first_of_each(rows, lambda content: content.name)
+            for row in _without_repetitions(rows, lambda content: content.name)
             if row.content.name not in self.candidates
         )
         for candidate in self.arena.candidates.all():
             self.candidates[candidate.own_name] = candidate
 
-    def _responses(self, rows: list[Row]) -> None:
-        rows = _first_of_each(rows, lambda content: (content.candidate, content.prompt_id))
+    def _write_responses(self, rows: list[Row]) -> None:
+        rows = _without_repetitions(rows, lambda content: (content.candidate, content.prompt_id))
         prompts = self.prompts.of(row.content.prompt_id for row in rows)
         keys = [
             (self.candidates[row.content.candidate].pk, prompts[row.content.prompt_id])
@@ -156,7 +163,7 @@ class Writer:
                 candidate_id=candidate,
                 prompt_id=prompt,
                 names_itself=row.number in self.self_identifying,
-                **self._common(row, ANSWER),
+                **self._shared_fields(row, ANSWER),
             )
             for row, (candidate, prompt) in zip(rows, keys, strict=True)
             if (candidate, prompt) not in self.responses
@@ -167,7 +174,7 @@ class Writer:
             for answer in created
         }
 
-    def _votes(self, rows: list[Row]) -> None:
+    def _write_votes(self, rows: list[Row]) -> None:
         votes = [row.content for row in rows]
         self._create_candidates(votes)
         prompts = self.prompts.made(
@@ -176,7 +183,7 @@ class Writer:
         raters = self.raters.made(
             ((vote.rater_kind, vote.rater) for vote in votes), self._create_raters
         )
-        compared = [self._comparison(row, prompts, raters) for row in rows]
+        compared = [self._comparison_values(row, prompts, raters) for row in rows]
         insert(Comparison, COMPARISON, compared)
         named = COMPARISON.index("names_itself")
         numbers = (rows[0].number, rows[-1].number)
@@ -196,7 +203,9 @@ class Writer:
         columns = (*VOTE, *ORIGIN) if with_origin else VOTE
         insert(Vote, columns, (values[: len(columns)] for values in rows_of_votes))
 
-    def _vote(self, row: Row, comparison: int, rater: int, *, self_identifies: bool) -> Values:
+    def _vote_values(
+        self, row: Row, comparison: int, rater: int, *, self_identifies: bool
+    ) -> Values:
         """Return the values of VOTE and ORIGIN.
 
         A vote that counted where it was exported counts here. A hold is not exported, so a held
@@ -205,15 +214,17 @@ class Writer:
         vote: VoteRow = row.content
         origin = vote.provenance or Provenance()
         # A team's file may claim anything, so only operators can import the origin of votes.
-        is_trusted = vote.provenance is not None and self.channel == VoteChannel.FILE
-        uncounted: str | None = origin.uncounted
-        voided_at, reason = origin.voided_at, origin.void_reason
-        if not is_trusted:
-            uncounted = uncounted or self._uncounted(vote, self_identifies=self_identifies)
-        if uncounted == Uncounted.HELD:
-            uncounted = Uncounted.RUSHED if origin.rushed else None
-            voided_at, reason = voided_at or self.source.started_at, reason or HELD_BEFORE
-        channel: str | None = origin.channel if is_trusted else None
+        if vote.provenance is None or self.channel != VoteChannel.FILE:
+            why = origin.uncounted or self._uncounted(vote, self_identifies=self_identifies)
+            origin = replace(origin, channel=None, verified=False, uncounted=why)
+        if origin.uncounted == Uncounted.HELD:
+            origin = replace(
+                origin,
+                uncounted=Uncounted.RUSHED if origin.rushed else None,
+                voided_at=origin.voided_at or self.source.started_at,
+                void_reason=origin.void_reason or HELD_BEFORE,
+            )
+        channel = origin.channel
         if channel is None:
             channel = self.channel if vote.rater_kind == Rater.Kind.PERSON else ""
         return (
@@ -223,14 +234,14 @@ class Writer:
             vote.outcome,
             vote.preference,
             vote.cast_at or self.source.started_at,
-            (reason or VOIDED_BEFORE) if voided_at else "",
+            (origin.void_reason or VOIDED_BEFORE) if origin.voided_at else "",
             vote.details or None,
             self.source.pk,
             row.number,
             channel,
-            uncounted,
-            voided_at,
-            is_trusted and origin.verified,
+            origin.uncounted,
+            origin.voided_at,
+            origin.verified,
             origin.rushed,
             origin.seconds,
             origin.network,
@@ -271,8 +282,6 @@ class Writer:
             vote.provenance and vote.provenance.draw_probability,
         )
 
-    # -- What a row names ------------------------------------------------------------------------
-
     @cached_property
     def responses(self) -> dict[tuple[int, int], tuple[int, bool]]:
         """The arena's answers, with this file's so far: (id, whether it identifies itself)."""
@@ -280,10 +289,6 @@ class Writer:
             "candidate_id", "prompt_id", "pk", "names_itself"
         )
         return {(a, b): (pk, names) for a, b, pk, names in rows.iterator()}
-
-    def _prompt_ids(self, names: Collection[str]) -> dict[str, int]:
-        prompts = Prompt.objects.filter(arena=self.arena, external_id__in=names)
-        return dict(prompts.values_list("external_id", "pk"))
 
     def _rater_ids(self, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], int]:
         raters = Rater.objects.filter(arena=self.arena, name__in={name for _, name in names})
@@ -309,7 +314,7 @@ class Writer:
         self.candidates |= {candidate.name: candidate for candidate in created}
 
 
-def _first_of_each(rows: list[Row], key: Callable[[Any], Hashable]) -> list[Row]:
+def _without_repetitions(rows: list[Row], key: Callable[[Any], Hashable]) -> list[Row]:
     """Drop rows that repeat an earlier one, which is allowed in files of other tools."""
     return list({key(row.content): row for row in reversed(rows)}.values())[::-1]
 

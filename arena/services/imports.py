@@ -127,7 +127,7 @@ class ImportedFile(ImportFile):
             if row.number == next_bad:
                 next_bad = next(bad, None)
             elif isinstance(row.content, InputError):
-                raise _changed(self.path)
+                raise _changed_error(self.path)
             else:
                 yield row
 
@@ -152,7 +152,7 @@ def import_files(
     options = options or Options()
     try:
         with exclusive_import(slug), _opened(paths) as places:
-            arena = _arena(slug, options, places.values())
+            arena = _arena_to_fill(slug, options, places.values())
             files = _files_to_import(places, options)
             if any(path != place for path, place in places.items()) and not options.rejects_folder:
                 options = replace(options, rejects_folder=paths[0].parent)
@@ -185,8 +185,17 @@ def _rename(rejected: RejectedRows, places: Mapping[Path, Path]) -> None:
 def _files_to_import(places: Mapping[Path, Path], options: Options) -> list[ImportedFile]:
     """Return the files to import; those with the same content count once."""
     to_import = find_files([*places.values()], options.format_name, options.columns)
-    most = {"most_rows": options.most_rows}
-    files = [ImportedFile(**vars(file) | most, **_fingerprint(file)) for file in to_import]
+    files = [
+        ImportedFile(
+            path=file.path,
+            kind=file.kind,
+            format=file.format,
+            unread=file.unread,
+            most_rows=options.most_rows,
+            **_fingerprint(file),
+        )
+        for file in to_import
+    ]
     return list({file.sha256: file for file in reversed(files)}.values())[::-1]
 
 
@@ -234,9 +243,9 @@ def preview_files(
     """
     options = options or Options()
     with _opened(paths) as places:
-        arena = _arena(slug, options, places.values())
+        arena = _arena_to_fill(slug, options, places.values())
         files = _files_to_import(places, options)
-        checker, rejected = Checker(_known(arena, files)), RejectedRows()
+        checker, rejected = Checker(_known_content(arena, files)), RejectedRows()
         for file in files:
             _check_file(file, checker, rejected, options.progress)
         if not any(file.good or file.bad for file in files):
@@ -297,7 +306,7 @@ def import_archive(*, team: Team, by: Actor, path: Path, now: datetime) -> Arena
         raise ArenaImportError(str(error).replace(f"{path.parent}/", "")) from None
 
 
-def _arena(slug: str, options: Options, paths: Iterable[Path]) -> Arena:
+def _arena_to_fill(slug: str, options: Options, paths: Iterable[Path]) -> Arena:
     """Return the arena with that slug, or a new one, validated but not saved."""
     if arena := Arena.objects.filter(slug=slug).first():
         if arena.founded_by and arena.founded_by.format == DELETED:
@@ -360,7 +369,7 @@ def _fingerprint(file: ImportFile) -> dict[str, Any]:
     return {"sha256": sha.hexdigest(), "lines": lines}
 
 
-def _changed(path: Path) -> FileError:
+def _changed_error(path: Path) -> FileError:
     return FileError(
         f"{path} changed while it was being imported. None of it is visible; try again."
     )
@@ -376,9 +385,9 @@ def _import(
         for file in files:
             file.known = file.sha256 in revealed
     new = [file for file in files if not file.known]
-    rejected = _check(arena, new, options)
+    rejected = _check_files(arena, new, options)
     if new:
-        _write(arena, new, options, now)
+        _write_files(arena, new, options, now)
     else:
         _announce(arena, founded=True)
     if Response.objects.filter(candidate__arena=arena).exists():
@@ -387,9 +396,9 @@ def _import(
     return ImportReport(arena, files, rejected)
 
 
-def _check(arena: Arena, files: list[ImportedFile], options: Options) -> RejectedRows:
+def _check_files(arena: Arena, files: list[ImportedFile], options: Options) -> RejectedRows:
     """Read every file once; raise BadRowsError for bad rows, or record them to be skipped."""
-    checker, rejected = Checker(_known(arena, files)), RejectedRows()
+    checker, rejected = Checker(_known_content(arena, files)), RejectedRows()
     for file in files:
         _check_file(file, checker, rejected, options.progress)
     if files and not any(file.good for file in files):
@@ -437,7 +446,7 @@ def _check_row(file: ImportedFile, row: Row, checker: Checker, rejected: Rejecte
         rejected.add(file.path, row.line, error)
 
 
-def _known(arena: Arena, files: list[ImportedFile]) -> Known:
+def _known_content(arena: Arena, files: list[ImportedFile]) -> Known:
     """Return the content of `arena`, except for rows of other, abandoned imports."""
     if arena.pk is None:
         return Known()
@@ -472,11 +481,11 @@ def _write_rejects(file: ImportedFile, folder: Path | None) -> Path | None:
     draft = target.with_name(f"{target.name}.draft")
     try:
         with Source.at(path).open() as stream, draft.open("wb") as copy:
-            place = _copy(stream, copy, file.format.preamble(path))
+            place = _copy_bytes(stream, copy, file.format.preamble(path))
             for row in file.rows():
                 if row.number in bad and row.start >= place:
-                    _copy(stream, None, row.start - place)
-                    place = row.start + _copy(stream, copy, row.end - row.start)
+                    _copy_bytes(stream, None, row.start - place)
+                    place = row.start + _copy_bytes(stream, copy, row.end - row.start)
         draft.replace(target)
     except OSError as error:
         raise FileError(
@@ -486,7 +495,7 @@ def _write_rejects(file: ImportedFile, folder: Path | None) -> Path | None:
     return target
 
 
-def _copy(source: BinaryIO, target: BinaryIO | None, size: int) -> int:
+def _copy_bytes(source: BinaryIO, target: BinaryIO | None, size: int) -> int:
     """Copy the next `size` bytes, or skip them; a copy ends with a line break."""
     left, last = size, b"\n"
     while left and (chunk := source.read(min(CHUNK, left))):
@@ -499,8 +508,8 @@ def _copy(source: BinaryIO, target: BinaryIO | None, size: int) -> int:
     return size
 
 
-def _write(arena: Arena, files: list[ImportedFile], options: Options, now: datetime) -> None:
-    imports = _open(arena, files, now, options.by)
+def _write_files(arena: Arena, files: list[ImportedFile], options: Options, now: datetime) -> None:
+    imports = _open_imports(arena, files, now, options.by)
     abandoned = arena.imports.hidden().exclude(pk__in=[source.pk for source in imports])
     discard(arena, list(abandoned))
     for file, source in zip(files, imports, strict=True):
@@ -512,7 +521,9 @@ def _write(arena: Arena, files: list[ImportedFile], options: Options, now: datet
 
 
 @transaction.atomic
-def _open(arena: Arena, files: list[ImportedFile], now: datetime, by: Actor) -> list[Import]:
+def _open_imports(
+    arena: Arena, files: list[ImportedFile], now: datetime, by: Actor
+) -> list[Import]:
     """Find or create the Import of each file; one of them becomes a hidden arena's founder."""
     hidden = arena.pk is None or not Arena.objects.revealed().filter(pk=arena.pk).exists()
     if arena.pk is None:
@@ -544,7 +555,7 @@ def _write_file(
     done, last = writer.rows_written(file.kind)
     rows = (row for row in file.good_rows() if row.number > last)
     size = FIRST_BATCH
-    while batch := _batch(rows, size):
+    while batch := _next_batch(rows, size):
         started = time.monotonic()
         writer.write(batch, file.kind)
         # As many rows as fit into the time a transaction may take, but at most twice as many as
@@ -557,12 +568,12 @@ def _write_file(
     file.added, _ = writer.rows_written(file.kind)
     is_short = file.kind == "votes" and file.added != file.good
     if is_short or _fingerprint(file)["sha256"] != file.sha256:
-        raise _changed(file.path)
+        raise _changed_error(file.path)
     source.rows_added, source.rows_rejected = file.added, len(file.bad)
     source.save(update_fields=["rows_added", "rows_rejected"])
 
 
-def _batch(rows: Iterator[Row], size: int) -> list[Row]:
+def _next_batch(rows: Iterator[Row], size: int) -> list[Row]:
     """Take the next `size` rows, or fewer if they are large."""
     batch, room = list[Row](), BATCH_BYTES
     for row in islice(rows, size):

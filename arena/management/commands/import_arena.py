@@ -1,6 +1,7 @@
 """`manage.py import_arena SLUG PATH...`: import files into an arena."""
 
 from argparse import ArgumentTypeError
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +140,7 @@ def run_import(slug: str, paths: list[Path], options: Options, *, quiet: bool) -
                 slug=slug,
                 paths=paths,
                 now=timezone.now(),
-                options=Options(**{**vars(options), "progress": progress}),
+                options=replace(options, progress=progress),
             )
         except BadRowsError as error:
             rejected = error.rejected
