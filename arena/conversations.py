@@ -52,7 +52,9 @@ def _message(number: int, value: Any) -> Message:
             raise InputError(f"has the role {quoted(role)}, which is not one of {', '.join(ROLES)}")
         message: Message = {"role": role, "content": text_of(value.get("content"))}
         if calls := value.get("tool_calls"):
-            message["tool_calls"] = _tool_calls(calls)
+            if not isinstance(calls, list):
+                raise InputError(f"has tool_calls that are {json_type(calls)}, not a list")
+            message["tool_calls"] = [_tool_call(call) for call in calls]
         for name in ("name", "tool_call_id"):
             if (text := value.get(name)) is not None:
                 message[name] = clean_text(text, limit=NAME_LIMIT)
@@ -116,12 +118,6 @@ def _part(part: Any) -> str:
     if kind not in _CONTENT_PARTS:
         raise InputError(f"has a part of the type {quoted(kind)}; only text can be compared")
     return clean_text(part.get("text"))
-
-
-def _tool_calls(value: Any) -> list[Message]:
-    if not isinstance(value, list):
-        raise InputError(f"has tool_calls that are {json_type(value)}, not a list")
-    return [_tool_call(call) for call in value]
 
 
 def _tool_call(call: Any) -> Message:

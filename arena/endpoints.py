@@ -106,15 +106,6 @@ def _read_endpoint(name: str, spec: Any) -> Endpoint:
             "MODEL_ENDPOINTS: a name has 1 to 100 letters, digits, dots, hyphens or underscores."
         )
     where = f"MODEL_ENDPOINTS[{name!r}]"
-    _check_fields(where, spec)
-    fields = {key: FIELDS[key](f"{where}: {key}", value) for key, value in spec.items()}
-    fields.setdefault("base_url", DEFAULT_URLS.get(fields["provider"], ""))
-    endpoint = Endpoint(name=name, **fields)
-    _check_together(where, endpoint)
-    return endpoint
-
-
-def _check_fields(where: str, spec: Any) -> None:
     known = ", ".join(sorted(FIELDS))
     if not isinstance(spec, dict):
         raise ValueError(f"{where} must be an object with {known}.")
@@ -124,10 +115,9 @@ def _check_fields(where: str, spec: Any) -> None:
         )
     if spec.get("provider") not in PROVIDERS:
         raise ValueError(f"{where}: provider must be one of {PROVIDERS}.")
-
-
-def _check_together(where: str, endpoint: Endpoint) -> None:
-    """Raise ValueError for fields that are invalid only in combination."""
+    fields = {key: FIELDS[key](f"{where}: {key}", value) for key, value in spec.items()}
+    fields.setdefault("base_url", DEFAULT_URLS.get(fields["provider"], ""))
+    endpoint = Endpoint(name=name, **fields)
     if endpoint.name == "scripted" and endpoint.provider != "scripted":
         raise ValueError(f"{where}: this name is reserved for the scripted endpoint.")
     if endpoint.key_env and endpoint.key_file:
@@ -136,6 +126,7 @@ def _check_together(where: str, endpoint: Endpoint) -> None:
         raise ValueError(f"{where}: base_url must be an http(s) address.")
     if endpoint.provider == "anthropic" and endpoint.base_url.rstrip("/").endswith("/v1"):
         raise ValueError(f"{where}: leave /v1 out of the base_url of an anthropic endpoint.")
+    return endpoint
 
 
 def _text(where: str, given: Any) -> str:

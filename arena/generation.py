@@ -206,7 +206,14 @@ def reconcile_runs(*, now: datetime) -> None:
 def reconcile_run(*, run_id: int, now: datetime) -> None:
     """Count a run's new answers into pairs, and close the run if it is finished."""
     note_answers(run_id=run_id)
-    _close_if_finished(run_id, now)
+    # One statement, because a resumed run sets calls back to waiting while it opens.
+    own = Call.objects.filter(run=OuterRef("pk"))
+    finished = _with_kept(Run.objects.filter(pk=run_id, state=Run.State.OPEN)).filter(
+        ~Exists(own.filter(state__in=Call.GOING_ON)),
+        ~Exists(without_answer(own.filter(state=Call.State.DONE))),
+        kept=F("votes_done"),
+    )
+    finished.update(state=Run.State.DONE, closed_at=now)
 
 
 @transaction.atomic
@@ -217,17 +224,6 @@ def note_answers(*, run_id: int) -> None:
         return
     sync_pairs(arena=run.in_arena, touched=run.candidate)
     Run.objects.filter(pk=run.pk).update(votes_done=run.kept)
-
-
-def _close_if_finished(run_id: int, now: datetime) -> None:
-    # One statement, because a resumed run sets calls back to waiting while it opens.
-    own = Call.objects.filter(run=OuterRef("pk"))
-    finished = _with_kept(Run.objects.filter(pk=run_id, state=Run.State.OPEN)).filter(
-        ~Exists(own.filter(state__in=Call.GOING_ON)),
-        ~Exists(without_answer(own.filter(state=Call.State.DONE))),
-        kept=F("votes_done"),
-    )
-    finished.update(state=Run.State.DONE, closed_at=now)
 
 
 def nothing_waits(run_id: int) -> bool:

@@ -78,7 +78,14 @@ def prepare_order(*, candidate: Candidate, prompts: Sequence[Prompt] | None = No
 
     Raises GenerationError, or NothingToAskError if no answer is missing.
     """
-    _check(candidate)
+    if candidate.retired_at is not None:
+        raise GenerationError("This candidate is archived, so no answers can be generated for it.")
+    if not candidate.endpoint:
+        raise GenerationError("This candidate has no endpoint; upload its answers instead.")
+    try:
+        endpoint_named(candidate.endpoint)
+    except UnknownEndpointError as error:
+        raise GenerationError(str(error)) from None
     open_prompts = unanswered_prompts(candidate)
     if prompts is not None:
         named = {prompt.pk for prompt in prompts}
@@ -100,17 +107,6 @@ def unanswered_prompts(candidate: Candidate) -> list[Prompt]:
     """Return the arena's active prompts to which the candidate has no answer."""
     active = Prompt.objects.active().filter(arena=candidate.arena_id)
     return list(active.filter(~Q(responses__candidate=candidate)).order_by("pk"))
-
-
-def _check(candidate: Candidate) -> None:
-    if candidate.retired_at is not None:
-        raise GenerationError("This candidate is archived, so no answers can be generated for it.")
-    if not candidate.endpoint:
-        raise GenerationError("This candidate has no endpoint; upload its answers instead.")
-    try:
-        endpoint_named(candidate.endpoint)
-    except UnknownEndpointError as error:
-        raise GenerationError(str(error)) from None
 
 
 def _nothing_to_ask(candidate: Candidate) -> str:
@@ -244,7 +240,10 @@ class AnswerRunHandler(runs.RunHandler):
     def draft(self, order: AnswerOrder, by: Actor) -> Run:
         candidate = order.candidate
         check_is_open(candidate, by=by)
-        _lock_unchanged(candidate)
+        # Lock the candidate's row. Raises GenerationError if it differs from what was quoted.
+        locked = Candidate.objects.select_for_update(of=("self",), no_key=True).get(pk=candidate.pk)
+        if any(getattr(locked, name) != getattr(candidate, name) for name in SENT):
+            raise GenerationError(CHANGED)
         # On SQLite the lock on orders ends before a transaction around them does.
         if run := unfinished_run(candidate):
             raise UnderWayError(run)
@@ -356,13 +355,6 @@ def _check_no_other(candidate: Candidate, now: datetime) -> None:
     runs.cancel_unopened(Run.objects.filter(pk=run.pk), now)
 
 
-def _lock_unchanged(candidate: Candidate) -> None:
-    """Lock the candidate's row. Raises GenerationError if it differs from what was quoted."""
-    locked = Candidate.objects.select_for_update(of=("self",), no_key=True).get(pk=candidate.pk)
-    if any(getattr(locked, name) != getattr(candidate, name) for name in SENT):
-        raise GenerationError(CHANGED)
-
-
 @retry_on_deadlock
 @transaction.atomic
 def _write(run: Run, candidate: Candidate, prompts: Sequence[Prompt], now: datetime) -> None:
@@ -436,18 +428,14 @@ def report_on(run_id: int, now: datetime) -> AnswerReport:
     return AnswerReport(
         run,
         dict.fromkeys(State.values, 0) | dict(rows),
-        **_sums(run),
+        **Call.objects.filter(run=run).aggregate(
+            requests=Sum("requests", default=0),
+            tokens_in=Sum("tokens_in", default=0),
+            tokens_out=Sum("tokens_out", default=0),
+            seconds=Avg("seconds", filter=Q(state=State.DONE)),
+            next_due_at=Min("due_at", filter=Q(state=State.WAITING)),
+        ),
         waiting_for=calls_under_way(run=run, now=now),
-    )
-
-
-def _sums(run: Run) -> dict[str, Any]:
-    return Call.objects.filter(run=run).aggregate(
-        requests=Sum("requests", default=0),
-        tokens_in=Sum("tokens_in", default=0),
-        tokens_out=Sum("tokens_out", default=0),
-        seconds=Avg("seconds", filter=Q(state=State.DONE)),
-        next_due_at=Min("due_at", filter=Q(state=State.WAITING)),
     )
 
 

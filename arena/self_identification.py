@@ -145,18 +145,17 @@ def _around(text: str, match: re.Match[str]) -> tuple[str, str]:
 
 def _tells_model(text: str, match: re.Match[str]) -> bool:
     before, after = _around(text, match)
-    if match.start() < 20 and _LABEL.match(text[: match.start()]) and _is_label(after):
+    if (
+        match.start() < 20
+        and _LABEL.match(text[: match.start()])
+        and (after.lstrip(" )]").startswith(":"))
+    ):
         return True
     if _SURNAME.match(after):
         return False
     if _NAMED.search(before) and not _ARTICLE_ONLY.search(before):
         return True
     return bool(_AS.search(before) and _THEN_ME.match(after))
-
-
-def _is_label(after: str) -> bool:
-    """Whether a colon follows, as after the name of a speaker."""
-    return after.lstrip(" )]").startswith(":")
 
 
 def _tells_maker(text: str, match: re.Match[str]) -> bool:

@@ -77,21 +77,17 @@ def probe(provider: Provider, model: str) -> Probed:
     trial = _Trial(provider, Request(model, GREETING, {LIMIT: ROOM}))
     try:
         trial.greet()
-        abilities = _abilities(trial)
+        schema = trial.try_out(schema=ENUM_SCHEMA)
+        logprobs = trial.try_out(logprobs=True)
+        abilities: dict[str, Any] = {
+            "json_schema": schema is not None and _obeys(schema.text),
+            "temperature": trial.try_out(parameters={"temperature": 0}) is not None,
+            "seed": trial.try_out(parameters={"seed": 1}) is not None,
+            "logprobs": logprobs is not None and bool(logprobs.logprobs),
+        }
     except ProviderError as error:
         return replace(trial.so_far, problem=str(error) or type(error).__name__)
     return replace(trial.so_far, ok=True, **abilities)
-
-
-def _abilities(trial: "_Trial") -> dict[str, Any]:
-    schema = trial.try_out(schema=ENUM_SCHEMA)
-    logprobs = trial.try_out(logprobs=True)
-    return {
-        "json_schema": schema is not None and _obeys(schema.text),
-        "temperature": trial.try_out(parameters={"temperature": 0}) is not None,
-        "seed": trial.try_out(parameters={"seed": 1}) is not None,
-        "logprobs": logprobs is not None and bool(logprobs.logprobs),
-    }
 
 
 def _obeys(text: str) -> bool:

@@ -95,7 +95,13 @@ def plan_request(call: Call, handler: CallHandler) -> PlannedRequest:
     endpoint = endpoint_named(call.endpoint)
     provider = provider_for(endpoint)
     request = money.with_room(money.limited(_in_turn(call, handler)), call.room)
-    rate = _rate_of(call)
+    rate = price_of(call.endpoint, call.model)
+    if rate is None:
+        raise NoPriceError(
+            f"{call.model} at {call.endpoint} has no price. Set one with"
+            f" `manage.py price {call.endpoint} {call.model} --input USD --output USD`"
+            " (per million tokens, 0 is allowed), then resume the run."
+        )
     sent, dropped = _without_unsupported(call, request)
     if endpoint.idempotent:
         sent = replace(sent, idempotency_key=_idempotency_key(call, sent))
@@ -132,17 +138,6 @@ def _idempotency_key(call: Call, request: Request) -> str:
     answered = call.requests - call.cut_off_requests
     facts = [call.pk, call.nonce, call.turn, answered, digest_of(request)]
     return salted_hmac("arena.calls.idempotency", repr(facts), algorithm="sha256").hexdigest()
-
-
-def _rate_of(call: Call) -> Rate:
-    rate = price_of(call.endpoint, call.model)
-    if rate is None:
-        raise NoPriceError(
-            f"{call.model} at {call.endpoint} has no price. Set one with"
-            f" `manage.py price {call.endpoint} {call.model} --input USD --output USD`"
-            " (per million tokens, 0 is allowed), then resume the run."
-        )
-    return rate
 
 
 def _without_unsupported(call: Call, request: Request) -> tuple[Request, list[str]]:
@@ -196,7 +191,9 @@ def _make_request(call: Call, handler: CallHandler) -> bool:
     plan = _plan_or_stop(call, handler)
     if plan is None or not _take(call, plan):
         return False
-    _give_connection_back()
+    # Free the connection: a worker has more threads waiting for models than connections.
+    if not connection.in_atomic_block:  # only tests call this inside a transaction
+        connection.close()
     result: Reply | ProviderError
     began = time.monotonic()
     try:
@@ -235,12 +232,6 @@ def _take(call: Call, plan: PlannedRequest) -> bool:
     if not taken:
         raise LeaseLostError
     return True
-
-
-def _give_connection_back() -> None:
-    """Free the connection: a worker has more threads waiting for models than connections."""
-    if not connection.in_atomic_block:  # only tests call this inside a transaction
-        connection.close()
 
 
 def _put_off(call: Call, until: datetime) -> bool:

@@ -275,7 +275,14 @@ def _json_sheet(
     rows = list(at_most(json_rows(source), at_most_rows))
     for row in rows:
         if isinstance(row.content, dict):
-            row.content = _keyed(row.content, names)
+            check_width("The file", row.content, AT_MOST_COLUMNS)
+            for name in row.content:
+                names.setdefault(folded(name), name.strip())
+            check_width("The file", names, AT_MOST_COLUMNS)
+            values = {folded(name): value for name, value in row.content.items()}
+            row.content = (
+                values if len(values) == len(row.content) else InputError("names a column twice")
+            )
     if rows and all(isinstance(row.content, InputError) for row in rows):
         error = rows[0].content
         assert isinstance(error, InputError)
@@ -284,16 +291,6 @@ def _json_sheet(
         keys = f"the keys {join_names(map(quoted, names.values()))}" if names else "no keys"
         raise FileError(f"The objects have {keys}. {columns.wanted}")
     return list(names.values()), rows
-
-
-def _keyed(content: Values, names: dict[str, str]) -> Values | InputError:
-    """Fold the keys of an object; add each to `names` as first written."""
-    check_width("The file", content, AT_MOST_COLUMNS)
-    for name in content:
-        names.setdefault(folded(name), name.strip())
-    check_width("The file", names, AT_MOST_COLUMNS)
-    values = {folded(name): value for name, value in content.items()}
-    return values if len(values) == len(content) else InputError("names a column twice")
 
 
 def at_most(rows: Iterable[Row], limit: int) -> Iterator[Row]:

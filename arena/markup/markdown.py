@@ -86,18 +86,13 @@ def _adapt(state: StateCore) -> None:
     for token in state.tokens:
         _stop_in_time(state, False)
         token.tag = HEADINGS.get(token.tag, token.tag)
-        _align_by_class(token)
+        style = token.attrs.pop("style", None)
+        if style is not None:
+            token.attrs["class"] = ALIGNMENTS.get(str(style), "align-left")
         if token.level == 0 and token.nesting == 1:
             token.attrSet("dir", "auto")
         if token.children:
             token.children = list(_without_images(token.children))
-
-
-def _align_by_class(token: Token) -> None:
-    """Turn a column's alignment into a class, because the CSP forbids style attributes."""
-    style = token.attrs.pop("style", None)
-    if style is not None:
-        token.attrs["class"] = ALIGNMENTS.get(str(style), "align-left")
 
 
 def _without_images(tokens: Sequence[Token]) -> Iterator[Token]:

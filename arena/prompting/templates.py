@@ -56,7 +56,14 @@ def check_template(template: str, *, known: Collection[str], part: str = "user t
 
     `prompt` is always known. An empty user template stands for `{{ prompt }}`.
     """
-    _check_size(template, part)
+    if len(template) > TEXT_LIMIT:
+        raise TemplateError(
+            f"The {part} has {len(template):,} characters; the limit is {TEXT_LIMIT:,}."
+        )
+    try:
+        clean_text(template)
+    except InputError as error:
+        raise TemplateError(f"The {part} {error.reason}.") from None
     known = {PROMPT, *known}
     names = _names(template, part)
     if unknown := [name for name in names if name not in known]:
@@ -155,17 +162,6 @@ def _opened(match: re.Match[str], part: str, line: int) -> str | _Variable:
             "letters, digits and underscores."
         )
     return _Variable(name, line)
-
-
-def _check_size(template: str, part: str) -> None:
-    if len(template) > TEXT_LIMIT:
-        raise TemplateError(
-            f"The {part} has {len(template):,} characters; the limit is {TEXT_LIMIT:,}."
-        )
-    try:
-        clean_text(template)
-    except InputError as error:
-        raise TemplateError(f"The {part} {error.reason}.") from None
 
 
 def _unknown(names: list[str], known: Collection[str], part: str) -> str:

@@ -328,7 +328,19 @@ def issue_pair(
     check_admission(arena, rater)
     with transaction.atomic():
         sql.lock(sql.LOCK_RATER, rater.pk)
-        matchup = _find_matchup(arena, responses)
+        active = Response.objects.revealed().filter(
+            pk__in=responses,
+            prompt__arena=arena,
+            prompt__retired_at=None,
+            candidate__retired_at=None,
+        )
+        answers = list(active.select_related("prompt").order_by("candidate_id"))
+        if len(answers) != 2 or answers[0].prompt_id != answers[1].prompt_id:
+            raise RetiredError
+        low, high = answers
+        if (low.text, low.messages) == (high.text, high.messages):
+            raise EqualAnswersError
+        matchup = Matchup(answers[0].prompt, *answers)
         candidates = [matchup.low.candidate_id, matchup.high.candidate_id]
         seen = Comparison.objects.filter(
             rater=rater, prompt=matchup.prompt, left__in=candidates, right__in=candidates
@@ -350,19 +362,3 @@ def issue_pair(
         comparison = build_comparison(arena, rater, now, matchup, probability, low_is_left, key=key)
         comparison.save(force_insert=True)
         return comparison
-
-
-def _find_matchup(arena: Arena, responses: tuple[int, int]) -> Matchup:
-    active = Response.objects.revealed().filter(
-        pk__in=responses,
-        prompt__arena=arena,
-        prompt__retired_at=None,
-        candidate__retired_at=None,
-    )
-    answers = list(active.select_related("prompt").order_by("candidate_id"))
-    if len(answers) != 2 or answers[0].prompt_id != answers[1].prompt_id:
-        raise RetiredError
-    low, high = answers
-    if (low.text, low.messages) == (high.text, high.messages):
-        raise EqualAnswersError
-    return Matchup(answers[0].prompt, *answers)

@@ -72,14 +72,17 @@ def take_due_deliveries(*, now: datetime) -> list[int]:
 
 def deliver(*, delivery_id: int, now: datetime) -> None:
     """Send one delivery, if it is due and nobody else is sending it."""
-    delivery = _claim(delivery_id, now)
+    delivery = _claim_delivery(delivery_id, now)
     if delivery is None:
         return
     if reason := _unwanted_reason(delivery):
         _give_up(delivery, reason, now)
         return
     try:
-        _send(delivery, now)
+        if delivery.webhook is not None:
+            _send_to_webhook(delivery, delivery.webhook, now)
+        else:
+            _send_by_email(delivery)
     except ReceiverGoneError as error:
         _remove_webhook(delivery, error.reason, now)
     except TargetError as error:
@@ -91,11 +94,11 @@ def deliver(*, delivery_id: int, now: datetime) -> None:
         # A mail server's reply may name accounts, so it is not stored; it is in the server's log.
         _try_again(delivery, "The mail server did not accept the message.", now)
     else:
-        _settle(delivery, state=State.DELIVERED, delivered_at=now, error="")
+        _record_result(delivery, state=State.DELIVERED, delivered_at=now, error="")
 
 
 @transaction.atomic
-def _claim(delivery_id: int, now: datetime) -> Delivery | None:
+def _claim_delivery(delivery_id: int, now: datetime) -> Delivery | None:
     """Claim the delivery until its lease ends; None if it is not due, or was given up."""
     due = Delivery.objects.due(now).filter(pk=delivery_id)
     taken = due.filter(attempts__lt=MAX_ATTEMPTS).update(
@@ -110,7 +113,7 @@ def _claim(delivery_id: int, now: datetime) -> Delivery | None:
     return with_all.get(pk=delivery_id)
 
 
-def _settle(delivery: Delivery, **fields: object) -> bool:
+def _record_result(delivery: Delivery, **fields: object) -> bool:
     """Record the result unless another worker has taken over; return whether it was recorded."""
     claimed = Delivery.objects.filter(
         pk=delivery.pk, state=State.RUNNING, attempts=delivery.attempts
@@ -119,7 +122,7 @@ def _settle(delivery: Delivery, **fields: object) -> bool:
 
 
 def _give_up(delivery: Delivery, reason: str, now: datetime) -> None:
-    _settle(delivery, state=State.FAILED, due_at=now, error=reason[:MAX_ERROR_LENGTH])
+    _record_result(delivery, state=State.FAILED, due_at=now, error=reason[:MAX_ERROR_LENGTH])
 
 
 def _try_again(delivery: Delivery, reason: str, now: datetime) -> None:
@@ -128,7 +131,7 @@ def _try_again(delivery: Delivery, reason: str, now: datetime) -> None:
         _give_up(delivery, reason, now)
         return
     due_at = now + PAUSES[delivery.attempts - 1]
-    _settle(delivery, state=State.WAITING, due_at=due_at, error=reason[:MAX_ERROR_LENGTH])
+    _record_result(delivery, state=State.WAITING, due_at=due_at, error=reason[:MAX_ERROR_LENGTH])
 
 
 @transaction.atomic
@@ -152,14 +155,7 @@ def _unwanted_reason(delivery: Delivery) -> str:
     return "" if wanted else "Email was switched off before it was sent."
 
 
-def _send(delivery: Delivery, now: datetime) -> None:
-    if delivery.webhook is not None:
-        _post(delivery, delivery.webhook, now)
-    else:
-        _mail(delivery)
-
-
-def _post(delivery: Delivery, webhook: Webhook, now: datetime) -> None:
+def _send_to_webhook(delivery: Delivery, webhook: Webhook, now: datetime) -> None:
     body = delivery_body(delivery.notice)
     signed = sign(
         signing_secret(webhook),
@@ -189,7 +185,7 @@ def delivery_body(notice: Notice) -> bytes:
     return json.dumps(notice.details | common, ensure_ascii=False, allow_nan=False).encode()
 
 
-def _mail(delivery: Delivery) -> None:
+def _send_by_email(delivery: Delivery) -> None:
     notice, member = delivery.notice, delivery.membership
     assert member is not None, "a delivery has a webhook or a member"
     name = notice.arena.name if notice.arena else notice.team.name

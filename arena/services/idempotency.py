@@ -65,7 +65,14 @@ def carry_out_once(
         fingerprint = fingerprint[:HALF] + hashlib.sha256(rights.encode()).hexdigest()[:HALF]
         claim, is_first = _claim(owner, key, fingerprint, now)
         if not is_first:
-            return _reply_again(claim, fingerprint, work)
+            if claim.fingerprint[:-HALF] != fingerprint[:-HALF]:
+                raise IdempotencyKeyError
+            if claim.fingerprint != fingerprint and (reply := _try_out(work)).status in REFUSED:
+                return reply
+            assert claim.status is not None, "a key is committed together with its answer"
+            return replace(
+                StoredReply(claim.status, claim.headers, bytes(claim.body)), is_repeated=True
+            )
         reply = work()
         if reply.status == HTTPStatus.TOO_MANY_REQUESTS or reply.status >= 500:
             claim.delete()
@@ -91,17 +98,6 @@ def _claim(owner: str, key: str, fingerprint: str, now: datetime) -> tuple[Idemp
                 "created_at": now,
             }
         )
-
-
-def _reply_again(
-    claim: IdempotentRequest, fingerprint: str, work: Callable[[], StoredReply]
-) -> StoredReply:
-    if claim.fingerprint[:-HALF] != fingerprint[:-HALF]:
-        raise IdempotencyKeyError
-    if claim.fingerprint != fingerprint and (reply := _try_out(work)).status in REFUSED:
-        return reply
-    assert claim.status is not None, "a key is committed together with its answer"
-    return replace(StoredReply(claim.status, claim.headers, bytes(claim.body)), is_repeated=True)
 
 
 def _try_out(work: Callable[[], StoredReply]) -> StoredReply:

@@ -110,7 +110,9 @@ class Writer:
         """Write a batch of good rows, all of one kind, in one transaction."""
         if kind == "responses":
             # Checking long answers takes a while, so not while voters wait for the write lock.
-            self.self_identifying = {row.number for row in rows if self._identifies(row.content)}
+            self.self_identifying = {
+                row.number for row in rows if self._names_its_author(row.content)
+            }
         write = {
             "prompts": self._write_prompts,
             "candidates": self._write_candidates,
@@ -120,7 +122,7 @@ class Writer:
         with transaction.atomic():
             write(rows)
 
-    def _identifies(self, response: ResponseRow) -> bool:
+    def _names_its_author(self, response: ResponseRow) -> bool:
         author = self.candidates[response.candidate]
         return self_identifies(response.text, names=(author.name, author.model))
 
@@ -176,7 +178,13 @@ class Writer:
 
     def _write_votes(self, rows: list[Row]) -> None:
         votes = [row.content for row in rows]
-        self._create_candidates(votes)
+        names = dict.fromkeys(name for vote in votes for name in (vote.left, vote.right))
+        created = Candidate.objects.bulk_create(
+            Candidate(arena=self.arena, name=name, source=self.source)
+            for name in names
+            if name not in self.candidates
+        )
+        self.candidates |= {candidate.name: candidate for candidate in created}
         prompts = self.prompts.made(
             (vote.prompt for vote in votes if vote.prompt), self._create_prompts
         )
@@ -190,7 +198,7 @@ class Writer:
         inserted = Comparison.objects.filter(source=self.source, source_row__range=numbers)
         comparisons = dict(inserted.values_list("source_row", "pk"))
         rows_of_votes = [
-            self._vote(
+            self._vote_values(
                 row,
                 comparisons[row.number],
                 raters[row.content.rater_kind, row.content.rater],
@@ -215,16 +223,17 @@ class Writer:
         origin = vote.provenance or Provenance()
         # A team's file may claim anything, so only operators can import the origin of votes.
         if vote.provenance is None or self.channel != VoteChannel.FILE:
-            why = origin.uncounted or self._uncounted(vote, self_identifies=self_identifies)
+            why: Any = origin.uncounted or self._uncounted(vote, self_identifies=self_identifies)
             origin = replace(origin, channel=None, verified=False, uncounted=why)
         if origin.uncounted == Uncounted.HELD:
+            why = Uncounted.RUSHED if origin.rushed else None
             origin = replace(
                 origin,
-                uncounted=Uncounted.RUSHED if origin.rushed else None,
+                uncounted=why,
                 voided_at=origin.voided_at or self.source.started_at,
                 void_reason=origin.void_reason or HELD_BEFORE,
             )
-        channel = origin.channel
+        channel: str | None = origin.channel
         if channel is None:
             channel = self.channel if vote.rater_kind == Rater.Kind.PERSON else ""
         return (
@@ -259,7 +268,7 @@ class Writer:
             return Uncounted.NAMED
         return None
 
-    def _comparison(
+    def _comparison_values(
         self, row: Row, prompts: dict[str, int], raters: dict[tuple[str, str], int]
     ) -> Values:
         vote = row.content
@@ -303,15 +312,6 @@ class Writer:
         Rater.objects.bulk_create(
             Rater(arena=self.arena, kind=kind, name=name) for kind, name in names
         )
-
-    def _create_candidates(self, votes: list[VoteRow]) -> None:
-        names = dict.fromkeys(name for vote in votes for name in (vote.left, vote.right))
-        created = Candidate.objects.bulk_create(
-            Candidate(arena=self.arena, name=name, source=self.source)
-            for name in names
-            if name not in self.candidates
-        )
-        self.candidates |= {candidate.name: candidate for candidate in created}
 
 
 def _without_repetitions(rows: list[Row], key: Callable[[Any], Hashable]) -> list[Row]:

@@ -156,7 +156,7 @@ def import_files(
             files = _files_to_import(places, options)
             if any(path != place for path, place in places.items()) and not options.rejects_folder:
                 options = replace(options, rejects_folder=paths[0].parent)
-            return _import(arena, files, options, now)
+            return _import_files(arena, files, options, now)
     except DatabaseError as error:
         raise ArenaImportError(
             f"The database stopped the import: {str(error).strip()}. What was written stays "
@@ -375,7 +375,7 @@ def _changed_error(path: Path) -> FileError:
     )
 
 
-def _import(
+def _import_files(
     arena: Arena, files: list[ImportedFile], options: Options, now: datetime
 ) -> ImportReport:
     if arena.pk is not None:
@@ -389,7 +389,7 @@ def _import(
     if new:
         _write_files(arena, new, options, now)
     else:
-        _announce(arena, founded=True)
+        _announce_import(arena, founded=True)
     if Response.objects.filter(candidate__arena=arena).exists():
         sync_pairs(arena=arena)
         announce(votes_changed, arena_id=arena.pk, reason="import")  # new pairs need weights
@@ -427,23 +427,19 @@ def _check_file(
             progress("checking", file.path, block.line, file.lines)
             continue
         for row in block:
-            _check_row(file, row, checker, rejected)
+            file.note(row.number, row.unread)
+            try:
+                if isinstance(row.content, InputError):
+                    raise row.content
+                file.good += checker.check(row.content, repeats=file.format.repeats)
+            except InputError as error:
+                file.bad.append(row.number)
+                rejected.add(file.path, row.line, error)
             if row.number % 1000 == 0:
                 progress("checking", file.path, row.line, file.lines)
     progress("checking", file.path, file.lines, file.lines)
     if not file.good and not file.bad and not file.format.repeats:
         raise _without_rows(file)
-
-
-def _check_row(file: ImportedFile, row: Row, checker: Checker, rejected: RejectedRows) -> None:
-    file.note(row.number, row.unread)
-    try:
-        if isinstance(row.content, InputError):
-            raise row.content
-        file.good += checker.check(row.content, repeats=file.format.repeats)
-    except InputError as error:
-        file.bad.append(row.number)
-        rejected.add(file.path, row.line, error)
 
 
 def _known_content(arena: Arena, files: list[ImportedFile]) -> Known:
@@ -593,10 +589,10 @@ def _reveal(arena: Arena, imports: list[Import]) -> None:
     """
     ids = [source.pk for source in imports]
     Import.objects.filter(pk__in=ids).update(revealed_at=timezone.now())
-    _announce(arena, founded=arena.founded_by in imports)
+    _announce_import(arena, founded=arena.founded_by in imports)
 
 
-def _announce(arena: Arena, *, founded: bool) -> None:
+def _announce_import(arena: Arena, *, founded: bool) -> None:
     if founded:
         announce(arena_created, arena_id=arena.pk)
     announce(votes_changed, arena_id=arena.pk, reason="import")

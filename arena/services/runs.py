@@ -162,7 +162,16 @@ def order_run(*, order: Any, cap: int | None, now: datetime, by: Actor = CLI) ->
         order = handler.prepare(order, now)
         quote = handler.quote(order)
         check_cap(quote, cap)
-        run, writer = _begin(handler, order, quote, cap, now, by)
+        run = handler.draft(order, by)
+        # The cap of a free run would still take up the team's budget.
+        run.cap = cap if quote.worst or run.team is None else None
+        reserve_budget(team=run.team, cap=run.cap)
+        run.max_calls = quote.calls
+        run.expected_cost, run.worst_cost = quote.expected, quote.worst
+        run.created_by = by.user
+        run.save()
+        writer = handler.begin(order, run, now)
+        _record(run, by, handler.ordered, **handler.details(order), cap=cap_in_words(run.cap))
         with given_up_on_failure(run=run, now=now):
             writer.write()
             open_run(run=run)
@@ -191,27 +200,6 @@ def rehearse_payment(*, team: Team | None, quote: RunQuote, cap: int | None) -> 
     with transaction.atomic():
         reserve_budget(team=team, cap=cap if quote.worst else None)
         transaction.set_rollback(True)
-
-
-def _begin(
-    handler: RunHandler,
-    order: Any,
-    quote: RunQuote,
-    cap: int | None,
-    now: datetime,
-    by: Actor,
-) -> tuple[Run, RunWriter]:
-    run = handler.draft(order, by)
-    # The cap of a free run would still take up the team's budget.
-    run.cap = cap if quote.worst or run.team is None else None
-    reserve_budget(team=run.team, cap=run.cap)
-    run.max_calls = quote.calls
-    run.expected_cost, run.worst_cost = quote.expected, quote.worst
-    run.created_by = by.user
-    run.save()
-    writer = handler.begin(order, run, now)
-    _record(run, by, handler.ordered, **handler.details(order), cap=cap_in_words(run.cap))
-    return run, writer
 
 
 @transaction.atomic

@@ -45,7 +45,10 @@ class LastOwnerError(TeamError):
 def create_team(*, name: str, by: Actor) -> Team:
     """Create a team whose first owner is `by`. Raises TeamError."""
     name = _clean_team_name(name)
-    slug = _team_slug(name)
+    slug = slugify(name)[:LONGEST_SLUG].strip("-_")
+    if slug in RESERVED_SLUGS:
+        raise TeamError(f"The address /teams/{slug}/ is reserved. Choose another name.")
+    slug = slug or f"team-{get_random_string(8, LETTERS)}"
     _check_is_free(name)
     _check_rate(by)
     try:
@@ -211,11 +214,3 @@ def _check_is_free(name: str, team: Team | None = None) -> None:
 
 def _taken(name: str) -> TeamError:
     return TeamError(f"A team named {name} already exists. Choose another name.", field="name")
-
-
-def _team_slug(name: str) -> str:
-    """Return the slug for a name; a random one if the name has no Latin letter or digit."""
-    slug = slugify(name)[:LONGEST_SLUG].strip("-_")
-    if slug in RESERVED_SLUGS:
-        raise TeamError(f"The address /teams/{slug}/ is reserved. Choose another name.")
-    return slug or f"team-{get_random_string(8, LETTERS)}"

@@ -53,7 +53,8 @@ def create_token(
     Team.objects.select_for_update(no_key=True).get(pk=team.pk)
     if team.tokens.live().count() >= MOST_TOKENS:
         raise TokenError(f"A team can have {MOST_TOKENS} tokens. Revoke one first.")
-    prefix, secret = _new_secret()
+    prefix = "rs_" + "".join(secrets.choice(LETTERS) for _ in range(8))
+    prefix, secret = (prefix, f"{prefix}_{secrets.token_hex(RANDOM_BYTES)}")
     token = ApiToken(
         team=team,
         name=name,
@@ -110,11 +111,6 @@ def _record_use(token: ApiToken, now: datetime) -> None:
     stale = Q(last_used_at=None) | Q(last_used_at__lte=recently)
     ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)
     token.last_used_at = now
-
-
-def _new_secret() -> tuple[str, str]:
-    prefix = "rs_" + "".join(secrets.choice(LETTERS) for _ in range(8))
-    return prefix, f"{prefix}_{secrets.token_hex(RANDOM_BYTES)}"
 
 
 def _clean_token_name(name: str) -> str:

@@ -72,27 +72,25 @@ class CheckedBackend(httpcore2.NetworkBackend):
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.NetworkStream:
         """Connect to `host`. Raises TargetError if any of its addresses is forbidden."""
-        addresses = self._addresses(host)
-        if any(self._is_forbidden(address, port) for address in addresses):
-            raise TargetError(PRIVATE)
-        return CheckedStream(self._connect(addresses[:MOST_TRIED], port), self._deadline, MOST_READ)
-
-    def _addresses(self, host: str) -> list[Address]:
         try:
-            addresses = _call_within(self._deadline.left(), partial(self._resolve, host))
+            found = _call_within(self._deadline.left(), partial(self._resolve, host))
         except TimeoutError:
             raise httpcore2.ConnectTimeout from None
         except (OSError, UnicodeError):
-            addresses = ()
-        if not addresses:
+            found = ()
+        if not found:
             raise DeliveryError("The receiver's host name was not found.")
-        return [ip_address(text) for text in dict.fromkeys(addresses)]
+        addresses = [ip_address(text) for text in dict.fromkeys(found)]
+        is_allowed_port = port == self._allow_loopback_port
+        if any(
+            forbidden(each) and not (each.is_loopback and is_allowed_port) for each in addresses
+        ):
+            raise TargetError(PRIVATE)
+        return CheckedStream(
+            self._connect_to_any(addresses[:MOST_TRIED], port), self._deadline, MOST_READ
+        )
 
-    def _is_forbidden(self, address: Address, port: int) -> bool:
-        allowed = address.is_loopback and port == self._allow_loopback_port
-        return forbidden(address) and not allowed
-
-    def _connect(self, addresses: Sequence[Address], port: int) -> httpcore2.NetworkStream:
+    def _connect_to_any(self, addresses: Sequence[Address], port: int) -> httpcore2.NetworkStream:
         """Try one address after another, each with its share of the remaining time."""
         failure: Exception = httpcore2.ConnectError()
         for tried, address in enumerate(addresses):
@@ -178,8 +176,8 @@ def send(
         _failures_in_words(timeout),
         httpcore2.ConnectionPool(ssl_context=trusted, network_backend=backend) as pool,
     ):
-        status = _post(pool, target, body, headers)
-    return _check_status(status)
+        status = _post_to_target(pool, target, body, headers)
+    return _accepted(status)
 
 
 @cache
@@ -188,7 +186,7 @@ def _system_authorities() -> ssl.SSLContext:
     return httpcore2.default_ssl_context()
 
 
-def _post(
+def _post_to_target(
     pool: httpcore2.ConnectionPool, target: Target, body: bytes, headers: Mapping[str, str]
 ) -> int:
     """Return the status of the response; its body is read, up to a limit, and discarded."""
@@ -206,7 +204,7 @@ def _post(
         return response.status
 
 
-def _check_status(status: int) -> SentWebhook:
+def _accepted(status: int) -> SentWebhook:
     if 200 <= status < 300:
         return SentWebhook(status)
     answer = f"The receiver answered with status {status}"

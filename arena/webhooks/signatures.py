@@ -32,15 +32,11 @@ def sign(secret: str, *, body: bytes, timestamp: int, delivery_id: str) -> dict[
 
 def _signature(secret: str, delivery_id: str, timestamp: str, body: bytes) -> str:
     content = f"{delivery_id}.{timestamp}.".encode() + body
-    digest = hmac.new(_key(secret), content, hashlib.sha256).digest()
-    return f"{VERSION},{base64.b64encode(digest).decode()}"
-
-
-def _key(secret: str) -> bytes:
     try:
         key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
     except ValueError:
         key = b""
     if not key:
         raise ValueError("A webhook secret is whsec_ followed by Base64.")
-    return key
+    digest = hmac.new(key, content, hashlib.sha256).digest()
+    return f"{VERSION},{base64.b64encode(digest).decode()}"

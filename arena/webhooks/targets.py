@@ -140,13 +140,19 @@ def check_target(
 
 def parse_target(url: str, *, allow_http: bool, allow_loopback_port: int | None) -> Target:
     """Return the parts of `url`. Raises TargetError like `check_target`."""
-    parts = _split(url, allow_http)
+    parts = _split_url(url, allow_http)
     matched = AUTHORITY.fullmatch(parts.netloc.lower())
     if matched is None:
         raise TargetError(
             "The host or port is not valid. Use a form such as hooks.example.com:8443."
         )
-    port = _clean_port(matched["port"], parts.scheme)
+    text = matched["port"]
+    port = int(text) if text else DEFAULT_PORTS[parts.scheme]
+    if port not in WEB_PORTS and not FIRST_PORT_OF_ANYONE <= port <= LAST_PORT:
+        raise TargetError(
+            f"Port {port} is not allowed. Use 443, 80, "
+            f"or a port from {FIRST_PORT_OF_ANYONE} to {LAST_PORT}."
+        )
     host = _clean_host(matched["host"], loopback=port == allow_loopback_port)
     query = f"?{parts.query}" if parts.query else ""
     return Target(parts.scheme, host, port, (parts.path or "/") + query)
@@ -168,7 +174,7 @@ def forbidden(address: Address) -> bool:
     return special or not address.is_global
 
 
-def _split(url: str, allow_http: bool) -> SplitResult:
+def _split_url(url: str, allow_http: bool) -> SplitResult:
     """Split a URL; raise TargetError for anything that parsers interpret differently."""
     if len(url) > LONGEST_URL:
         raise TargetError(f"The address is longer than {LONGEST_URL} characters.")
@@ -181,11 +187,6 @@ def _split(url: str, allow_http: bool) -> SplitResult:
         parts = urlsplit(url)
     except ValueError:
         raise TargetError("The address is not a complete URL.") from None
-    _check_form(url, parts, allow_http)
-    return parts
-
-
-def _check_form(url: str, parts: SplitResult, allow_http: bool) -> None:
     if parts.scheme != "https" and not (allow_http and parts.scheme == "http"):
         wanted = "https:// or http://" if allow_http else "https://"
         raise TargetError(f"The address must begin with {wanted}.")
@@ -193,31 +194,22 @@ def _check_form(url: str, parts: SplitResult, allow_http: bool) -> None:
         raise TargetError("The address must not contain a user name or password.")
     if "#" in url:
         raise TargetError("The address must not contain a fragment (the part after #).")
-
-
-def _clean_port(text: str | None, scheme: str) -> int:
-    port = int(text) if text else DEFAULT_PORTS[scheme]
-    if port not in WEB_PORTS and not FIRST_PORT_OF_ANYONE <= port <= LAST_PORT:
-        raise TargetError(
-            f"Port {port} is not allowed. Use 443, 80, "
-            f"or a port from {FIRST_PORT_OF_ANYONE} to {LAST_PORT}."
-        )
-    return port
+    return parts
 
 
 def _clean_host(text: str, *, loopback: bool) -> str:
     """Return the host without brackets; `loopback` allows this machine."""
-    literal = _literal(text)
+    literal = _ip_address(text)
     if literal is None:
         if not (loopback and text == LOOPBACK_NAME):
-            _check_name(text)
+            _check_host_name(text)
         return text
     if forbidden(literal) and not (loopback and literal.is_loopback):
         raise TargetError(PRIVATE)
     return str(literal)
 
 
-def _literal(host: str) -> Address | None:
+def _ip_address(host: str) -> Address | None:
     """Return the host as an IP address, or None for a name."""
     try:
         if host.startswith("["):
@@ -227,7 +219,7 @@ def _literal(host: str) -> Address | None:
         return None
 
 
-def _check_name(host: str) -> None:
+def _check_host_name(host: str) -> None:
     labels = host.split(".")
     if any(".".join(labels[start:]) in PRIVATE_ENDINGS for start in range(len(labels))):
         raise TargetError(PRIVATE)

@@ -61,7 +61,12 @@ def _check(value: Any) -> None:
     """Raise ParseError for texts that cannot be stored, and for deep nesting."""
     level = [value]
     for _ in range(DEEPEST):
-        _check_texts([item for item in level if isinstance(item, str)])
+        texts = [item for item in level if isinstance(item, str)]
+        try:
+            for text in texts:
+                clean_text(text, limit=BULK_BODY)
+        except InputError as error:
+            raise ParseError(f"A text in the body {error.reason}.") from None
         level = [inner for item in level for inner in _inside(item)]
         if not level:
             return
@@ -72,11 +77,3 @@ def _inside(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [*value, *value.values()]
     return value if isinstance(value, list) else []
-
-
-def _check_texts(texts: list[str]) -> None:
-    try:
-        for text in texts:
-            clean_text(text, limit=BULK_BODY)
-    except InputError as error:
-        raise ParseError(f"A text in the body {error.reason}.") from None

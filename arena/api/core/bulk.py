@@ -51,24 +51,23 @@ class Kind(Generic[UploadRow]):
         good, bad, seen = list[UploadRow](), list[Problem](), dict[tuple[str, Hashable], int]()
         for index, row in enumerate(rows):
             try:
-                parsed = self._parsed(index, row)
+                if not isinstance(row, dict):
+                    raise InputError(f"is {json_type(row)}, not an object")
+                fields = {
+                    self.columns.exported.get(name, name): value for name, value in row.items()
+                }
+                if len(fields) < len(row):
+                    raise InputError("contains a member twice")
+                for name in row:
+                    if not self.columns.has_member(name):
+                        raise InputError("is not a known member", name)
+                parsed = self.columns.parse(index, fields, {})
                 refuse_repeated(index, parsed.key, seen)
                 good.append(parsed)
             except InputError as error:
                 subject = f"The member {quoted(error.column)}" if error.column else "The row"
                 bad.append(Problem(index, error.column or "", f"{subject} {error.reason}."))
         return good, bad
-
-    def _parsed(self, index: int, row: Any) -> UploadRow:
-        if not isinstance(row, dict):
-            raise InputError(f"is {json_type(row)}, not an object")
-        fields = {self.columns.exported.get(name, name): value for name, value in row.items()}
-        if len(fields) < len(row):
-            raise InputError("contains a member twice")
-        for name in row:
-            if not self.columns.has_member(name):
-                raise InputError("is not a known member", name)
-        return self.columns.parse(index, fields, {})
 
     def errors(self, problems: list[Problem]) -> list[dict[str, Any]]:
         """Return the problems as the API shows them, in the order of the rows."""

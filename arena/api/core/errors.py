@@ -130,10 +130,15 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response:
     request, api_error = context["request"], _as_api_error(error)
     if isinstance(error, Http404):
         api_error = exceptions.NotFound(_missing(str(error), context.get("kwargs") or {}))
+    headers = {}
+    if challenge := getattr(api_error, "auth_header", None):
+        headers["WWW-Authenticate"] = challenge
+    if (wait := getattr(api_error, "wait", None)) is not None:
+        headers["Retry-After"] = str(int(wait))
     response = Response(
         problem(api_error, instance=request.path),
         status=api_error.status_code,
-        headers=_headers(api_error),
+        headers=headers,
         content_type=CONTENT_TYPE,
     )
     if api_error.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -204,15 +209,6 @@ def _service_or_server_error(error: Exception) -> exceptions.APIException:
     if isinstance(error, TooManyExportsError):
         return TooMany(str(error), RETRY_AFTER)
     return Busy() if isinstance(error, OperationalError | InterfaceError) else ServerFault()
-
-
-def _headers(error: exceptions.APIException) -> dict[str, str]:
-    headers = {}
-    if challenge := getattr(error, "auth_header", None):
-        headers["WWW-Authenticate"] = challenge
-    if (wait := getattr(error, "wait", None)) is not None:
-        headers["Retry-After"] = str(int(wait))
-    return headers
 
 
 def _summary(detail: Any, errors: list[dict[str, str]]) -> str:

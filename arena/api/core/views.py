@@ -133,7 +133,10 @@ class ApiEndpoint(generics.GenericAPIView[Any]):
         self.headers = self.default_response_headers
         try:
             self.initial(self.request, *args, **kwargs)
-            self._refuse_null_characters()
+            # Raise BadParameter for a parameter with NUL, which PostgreSQL cannot compare.
+            for name, values in self.request.query_params.lists():
+                if any("\0" in value for value in values):
+                    raise BadParameter(name.replace("\0", ""), "Null characters are not allowed.")
             # Requests with unknown methods are not counted, so they must not store keys either.
             key = key_of(self.request) if self.permission is not None else ""
             if key:
@@ -142,12 +145,6 @@ class ApiEndpoint(generics.GenericAPIView[Any]):
         except Exception as error:
             response = self.handle_exception(error)
         return self._finish(response)
-
-    def _refuse_null_characters(self) -> None:
-        """Raise BadParameter for a parameter with NUL, which PostgreSQL cannot compare."""
-        for name, values in self.request.query_params.lists():
-            if any("\0" in value for value in values):
-                raise BadParameter(name.replace("\0", ""), "Null characters are not allowed.")
 
     def _handle(self) -> HttpResponse:
         method = str(self.request.method).lower()

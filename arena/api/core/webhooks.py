@@ -74,7 +74,10 @@ def webhooks() -> dict[str, Any]:
 
 
 def _webhook(kind: str, summary: str, example: dict[str, Any]) -> dict[str, Any]:
-    properties: dict[str, Any] = {name: _type_of(value) for name, value in example.items()}
+    properties: dict[str, Any] = {
+        name: ({"type": "object" if isinstance(value, dict) else "string"})
+        for name, value in example.items()
+    }
     properties["type"] = {"const": kind}
     properties["arena"] = {"type": ["string", "null"]}
     schema = {"type": "object", "required": list(example), "properties": properties}
@@ -103,7 +106,3 @@ def _webhook(kind: str, summary: str, example: dict[str, Any]) -> dict[str, Any]
         },
         "responses": {"2XX": {"description": RECEIVED}},
     }
-
-
-def _type_of(value: Any) -> dict[str, Any]:
-    return {"type": "object" if isinstance(value, dict) else "string"}

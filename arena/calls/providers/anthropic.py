@@ -45,7 +45,15 @@ class AnthropicProvider:
         _refuse_unknown(request)
         body = _body(request)
         try:
-            return _read(self._send(body, request.headers))
+            return _read(
+                self._client.messages.create(
+                    model=body["model"],
+                    max_tokens=body["max_tokens"],
+                    messages=body["messages"],
+                    extra_body=body,
+                    extra_headers=request.headers,
+                )
+            )
         except anthropic.APIStatusError as error:
             raise self._from_status(error, body) from None
         except anthropic.APITimeoutError as error:
@@ -54,16 +62,6 @@ class AnthropicProvider:
             raise broken_off(error, self._key) from None
         except (anthropic.AnthropicError, *UNREADABLE) as error:
             raise unreadable(hidden(f"The reply cannot be read: {error}", self._key)) from None
-
-    def _send(self, body: dict[str, Any], headers: dict[str, str]) -> Any:
-        # Sent in the body, because the SDK no longer has an argument for temperature.
-        return self._client.messages.create(
-            model=body["model"],
-            max_tokens=body["max_tokens"],
-            messages=body["messages"],
-            extra_body=body,
-            extra_headers=headers,
-        )
 
     def _from_status(self, error: anthropic.APIStatusError, body: dict[str, Any]) -> ProviderError:
         demanded = {"model", "messages", "system", "max_tokens", "output_config"}

@@ -338,18 +338,14 @@ def seconds_of(header: str | None) -> float | None:
     try:
         seconds = float(header)
     except ValueError:
-        return _until(header)
+        try:
+            wanted = parsedate_to_datetime(header)
+        except ValueError:
+            return None
+        wanted = wanted if wanted.tzinfo else wanted.replace(tzinfo=UTC)
+        now = datetime.fromtimestamp(time.time(), UTC)
+        return min(max(0.0, (wanted - now).total_seconds()), LONGEST_WAIT)
     return min(max(0.0, seconds), LONGEST_WAIT) if math.isfinite(seconds) else None
-
-
-def _until(date: str) -> float | None:
-    try:
-        wanted = parsedate_to_datetime(date)
-    except ValueError:
-        return None
-    wanted = wanted if wanted.tzinfo else wanted.replace(tzinfo=UTC)
-    now = datetime.fromtimestamp(time.time(), UTC)
-    return min(max(0.0, (wanted - now).total_seconds()), LONGEST_WAIT)
 
 
 def count_of(value: Any) -> int | None:

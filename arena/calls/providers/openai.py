@@ -40,9 +40,25 @@ class OpenAIProvider:
 
         Raises one of the errors of `base`; their messages never contain the key.
         """
-        extra = _extra(request)
+        extra = dict(request.parameters)
+        if request.schema is not None:
+            wanted = {"name": "reply", "schema": dict(request.schema), "strict": True}
+            extra["response_format"] = {"type": "json_schema", "json_schema": wanted}
+        if request.logprobs:
+            extra |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
         try:
-            return _read(self._send(request, extra))
+            messages: Any = [
+                {"role": message.role, "content": message.content} for message in request.messages
+            ]
+            # Sent in the body, because servers have parameters that the SDK does not know.
+            return _read(
+                self._client.chat.completions.create(
+                    model=request.model,
+                    messages=messages,
+                    extra_body=extra,
+                    extra_headers=request.headers,
+                )
+            )
         except openai.APIStatusError as error:
             raise self._from_status(error, extra) from None
         except openai.APITimeoutError as error:
@@ -51,18 +67,6 @@ class OpenAIProvider:
             raise broken_off(error, self._key) from None
         except (openai.OpenAIError, *UNREADABLE) as error:
             raise unreadable(hidden(f"The reply cannot be read: {error}", self._key)) from None
-
-    def _send(self, request: Request, extra: dict[str, Any]) -> Any:
-        messages: Any = [
-            {"role": message.role, "content": message.content} for message in request.messages
-        ]
-        # Sent in the body unchanged, because servers have parameters that the SDK does not know.
-        return self._client.chat.completions.create(
-            model=request.model,
-            messages=messages,
-            extra_body=extra,
-            extra_headers=request.headers,
-        )
 
     def _from_status(self, error: openai.APIStatusError, extra: dict[str, Any]) -> ProviderError:
         names = {"response_format": SCHEMA, "json_schema": SCHEMA, "top_logprobs": LOGPROBS}
@@ -95,30 +99,23 @@ def _client(base_url: str, key: str, timeout: float) -> openai.OpenAI:
     return client
 
 
-def _extra(request: Request) -> dict[str, Any]:
-    """Return the request body without the model and the messages."""
-    extra = dict(request.parameters)
-    if request.schema is not None:
-        wanted = {"name": "reply", "schema": dict(request.schema), "strict": True}
-        extra["response_format"] = {"type": "json_schema", "json_schema": wanted}
-    if request.logprobs:
-        extra |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
-    return extra
-
-
 def _read(completion: Any) -> Reply:
     """Turn the SDK's object into a Reply; servers differ in what they leave out."""
     if not getattr(completion, "choices", None):
         raise unreadable("The server's reply has no choices.")
     choice = completion.choices[0]
     tokens_in, tokens_out = _billed(completion.usage)
+    details = getattr(completion.usage, "prompt_tokens_details", None)
+    given = getattr(details, "cached_tokens", None) or getattr(
+        completion.usage, "prompt_cache_hit_tokens", None
+    )
     reply = Reply(
         text=_text(choice.message.content),
         model=str(completion.model or ""),
         fingerprint=str(getattr(completion, "system_fingerprint", None) or ""),
         tokens_in=tokens_in,
         tokens_out=tokens_out,
-        tokens_cached=_cached(completion.usage),
+        tokens_cached=(count_of(given) or 0),
         cut_off=choice.finish_reason == "length",
         logprobs=_logprobs(getattr(choice, "logprobs", None)),
     )
@@ -145,15 +142,6 @@ def _billed(usage: Any) -> tuple[int | None, int | None]:
     if asked is not None and total is not None:
         answered = max(answered or 0, total - asked)
     return asked, answered
-
-
-def _cached(usage: Any) -> int:
-    """Prompt tokens from the server's cache, under either of the names in use."""
-    details = getattr(usage, "prompt_tokens_details", None)
-    given = getattr(details, "cached_tokens", None) or getattr(
-        usage, "prompt_cache_hit_tokens", None
-    )
-    return count_of(given) or 0
 
 
 def _logprobs(given: Any) -> tuple[TokenLogprob, ...]:

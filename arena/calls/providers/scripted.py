@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -96,12 +96,12 @@ def _labels(text: str, nonce: str, verdict: Mapping[str, Any]) -> tuple[str, ...
     if "enum" in verdict:
         return tuple(map(str, verdict["enum"]))
     lines = re.findall(rf"^VERDICT-{nonce}: ?(.*\S)", text, re.MULTILINE)
-    return _rising(line for line in lines if "<" not in line) or FIVE
-
-
-def _rising(labels: Iterable[str]) -> tuple[str, ...]:
+    labels = (line for line in lines if "<" not in line)
     once = list(dict.fromkeys(labels))
-    return tuple(sorted(once, key=int) if all(re.fullmatch(r"-?\d+", x) for x in once) else once)
+    return (
+        tuple(sorted(once, key=int) if all(re.fullmatch(r"-?\d+", x) for x in once) else once)
+        or FIVE
+    )
 
 
 def _prometheus(text: str) -> ScriptedRequest | None:
@@ -158,7 +158,16 @@ def decide(seed: str, asked: ScriptedRequest) -> ScriptedVerdict:
     mood = fraction(seed, "mood", asked.prompt, *asked.answers)
     first_is_best = mood > 1 - FLIPS
     if asked.kind == "pairwise":
-        decided = _of_two(scores, asked.form == "prometheus", first_is_best)
+        no_ties = asked.form == "prometheus"
+        first, second = scores
+        reason = f"Scripted, not a real model. Answer A scores {first:.2f}, B {second:.2f}."
+        merits = {"A": first - second, "B": second - first}
+        if not no_ties:
+            merits["TIE"] = TIE_WITHIN
+        if first_is_best:
+            reason = f"{reason} The first answer makes the first impression."
+            merits["A"] = max(merits.values()) + TIE_WITHIN
+        decided = _likeliest(merits, reason)
     elif asked.kind == "direct":
         decided = _on_a_scale(scores[0], asked.labels)
     else:
@@ -168,18 +177,6 @@ def decide(seed: str, asked: ScriptedRequest) -> ScriptedVerdict:
     if mood < REFUSALS + UNREADABLE_SHARE and not asked.is_repair:
         return replace(decided, state=UNREADABLE)
     return decided
-
-
-def _of_two(scores: Sequence[float], no_ties: bool, first_is_best: bool) -> ScriptedVerdict:
-    first, second = scores
-    reason = f"Scripted, not a real model. Answer A scores {first:.2f}, B {second:.2f}."
-    merits = {"A": first - second, "B": second - first}
-    if not no_ties:
-        merits["TIE"] = TIE_WITHIN
-    if first_is_best:
-        reason = f"{reason} The first answer makes the first impression."
-        merits["A"] = max(merits.values()) + TIE_WITHIN
-    return _likeliest(merits, reason)
 
 
 def _on_a_scale(score: float, labels: Sequence[str]) -> ScriptedVerdict:

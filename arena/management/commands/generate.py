@@ -12,14 +12,13 @@ from arena.calls.money import dollars
 from arena.errors import ServiceError
 from arena.generation_runs import (
     AnswerOrder,
-    AnswerReport,
     order_answers,
     prepare_order,
     report_on,
     unfinished_run,
 )
 from arena.management.terminal import NO_WORKER, find_arena, follow
-from arena.models import Arena, Candidate, Run
+from arena.models import Candidate, Run
 from arena.services import runs
 from arena.tasks import enqueue_due_calls
 from arena.validation import dollars_argument
@@ -42,7 +41,14 @@ class Command(BaseCommand):
         add("--no-wait", action="store_true", help="start the run without waiting for it")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        candidate = _find_candidate(find_arena(options["arena"]), options["candidate"])
+        arena = find_arena(options["arena"])
+        name_or_id = options["candidate"]
+        candidates = arena.candidates.revealed().select_related("arena__team", "team")
+        candidate = candidates.filter(name=name_or_id).order_by("-version").first()
+        if candidate is None and name_or_id.isdecimal():
+            candidate = candidates.filter(pk=int(name_or_id)).first()
+        if candidate is None:
+            raise CommandError(f"The arena has no candidate {name_or_id!r}.")
         cap = options["cap"]
         try:
             run = None if options["dry_run"] else self._resume(candidate, cap)
@@ -99,9 +105,6 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             self.stdout.write("\nThe run continues. Run the command again to watch it.")
             return
-        self._print_summary(report)
-
-    def _print_summary(self, report: AnswerReport) -> None:
         states = ", ".join(f"{label.lower()} {n}" for _, label, n in report.state_rows if n)
         self.stdout.write(f"{report.total} prompts: {states or 'none sent yet'}.")
         self.stdout.write(f"{report.requests} requests: {dollars(report.spent)}.")
@@ -112,13 +115,3 @@ class Command(BaseCommand):
             )
         if not report.is_over:
             raise CommandError(NO_WORKER)
-
-
-def _find_candidate(arena: Arena, name_or_id: str) -> Candidate:
-    candidates = arena.candidates.revealed().select_related("arena__team", "team")
-    candidate = candidates.filter(name=name_or_id).order_by("-version").first()
-    if candidate is None and name_or_id.isdecimal():
-        candidate = candidates.filter(pk=int(name_or_id)).first()
-    if candidate is None:
-        raise CommandError(f"The arena has no candidate {name_or_id!r}.")
-    return candidate

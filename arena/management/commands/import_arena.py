@@ -86,22 +86,21 @@ class Command(BaseCommand):
             columns=dict(options["column"]),
         )
         if options["preview"]:
-            self._preview(options["slug"], options["paths"], chosen)
+            slug = options["slug"]
+            paths = options["paths"]
+            try:
+                preview = preview_files(slug=slug, paths=paths, options=chosen)
+            except (FileError, ArenaImportError, OSError) as error:
+                raise CommandError(str(error)) from None
+            self.stdout.write(format_preview(preview))
+            if preview.rejected.count:
+                self.stderr.write(str(preview.rejected))
             return
         report = run_import(options["slug"], options["paths"], chosen, quiet=options["quiet"])
         if not options["quiet"]:
             self.stdout.write(format_report(report))
         if report.rejected.count:
             self.stderr.write(str(report.rejected))
-
-    def _preview(self, slug: str, paths: list[Path], options: Options) -> None:
-        try:
-            preview = preview_files(slug=slug, paths=paths, options=options)
-        except (FileError, ArenaImportError, OSError) as error:
-            raise CommandError(str(error)) from None
-        self.stdout.write(format_preview(preview))
-        if preview.rejected.count:
-            self.stderr.write(str(preview.rejected))
 
 
 def _column(written: str) -> tuple[str, str]:

@@ -49,23 +49,19 @@ class Command(BaseCommand):
             os.environ |= {"HOST": settings.HOST, "PORT": str(port)}
             if not settings.PORT:  # any free port; the server needs its address for links
                 os.environ.setdefault("SITE_URL", url)
-            self._prepare()
+            try:
+                call_command("migrate", verbosity=0, interactive=False)
+                if not Arena.objects.exists():
+                    self.stdout.write("First start: loading the sample arena.")
+                    call_command("load_sample")
+            except Error as error:
+                raise SystemExit(f"Ringside cannot start. Database error: {error}") from None
+            for message in (settings.HOME / "queue").glob("*.msg"):  # sweeps find the work again
+                message.unlink(missing_ok=True)
             sign_in = describe_sign_in()
             become_starter(locks, f"Ringside is running at {url} ({sign_in}). Ctrl-C stops it.")
         except KeyboardInterrupt:
             self.stdout.write("Stopped.")
-
-    def _prepare(self) -> None:
-        """Migrate the database; load the sample arena into a new one; drop messages left over."""
-        try:
-            call_command("migrate", verbosity=0, interactive=False)
-            if not Arena.objects.exists():
-                self.stdout.write("First start: loading the sample arena.")
-                call_command("load_sample")
-        except Error as error:
-            raise SystemExit(f"Ringside cannot start. Database error: {error}") from None
-        for message in (settings.HOME / "queue").glob("*.msg"):  # sweeps find the work again
-            message.unlink(missing_ok=True)
 
 
 def take_home() -> tuple[IO[str], IO[str]]:
