@@ -225,10 +225,10 @@ class HoldAdmin(admin.ModelAdmin):
                 (
                     (
                         *(ROW * place + 14, str(names.get(row["candidate"], "deleted"))[:24]),
-                        *(LABEL, ROW * place + 3, _width(row["own"]), "These votes"),
-                        *(LABEL, ROW * place + 12, _width(row["others"]), "All others"),
-                        *(LABEL + WIDTH + 8, ROW * place + 14, _rate(row["own"])),
-                        _rate(row["others"]),
+                        *(LABEL, ROW * place + 3, _interval_width(row["own"]), "These votes"),
+                        *(LABEL, ROW * place + 12, _interval_width(row["others"]), "All others"),
+                        *(LABEL + WIDTH + 8, ROW * place + 14, _win_rate(row["own"])),
+                        _win_rate(row["others"]),
                     )
                     for place, row in enumerate(wins)
                 ),
@@ -236,11 +236,11 @@ class HoldAdmin(admin.ModelAdmin):
         )
 
 
-def _width(won: list[float]) -> int:
+def _interval_width(won: list[float]) -> int:
     return round(WIDTH * won[0] / won[1]) if won[1] else 0
 
 
-def _rate(won: list[float]) -> str:
+def _win_rate(won: list[float]) -> str:
     return percent(won[0] / won[1]) if won[1] else "–"
 
 

@@ -35,13 +35,13 @@ def clean_messages(value: Any) -> list[Message] | None:
         raise InputError("has no message")
     if len(value) > MOST_MESSAGES:
         raise InputError(f"has {len(value):,} messages; at most {MOST_MESSAGES:,} are allowed")
-    messages = [_message(number, message) for number, message in enumerate(value, start=1)]
+    messages = [_clean_message(number, message) for number, message in enumerate(value, start=1)]
     if (size := len(json.dumps(messages, ensure_ascii=False).encode())) > TEXT_LIMIT:
         raise InputError(f"is {size:,} bytes long; the limit is {TEXT_LIMIT:,}")
     return messages
 
 
-def _message(number: int, value: Any) -> Message:
+def _clean_message(number: int, value: Any) -> Message:
     """Return one message; `number` counts from 1."""
     try:
         if not isinstance(value, dict):
@@ -54,7 +54,7 @@ def _message(number: int, value: Any) -> Message:
         if calls := value.get("tool_calls"):
             if not isinstance(calls, list):
                 raise InputError(f"has tool_calls that are {json_type(calls)}, not a list")
-            message["tool_calls"] = [_tool_call(call) for call in calls]
+            message["tool_calls"] = [_clean_tool_call(call) for call in calls]
         for name in ("name", "tool_call_id"):
             if (text := value.get(name)) is not None:
                 message[name] = clean_text(text, limit=NAME_LIMIT)
@@ -105,13 +105,13 @@ def text_of(content: Any) -> str:
     if not isinstance(content, list):
         raise InputError(f"has content that is {json_type(content)}, not text")
     return "\n\n".join(
-        _part(part)
+        _text_of_part(part)
         for part in content
         if not isinstance(part, dict) or part.get("type") not in _THOUGHTS
     )
 
 
-def _part(part: Any) -> str:
+def _text_of_part(part: Any) -> str:
     if isinstance(part, str):
         return clean_text(part)
     kind = part.get("type", "text") if isinstance(part, dict) else json_type(part)
@@ -120,7 +120,7 @@ def _part(part: Any) -> str:
     return clean_text(part.get("text"))
 
 
-def _tool_call(call: Any) -> Message:
+def _clean_tool_call(call: Any) -> Message:
     function = call.get("function", call) if isinstance(call, dict) else None
     if isinstance(function, str):  # Inspect's
         function = {"name": function, "arguments": call.get("arguments", "")}
@@ -161,7 +161,7 @@ def own_words(messages: Sequence[Message]) -> str:
 
 def transcript(messages: Sequence[Message]) -> str:
     """Return a conversation as one text, each message under its role."""
-    return "\n\n".join(f"{title_of(message)}:\n{_written(message)}" for message in messages)
+    return "\n\n".join(f"{title_of(message)}:\n{_written_message(message)}" for message in messages)
 
 
 def title_of(message: Message) -> str:
@@ -170,7 +170,7 @@ def title_of(message: Message) -> str:
     return TITLES[message["role"]] + (f" ({name})" if name else "")
 
 
-def _written(message: Message) -> str:
+def _written_message(message: Message) -> str:
     calls = [
         f"Calls {call['function']['name']}({call['function']['arguments']})"
         for call in message.get("tool_calls", [])

@@ -129,14 +129,14 @@ def _read_endpoint(name: str, spec: Any) -> Endpoint:
     return endpoint
 
 
-def _text(where: str, given: Any) -> str:
+def _read_text(where: str, given: Any) -> str:
     if not isinstance(given, str) or not given or not given.isprintable():
         raise ValueError(f"{where} must be one line of text.")
     return given
 
 
-def _url(where: str, given: Any) -> str:
-    parts = _split(_text(where, given))
+def _read_url(where: str, given: Any) -> str:
+    parts = _split_url(_read_text(where, given))
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{where} must be an http(s) address.")
     if parts.username or parts.password or parts.query or parts.fragment:
@@ -144,7 +144,7 @@ def _url(where: str, given: Any) -> str:
     return str(given)
 
 
-def _split(url: str) -> SplitResult | None:
+def _split_url(url: str) -> SplitResult | None:
     """Return the parts of an address; None if it is invalid, such as one with a port of letters."""
     try:
         parts = urlsplit(url)
@@ -153,54 +153,54 @@ def _split(url: str) -> SplitResult | None:
         return None
 
 
-def _variable(where: str, given: Any) -> str:
-    if not VARIABLE.fullmatch(_text(where, given)):
+def _read_variable(where: str, given: Any) -> str:
+    if not VARIABLE.fullmatch(_read_text(where, given)):
         raise ValueError(
             f"{where} must be the name of an environment variable in capitals, not a key itself."
         )
     return str(given)
 
 
-def _seconds(where: str, given: Any) -> float:
+def _read_seconds(where: str, given: Any) -> float:
     if not _is_number(given) or not 0 < given <= LONGEST_TIMEOUT:
         raise ValueError(f"{where} must be a number of seconds up to {LONGEST_TIMEOUT}.")
     return float(given)
 
 
-def _per_minute(where: str, given: Any) -> int | None:
-    return None if given is None else _count(where, given)
+def _read_limit_per_minute(where: str, given: Any) -> int | None:
+    return None if given is None else _read_count(where, given)
 
 
-def _count(where: str, given: Any) -> int:
+def _read_count(where: str, given: Any) -> int:
     if not _is_number(given) or given != int(given) or given < 1:
         raise ValueError(f"{where} must be a whole number, 1 or more.")
     return int(given)
 
 
-def _is_true(where: str, given: Any) -> bool:
+def _read_flag(where: str, given: Any) -> bool:
     if not isinstance(given, bool):
         raise ValueError(f"{where} must be true or false.")
     return given
 
 
-def _prices(where: str, given: Any) -> dict[str, ModelPrice]:
+def _read_prices(where: str, given: Any) -> dict[str, ModelPrice]:
     if not isinstance(given, dict):
         raise ValueError(f"{where} must be an object: model -> input and output.")
-    return {model: _price(f"{where}[{model!r}]", price) for model, price in given.items()}
+    return {model: _read_price(f"{where}[{model!r}]", price) for model, price in given.items()}
 
 
-def _price(where: str, given: Any) -> ModelPrice:
+def _read_price(where: str, given: Any) -> ModelPrice:
     if not isinstance(given, dict) or set(given) - {"cached"} != {"input", "output"}:
         raise ValueError(
             f"{where} must be an object with input, output and, optionally, cached, in dollars."
         )
-    nano = {name: _nano_dollars(f"{where}: {name}", usd) for name, usd in given.items()}
+    nano = {name: _read_nano_dollars(f"{where}: {name}", usd) for name, usd in given.items()}
     if nano.get("cached", 0) > nano["input"]:
         raise ValueError(f"{where}: cached must not be more than input.")
     return ModelPrice(nano["input"], nano["output"], nano.get("cached"))
 
 
-def _nano_dollars(where: str, given: Any) -> int:
+def _read_nano_dollars(where: str, given: Any) -> int:
     """Return dollars as whole nano-dollars, from the number as typed, not its binary value."""
     if not _is_number(given) or not 0 <= given <= MOST:
         raise ValueError(f"{where} must be dollars per million tokens, a number from 0 to {MOST}.")
@@ -216,16 +216,16 @@ def _is_number(given: Any) -> bool:
 
 
 FIELDS: dict[str, Callable[[str, Any], Any]] = {
-    "provider": _text,
-    "base_url": _url,
-    "key_env": _variable,
-    "key_file": _text,
-    "timeout": _seconds,
-    "concurrency": _count,
-    "requests_per_minute": _per_minute,
-    "tokens_per_minute": _per_minute,
-    "idempotent": _is_true,
-    "prices": _prices,
+    "provider": _read_text,
+    "base_url": _read_url,
+    "key_env": _read_variable,
+    "key_file": _read_text,
+    "timeout": _read_seconds,
+    "concurrency": _read_count,
+    "requests_per_minute": _read_limit_per_minute,
+    "tokens_per_minute": _read_limit_per_minute,
+    "idempotent": _read_flag,
+    "prices": _read_prices,
 }
 
 

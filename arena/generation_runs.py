@@ -93,14 +93,18 @@ def prepare_order(*, candidate: Candidate, prompts: Sequence[Prompt] | None = No
     if not open_prompts:
         raise NothingToAskError(_nothing_to_ask(candidate))
     left_out: list[str] = []
-    asked = _without_text(_without_ended(candidate, open_prompts, left_out), left_out)
-    requests = _requests(candidate, asked, left_out)
+    asked = _without_textless_prompts(
+        _without_ended_calls(candidate, open_prompts, left_out), left_out
+    )
+    requests = _requests_for_prompts(candidate, asked, left_out)
     if not requests:
         # Templates that cannot be filled can be fixed; all other prompts were asked before.
         error_class = GenerationError if asked else NothingToAskError
         raise error_class(" ".join(["No prompts are left to answer.", *left_out]))
     chosen = [prompt for prompt in asked if prompt.pk in requests]
-    return AnswerOrder(candidate, chosen, _quote(candidate, list(requests.values())), left_out)
+    return AnswerOrder(
+        candidate, chosen, _quote_requests(candidate, list(requests.values())), left_out
+    )
 
 
 def unanswered_prompts(candidate: Candidate) -> list[Prompt]:
@@ -115,7 +119,7 @@ def _nothing_to_ask(candidate: Candidate) -> str:
     return "This candidate has answered every prompt."
 
 
-def _without_ended(
+def _without_ended_calls(
     candidate: Candidate, prompts: Sequence[Prompt], left_out: list[str]
 ) -> list[Prompt]:
     """Leave out prompts that the model refused or could not finish, as it would do so again."""
@@ -124,20 +128,20 @@ def _without_ended(
     left = [prompt for prompt in prompts if prompt.pk not in closed]
     if n := len(prompts) - len(left):
         left_out.append(
-            f"{_prompts(n)} left out because the model refused or its answer exceeded the limit. "
-            "A new version of the candidate will ask again."
+            f"{_prompts_in_words(n)} left out because the model refused or its answer exceeded "
+            "the limit. A new version of the candidate will ask again."
         )
     return left
 
 
-def _without_text(prompts: Sequence[Prompt], left_out: list[str]) -> list[Prompt]:
+def _without_textless_prompts(prompts: Sequence[Prompt], left_out: list[str]) -> list[Prompt]:
     left = [prompt for prompt in prompts if prompt.text.strip() or prompt.variables]
     if n := len(prompts) - len(left):
-        left_out.append(f"{_prompts(n)} left out because the text was not imported.")
+        left_out.append(f"{_prompts_in_words(n)} left out because the text was not imported.")
     return left
 
 
-def _requests(
+def _requests_for_prompts(
     candidate: Candidate, prompts: Sequence[Prompt], left_out: list[str]
 ) -> dict[int, Request]:
     """Map prompts to their requests, leaving out those that the templates do not fit."""
@@ -149,17 +153,17 @@ def _requests(
             problems.append(str(error))
     if problems:
         left_out.append(
-            f"{_prompts(len(problems))} left out because the templates cannot be filled. First "
-            f"problem: {problems[0]}"
+            f"{_prompts_in_words(len(problems))} left out because the templates cannot be filled. "
+            f"First problem: {problems[0]}"
         )
     return requests
 
 
-def _prompts(n: int) -> str:
+def _prompts_in_words(n: int) -> str:
     return "1 prompt is" if n == 1 else f"{n:,} prompts are"
 
 
-def _quote(candidate: Candidate, requests: Sequence[Request]) -> AnswerQuote:
+def _quote_requests(candidate: Candidate, requests: Sequence[Request]) -> AnswerQuote:
     """Expected: four characters per token, and answers of this model's mean length so far.
 
     Worst: one token per byte, and answers of the maximum length. Retries come on top, within the
@@ -171,15 +175,15 @@ def _quote(candidate: Candidate, requests: Sequence[Request]) -> AnswerQuote:
         calls=len(requests),
         tokens_in=sum(map(money.expected_tokens_in, requests)),
         tokens_out=typical * len(requests),
-        expected=_total(
+        expected=_total_cost(
             rate, lambda rate, request: money.expected_cost(rate, request, typical), requests
         ),
-        worst=_total(rate, money.worst_cost, requests),
+        worst=_total_cost(rate, money.worst_cost, requests),
         unpriced=(candidate.endpoint, candidate.model) if rate is None else None,
     )
 
 
-def _total(
+def _total_cost(
     rate: Rate | None, cost: Callable[[Rate, Request], int], requests: Sequence[Request]
 ) -> int | None:
     return None if rate is None else sum(cost(rate, request) for request in requests)
@@ -264,7 +268,7 @@ class AnswerRunHandler(runs.RunHandler):
             endpoint=candidate.endpoint,
             model=candidate.model,
         )
-        _write(run, candidate, order.prompts[:BATCH], now)
+        _write_calls(run, candidate, order.prompts[:BATCH], now)
         return AnswerRunWriter(order, run, now)
 
     def details(self, order: AnswerOrder) -> Mapping[str, object]:
@@ -294,7 +298,7 @@ class AnswerRunWriter:
     def write(self) -> None:
         prompts = self.order.prompts
         for start in range(BATCH, len(prompts), BATCH):
-            _write(self.run, self.order.candidate, prompts[start : start + BATCH], self.now)
+            _write_calls(self.run, self.order.candidate, prompts[start : start + BATCH], self.now)
 
 
 def order_answers(
@@ -357,7 +361,7 @@ def _check_no_other(candidate: Candidate, now: datetime) -> None:
 
 @retry_on_deadlock
 @transaction.atomic
-def _write(run: Run, candidate: Candidate, prompts: Sequence[Prompt], now: datetime) -> None:
+def _write_calls(run: Run, candidate: Candidate, prompts: Sequence[Prompt], now: datetime) -> None:
     """Write some of a run's calls, unless it was cancelled."""
     if not runs.is_being_written(run):
         return

@@ -134,7 +134,7 @@ def _own_names(names: Iterable[str]) -> re.Pattern[str] | None:
     return re.compile(rf"(?<![A-Za-z0-9_-])(?:{'|'.join(parts)})(?!\w)") if parts else None
 
 
-def _around(text: str, match: re.Match[str]) -> tuple[str, str]:
+def _words_around(text: str, match: re.Match[str]) -> tuple[str, str]:
     """Return the sentence's text before and after the match, with plain quotes and spaces."""
     before = text[max(0, match.start() - WINDOW) : match.start()]
     after = text[match.end() : match.end() + WINDOW]
@@ -144,7 +144,7 @@ def _around(text: str, match: re.Match[str]) -> tuple[str, str]:
 
 
 def _tells_model(text: str, match: re.Match[str]) -> bool:
-    before, after = _around(text, match)
+    before, after = _words_around(text, match)
     if (
         match.start() < 20
         and _LABEL.match(text[: match.start()])
@@ -159,7 +159,7 @@ def _tells_model(text: str, match: re.Match[str]) -> bool:
 
 
 def _tells_maker(text: str, match: re.Match[str]) -> bool:
-    before, after = _around(text, match)
+    before, after = _words_around(text, match)
     if _MADE_ME.search(before) or _MAKES_ME.match(after):
         return True
     if _IS_MINE.search(before):

@@ -92,10 +92,10 @@ def enqueue_due_calls() -> str:
 
 def enqueue_on_commit() -> None:
     """Have workers start newly ordered or resumed work right after the commit."""
-    transaction.on_commit(_wake)
+    transaction.on_commit(_wake_worker)
 
 
-def _wake() -> None:
+def _wake_worker() -> None:
     if trouble := enqueue_due_calls():
         logger.warning(trouble)
 

@@ -56,20 +56,20 @@ def _refuse_body(status: HTTPStatus, start_response: Start) -> list[bytes]:
 def _take_turn(environ: dict[str, Any], start_response: Start) -> Iterable[bytes]:
     """Wait for one of our threads; refuse the request if too many wait, or it has for too long."""
     if environ["PATH_INFO"] == "/healthz" and not environ["QUERY_STRING"]:
-        return _answer(environ, start_response)  # a busy process is alive
+        return _answer_request(environ, start_response)  # a busy process is alive
     if not _places.acquire(blocking=False):
-        return _refuse(environ, start_response)
+        return _refuse_request(environ, start_response)
     try:
-        answer = _threads.submit(_answer, environ, start_response)
+        answer = _threads.submit(_answer_request, environ, start_response)
         try:
             return answer.result(PATIENCE)
         except TimeoutError:
-            return _refuse(environ, start_response) if answer.cancel() else answer.result()
+            return _refuse_request(environ, start_response) if answer.cancel() else answer.result()
     finally:
         _places.release()
 
 
-def _answer(environ: dict[str, Any], start_response: Start) -> Iterable[bytes]:
+def _answer_request(environ: dict[str, Any], start_response: Start) -> Iterable[bytes]:
     response = _pages(environ, start_response)
     if response.streaming:  # the server's thread goes on, maybe for long
         close_old_connections()
@@ -79,6 +79,6 @@ def _answer(environ: dict[str, Any], start_response: Start) -> Iterable[bytes]:
     return body
 
 
-def _refuse(environ: dict[str, Any], start_response: Start) -> Iterable[bytes]:
+def _refuse_request(environ: dict[str, Any], start_response: Start) -> Iterable[bytes]:
     """Let `arena.middleware.refuse_crowds` say so: that takes neither a turn nor the database."""
-    return _answer(environ | {"ringside.is_crowded": True}, start_response)
+    return _answer_request(environ | {"ringside.is_crowded": True}, start_response)

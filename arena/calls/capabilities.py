@@ -80,7 +80,7 @@ def probe(provider: Provider, model: str) -> Probed:
         schema = trial.try_out(schema=ENUM_SCHEMA)
         logprobs = trial.try_out(logprobs=True)
         abilities: dict[str, Any] = {
-            "json_schema": schema is not None and _obeys(schema.text),
+            "json_schema": schema is not None and _obeys_schema(schema.text),
             "temperature": trial.try_out(parameters={"temperature": 0}) is not None,
             "seed": trial.try_out(parameters={"seed": 1}) is not None,
             "logprobs": logprobs is not None and bool(logprobs.logprobs),
@@ -90,7 +90,7 @@ def probe(provider: Provider, model: str) -> Probed:
     return replace(trial.so_far, ok=True, **abilities)
 
 
-def _obeys(text: str) -> bool:
+def _obeys_schema(text: str) -> bool:
     try:
         return bool(json.loads(text) == {"word": WORD})
     except (ValueError, RecursionError):
@@ -109,23 +109,23 @@ class _Trial:
     def greet(self) -> Reply:
         """Ask for a greeting; ask again if the server has another name for the limit."""
         try:
-            return self._ask(self.plain)
+            return self._ask_patiently(self.plain)
         except UnsupportedParameterError as error:
             if error.parameter != LIMIT:
                 raise
             self.plain = self.plain.without(LIMIT, error.instead)
             self.so_far = replace(self.so_far, limit=error.instead)
-            return self._ask(self.plain)
+            return self._ask_patiently(self.plain)
 
     def try_out(self, parameters: Mapping[str, Any] | None = None, **more: Any) -> Reply | None:
         """Return the reply, or None if the server or model rejects what is added."""
         with_more = {**self.plain.parameters, **(parameters or {})}
         try:
-            return self._ask(replace(self.plain, parameters=with_more, **more))
+            return self._ask_patiently(replace(self.plain, parameters=with_more, **more))
         except (RejectedError, ModelRefusedError, TooLongError):
             return None
 
-    def _ask(self, request: Request) -> Reply:
+    def _ask_patiently(self, request: Request) -> Reply:
         for pause in PAUSES:
             try:
                 return self._ask_once(request)
@@ -141,12 +141,12 @@ class _Trial:
             reply = self.provider.complete(request)
         except ProviderError as error:
             sent = not isinstance(error, UnsupportedParameterError) or error.sent
-            self._count(int(sent), error.reply)
+            self._count_usage(int(sent), error.reply)
             raise
-        self._count(1, reply)
+        self._count_usage(1, reply)
         return reply
 
-    def _count(self, requests: int, reply: Reply | None) -> None:
+    def _count_usage(self, requests: int, reply: Reply | None) -> None:
         before = self.so_far
         self.so_far = replace(
             before,

@@ -94,7 +94,7 @@ def plan_request(call: Call, handler: CallHandler) -> PlannedRequest:
     """
     endpoint = endpoint_named(call.endpoint)
     provider = provider_for(endpoint)
-    request = money.with_room(money.limited(_in_turn(call, handler)), call.room)
+    request = money.with_room(money.limited(_request_of_turn(call, handler)), call.room)
     rate = price_of(call.endpoint, call.model)
     if rate is None:
         raise NoPriceError(
@@ -116,7 +116,7 @@ def plan_request(call: Call, handler: CallHandler) -> PlannedRequest:
     )
 
 
-def _in_turn(call: Call, handler: CallHandler) -> Request:
+def _request_of_turn(call: Call, handler: CallHandler) -> Request:
     """Render the request; the second turn adds the first reply and asks for nothing but the
     verdict.
     """
@@ -189,7 +189,7 @@ def execute_call(*, call_id: int, handler: CallHandler) -> Call | None:
 def _make_request(call: Call, handler: CallHandler) -> bool:
     """Make one request of a waiting call, if allowed; return whether another follows at once."""
     plan = _plan_or_stop(call, handler)
-    if plan is None or not _take(call, plan):
+    if plan is None or not _claim_call(call, plan):
         return False
     # Free the connection: a worker has more threads waiting for models than connections.
     if not connection.in_atomic_block:  # only tests call this inside a transaction
@@ -200,7 +200,7 @@ def _make_request(call: Call, handler: CallHandler) -> bool:
         result = plan.provider.complete(plan.request)
     except ProviderError as error:
         result = error
-    return _record(call, plan, handler, result, time.monotonic() - began)
+    return _record_outcome(call, plan, handler, result, time.monotonic() - began)
 
 
 def _plan_or_stop(call: Call, handler: CallHandler) -> PlannedRequest | None:
@@ -210,23 +210,23 @@ def _plan_or_stop(call: Call, handler: CallHandler) -> PlannedRequest | None:
     except NoPriceError as error:
         _stop_run(call, str(error))
     except CannotAskCallError as error:
-        _write(call, leases.ended(Call.State.FAILED, str(error), timezone.now()))
+        _write_call(call, leases.ended(Call.State.FAILED, str(error), timezone.now()))
     except (CannotAskError, UnknownEndpointError, EndpointStoppedError) as error:
         _stop_requester(call, str(error))
     return None
 
 
-def _take(call: Call, plan: PlannedRequest) -> bool:
+def _claim_call(call: Call, plan: PlannedRequest) -> bool:
     """Take a turn of the endpoint's limit, the call and its money; otherwise postpone the call."""
     now = timezone.now()
     later = paces.take_turn(endpoint=plan.endpoint, tokens=plan.tokens, now=now)
     if later is not None:
-        return _put_off(call, later)
+        return _put_off_call(call, later)
     try:
         taken = leases.claim(call=call, lease=lease_of(plan.endpoint), now=now, amount=plan.amount)
     except money.BudgetDeniedError as denied:
         if denied.passes:
-            return _put_off(call, now + UNTIL_SETTLED)
+            return _put_off_call(call, now + UNTIL_SETTLED)
         _stop_run(call, str(denied))
         return False
     if not taken:
@@ -234,14 +234,14 @@ def _take(call: Call, plan: PlannedRequest) -> bool:
     return True
 
 
-def _put_off(call: Call, until: datetime) -> bool:
-    _write(call, {"due_at": until, "enqueue_after": until})
+def _put_off_call(call: Call, until: datetime) -> bool:
+    _write_call(call, {"due_at": until, "enqueue_after": until})
     return False
 
 
 def _stop_requester(call: Call, reason: str) -> None:
     if call.run_id is None:
-        _write(call, leases.ended(Call.State.FAILED, reason, timezone.now()))
+        _write_call(call, leases.ended(Call.State.FAILED, reason, timezone.now()))
     else:
         runs.pause_requester(
             run_id=call.run_id, requester=call.requester, reason=reason, now=timezone.now()
@@ -250,12 +250,12 @@ def _stop_requester(call: Call, reason: str) -> None:
 
 def _stop_run(call: Call, reason: str) -> None:
     if call.run_id is None:
-        _write(call, leases.ended(Call.State.FAILED, reason, timezone.now()))
+        _write_call(call, leases.ended(Call.State.FAILED, reason, timezone.now()))
     else:
         runs.pause_run(run_id=call.run_id, reason=reason)
 
 
-def _record(
+def _record_outcome(
     call: Call,
     plan: PlannedRequest,
     handler: CallHandler,
@@ -272,8 +272,8 @@ def _record(
     while True:
         try:
             if isinstance(result, ProviderError):
-                return _take_error(call, plan, result, seconds)
-            return _take_reply(call, plan, handler, result, seconds)
+                return _record_error(call, plan, result, seconds)
+            return _record_reply(call, plan, handler, result, seconds)
         except (OperationalError, InterfaceError):
             if connection.in_atomic_block or timezone.now() >= until:
                 raise
@@ -283,74 +283,80 @@ def _record(
         time.sleep(DATABASE_AGAIN)
 
 
-def _take_reply(
+def _record_reply(
     call: Call, plan: PlannedRequest, handler: CallHandler, reply: Reply, seconds: float
 ) -> bool:
     reading = handler.read(call, reply)
-    facts = _facts(call, plan, reply, seconds)
+    facts = _facts_of_reply(call, plan, reply, seconds)
     limit = money.output_limit(plan.request)
     if reply.cut_off and limit and reading.state in WITHOUT_ROOM:
         reading = replace(reading, note=CUT_OFF.format(limit))
         if call.room == 1:
-            _ask_again(call, plan, reply, reading, facts | {"room": MORE_ROOM})
+            _ask_for_repair(call, plan, reply, reading, facts | {"room": MORE_ROOM})
             return True
     if reading.state == Call.State.UNREADABLE and call.turn == 0:
         call.reply = leases.storable("reply", reply.text)
         if handler.repair(call) is not None:
-            _ask_again(call, plan, reply, reading, facts | {"turn": 1})
+            _ask_for_repair(call, plan, reply, reading, facts | {"turn": 1})
             return True
-    _finish(call, plan, reading, reply, facts)
+    _finish_call(call, plan, reading, reply, facts)
     return False
 
 
-def _ask_again(
+def _ask_for_repair(
     call: Call, plan: PlannedRequest, reply: Reply, reading: ReplyReading, facts: dict[str, Any]
 ) -> None:
     """Store the reply that was paid for; what is asked next has its own number of attempts."""
     allowed = {"requests_allowed": call.requests + MAX_REQUESTS}
-    _write(call, facts | _at_once(reading.note) | allowed, cost=_cost(plan, reply))
+    _write_call(
+        call, facts | _due_at_once(reading.note) | allowed, cost=_cost_of_reply(plan, reply)
+    )
     _settle_usage(call, plan, reply)
 
 
-def _at_once(note: str) -> dict[str, Any]:
+def _due_at_once(note: str) -> dict[str, Any]:
     """The columns of a call that this worker continues; it becomes due again if the worker dies."""
     now = timezone.now()
     return leases.waiting(note, now) | {"enqueue_after": now + leases.HANDED_OUT}
 
 
-def _finish(
+def _finish_call(
     call: Call,
     plan: PlannedRequest,
     reading: ReplyReading,
     reply: Reply | None,
     facts: dict[str, Any],
 ) -> None:
-    cost, note = _cost(plan, reply), reading.note
+    cost, note = _cost_of_reply(plan, reply), reading.note
     if cost and not _has_usage(reply):
         note = f"{note} {NO_USAGE}".strip()
     ended = leases.ended(reading.state, note, timezone.now()) | {"verdict": reading.verdict}
-    _write(call, facts | ended, cost=cost)
+    _write_call(call, facts | ended, cost=cost)
     _settle_usage(call, plan, reply)
     _pause_if_failing(call)
 
 
-def _take_error(call: Call, plan: PlannedRequest, error: ProviderError, seconds: float) -> bool:
+def _record_error(call: Call, plan: PlannedRequest, error: ProviderError, seconds: float) -> bool:
     if isinstance(error, UnsupportedParameterError) and entry_of(error) not in plan.dropped:
-        return _drop(call, error)
+        return _drop_parameter(call, error)
     if isinstance(error, RetryableError):
-        _try_again(call, plan, error)
+        _schedule_retry(call, plan, error)
     elif isinstance(error, EndpointStoppedError):
         # The request was not answered, so it must not count once the run resumes with another key.
         allowed = {"requests_allowed": call.requests_allowed + 1}
-        _write(call, leases.waiting(str(error), timezone.now()) | allowed)
+        _write_call(call, leases.waiting(str(error), timezone.now()) | allowed)
         _stop_requester(call, str(error))
     else:
-        reading = ReplyReading(_state_of(call, error), note=_note_of(call, plan, error))
-        _finish(call, plan, reading, error.reply, _facts(call, plan, error.reply, seconds))
+        reading = ReplyReading(
+            _state_after_error(call, error), note=_note_about_error(call, plan, error)
+        )
+        _finish_call(
+            call, plan, reading, error.reply, _facts_of_reply(call, plan, error.reply, seconds)
+        )
     return False
 
 
-def _drop(call: Call, error: UnsupportedParameterError) -> bool:
+def _drop_parameter(call: Call, error: UnsupportedParameterError) -> bool:
     """Remember the rejected parameter, and continue the call without it."""
     capabilities.note_unsupported(endpoint=call.endpoint, model=call.model, error=error)
     counts = {
@@ -358,24 +364,24 @@ def _drop(call: Call, error: UnsupportedParameterError) -> bool:
         "requests": call.requests - (not error.sent),
         "requests_allowed": call.requests_allowed + error.sent,
     }
-    _write(call, counts | _at_once(""))
+    _write_call(call, counts | _due_at_once(""))
     return True
 
 
-def _try_again(call: Call, plan: PlannedRequest, error: RetryableError) -> None:
+def _schedule_retry(call: Call, plan: PlannedRequest, error: RetryableError) -> None:
     """Postpone a call until the server may be asked again; it may have been billed."""
     now = timezone.now()
     fields = leases.after_failure(call, str(error), now, error.retry_after)
     if error.maybe_billed or error.in_progress:
         fields["cut_off_requests"] = call.cut_off_requests + 1
-    _write(call, fields, uncertain=call.reserved if error.maybe_billed else 0)
+    _write_call(call, fields, uncertain=call.reserved if error.maybe_billed else 0)
     if error.retry_after:
         pause = min(timedelta(seconds=error.retry_after), leases.LONGEST_PAUSE)
         paces.hold(endpoint=plan.endpoint, until=now + pause)
     _pause_if_failing(call)
 
 
-def _state_of(call: Call, error: ProviderError) -> str:
+def _state_after_error(call: Call, error: ProviderError) -> str:
     """An unreadable first reply stays unreadable if the second turn fails."""
     if isinstance(error, ModelRefusedError):
         return Call.State.REFUSED
@@ -385,7 +391,7 @@ def _state_of(call: Call, error: ProviderError) -> str:
     return Call.State.TOO_LONG if is_too_long else Call.State.FAILED
 
 
-def _note_of(call: Call, plan: PlannedRequest, error: ProviderError) -> str:
+def _note_about_error(call: Call, plan: PlannedRequest, error: ProviderError) -> str:
     """Many models allow no more tokens than they were first asked for."""
     limit = money.output_limit(plan.request)
     if call.room == 1 or call.turn or not limit or isinstance(error, ModelRefusedError):
@@ -393,12 +399,14 @@ def _note_of(call: Call, plan: PlannedRequest, error: ProviderError) -> str:
     return NO_MORE_ROOM.format(CUT_OFF.format(limit // call.room), call.room, error)
 
 
-def _write(call: Call, fields: dict[str, Any], cost: int = 0, uncertain: int = 0) -> None:
+def _write_call(call: Call, fields: dict[str, Any], cost: int = 0, uncertain: int = 0) -> None:
     if not leases.write(call=call, now=timezone.now(), cost=cost, uncertain=uncertain, **fields):
         raise LeaseLostError
 
 
-def _facts(call: Call, plan: PlannedRequest, reply: Reply | None, seconds: float) -> dict[str, Any]:
+def _facts_of_reply(
+    call: Call, plan: PlannedRequest, reply: Reply | None, seconds: float
+) -> dict[str, Any]:
     """What was sent and what the server answered, as columns."""
     facts: dict[str, Any] = {"dropped": plan.dropped, "seconds": (call.seconds or 0.0) + seconds}
     if call.turn == 0:
@@ -409,16 +417,16 @@ def _facts(call: Call, plan: PlannedRequest, reply: Reply | None, seconds: float
         "repair_reply" if call.turn else "reply": reply.text,
         "model_returned": reply.model,
         "fingerprint": reply.fingerprint,
-        "tokens_in": _sum(call.tokens_in, reply.tokens_in),
-        "tokens_out": _sum(call.tokens_out, reply.tokens_out),
+        "tokens_in": _sum_of_known(call.tokens_in, reply.tokens_in),
+        "tokens_out": _sum_of_known(call.tokens_out, reply.tokens_out),
     }
 
 
-def _sum(before: int | None, more: int | None) -> int | None:
+def _sum_of_known(before: int | None, more: int | None) -> int | None:
     return before if more is None else (before or 0) + more
 
 
-def _cost(plan: PlannedRequest, reply: Reply | None) -> int:
+def _cost_of_reply(plan: PlannedRequest, reply: Reply | None) -> int:
     return 0 if reply is None else money.billed(plan.rate, reply, plan.amount)
 
 
@@ -431,7 +439,11 @@ def _settle_usage(call: Call, plan: PlannedRequest, reply: Reply | None) -> None
     if reply is not None and _has_usage(reply):
         used = (reply.tokens_in or 0) + (reply.tokens_out or 0)
         paces.give_back(endpoint=plan.endpoint, tokens=plan.tokens - used)
-    if call.run_id and _cost(plan, reply) > plan.amount and money.is_over_its_cap(call.run_id):
+    if (
+        call.run_id
+        and _cost_of_reply(plan, reply) > plan.amount
+        and money.is_over_its_cap(call.run_id)
+    ):
         runs.pause_run(run_id=call.run_id, reason=BILLED_MORE)
 
 

@@ -115,7 +115,7 @@ def _learn_from_other_runs(call: Call, now: datetime) -> bool:
             assert other.lease_expires_at is not None, "it is claimed"
             until = other.lease_expires_at
             if until > now:
-                if not _wait_for(other, call, until):  # it has ended meanwhile
+                if not _wait_for_other_call(other, call, until):  # it has ended meanwhile
                     write(call=call, now=now, due_at=now, enqueue_after=now)
                 return False
             abandon(call=other, now=now)  # uncertain in the run that made it
@@ -126,11 +126,11 @@ def _learn_from_other_runs(call: Call, now: datetime) -> bool:
     return True
 
 
-def _wait_for(other: Call, call: Call, until: datetime) -> bool:
+def _wait_for_other_call(other: Call, call: Call, until: datetime) -> bool:
     """Postpone `call` until `other` ends or its lease does; return False if it has ended."""
     lock = "FOR SHARE" if connection.features.has_select_for_update else ""
     postponed = {"due_at": until, "enqueue_after": until}
-    waits, _ = _update(call, postponed, STILL_ASKED.format(lock), other.pk)
+    waits, _ = _update_call(call, postponed, STILL_ASKED.format(lock), other.pk)
     return waits
 
 
@@ -158,8 +158,8 @@ def claim(*, call: Call, lease: timedelta, now: datetime, amount: int = 0) -> bo
     }
     identity = (call.requester, call.subject, call.sample, call.pk)
     try:
-        with _together(amount or connection.in_atomic_block):
-            is_taken, _ = _update(call, values, NOBODY_ELSE, *identity)
+        with _in_one_transaction_if_several(amount or connection.in_atomic_block):
+            is_taken, _ = _update_call(call, values, NOBODY_ELSE, *identity)
             if not is_taken:
                 return False
             if amount:
@@ -203,7 +203,7 @@ def after_failure(call: Call, error: str, now: datetime, retry_after: float | No
     """The columns of a call whose request failed: waiting for the next try, or failed."""
     if call.requests >= call.requests_allowed:
         return ended(Call.State.FAILED, error, now)
-    return waiting(error, now + _pause(call, retry_after))
+    return waiting(error, now + _pause_before_retry(call, retry_after))
 
 
 def write(*, call: Call, now: datetime, cost: int = 0, uncertain: int = 0, **values: Any) -> bool:
@@ -218,8 +218,8 @@ def write(*, call: Call, now: datetime, cost: int = 0, uncertain: int = 0, **val
     fitted |= {"reserved": 0, "cost": call.cost + cost, "uncertain": call.uncertain + uncertain}
     moves = call.reserved or cost or uncertain
     unmet = fitted.get("state") in WITHOUT_REPLY
-    with _together(moves or unmet):
-        is_written, others_wait = _update(call, fitted)
+    with _in_one_transaction_if_several(moves or unmet):
+        is_written, others_wait = _update_call(call, fitted)
         if not is_written:
             return False
         if moves:
@@ -261,7 +261,7 @@ def storable(name: str, value: Any) -> Any:
     return value.replace("\x00", "").encode("utf-8", "replace").decode()[:length]
 
 
-def _update(
+def _update_call(
     call: Call, values: Mapping[str, Any], also: str = "", *given: Any
 ) -> tuple[bool, bool]:
     """Update the row of a claimed call; return whether it was found, and if other runs wait."""
@@ -272,7 +272,7 @@ def _update(
     return row is not None, bool(row and row[0])
 
 
-def _together(several: object) -> AbstractContextManager[object]:
+def _in_one_transaction_if_several(several: object) -> AbstractContextManager[object]:
     """A transaction for several statements; a single one needs none."""
     return transaction.atomic() if several else nullcontext()
 
@@ -283,7 +283,7 @@ def assign(call: Call, values: Mapping[str, Any]) -> None:
         setattr(call, name, value)
 
 
-def _pause(call: Call, retry_after: float | None) -> timedelta:
+def _pause_before_retry(call: Call, retry_after: float | None) -> timedelta:
     """The server's Retry-After, or exponential backoff with full jitter."""
     if retry_after is not None:
         return min(timedelta(seconds=retry_after), LONGEST_PAUSE)

@@ -153,7 +153,7 @@ class BudgetDeniedError(Exception):
 def reserve(*, run_id: int | None, amount: int) -> None:
     """Reserve `amount` nano-dollars of an open run's cap, or raise BudgetDeniedError."""
     if not sql.one(RESERVE, amount, run_id, amount):
-        raise _denial(run_id, amount)
+        raise _why_denied(run_id, amount)
 
 
 def book(*, run_id: int | None, released: int, cost: int, uncertain: int) -> None:
@@ -182,7 +182,7 @@ def committed(run: Run) -> int:
     return run.settled + run.reserved + run.uncertain
 
 
-def _denial(run_id: int | None, amount: int) -> BudgetDeniedError:
+def _why_denied(run_id: int | None, amount: int) -> BudgetDeniedError:
     if run_id is None:
         return BudgetDeniedError("This call belongs to no run, so it has no money.")
     run = Run.objects.get(pk=run_id)

@@ -65,33 +65,33 @@ def take_turn(*, endpoint: Endpoint, tokens: int, now: datetime) -> datetime | N
     if not endpoint.is_paced:
         return None
     at = now.timestamp()
-    step, leeway = _requests(endpoint)
-    token_step, token_leeway = _tokens(endpoint)
+    step, leeway = _pace_of_requests(endpoint)
+    token_step, token_leeway = _pace_of_tokens(endpoint)
     wide = tokens * token_step
     new = (endpoint.name, at + step, at + wide)
     grown = (at, at, step, at, at, wide)
     taken = sql.one(TAKE, *new, *grown, at + leeway, at + token_leeway)
-    return None if taken else _when(endpoint, now, leeway, token_leeway)
+    return None if taken else _next_turn(endpoint, now, leeway, token_leeway)
 
 
 def hold(*, endpoint: Endpoint, until: datetime) -> None:
     """Send nothing to a paced endpoint before `until`, because its server asked for a pause."""
     if not endpoint.is_paced:
         return
-    at, limits = until.timestamp(), (_requests(endpoint), _tokens(endpoint))
+    at, limits = until.timestamp(), (_pace_of_requests(endpoint), _pace_of_tokens(endpoint))
     full = [at + leeway if step else at for step, leeway in limits]
     sql.one(HOLD, endpoint.name, *full, *(time for time in full for _ in range(2)))
 
 
 def give_back(*, endpoint: Endpoint, tokens: int) -> None:
     """Return tokens that were counted but not used."""
-    step, _ = _tokens(endpoint)
+    step, _ = _pace_of_tokens(endpoint)
     if tokens > 0 and step > 0:
         pace = EndpointPace.objects.filter(endpoint=endpoint.name)
         pace.update(tokens_until=F("tokens_until") - tokens * step)
 
 
-def _requests(endpoint: Endpoint) -> tuple[float, float]:
+def _pace_of_requests(endpoint: Endpoint) -> tuple[float, float]:
     """Return (seconds per request, seconds of leeway).
 
     With b requests at once and one per T seconds, b - 1 + ceil(60 / T) can fall into a minute;
@@ -105,7 +105,7 @@ def _requests(endpoint: Endpoint) -> tuple[float, float]:
     return step, (burst - 1) * step
 
 
-def _tokens(endpoint: Endpoint) -> tuple[float, float]:
+def _pace_of_tokens(endpoint: Endpoint) -> tuple[float, float]:
     """Return (seconds per token, seconds of leeway).
 
     A request larger than the leeway is let in when nothing is owed, so a minute holds the limit and
@@ -119,7 +119,7 @@ def _tokens(endpoint: Endpoint) -> tuple[float, float]:
     return step, burst * step
 
 
-def _when(endpoint: Endpoint, now: datetime, leeway: float, token_leeway: float) -> datetime:
+def _next_turn(endpoint: Endpoint, now: datetime, leeway: float, token_leeway: float) -> datetime:
     """When to try again, with jitter."""
     kept = EndpointPace.objects.get(endpoint=endpoint.name)
     at = now.timestamp()

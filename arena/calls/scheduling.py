@@ -123,19 +123,19 @@ def make_calls(*, endpoint: str, wake_another: Callable[[], object]) -> None:
 
 
 @worker_init.connect
-def _size(sender: Any, **kwargs: object) -> None:
+def _size_slots(sender: Any, **kwargs: object) -> None:
     """Keep an eighth of a worker's threads for other tasks, such as sweeps."""
     SLOTS.size = sender.concurrency - max(1, sender.concurrency // 8)
 
 
 @worker_shutting_down.connect
-def _stop(**kwargs: object) -> None:
+def _stop_workers(**kwargs: object) -> None:
     stopping.set()
 
 
 def endpoints_with_work(*, now: datetime) -> dict[str, int]:
     """Return how many untaken calls are due, by the name of their endpoint."""
-    waiting = _not_taken(now).order_by().values("endpoint").annotate(calls=Count("pk"))
+    waiting = _calls_not_taken(now).order_by().values("endpoint").annotate(calls=Count("pk"))
     return dict(waiting.values_list("endpoint", "calls"))
 
 
@@ -145,12 +145,13 @@ def take_calls(*, endpoint: str, at_most: int, now: datetime) -> list[tuple[int,
 
     No other worker gets them for 30 s.
     """
-    at_most = max(0, min(at_most, _room_at(endpoint, now)))
-    due = _not_taken(now).filter(endpoint=endpoint).order_by("due_at", "pk")
+    at_most = max(0, min(at_most, _room_at_endpoint(endpoint, now)))
+    due = _calls_not_taken(now).filter(endpoint=endpoint).order_by("due_at", "pk")
     free = due.select_for_update(skip_locked=True, of=("self",), no_key=True)
     with_kind = free.annotate(kind=Coalesce("run__kind", Value(Run.Kind.JUDGE.value)))
     groups = [
-        with_kind.filter(run=run).values_list("pk", "kind")[:at_most] for run in _runs_at(endpoint)
+        with_kind.filter(run=run).values_list("pk", "kind")[:at_most]
+        for run in _runs_with_calls_at(endpoint)
     ]
     turns = (call for turn in zip_longest(*groups) for call in turn if call)
     taken = list(islice(turns, at_most))
@@ -160,11 +161,11 @@ def take_calls(*, endpoint: str, at_most: int, now: datetime) -> list[tuple[int,
     return taken
 
 
-def _not_taken(now: datetime) -> CallQuerySet:
+def _calls_not_taken(now: datetime) -> CallQuerySet:
     return Call.objects.claimable(now).filter(enqueue_after__lte=now)
 
 
-def _runs_at(endpoint: str) -> Sequence[int | None]:
+def _runs_with_calls_at(endpoint: str) -> Sequence[int | None]:
     """None, for calls without a run, and the open runs that may have calls there, shuffled."""
     requesters = RunRequester.objects.filter(run=OuterRef("pk"))
     open_runs = Run.objects.exclude(kind=Run.Kind.PERSON).filter(
@@ -185,7 +186,7 @@ def calls_under_way(*, run: Run, now: datetime) -> dict[str, int]:
     return dict(counted.values_list("endpoint", "calls"))
 
 
-def _room_at(name: str, now: datetime) -> int:
+def _room_at_endpoint(name: str, now: datetime) -> int:
     """How many calls of an endpoint may be taken: as many as it can answer soon, minus those
     already taken."""
     endpoint = settings.MODEL_ENDPOINTS.get(name)

@@ -102,7 +102,7 @@ class Block:
             return None
         if table.num_rows != self.n_lines:  # a blank row, or a text of several lines
             return None
-        return {key: _column(pyarrow, table[key]) for key in wanted}
+        return {key: _column_as_text(pyarrow, table[key]) for key in wanted}
 
     def halves(self) -> list["Block"]:
         """The block in two, divided after a row; empty if it is too short, or not plain."""
@@ -154,7 +154,7 @@ def csv_blocks(source: Source, header: Header) -> Iterator[Block]:
             if at_end and not data:
                 return
             n_lines = data.count(b"\n") + (not data.endswith(b"\n"))
-            is_plain = ends_plainly and bool(data) and _is_plain(data, header.delimiter)
+            is_plain = ends_plainly and bool(data) and _is_plain_csv(data, header.delimiter)
             yield Block(source, header, head, data, start, line, n_lines, is_plain)
             if not is_plain:
                 return
@@ -173,7 +173,7 @@ def read_ahead(read: Callable[[Block], T], blocks: Iterable[Block]) -> Iterator[
             yield waiting.popleft().result()
 
 
-def _is_plain(data: bytes, delimiter: str) -> bool:
+def _is_plain_csv(data: bytes, delimiter: str) -> bool:
     """Whether lines end with \\n or \\r\\n, are short, and quotes enclose whole fields only.
 
     In that case, every second piece between quotes is outside of them, between delimiters.
@@ -215,7 +215,7 @@ def _is_utf_8(data: bytes) -> bool:
     return True
 
 
-def _column(pyarrow: Any, column: Any) -> Column:
+def _column_as_text(pyarrow: Any, column: Any) -> Column:
     """One array of codes for all chunks, which share their dictionary."""
     chunks = column.chunks
     codes = pyarrow.concat_arrays([chunk.indices for chunk in chunks])

@@ -58,16 +58,18 @@ def write_csv(path: Path, copy: BinaryIO) -> None:
 
     try:
         with parquet.ParquetFile(path) as file:
-            schema = pyarrow.schema([_cells(pyarrow, column) for column in file.schema_arrow])
+            schema = pyarrow.schema(
+                [_cells_as_text(pyarrow, column) for column in file.schema_arrow]
+            )
             with csv.CSVWriter(copy, schema) as writer:
                 for batch in file.iter_batches():
-                    writer.write_batch(_flat(pyarrow, batch).cast(schema))
+                    writer.write_batch(_without_nesting(pyarrow, batch).cast(schema))
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         raise ParquetError(f"cannot be read: {reason}") from None
 
 
-def _cells(pyarrow: Any, column: Any) -> Any:
+def _cells_as_text(pyarrow: Any, column: Any) -> Any:
     """The column as its cells are written: dictionaries as texts, times to the microsecond."""
     types = pyarrow.types
     if types.is_dictionary(column.type):
@@ -79,7 +81,7 @@ def _cells(pyarrow: Any, column: Any) -> Any:
     return column
 
 
-def _flat(pyarrow: Any, batch: Any) -> Any:
+def _without_nesting(pyarrow: Any, batch: Any) -> Any:
     """The batch with its lists and objects written as JSON."""
     columns = [
         pyarrow.array(
@@ -127,10 +129,10 @@ def unpacked(path: Path) -> Iterator[Path]:
         try:
             if path.suffix.lower() == ".gz":
                 with gzip.open(path) as packed:
-                    _copy(packed, folder / path.stem, most)
+                    _copy_decompressed(packed, folder / path.stem, most)
             else:
                 with zipfile.ZipFile(path) as archive:
-                    _unpack(archive, folder, most)
+                    _unpack_archive(archive, folder, most)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             raise ArchiveError("contains two files with the same name; pack it again") from None
         except BROKEN as error:
@@ -143,7 +145,7 @@ def unpacked(path: Path) -> Iterator[Path]:
         yield inside[0] if len(inside) == 1 and inside[0].is_dir() else folder
 
 
-def _unpack(archive: zipfile.ZipFile, folder: Path, most: int) -> None:
+def _unpack_archive(archive: zipfile.ZipFile, folder: Path, most: int) -> None:
     members = [member for member in archive.infolist() if not member.is_dir()]
     if len(members) > MOST_MEMBERS:
         raise ArchiveError(f"has {len(members):,} files; at most {MOST_MEMBERS:,} are allowed")
@@ -159,10 +161,10 @@ def _unpack(archive: zipfile.ZipFile, folder: Path, most: int) -> None:
         target = folder / member.filename
         target.parent.mkdir(parents=True, exist_ok=True)
         with archive.open(member) as packed:
-            left -= _copy(packed, target, left)
+            left -= _copy_decompressed(packed, target, left)
 
 
-def _copy(packed: IO[bytes] | gzip.GzipFile, target: Path, most: int) -> int:
+def _copy_decompressed(packed: IO[bytes] | gzip.GzipFile, target: Path, most: int) -> int:
     """Write the content and return its size; raises ArchiveError for more than `most` bytes."""
     size = 0
     with target.open("xb") as copy:

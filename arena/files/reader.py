@@ -136,7 +136,7 @@ class Source:
             size, limit = math.ceil(len(data) / 1e5) / 10, most / 1e6
             raise FileError(f"{subject} is {size:,.1f} MB; the limit is {limit:,.1f} MB.")
         _refuse_other_formats(data, subject)
-        data, encoding, notice = _decoded(data, subject, guess=guess)
+        data, encoding, notice = _decoded_text(data, subject, guess=guess)
         if b"\0" in data:
             line = data.count(b"\n", 0, data.index(b"\0")) + 1
             raise FileError(
@@ -154,10 +154,10 @@ class Source:
             return self.content.open("rb")
         if self.copy is None:
             self.copy = Copy()
-            self._convert(self.content, self.copy.file)
+            self._convert_to_csv(self.content, self.copy.file)
         return self.copy.open()
 
-    def _convert(self, path: Path, copy: BinaryIO) -> None:
+    def _convert_to_csv(self, path: Path, copy: BinaryIO) -> None:
         try:
             if self.encoding == "Parquet":
                 write_csv(path, copy)
@@ -209,7 +209,7 @@ def _not_utf_16(subject: str) -> FileError:
     return FileError(f"{subject} begins as UTF-16, but is not valid UTF-16; save it as CSV UTF-8.")
 
 
-def _decoded(data: bytes, subject: str, *, guess: bool) -> tuple[bytes, str, str]:
+def _decoded_text(data: bytes, subject: str, *, guess: bool) -> tuple[bytes, str, str]:
     """Return `data` as UTF-8, its original encoding, and a notice if that was guessed."""
     if encoding := _utf_16(data[:8]):
         try:
@@ -319,16 +319,16 @@ class _Lines:
                 self.end += len(line)
                 yield line
             else:
-                yield from self._parts(line)
+                yield from self._parts_of_lines(line)
 
-    def _parts(self, chunk: bytes) -> Iterator[bytes]:
+    def _parts_of_lines(self, chunk: bytes) -> Iterator[bytes]:
         """Yield the lines in a chunk that contains \\r or was cut at the limit."""
         *lines, last = chunk.splitlines(keepends=True)
         while lines and last[-1:] not in (b"\n", b"\r"):
-            yield from map(self._counted, lines)
+            yield from map(self._counted_line, lines)
             *lines, last = (last + self.stream.readline(self.limit - len(last))).splitlines(True)
-        yield from map(self._counted, lines)
-        self._counted(last)
+        yield from map(self._counted_line, lines)
+        self._counted_line(last)
         rest = last if len(last) >= self.limit else b"\n"
         while rest and not rest.endswith(b"\n"):
             self.too_long = True
@@ -336,7 +336,7 @@ class _Lines:
             self.end += len(rest)
         yield last
 
-    def _counted(self, line: bytes) -> bytes:
+    def _counted_line(self, line: bytes) -> bytes:
         self.number += 1
         self.end += len(line)
         return line
@@ -454,11 +454,11 @@ def csv_rows(source: Source, header: Header) -> Iterator[Row]:
             if len(cells) == width and not has_nameless:
                 row.content = dict(zip(keys, cells, strict=True))
             else:
-                row.content = _named(keys, cells)
+                row.content = _values_by_key(keys, cells)
         yield row
 
 
-def _named(keys: Sequence[str], cells: list[str]) -> Values | InputError:
+def _values_by_key(keys: Sequence[str], cells: list[str]) -> Values | InputError:
     """Return the values by key, dropping blank cells at the end and in columns without a name."""
     while len(cells) > len(keys) and not cells[-1].strip():
         cells.pop()
@@ -533,7 +533,7 @@ def is_json(source: Source) -> bool:
 
 def json_rows(source: Source) -> Iterator[Row]:
     """Yield the rows of JSON Lines, or of a JSON array, which is read into memory as a whole."""
-    return _elements(source) if source.first_character() == "[" else json_lines(source)
+    return _rows_of_array(source) if source.first_character() == "[" else json_lines(source)
 
 
 def json_lines(source: Source) -> Iterator[Row]:
@@ -541,12 +541,12 @@ def json_lines(source: Source) -> Iterator[Row]:
         lines, start = _Lines(stream, source.line_limit), 0
         for line in lines:
             if not line.isspace() and line != codecs.BOM_UTF8:
-                content = lines.length_error() if lines.too_long else _object_in(line)
+                content = lines.length_error() if lines.too_long else _object_in_line(line)
                 yield Row(lines.number, lines.number, start, lines.end, content)
             start = lines.end
 
 
-def _object_in(line: bytes) -> Values | InputError:
+def _object_in_line(line: bytes) -> Values | InputError:
     """Parse a line with the fast parser; if that fails, again with the exact one for the reason."""
     with suppress(ValueError):
         values = from_json(line, allow_inf_nan=False)
@@ -581,7 +581,7 @@ def json_document(source: Source) -> Any:
         raise FileError(f"{source.subject} {error.reason}.{must}") from None
 
 
-def _elements(source: Source) -> Iterator[Row]:
+def _rows_of_array(source: Source) -> Iterator[Row]:
     for number, element in enumerate(json_document(source), start=1):
         try:
             yield Row(number, number, 0, 0, json_object(element))

@@ -105,7 +105,7 @@ class Columns(Generic[UploadRow]):
     @property
     def accepted(self) -> str:
         """The names that each column may have, in words."""
-        return "; ".join(map(_either, self.names.values()))
+        return "; ".join(map(_alternatives, self.names.values()))
 
     @property
     def wanted(self) -> str:
@@ -113,10 +113,10 @@ class Columns(Generic[UploadRow]):
         groups = (
             [name for column in group for name in self.names[column]] for group in self.needed
         )
-        return f"It needs {', and '.join(f'a column {_either(names)}' for names in groups)}."
+        return f"It needs {', and '.join(f'a column {_alternatives(names)}' for names in groups)}."
 
 
-def _either(names: Sequence[str]) -> str:
+def _alternatives(names: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
@@ -357,12 +357,16 @@ class _Sheet(Generic[UploadRow]):
             try:
                 if isinstance(row.content, InputError):
                     raise row.content
-                parsed = self._parsed(row.number, row.content)
+                parsed = self._parsed_row(row.number, row.content)
                 refuse_repeated(row.number, parsed.key, seen)
                 table.rows.append(parsed)
             except InputError as error:
-                table.problems.append(self._problem(row.number, error))
-        table.notices = [*self._read_as(), *self._not_used(), *_braces(table.rows)]
+                table.problems.append(self._problem_of_row(row.number, error))
+        table.notices = [
+            *self._columns_read_as(),
+            *self._columns_not_used(),
+            *_rows_with_braces(table.rows),
+        ]
         table.roles = {self.written[key]: name for name, key in self.assigned.items()} | {
             self.written[key]: VARIABLE if self._is_variable(key) else UNUSED
             for key in self.free
@@ -370,7 +374,7 @@ class _Sheet(Generic[UploadRow]):
         }
         return table
 
-    def _parsed(self, number: int, values: Values) -> UploadRow:
+    def _parsed_row(self, number: int, values: Values) -> UploadRow:
         fields = {name: values[key] for name, key in self.assigned.items() if key in values}
         others = {}
         for key in self.free:
@@ -386,7 +390,7 @@ class _Sheet(Generic[UploadRow]):
         is_meant = self.chosen.get(key, VARIABLE) == VARIABLE
         return self.columns.has_variables and is_meant and is_variable(self.written[key])
 
-    def _problem(self, row: int, error: InputError) -> Problem:
+    def _problem_of_row(self, row: int, error: InputError) -> Problem:
         """Describe what is wrong with a row, naming columns as the file does."""
         if not error.column:
             return Problem(row, "", f"The row {error.advice}.")
@@ -395,7 +399,7 @@ class _Sheet(Generic[UploadRow]):
             return Problem(row, column, f"The {label} {error.advice} (column {quoted(column)}).")
         return Problem(row, column, f"The column {quoted(column)} {error.advice}.")
 
-    def _read_as(self) -> list[str]:
+    def _columns_read_as(self) -> list[str]:
         """Say how columns were read, if the file uses unusual names or has variables."""
         variables = [key for key in self.free if key not in self.members and self._is_variable(key)]
         is_usual = all(self.columns.names[name][0] == key for name, key in self.assigned.items())
@@ -406,7 +410,7 @@ class _Sheet(Generic[UploadRow]):
         words = [f"{quoted(self.written[key])} as {label}" for key, label in labels]
         return [f"Columns were read as follows: {join_names(words, len(words))}."]
 
-    def _not_used(self) -> list[str]:
+    def _columns_not_used(self) -> list[str]:
         """Name the columns that were not used."""
         unused = [
             quoted(self.written[key])
@@ -424,7 +428,7 @@ class _Sheet(Generic[UploadRow]):
         return [f"Not used: {join_names(unused)}. {why}"] if unused else []
 
 
-def _braces(rows: Sequence[PromptRow | ResponseRow]) -> list[str]:
+def _rows_with_braces(rows: Sequence[PromptRow | ResponseRow]) -> list[str]:
     """A notice about prompts that seem to contain a variable: only templates are filled in."""
     prompts = [row for row in rows if isinstance(row, PromptRow)]
     matches = [(row, match[0]) for row in prompts if (match := _BRACES.search(row.text))]

@@ -536,11 +536,11 @@ def layouts(
     records (`key.key`), `encoded`, `encoded_cells` and `chat_cells` fields, and `becomes` kinds of
     rows.
     """
-    made = (_layout(block, converts) for block in table.strip().split("\n\n"))
+    made = (_read_layout(block, converts) for block in table.strip().split("\n\n"))
     return tuple(replace(layout, **(options or {}).get(layout.name, {})) for layout in made)
 
 
-def _layout(block: str, converts: Mapping[str, Convert]) -> Layout:
+def _read_layout(block: str, converts: Mapping[str, Convert]) -> Layout:
     head, *lines = block.splitlines()
     name, _, title = head.partition(": ")
     columns: dict[str, tuple[str, ...]] = {}

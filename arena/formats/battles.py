@@ -49,11 +49,11 @@ def _battle_kinds(fields: set[str]) -> tuple[str, ...]:
     return ("prompts", "candidates", "responses", "votes") if has_texts else ("votes",)
 
 
-def _battle(record: SourceRecord) -> Iterator[Made]:
+def _of_battle(record: SourceRecord) -> Iterator[Made]:
     left, right = (read_name(record.need(side)) for side in ("model_a", "model_b"))
     # A judge that contradicts itself once the answers are swapped has not voted.
     is_vote = str(record.get("winner")).strip().lower() != "tie (inconsistent)"
-    vote: Values = {"a": left, "b": right, "outcome": _winner(record) if is_vote else TIE}
+    vote: Values = {"a": left, "b": right, "outcome": _winner_of_battle(record) if is_vote else TIE}
     if any(record.get(name) is not None for name in _BATTLE_TEXTS):
         questions, answers = _question_and_sides(record)
         language = record.get("language")
@@ -99,7 +99,7 @@ def _shared_prompt(
     return own if own != first else content_id(*question, digests)
 
 
-def _winner(record: SourceRecord) -> str:
+def _winner_of_battle(record: SourceRecord) -> str:
     written = record.get("winner")
     if written is not None:
         name = str(written).strip().lower()
@@ -147,7 +147,7 @@ def _question_and_sides(record: SourceRecord) -> tuple[list[Message], list[list[
     return user_messages(asked), [messages_between(asked, answer) for answer in answers]
 
 
-def _annotation(record: SourceRecord) -> Iterator[Made]:
+def _of_annotation(record: SourceRecord) -> Iterator[Made]:
     question = read_text(record, "prompt")
     prompt = prompt_id(record, question)
     models = [read_name(record.need(name)) for name in ("generator_1", "generator_2")]
@@ -159,12 +159,17 @@ def _annotation(record: SourceRecord) -> Iterator[Made]:
     if record.get("preference") is None and "preference" in record.cells:
         return  # the annotator failed
     names = {"a": "generator_1", "b": "generator_2", "preference_b": "preference"}
-    vote = {"a": models[0], "b": models[1], "prompt": prompt, "preference_b": _preference(record)}
+    vote = {
+        "a": models[0],
+        "b": models[1],
+        "prompt": prompt,
+        "preference_b": _preference_for_second(record),
+    }
     judge = record.get("annotator") or "AlpacaEval annotator"
     yield Made("votes", vote | {"judge": written(judge)}, names)
 
 
-def _preference(record: SourceRecord) -> float:
+def _preference_for_second(record: SourceRecord) -> float:
     """Return the preference for the second answer; 1 is the first, 2 the second, 0 a draw."""
     given = record.need("preference")
     try:
@@ -181,7 +186,7 @@ def _name_of_judge(record: SourceRecord) -> str:
     return read_name(judge[0] if isinstance(judge, list) and judge else judge)
 
 
-def _judgment(record: SourceRecord) -> Iterator[Made]:
+def _of_judgment(record: SourceRecord) -> Iterator[Made]:
     judge = _name_of_judge(record)
     models = {name: read_name(record.need(name)) for name in ("model_1", "model_2")}
     games = (("g1_winner", "model_1", "model_2"), ("g2_winner", "model_2", "model_1"))
@@ -198,7 +203,7 @@ def _judgment(record: SourceRecord) -> Iterator[Made]:
         yield Made("votes", vote, {"a": left, "b": right, "judge": "judge", "cast_at": "time"})
 
 
-def _grade(record: SourceRecord) -> Iterator[Made]:
+def _of_grade(record: SourceRecord) -> Iterator[Made]:
     """The judge's votes between this answer and those it graded before: the higher grade wins."""
     model, score = read_name(record.need("model")), read_number(record, "score")
     judge = _name_of_judge(record)
@@ -287,7 +292,7 @@ def _texts_of_cell(record: SourceRecord, name: str) -> list[Any]:
     return value if is_list else [value]
 
 
-def _preferred(record: SourceRecord) -> Iterator[Made]:
+def _of_preferred(record: SourceRecord) -> Iterator[Made]:
     for pair in _pairs_of_texts(record):
         yield from _preferred_pair(pair)
 
@@ -312,7 +317,7 @@ def _preferred_pair(record: SourceRecord) -> Iterator[Made]:
     yield Made("votes", vote, labels if is_left else {"a": "rejected_model", "b": "chosen_model"})
 
 
-def _unpaired(record: SourceRecord) -> Iterator[Made]:
+def _of_unpaired(record: SourceRecord) -> Iterator[Made]:
     """An answer that is desirable or not, with a vote between it and each of the other kind."""
     question = read_conversation(record.need("prompt"), "user", INPUTS, "prompt")
     answer = read_conversation(record.need("completion"), "assistant", OUTPUTS, "completion")
@@ -353,7 +358,7 @@ def _goes_left(*of: object) -> bool:
 FEEDBACK = "Prometheus feedback"
 
 
-def _prometheus(record: SourceRecord) -> Iterator[Made]:
+def _of_prometheus(record: SourceRecord) -> Iterator[Made]:
     question = read_text(record, "prompt")
     texts = [read_text(record, name) for name in ("response_a", "response_b")]
     outcome = _preferred_side(record)
@@ -367,7 +372,7 @@ def _prometheus(record: SourceRecord) -> Iterator[Made]:
     yield Made("votes", vote | {"judge": FEEDBACK})
 
 
-def _refused(why: str, *fields: str) -> Callable[[SourceRecord], Iterator[Made]]:
+def _refusal(why: str, *fields: str) -> Callable[[SourceRecord], Iterator[Made]]:
     """Return the converter of records that are not votes: it says why, about the first of these
     fields.
     """
@@ -386,7 +391,7 @@ def _preferred_side(record: SourceRecord) -> str:
     return {"A": LEFT, "B": RIGHT, "TIE": TIE}[label]
 
 
-def _exported(record: SourceRecord) -> Iterator[Made]:
+def _of_exported_vote(record: SourceRecord) -> Iterator[Made]:
     vote: Values = {"a": read_name(record.need("left")), "b": read_name(record.need("right"))}
     vote["outcome"] = record.need("outcome")
     vote |= filled({"kind": record.need("rater_kind"), "rater": record.get("rater")})
@@ -412,14 +417,14 @@ def _exported(record: SourceRecord) -> Iterator[Made]:
 
 
 def _preferred_label(record: SourceRecord) -> Iterator[Made]:
-    is_blank = any(_is_blank(record.cells.get(name)) for name in ("chosen", "rejected"))
+    is_blank = any(_is_blank_text(record.cells.get(name)) for name in ("chosen", "rejected"))
     for pair in [record] if is_blank else _pairs_of_texts(record):
         yield _label_of_pair(pair)
 
 
 def _label_of_pair(record: SourceRecord) -> Made:
     names = ["chosen", "rejected"]
-    if any(_is_blank(record.cells.get(name)) for name in ("prompt", *names)):
+    if any(_is_blank_text(record.cells.get(name)) for name in ("prompt", *names)):
         texts = dict.fromkeys(names, "")
         prompt = ""
     else:
@@ -437,7 +442,7 @@ def _label_of_pair(record: SourceRecord) -> Made:
     return Made("labels", label | {"label": LEFT if is_left else RIGHT}, columns)
 
 
-def _is_blank(value: object) -> bool:
+def _is_blank_text(value: object) -> bool:
     return isinstance(value, str) and not value.strip()
 
 
@@ -536,25 +541,25 @@ annotations: Label Studio or Argilla annotations
     becomes votes
 """,
     {
-        "mt-bench-judgments": _judgment,
-        "mt-bench-grades": _grade,
-        "lmarena": _battle,
-        "battles": _exported,
-        "alpaca-annotations": _annotation,
-        "prometheus": _prometheus,
-        "prometheus-scores": _refused(
+        "mt-bench-judgments": _of_judgment,
+        "mt-bench-grades": _of_grade,
+        "lmarena": _of_battle,
+        "battles": _of_exported_vote,
+        "alpaca-annotations": _of_annotation,
+        "prometheus": _of_prometheus,
+        "prometheus-scores": _refusal(
             "is a score for a single answer, not a vote; use it to measure a judge with manage.py "
             "calibrate JUDGE --labels FILE",
             "score",
         ),
-        "preferences": _preferred,
-        "judgements": _refused(
+        "preferences": _of_preferred,
+        "judgements": _refusal(
             "is a judgement to train a judge model with, not an answer; import battles.jsonl or "
             "the arena's zip file instead",
             "verdict",
         ),
-        "preferences-unpaired": _unpaired,
-        "annotations": _refused(
+        "preferences-unpaired": _of_unpaired,
+        "annotations": _refusal(
             "does not say which answer is on which side; save the columns prompt, model_a, "
             "model_b, response_a, response_b and winner as CSV",
             "annotations",

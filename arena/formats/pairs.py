@@ -51,13 +51,15 @@ def sniff(path: Path) -> list[tuple[Path, str]]:
 
 def preamble(path: Path) -> int:
     """Return the length of the header in bytes."""
-    return _header(Source.at(path)).end
+    return _header_of_votes(Source.at(path)).end
 
 
 def rows(path: Path, kind: str) -> Iterator[Row]:
     """Yield one row for each record below the header, numbered from 1."""
     source = Source.at(path)
-    for number, row in enumerate(_parsed(csv_rows(source, _header(source))), start=1):
+    for number, row in enumerate(
+        _parsed_votes(csv_rows(source, _header_of_votes(source))), start=1
+    ):
         row.number = number
         yield row
 
@@ -65,45 +67,47 @@ def rows(path: Path, kind: str) -> Iterator[Row]:
 def blocks(path: Path, kind: str) -> Iterator[VoteColumns | list[Row]]:
     """Yield the same rows in blocks, as columns if all of them are good."""
     source = Source.at(path)
-    header, done = _header(source), 0
-    by_column = vote_parts if _can_be_stored(header) else _whole
+    header, done = _header_of_votes(source), 0
+    by_column = vote_parts if _can_be_stored(header) else _whole_block
     for part in chain.from_iterable(read_ahead(by_column, csv_blocks(source, header))):
         if isinstance(part, VoteColumns):
             done += len(part)
             yield part
             continue
-        for number, row in enumerate(_parsed(part.rows()), start=done + 1):
+        for number, row in enumerate(_parsed_votes(part.rows()), start=done + 1):
             row.number = done = number
             yield [row]
 
 
-def _header(source: Source) -> Header:
+def _header_of_votes(source: Source) -> Header:
     header = csv_header(
         source,
-        suffices=lambda names: set(_keys([name.lower() for name in names])).issuperset(NEEDED),
+        suffices=lambda names: set(_keys_of_columns([name.lower() for name in names])).issuperset(
+            NEEDED
+        ),
         wanted="It needs the columns left, right and winner, or model_a, model_b and winner, or "
         "those of another format (docs/files.md).",
     )
     check_one_vote_a_row(source.subject, header.names)
-    return replace(header, keys=_keys(header.keys))
+    return replace(header, keys=_keys_of_columns(header.keys))
 
 
-def _keys(names: Sequence[str]) -> list[str]:
+def _keys_of_columns(names: Sequence[str]) -> list[str]:
     usual = {other: name for name, other in ALIASES.items() if name not in names}
     return [usual.get(name, name) for name in names]
 
 
-def _parsed(rows: Iterator[Row]) -> Iterator[Row]:
-    return parsed(rows, _vote)
+def _parsed_votes(rows: Iterator[Row]) -> Iterator[Row]:
+    return parsed(rows, _vote_fields)
 
 
-def _vote(fields: Values, row: Row) -> VoteRow:
+def _vote_fields(fields: Values, row: Row) -> VoteRow:
     check_size(row)
-    fields["winner"] = _outcome(fields["winner"])
+    fields["winner"] = _outcome_written(fields["winner"])
     return VOTE.take(fields, details=fields, makes_names=True)
 
 
-def _outcome(written: str) -> str:
+def _outcome_written(written: str) -> str:
     return SPELLINGS.get(written.strip().lower(), written)
 
 
@@ -128,24 +132,24 @@ def _can_be_stored(header: Header) -> bool:
 def vote_parts(block: Block, times: str = PLAIN_TIME) -> list[VoteColumns | Block]:
     """The block's votes as columns, except for the parts that have to be read row by row; `times`
     matches the times that need no look."""
-    columns = _columns(block, times)
+    columns = _vote_columns(block, times)
     if columns is not None:
         return [columns]
     return [part for half in block.halves() for part in vote_parts(half, times)] or [block]
 
 
-def _whole(block: Block) -> list[VoteColumns | Block]:
+def _whole_block(block: Block) -> list[VoteColumns | Block]:
     return [block]
 
 
-def _columns(block: Block, times: str) -> VoteColumns | None:
+def _vote_columns(block: Block, times: str) -> VoteColumns | None:
     """The votes of a block; None if one of them is bad or might be."""
     read = block.columns([column for column in FIELDS.values() if column in block.header.keys])
     if read is None:
         return None
     try:
         named = {name: read[key] for name, key in FIELDS.items() if key in read}
-        clean: Values = {name: _clean(name, column, times) for name, column in named.items()}
+        clean: Values = {name: _is_clean(name, column, times) for name, column in named.items()}
     except InputError:
         return None
     clean.pop("cast_at", None)
@@ -153,7 +157,7 @@ def _columns(block: Block, times: str) -> VoteColumns | None:
     return None if votes.left.meets(votes.right) else votes
 
 
-def _clean(field: str, column: Column, times: str) -> Column:
+def _is_clean(field: str, column: Column, times: str) -> Column:
     """The column with each text cleaned by the row's schema; raises InputError."""
     if field == "cast_at":
         odd = column.unlike(times)
@@ -163,6 +167,6 @@ def _clean(field: str, column: Column, times: str) -> Column:
         odd = [] if column.is_plain(NAME_LIMIT) else column.unlike(PLAIN_NAME)
     texts = list(column.texts)
     for i in odd:
-        written = _outcome(texts[i]) if field == "outcome" else texts[i]
+        written = _outcome_written(texts[i]) if field == "outcome" else texts[i]
         texts[i] = getattr(VOTE.parse(EXAMPLE | {field: written}), field)
     return replace(column, texts=texts)

@@ -64,17 +64,17 @@ _ESCAPED = re.compile(r"'[\s\u200b-\u200d]*[=@+-]")
 _RESULTS = "import the results of promptfoo eval --output results.json"
 
 
-def _tried(record: SourceRecord) -> Iterator[Made]:
+def _of_result(record: SourceRecord) -> Iterator[Made]:
     """One test with one prompt and one provider."""
     case = record.get("test") if isinstance(record.get("test"), dict) else {}
     given = (record.get("vars"), case.get("vars"))
     variables: dict[str, Any] = next((vars_ for vars_ in given if isinstance(vars_, dict)), {})
     prompt = content_id(variables)
     yield _test_prompt(prompt, variables, case)
-    template, label = _template(record)
+    template, label = _template_and_label(record)
     provider = record.need("provider")
     provider = provider if isinstance(provider, dict) else {"id": provider}
-    variant = _variant(provider, template, label)
+    variant = _candidate_of(provider, template, label)
     yield variant
     answer = record.get("response") or {}
     output = answer.get("output") if isinstance(answer, dict) else None
@@ -95,7 +95,7 @@ def _tried(record: SourceRecord) -> Iterator[Made]:
     )
 
 
-def _table_row(record: SourceRecord) -> Iterator[Made]:
+def _of_table_row(record: SourceRecord) -> Iterator[Made]:
     """One test with every prompt and provider: a row of the results as a table.
 
     Its variables come first; a column `[provider] prompt` has the answers, and the next one their
@@ -112,7 +112,7 @@ def _table_row(record: SourceRecord) -> Iterator[Made]:
     ends = [start for start, _ in outputs[1:]] + [len(names)]
     for (start, heading), end in zip(outputs, ends, strict=True):
         provider, label = heading.groups()
-        variant = _variant({"id": provider}, _template_in(label), label)
+        variant = _candidate_of({"id": provider}, _template_in(label), label)
         yield variant
         text = _unescaped(record.row[names[start]])
         status = next((name for name in names[start:end] if name.startswith("Status")), "")
@@ -128,7 +128,7 @@ def _unescaped(value: Any) -> str:
     return cell[1:] if _ESCAPED.match(cell) else cell
 
 
-def _template(record: SourceRecord) -> tuple[str, str]:
+def _template_and_label(record: SourceRecord) -> tuple[str, str]:
     """Return the template behind an answer, and its label; '' if a program made the prompt."""
     sent = record.get("template")
     sent = sent if isinstance(sent, dict) else {"raw": sent or ""}
@@ -161,10 +161,10 @@ def _prompt_of(record: SourceRecord, sent: Mapping[str, Any]) -> Mapping[str, An
     return next((prompt for prompt in labelled if prompt.get("label") == sent.get("label")), None)
 
 
-def _variant(provider: Mapping[str, Any], template: str, label: str) -> Made:
+def _candidate_of(provider: Mapping[str, Any], template: str, label: str) -> Made:
     """The candidate made up of a provider and one prompt template."""
     identity = read_name(provider.get("id") or "model").removeprefix("file://")
-    label = _short(label, template)
+    label = _short_label(label, template)
     name = f"{read_name(provider.get('label') or identity)} · {label}" if label else identity
     texts: dict[str, Any] = {"user_template": template}
     messages = decoded(template)
@@ -184,13 +184,13 @@ def _variant(provider: Mapping[str, Any], template: str, label: str) -> Made:
     )
 
 
-def _short(label: str, template: str) -> str:
+def _short_label(label: str, template: str) -> str:
     """The label of a prompt; if promptfoo made it of the prompt's text, the first words."""
     from_file = _FILE_LABEL.fullmatch(label)
     # A label has the path that the file had when promptfoo ran, and of some files not all the text.
     text = " ".join(((template or from_file["text"] or "") if from_file else label).split())
     text, own = text.removesuffix("..."), text
-    chat, most = _chat(text), LABEL_LENGTH
+    chat, most = _chat_in_text(text), LABEL_LENGTH
     if chat or "{{" in text or " ".join(template.split()).startswith(text):
         most = WORDS_LENGTH
         text = " ".join(message["content"] for message in chat) or text
@@ -215,7 +215,7 @@ def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, A
         )
     text = _text_of_variables(values, case)
     category = inside(case, "metadata", "category")
-    chat = _chat(text)
+    chat = _chat_in_text(text)
     fields = {"id": prompt} | ({"messages": chat} if chat else {"text": text})
     fields |= filled(
         _expectations_of(case) | {"category": category if isinstance(category, str) else None}
@@ -270,7 +270,7 @@ def read_check(line: str) -> dict[str, Any] | None:
     return {"type": kind} | value | ({"threshold": float(limit)} if limit else {})
 
 
-def _chat(text: str) -> list[Message]:
+def _chat_in_text(text: str) -> list[Message]:
     """The messages in a text that is a chat as JSON; none if it cannot be one of ours."""
     value = decoded(text)
     is_list = isinstance(value, list) and all(isinstance(turn, dict) for turn in value)
@@ -280,7 +280,7 @@ def _chat(text: str) -> list[Message]:
         return []
 
 
-def _config(record: SourceRecord) -> Iterator[Made]:
+def _of_project(record: SourceRecord) -> Iterator[Made]:
     """A project: its tests become prompts, its prompts with providers become candidates."""
     project = _Project(record.path.parent)
     default = project.loaded(record.get("default") or {}, "default")
@@ -306,7 +306,7 @@ def _config(record: SourceRecord) -> Iterator[Made]:
             if not isinstance(only, list) or any(
                 f"{label}:".startswith(f"{written(name)}:") for name in only
             ):
-                yield _variant(provider, raw, label)
+                yield _candidate_of(provider, raw, label)
 
 
 def _check_count(count: int, field: str) -> None:
@@ -346,12 +346,12 @@ class _Project:
 
     def loaded(self, value: Any, field: str) -> Any:
         """The value, or the content of the one file that it refers to."""
-        return _content(self.files(value, field)[0]) if _is_reference(value) else value
+        return _content_of_file(self.files(value, field)[0]) if _is_reference(value) else value
 
     def tests(self, value: Any) -> Iterator[Any]:
         for test in _listed(value):
             for path in self.files(test, "tests") if isinstance(test, str) else ():
-                yield from _listed(_content(path))
+                yield from _listed(_content_of_file(path))
             if not isinstance(test, str):
                 yield test
 
@@ -370,7 +370,7 @@ class _Project:
         return texts
 
     def _texts(self, value: Any) -> list[Any]:
-        return [*map(_as_text, self.files(value, "vars"))] if _is_reference(value) else [value]
+        return [*map(_file_as_text, self.files(value, "vars"))] if _is_reference(value) else [value]
 
     def providers(self, value: Any) -> Iterator[dict[str, Any]]:
         for provider in _listed(value):
@@ -390,7 +390,7 @@ class _Project:
                 yield label or raw, raw
                 continue
             for path in self.files(raw, "prompts"):
-                for template in _templates(path):
+                for template in _templates_in_file(path):
                     yield _label_of(label, path.relative_to(self.folder), template), template
 
 
@@ -414,7 +414,7 @@ def _matching_files(folder: Path, name: str) -> list[Path]:
         return []
 
 
-def _parts(path: Path) -> Iterable[Path]:
+def _parts_of_file(path: Path) -> Iterable[Path]:
     """The files that the configuration names, and those that its tables and documents name."""
     found: dict[Path, None] = {path: None}
     documents, names = [path], set[str]()
@@ -432,62 +432,62 @@ def _parts(path: Path) -> Iterable[Path]:
     return [file for file in found if file != path]
 
 
-def _content(path: Path) -> Any:
+def _content_of_file(path: Path) -> Any:
     """What is in a file: the tests of a table, the document of JSON or YAML, or a text."""
     suffix = path.suffix.lower()
     if suffix in _YAML:
         return read_yaml(path)
     if suffix == ".csv":
-        return list(_table(path))
+        return list(_table_in_file(path))
     if suffix == ".jsonl":
-        return [_good(row, path) for row in json_lines(Source.at(path))]
-    text = _text(path)
+        return [_good_row(row, path) for row in json_lines(Source.at(path))]
+    text = _text_of_file(path)
     try:
         return decode_json(text) if suffix == ".json" else text
     except InputError as error:
         raise FileError(f"{path} {error.reason}.") from None
 
 
-def _as_text(path: Path) -> str:
+def _file_as_text(path: Path) -> str:
     """The text of a variable that names a file: YAML as JSON, and anything else as it is."""
-    return json.dumps(read_yaml(path)) if path.suffix in _YAML else _text(path).strip()
+    return json.dumps(read_yaml(path)) if path.suffix in _YAML else _text_of_file(path).strip()
 
 
-def _text(path: Path) -> str:
+def _text_of_file(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise FileError(f"{path} is not text in UTF-8; {_RESULTS}.") from None
 
 
-def _templates(path: Path) -> list[str]:
+def _templates_in_file(path: Path) -> list[str]:
     """The prompts of a file: a chat in JSON or YAML is one, a text has one between lines of ---,
     JSON Lines have one on each."""
     suffix = path.suffix.lower()
     if suffix in _YAML:
-        return [written(_content(path))]
+        return [written(_content_of_file(path))]
     if suffix == ".csv":
         raise FileError(f"{path} has prompts as CSV; put them into the configuration instead.")
-    text = _text(path)
+    text = _text_of_file(path)
     parts = [text]
     if suffix in (".txt", ".jsonl"):
         parts = _RULE.split(text) if suffix == ".txt" else text.splitlines()
     return [part.strip() for part in parts if part.strip()]
 
 
-def _table(path: Path) -> Iterator[dict[str, Any]]:
+def _table_in_file(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the tests of a CSV file: variables, and columns that begin with two underscores."""
     source = Source.at(path)
     header = csv_header(source, suffices=bool, wanted="", key=str)
     for row in csv_rows(source, header):
-        cells = _good(row, path)
+        cells = _good_row(row, path)
         try:
-            yield _case(cells)
+            yield _case_of_row(cells)
         except InputError as error:
             raise InputError(f"refers to {path.name}, which has {error.reason}", "tests") from None
 
 
-def _good(row: Row, path: Path) -> Any:
+def _good_row(row: Row, path: Path) -> Any:
     """The row's content; raises InputError if it is bad."""
     if isinstance(row.content, InputError):
         raise InputError(
@@ -496,7 +496,7 @@ def _good(row: Row, path: Path) -> Any:
     return row.content
 
 
-def _case(row: Mapping[str, Any]) -> dict[str, Any]:
+def _case_of_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """The test in a row."""
     cells = {name: str(cell) for name, cell in row.items() if cell not in (None, "")}
     if odd := next((name for name in ("__prefix", "__suffix") if name in cells), ""):
@@ -514,7 +514,7 @@ def _test_case(record: SourceRecord) -> Iterator[Made]:
     case = {name: record.get(name) for name in ("assert", "description", "metadata")}
     variables = record.get("vars")
     if variables is None:
-        case = _case(record.row | {"__expected": record.get("expected")})
+        case = _case_of_row(record.row | {"__expected": record.get("expected")})
         variables = case["vars"]
     if not isinstance(variables, dict) or not variables:
         raise InputError("has no variables", "vars")
@@ -588,14 +588,14 @@ promptfoo-tests: promptfoo tests
     becomes prompts
 """,
     {
-        "promptfoo": _tried,
-        "promptfoo-table": _table_row,
-        "promptfoo-config": _config,
+        "promptfoo": _of_result,
+        "promptfoo-table": _of_table_row,
+        "promptfoo-config": _of_project,
         "promptfoo-tests": _test_case,
     },
     {
         "promptfoo-table": {"has_variables": True, "repeats": True},
-        "promptfoo-config": {"parts": _parts},
+        "promptfoo-config": {"parts": _parts_of_file},
         "promptfoo-tests": {"has_variables": True},
     },
 )

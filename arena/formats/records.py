@@ -234,7 +234,7 @@ class Foreign:
             return
         header, done = records._header(self._chosen_layout()), 0
         check_one_vote_a_row(path, header.names, fields.values())
-        unread = self._unread(header.names, fields)
+        unread = self._unread_columns(header.names, fields)
         # Other columns are not read, whatever they are called.
         keys = [names.get(name, name and f"{n} {name}") for n, name in enumerate(header.names)]
         in_parts = partial(vote_parts, times=TIMES)
@@ -245,7 +245,7 @@ class Foreign:
                 yield replace(part, unread=unread)
                 continue
             rows = replace(part, header=header).rows()
-            for row in self._rows(records, kind, fields, rows, done):
+            for row in self._rows_of_records(records, kind, fields, rows, done):
                 done = row.number
                 yield [row]
 
@@ -255,9 +255,9 @@ class Foreign:
         """
         records = Records(path)
         rows = records.rows(self._chosen_layout())
-        return self._rows(records, kind, self.fields(records), rows)
+        return self._rows_of_records(records, kind, self.fields(records), rows)
 
-    def _rows(
+    def _rows_of_records(
         self,
         records: Records,
         kind: str,
@@ -276,10 +276,10 @@ class Foreign:
         names, unread = set[str](), tuple[str, ...]()  # of the row before
         for row in rows:
             if isinstance(row.content, dict) and row.content.keys() != names:
-                names, unread = {*row.content}, self._unread(row.content, fields)
+                names, unread = {*row.content}, self._unread_columns(row.content, fields)
             made: list[Any]
             try:
-                made = self._made(row, kind, fields, of_file)
+                made = self._made_rows(row, kind, fields, of_file)
             except InputError as error:
                 column = fields.get(error.column or "", error.column)
                 made = [InputError(error.reason, column)] if is_first else []
@@ -287,7 +287,7 @@ class Foreign:
                 number += 1
                 yield Row(number, row.line, row.start, row.end, content, unread)
 
-    def _unread(self, names: Iterable[str], fields: Mapping[str, str]) -> tuple[str, ...]:
+    def _unread_columns(self, names: Iterable[str], fields: Mapping[str, str]) -> tuple[str, ...]:
         """The names of a record's values that nothing reads."""
         if self.layout.has_variables:
             return ()
@@ -299,7 +299,7 @@ class Foreign:
             if not (member and member[1].lower() in self.layout.members)
         )
 
-    def _made(
+    def _made_rows(
         self, row: Row, kind: str, fields: Mapping[str, str], of_file: SourceRecord
     ) -> list[Any]:
         """Return the rows of one kind in a record, all of whose rows must be good."""
@@ -307,12 +307,12 @@ class Foreign:
             raise row.content
         cells = self.layout.cells(row.content, fields, is_table=of_file.is_table)
         made = [
-            (converted.kind, self._parsed(converted, row))
+            (converted.kind, self._parsed_made(converted, row))
             for converted in self.layout.convert(replace(of_file, cells=cells, row=row.content))
         ]
         return [content for made_kind, content in made if made_kind == kind]
 
-    def _parsed(self, made: Made, row: Row) -> Any:
+    def _parsed_made(self, made: Made, row: Row) -> Any:
         try:
             if made.kind == "labels":
                 return parse_label(dict(made.fields))
@@ -478,12 +478,12 @@ def read_conversation(value: Any, role: str, names: tuple[str, ...], field: str)
     """Return the messages in a tool's input or output: a text, messages, or an object that has
     either.
     """
-    value = _unpacked(value)
+    value = _unpacked_value(value)
     if isinstance(value, str):
         return [{"role": role, "content": value}]
     if isinstance(value, list) and len(value) == 1 and not _is_message(value[0]):
         return read_conversation(value[0], role, names, field)
-    if isinstance(value, list) and any(_is_message(_unpacked(element)) for element in value):
+    if isinstance(value, list) and any(_is_message(_unpacked_value(element)) for element in value):
         return read_chat(value, field)
     if _is_message(value):
         return read_chat([value], field)
@@ -500,10 +500,12 @@ def read_conversation(value: Any, role: str, names: tuple[str, ...], field: str)
 def read_chat(value: Any, field: str) -> list[Message]:
     """Return the messages in a list, as OpenAI, LangChain or ShareGPT write them."""
     is_list = isinstance(value, list)
-    return read_messages([_spoken(_unpacked(e)) for e in value] if is_list else value, field)
+    return read_messages(
+        [_spoken_text(_unpacked_value(e)) for e in value] if is_list else value, field
+    )
 
 
-def _unpacked(value: Any) -> Any:
+def _unpacked_value(value: Any) -> Any:
     """A LangChain object without its wrapping; the arguments of a call that Langfuse traced."""
     arguments = value.get("kwargs") if isinstance(value, dict) else None
     if not isinstance(arguments, dict):
@@ -521,7 +523,7 @@ def _is_message(value: Any) -> bool:
     )
 
 
-def _spoken(message: Any) -> Any:
+def _spoken_text(message: Any) -> Any:
     """Return a message with role and content; LangChain has `type`, ShareGPT `from` and `value`."""
     if not isinstance(message, dict):
         return message

@@ -30,16 +30,16 @@ from arena.formats.records import (
 from arena.validation import InputError, join_names, json_type
 
 
-def _reference(value: Any, field: str) -> str:
+def _reference_text(value: Any, field: str) -> str:
     messages = read_conversation(value, "assistant", OUTPUTS, field)
     return "\n\n".join(message["content"] for message in messages)
 
 
-def _example(record: SourceRecord) -> Iterator[Made]:
+def _of_example(record: SourceRecord) -> Iterator[Made]:
     """An item of a dataset: its expected output is a reference, never a variable."""
     messages = read_conversation(record.need("input"), "user", INPUTS, "input")
     expected = record.get("expected")
-    reference = None if expected is None else _reference(expected, "expected")
+    reference = None if expected is None else _reference_text(expected, "expected")
     retired = str(record.get("status")).upper() == "ARCHIVED" or None
     prompt = prompt_id(record, messages)
     more = {"reference": reference, "retired": retired}
@@ -55,7 +55,7 @@ OBJECTS = {"inputs.": "input", "input.": "input", "outputs.": "output", "referen
 DOWNLOADED = {"input_": "input", "output_": "expected"}
 
 
-def _objects(record: SourceRecord, objects: Mapping[str, str]) -> SourceRecord:
+def _objects_in(record: SourceRecord, objects: Mapping[str, str]) -> SourceRecord:
     """The record with the objects that have a column for each member."""
     cells: dict[str, Any] = {}
     for name, value in record.row.items():
@@ -67,19 +67,19 @@ def _objects(record: SourceRecord, objects: Mapping[str, str]) -> SourceRecord:
     return replace(record, cells=record.cells | {name: cells[name] or None for name in cells})
 
 
-def _experiment(record: SourceRecord) -> Iterator[Made]:
-    yield from _trace(_objects(record, OBJECTS))
+def _of_experiment(record: SourceRecord) -> Iterator[Made]:
+    yield from _of_trace(_objects_in(record, OBJECTS))
 
 
-def _downloaded(record: SourceRecord) -> Iterator[Made]:
-    yield from _example(_objects(record, DOWNLOADED))
+def _of_download(record: SourceRecord) -> Iterator[Made]:
+    yield from _of_example(_objects_in(record, DOWNLOADED))
 
 
 # Kinds of traced steps that answer somebody; others are tools, searches and the like.
 ANSWERING = ("generation", "agent", "chain", "llm", "trace", "eval", "task")
 
 
-def _trace(record: SourceRecord) -> Iterator[Made]:
+def _of_trace(record: SourceRecord) -> Iterator[Made]:
     """A traced call: its input is a prompt, its output the answer of its model, and what was
     expected the reference.
 
@@ -91,7 +91,7 @@ def _trace(record: SourceRecord) -> Iterator[Made]:
     messages = read_conversation(record.need("input"), "user", INPUTS, "input")
     prompt = content_id(messages)
     expected = record.get("expected")
-    reference = None if expected is None else _reference(expected, "expected")
+    reference = None if expected is None else _reference_text(expected, "expected")
     yield prompt_row(messages, "input", id=prompt, reference=reference)
     if record.get("output") is None:
         return
@@ -104,12 +104,16 @@ def _trace(record: SourceRecord) -> Iterator[Made]:
         prompt,
         answer[len(messages) :] if answer[: len(messages)] == messages else answer,
         "output",
-        tokens_in=_first(record.get("tokens_in"), *_values(usage, "input", "promptTokens")),
-        tokens_out=_first(record.get("tokens_out"), *_values(usage, "output", "completionTokens")),
+        tokens_in=_first_given(
+            record.get("tokens_in"), *_values_in(usage, "input", "promptTokens")
+        ),
+        tokens_out=_first_given(
+            record.get("tokens_out"), *_values_in(usage, "output", "completionTokens")
+        ),
         cost=record.get("cost"),
         # Langfuse exports the latency of an observation in milliseconds, and that of a trace in
         # seconds.
-        seconds=_first(_duration(record), record.get("seconds")),
+        seconds=_first_given(_seconds_between(record), record.get("seconds")),
     )
 
 
@@ -117,15 +121,15 @@ def _model(record: SourceRecord) -> Any:
     return record.get("model") or inside(decoded(record.get("extra")), "metadata", "ls_model_name")
 
 
-def _values(value: Any, *names: str) -> list[Any]:
+def _values_in(value: Any, *names: str) -> list[Any]:
     return [inside(value, name) for name in names]
 
 
-def _first(*values: Any) -> Any:
+def _first_given(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
 
 
-def _duration(record: SourceRecord) -> float | None:
+def _seconds_between(record: SourceRecord) -> float | None:
     times = record.get("start"), record.get("end")
     if not all(isinstance(time, str) for time in times):
         return None
@@ -144,11 +148,11 @@ def _duration(record: SourceRecord) -> float | None:
 EXPECTED = ("ideal", "expected", "reference", "ground_truth", "correct_label", "label", "target")
 
 
-def _with(record: SourceRecord, **cells: Any) -> Iterator[Made]:
-    return _trace(replace(record, cells=record.cells | cells))
+def _record_with(record: SourceRecord, **cells: Any) -> Iterator[Made]:
+    return _of_trace(replace(record, cells=record.cells | cells))
 
 
-def _inspected(record: SourceRecord) -> Iterator[Made]:
+def _of_inspect_sample(record: SourceRecord) -> Iterator[Made]:
     """A sample in its first epoch: later ones answer the same prompt again."""
     if record.get("epoch") not in (None, 1):
         return
@@ -157,7 +161,7 @@ def _inspected(record: SourceRecord) -> Iterator[Made]:
     own = (n for n, step in enumerate(steps) if inside(step, "role") == "assistant")
     first = next((n for n in own if inside(steps[n], "source") != "input"), len(steps))
     model = inside(record.document, "eval", "model") or inside(record.get("output"), "model")
-    yield from _with(
+    yield from _record_with(
         record,
         output=steps[first:] or None,
         model=model,
@@ -166,7 +170,7 @@ def _inspected(record: SourceRecord) -> Iterator[Made]:
     )
 
 
-def _request(record: SourceRecord) -> Iterator[Made]:
+def _of_helm_request(record: SourceRecord) -> Iterator[Made]:
     """One request of a scenario, without the examples before it, in its first trial."""
     if record.get("trial"):
         return
@@ -177,7 +181,7 @@ def _request(record: SourceRecord) -> Iterator[Made]:
         if "correct" in (inside(reference, "tags") or ())
     ]
     asked = inside(record.get("instance"), "input")
-    yield from _with(
+    yield from _record_with(
         record,
         input=inside(asked, "messages") or inside(asked, "text"),
         output=inside(record.get("result"), "completions", 0, "text"),
@@ -187,7 +191,7 @@ def _request(record: SourceRecord) -> Iterator[Made]:
     )
 
 
-def _harness(record: SourceRecord) -> Iterator[Made]:
+def _of_harness_sample(record: SourceRecord) -> Iterator[Made]:
     sent, reply = record.need("input"), inside(record.get("output"), 0, 0)
     if not isinstance(reply, str):
         raise InputError(
@@ -197,10 +201,10 @@ def _harness(record: SourceRecord) -> Iterator[Made]:
     asked = inside(sent, "gen_args_0", "arg_0") or inside(sent, 0, 0)
     if isinstance(asked, list) and len(asked) == 1:  # a chat is one text of JSON
         asked = decoded(asked[0])
-    yield from _with(record, input=asked, output=reply)
+    yield from _record_with(record, input=asked, output=reply)
 
 
-def _evaluated(record: SourceRecord) -> Iterator[Made]:
+def _of_evaluation(record: SourceRecord) -> Iterator[Made]:
     """An item, and the sample of an answer to it."""
     item, sample = decoded(record.need("item")), decoded(record.get("sample"))
     if not isinstance(item, dict):
@@ -212,7 +216,7 @@ def _evaluated(record: SourceRecord) -> Iterator[Made]:
             "item",
         )
     expected = next((item[name] for name in EXPECTED if item.get(name)), None)
-    yield from _with(
+    yield from _record_with(
         record,
         input=inside(sample, "input") or rest,
         output=inside(sample, "output_text") or inside(sample, "output"),
@@ -223,20 +227,20 @@ def _evaluated(record: SourceRecord) -> Iterator[Made]:
     )
 
 
-def _call(record: SourceRecord) -> Iterator[Made]:
+def _of_weave_call(record: SourceRecord) -> Iterator[Made]:
     """A call of an operation; one that was not given a question answers nobody."""
     given, output = decoded(record.get("input")), decoded(record.get("output"))
     if any(inside(given, name) for name in INPUTS):
         name = str(record.get("name")).rpartition("/")[2].partition(":")[0]
         model = inside(given, "model") or inside(output, "model")
-        yield from _with(record, model=model if isinstance(model, str) else name)
+        yield from _record_with(record, model=model if isinstance(model, str) else name)
 
 
-def _span(record: SourceRecord) -> Iterator[Made]:
+def _of_span(record: SourceRecord) -> Iterator[Made]:
     metadata, metrics = decoded(record.get("metadata")), decoded(record.get("metrics"))
     start, end = (inside(metrics, name) for name in ("start", "end"))
     has_times = all(isinstance(time, int | float) for time in (start, end))
-    yield from _with(
+    yield from _record_with(
         record,
         kind=inside(decoded(record.get("span")), "type"),
         model=inside(metadata, "model"),
@@ -246,7 +250,7 @@ def _span(record: SourceRecord) -> Iterator[Made]:
     )
 
 
-def _chat(record: SourceRecord) -> Iterator[Made]:
+def _of_chat(record: SourceRecord) -> Iterator[Made]:
     """A conversation; if the assistant has the last word, that is the answer."""
     messages = read_chat(record.need("messages"), "messages")
     question, answer = split_answer(messages)
@@ -260,16 +264,16 @@ def _chat(record: SourceRecord) -> Iterator[Made]:
         yield answer_row(model, prompt, answer, "messages")
 
 
-def _batch_request(record: SourceRecord) -> Iterator[Made]:
+def _of_batch_request(record: SourceRecord) -> Iterator[Made]:
     body = record.need("body")
     body = body if isinstance(body, dict) else {}
-    messages = read_messages(_asked(body), "body")
+    messages = read_messages(_messages_asked(body), "body")
     if not messages:
         raise InputError("has no messages", "body")
     yield prompt_row(messages, "body", id=read_name(record.need("id")))
 
 
-def _asked(body: Mapping[str, Any]) -> list[Any] | None:
+def _messages_asked(body: Mapping[str, Any]) -> list[Any] | None:
     """The messages of a request, to the Responses API and Anthropic's too."""
     given = body.get("messages") or body.get("input")
     instructions = body.get("instructions") or body.get("system")
@@ -279,11 +283,11 @@ def _asked(body: Mapping[str, Any]) -> list[Any] | None:
     return [*([{"role": "system", "content": instructions}] if instructions else []), *asked]
 
 
-def _batch_reply(record: SourceRecord) -> Iterator[Made]:
+def _of_batch_reply(record: SourceRecord) -> Iterator[Made]:
     response = record.get("response")
     body = inside(response, "body") or inside(response, "message")
     body = body if isinstance(body, dict) else {}
-    messages = read_messages(_replied(body), "response")
+    messages = read_messages(_message_replied(body), "response")
     if not messages:
         raise InputError(
             "has neither choices nor output: the request failed, so there is no answer; leave it "
@@ -298,12 +302,12 @@ def _batch_reply(record: SourceRecord) -> Iterator[Made]:
         read_name(record.need("id")),
         messages,
         "response",
-        tokens_in=_first(*_values(usage, "prompt_tokens", "input_tokens")),
-        tokens_out=_first(*_values(usage, "completion_tokens", "output_tokens")),
+        tokens_in=_first_given(*_values_in(usage, "prompt_tokens", "input_tokens")),
+        tokens_out=_first_given(*_values_in(usage, "completion_tokens", "output_tokens")),
     )
 
 
-def _replied(body: Mapping[str, Any]) -> list[Any] | None:
+def _message_replied(body: Mapping[str, Any]) -> list[Any] | None:
     """The message of the first choice, the messages in the output of the Responses API, or the one
     message of Anthropic's."""
     if "role" in body:
@@ -315,14 +319,14 @@ def _replied(body: Mapping[str, Any]) -> list[Any] | None:
     return [step for step in steps if isinstance(step, dict) and "role" in step] or None
 
 
-def _question(record: SourceRecord) -> Iterator[Made]:
+def _of_question(record: SourceRecord) -> Iterator[Made]:
     turns = read_turns(record.need("turns"), "turns")
     references = read_turns(record.get("reference") or [""], "reference")
     more = {"category": record.get("category"), "reference": "\n\n".join(references)}
     yield prompt_row(user_messages(turns), "turns", id=read_name(record.need("id")), **more)
 
 
-def _model_answer(record: SourceRecord) -> Iterator[Made]:
+def _of_model_answer(record: SourceRecord) -> Iterator[Made]:
     model = read_name(record.need("model"))
     turns = inside(record.need("choices"), 0, "turns")
     if not isinstance(turns, list):
@@ -333,7 +337,7 @@ def _model_answer(record: SourceRecord) -> Iterator[Made]:
     yield answer_row(model, read_name(record.need("id")), messages, "choices")
 
 
-def _prompt(record: SourceRecord) -> Iterator[Made]:
+def _of_prompt(record: SourceRecord) -> Iterator[Made]:
     """A row of a table of prompts. Further columns are not variables, because nothing says that
     they are.
     """
@@ -358,7 +362,7 @@ def _asked_text(record: SourceRecord, field: str) -> list[Message]:
     return user_messages([read_text(record, field)])
 
 
-def _outputs(record: SourceRecord) -> Iterator[Made]:
+def _outputs_of(record: SourceRecord) -> Iterator[Made]:
     """One model's answers, in the format of AlpacaEval and AutoArena."""
     question = record.need("prompt")
     model = read_name(record.get("model") or record.stem)
@@ -538,28 +542,28 @@ openai-evals-items: OpenAI Evals API items
     becomes prompts candidates responses
 """,
     {
-        "mt-bench-questions": _question,
-        "mt-bench-answers": _model_answer,
-        "inspect": _inspected,
-        "openai-batch": _batch_reply,
-        "openai-batch-input": _batch_request,
-        "openai-chat": _chat,
-        "langsmith-runs": _trace,
-        "langsmith-experiment": _experiment,
-        "langsmith": _example,
-        "openai-evals": _example,
-        "langfuse": _example,
-        "langfuse-traces": _trace,
-        "braintrust": _span,
-        "helm": _request,
-        "lm-eval": _harness,
-        "weave": _call,
-        "langsmith-table": _example,
-        "langsmith-csv": _downloaded,
-        "alpaca-outputs": _outputs,
-        "answers": _outputs,
-        "prompts": _prompt,
-        "openai-evals-items": _evaluated,
+        "mt-bench-questions": _of_question,
+        "mt-bench-answers": _of_model_answer,
+        "inspect": _of_inspect_sample,
+        "openai-batch": _of_batch_reply,
+        "openai-batch-input": _of_batch_request,
+        "openai-chat": _of_chat,
+        "langsmith-runs": _of_trace,
+        "langsmith-experiment": _of_experiment,
+        "langsmith": _of_example,
+        "openai-evals": _of_example,
+        "langfuse": _of_example,
+        "langfuse-traces": _of_trace,
+        "braintrust": _of_span,
+        "helm": _of_helm_request,
+        "lm-eval": _of_harness_sample,
+        "weave": _of_weave_call,
+        "langsmith-table": _of_example,
+        "langsmith-csv": _of_download,
+        "alpaca-outputs": _outputs_of,
+        "answers": _outputs_of,
+        "prompts": _of_prompt,
+        "openai-evals-items": _of_evaluation,
     },
     {"langsmith-experiment": {"members": OBJECTS}, "langsmith-csv": {"members": DOWNLOADED}},
 )

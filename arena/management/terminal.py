@@ -77,24 +77,24 @@ def follow(load_report: Callable[[], AnyReport], unit: str) -> AnyReport:
     with tqdm(total=report.total, initial=report.settled, unit=unit, file=sys.stderr) as bar:
         while True:
             bar.update(report.settled - bar.n)
-            if (waiting := _waiting(report)) != bar.postfix:
+            if (waiting := _calls_waiting(report)) != bar.postfix:
                 bar.set_postfix_str(waiting)
             if not report.goes_on or time.monotonic() - moved_at > SILENCE:
                 return report
             time.sleep(LOOK_EVERY)
             previous, report = report, load_report()
-            if _is_active(previous, report):
+            if _has_moved_or_waits(previous, report):
                 moved_at = time.monotonic()
 
 
-def _is_active(previous: Report, report: Report) -> bool:
+def _has_moved_or_waits(previous: Report, report: Report) -> bool:
     """Return whether there was progress, or calls are in progress or not due yet."""
     moved = (previous.requests, previous.settled) != (report.requests, report.settled)
     waits = report.next_due_at is not None and report.next_due_at > timezone.now()
     return moved or bool(report.waiting_for) or waits
 
 
-def _waiting(report: Report) -> str:
+def _calls_waiting(report: Report) -> str:
     return ", ".join(
         f"{calls} call{'s are' if calls > 1 else ' is'} waiting for {endpoint}"
         for endpoint, calls in report.waiting_for.items()

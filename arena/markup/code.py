@@ -51,7 +51,7 @@ def code_block(code: str, info: str, label: str, deadline: float) -> str:
     Highlighting stops when `thread_time` reaches the deadline.
     """
     language = language_of(info)
-    inner = _highlighted(code, language, deadline) if language else None
+    inner = _highlighted_code(code, language, deadline) if language else None
     return (
         f'<div class="scroll code" tabindex="0" role="group" aria-label="{escape(label)}"'
         f' dir="ltr"><pre class="highlight"><code>{inner or escape(code)}</code></pre></div>\n'
@@ -66,18 +66,18 @@ def language_of(info: str) -> str | None:
     return name if name in LANGUAGES else None
 
 
-def _highlighted(code: str, language: str, deadline: float) -> str | None:
+def _highlighted_code(code: str, language: str, deadline: float) -> str | None:
     """Return the code with spans of Pygments' classes; None if that would take too long."""
     if len(code) > MAX_CODE_CHARS or any(len(line) > MAX_LINE_CHARS for line in code.split("\n")):
         return None
     lexer = get_lexer_by_name(language, stripnl=False)
     try:
-        return format_tokens(_in_time(lexer.get_tokens(code), deadline), _FORMATTER)
+        return format_tokens(_tokens_in_time(lexer.get_tokens(code), deadline), _FORMATTER)
     except _HighlightTimeoutError:
         return None
 
 
-def _in_time(
+def _tokens_in_time(
     tokens: Iterator[tuple[TokenType, str]], deadline: float
 ) -> Iterator[tuple[TokenType, str]]:
     for token in tokens:

@@ -81,7 +81,7 @@ def _stop_in_time(state: StateBlock | StateCore | StateInline, silent: bool) -> 
     return False
 
 
-def _adapt(state: StateCore) -> None:
+def _adapt_tokens(state: StateCore) -> None:
     """Core rule: all changes that need to look at one token only."""
     for token in state.tokens:
         _stop_in_time(state, False)
@@ -103,7 +103,7 @@ def _without_images(tokens: Sequence[Token]) -> Iterator[Token]:
         if token.type != "image":
             yield token
         elif links_open:
-            yield _text(token.content or "image")
+            yield _text_token(token.content or "image")
         else:
             yield from _link_to_image(token)
 
@@ -111,11 +111,11 @@ def _without_images(tokens: Sequence[Token]) -> Iterator[Token]:
 def _link_to_image(image: Token) -> Iterator[Token]:
     url = str(image.attrs.get("src", ""))
     yield Token("link_open", "a", 1, attrs={"href": url})
-    yield _text(image.content or url)
+    yield _text_token(image.content or url)
     yield Token("link_close", "a", -1)
 
 
-def _text(content: str) -> Token:
+def _text_token(content: str) -> Token:
     return Token("text", "", 0, content=content)
 
 
@@ -140,7 +140,7 @@ def _make_parser() -> MarkdownIt:
     options = {"html": False, "breaks": True, "maxNesting": MAX_NESTING}
     md = MarkdownIt("commonmark", options).enable(["table", "strikethrough"])
     md.use(math_plugin)
-    md.core.ruler.after("inline", "adapt", _adapt)
+    md.core.ruler.after("inline", "adapt", _adapt_tokens)
     md.inline.ruler.after("text", "deadline", _stop_in_time)
     md.block.ruler.before("table", "deadline", _stop_block_in_time)
     md.validateLink = is_link_allowed  # type: ignore[method-assign]

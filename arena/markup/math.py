@@ -92,14 +92,14 @@ def to_mathml(latex: str, *, display: bool) -> str:
     if display and _NUMBERED.search(latex) and r"\begin" not in latex:
         latex = rf"\begin{{equation*}}{latex}\end{{equation*}}"
     if len(latex) > MAX_LATEX_CHARS + 40 or not _is_harmless(latex):
-        return _source(latex)
+        return _source_html(latex)
     try:
         mathml = LatexToMathML(fancy_error=False).convert_with_local_state(
             latex, displaystyle=display
         )
     except LatexError:
-        return _source(latex)
-    return _STYLE.sub(_classes, mathml)
+        return _source_html(latex)
+    return _STYLE.sub(_classes_of_style, mathml)
 
 
 def _is_harmless(latex: str) -> bool:
@@ -114,11 +114,11 @@ def _is_harmless(latex: str) -> bool:
     return True
 
 
-def _source(latex: str) -> str:
+def _source_html(latex: str) -> str:
     return f'<code class="latex">{escape(latex)}</code>'
 
 
-def _classes(style: re.Match[str]) -> str:
+def _classes_of_style(style: re.Match[str]) -> str:
     names = [_CLASS_OF_STYLE.get(part.strip()) for part in style[1].split(";")]
     known = " ".join(name for name in names if name)
     return f' class="{known}"' if known else ""
@@ -165,7 +165,7 @@ def _block_rule(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     if not silent:
         token = state.push("math_display", "math", 0)
         token.block, token.markup, token.map = True, opener, [start, last + 1]
-        token.content = _body(state, start, last, opener)
+        token.content = _formula_between(state, start, last, opener)
         state.line = last + 1
     return True
 
@@ -179,7 +179,7 @@ def _line_closed_by(state: StateBlock, match: re.Match[str], start: int, end: in
     return last if rest in ("", ".", ",") else None
 
 
-def _body(state: StateBlock, start: int, last: int, opener: str) -> str:
+def _formula_between(state: StateBlock, start: int, last: int, opener: str) -> str:
     """Return the formula without its delimiters and the marks of the quotes and lists around it."""
     lines = state.getLines(start, last + 1, state.blkIndent, False).strip().rstrip(".,")
     return lines[len(opener) : -len(opener)]

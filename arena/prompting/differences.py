@@ -44,20 +44,20 @@ def diff_of(before: str, after: str, *, context: int = 3) -> list[DiffLine]:
 
     Windows and Unix line endings count as equal.
     """
-    old, new = _lines(before), _lines(after)
+    old, new = _lines_of(before), _lines_of(after)
     if old == new:
         return []
     work = _Work(WORK)
     lines: list[DiffLine] = []
-    for i, j, m, n in _segments(old, new, work, None):
+    for i, j, m, n in _alike_segments(old, new, work, None):
         if old[i:j] == new[m:n]:
             lines += [DiffLine("same", _word_pieces([(line, False)])) for line in old[i:j]]
         else:
-            lines += _changed(old[i:j], new[m:n], work)
+            lines += _changed_lines(old[i:j], new[m:n], work)
     return list(_around_changes(lines, context))
 
 
-def _lines(text: str) -> list[str]:
+def _lines_of(text: str) -> list[str]:
     return text.replace("\r\n", "\n").split("\n") if text else []
 
 
@@ -77,21 +77,21 @@ def _around_changes(lines: list[DiffLine], context: int) -> Iterator[DiffLine]:
             yield from run[head + left_out :]
 
 
-def _changed(old: list[str], new: list[str], work: "_Work") -> Iterator[DiffLine]:
-    removed, added = _marked(old, new, work)
-    for words in _by_line(removed, len(old)):
+def _changed_lines(old: list[str], new: list[str], work: "_Work") -> Iterator[DiffLine]:
+    removed, added = _marked_words(old, new, work)
+    for words in _words_by_line(removed, len(old)):
         yield DiffLine("removed", _word_pieces(words))
-    for words in _by_line(added, len(new)):
+    for words in _words_by_line(added, len(new)):
         yield DiffLine("added", _word_pieces(words))
 
 
-def _marked(old: list[str], new: list[str], work: "_Work") -> tuple[Words, Words]:
+def _marked_words(old: list[str], new: list[str], work: "_Work") -> tuple[Words, Words]:
     """Return the words of both blocks, each with whether it changed."""
     left, right = (_WORD.findall("\n".join(lines)) for lines in (old, new))
     removed: Words = []
     added: Words = []
     common = 0
-    for i, j, m, n in _segments(left, right, work, str.isspace) if old and new else ():
+    for i, j, m, n in _alike_segments(left, right, work, str.isspace) if old and new else ():
         changed = left[i:j] != right[m:n]
         common += 0 if changed else sum(not word.isspace() for word in left[i:j])
         removed += [(word, changed) for word in left[i:j]]
@@ -102,7 +102,7 @@ def _marked(old: list[str], new: list[str], work: "_Work") -> tuple[Words, Words
     return removed, added
 
 
-def _by_line(words: Words, count: int) -> Iterator[Words]:
+def _words_by_line(words: Words, count: int) -> Iterator[Words]:
     """Yield the words of each of `count` lines, without the line breaks between them."""
     line: Words = []
     for word, changed in words:
@@ -137,13 +137,13 @@ class _Work:
         return self.left >= 0
 
 
-def _segments(
+def _alike_segments(
     old: Sequence[str], new: Sequence[str], work: _Work, is_junk: Callable[[str], bool] | None
 ) -> Iterator[Span]:
     """Yield spans (i, j, m, n): old[i:j] equals new[m:n] or is replaced by it, alternately."""
-    start = _common(old, new)
-    end = _common(old[start:][::-1], new[start:][::-1])
-    middle = _matches(old[start : len(old) - end], new[start : len(new) - end], work, is_junk)
+    start = _common_words(old, new)
+    end = _common_words(old[start:][::-1], new[start:][::-1])
+    middle = _matches_bound(old[start : len(old) - end], new[start : len(new) - end], work, is_junk)
     equal = [(0, 0, start), *((i + start, m + start, size) for i, m, size in middle)]
     i = m = 0
     for at, other, size in [*equal, (len(old) - end, len(new) - end, end)]:
@@ -154,17 +154,17 @@ def _segments(
             yield at, i, other, m
 
 
-def _common(old: Sequence[str], new: Sequence[str]) -> int:
+def _common_words(old: Sequence[str], new: Sequence[str]) -> int:
     pairs = enumerate(zip(old, new, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(old), len(new)))
 
 
-def _matches(
+def _matches_bound(
     old: Sequence[str], new: Sequence[str], work: _Work, is_junk: Callable[[str], bool] | None
 ) -> list[tuple[int, int, int]]:
     """Return the blocks (i, m, size) that both have, as difflib does, until the work is used up."""
     matcher = SequenceMatcher(is_junk, old, new)
-    places = _places(new, is_junk)
+    places = _counts_of_items(new, is_junk)
     costs = [0, *accumulate(1 + places.get(item, 0) for item in old)]
     waiting = deque([(0, len(old), 0, len(new))])
     matches = []
@@ -179,7 +179,7 @@ def _matches(
     return sorted(matches)
 
 
-def _places(new: Sequence[str], is_junk: Callable[[str], bool] | None) -> dict[str, int]:
+def _counts_of_items(new: Sequence[str], is_junk: Callable[[str], bool] | None) -> dict[str, int]:
     """Count the occurrences of each item that difflib matches: neither junk nor very frequent.
 
     Among 200 items or more, difflib ignores an item that makes up more than 1 % of them.

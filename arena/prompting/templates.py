@@ -37,7 +37,7 @@ def variables_in(template: str) -> list[str]:
 
     Raises TemplateError for an invalid template.
     """
-    return _names(template, "user template")
+    return _names_in(template, "user template")
 
 
 def check_turns(messages: Sequence[Mapping[str, Any]], *, known: Collection[str]) -> None:
@@ -65,9 +65,9 @@ def check_template(template: str, *, known: Collection[str], part: str = "user t
     except InputError as error:
         raise TemplateError(f"The {part} {error.reason}.") from None
     known = {PROMPT, *known}
-    names = _names(template, part)
+    names = _names_in(template, part)
     if unknown := [name for name in names if name not in known]:
-        raise TemplateError(_unknown(unknown, known, part))
+        raise TemplateError(_unknown_variables(unknown, known, part))
     if part == "user template" and template.strip() and not names:
         raise TemplateError(
             "The user template uses no variable, so every prompt would ask the same question; "
@@ -95,20 +95,22 @@ def render_messages(
     called = quoted(prompt_id or prompt)
     if messages:
         return [
-            (message["role"], _filled(message["content"], f"message {number}", values, called))
+            (message["role"], _filled_in(message["content"], f"message {number}", values, called))
             for number, message in enumerate(messages, start=1)
         ]
     user = (
-        _filled(user_template, "user template", values, called) if user_template.strip() else prompt
+        _filled_in(user_template, "user template", values, called)
+        if user_template.strip()
+        else prompt
     )
     if not system_prompt.strip():
         return [("user", user)]
-    return [("system", _filled(system_prompt, "system prompt", values, called)), ("user", user)]
+    return [("system", _filled_in(system_prompt, "system prompt", values, called)), ("user", user)]
 
 
-def _filled(template: str, part: str, values: Mapping[str, str], called: str) -> str:
+def _filled_in(template: str, part: str, values: Mapping[str, str], called: str) -> str:
     pieces = []
-    for piece in _pieces(template, part):
+    for piece in _pieces_of(template, part):
         if isinstance(piece, str):
             pieces.append(piece)
         elif piece.name in values:
@@ -126,24 +128,24 @@ def _filled(template: str, part: str, values: Mapping[str, str], called: str) ->
     return "".join(pieces)
 
 
-def _names(template: str, part: str) -> list[str]:
-    pieces = _pieces(template, part)
+def _names_in(template: str, part: str) -> list[str]:
+    pieces = _pieces_of(template, part)
     return list(dict.fromkeys(piece.name for piece in pieces if isinstance(piece, _Variable)))
 
 
-def _pieces(template: str, part: str) -> Iterator[str | _Variable]:
+def _pieces_of(template: str, part: str) -> Iterator[str | _Variable]:
     """Yield the texts and the variables of `template` in order; raises TemplateError."""
     end, line = 0, 1
     for match in _OPENED.finditer(template):
         yield template[end : match.start()]
         line += template.count("\n", end, match.start())
-        yield _opened(match, part, line)
+        yield _opened_braces(match, part, line)
         line += match.group().count("\n")
         end = match.end()
     yield template[end:]
 
 
-def _opened(match: re.Match[str], part: str, line: int) -> str | _Variable:
+def _opened_braces(match: re.Match[str], part: str, line: int) -> str | _Variable:
     _, inside, closed = match.groups()
     if inside is None:
         return "{{"
@@ -164,18 +166,18 @@ def _opened(match: re.Match[str], part: str, line: int) -> str | _Variable:
     return _Variable(name, line)
 
 
-def _unknown(names: list[str], known: Collection[str], part: str) -> str:
+def _unknown_variables(names: list[str], known: Collection[str], part: str) -> str:
     if len(names) > 1:
-        used, there = join_names(map(_braced, names)), _all_of(known)
+        used, there = join_names(map(_braced, names)), _all_known(known)
         return f"The {part} uses {used}, which no prompt has; the prompts have {there}."
     [name] = names
     says = f"The {part} uses {_braced(name)}, which no prompt has"
-    if nearest := _nearest(name, known):
+    if nearest := _nearest_name(name, known):
         return f"{says}; did you mean {_braced(nearest)}?"
-    return f"{says}; the prompts have {_all_of(known)}."
+    return f"{says}; the prompts have {_all_known(known)}."
 
 
-def _nearest(name: str, known: Collection[str]) -> str:
+def _nearest_name(name: str, known: Collection[str]) -> str:
     """Return the most similar known name, ignoring case; '' if none is, or with too many."""
     if len(known) > NAMES_COMPARED:
         return ""
@@ -184,7 +186,7 @@ def _nearest(name: str, known: Collection[str]) -> str:
     return folded[close[0]] if close else ""
 
 
-def _all_of(known: Collection[str]) -> str:
+def _all_known(known: Collection[str]) -> str:
     return join_names(map(_braced, sorted(known, key=lambda name: (name != PROMPT, name))))
 
 

@@ -48,13 +48,13 @@ def bring_back_times(*, now: datetime) -> None:
     _bring_back_paces(now)
     _bring_back_deliveries(now)
     age = timedelta(seconds=settings.SESSION_COOKIE_AGE)
-    _bring_back(Session.objects.all(), "expire_date", now + age, now + age + TOLERANCE)
+    _bring_back_field(Session.objects.all(), "expire_date", now + age, now + age + TOLERANCE)
     windows = RateLimit.objects.filter(window_started_at__gt=now + TOLERANCE)
     if windows.exists():  # on SQLite, a DELETE of nothing would still wait for its turn
         windows.delete()
 
 
-def _bring_back(rows: QuerySet[Any], field: str, to: Any, latest: Any) -> None:
+def _bring_back_field(rows: QuerySet[Any], field: str, to: Any, latest: Any) -> None:
     """Set `field` to `to` where it is later than `latest`; write nothing if it never is."""
     late = rows.filter(**{f"{field}__gt": latest})
     if late.exists():
@@ -64,27 +64,27 @@ def _bring_back(rows: QuerySet[Any], field: str, to: Any, latest: Any) -> None:
 def _bring_back_calls(now: datetime) -> None:
     waiting = Call.objects.filter(state=Call.State.WAITING)
     for field in ("due_at", "enqueue_after"):
-        _bring_back(waiting, field, now, now + LONGEST_PAUSE + TOLERANCE)
+        _bring_back_field(waiting, field, now, now + LONGEST_PAUSE + TOLERANCE)
     handed_out = waiting.filter(due_at__lte=now)
-    _bring_back(handed_out, "enqueue_after", now, now + HANDED_OUT + TOLERANCE)
+    _bring_back_field(handed_out, "enqueue_after", now, now + HANDED_OUT + TOLERANCE)
     held = Call.objects.filter(state=Call.State.RUNNING)
     longest = max(map(lease_of, settings.MODEL_ENDPOINTS.values()), default=LONGEST_PAUSE)
-    _bring_back(held, "lease_expires_at", now + REST_OF_LEASE, now + longest + TOLERANCE)
+    _bring_back_field(held, "lease_expires_at", now + REST_OF_LEASE, now + longest + TOLERANCE)
 
 
 def _bring_back_paces(now: datetime) -> None:
     """An endpoint is paused for a minute's limit or the longest Retry-After at most."""
     latest = (now + LONGEST_PAUSE + 3 * TOLERANCE).timestamp()
     for field in ("requests_until", "tokens_until"):
-        _bring_back(EndpointPace.objects.all(), field, now.timestamp(), latest)
+        _bring_back_field(EndpointPace.objects.all(), field, now.timestamp(), latest)
 
 
 def _bring_back_deliveries(now: datetime) -> None:
     waiting = Delivery.objects.filter(state=Delivery.State.WAITING)
     for attempts, pause in enumerate((timedelta(0), *deliveries.PAUSES)):
         rows = waiting.filter(attempts=attempts)
-        _bring_back(rows, "due_at", now, now + pause + TOLERANCE)
-    _bring_back(waiting, "lease_expires_at", now, now + deliveries.ENQUEUE_AGAIN + TOLERANCE)
+        _bring_back_field(rows, "due_at", now, now + pause + TOLERANCE)
+    _bring_back_field(waiting, "lease_expires_at", now, now + deliveries.ENQUEUE_AGAIN + TOLERANCE)
     held = Delivery.objects.filter(state=Delivery.State.RUNNING)
     latest = now + deliveries.LEASE + TOLERANCE
-    _bring_back(held, "lease_expires_at", now + REST_OF_LEASE, latest)
+    _bring_back_field(held, "lease_expires_at", now + REST_OF_LEASE, latest)

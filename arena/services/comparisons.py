@@ -114,19 +114,19 @@ def find_issued_comparison(
     if row is None:
         return None
     columns = iter(row)
-    comparison: Any = _partly(Comparison, COMPARISON, columns)
+    comparison: Any = _partly_loaded(Comparison, COMPARISON, columns)
     comparison.key = key
-    comparison.arena = _partly(Arena, ARENA, columns)
+    comparison.arena = _partly_loaded(Arena, ARENA, columns)
     comparison.arena.slug = slug
     comparison.arena.is_opened_by_link = has_link
-    comparison.rater = _partly(Rater, RATER, columns)
-    comparison.left = _partly(Candidate, CANDIDATE, columns)
-    comparison.right = _partly(Candidate, CANDIDATE, columns)
+    comparison.rater = _partly_loaded(Rater, RATER, columns)
+    comparison.left = _partly_loaded(Candidate, CANDIDATE, columns)
+    comparison.right = _partly_loaded(Candidate, CANDIDATE, columns)
     comparison.other_votes = next(columns)
     return comparison
 
 
-def _partly(model: type[Stored], names: Sequence[str], columns: Iterator[Any]) -> Stored:
+def _partly_loaded(model: type[Stored], names: Sequence[str], columns: Iterator[Any]) -> Stored:
     """Return a stored row of which only the next columns were read, in the order of its fields.
 
     Other fields are fetched when they are read. Finding a comparison like this takes a tenth of
@@ -224,9 +224,9 @@ def _issue_demanded(arena: Arena, rater: Rater, now: datetime, also: int) -> Com
             # Whoever is named votes on all pairs, and not for a browser.
             also=NOBODY if demand.rater_id else also,
         )
-        if row is not None and _claim(demand):
+        if row is not None and _claim_demand(demand):
             matchup = matchup_of(low_id, high_id, row)
-            return _issue(
+            return _issue_matchup(
                 arena,
                 rater,
                 now,
@@ -240,7 +240,7 @@ def _issue_demanded(arena: Arena, rater: Rater, now: datetime, also: int) -> Com
     return None
 
 
-def _claim(demand: PairDemand) -> bool:
+def _claim_demand(demand: PairDemand) -> bool:
     still_open = PairDemand.objects.filter(pk=demand.pk, remaining__gt=0)
     return bool(still_open.update(remaining=F("remaining") - 1))
 
@@ -252,19 +252,21 @@ def _issue_drawn(
     pair_id, low_id, high_id, probability, *answers = drawn
     if pair_id is None:
         return None
-    return _issue(arena, rater, now, pair_id, matchup_of(low_id, high_id, answers), probability)
+    return _issue_matchup(
+        arena, rater, now, pair_id, matchup_of(low_id, high_id, answers), probability
+    )
 
 
 def matchup_of(low_id: int, high_id: int, row: Sequence[Any]) -> Matchup:
     """Read the columns of sql.ANSWERED."""
     columns = iter(row)
-    prompt = _partly(Prompt, PROMPT, columns)
-    low, high = (_partly(Response, RESPONSE, columns) for _ in range(2))
+    prompt = _partly_loaded(Prompt, PROMPT, columns)
+    low, high = (_partly_loaded(Response, RESPONSE, columns) for _ in range(2))
     low.candidate_id, high.candidate_id = low_id, high_id
     return Matchup(prompt, low, high)
 
 
-def _issue(
+def _issue_matchup(
     arena: Arena,
     rater: Rater,
     now: datetime,
@@ -356,7 +358,7 @@ def issue_pair(
         if len(own.intersection(candidates)) == 1:
             raise OwnTeamError
         if previewed is None:
-            return _issue(arena, rater, now, pair.pk, matchup, None)
+            return _issue_matchup(arena, rater, now, pair.pk, matchup, None)
         key, probability = previewed
         low_is_left = matchup.low.pk == responses[0]
         comparison = build_comparison(arena, rater, now, matchup, probability, low_is_left, key=key)

@@ -70,14 +70,14 @@ def hold(
     open_hold.refresh_from_db()
     announce(votes_changed, arena_id=arena.pk, reason="hold")
     if is_new:
-        _record(open_hold, SYSTEM, "held votes", test=test)
+        _record_decision(open_hold, SYSTEM, "held votes", test=test)
     return open_hold
 
 
 def release(*, hold: Hold, by: Actor, reason: str, now: datetime) -> Hold:
     """Let the held votes count again. Raises HoldError."""
     with transaction.atomic():
-        decided = _decide(hold, Hold.State.RELEASED, by, reason, now)
+        decided = _decide_hold(hold, Hold.State.RELEASED, by, reason, now)
         if decided.network:
             # Released votes no longer name the hold, and their raters are told of the release.
             raters = decided.votes.order_by("rater").values_list("rater", flat=True).distinct()
@@ -89,17 +89,17 @@ def release(*, hold: Hold, by: Actor, reason: str, now: datetime) -> Hold:
         decided.save(update_fields=["evidence", "last_vote_id"])
         sql.rows(sql.RELEASE, decided.pk)
         announce(votes_changed, arena_id=decided.arena_id, reason="release")
-        _record(decided, by, "released held votes", reason=decided.reason)
+        _record_decision(decided, by, "released held votes", reason=decided.reason)
     return decided
 
 
 def void(*, hold: Hold, by: Actor, reason: str, now: datetime) -> Hold:
     """Void the held votes for good. Raises HoldError."""
     with transaction.atomic():
-        decided = _decide(hold, Hold.State.VOIDED, by, reason, now)
+        decided = _decide_hold(hold, Hold.State.VOIDED, by, reason, now)
         held = decided.votes.filter(voided_at=None).values_list("pk", "arena")
         voting.void(votes=dict(held), reason=decided.reason, now=now)
-        _record(decided, by, "voided held votes", reason=decided.reason)
+        _record_decision(decided, by, "voided held votes", reason=decided.reason)
     return decided
 
 
@@ -140,7 +140,7 @@ def object_to(*, raters: Collection[Rater], arena: Arena, text: str, now: dateti
     return hold
 
 
-def _decide(hold: Hold, state: str, by: Actor, reason: str, now: datetime) -> Hold:
+def _decide_hold(hold: Hold, state: str, by: Actor, reason: str, now: datetime) -> Hold:
     try:
         reason = clean_name(reason, limit=REASON_LIMIT)
     except InputError as error:
@@ -151,5 +151,5 @@ def _decide(hold: Hold, state: str, by: Actor, reason: str, now: datetime) -> Ho
     return Hold.objects.select_related("arena", "rater").get(pk=hold.pk)
 
 
-def _record(hold: Hold, by: Actor, action: str, **details: Any) -> None:
+def _record_decision(hold: Hold, by: Actor, action: str, **details: Any) -> None:
     audit.record_in(hold.arena, by, action, hold, votes=hold.n_votes, **details)

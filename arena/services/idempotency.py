@@ -63,11 +63,14 @@ def carry_out_once(
     """
     with transaction.atomic():
         fingerprint = fingerprint[:HALF] + hashlib.sha256(rights.encode()).hexdigest()[:HALF]
-        claim, is_first = _claim(owner, key, fingerprint, now)
+        claim, is_first = _claim_key(owner, key, fingerprint, now)
         if not is_first:
             if claim.fingerprint[:-HALF] != fingerprint[:-HALF]:
                 raise IdempotencyKeyError
-            if claim.fingerprint != fingerprint and (reply := _try_out(work)).status in REFUSED:
+            if (
+                claim.fingerprint != fingerprint
+                and (reply := _carry_out_or_roll_back(work)).status in REFUSED
+            ):
                 return reply
             assert claim.status is not None, "a key is committed together with its answer"
             return replace(
@@ -82,7 +85,9 @@ def carry_out_once(
     return reply
 
 
-def _claim(owner: str, key: str, fingerprint: str, now: datetime) -> tuple[IdempotentRequest, bool]:
+def _claim_key(
+    owner: str, key: str, fingerprint: str, now: datetime
+) -> tuple[IdempotentRequest, bool]:
     """Write the key, or find its row; return whether this is the first request with it.
 
     Waits for a running request with the same key.
@@ -100,7 +105,7 @@ def _claim(owner: str, key: str, fingerprint: str, now: datetime) -> tuple[Idemp
         )
 
 
-def _try_out(work: Callable[[], StoredReply]) -> StoredReply:
+def _carry_out_or_roll_back(work: Callable[[], StoredReply]) -> StoredReply:
     """Return the reply that `work` would give; roll back its writes."""
     with transaction.atomic():
         reply = work()

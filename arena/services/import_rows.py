@@ -110,9 +110,7 @@ class Writer:
         """Write a batch of good rows, all of one kind, in one transaction."""
         if kind == "responses":
             # Checking long answers takes a while, so not while voters wait for the write lock.
-            self.self_identifying = {
-                row.number for row in rows if self._names_its_author(row.content)
-            }
+            self.self_identifying = {row.number for row in rows if self._names_author(row.content)}
         write = {
             "prompts": self._write_prompts,
             "candidates": self._write_candidates,
@@ -122,7 +120,7 @@ class Writer:
         with transaction.atomic():
             write(rows)
 
-    def _names_its_author(self, response: ResponseRow) -> bool:
+    def _names_author(self, response: ResponseRow) -> bool:
         author = self.candidates[response.candidate]
         return self_identifies(response.text, names=(author.name, author.model))
 
@@ -343,16 +341,16 @@ def insert(model: type[Model], columns: Sequence[str], rows: Iterable[Values]) -
         copied = f"COPY {table} ({names}) FROM STDIN"
         with connection.cursor() as cursor, cursor.copy(copied) as copy:
             for values in rows:
-                copy.write_row(_adapt(values, adapted))
+                copy.write_row(_adapted_values(values, adapted))
         return
     marks = ", ".join(["%s"] * len(fields))
     statement = " ".join(["INSERT INTO", table, "(", names, ") VALUES (", marks, ")"])
-    prepared: Any = (_adapt(values, adapted) for values in rows)
+    prepared: Any = (_adapted_values(values, adapted) for values in rows)
     with connection.cursor() as cursor:
         cursor.executemany(statement, prepared)
 
 
-def _adapt(values: Values, adapted: "Sequence[tuple[int, Field[Any, Any]]]") -> list[Any]:
+def _adapted_values(values: Values, adapted: "Sequence[tuple[int, Field[Any, Any]]]") -> list[Any]:
     row = list(values)
     for i, field in adapted:
         row[i] = field.get_db_prep_save(row[i], connection)

@@ -151,7 +151,7 @@ def import_files(
     """
     options = options or Options()
     try:
-        with exclusive_import(slug), _opened(paths) as places:
+        with exclusive_import(slug), _opened_paths(paths) as places:
             arena = _arena_to_fill(slug, options, places.values())
             files = _files_to_import(places, options)
             if any(path != place for path, place in places.items()) and not options.rejects_folder:
@@ -165,7 +165,7 @@ def import_files(
 
 
 @contextmanager
-def _opened(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
+def _opened_paths(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
     """Yield the places of the paths' contents; errors name the paths as they were given."""
     with opened(paths) as places:
         try:
@@ -173,11 +173,11 @@ def _opened(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
         except FileError as error:
             raise FileError(renamed(str(error), places)) from None
         except BadRowsError as error:
-            _rename(error.rejected, places)
+            _rename_places(error.rejected, places)
             raise BadRowsError(error.rejected) from None
 
 
-def _rename(rejected: RejectedRows, places: Mapping[Path, Path]) -> None:
+def _rename_places(rejected: RejectedRows, places: Mapping[Path, Path]) -> None:
     rejected.first = [renamed(line, places) for line in rejected.first]
     rejected.hint = renamed(rejected.hint, places)
 
@@ -242,7 +242,7 @@ def preview_files(
     Raises FileError or ArenaImportError with a sentence for people.
     """
     options = options or Options()
-    with _opened(paths) as places:
+    with _opened_paths(paths) as places:
         arena = _arena_to_fill(slug, options, places.values())
         files = _files_to_import(places, options)
         checker, rejected = Checker(_known_content(arena, files)), RejectedRows()
@@ -250,14 +250,14 @@ def preview_files(
             _check_file(file, checker, rejected, options.progress)
         if not any(file.good or file.bad for file in files):
             raise _without_rows(files[0])
-        _rename(rejected, places)
+        _rename_places(rejected, places)
         by_path: dict[Path, list[ImportedFile]] = {}
         for file in files:
             by_path.setdefault(file.path, []).append(file)
-        return ImportPreview([_previewed(group) for group in by_path.values()], rejected)
+        return ImportPreview([_preview_of_file(group) for group in by_path.values()], rejected)
 
 
-def _previewed(files: list[ImportedFile]) -> PreviewedFile:
+def _preview_of_file(files: list[ImportedFile]) -> PreviewedFile:
     """Describe one file, given once for each kind of its rows."""
     first = files[0]
     columns, names = (
@@ -288,7 +288,7 @@ def import_archive(*, team: Team, by: Actor, path: Path, now: datetime) -> Arena
     """
     slug = ""
     try:
-        with _opened([path]) as places:
+        with _opened_paths([path]) as places:
             name = str(_settings_of(places.values()).get("name") or path.stem)
         slug = random_slug(slugify(name))
         options = Options(
@@ -513,7 +513,7 @@ def _write_files(arena: Arena, files: list[ImportedFile], options: Options, now:
     read_reasons(votes=Vote.objects.filter(source__in=imports))
     if sum(file.added for file in files) > MANY_ROWS:
         sql.count_rows_anew(Prompt, Candidate, Response, Rater, Comparison, Vote)
-    _reveal(arena, imports)
+    _reveal_imports(arena, imports)
 
 
 @transaction.atomic
@@ -581,7 +581,7 @@ def _next_batch(rows: Iterator[Row], size: int) -> list[Row]:
 
 
 @transaction.atomic
-def _reveal(arena: Arena, imports: list[Import]) -> None:
+def _reveal_imports(arena: Arena, imports: list[Import]) -> None:
     """Reveal every row of these imports, and the arena they founded, by one update.
 
     `revealed_at` is the time of the update, not of the import's start: a leaderboard fitted in

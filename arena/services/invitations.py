@@ -95,7 +95,7 @@ def can_create_account(*, invitation_id: int, now: datetime) -> bool:
     """Return whether a new user can sign up by this link; each link creates one account."""
     invitations = Invitation.objects.open(now).select_related("made_account")
     invitation = invitations.filter(pk=invitation_id).first()
-    return invitation is not None and _has_room(invitation)
+    return invitation is not None and _can_make_account(invitation)
 
 
 @transaction.atomic
@@ -107,14 +107,14 @@ def record_account(*, invitation_id: int, user: User, now: datetime) -> None:
     """
     locked = Invitation.objects.open(now).select_for_update(of=("self",), no_key=True)
     invitation = locked.filter(pk=invitation_id).first()
-    if invitation is None or not _has_room(invitation):
+    if invitation is None or not _can_make_account(invitation):
         raise InvitationError(ACCOUNT_CREATED)
     if before := invitation.made_account:
         before.delete()
     Invitation.objects.filter(pk=invitation_id).update(made_account=user)
 
 
-def _has_room(invitation: Invitation) -> bool:
+def _can_make_account(invitation: Invitation) -> bool:
     """Return whether the link created no account, or an account that nobody can have used.
 
     If email addresses must be verified, nobody can sign in before that; otherwise people are

@@ -39,9 +39,9 @@ def exclusive_lock(work: str, *, busy: Exception) -> AbstractContextManager[None
 @contextmanager
 def _file_lock(path: Path, busy: Exception) -> Iterator[None]:
     """Lock a file, which is removed afterwards; the next holder creates another."""
-    file = _locked(path, busy)
+    file = _locked_file(path, busy)
     while file is None:
-        file = _locked(path, busy)
+        file = _locked_file(path, busy)
     try:
         yield
     finally:
@@ -49,7 +49,7 @@ def _file_lock(path: Path, busy: Exception) -> Iterator[None]:
         os.close(file)
 
 
-def _locked(path: Path, busy: Exception) -> int | None:
+def _locked_file(path: Path, busy: Exception) -> int | None:
     """Open and lock the file; None if its last holder removed it in between."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:

@@ -162,7 +162,7 @@ def reconcile_people_run(*, run: Run, now: datetime) -> Run:
         if demand.repeats_id is None
     }
     _update_demands(wanted, counts)
-    _add_up(run, raters, wanted, counts)
+    _add_up_progress(run, raters, wanted, counts)
     repeats_left = _demand_repeats(run, raters, demands, now) if run.repeats else 0
     done = run.votes_done >= run.votes_wanted and not repeats_left
     run.state = Run.State.DONE if done else Run.State.OPEN
@@ -175,7 +175,7 @@ def reconcile_people_run(*, run: Run, now: datetime) -> Run:
     return run
 
 
-def _key(demand: PairDemand) -> PairKey:
+def _pair_of_demand(demand: PairDemand) -> PairKey:
     return demand.rater_id, demand.pair.low_id, demand.pair.high_id
 
 
@@ -192,13 +192,13 @@ def _lock_demands(run: Run, raters: Sequence[RunRater]) -> list[PairDemand]:
         PairDemand.objects.bulk_create(
             PairDemand(arena=arena, run=run, pair=pair, rater_id=rater_id, remaining=0)
             for rater_id in named or [None]
-            for pair in _impartial(arena, rater_id, pairs)
+            for pair in _impartial_pairs(arena, rater_id, pairs)
         )
     locked = run.demands.select_for_update(of=("self",), no_key=True).select_related("pair")
     return list(locked.order_by("pk"))
 
 
-def _impartial(arena: Arena, rater_id: int | None, pairs: list[Pair]) -> list[Pair]:
+def _impartial_pairs(arena: Arena, rater_id: int | None, pairs: list[Pair]) -> list[Pair]:
     """Return the pairs that may be shown to a rater: `sql.IMPARTIAL` says which."""
     rows = sql.rows(sql.OWN, arena=arena.pk, rater=rater_id, also=0) if rater_id else []
     own = {pk for (pk,) in rows}
@@ -208,7 +208,7 @@ def _impartial(arena: Arena, rater_id: int | None, pairs: list[Pair]) -> list[Pa
 def _count_by_pair(run: Run, now: datetime, *, by_rater: bool) -> PairCounts:
     """Count each pair's comparisons of the run: those with a live vote, and those still open."""
     live = Q(votes__isnull=False, votes__voided_at=None)
-    still_open = _is_open(now)
+    still_open = _is_open_comparison(now)
     rows = run.comparisons.filter(repeats=None).order_by().values_list("rater", "left", "right")
     counts: PairCounts = {}
     for rater, left, right, done, waiting in rows.annotate(
@@ -220,7 +220,7 @@ def _count_by_pair(run: Run, now: datetime, *, by_rater: bool) -> PairCounts:
     return counts
 
 
-def _is_open(now: datetime) -> Q:
+def _is_open_comparison(now: datetime) -> Q:
     # Issued while the clock was ahead, a comparison would expire only when that time comes.
     in_time = Q(expires_at__gt=now, expires_at__lte=now + TIME_TO_VOTE + timedelta(minutes=1))
     return Q(in_time, votes__isnull=True, skipped_at=None)
@@ -245,7 +245,7 @@ def _count_seen(run: Run, raters: Sequence[RunRater]) -> Counter[PairKey]:
 
 def _votes_wanted(run: Run, demand: PairDemand, counts: PairCounts, seen: Counter[PairKey]) -> int:
     """Return the votes wanted for a pair; if it can no longer be shown, the votes it has."""
-    key, shared = _key(demand), demand.pair.shared_prompts
+    key, shared = _pair_of_demand(demand), demand.pair.shared_prompts
     done, waiting = counts.get(key, (0, 0))
     if not shared:
         return min(done, run.per_pair)
@@ -258,14 +258,14 @@ def _votes_wanted(run: Run, demand: PairDemand, counts: PairCounts, seen: Counte
 def _update_demands(wanted: dict[PairDemand, int], counts: PairCounts) -> None:
     changed = []
     for demand, votes in wanted.items():
-        missing = max(votes - sum(counts.get(_key(demand), (0, 0))), 0)
+        missing = max(votes - sum(counts.get(_pair_of_demand(demand), (0, 0))), 0)
         if demand.remaining != missing:
             demand.remaining = missing
             changed.append(demand)
     PairDemand.objects.bulk_update(changed, ["remaining"], batch_size=1000)
 
 
-def _add_up(
+def _add_up_progress(
     run: Run, raters: Sequence[RunRater], wanted: dict[PairDemand, int], counts: PairCounts
 ) -> None:
     """Set the progress of the run and of each named rater."""
@@ -307,9 +307,9 @@ def _demand_repeats(
     waiting = Counter(
         demand.rater_id for demand in demands if demand.repeats_id and demand.remaining
     )
-    still_open = run.comparisons.exclude(repeats=None).filter(_is_open(now))
+    still_open = run.comparisons.exclude(repeats=None).filter(_is_open_comparison(now))
     waiting.update(still_open.values_list("rater", flat=True))
-    votes_by_rater, left = _votes_of(run), 0
+    votes_by_rater, left = _own_votes(run), 0
     for named in raters:
         votes = votes_by_rater[named.rater_id]
         earlier: dict[int | None, OwnVote] = {vote.comparison: vote for vote in votes}
@@ -323,7 +323,7 @@ def _demand_repeats(
     return left
 
 
-def _votes_of(run: Run) -> dict[int, list[OwnVote]]:
+def _own_votes(run: Run) -> dict[int, list[OwnVote]]:
     """Return the live votes for the run by rater, oldest first."""
     votes = Vote.objects.filter(comparison__run=run, voided_at=None).order_by("pk")
     names = (f"comparison__{name}" for name in ("pk", "repeats", "left", "right", "prompt"))

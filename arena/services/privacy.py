@@ -61,7 +61,7 @@ def close_account(*, user: User, now: datetime) -> None:
     for membership in Membership.objects.filter(user=user).select_related("team"):
         revoke_invitations_of(member=membership, now=now)
     if rater is not None:
-        _forget(rater)
+        _forget_rater(rater)
     pseudonym, name = f"former user {user.pk}", user.get_username()
     AuditEntry.objects.filter(user=user).update(by=pseudonym)
     teams = Membership.objects.filter(user=user).values("team")
@@ -126,11 +126,11 @@ def forget_rater(*, rater: Rater, now: datetime) -> int:
         close_account(user=rater.user, now=now)
     else:
         with transaction.atomic():
-            _forget(rater)
+            _forget_rater(rater)
     return rater.votes.count()
 
 
-def _forget(rater: Rater) -> None:
+def _forget_rater(rater: Rater) -> None:
     """Detach the rater from account and name; delete what they wrote in their own words."""
     # The name of a file's rater is unique in its arena.
     name = f"forgotten-{rater.pk}" if rater.arena_id else ""
@@ -151,8 +151,8 @@ def personal_data(*, user: User) -> dict[str, Any]:
             "email": user.email,
             "first_name": user.first_name,
             "last_name": user.last_name,
-            "joined_at": _time(user.date_joined),
-            "last_signed_in_at": _time(user.last_login),
+            "joined_at": _iso_time(user.date_joined),
+            "last_signed_in_at": _iso_time(user.last_login),
             "email_addresses": list(
                 EmailAddress.objects.filter(user=user)
                 .order_by("pk")
@@ -169,23 +169,23 @@ def personal_data(*, user: User) -> dict[str, Any]:
                 "team": membership.team.slug,
                 "name": membership.team.name,
                 "role": membership.role,
-                "joined_at": _time(membership.joined_at),
+                "joined_at": _iso_time(membership.joined_at),
                 "notices_by_email": membership.notices_by_email,
             }
             for membership in user.team_memberships.select_related("team").order_by("pk")
         ],
         "activity": [
-            {"team": team, "action": action, "subject": subject, "at": _time(at)}
+            {"team": team, "action": action, "subject": subject, "at": _iso_time(at)}
             for team, action, subject, at in AuditEntry.objects.filter(user=user)
             .order_by("pk")
             .values_list("team__slug", "action", "subject", "at")
         ],
-        "rater": rater and {"id": rater.pk, "created_at": _time(rater.created_at)},
-        "votes": _votes(rater, Actor(user=user)) if rater else [],
+        "rater": rater and {"id": rater.pk, "created_at": _iso_time(rater.created_at)},
+        "votes": _votes_of_person(rater, Actor(user=user)) if rater else [],
     }
 
 
-def _votes(rater: Rater, actor: Actor) -> list[dict[str, Any]]:
+def _votes_of_person(rater: Rater, actor: Actor) -> list[dict[str, Any]]:
     """The person's votes. For an arena that they can no longer see, it contains nothing else."""
     visible = set(visible_arenas(actor).values_list("pk", flat=True))
     rows = rater.votes.order_by("pk").select_related(
@@ -198,9 +198,9 @@ def _votes(rater: Rater, actor: Actor) -> list[dict[str, Any]]:
         facts: dict[str, Any] = {
             "comparison": str(comparison.key),
             "outcome": vote.outcome,
-            "cast_at": _time(vote.cast_at),
+            "cast_at": _iso_time(vote.cast_at),
             "seconds": vote.seconds,
-            "voided_at": _time(vote.voided_at),
+            "voided_at": _iso_time(vote.voided_at),
             "void_reason": vote.void_reason,
             "uncounted": vote.uncounted,
             "reasons": [
@@ -219,5 +219,5 @@ def _votes(rater: Rater, actor: Actor) -> list[dict[str, Any]]:
     return votes
 
 
-def _time(at: datetime | None) -> str | None:
+def _iso_time(at: datetime | None) -> str | None:
     return at.isoformat() if at else None

@@ -38,14 +38,14 @@ def client_address(request: HttpRequest) -> str:
     """
     hops = request.headers.get("X-Forwarded-For", "").split(",")
     if 0 < settings.TRUSTED_PROXIES <= len(hops):
-        named = _counted_as(hops[-settings.TRUSTED_PROXIES].strip()[:64])
+        named = _address_counted(hops[-settings.TRUSTED_PROXIES].strip()[:64])
         if named != UNKNOWN:
             return named
-    return _counted_as(str(request.META["REMOTE_ADDR"]))
+    return _address_counted(str(request.META["REMOTE_ADDR"]))
 
 
 @lru_cache(maxsize=1024)
-def _counted_as(address: str) -> str:
+def _address_counted(address: str) -> str:
     """Unwrap an IPv4-mapped address; reduce IPv6 to its /64, all of which belongs to one client.
 
     Some proxies add the client's port, which is another one for each connection.
@@ -72,12 +72,12 @@ def network_of(request: HttpRequest, *, now: datetime) -> str:
 
     Hashes of one network are equal for 30 days at most, because the key is then replaced.
     """
-    network = _network(client_address(request))
+    network = _network_of(client_address(request))
     return hmac.digest(_current_key(now), network.encode(), "sha256").hex()[:16]
 
 
 @lru_cache(maxsize=1024)
-def _network(address: str) -> str:
+def _network_of(address: str) -> str:
     network = ip_network(address, strict=False)
     prefix = 24 if network.version == 4 else 48
     return str(network.supernet(new_prefix=prefix) if network.prefixlen > prefix else network)

@@ -81,12 +81,12 @@ def read_reasons(*, votes: QuerySet[Vote]) -> int:
     new = last = 0
     while some := list(votes.filter(pk__gt=last)[:1000]):
         last = some[-1].pk
-        reasons = [reason for vote in some for reason in _reasons_in(vote)]
+        reasons = [reason for vote in some for reason in _reasons_in_details(vote)]
         new += len(Reason.objects.bulk_create(reasons, batch_size=500))
     return new
 
 
-def _reasons_in(vote: Vote) -> Iterator[Reason]:
+def _reasons_in_details(vote: Vote) -> Iterator[Reason]:
     details = vote.details or {}
     for name, side in REASONS_IN_FILES.items():
         tags = details.get(name)

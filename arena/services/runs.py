@@ -171,7 +171,9 @@ def order_run(*, order: Any, cap: int | None, now: datetime, by: Actor = CLI) ->
         run.created_by = by.user
         run.save()
         writer = handler.begin(order, run, now)
-        _record(run, by, handler.ordered, **handler.details(order), cap=cap_in_words(run.cap))
+        _record_action(
+            run, by, handler.ordered, **handler.details(order), cap=cap_in_words(run.cap)
+        )
         with given_up_on_failure(run=run, now=now):
             writer.write()
             open_run(run=run)
@@ -275,16 +277,16 @@ def pause(*, run: Run, by: Actor) -> None:
     """Pause a run; calls under way finish. Raises RunError."""
     reason = BY_AN_OPERATOR if by.is_operator else BY_THE_TEAM
     if not pause_run(run_id=run.pk, reason=reason):
-        raise RunError(_why_not(run, "paused"))
-    _record(run, by, f"paused {_kind_name(run)}")
+        raise RunError(_why_impossible(run, "paused"))
+    _record_action(run, by, f"paused {_kind_name(run)}")
 
 
 @transaction.atomic
 def cancel(*, run: Run, by: Actor, now: datetime) -> None:
     """Cancel a run; its results so far stay. Raises RunError."""
     if not cancel_run(run_id=run.pk, now=now):
-        raise RunError(_why_not(run, "cancelled"))
-    _record(run, by, f"cancelled {_kind_name(run)}")
+        raise RunError(_why_impossible(run, "cancelled"))
+    _record_action(run, by, f"cancelled {_kind_name(run)}")
 
 
 def pause_run(*, run_id: int, reason: str) -> bool:
@@ -326,8 +328,8 @@ def pause_requester(*, run_id: int, requester: str, reason: str, now: datetime) 
     )
     if not requesters.filter(requester=requester).exists():
         pause_run(run_id=run_id, reason=reason)  # a run older than the table of requesters
-    elif not requesters.filter(paused_at=None).exists() or _stuck().filter(pk=run_id).exists():
-        pause_run(run_id=run_id, reason=_reasons(run_id))
+    elif not requesters.filter(paused_at=None).exists() or _stuck_runs().filter(pk=run_id).exists():
+        pause_run(run_id=run_id, reason=_reasons_of_pause(run_id))
 
 
 def pause_if_failing(*, run_id: int, requester: str, now: datetime) -> bool:
@@ -348,11 +350,11 @@ def pause_if_failing(*, run_id: int, requester: str, now: datetime) -> bool:
 
 def pause_stuck_runs() -> int:
     """Pause open runs in which only paused requesters have calls left; return their number."""
-    ids = list(_stuck().values_list("pk", flat=True))
-    return sum(pause_run(run_id=run_id, reason=_reasons(run_id)) for run_id in ids)
+    ids = list(_stuck_runs().values_list("pk", flat=True))
+    return sum(pause_run(run_id=run_id, reason=_reasons_of_pause(run_id)) for run_id in ids)
 
 
-def _stuck() -> RunQuerySet:
+def _stuck_runs() -> RunQuerySet:
     calls = Call.objects.filter(run=OuterRef("pk"))
     # Of calls that need one another, the first unfinished one decides.
     can_continue = calls.in_progress().filter(Q(needs=None) | Q(needs__state=Call.State.DONE))
@@ -364,7 +366,7 @@ def _stuck() -> RunQuerySet:
     )
 
 
-def _reasons(run_id: int) -> str:
+def _reasons_of_pause(run_id: int) -> str:
     paused = RunRequester.objects.filter(run=run_id, paused_at__isnull=False).order_by("paused_at")
     reasons = [f"{row.endpoint}:{row.model}: {row.pause_reason.rstrip('.')}" for row in paused]
     return "; ".join(reasons) + "."
@@ -379,14 +381,14 @@ def resume(*, run: Run, by: Actor, now: datetime, cap: int | None = None) -> Non
     """
     handler_of(run).check_active(run)
     if not run.can_be_resumed:
-        raise RunError(_why_not(run, "resumed"))
+        raise RunError(_why_impossible(run, "resumed"))
     if cap is not None:
         reserve_new_cap(run, cap)
     resume_unfinished(run=run, now=now)
     if cap is not None:
         _raise_cap(run, cap)  # once the calls are woken: a worker locks them before their run
     details = {} if cap is None else {"cap": dollars(cap)}
-    _record(run, by, f"resumed {_kind_name(run)}", **details)
+    _record_action(run, by, f"resumed {_kind_name(run)}", **details)
 
 
 @transaction.atomic
@@ -402,7 +404,7 @@ def retry_failed(*, run: Run, by: Actor, now: datetime) -> None:
     # While it was over, only what it had cost counted against the budget.
     reserve_budget(team=run.team, cap=max(0, (run.cap or 0) - committed(run)))
     resume_unfinished(run=run, now=now)
-    _record(run, by, f"asked failed {handler.failures} again")
+    _record_action(run, by, f"asked failed {handler.failures} again")
 
 
 def resume_unfinished(*, run: Run, now: datetime) -> Run:
@@ -416,22 +418,22 @@ def resume_unfinished(*, run: Run, now: datetime) -> Run:
         with handler.lock(run):
             open_run(run=run)
         if run.state != State.OPEN:
-            raise RunError(_why_not(run, "resumed"))
+            raise RunError(_why_impossible(run, "resumed"))
     elif run.state == State.PAUSED:
-        _wake(handler, run, now, partial(resume_run, kept=handler.stays_paused(run)), "resumed")
+        _wake_run(handler, run, now, partial(resume_run, kept=handler.stays_paused(run)), "resumed")
     elif run.state == State.DONE and handler.has_failures(run):
-        _wake(handler, run, now, reopen_run, "reopened")
+        _wake_run(handler, run, now, reopen_run, "reopened")
     run.refresh_from_db()
     return run
 
 
 @transaction.atomic
-def _wake(
+def _wake_run(
     handler: RunHandler, run: Run, now: datetime, wake: Callable[..., bool], woken: str
 ) -> None:
     handler.reset_failures(run, now)
     if not wake(run_id=run.pk, now=now):
-        raise RunError(_why_not(run, woken))
+        raise RunError(_why_impossible(run, woken))
 
 
 @transaction.atomic
@@ -446,14 +448,14 @@ def resume_run(*, run_id: int, now: datetime, kept: Sequence[str] = ()) -> bool:
     calls.filter(state=Call.State.WAITING).update(due_at=now, enqueue_after=now)
     requesters = RunRequester.objects.filter(run=run_id).exclude(requester__in=kept)
     requesters.update(paused_at=None, pause_reason="")
-    return _reopen(run_id, [State.OPEN, State.PAUSED])
+    return _reopen_run(run_id, [State.OPEN, State.PAUSED])
 
 
 @transaction.atomic
 def reopen_run(*, run_id: int, now: datetime) -> bool:
     """Reopen a finished run for its failed calls only. Returns False if it is not finished."""
     _wake_failed(Call.objects.filter(run=run_id, run__state=State.DONE), now)
-    return _reopen(run_id, [State.DONE])
+    return _reopen_run(run_id, [State.DONE])
 
 
 def _wake_failed(calls: CallQuerySet, now: datetime) -> None:
@@ -463,7 +465,7 @@ def _wake_failed(calls: CallQuerySet, now: datetime) -> None:
     failed.update(requests_allowed=F("requests") + MAX_REQUESTS, **again)
 
 
-def _reopen(run_id: int, states: list[Run.State]) -> bool:
+def _reopen_run(run_id: int, states: list[Run.State]) -> bool:
     run = Run.objects.filter(pk=run_id, state__in=states)
     return bool(run.update(state=State.OPEN, pause_reason="", closed_at=None, counted_at=None))
 
@@ -482,7 +484,7 @@ def _raise_cap(run: Run, cap: int) -> None:
         raise RunError(" ".join(error.messages), field="cap") from None
 
 
-def _why_not(run: Run, done: str) -> str:
+def _why_impossible(run: Run, done: str) -> str:
     """Explain why an action (`done`, such as "paused") is impossible in the run's current state."""
     run.refresh_from_db(fields=["state"])
     return f"This run is {run.get_state_display().lower()}: it cannot be {done}."
@@ -492,7 +494,7 @@ def _kind_name(run: Run) -> str:
     return f"a run of {run.get_kind_display().lower()}"
 
 
-def _record(run: Run, by: Actor, action: str, **details: object) -> None:
+def _record_action(run: Run, by: Actor, action: str, **details: object) -> None:
     subject = run.candidate.own_name if run.candidate else run.arena or ""
     # No team pays for human votes; the arena's team reads about them anyway.
     team = run.team or (run.arena.team if run.arena else None)

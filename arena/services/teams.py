@@ -58,7 +58,7 @@ def create_team(*, name: str, by: Actor) -> Team:
             )
     except IntegrityError:
         if not Team.objects.filter(slug=slug).exists():
-            raise _taken(name) from None
+            raise _name_taken_error(name) from None
         raise TeamError(
             f"The address /teams/{slug}/ is already taken. Choose another name."
         ) from None
@@ -82,7 +82,7 @@ def rename_team(*, team: Team, name: str, by: Actor) -> Team:
             )  # saved as an instance: signals tell its leaderboards
     except IntegrityError:
         team.refresh_from_db(fields=["name", "name_key"])
-        raise _taken(name) from None
+        raise _name_taken_error(name) from None
     record(team=team, by=by, action="renamed the team", subject=name, before=before)
     return team
 
@@ -95,11 +95,11 @@ def change_role(*, membership: Membership, role: str, by: Actor, now: datetime) 
     """
     if role not in Role.values:
         raise TeamError("Choose a role: owner, member or viewer.")
-    member = _locked(membership)
+    member = _locked_membership(membership)
     if member.role == role:
         return member
     if role != Role.OWNER:
-        _keep_an_owner(member)
+        _check_owner_remains(member)
     before, member.role = member.role, role
     member.save(update_fields=["role"])
     revoked = {} if role == Role.OWNER else revoke_invitations_of(member=member, now=now)
@@ -118,8 +118,8 @@ def change_role(*, membership: Membership, role: str, by: Actor, now: datetime) 
 @transaction.atomic
 def remove_member(*, membership: Membership, by: Actor, now: datetime) -> None:
     """Remove a member from their team, or let them leave, and revoke their invitations."""
-    member = _locked(membership)
-    _keep_an_owner(member)
+    member = _locked_membership(membership)
+    _check_owner_remains(member)
     is_leaving = by.user is not None and by.user.pk == member.user_id
     action = "left the team" if is_leaving else "removed a member"
     revoked = revoke_invitations_of(member=member, now=now)
@@ -161,7 +161,7 @@ def reason_to_keep_team(team: Team) -> str:
     return ""
 
 
-def _locked(membership: Membership) -> Membership:
+def _locked_membership(membership: Membership) -> Membership:
     """Return the current membership, with its team locked against other changes of members."""
     Team.objects.select_for_update(no_key=True).get(pk=membership.team_id)
     current = Membership.objects.select_related("team", "user").filter(pk=membership.pk).first()
@@ -170,7 +170,7 @@ def _locked(membership: Membership) -> Membership:
     return current
 
 
-def _keep_an_owner(member: Membership) -> None:
+def _check_owner_remains(member: Membership) -> None:
     """Raise LastOwnerError if this member is the team's only owner."""
     owners = Membership.objects.filter(team=member.team, role=Role.OWNER).exclude(pk=member.pk)
     if member.role == Role.OWNER and not owners.exists():
@@ -205,12 +205,12 @@ def _check_is_free(name: str, team: Team | None = None) -> None:
     key = name_key(name)
     others = Team.objects.exclude(pk=team.pk) if team else Team.objects.all()
     if other := others.filter(name_key=key).first():
-        raise _taken(other.name)
+        raise _name_taken_error(other.name)
     # Teams without a key had similar names before such names were refused; there are few or none.
     for other in others.filter(name_key=None).only("name"):
         if name_key(other.name) == key:
-            raise _taken(other.name)
+            raise _name_taken_error(other.name)
 
 
-def _taken(name: str) -> TeamError:
+def _name_taken_error(name: str) -> TeamError:
     return TeamError(f"A team named {name} already exists. Choose another name.", field="name")

@@ -254,12 +254,12 @@ def void_votes(*, votes: QuerySet[Vote], by: Actor, reason: str, now: datetime) 
 
 def void_rater(*, rater: Rater, by: Actor, reason: str, now: datetime) -> int:
     """Block a rater and void all of their votes; return how many were voided."""
-    _block(rater, by, reason, now)
+    _block_rater(rater, by, reason, now)
     return void_votes(votes=rater.votes.all(), by=by, reason=reason, now=now)
 
 
 @transaction.atomic
-def _block(rater: Rater, by: Actor, reason: str, now: datetime) -> None:
+def _block_rater(rater: Rater, by: Actor, reason: str, now: datetime) -> None:
     """Block a rater; if the rater belongs to one arena, record it in its team's audit log."""
     blocked = Rater.objects.filter(pk=rater.pk, blocked_at=None).update(blocked_at=now)
     if blocked and rater.arena is not None:

@@ -55,7 +55,7 @@ def known_rater_id(request: HttpRequest) -> int | None:
     return _raters_in_cookie(request)[0]
 
 
-def _also(request: HttpRequest, rater: Rater) -> int:
+def _rater_of_cookie(request: HttpRequest, rater: Rater) -> int:
     """Return the id of the browser's other rater, or NOBODY.
 
     They stay two: a vote keeps its channel, and what was done here before, perhaps by somebody
@@ -102,13 +102,13 @@ def can_go_on(request: HttpRequest, arena: Arena, rater: Rater | None) -> bool:
     """Return whether a pair is left for whoever asks, known as `rater` if they have voted."""
     rater = rater or Rater(pk=NOBODY, kind=Rater.Kind.PERSON, user_id=request.user.pk)
     return not rater.blocked_at and comparisons.is_pair_left(
-        arena=arena, rater=rater, now=timezone.now(), also=_also(request, rater)
+        arena=arena, rater=rater, now=timezone.now(), also=_rater_of_cookie(request, rater)
     )
 
 
 def set_rater_cookie(request: HttpRequest, response: HttpResponse, rater: Rater) -> None:
     """Store the rater's id in the browser, beside that of its other rater."""
-    also = _also(request, rater) or ""
+    also = _rater_of_cookie(request, rater) or ""
     response.set_signed_cookie(
         COOKIE,
         f"{also}-{rater.pk}" if rater.user_id else f"{rater.pk}-{also}",

@@ -53,12 +53,14 @@ def steer(request: HttpRequest, run: Run, *, kept: str, retrying: str) -> None:
         return
     with errors_as_messages(request):
         by = actor_of(request)
-        message = _steer(run, by, **form.cleaned_data, kept=kept, retrying=retrying)
+        message = _steer_run(run, by, **form.cleaned_data, kept=kept, retrying=retrying)
         messages.success(request, message)
         enqueue_on_commit()
 
 
-def _steer(run: Run, by: Actor, action: str, cap: int | None, *, kept: str, retrying: str) -> str:
+def _steer_run(
+    run: Run, by: Actor, action: str, cap: int | None, *, kept: str, retrying: str
+) -> str:
     now = timezone.now()
     if action == "pause":
         run_service.pause(run=run, by=by)

@@ -230,17 +230,19 @@ def change_role(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
 @require_POST
 def remove_member(request: HttpRequest, team: Team, pk: int) -> HttpResponse:
     member = get_object_or_404(team.memberships.select_related("user"), pk=pk)
-    return _remove(request, team, member, f"{member.user} has been removed from the team.")
+    return _remove_member(request, team, member, f"{member.user} has been removed from the team.")
 
 
 @for_team()
 @require_POST
 def leave_team(request: HttpRequest, team: Team) -> HttpResponse:
     member = get_object_or_404(team.memberships, user=request.user)
-    return _remove(request, team, member, f"You have left {team}.")
+    return _remove_member(request, team, member, f"You have left {team}.")
 
 
-def _remove(request: HttpRequest, team: Team, member: Membership, message: str) -> HttpResponse:
+def _remove_member(
+    request: HttpRequest, team: Team, member: Membership, message: str
+) -> HttpResponse:
     with errors_as_messages(request):
         teams.remove_member(membership=member, by=actor_of(request), now=timezone.now())
         messages.success(request, message)

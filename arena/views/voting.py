@@ -46,8 +46,8 @@ from arena.views.choices import CHOICES, SKIP
 from arena.views.raters import (
     LINK_COOKIE,
     TooManyRatersError,
-    _also,
     _find_arena_by_link,
+    _rater_of_cookie,
     _raters_in_cookie,
     find_anonymous,
     find_or_create_rater,
@@ -100,7 +100,7 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
         return redirect_to_login(request.path)
     is_new = not request.user.is_authenticated and not any(_raters_in_cookie(request))
     if "preview" in request.GET and is_new:
-        return _preview(request, arena)
+        return _show_preview(request, arena)
     try:
         rater = find_or_create_rater(request)
         check_admission(arena, rater)
@@ -112,12 +112,12 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
         return _slow_down(request, arena, blocked=bool(rater.blocked_at))
     now = timezone.now()
     comparison = _requested_pair(request, arena, rater) or comparisons.next_comparison(
-        arena=arena, rater=rater, now=now, also=_also(request, rater)
+        arena=arena, rater=rater, now=now, also=_rater_of_cookie(request, rater)
     )
     done = rater.votes.filter(arena=arena, voided_at=None).count()
     context = {
         "arena": arena,
-        "ballot": _ballot(comparison),
+        "ballot": _ballot_of(comparison),
         "done": done,
         "hold": holds.find_newest(
             raters=[rater, *find_anonymous(request, rater)], arena=arena, now=now
@@ -125,14 +125,14 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
         "guide": guide_html(arena),
         "progress": orders.progress_for(arena=arena, rater=rater),
         "notice": NOTICES.get(request.GET.get("notice", "")),
-        **_last_vote(rater, arena, request.GET.get("after", "")),
+        **_context_of_last_vote(rater, arena, request.GET.get("after", "")),
     }
     response = render(request, "arena/vote.html", context)
     set_rater_cookie(request, response, rater)
     return response
 
 
-def _preview(request: HttpRequest, arena: Arena) -> HttpResponse:
+def _show_preview(request: HttpRequest, arena: Arena) -> HttpResponse:
     """Show a pair to somebody who becomes a rater only by voting on it."""
     now, key = timezone.now(), f"previews:{client_address(request)}"
     limit = settings.VOTES_PER_MINUTE
@@ -140,7 +140,7 @@ def _preview(request: HttpRequest, arena: Arena) -> HttpResponse:
         return _slow_down(request, arena)
     comparison, sealed = previews.preview_comparison(arena=arena, now=now)
     context = {"arena": arena, "sealed": sealed}
-    return _render_fragment(request, "arena/_ballot.html", comparison, context)
+    return _render_fragment(request, "arena/_ballot_of.html", comparison, context)
 
 
 @translated
@@ -170,11 +170,11 @@ def next_pair(request: HttpRequest, slug: str) -> HttpResponse:
             rater=rater,
             now=timezone.now(),
             exclude=excluded,
-            also=_also(request, rater),
+            also=_rater_of_cookie(request, rater),
         )
     except voting.VoteError:
         return HttpResponse(status=204)
-    return _render_fragment(request, "arena/_ballot.html", comparison, {"arena": arena})
+    return _render_fragment(request, "arena/_ballot_of.html", comparison, {"arena": arena})
 
 
 @translated
@@ -187,8 +187,8 @@ def cast_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     except TooManyRatersError:
         return _to_vote_page(request, slug)
     except voting.VoteError as error:
-        return _refuse(request, slug, error)
-    response = _respond(request, comparison, following, vote=vote, skipped=vote is None)
+        return _refuse_vote(request, slug, error)
+    response = _respond_with_pair(request, comparison, following, vote=vote, skipped=vote is None)
     if new_owner:
         set_rater_cookie(request, response, new_owner)
     return response
@@ -201,7 +201,7 @@ def _vote_and_follow(
     """Record the vote or skip and issue the next pair, if it is wanted, in one commit."""
     outcome, now = request.POST.get("outcome", ""), timezone.now()
     network = network_of(request, now=now)
-    comparison = _find_issued(request, slug, key)
+    comparison = _find_issued_pair(request, slug, key)
     rater = comparison.rater
     if new_owner is None:
         _check_owner(request, rater)
@@ -217,28 +217,28 @@ def _vote_and_follow(
                 seconds=voting.seconds_open(comparison, now, request.POST.get("seconds", "")),
                 network=network,
             )
-        return comparison, vote, _following(request, comparison)
+        return comparison, vote, _following_pair(request, comparison)
 
 
 @translated
 @require_POST
 def undo_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     """Void the rater's last vote within thirty seconds."""
-    comparison = _find_issued(request, slug, key)
+    comparison = _find_issued_pair(request, slug, key)
     try:
         _check_owner(request, comparison.rater)
         voting.undo_vote(comparison=comparison, rater=comparison.rater, now=timezone.now())
     except voting.VoteError as error:
-        return _refuse(request, slug, error)
-    following = _following(request, comparison)
-    return _respond(request, comparison, following, vote=None, undone=True)
+        return _refuse_vote(request, slug, error)
+    following = _following_pair(request, comparison)
+    return _respond_with_pair(request, comparison, following, vote=None, undone=True)
 
 
 @translated
 @require_POST
 def give_reasons(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     """Replace the reasons of the rater's vote; the response tells htmx that they are saved."""
-    comparison = _find_issued(request, slug, key)
+    comparison = _find_issued_pair(request, slug, key)
     back = "vote" if comparison.arena.is_opened_by_link else "my_votes"
     comparison.arena = Arena.objects.get(pk=comparison.arena_id)  # with the reasons it offers
     try:
@@ -250,7 +250,7 @@ def give_reasons(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
             comment=request.POST.get("comment", ""),
         )
     except voting.VoteError as error:
-        return _refuse(request, slug, error)
+        return _refuse_vote(request, slug, error)
     if request.htmx:
         return HttpResponse(gettext("Saved. Thank you."))
     return redirect(back, comparison.arena.slug)
@@ -295,7 +295,7 @@ def _issue_previewed(request: HttpRequest, slug: str, key: UUID) -> Rater | None
     return rater
 
 
-def _find_issued(request: HttpRequest, slug: str, key: UUID) -> Any:
+def _find_issued_pair(request: HttpRequest, slug: str, key: UUID) -> Any:
     comparison = find_issued_comparison(slug=slug, key=key, actor=actor_of(request))
     if comparison is None and _find_arena_by_link(slug, request.COOKIES.get(LINK_COOKIE, "")):
         comparison = find_issued_comparison(slug=slug, key=key, has_link=True)
@@ -334,7 +334,7 @@ def _requested_pair(request: HttpRequest, arena: Arena, rater: Rater) -> Compari
     return Comparison.objects.open(timezone.now()).with_texts().filter(pk=comparison.pk).first()
 
 
-def _ballot(comparison: Comparison | None) -> Ballot | None:
+def _ballot_of(comparison: Comparison | None) -> Ballot | None:
     if comparison is None:
         return None
     return Ballot(
@@ -345,7 +345,7 @@ def _ballot(comparison: Comparison | None) -> Ballot | None:
     )
 
 
-def _last_vote(rater: Rater, arena: Arena, key: str) -> dict[str, Any]:
+def _context_of_last_vote(rater: Rater, arena: Arena, key: str) -> dict[str, Any]:
     """Return the result of the last vote, for the page that follows a POST without htmx."""
     comparison = _find_comparison(key, arena)
     if comparison is None or comparison.rater_id != rater.pk:
@@ -363,7 +363,7 @@ def _wants_next(request: HtmxRequest) -> bool:
     return bool(request.htmx) and "with_next" in request.POST
 
 
-def _following(request: HtmxRequest, comparison: Comparison) -> NextPair:
+def _following_pair(request: HtmxRequest, comparison: Comparison) -> NextPair:
     """Issue the next pair, for a browser that has not prefetched one."""
     if not _wants_next(request):
         return NextPair(wanted=False)
@@ -374,12 +374,12 @@ def _following(request: HtmxRequest, comparison: Comparison) -> NextPair:
         rater=comparison.rater,
         now=timezone.now(),
         exclude=[comparison],
-        also=_also(request, comparison.rater),
+        also=_rater_of_cookie(request, comparison.rater),
     )
     return NextPair(wanted=True, comparison=following)
 
 
-def _respond(
+def _respond_with_pair(
     request: HtmxRequest,
     comparison: Any,
     following: NextPair,
@@ -413,11 +413,11 @@ def _render_fragment(
     masked again.
     """
     token = request.POST.get("csrfmiddlewaretoken") or get_token(request)
-    context |= {"ballot": _ballot(comparison), "csrf_token": token}
+    context |= {"ballot": _ballot_of(comparison), "csrf_token": token}
     return HttpResponse(render_to_string(template, context))
 
 
-def _refuse(request: HtmxRequest, slug: str, error: voting.VoteError) -> HttpResponse:
+def _refuse_vote(request: HtmxRequest, slug: str, error: voting.VoteError) -> HttpResponse:
     """Redirect to a new voting page that shows why the vote does not count."""
     notice = type(error).__name__.removesuffix("Error")
     return _to_vote_page(request, slug, notice=notice)

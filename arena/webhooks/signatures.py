@@ -26,11 +26,11 @@ def sign(secret: str, *, body: bytes, timestamp: int, delivery_id: str) -> dict[
     return {
         "webhook-id": delivery_id,
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": _signature(secret, delivery_id, str(timestamp), body),
+        "webhook-signature": _signature_of(secret, delivery_id, str(timestamp), body),
     }
 
 
-def _signature(secret: str, delivery_id: str, timestamp: str, body: bytes) -> str:
+def _signature_of(secret: str, delivery_id: str, timestamp: str, body: bytes) -> str:
     content = f"{delivery_id}.{timestamp}.".encode() + body
     try:
         key = base64.b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)

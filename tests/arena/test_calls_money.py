@@ -325,7 +325,7 @@ def test_a_call_takes_few_statements(model: Model, endpoint: str) -> None:
 def test_a_database_away_for_a_moment_costs_no_paid_reply(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish, tries = execution._finish, []
+    finish, tries = execution._finish_call, []
 
     def away(*args: Any) -> None:
         tries.append(1)
@@ -333,7 +333,7 @@ def test_a_database_away_for_a_moment_costs_no_paid_reply(
             raise OperationalError("server closed the connection unexpectedly")
         finish(*args)
 
-    monkeypatch.setattr(execution, "_finish", away)
+    monkeypatch.setattr(execution, "_finish_call", away)
     monkeypatch.setattr(execution, "DATABASE_AGAIN", 0.01)
     run = make_run(cap=DOLLAR)
     call = execute_call(call_id=make_call(run, endpoint="paid").pk, handler=Question())

@@ -60,7 +60,7 @@ def test_a_worker_that_dies_between_the_turns_loses_nothing(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.outcomes = [says("Hm."), says("A")]
-    begin = execution._ask_again
+    begin = execution._ask_for_repair
 
     def die(*args: object) -> None:
         begin(*args)  # type: ignore[arg-type]

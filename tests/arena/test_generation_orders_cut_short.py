@@ -35,7 +35,9 @@ def test_an_order_that_fails_half_way_can_be_made_again(
     scripted_candidate: Candidate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(generation_runs, "_write", failing(generation_runs._write, before=2))
+        patch.setattr(
+            generation_runs, "_write_calls", failing(generation_runs._write_calls, before=2)
+        )
         with pytest.raises(type(deadlock())):
             order(scripted_candidate)
     assert (states(), unfinished_run(scripted_candidate)) == (["cancelled"], None)

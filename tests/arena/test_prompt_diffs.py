@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.prompting.differences import DiffLine, Piece, _segments, _Work, diff_of
+from arena.prompting.differences import DiffLine, Piece, _alike_segments, _Work, diff_of
 
 TEXTS = st.lists(st.sampled_from(["a", "b b", "c, d", "", "  e", "the cat", "é\u2028f"])).map(
     "\n".join
@@ -66,8 +66,8 @@ def test_nothing_is_left_out_where_two_contexts_meet():
 
 def test_when_the_work_is_spent_what_is_left_counts_as_changed():
     old, new = ["a", "same", "b"], ["c", "same", "d"]
-    assert len(list(_segments(old, new, _Work(100), None))) == 3
-    assert list(_segments(old, new, _Work(0), None)) == [(0, 3, 0, 3)]
+    assert len(list(_alike_segments(old, new, _Work(100), None))) == 3
+    assert list(_alike_segments(old, new, _Work(0), None)) == [(0, 3, 0, 3)]
 
 
 def test_equal_texts_have_no_diff_however_their_lines_end():
@@ -98,7 +98,7 @@ def test_both_texts_can_be_read_off_the_diff(before, after, context):
 @given(TEXTS, TEXTS, st.integers(0, 20))
 def test_with_little_work_segments_are_coarser_and_right(before, after, work):
     old, new = before.split("\n"), after.split("\n")
-    spans = list(_segments(old, new, _Work(work), None))
+    spans = list(_alike_segments(old, new, _Work(work), None))
     assert [item for i, j, _, _ in spans for item in old[i:j]] == old
     assert [item for _, _, m, n in spans for item in new[m:n]] == new
 

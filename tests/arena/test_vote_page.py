@@ -15,7 +15,7 @@ from arena.models import Arena, Candidate, Comparison, RateLimit, Rater, Respons
 from arena.outcomes import OUTCOMES
 from arena.services.pairs import sync_pairs
 from arena.views.raters import COOKIE_AGE, known_rater_id
-from arena.views.voting import NOTICES, _ballot
+from arena.views.voting import NOTICES, _ballot_of
 from tests.factories import make_arena, make_vote, rewrite_answers
 
 pytestmark = pytest.mark.django_db
@@ -110,7 +110,7 @@ def test_a_prepared_answer_reads_like_the_template(client, arena, outcome, langu
         "skipped": vote is None,
         "done": int(vote is not None),
         "with_next": True,
-        "ballot": _ballot(issued),
+        "ballot": _ballot_of(issued),
         "csrf_token": "t0ken",
     }
     with translation.override(language):

@@ -53,11 +53,11 @@ def parsed(body: bytes) -> Any:
         raise ParseError("The body is not UTF-8 text.") from None
     except InputError as error:
         raise ParseError(f"The body {error.reason}.") from None
-    _check(value)
+    _check_values(value)
     return value
 
 
-def _check(value: Any) -> None:
+def _check_values(value: Any) -> None:
     """Raise ParseError for texts that cannot be stored, and for deep nesting."""
     level = [value]
     for _ in range(DEEPEST):
@@ -67,13 +67,13 @@ def _check(value: Any) -> None:
                 clean_text(text, limit=BULK_BODY)
         except InputError as error:
             raise ParseError(f"A text in the body {error.reason}.") from None
-        level = [inner for item in level for inner in _inside(item)]
+        level = [inner for item in level for inner in _values_inside(item)]
         if not level:
             return
     raise ParseError(f"The body is nested more than {DEEPEST} levels deep.")
 
 
-def _inside(value: Any) -> list[Any]:
+def _values_inside(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [*value, *value.values()]
     return value if isinstance(value, list) else []

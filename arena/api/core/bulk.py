@@ -72,11 +72,11 @@ class Kind(Generic[UploadRow]):
     def errors(self, problems: list[Problem]) -> list[dict[str, Any]]:
         """Return the problems as the API shows them, in the order of the rows."""
         return [
-            {"index": problem.row, "pointer": self._pointer(problem), "detail": problem.sentence}
+            {"index": problem.row, "pointer": self._pointer_to(problem), "detail": problem.sentence}
             for problem in sorted(problems, key=lambda problem: problem.row)
         ]
 
-    def _pointer(self, problem: Problem) -> str:
+    def _pointer_to(self, problem: Problem) -> str:
         column = problem.column.replace("~", "~0").replace("/", "~1")
         return f"#/{self.member}/{problem.row}" + (f"/{column}" if column else "")
 

@@ -83,7 +83,7 @@ class Unprocessable(exceptions.APIException):
 
 class RefusedByService(Unprocessable):
     def __init__(self, error: ServiceError) -> None:
-        pointer = f"#/{_escaped(error.field)}" if error.field else "#"
+        pointer = f"#/{_escaped_pointer(error.field)}" if error.field else "#"
         super().__init__(error.message, [{"pointer": pointer, "detail": error.message}])
         self.default_code = error.kind
 
@@ -129,7 +129,9 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response:
     """REST framework's exception handler; server errors are logged."""
     request, api_error = context["request"], _as_api_error(error)
     if isinstance(error, Http404):
-        api_error = exceptions.NotFound(_missing(str(error), context.get("kwargs") or {}))
+        api_error = exceptions.NotFound(
+            _sentence_about_missing(str(error), context.get("kwargs") or {})
+        )
     headers = {}
     if challenge := getattr(api_error, "auth_header", None):
         headers["WWW-Authenticate"] = challenge
@@ -154,7 +156,7 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response:
     return response
 
 
-def _missing(reason: str, kwargs: Mapping[str, Any]) -> str:
+def _sentence_about_missing(reason: str, kwargs: Mapping[str, Any]) -> str:
     """Name what is missing, from the address; the sentence is the same if it is hidden."""
     match = NO_MATCH.fullmatch(reason)
     if not match or not kwargs:
@@ -172,12 +174,12 @@ def is_server_fault(error: Exception) -> bool:
 
 def problem(error: exceptions.APIException, *, instance: str) -> dict[str, Any]:
     """Return the problem details as an object."""
-    errors = getattr(error, "errors", None) or list(_pointed(error.detail, "#"))
+    errors = getattr(error, "errors", None) or list(_errors_with_pointers(error.detail, "#"))
     details = {
         "type": f"urn:ringside:problem:{error.default_code.replace('_', '-')}",
         "title": HTTPStatus(error.status_code).phrase,
         "status": int(error.status_code),
-        "detail": _summary(error.detail, errors),
+        "detail": _summary_of_errors(error.detail, errors),
         "instance": instance,
     }
     if isinstance(error, exceptions.ValidationError) or hasattr(error, "errors"):
@@ -211,7 +213,7 @@ def _service_or_server_error(error: Exception) -> exceptions.APIException:
     return Busy() if isinstance(error, OperationalError | InterfaceError) else ServerFault()
 
 
-def _summary(detail: Any, errors: list[dict[str, str]]) -> str:
+def _summary_of_errors(detail: Any, errors: list[dict[str, str]]) -> str:
     """Return one sentence: the first error and the number of the others."""
     if isinstance(detail, str):
         return str(detail)
@@ -223,19 +225,23 @@ def _summary(detail: Any, errors: list[dict[str, str]]) -> str:
     return f"{first} ({more:,} more in errors.)" if more else first
 
 
-def _pointed(detail: Any, pointer: str) -> Iterator[dict[str, str]]:
+def _errors_with_pointers(detail: Any, pointer: str) -> Iterator[dict[str, str]]:
     """Yield each error with a JSON pointer to its cause, as a URI fragment."""
     if isinstance(detail, Mapping):
         for name, inner in detail.items():
-            here = pointer if name == "non_field_errors" else f"{pointer}/{_escaped(str(name))}"
-            yield from _pointed(inner, here)
+            here = (
+                pointer
+                if name == "non_field_errors"
+                else f"{pointer}/{_escaped_pointer(str(name))}"
+            )
+            yield from _errors_with_pointers(inner, here)
     elif isinstance(detail, list):
         is_nested = any(isinstance(item, Mapping | list) for item in detail)
         for index, item in enumerate(detail):
-            yield from _pointed(item, f"{pointer}/{index}" if is_nested else pointer)
+            yield from _errors_with_pointers(item, f"{pointer}/{index}" if is_nested else pointer)
     else:
         yield {"pointer": pointer, "detail": str(detail)}
 
 
-def _escaped(name: str) -> str:
+def _escaped_pointer(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")

@@ -42,11 +42,11 @@ def with_etag(request: HttpRequest, response: HttpResponse) -> HttpResponse:
 def _body_without_indent(response: HttpResponse) -> bytes:
     """Return the body unindented: the ETag must not depend on `indent=4` in Accept."""
     if "indent" in getattr(response, "accepted_media_type", ""):
-        return _rendered(response.data)  # type: ignore[attr-defined]  # it is REST framework's
+        return _json_bytes(response.data)  # type: ignore[attr-defined]  # it is REST framework's
     return response.content
 
 
-def _rendered(data: Any) -> bytes:
+def _json_bytes(data: Any) -> bytes:
     return bytes(JSONRenderer().render(data))
 
 
@@ -58,5 +58,5 @@ def check_match(request: Request, data: Any) -> None:
     header = request.headers.get("If-Match")
     if header is None or header.strip() == "*":
         return
-    if etag_of(_rendered(data)) not in TAG.findall(header):
+    if etag_of(_json_bytes(data)) not in TAG.findall(header):
         raise PreconditionFailed

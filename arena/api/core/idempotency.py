@@ -46,7 +46,7 @@ def run_once(
             fingerprint=fingerprint(request),
             rights=actor.rights,
             now=timezone.now(),
-            work=lambda: _stored(work()),
+            work=lambda: _stored_reply(work()),
         )
     except idempotency.IdempotencyKeyError:
         raise OtherRequest from None
@@ -65,5 +65,5 @@ def fingerprint(request: Request) -> str:
     return hashlib.sha256(target + getattr(request, "raw_body", b"")).hexdigest()
 
 
-def _stored(response: HttpResponse) -> idempotency.StoredReply:
+def _stored_reply(response: HttpResponse) -> idempotency.StoredReply:
     return idempotency.StoredReply(response.status_code, dict(response.headers), response.content)

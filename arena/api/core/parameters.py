@@ -82,13 +82,13 @@ class Pages(CursorPagination):
         try:
             cursor: Any = super().decode_cursor(request)
         except NotFound:
-            raise self._unreadable() from None
+            raise self._unreadable_cursor() from None
         position = cursor.position if cursor else None
         if position is None or (position.isdecimal() and len(position) <= LONGEST_POSITION):
             return cursor
-        raise self._unreadable()
+        raise self._unreadable_cursor()
 
-    def _unreadable(self) -> BadParameter:
+    def _unreadable_cursor(self) -> BadParameter:
         detail = "Invalid cursor. Take it from a page's next or previous."
         return BadParameter(self.cursor_query_param, detail)
 

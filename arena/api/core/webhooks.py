@@ -68,12 +68,12 @@ RECEIVED = (
 def webhooks() -> dict[str, Any]:
     """Return the requests that Ringside sends to a team's webhooks, for the schema."""
     return {
-        kind: {"post": _webhook(kind, summary, example)}
+        kind: {"post": _webhook_operation(kind, summary, example)}
         for kind, (summary, example) in WEBHOOKS.items()
     }
 
 
-def _webhook(kind: str, summary: str, example: dict[str, Any]) -> dict[str, Any]:
+def _webhook_operation(kind: str, summary: str, example: dict[str, Any]) -> dict[str, Any]:
     properties: dict[str, Any] = {
         name: ({"type": "object" if isinstance(value, dict) else "string"})
         for name, value in example.items()

@@ -34,7 +34,7 @@ class AnthropicProvider:
     """A client of one server. The SDK's own retries are off, so that every attempt is counted."""
 
     def __init__(self, *, base_url: str, key: str, timeout: float) -> None:
-        self._client = _client(base_url, checked_key(key), timeout)
+        self._client = _shared_client(base_url, checked_key(key), timeout)
         self._key = key
 
     def complete(self, request: Request) -> Reply:
@@ -43,9 +43,9 @@ class AnthropicProvider:
         Raises one of the errors of `base`; their messages never contain the key.
         """
         _refuse_unknown(request)
-        body = _body(request)
+        body = _request_body(request)
         try:
-            return _read(
+            return _reply_of_message(
                 self._client.messages.create(
                     model=body["model"],
                     max_tokens=body["max_tokens"],
@@ -81,7 +81,7 @@ class AnthropicProvider:
 
 
 @lru_cache(maxsize=32)
-def _client(base_url: str, key: str, timeout: float) -> anthropic.Anthropic:
+def _shared_client(base_url: str, key: str, timeout: float) -> anthropic.Anthropic:
     """Return one client per server: it keeps connections open and may be shared by threads."""
     client = anthropic.Anthropic(
         base_url=base_url,
@@ -104,7 +104,7 @@ def _refuse_unknown(request: Request) -> None:
             )
 
 
-def _body(request: Request) -> dict[str, Any]:
+def _request_body(request: Request) -> dict[str, Any]:
     system = [message.content for message in request.messages if message.role == "system"]
     turns = [message for message in request.messages if message.role != "system"]
     body: dict[str, Any] = {"max_tokens": MAX_TOKENS} | dict(request.parameters)
@@ -119,7 +119,7 @@ def _body(request: Request) -> dict[str, Any]:
     return body
 
 
-def _read(message: Any) -> Reply:
+def _reply_of_message(message: Any) -> Reply:
     """Turn the SDK's object into a Reply, without the model's thinking."""
     texts = [block.text for block in message.content if block.type == "text"]
     reply = Reply(

@@ -263,7 +263,7 @@ def _from_invalid(answer: Answered, sentence: str, hint: str) -> ProviderError:
         return ModelRefusedError(sentence)
     parameter = _unknown_parameter(answer, hint) if answer.status in INVALID else ""
     if parameter:
-        return UnsupportedParameterError(sentence, parameter, _instead(parameter, hint))
+        return UnsupportedParameterError(sentence, parameter, _named_instead(parameter, hint))
     return RejectedError(sentence)
 
 
@@ -274,23 +274,23 @@ def _unknown_parameter(answer: Answered, hint: str) -> str:
     if answer.parameter:
         return answer.sent.get(re.split(r"[.\[]", answer.parameter)[0], "")
     # Several may be mentioned, as in "use max_completion_tokens instead"; the first is meant.
-    places = {_place(name, hint): name for name in answer.sent}
+    places = {_place_in_request(name, hint): name for name in answer.sent}
     first = min((place for place in places if place >= 0), default=-1)
     return answer.sent[places[first]] if first >= 0 else ""
 
 
-def _place(name: str, hint: str) -> int:
+def _place_in_request(name: str, hint: str) -> int:
     words = rf"(?<!\w){re.escape(name)}(?!\w)"
     match = re.search(words, hint)
     return match.start() if match else -1
 
 
-def _instead(parameter: str, hint: str) -> str:
+def _named_instead(parameter: str, hint: str) -> str:
     """The server's own name for the token limit; two are in use."""
     if parameter not in MAX_TOKENS:
         return ""
     other = next(name for name in MAX_TOKENS if name != parameter)
-    return other if _place(other, hint) >= 0 else ""
+    return other if _place_in_request(other, hint) >= 0 else ""
 
 
 def too_slow(error: Exception) -> RetryableError:

@@ -32,7 +32,7 @@ class OpenAIProvider:
     """A client of one server. The SDK's own retries are off, so that every attempt is counted."""
 
     def __init__(self, *, base_url: str, key: str, timeout: float) -> None:
-        self._client = _client(base_url, checked_key(key), timeout)
+        self._client = _shared_client(base_url, checked_key(key), timeout)
         self._key = key
 
     def complete(self, request: Request) -> Reply:
@@ -51,7 +51,7 @@ class OpenAIProvider:
                 {"role": message.role, "content": message.content} for message in request.messages
             ]
             # Sent in the body, because servers have parameters that the SDK does not know.
-            return _read(
+            return _reply_of_completion(
                 self._client.chat.completions.create(
                     model=request.model,
                     messages=messages,
@@ -85,7 +85,7 @@ class OpenAIProvider:
 
 
 @lru_cache(maxsize=32)
-def _client(base_url: str, key: str, timeout: float) -> openai.OpenAI:
+def _shared_client(base_url: str, key: str, timeout: float) -> openai.OpenAI:
     """Return one client per server: it keeps connections open and may be shared by threads."""
     client = openai.OpenAI(
         base_url=base_url,
@@ -99,25 +99,25 @@ def _client(base_url: str, key: str, timeout: float) -> openai.OpenAI:
     return client
 
 
-def _read(completion: Any) -> Reply:
+def _reply_of_completion(completion: Any) -> Reply:
     """Turn the SDK's object into a Reply; servers differ in what they leave out."""
     if not getattr(completion, "choices", None):
         raise unreadable("The server's reply has no choices.")
     choice = completion.choices[0]
-    tokens_in, tokens_out = _billed(completion.usage)
+    tokens_in, tokens_out = _tokens_billed(completion.usage)
     details = getattr(completion.usage, "prompt_tokens_details", None)
     given = getattr(details, "cached_tokens", None) or getattr(
         completion.usage, "prompt_cache_hit_tokens", None
     )
     reply = Reply(
-        text=_text(choice.message.content),
+        text=_text_of_content(choice.message.content),
         model=str(completion.model or ""),
         fingerprint=str(getattr(completion, "system_fingerprint", None) or ""),
         tokens_in=tokens_in,
         tokens_out=tokens_out,
         tokens_cached=(count_of(given) or 0),
         cut_off=choice.finish_reason == "length",
-        logprobs=_logprobs(getattr(choice, "logprobs", None)),
+        logprobs=_logprobs_of_tokens(getattr(choice, "logprobs", None)),
     )
     if choice.finish_reason == "content_filter" or getattr(choice.message, "refusal", None):
         raise ModelRefusedError(
@@ -126,14 +126,14 @@ def _read(completion: Any) -> Reply:
     return reply
 
 
-def _text(content: Any) -> str:
+def _text_of_content(content: Any) -> str:
     """Join the texts of a reply in parts: some reasoning models answer with a list of them."""
     if not isinstance(content, list):
         return str(content or "")
     return "".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
 
 
-def _billed(usage: Any) -> tuple[int | None, int | None]:
+def _tokens_billed(usage: Any) -> tuple[int | None, int | None]:
     """Tokens in and out. Some servers count a model's reasoning only in the total."""
     if usage is None:
         return None, None
@@ -144,7 +144,7 @@ def _billed(usage: Any) -> tuple[int | None, int | None]:
     return asked, answered
 
 
-def _logprobs(given: Any) -> tuple[TokenLogprob, ...]:
+def _logprobs_of_tokens(given: Any) -> tuple[TokenLogprob, ...]:
     return tuple(
         TokenLogprob(
             str(token.token),

@@ -54,13 +54,13 @@ def read_asked(request: Request) -> ScriptedRequest:
     system = [message.content for message in request.messages if message.role == "system"]
     turns = [message.content for message in request.messages if message.role == "user"] or [""]
     for turn in reversed(turns):
-        parsed = _fenced("\n".join([*system, turn]), request.schema) or _prometheus(turn)
+        parsed = _fenced_texts("\n".join([*system, turn]), request.schema) or _prometheus_task(turn)
         if parsed:
             return replace(parsed, is_repair=turn is not turns[-1])
     return ScriptedRequest("text", turns[-1])
 
 
-def _fenced(text: str, schema: Mapping[str, Any] | None) -> ScriptedRequest | None:
+def _fenced_texts(text: str, schema: Mapping[str, Any] | None) -> ScriptedRequest | None:
     """Read fences with a nonce; None if they contain no prompt."""
     # A stranger's text comes before its closing tag, so the last such tag is a real one.
     nonces = CLOSING.findall(text)
@@ -74,24 +74,24 @@ def _fenced(text: str, schema: Mapping[str, Any] | None) -> ScriptedRequest | No
     answers = tuple(blocks[name] for name in sorted(blocks) if ANSWER.fullmatch(name))
     verdict = (schema or {}).get("properties", {}).get("verdict", {})
     return ScriptedRequest(
-        kind=_kind(len(answers), verdict),
+        kind=_kind_of_task(len(answers), verdict),
         prompt=blocks.get("prompt", ""),
         answers=answers,
         beside="\n".join(blocks[name] for name in ("reference", "note") if name in blocks),
-        labels=_labels(text, nonce, verdict) if len(answers) == 1 else (),
+        labels=_labels_of_answers(text, nonce, verdict) if len(answers) == 1 else (),
         items=len(re.findall(rf"^VERDICT-{nonce} \d+:", text, re.MULTILINE)),
         nonce=nonce,
     )
 
 
-def _kind(answers: int, verdict: Mapping[str, Any]) -> Kind:
+def _kind_of_task(answers: int, verdict: Mapping[str, Any]) -> Kind:
     if answers > 2 or (answers and verdict.get("type") == "array"):
         return "listwise"
     kinds: tuple[Kind, ...] = ("note", "direct", "pairwise")
     return kinds[answers]
 
 
-def _labels(text: str, nonce: str, verdict: Mapping[str, Any]) -> tuple[str, ...]:
+def _labels_of_answers(text: str, nonce: str, verdict: Mapping[str, Any]) -> tuple[str, ...]:
     """The labels of the scale: those of the schema, or those of the lines that may be written."""
     if "enum" in verdict:
         return tuple(map(str, verdict["enum"]))
@@ -104,7 +104,7 @@ def _labels(text: str, nonce: str, verdict: Mapping[str, Any]) -> tuple[str, ...
     )
 
 
-def _prometheus(text: str) -> ScriptedRequest | None:
+def _prometheus_task(text: str) -> ScriptedRequest | None:
     """Read the two formats of Prometheus 2, whose parts have headings."""
     if RESULT not in text:
         return None
@@ -117,12 +117,12 @@ def _prometheus(text: str) -> ScriptedRequest | None:
         prompt=parts.get("the instruction to evaluate") or parts.get("instruction", ""),
         answers=tuple(answers),
         beside="\n".join(body for title, body in parts.items() if title.startswith("reference")),
-        labels=_range(parts.get("task description", "")) if len(answers) == 1 else (),
+        labels=_range_of_scores(parts.get("task description", "")) if len(answers) == 1 else (),
         form="prometheus",
     )
 
 
-def _range(task: str) -> tuple[str, ...]:
+def _range_of_scores(task: str) -> tuple[str, ...]:
     match = BETWEEN.search(task)
     low, high = (int(match.group(1)), int(match.group(2))) if match else (1, 5)
     return tuple(map(str, range(low, high + 1))) if 0 < high - low < MOST_LABELS else FIVE
@@ -154,7 +154,7 @@ class ScriptedVerdict:
 
 def decide(seed: str, asked: ScriptedRequest) -> ScriptedVerdict:
     """Return the verdict of the judge `seed` on the answers shown."""
-    scores = [_quality(seed, asked, answer) for answer in asked.answers]
+    scores = [_quality_of_answer(seed, asked, answer) for answer in asked.answers]
     mood = fraction(seed, "mood", asked.prompt, *asked.answers)
     first_is_best = mood > 1 - FLIPS
     if asked.kind == "pairwise":
@@ -171,7 +171,7 @@ def decide(seed: str, asked: ScriptedRequest) -> ScriptedVerdict:
     elif asked.kind == "direct":
         decided = _on_a_scale(scores[0], asked.labels)
     else:
-        decided = _in_order(scores, first_is_best)
+        decided = _answers_in_order(scores, first_is_best)
     if mood < REFUSALS:
         return replace(decided, state=REFUSED)
     if mood < REFUSALS + UNREADABLE_SHARE and not asked.is_repair:
@@ -186,7 +186,7 @@ def _on_a_scale(score: float, labels: Sequence[str]) -> ScriptedVerdict:
     return _likeliest(merits, f"Scripted, not a real model. The answer scores {score:.2f}.")
 
 
-def _in_order(scores: Sequence[float], first_is_best: bool) -> ScriptedVerdict:
+def _answers_in_order(scores: Sequence[float], first_is_best: bool) -> ScriptedVerdict:
     letters = {chr(ord("A") + i): score for i, score in enumerate(scores)}
     named = ", ".join(f"{letter} {score:.2f}" for letter, score in letters.items())
     if first_is_best:
@@ -213,7 +213,7 @@ def _likeliest(merits: dict[str, float], reason: str) -> ScriptedVerdict:
     )
 
 
-def _quality(seed: str, asked: ScriptedRequest, answer: str) -> float:
+def _quality_of_answer(seed: str, asked: ScriptedRequest, answer: str) -> float:
     """The share of the longer expected words that the answer uses, plus noise: 0 to 1 + NOISE.
 
     The amount of noise depends on the judge: some are more careful than others.
@@ -244,16 +244,18 @@ def tokens_of(text: str, decided: ScriptedVerdict | None) -> tuple[TokenLogprob,
     verdict = decided.verdict if decided else ""
     last = max((i for i, piece in enumerate(pieces) if piece.strip() == verdict), default=-1)
     return tuple(
-        _uncertain(piece, verdict, chances) if i == last and chances else _certain(piece)
+        _uncertain_tokens(piece, verdict, chances)
+        if i == last and chances
+        else _certain_token(piece)
         for i, piece in enumerate(pieces)
     )
 
 
-def _certain(piece: str) -> TokenLogprob:
+def _certain_token(piece: str) -> TokenLogprob:
     return TokenLogprob(piece, ALL_BUT_CERTAIN, ((piece, ALL_BUT_CERTAIN),))
 
 
-def _uncertain(piece: str, verdict: str, chances: dict[str, float]) -> TokenLogprob:
+def _uncertain_tokens(piece: str, verdict: str, chances: dict[str, float]) -> TokenLogprob:
     space = piece[: -len(verdict)]
     ranked = sorted(chances.items(), key=lambda item: -item[1])
     top = tuple((space + label, math.log(max(chance, 1e-12))) for label, chance in ranked)
@@ -272,25 +274,25 @@ SENTENCES = (
 
 def note_for(prompt: str) -> str:
     """Return a grading note: the words that a good answer to `prompt` uses."""
-    words = ", ".join(_words(prompt)[:MOST_WORDS]) or "what was asked"
+    words = ", ".join(_words_of(prompt)[:MOST_WORDS]) or "what was asked"
     return f"Scripted note, by no real model. A good answer takes up: {words}."
 
 
 def answer_to(prompt: str, seed: str, system: str) -> str:
     """Return an answer with as many words of `prompt` as model and system prompt allow."""
     diligence = 0.3 + 0.7 * fraction(seed, "diligence", system)
-    kept = [word for word in _words(prompt) if fraction(seed, system, prompt, word) < diligence]
-    sentences = [_sentence(seed, system, word) for word in kept[:MOST_WORDS]]
+    kept = [word for word in _words_of(prompt) if fraction(seed, system, prompt, word) < diligence]
+    sentences = [_scripted_sentence(seed, system, word) for word in kept[:MOST_WORDS]]
     return (
         " ".join([LABEL, *sentences]) if sentences else f"{LABEL} There is nothing to add to that."
     )
 
 
-def _words(text: str) -> list[str]:
+def _words_of(text: str) -> list[str]:
     return list(dict.fromkeys(WORD.findall(text.lower())))
 
 
-def _sentence(seed: str, system: str, word: str) -> str:
+def _scripted_sentence(seed: str, system: str, word: str) -> str:
     place = int(fraction(seed, system, "sentence", word) * len(SENTENCES))
     return SENTENCES[place].format(word)
 
@@ -328,7 +330,11 @@ class ScriptedProvider:
             raise TooLongError(f"More than {CONTEXT} characters.")
         asked = read_asked(request)
         decided = decide(_seed_of(request), asked) if asked.answers else None
-        text = _verdict(request, asked, decided) if decided else _text(request, asked)
+        text = (
+            _scripted_verdict(request, asked, decided)
+            if decided
+            else _text_of_reply(request, asked)
+        )
         return Reply(
             text=text,
             model=request.model,
@@ -345,7 +351,7 @@ def _seed_of(request: Request) -> str:
     return request.model if seed is None else f"{request.model}/{seed}"
 
 
-def _verdict(request: Request, asked: ScriptedRequest, decided: ScriptedVerdict) -> str:
+def _scripted_verdict(request: Request, asked: ScriptedRequest, decided: ScriptedVerdict) -> str:
     """Write the verdict in the requested form."""
     if decided.state == REFUSED:
         return REFUSAL
@@ -358,11 +364,11 @@ def _verdict(request: Request, asked: ScriptedRequest, decided: ScriptedVerdict)
         return f"Feedback: {decided.reason} [RESULT] {decided.verdict}"
     line = f"VERDICT-{asked.nonce}: {decided.verdict}"
     if asked.items:
-        line = _checked(_seed_of(request), asked, int(decided.verdict))
+        line = _checklist(_seed_of(request), asked, int(decided.verdict))
     return line if asked.is_repair else f"{decided.reason}\n\n{line}"
 
 
-def _checked(seed: str, asked: ScriptedRequest, of_five: int) -> str:
+def _checklist(seed: str, asked: ScriptedRequest, of_five: int) -> str:
     """Answer each item of a checklist; the better the answer, the more often with yes."""
     return "\n".join(
         f"VERDICT-{asked.nonce} {item}: "
@@ -381,7 +387,7 @@ def _as_schema_has_it(request: Request, decided: ScriptedVerdict) -> object:
     return [letter for group in decided.order for letter in group]
 
 
-def _text(request: Request, asked: ScriptedRequest) -> str:
+def _text_of_reply(request: Request, asked: ScriptedRequest) -> str:
     if asked.kind == "note":
         return note_for(asked.prompt)
     if request.schema is not None:

@@ -31,12 +31,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, probe: list[str], **options: Any) -> None:
         for model in probe:
-            _probe(model)
+            _probe_model(model)
         for endpoint in settings.MODEL_ENDPOINTS.values():
             self.stdout.write("\n".join(lines_about(endpoint)))
 
 
-def _probe(endpoint_and_model: str) -> None:
+def _probe_model(endpoint_and_model: str) -> None:
     name, _, model = endpoint_and_model.partition(":")
     if not model:
         raise CommandError(f"--probe takes NAME:MODEL, not {endpoint_and_model!r}.")
@@ -49,7 +49,7 @@ def _probe(endpoint_and_model: str) -> None:
 def lines_about(endpoint: Endpoint) -> list[str]:
     """Describe an endpoint without printing its key."""
     where = endpoint.base_url or "no server; answers are scripted"
-    lines = [f"{endpoint.name} ({endpoint.provider}, {where})", f"  key: {_key(endpoint)}"]
+    lines = [f"{endpoint.name} ({endpoint.provider}, {where})", f"  key: {_key_in_words(endpoint)}"]
     limits = {"requests": endpoint.requests_per_minute, "tokens": endpoint.tokens_per_minute}
     set_limits = [f"{limit:,} {what} per minute" for what, limit in limits.items() if limit]
     lines.append(f"  limits: {', '.join(set_limits) or 'none'}")
@@ -59,17 +59,17 @@ def lines_about(endpoint: Endpoint) -> list[str]:
         if name == endpoint.name
     ]
     capabilities = Capability.objects.filter(endpoint=endpoint.name).order_by("model")
-    return lines + [f"  {_abilities(capability)}" for capability in capabilities]
+    return lines + [f"  {_abilities_in_words(capability)}" for capability in capabilities]
 
 
-def _key(endpoint: Endpoint) -> str:
+def _key_in_words(endpoint: Endpoint) -> str:
     try:
         return "set" if key_of(endpoint) else "none needed"
     except EndpointStoppedError as error:
         return f"MISSING. {error}"
 
 
-def _abilities(capability: Capability) -> str:
+def _abilities_in_words(capability: Capability) -> str:
     abilities = ", ".join(f"{name} {ANSWERS[getattr(capability, name)]}" for name in ABILITIES)
     dropped = f"; not accepted: {', '.join(capability.dropped)}" if capability.dropped else ""
     return f"{capability.model}: {abilities}{dropped}"

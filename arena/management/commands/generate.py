@@ -51,14 +51,14 @@ class Command(BaseCommand):
             raise CommandError(f"The arena has no candidate {name_or_id!r}.")
         cap = options["cap"]
         try:
-            run = None if options["dry_run"] else self._resume(candidate, cap)
-            run = run or self._start(candidate, cap, dry_run=options["dry_run"])
+            run = None if options["dry_run"] else self._resume_run(candidate, cap)
+            run = run or self._start_run(candidate, cap, dry_run=options["dry_run"])
         except ServiceError as error:
             raise CommandError(error.message) from None
         if run is not None:
-            self._watch(run, wait=not options["no_wait"])
+            self._watch_run(run, wait=not options["no_wait"])
 
-    def _resume(self, candidate: Candidate, cap: int | None) -> Run | None:
+    def _resume_run(self, candidate: Candidate, cap: int | None) -> Run | None:
         """Continue an unfinished run instead of starting another."""
         run = unfinished_run(candidate)
         if run is None or run.state == Run.State.ORDERED:
@@ -68,7 +68,7 @@ class Command(BaseCommand):
         self.stdout.write(f"Continuing unfinished run {run.pk} of {candidate.own_name}.")
         return run
 
-    def _start(self, candidate: Candidate, cap: int | None, *, dry_run: bool) -> Run | None:
+    def _start_run(self, candidate: Candidate, cap: int | None, *, dry_run: bool) -> Run | None:
         order = prepare_order(candidate=candidate)
         self._print_quote(order)
         if dry_run:
@@ -93,7 +93,7 @@ class Command(BaseCommand):
             expected, worst = dollars(quote.expected), dollars(quote.worst)
             self.stdout.write(f"Cost: {expected} expected, {worst} at most.")
 
-    def _watch(self, run: Run, *, wait: bool) -> None:
+    def _watch_run(self, run: Run, *, wait: bool) -> None:
         page = reverse("answer_run", args=[run.in_arena.slug, run.pk])
         self.stdout.write(f"Progress is also shown at {page}")
         if warning := enqueue_due_calls():

@@ -69,7 +69,7 @@ class Command(BaseCommand):
             "--column",
             action="append",
             default=[],
-            type=_column,
+            type=_column_choice,
             metavar="FIELD=NAME",
             help="read a field from another column, as in --column prompt=question; with --format",
         )
@@ -79,7 +79,7 @@ class Command(BaseCommand):
         chosen = Options(
             format_name=options["format"],
             name=options["name"],
-            team=_team(options["team"]),
+            team=_team_with_slug(options["team"]),
             visibility=options["visibility"],
             skip_bad=options["skip_bad"],
             rejects_folder=options["rejects"],
@@ -103,7 +103,7 @@ class Command(BaseCommand):
             self.stderr.write(str(report.rejected))
 
 
-def _column(written: str) -> tuple[str, str]:
+def _column_choice(written: str) -> tuple[str, str]:
     name, equals, column = written.partition("=")
     if not (name and equals):
         raise ArgumentTypeError(f"must be FIELD=NAME, not {written!r}")
@@ -118,11 +118,11 @@ def format_preview(preview: ImportPreview) -> str:
         lines.append(f"  {file.name}: {file.title} ({file.format_name}), {rows or 'no rows'}{bad}")
         used = {name: column for name, column in file.columns.items() if column}
         lines += [f"    {name} = {column}" for name, column in used.items()]
-        lines += _unread(file.unread)
+        lines += _unread_columns(file.unread)
     return "\n".join(["Nothing was written. An import would add:", *lines])
 
 
-def _team(slug: str) -> Team | None:
+def _team_with_slug(slug: str) -> Team | None:
     if not slug:
         return None
     team = Team.objects.filter(slug=slug).first()
@@ -162,7 +162,7 @@ def format_report(report: ImportReport) -> str:
     head = f"Arena {arena.slug} ({arena.name}), {arena.visibility}:"
     lines = [head, *map(_format_file, report.files)]
     for path, unread in {file.path: file.unread for file in report.files}.items():
-        lines += [f"  {path.name}: {line.strip()}" for line in _unread(unread)]
+        lines += [f"  {path.name}: {line.strip()}" for line in _unread_columns(unread)]
     added = sum(file.added for file in report.files if file.kind == "votes" and not file.known)
     votes = report.arena.votes.live().count()
     if 0 < added < votes:
@@ -181,7 +181,7 @@ def format_report(report: ImportReport) -> str:
     return "\n".join(lines)
 
 
-def _unread(columns: list[str]) -> list[str]:
+def _unread_columns(columns: list[str]) -> list[str]:
     return [f"    not used: {join_names(columns, MOST_UNREAD)}"] if columns else []
 
 

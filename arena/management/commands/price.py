@@ -38,9 +38,9 @@ class Command(BaseCommand):
             price = set_price(
                 endpoint=endpoint,
                 model=model,
-                input_usd=_amount(input_usd),
-                output_usd=_amount(output_usd),
-                cached_usd=_amount(options["cached"]) if options["cached"] else None,
+                input_usd=_dollars_given(input_usd),
+                output_usd=_dollars_given(output_usd),
+                cached_usd=_dollars_given(options["cached"]) if options["cached"] else None,
                 now=timezone.now(),
             )
         except ValidationError as error:
@@ -58,7 +58,7 @@ def format_prices() -> str:
     return "\n".join(lines) or "No prices have been set. The scripted endpoint is free."
 
 
-def _amount(text: str) -> Decimal:
+def _dollars_given(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:
