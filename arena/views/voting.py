@@ -140,7 +140,7 @@ def _show_preview(request: HttpRequest, arena: Arena) -> HttpResponse:
         return _slow_down(request, arena)
     comparison, sealed = previews.preview_comparison(arena=arena, now=now)
     context = {"arena": arena, "sealed": sealed}
-    return _render_fragment(request, "arena/_ballot_of.html", comparison, context)
+    return _render_fragment(request, "arena/_ballot.html", comparison, context)
 
 
 @translated
@@ -174,7 +174,7 @@ def next_pair(request: HttpRequest, slug: str) -> HttpResponse:
         )
     except voting.VoteError:
         return HttpResponse(status=204)
-    return _render_fragment(request, "arena/_ballot_of.html", comparison, {"arena": arena})
+    return _render_fragment(request, "arena/_ballot.html", comparison, {"arena": arena})
 
 
 @translated
