@@ -1,8 +1,11 @@
-"""The outcomes of a comparison of two answers, their labels and their points.
+"""The outcomes of a comparison of two answers, their labels and their points; and why votes do not
+count. Pure.
 
 Votes are counted in columns of this order (`ranking.votes.COUNTS`), so to add a counted outcome,
 start there.
 """
+
+from enum import StrEnum
 
 LEFT, RIGHT, TIE, BOTH_BAD = "left", "right", "tie", "both_bad"
 # In the order of arrays and lists.
@@ -43,3 +46,42 @@ def outcome_of_lead(lead: float, *, tolerance: float = 0.0) -> str:
     if abs(lead) <= tolerance:
         return TIE
     return LEFT if lead > 0 else RIGHT
+
+
+class Uncounted(StrEnum):
+    """Why a vote that is not voided does not count: of one vote, and of the votes of a leaderboard.
+
+    The log signs numbers in this order, so a new reason comes last.
+    """
+
+    label: str
+    words: str
+
+    def __new__(cls, value: str, label: str, words: str) -> "Uncounted":
+        reason = str.__new__(cls, value)
+        reason._value_, reason.label, reason.words = value, label, words
+        return reason
+
+    RUSHED = ("rushed", "Cast faster than anyone can read", "cast faster than anyone can read")
+    CHANNEL = ("channel", "Cast with a team's token", "cast by programs with the team’s token")
+    NAMED = (
+        "named",
+        "An answer reveals its author",
+        "on pairs in which an answer reveals its author",
+    )
+    TIER = (
+        "tier",
+        "Its rater’s votes do not count here",
+        "by raters whose votes do not count here",
+    )
+    HELD = ("held", "Held for review", "held for review")
+    REPEAT = (
+        "repeat",
+        "Asked twice",
+        "cast on pairs asked twice, to measure raters’ agreement with themselves",
+    )
+    CHOSEN = (
+        "chosen",
+        "Its rater chose the pair",
+        "on pairs that their raters chose, perhaps knowing the names",
+    )

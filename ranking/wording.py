@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext
 
+from arena.outcomes import Uncounted
 from arena.validation import join_names, numbered, percent
 from ranking import wording
 from ranking.board_data import BoardStanding, BoardView, Findings
@@ -54,15 +55,6 @@ GROUPS = {
     ),
     "no_votes": ("No votes yet", "Nobody has compared their answers yet."),
     "only_candidate": ("Only candidate", "There is no other candidate to compare it with."),
-}
-LEFT_OUT = {
-    "held": "held for review",
-    "named": "on pairs in which an answer reveals its author",
-    "rushed": "cast faster than anyone can read",
-    "tier": "by raters whose votes do not count here",
-    "channel": "cast by programs with the team’s token",
-    "repeat": "cast on pairs asked twice, to measure raters’ agreement with themselves",
-    "chosen": "on pairs that their raters chose, perhaps knowing the names",
 }
 MOST_CHANGES = 5  # of ranks that one sentence names
 PLACE = ("rank", "score", "low", "high")
@@ -582,7 +574,7 @@ def left_out(settings: Mapping[str, Any]) -> str:
     counts = settings.get("left_out") or {}
     if not (total := sum(counts.values())):
         return ""
-    reasons = [f"{counts[name]:,} {words}" for name, words in LEFT_OUT.items() if counts.get(name)]
+    reasons = [f"{counts[reason]:,} {reason.words}" for reason in Uncounted if counts.get(reason)]
     return f"{numbered(total, 'vote')} not counted: {join_names(reasons)}."
 
 

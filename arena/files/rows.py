@@ -24,7 +24,7 @@ from pydantic import Field as Limits
 from pydantic_core import ErrorDetails
 
 from arena.conversations import Message, clean_messages, clean_turns
-from arena.outcomes import COUNTED, LEFT, OUTCOMES, RIGHT
+from arena.outcomes import COUNTED, LEFT, OUTCOMES, RIGHT, Uncounted
 from arena.validation import (
     CATEGORY_LIMIT,
     MOST,
@@ -281,6 +281,12 @@ class ResponseRow:
         return column, (self.candidate, self.prompt_id or self.prompt)
 
 
+def clean_uncounted(value: str) -> str:
+    if value not in list(Uncounted):
+        raise InputError(f"is {quoted(value)}, which is not one of {', '.join(Uncounted)}")
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """Where a vote in an export came from, and whether it counted; members are those of Vote.
@@ -294,9 +300,7 @@ class Provenance:
     rushed: Flag = False
     seconds: Annotated[float, Limits(ge=0, allow_inf_nan=False)] | None = None
     network: Annotated[NameOrNone, StringConstraints(max_length=16)] = ""
-    uncounted: Literal["rushed", "channel", "named", "tier", "held", "repeat", "chosen"] | None = (
-        None
-    )
+    uncounted: Annotated[str, AfterValidator(clean_uncounted)] | None = None
     voided_at: Time = None
     void_reason: Annotated[NameOrNone, StringConstraints(max_length=200)] = ""
     draw_probability: Annotated[float, Limits(gt=0, le=1)] | None = None

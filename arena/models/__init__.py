@@ -19,4 +19,4 @@ from arena.models.responses import Response
 from arena.models.runs import Run
 from arena.models.teams import Membership, Role, Team
 from arena.models.tokens import ApiToken
-from arena.models.votes import Outcome, Reason, Uncounted, Vote, VoteChannel
+from arena.models.votes import Outcome, Reason, Vote, VoteChannel

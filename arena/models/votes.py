@@ -11,6 +11,7 @@ from arena.models.constraints import check, index, unique
 from arena.models.imports import REVEALED, Sourced
 from arena.models.raters import Rater
 from arena.models.runs import Run
+from arena.outcomes import Uncounted
 from arena.validation import TAG_LIMIT
 
 
@@ -22,18 +23,6 @@ class VoteChannel(models.TextChoices):
     INVITED = "invited", "Member of the team"
     TOKEN = "token", "Team's token"
     FILE = "file", "File"
-
-
-class Uncounted(models.TextChoices):
-    """Why a vote that is not voided does not count."""
-
-    RUSHED = "rushed", "Cast faster than anyone can read"
-    CHANNEL = "channel", "Cast with a team's token"
-    NAMED = "named", "An answer reveals its author"
-    TIER = "tier", "Its rater’s votes do not count here"
-    HELD = "held", "Held for review"
-    REPEAT = "repeat", "Asked twice"
-    CHOSEN = "chosen", "Its rater chose the pair"
 
 
 class Outcome(models.TextChoices):
@@ -127,7 +116,12 @@ class Vote(Sourced):
         max_length=16, blank=True, db_default="", help_text="A keyed hash of the rater's network."
     )
     # NULL, because SQLite uses a partial index only for a condition without parameters.
-    uncounted = models.CharField(max_length=8, choices=Uncounted, null=True, blank=True)
+    uncounted = models.CharField(
+        max_length=8,
+        choices=[(reason.value, reason.label) for reason in Uncounted],
+        null=True,
+        blank=True,
+    )
     hold = models.ForeignKey(
         "Hold", models.PROTECT, null=True, blank=True, related_name="votes", db_index=False
     )
@@ -164,7 +158,7 @@ class Vote(Sourced):
             check("vote_seconds_not_negative", Q(seconds__isnull=True) | Q(seconds__gte=0)),
             check(
                 "vote_uncounted_known",
-                Q(uncounted__isnull=True) | Q(uncounted__in=Uncounted.values),
+                Q(uncounted__isnull=True) | Q(uncounted__in=list(Uncounted)),
             ),
             check("vote_rushed_does_not_count", Q(rushed=False) | Q(uncounted__isnull=False)),
             check(

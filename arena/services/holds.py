@@ -15,7 +15,8 @@ from django.utils.translation import gettext
 from arena.actors import SYSTEM, Actor
 from arena.db import sql
 from arena.errors import ServiceError
-from arena.models import Arena, Hold, Rater, Uncounted, Vote
+from arena.models import Arena, Hold, Rater, Vote
+from arena.outcomes import Uncounted
 from arena.services import audit, voting
 from arena.signals import announce, votes_changed
 from arena.validation import InputError, clean_name, clean_paragraphs

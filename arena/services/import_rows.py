@@ -24,10 +24,10 @@ from arena.models import (
     Prompt,
     Rater,
     Response,
-    Uncounted,
     Vote,
     VoteChannel,
 )
+from arena.outcomes import Uncounted
 from arena.self_identification import self_identifies
 
 REMEMBERED = 100_000

@@ -19,7 +19,7 @@ from arena.actors import TeamPermission
 from arena.api.core.errors import BadParameter, Conflict
 from arena.api.core.parameters import check_names
 from arena.api.core.views import ArenaEndpoint
-from arena.models import Uncounted
+from arena.outcomes import Uncounted
 from arena.permissions import is_blind
 from arena.services.exports import ExportError, ExportPlace, open_archive
 from ranking.api.votes import HTML

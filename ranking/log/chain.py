@@ -19,6 +19,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from numpy.typing import NDArray
 
+from arena.outcomes import Uncounted
+
 Ints = NDArray[np.int64]
 Columns = dict[str, Ints]
 
@@ -40,13 +42,7 @@ RATER_KINDS = ("person", "judge", "jury")
 REASONS = (
     "other",
     "undone by the rater",
-    "rushed",
-    "channel",
-    "named",
-    "tier",
-    "held",
-    "repeat",
-    "chosen",
+    *(reason.value for reason in Uncounted),
 )
 REPAIR = "repair"
 NO_PREFERENCE = int(np.array(np.nan, "<f8").view("<i8"))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from django.db.models import Exists, OuterRef, Q
 
-from arena.models import Arena, Comparison, Hold, Rater, Uncounted, Vote, VoteChannel
-from arena.outcomes import BOTH_BAD, PREFERENCES
+from arena.models import Arena, Comparison, Hold, Rater, Vote, VoteChannel
+from arena.outcomes import BOTH_BAD, PREFERENCES, Uncounted
 from arena.services import holds
 from ranking.stats import anomalies
 from ranking.stats.anomalies import Cast, Suspicion

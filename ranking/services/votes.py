@@ -9,16 +9,16 @@ from django.conf import settings
 from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Coalesce
 
-from arena.models import Arena, ArenaTrust, Candidate, Prompt, Rater, Response, Uncounted, Vote
+from arena.models import Arena, ArenaTrust, Candidate, Prompt, Rater, Response, Vote
 from arena.models.imports import REVEALED
 from arena.models.votes import OF_NETWORKS, VoteQuerySet
-from arena.outcomes import OUTCOMES
+from arena.outcomes import OUTCOMES, Uncounted
 from ranking.findings import FEATURES
 from ranking.models import Board, ResponseStyle
 from ranking.question import Question
 from ranking.votes import HUMAN, KIND_OF, KINDS, Ints, VoteTable
 
-REASONS = tuple(Uncounted.values)
+REASONS = tuple(reason.value for reason in Uncounted)
 AT_ONCE = 50_000  # rows kept as Python's numbers at once
 ALWAYS, NEVER = Value(0), Value(False)
 

@@ -13,7 +13,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.actors import CLI
-from arena.models import Candidate, Comparison, Run, Uncounted
+from arena.models import Candidate, Comparison, Run
+from arena.outcomes import Uncounted
 from arena.services import comparisons, orders, raters, voting
 from arena.services.comparisons import TIME_TO_VOTE
 from arena.services.pairs import sync_pairs

@@ -9,7 +9,8 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from arena.actors import CLI
-from arena.models import Arena, Rater, Run, Uncounted, Vote
+from arena.models import Arena, Rater, Run, Vote
+from arena.outcomes import Uncounted
 from arena.services import comparisons, holds, orders, voting
 from judges.models import Judgement, RunJudge
 from judges.services.calibration import measure_arena
