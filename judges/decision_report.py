@@ -4,7 +4,7 @@ The page and the API build it with `decision_context`.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
@@ -85,9 +85,10 @@ class DecisionQuery:
 
     def link(self, **changes: Any) -> str:
         """The query string of this page, or of one that differs by `changes`, from page 1."""
-        fields = vars(replace(self, **{"page": 1} | changes)).items()
-        used = {name: value for name, value in fields if value and (name, value) != ("page", 1)}
-        return f"?{urlencode(used)}"
+        fields = asdict(self) | {"page": None} | changes
+        if fields["page"] == 1:
+            fields["page"] = None
+        return f"?{urlencode({name: value for name, value in fields.items() if value})}"
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,16 @@ class DecisionCandidates:
         focus = [self.focus.pk] if self.focus else []
         active = [entry.pk for entry in self.others if not entry.is_retired]
         return focus if alone else list(dict.fromkeys([*active, *focus]))
+
+    def differences(
+        self, board: DifferenceBoard | None, baseline: int, alone: bool
+    ) -> dict[int, CandidateDifference]:
+        """The family compared with the baseline on a board, and archived candidates beside it."""
+        if board is None:
+            return {}
+        archived = [entry.pk for entry in self.others if entry.is_retired and not alone]
+        active = [pk for pk in self.family(alone) if pk not in archived]
+        return compare_family(board, active, baseline, archived=archived)
 
 
 def read_candidates(team: Team, arena: Arena, query: DecisionQuery) -> DecisionCandidates:
@@ -267,9 +278,7 @@ def decision_context(
         return context
     focus, baseline = candidates.focus, candidates.baseline
     family = candidates.family(alone)
-    archived = [entry.pk for entry in candidates.others if entry.is_retired and not alone]
-    active = [pk for pk in family if pk not in archived]
-    differences = compare_family(board, active, baseline.pk, archived=archived) if board else {}
+    differences = candidates.differences(board, baseline.pk, alone)
     difference = differences.get(focus.pk, NO_BOARD)
     sentence = _sentence(focus, baseline, difference, query, board)
     one, other = replace(focus, name=focus.short), replace(baseline, name=baseline.short)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Avg, Count, Exists, F, Max, OuterRef, Q, QuerySet, Sum
+from django.db.models import Avg, Count, F, Max, Q, QuerySet, Sum
 
 from arena.actors import ANONYMOUS, Actor
 from arena.calls.models import Call
@@ -19,8 +19,8 @@ from judges.models import (
     Judge,
     Judgement,
     LabelSet,
-    RunJudge,
 )
+from judges.permissions import runs_listed_for
 from judges.run_reports import Estimate, without_key
 from judges.services.feedback import FeedbackShare, count_feedback, feedback_shares
 from judges.services.trust import TrustPlace, problems_of, trust_profile
@@ -204,19 +204,8 @@ def report_on_judge(judge: Judge, actor: Actor = ANONYMOUS) -> FullJudgeReport:
     open_epoch = Epoch.objects.open().filter(judge=judge)
     standings = [] if judge.is_jury else _read_standings(open_epoch, actor)
     drift_checks = DriftCheckSet.objects.filter(judge=judge).select_related("label_set").first()
-    marks = feedback_shares(count_feedback([judge.pk], _listed_runs(actor)).get(judge.pk, {}))
+    marks = feedback_shares(count_feedback([judge.pk], runs_listed_for(actor)).get(judge.pk, {}))
     return FullJudgeReport(judge, standings[0] if standings else None, reports, drift_checks, marks)
-
-
-def _listed_runs(actor: Actor) -> QuerySet[Run]:
-    """Runs on labels, and in arenas, that are listed for `actor`."""
-    if actor.is_operator:
-        return Run.objects.all()
-    hidden = RunJudge.objects.filter(run=OuterRef("pk"), labels_in__isnull=False).exclude(
-        labels_in__in=LabelSet.objects.listed_for(actor)
-    )
-    listed = Q(arena__in=listed_arenas(actor))
-    return Run.objects.filter(listed | Q(arena=None) & ~Exists(hidden))
 
 
 def _read_standings(chosen: QuerySet[Epoch], actor: Actor) -> list[JudgeStanding]:
@@ -226,7 +215,7 @@ def _read_standings(chosen: QuerySet[Epoch], actor: Actor) -> list[JudgeStanding
     counted = chosen.annotate(n_trusted=Count("rater__trust", filter=trust))
     epochs = list(counted.select_related("judge", "rater").order_by("pk"))
     ids = [epoch.pk for epoch in epochs]
-    runs = _listed_runs(actor)
+    runs = runs_listed_for(actor)
     newest = _newest_calibrations(ids, actor)
     judgements = _count_judgements(ids, runs)
     calls = _count_calls([epoch.requester for epoch in epochs], runs)

@@ -301,15 +301,10 @@ def _find_named(
     name = parameters[parameter].strip()
     if not name:  # perhaps an unset variable of a script, so no default
         raise BadParameter(parameter, "Must not be empty. Leave it out for the default.")
-    matches = [entry for entry in candidates if str(entry.pk) == name]
-    if not matches:
-        matches = [
-            entry
-            for entry in candidates
-            if entry.name in (name, f"{name} v{entry.candidate.version}")
-        ]
-    if len(matches) > 1:
-        matches = [entry for entry in matches if not entry.is_retired] or matches
+    matches = [entry for entry in candidates if str(entry.pk) == name] or [
+        entry for entry in candidates if entry.name in (name, f"{name} v{entry.candidate.version}")
+    ]
+    matches = [entry for entry in matches if not entry.is_retired] or matches
     if len(matches) == 1:
         return matches[0]
     names = join_names(

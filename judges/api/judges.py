@@ -142,7 +142,8 @@ class JudgeShown(serializers.ModelSerializer[Judge]):
 
     def to_representation(self, judge: Any) -> dict[str, Any]:
         if isinstance(judge, Judge):
-            judge = vars(judge) | _trust_in(self.context["arena"], judge)
+            for name, figure in _trust_in(self.context["arena"], judge).items():
+                setattr(judge, name, figure)
         data: dict[str, Any] = super().to_representation(judge)
         return data
 

@@ -11,7 +11,7 @@ case, without invisible characters.
 
 import re
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -210,46 +210,79 @@ class _Claim:
         return bool(self.quality) and _place(better) >= _place(worse)
 
 
+@dataclass
+class _Clause:
+    """A clause as read so far: what it claims, and what it speaks of.
+
+    `waiting` are qualities that wait for a name, `changed` is where words ended that change what
+    follows them.
+    """
+
+    subject: str
+    claims: list[_Claim] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    changed: dict[str, int] = field(default_factory=dict)
+    quality: str = ""
+    compared: str = ""
+
+    def read(self, event: re.Match[str]) -> None:
+        what = event.lastgroup or ""
+        if what == "stop":
+            self.changed.clear()
+            self.waiting = [quality for quality in self.waiting if quality != "chosen"]
+        elif what in CHANGES:
+            self.read_change(what, event.end())
+        elif what == "name":
+            self.read_name(event[0], self.changes_near(event))
+        elif what == "blames":
+            self.waiting.append("worse")
+        else:
+            self.read_quality(what, self.changes_near(event))
+            if event[0] in LESS:
+                self.changed["turn"] = event.end()
+
+    def changes_near(self, event: re.Match[str]) -> list[str]:
+        distances = {each: event.start() - end for each, end in self.changed.items()}
+        return [each for each, distance in distances.items() if distance < NEAR.get(each, FAR)]
+
+    def read_change(self, what: str, end: int) -> None:
+        self.changed[CHANGES[what]] = end
+        if what == "turn":
+            self.claims.append(_Claim("lacks", self.subject))
+        if CHANGES[what] == "compared":
+            words = {"over": BY_QUALITY.get(self.quality, ""), "beat": "beats"}
+            self.compared = words.get(what, what)
+
+    def read_name(self, name: str, near: list[str]) -> None:
+        if "compared" in near:
+            before = _Claim(self.quality, self.subject)
+            self.claims = [claim for claim in self.claims if claim != before]
+            self.claims.append(_Claim(self.compared, self.subject, name))
+            del self.changed["compared"]
+            return
+        self.subject = name
+        self.claims += [_Claim("best" if each == "chosen" else each, name) for each in self.waiting]
+        self.waiting = []
+
+    def read_quality(self, quality: str, near: list[str]) -> None:
+        self.quality = quality
+        if "turn" in near or ("mends" in near and quality == "worse"):
+            self.quality = TURNED.get(quality, "worse")
+        elif quality == "good" and "more" in near:
+            self.quality = "better"
+        if quality == "chosen" or not self.subject:
+            self.waiting.append(self.quality)
+        else:
+            self.claims.append(_Claim(self.quality, self.subject))
+
+
 def _claims(words: str, subject: str) -> tuple[list[_Claim], str]:
     """Return what a clause claims, and what it speaks of at its end."""
-    claims: list[_Claim] = []
-    waiting: list[str] = []  # for a name
-    changed: dict[str, int] = {}
-    quality = compared = ""
+    clause = _Clause(subject)
     for event in EVENTS.finditer(words):
-        what = event.lastgroup or ""
-        near = [each for each, end in changed.items() if event.start() - end < NEAR.get(each, FAR)]
-        if what == "stop":
-            changed.clear()
-            waiting = [quality for quality in waiting if quality != "chosen"]
-        elif what in CHANGES:
-            changed[CHANGES[what]] = event.end()
-            claims += [_Claim("lacks", subject)] if what == "turn" else []
-            if CHANGES[what] == "compared":
-                compared = {"over": BY_QUALITY.get(quality, ""), "beat": "beats"}.get(what, what)
-        elif what == "name" and "compared" in near:
-            claims = [claim for claim in claims if claim != _Claim(quality, subject)]
-            claims.append(_Claim(compared, subject, event[0]))
-            del changed["compared"]
-        elif what == "name":
-            subject = event[0]
-            claims += [_Claim("best" if each == "chosen" else each, subject) for each in waiting]
-            waiting = []
-        elif what == "blames":
-            waiting.append("worse")
-        else:
-            quality = _changed(what, near)
-            if event[0] in LESS:
-                changed["turn"] = event.end()
-            waiting += [quality] if what == "chosen" or not subject else []
-            claims += [_Claim(quality, subject)] if what != "chosen" and subject else []
-    return claims + [_Claim(each, subject) for each in waiting if each != "chosen"], subject
-
-
-def _changed(quality: str, near: list[str]) -> str:
-    if "turn" in near or ("mends" in near and quality == "worse"):
-        return TURNED.get(quality, "worse")
-    return "better" if quality == "good" and "more" in near else quality
+        clause.read(event)
+    left = [_Claim(each, clause.subject) for each in clause.waiting if each != "chosen"]
+    return clause.claims + left, clause.subject
 
 
 @dataclass(frozen=True)
@@ -274,6 +307,14 @@ class _Statement:
             for claim in self.conceded
         ]
         return [] if self.is_granted else [*mild, *self.claims]
+
+    def leads_away(self, sentence: str, names: list[str]) -> bool:
+        """Whether it is about another answer alone, and neither blames nor concedes."""
+        is_understood = ADMITS.search(sentence) or any(claim.other for claim in self.claims)
+        return bool(names) and not _own(names) and not is_understood
+
+    def differs_from(self, kind: Kind) -> bool:
+        return self.is_uneven() if kind == "tie" else self.contradicts()
 
     def is_uneven(self) -> bool:
         """Whether it puts one answer of a tie above the other."""
@@ -326,8 +367,10 @@ def _state(sentence: str, subject: str) -> tuple[_Statement, str]:
     return _Statement(UNLIKE.sub(" ", main), claims, before, names, is_granted), subject
 
 
-def _prefer_other(claims: list[_Claim], names: list[str]) -> bool:
-    """Return whether words about both say more for another answer than for the chosen one."""
+def _prefer_other(kind: Kind, claims: list[_Claim], names: list[str]) -> bool:
+    """Return whether words about both say more for another answer than for the one chosen of two."""
+    if kind != "comparison":
+        return False
     praise = {0: 0, 1: 0}
     for claim in claims:
         if claim.name:
@@ -379,14 +422,10 @@ def doubt_after(kind: Kind, words: str) -> bool:
                 continue
             speaks_on = REFERS.match(sentence) or (place == 0 if names else len(rest) <= FEW)
             statement, subject = _state(sentence, subject if speaks_on else "")
-            # A sentence about another answer alone must be understood: it blames or concedes.
-            is_known = ADMITS.search(sentence) or any(claim.other for claim in statement.claims)
-            if place and names and not _own(names) and not is_known:
-                return True
-            if statement.is_uneven() if kind == "tie" else statement.contradicts():
+            if statement.differs_from(kind) or (place and statement.leads_away(sentence, names)):
                 return True
             said += statement.said
-    return kind == "comparison" and _prefer_other(said, NAMES.findall("".join(lines[1:])))
+    return _prefer_other(kind, said, NAMES.findall("".join(lines[1:])))
 
 
 def _unless_named(courtesy: re.Match[str]) -> str:
@@ -421,8 +460,7 @@ def _tail_doubts(kind: Kind, tail: str) -> bool:
 def _is_doubtful(kind: Kind, sentence: str, names: list[str], rest: list[str]) -> bool:
     """Whether a sentence takes the verdict back, calls it uncertain, or only names another one."""
     return bool(
-        RETRACTS.search(sentence)
-        or TURNS_AROUND.match(sentence)
+        _retracts(sentence)
         or LITTLE_CONFIDENCE.search(sentence)
         or "?" in sentence
         or (CONDITION.search(sentence) and not COUNTERFACTUAL.search(sentence))
@@ -454,10 +492,14 @@ def _only_names(kind: Kind, sentence: str, names: list[str], rest: list[str]) ->
     return bool(rest) or is_other or PERHAPS in sentence
 
 
+def _retracts(sentence: str) -> bool:
+    return bool(RETRACTS.search(sentence) or TURNS_AROUND.match(sentence))
+
+
 def takes_back(text: str) -> bool:
     """Return whether words between two verdicts say that the second one replaces the first."""
     return any(
-        RETRACTS.search(sentence) or TURNS_AROUND.match(sentence)
+        _retracts(sentence)
         for line in text.casefold().split("\n")
         for sentence in SENTENCES.split(line)
     )

@@ -14,7 +14,7 @@ from arena.calls.providers.base import EndpointStoppedError
 from arena.endpoints import UnknownEndpointError, endpoint_named, key_of
 from arena.errors import ServiceError
 from arena.models import Arena, Rater
-from judges.core.rubric import RubricError, load_rubric
+from judges.core.rubric import Rubric, RubricError, load_rubric
 from judges.core.spec import Example, JudgeSpec, SpecError, check_pinned, family_of
 from judges.models import Calibration, Epoch, Judge, MergedModel, requester_of
 from judges.models.judges import SCRIPTED
@@ -331,3 +331,27 @@ def _free_name(label: str) -> str:
 
 def _shortened(name: str) -> str:
     return name if len(name) <= 200 else f"{name[:199]}…"
+
+
+@dataclass(frozen=True)
+class JudgeSource:
+    """The rubric files of a judge, and whether they have changed since it was registered.
+
+    `problem` says why there are none.
+    """
+
+    rubric: Rubric | None = None
+    spec: JudgeSpec | None = None
+    changed: bool = False
+    problem: str = ""
+
+
+def read_source(judge: Judge) -> JudgeSource:
+    """Read a judge's rubric from its files as they are today. A jury has none."""
+    if judge.is_jury:
+        return JudgeSource()
+    try:
+        spec = spec_of(judge)
+        return JudgeSource(load_rubric(judge.rubric), spec, spec.digest != judge.digest)
+    except (RubricError, ValueError) as error:
+        return JudgeSource(problem=str(error))

@@ -14,7 +14,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet
 
-from arena.actors import Actor, TeamPermission
+from arena.actors import Actor
 from arena.calls.models import Call, RunRequester
 from arena.models import Arena, Comparison, PairDemand, Rater, Response, Run
 from arena.services import runs
@@ -371,15 +371,6 @@ def pause_blocked_judges(*, now: datetime) -> int:
             run_id=run_requester.run_id, requester=run_requester.requester, reason=reason, now=now
         )
     return len(to_pause)
-
-
-def can_steer(actor: Actor, arena: Arena | None) -> bool:
-    """Whether `actor` may order, pause, resume and cancel judge runs in `arena`.
-
-    They spend the money of the arena's team. Runs without an arena, and those in arenas without a
-    team, are the administrators'.
-    """
-    return actor.may(TeamPermission.JUDGE, arena.team_id if arena else None)
 
 
 def unfinished_run(*, arena: Arena, digests: Sequence[str]) -> Run | None:

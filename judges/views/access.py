@@ -6,15 +6,15 @@ from typing import Any
 
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext_lazy
 
 from arena.actors import actor_of
 from arena.models import Arena, Run
-from arena.permissions import known_arenas, visible_arenas
-from judges.services.runs import can_steer, runs_of_judges
+from arena.permissions import visible_arenas
+from judges.permissions import can_steer, runs_within_reach
+from judges.services.runs import runs_of_judges
 
 View = Callable[..., HttpResponse]
 
@@ -66,7 +66,8 @@ def find_arena(request: HttpRequest, slug: str) -> Arena:
 def find_run(request: HttpRequest, slug: str, pk: int) -> Run:
     """A judge run of an arena that the request may see."""
     arena = find_arena(request, slug)
-    return get_object_or_404(_runs_with_owners(), pk=pk, arena=arena)
+    runs_with_owners = runs_of_judges().select_related("arena", "team")
+    return get_object_or_404(runs_with_owners, pk=pk, arena=arena)
 
 
 def find_trial(pk: int) -> Run:
@@ -76,10 +77,5 @@ def find_trial(pk: int) -> Run:
 
 def find_any_run(request: HttpRequest, pk: int) -> Run:
     """A trial, or a judge run of an arena that the request may reach by the run's number."""
-    known = known_arenas(actor_of(request))
-    runs_in_reach = _runs_with_owners().filter(Q(arena=None) | Q(arena__in=known))
+    runs_in_reach = runs_within_reach(actor_of(request)).select_related("arena", "team")
     return get_object_or_404(runs_in_reach, pk=pk)
-
-
-def _runs_with_owners() -> "QuerySet[Run]":
-    return runs_of_judges().select_related("arena", "team")

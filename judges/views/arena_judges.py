@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 from urllib.parse import urlencode
 
@@ -43,25 +44,22 @@ def judges_in(arena: Arena) -> "QuerySet[Epoch]":
 def measured_judges(arena: Arena, actor: Actor) -> dict[str, Any]:
     """What is known about the judges used in an arena: where each is trusted, which were not
     measured here, and how well several do together."""
-    epochs = {epoch.pk: epoch for epoch in judges_in(arena)}
-    seen: dict[int, list[Calibration]] = {pk: [] for pk in epochs}
-    known = Calibration.objects.listed_for(actor) | Calibration.objects.filter(arena=arena)
-    newest_first = known.filter(epoch__in=epochs).select_related("arena", "label_set", "epoch")
+    epochs = judges_in(arena)
+    seen: dict[int, list[Calibration]] = {epoch.pk: [] for epoch in epochs}
+    listed = Calibration.objects.listed_for(actor) | Calibration.objects.filter(arena=arena)
+    newest_first = listed.filter(epoch__in=epochs).select_related("arena", "label_set", "epoch")
     for calibration in newest_first.order_by("-made_at", "-pk"):
         seen[calibration.epoch_id].append(calibration)
     places, unmeasured = [], []
-    for pk, epoch in epochs.items():
-        profile = trust_profile(epoch, seen[pk]) if seen[pk] else []
+    for epoch in epochs:
+        profile = trust_profile(epoch, seen[epoch.pk]) if seen[epoch.pk] else []
         here = [measured for measured in profile if measured.arena == arena]
         places += here
         unmeasured += [] if here or epoch.judge.is_jury else [epoch]
     places.sort(key=lambda place: (not place.is_trusted, str(place.calibration)))
-    panels = [measured for own in seen.values() for measured in own if measured.report.get("panel")]
-    newest = max(
-        (measured for measured in panels if measured.arena == arena),
-        key=lambda measured: measured.pk,
-        default=None,
-    )
+    measured_here = [each for own in seen.values() for each in own if each.arena == arena]
+    panels = [each for each in measured_here if each.report.get("panel")]
+    newest = max(panels, key=attrgetter("pk"), default=None)
     panel = newest.report["panel"] if newest else None
     return {
         "places": places,

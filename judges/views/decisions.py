@@ -35,12 +35,12 @@ def decision(request: HttpRequest, team: Team, arena: str) -> HttpResponse:
     actor = actor_of(request)
     submits = Exists(actor.teams_with(TeamPermission.SUBMIT).filter(pk=team.pk))
     arenas = visible_arenas(actor).annotate(team_submits=submits)
-    in_arena = get_object_or_404(arenas, slug=arena)
+    in_arena: Any = get_object_or_404(arenas, slug=arena)  # with `team_submits`
     if request.method == "POST":
         return _choose_baseline(request, team, in_arena)
     context = decision_context(team, in_arena, DecisionQuery.of(request.GET.dict()))
     context |= _page_context(context)
-    can_submit = actor.is_operator or bool(vars(in_arena)["team_submits"])
+    can_submit = actor.is_operator or in_arena.team_submits
     # Members may start judge runs in their own arenas only, wherever they may submit.
     is_own = can_submit and in_arena.team_id == team.pk
     context |= {"can_submit": can_submit, "can_order": is_own}

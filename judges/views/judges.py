@@ -10,11 +10,9 @@ from django.views.decorators.http import require_safe
 
 from arena.actors import actor_of
 from arena.permissions import listed_arenas
-from judges.core.rubric import Rubric, RubricError, load_rubric
-from judges.core.spec import JudgeSpec
 from judges.judge_reports import EpochReport, JudgeStanding, list_standings, report_on_judge
 from judges.models import Calibration, Judge, Judgement, LabelSet
-from judges.services.registry import spec_of
+from judges.services.registry import read_source
 from judges.services.trust import problems_of, trust_profile
 from judges.views.jury_weights import jury_weights_of
 from judges.wording import HONEYPOTS
@@ -156,30 +154,6 @@ def newest_of_each_kind(epoch: EpochReport) -> list[CalibrationTables]:
     for calibration in reversed(epoch.calibrations):
         newest[calibration.kind] = CalibrationTables(calibration)
     return [newest[kind] for kind in HEADINGS if kind in newest]
-
-
-@dataclass(frozen=True)
-class JudgeSource:
-    """The rubric files of a judge, and whether they have changed since it was registered.
-
-    `problem` says why there are none.
-    """
-
-    rubric: Rubric | None = None
-    spec: JudgeSpec | None = None
-    changed: bool = False
-    problem: str = ""
-
-
-def read_source(judge: Judge) -> JudgeSource:
-    """Read a judge's rubric from its files as they are today. A jury has none."""
-    if judge.is_jury:
-        return JudgeSource()
-    try:
-        spec = spec_of(judge)
-        return JudgeSource(load_rubric(judge.rubric), spec, spec.digest != judge.digest)
-    except (RubricError, ValueError) as error:
-        return JudgeSource(problem=str(error))
 
 
 @require_safe

@@ -15,8 +15,9 @@ from arena.actors import Actor, TeamPermission, actor_of
 from arena.models import Arena, Run
 from arena.permissions import can_read_spending
 from arena.views.runs import progress_of, steer
+from judges.permissions import can_steer
 from judges.run_reports import report_on
-from judges.services.runs import can_steer, runs_in
+from judges.services.runs import runs_in
 from judges.views.access import (
     check_steering,
     find_any_run,

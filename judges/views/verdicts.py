@@ -24,17 +24,17 @@ from arena.actors import actor_of
 from arena.markup.markdown import render_markdown
 from arena.models import Arena, Comparison, Rater, Run, Vote
 from arena.outcomes import VERDICTS
-from arena.permissions import can_read_authors, can_read_references, can_read_spending
+from arena.permissions import can_read_references, can_read_spending
 from arena.services.ballots import prompt_html, response_html
 from arena.services.comparisons import VoteError, issue_pair
 from arena.services.voting import BlockedError
 from arena.views import raters
 from judges.models import Epoch, Judgement, LabelItem, Mark
+from judges.permissions import can_read_answers, can_read_reply, has_secrets
 from judges.services.feedback import FeedbackError, give_feedback
 from judges.services.juries import orient_outcome
 from judges.views.access import check_steering, find_run, find_trial, operators_only
 from judges.views.addresses import marks_url, verdict_url
-from judges.views.judges import read_source
 from judges.views.verdict_calls import calls_of
 from judges.views.verdict_list import VerdictFilter, neighbours
 
@@ -106,47 +106,6 @@ def _html(text: str) -> SafeString:
     return mark_safe(render_markdown(text))  # noqa: S308  (sanitised by render_markdown)
 
 
-def has_secrets(judgement: Judgement) -> bool:
-    """Whether its prompt has a reference answer or a rubric of its own."""
-    prompt = judgement.comparison.prompt if judgement.comparison else None
-    return prompt is not None and bool(prompt.reference or prompt.rubric)
-
-
-def can_repeat_secrets(judgement: Judgement) -> bool:
-    """Whether the judge was shown a secret, which its reply may repeat.
-
-    Every judge sees a prompt's own rubric; only those that ask for it see its reference.
-    """
-    if not has_secrets(judgement):
-        return False
-    prompt = judgement.comparison.prompt if judgement.comparison else None
-    if prompt and prompt.rubric:
-        return True
-    source = read_source(judgement.epoch.judge)
-    # If the judge's files have changed since, nobody knows what it was told.
-    return source.rubric is None or source.changed or source.rubric.reference == "required"
-
-
-def can_read_answers(request: HttpRequest, judgement: Judgement) -> bool:
-    """Whether the reader can see the answers here, where votes and names can be matched to them.
-
-    A judge's text about answers quotes them, so it follows the same rule.
-    """
-    comparison = judgement.comparison
-    if comparison is None:
-        return True
-    rater = raters.find_rater(request)
-    pair = [comparison.left_response_id, comparison.right_response_id]
-    own = Vote.objects.revealed().filter(
-        rater=rater, comparison__left_response__in=pair, comparison__right_response__in=pair
-    )
-    voted = rater is not None and any(
-        not vote.comparison.hides_names for vote in own.select_related("comparison__run")
-    )
-    actor = actor_of(request)
-    return can_read_authors(actor, comparison.arena, comparison.prompt, voted=voted)
-
-
 @dataclass(frozen=True)
 class JuryResult:
     """What a jury made of its members' verdicts, with the page's sides."""
@@ -213,9 +172,8 @@ def _verdict_page(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
         context["names_seen"] = NamesSeenError.message
         return render(request, "judges/_names.html", context)
     actor = actor_of(request)
-    reads_secrets = can_read_references(actor, run.arena)
-    hides_answers = not can_read_answers(request, judgement)
-    hides_replies = hides_answers or (not reads_secrets and can_repeat_secrets(judgement))
+    rater = voting.find_rater(request)
+    hides_replies = not can_read_reply(actor, rater, judgement)
     before, after = neighbours(chosen.verdicts_of(run), judgement)
     context |= {
         "before": verdict_url(run, before, query) if before else None,
@@ -226,9 +184,9 @@ def _verdict_page(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
         "texts": texts_of(judgement),
         "calls": calls_of(judgement),
         "juries": juries_of(judgement),
-        "reads_secrets": reads_secrets,
+        "reads_secrets": can_read_references(actor, run.arena),
         "has_secrets": has_secrets(judgement),
-        "hides_answers": hides_answers,
+        "hides_answers": hides_replies and not can_read_answers(actor, rater, judgement),
         "hides_replies": hides_replies,
         "sees_money": can_read_spending(actor, run.arena),
         "marks": [] if hides_replies else _marks(request.user, judgement),
@@ -270,7 +228,7 @@ def _issue_comparison(request: HttpRequest, judgement: Judgement) -> tuple[Rater
     if knows_names(request, judgement.responses):
         raise NamesSeenError
     # Else two browsers could learn the authors, one from the names and one from the answers.
-    if not can_read_answers(request, judgement):
+    if not can_read_answers(actor_of(request), voting.find_rater(request), judgement):
         raise HiddenAnswersError
     rater = raters.find_or_create_rater(request)
     if rater.blocked_at:
@@ -311,8 +269,7 @@ def mark_trial(request: HttpRequest, pk: int, judgement: int) -> HttpResponse:
 
 def _mark(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
     judgement = get_object_or_404(Judgement.objects.with_texts(), run=run, pk=pk)
-    secret = can_repeat_secrets(judgement) and not can_read_references(actor_of(request), run.arena)
-    if secret or not can_read_answers(request, judgement):
+    if not can_read_reply(actor_of(request), voting.find_rater(request), judgement):
         raise PermissionDenied(gettext_lazy("Only the arena’s team can read this judge’s replies."))
     kind, _, answer = request.POST.get("mark", "").partition(":")
     holds, now = answer == "yes", timezone.now()

@@ -209,23 +209,17 @@ def measure_panel(
             verdicts = [item.verdicts[first] or item.verdicts[second] for item in items]
             cost = costs[first] + asked * costs[second]
             ways.append(("cascade", (first, second), verdicts, cost))
-    hits = [
-        [_hits(item, verdict) for item, verdict in zip(items, way[2], strict=True)] for way in ways
-    ]
-    options = [
-        PanelOption(
-            kind,
-            members,
-            sampling.share(
-                ((item.cluster, hit, item.n_labels) for item, hit in zip(items, own, strict=True)),
-                NO_LABELS,
-            ),
-            PER_PAIRS * cost,
-        )
-        for (kind, members, _, cost), own in zip(ways, hits, strict=True)
-    ]
+    hits, options = [], []
+    for kind, members, verdicts, cost in ways:
+        rows = [
+            (item.cluster, _hits(item, verdict), item.n_labels)
+            for item, verdict in zip(items, verdicts, strict=True)
+        ]
+        hits.append(rows)
+        agreement = sampling.share(rows, NO_LABELS)
+        options.append(PanelOption(kind, members, agreement, PER_PAIRS * cost))
     n_labels = sum(item.n_labels for item in items)
-    offered = _with_gains(options, items, hits, sampling)
+    offered = _with_gains(options, hits, sampling)
     return PanelReport(len(items), n_labels, offered, fit_weights(items))
 
 
@@ -256,12 +250,11 @@ def _fold(cluster: str) -> int:
 
 def _with_gains(
     options: Sequence[PanelOption],
-    items: Sequence[PanelItem],
-    hits: Sequence[Sequence[float]],
+    hits: Sequence[Sequence[tuple[str, float, int]]],
     sampling: Sampling,
 ) -> tuple[PanelOption, ...]:
     """Offer the options that agree more than chance, and significantly more than the next cheaper
-    one that is offered, with this gain."""
+    one that is offered, with this gain. `hits` has the cluster, hits and labels of each item."""
     offers = list(options)
     best: int | None = None
     for place in sorted(
@@ -274,8 +267,10 @@ def _with_gains(
             offers[place] = replace(offers[place], offered=True)
         elif _value(offers[place]) > _value(offers[best]):
             rows = (
-                (item.cluster, own, other, item.n_labels)
-                for item, own, other in zip(items, hits[place], hits[best], strict=True)
+                (cluster, own, other, n_labels)
+                for (cluster, own, n_labels), (_, other, _) in zip(
+                    hits[place], hits[best], strict=True
+                )
             )
             gain = sampling.difference(rows, NO_LABELS)
             if (gain.low or 0.0) <= 0:  # it may be chance

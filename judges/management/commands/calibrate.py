@@ -271,22 +271,25 @@ def _measure_jury(jury: Epoch, options: dict[str, Any]) -> Calibration:
 
 
 def _check_numbers(options: dict[str, Any]) -> None:
-    if options["repeat"] < 0 or options["repeat"] > 100:
-        raise CommandError("--repeat must be between 0 and 100.")
-    if options["limit"] is not None and options["limit"] < 1:
-        raise CommandError("--limit must be at least 1.")
-    if options["everywhere"] and not options["labels"]:
-        raise CommandError("--everywhere works only with --labels.")
-    if options["scale"] and not (options["labels"] and isfinite(options["scale"][1])):
-        raise CommandError("--scale works only with --labels, and takes two finite numbers.")
-    if options["scale"] and not -inf < options["scale"][0] < options["scale"][1]:
-        raise CommandError("--scale takes the lowest and the highest score, in that order.")
-    if options["no_votes"] and not options["arena"]:
-        raise CommandError("--no-votes works only with --arena.")
-    if options["examples"] is not None and not options["seed"].lstrip("-").isdecimal():
-        raise CommandError("With --examples, --seed must be a whole number.")
-    if options["arena"] and options["repeat"] and not options["no_votes"]:
-        raise CommandError("--repeat works only with labels; an arena's pairs are judged once.")
+    low, high = options["scale"] or (0.0, 1.0)
+    limit, is_whole = options["limit"], options["seed"].lstrip("-").isdecimal()
+    in_votes = options["arena"] and not options["no_votes"]
+    problems = {
+        "--repeat must be between 0 and 100.": not 0 <= options["repeat"] <= 100,
+        "--limit must be at least 1.": limit is not None and limit < 1,
+        "--everywhere works only with --labels.": options["everywhere"] and not options["labels"],
+        "--scale works only with --labels, and takes two finite numbers.": options["scale"]
+        and not (options["labels"] and isfinite(high)),
+        "--scale takes the lowest and the highest score, in that order.": not -inf < low < high,
+        "--no-votes works only with --arena.": options["no_votes"] and not options["arena"],
+        "With --examples, --seed must be a whole number.": options["examples"] is not None
+        and not is_whole,
+        "--repeat works only with labels; an arena's pairs are judged once.": in_votes
+        and options["repeat"],
+    }
+    for sentence, is_met in problems.items():
+        if is_met:
+            raise CommandError(sentence)
 
 
 def _count_judged(arena: Arena, epoch: Epoch | None) -> int:

@@ -1,0 +1,90 @@
+"""Who may see and do what with judge runs, verdicts and decisions.
+
+What is listed for whom among judges, label sets and calibrations, their querysets say:
+`Judge.objects.listed_for(actor)`.
+"""
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from arena.actors import Actor, TeamPermission
+from arena.models import Arena, Rater, Run, Vote
+from arena.permissions import can_read_authors, can_read_references, known_arenas, listed_arenas
+from judges.models import (
+    Judgement,
+    LabelSet,
+    RunJudge,
+)
+from judges.services.registry import read_source
+from judges.services.runs import runs_of_judges
+
+
+def can_steer(actor: Actor, arena: Arena | None) -> bool:
+    """Whether `actor` may order, pause, resume and cancel judge runs in `arena`.
+
+    They spend the money of the arena's team. Runs without an arena, and those in arenas without a
+    team, are the administrators'.
+    """
+    return actor.may(TeamPermission.JUDGE, arena.team_id if arena else None)
+
+
+def runs_listed_for(actor: Actor) -> QuerySet[Run]:
+    """Runs whose figures count for `actor`: on labels, and in arenas, that are listed for it."""
+    if actor.is_operator:
+        return Run.objects.all()
+    hidden = RunJudge.objects.filter(run=OuterRef("pk"), labels_in__isnull=False).exclude(
+        labels_in__in=LabelSet.objects.listed_for(actor)
+    )
+    listed = Q(arena__in=listed_arenas(actor))
+    return Run.objects.filter(listed | Q(arena=None) & ~Exists(hidden))
+
+
+def has_secrets(judgement: Judgement) -> bool:
+    """Whether its prompt has a reference answer or a rubric of its own."""
+    prompt = judgement.comparison.prompt if judgement.comparison else None
+    return prompt is not None and bool(prompt.reference or prompt.rubric)
+
+
+def can_repeat_secrets(judgement: Judgement) -> bool:
+    """Whether the judge was shown a secret, which its reply may repeat.
+
+    Every judge sees a prompt's own rubric; only those that ask for it see its reference.
+    """
+    if not has_secrets(judgement):
+        return False
+    prompt = judgement.comparison.prompt if judgement.comparison else None
+    if prompt and prompt.rubric:
+        return True
+    source = read_source(judgement.epoch.judge)
+    # If the judge's files have changed since, nobody knows what it was told.
+    return source.rubric is None or source.changed or source.rubric.reference == "required"
+
+
+def can_read_answers(actor: Actor, rater: Rater | None, judgement: Judgement) -> bool:
+    """Whether `actor`, who votes as `rater`, can see the answers next to votes and names.
+
+    A judge's text about answers quotes them, so it follows the same rule.
+    """
+    comparison = judgement.comparison
+    if comparison is None:
+        return True
+    pair = [comparison.left_response_id, comparison.right_response_id]
+    own = Vote.objects.revealed().filter(
+        rater=rater, comparison__left_response__in=pair, comparison__right_response__in=pair
+    )
+    voted = rater is not None and any(
+        not vote.comparison.hides_names for vote in own.select_related("comparison__run")
+    )
+    return can_read_authors(actor, comparison.arena, comparison.prompt, voted=voted)
+
+
+def can_read_reply(actor: Actor, rater: Rater | None, judgement: Judgement) -> bool:
+    """Whether `actor` can read what the judge wrote about the answers, and rate it."""
+    arena = judgement.comparison.arena if judgement.comparison else None
+    keeps_secrets = can_read_references(actor, arena) or not can_repeat_secrets(judgement)
+    return keeps_secrets and can_read_answers(actor, rater, judgement)
+
+
+def runs_within_reach(actor: Actor) -> "QuerySet[Run]":
+    """Runs on labels, and judge runs of arenas that `actor` may reach by the run's number."""
+    known = known_arenas(actor)
+    return runs_of_judges().filter(Q(arena=None) | Q(arena__in=known))
