@@ -191,9 +191,7 @@ def _make_request(call: Call, handler: CallHandler) -> bool:
     plan = _plan_or_stop(call, handler)
     if plan is None or not _claim_call(call, plan):
         return False
-    # Free the connection: a worker has more threads waiting for models than connections.
-    if not connection.in_atomic_block:  # only tests call this inside a transaction
-        connection.close()
+    _give_connection_back()
     result: Reply | ProviderError
     began = time.monotonic()
     try:
@@ -232,6 +230,12 @@ def _claim_call(call: Call, plan: PlannedRequest) -> bool:
     if not taken:
         raise LeaseLostError
     return True
+
+
+def _give_connection_back() -> None:
+    """Free the connection: a worker has more threads waiting for models than connections."""
+    if not connection.in_atomic_block:  # only tests call this inside a transaction
+        connection.close()
 
 
 def _put_off_call(call: Call, until: datetime) -> bool:

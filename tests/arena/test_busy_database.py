@@ -29,7 +29,9 @@ def client() -> Client:
 
 def once(monkeypatch: pytest.MonkeyPatch, times: int = 1) -> None:
     """Have the comparisons that are issued next end in a deadlock."""
-    monkeypatch.setattr(comparisons, "_issue", failing(comparisons._issue_matchup, times=times))
+    monkeypatch.setattr(
+        comparisons, "_issue_matchup", failing(comparisons._issue_matchup, times=times)
+    )
 
 
 def vote(client: Client, arena: Arena) -> Any:

@@ -66,7 +66,7 @@ def test_a_worker_that_dies_between_the_turns_loses_nothing(
         begin(*args)  # type: ignore[arg-type]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(execution, "_ask_again", die)
+    monkeypatch.setattr(execution, "_ask_for_repair", die)
     call = paid_call()
     with pytest.raises(KeyboardInterrupt):
         execute(call, Question(repair=ASK))

@@ -232,9 +232,9 @@ def test_where_sign_up_is_not_open_there_is_no_form(client, settings, rule):
 
 
 def test_one_address_creates_a_limited_number_of_accounts(client, monkeypatch):
-    from arena import accounts, attempts
+    from arena import attempts
 
-    few = attempts.Limit(2, 5, 5, accounts.HOUR)
+    few = attempts.Limit(2, 5, 5, attempts.HOUR)
     monkeypatch.setitem(attempts.LIMITS, "sign-up", few)
     for number in range(3):
         page = client.post("/sign-up/", ADA | {"email": f"a{number}@example.org"})

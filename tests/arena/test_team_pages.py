@@ -185,9 +185,9 @@ def test_an_unknown_link_is_reported(client):
 
 
 def test_links_cannot_be_tried_without_end(client, monkeypatch):
-    from arena import accounts, attempts
+    from arena import attempts
 
-    monkeypatch.setitem(attempts.LIMITS, "invitation", attempts.Limit(2, 2, 2, accounts.MINUTES))
+    monkeypatch.setitem(attempts.LIMITS, "invitation", attempts.Limit(2, 2, 2, attempts.MINUTES))
     _, secret = invite(make_team())
     link = reverse("invitation", args=[secret])
     for _ in range(3):

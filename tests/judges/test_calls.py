@@ -206,7 +206,7 @@ def test_a_worker_that_died_in_a_call_leaves_it_to_the_next_one(
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(execution, "_finish", die)
+        patch.setattr(execution, "_finish_call", die)
         with pytest.raises(Killed):
             judge_call(call_id=the_judgement().forward_id)
     assert the_judgement().forward.state == "running"
