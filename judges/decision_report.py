@@ -347,7 +347,7 @@ def _choose_focus(candidates: DecisionCandidates, board: DifferenceBoard) -> Nam
     has no results yet."""
     baseline = candidates.baseline.pk if candidates.baseline else None
     active = [entry for entry in candidates.others if not entry.is_retired]
-    met = [entry for entry in active if baseline and board.between(entry.pk, baseline)]
+    met = [entry for entry in active if baseline and board.votes_between(entry.pk, baseline)]
     voted = [entry for entry in active if board.votes(entry.pk)]
     return next(iter(met or voted), candidates.focus)
 

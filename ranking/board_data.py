@@ -383,7 +383,12 @@ def read_board(
     further = _older_intervals(snapshot) | (candidate_columns or {})
     candidates = list(_with_standings(arena, snapshot).annotate(**further))
     if snapshot is None:
-        rows = _list_waiting(candidates)
+        rows = [
+            BoardStanding(Standing(candidate=candidate, status="no_votes"), str(candidate))
+            for candidate in candidates
+            if candidate.retired_at is None
+        ]
+        rows = sort_rows(rows, "name")
         return BoardView(arena, query, None, snapshots, rows, candidates=candidates)
     # The standings of the candidates that have one; on the others Django does not set `shown`.
     standings: list[Standing] = []
@@ -417,16 +422,6 @@ def _with_standings(arena: Any, snapshot: Snapshot | None) -> QuerySet[Any]:
     candidates = Candidate.objects.revealed().filter(arena=arena).defer(*LONG_TEXTS)
     relation = FilteredRelation("standings", condition=in_snapshot)
     return candidates.annotate(shown=relation).select_related("team", "shown__elo_interval")
-
-
-def _list_waiting(candidates: Iterable[Candidate]) -> list[BoardStanding]:
-    """The active candidates of an arena whose first board is still being computed."""
-    rows = [
-        BoardStanding(Standing(candidate=candidate, status="no_votes"), str(candidate))
-        for candidate in candidates
-        if candidate.retired_at is None
-    ]
-    return sort_rows(rows, "name")
 
 
 def _older_intervals(snapshot: Snapshot | None) -> Columns:

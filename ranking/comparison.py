@@ -278,7 +278,9 @@ class DifferenceBoard:
         elif self.pairs is None:
             result = CandidateDifference(Lead.NOT_COMPARABLE, reason=STILL_COUNTING)
         else:
-            result = self._measured(self.pairs, candidate, baseline, forecast, once, burden)
+            result = self._measured_difference(
+                self.pairs, candidate, baseline, forecast, once, burden
+            )
         counted, both_bad = self._count_between(candidate, baseline)
         return replace(
             result,
@@ -293,7 +295,7 @@ class DifferenceBoard:
         standing = self.standings.get(pk)
         return standing.votes if standing else 0
 
-    def between(self, candidate: int, baseline: int) -> int:
+    def votes_between(self, candidate: int, baseline: int) -> int:
         """The votes between the two that count."""
         return self._count_between(candidate, baseline)[0]
 
@@ -304,7 +306,7 @@ class DifferenceBoard:
 
     def win_rate(self, candidate: int, baseline: int) -> float | None:
         """The candidate's share of the points between the two, from 0 to 1; None without votes."""
-        places = self._places(candidate, baseline)
+        places = self._pair_index(candidate, baseline)
         if self.pairs is None or places is None or not self.pairs.observed.votes[places]:
             return None
         return float(self.pairs.observed.share[places])
@@ -317,7 +319,7 @@ class DifferenceBoard:
         for pair in self.findings.neighbours.values():
             if {pair.upper, pair.lower} == {candidate, baseline}:
                 return pair.words if pair.votes else ""
-        places = self._places(candidate, baseline)
+        places = self._pair_index(candidate, baseline)
         opposed = {(candidate, baseline), (baseline, candidate)} & self.findings.opposed
         if self.pairs is None or places is None or opposed:
             return ""
@@ -340,7 +342,7 @@ class DifferenceBoard:
         information 1 / v, where v is the variance of the difference with all votes taken as
         independent. The rest comes through other candidates.
         """
-        places = self._places(candidate, baseline)
+        places = self._pair_index(candidate, baseline)
         if self.pairs is None or places is None:
             return None
         i, j = places
@@ -351,7 +353,7 @@ class DifferenceBoard:
         n = int(self.pairs.observed.votes[i, j])
         return min(1.0, n * p * (1 - p) * variance * self.pairs.weight)
 
-    def _places(self, candidate: int, baseline: int) -> tuple[int, int] | None:
+    def _pair_index(self, candidate: int, baseline: int) -> tuple[int, int] | None:
         if self.pairs is None:
             return None
         i, j = self.pairs.index(candidate), self.pairs.index(baseline)
@@ -399,7 +401,7 @@ class DifferenceBoard:
         stored = self.snapshot.settings.get("prompts_met", [])
         return {(low, high): prompts for low, high, prompts in stored}
 
-    def _measured(
+    def _measured_difference(
         self,
         pairs: PublishedPairs,
         candidate: int,
@@ -424,13 +426,13 @@ class DifferenceBoard:
         )
         result = CandidateDifference(
             difference.lead,
-            elo=_number(difference.elo),
-            low=_number(difference.low),
-            high=_number(difference.high),
-            wins=_number(difference.probability),
-            wins_low=_number(difference.probability_low),
-            wins_high=_number(difference.probability_high),
-            style=self._style(candidate, baseline),
+            elo=_finite(difference.elo),
+            low=_finite(difference.low),
+            high=_finite(difference.high),
+            wins=_finite(difference.probability),
+            wins_low=_finite(difference.probability_low),
+            wins_high=_finite(difference.probability_high),
+            style=self._style_difference(candidate, baseline),
         )
         if difference.lead in WITHOUT_ERROR:
             to_go = 0
@@ -483,7 +485,7 @@ class DifferenceBoard:
         ends = [test.gap - test.radius, test.gap + test.radius]
         if not result.is_decided:
             ends = [min(ends[0], 0.0), max(ends[1], 0.0)]
-        low, high = (_number(end / self._theta_per_elo) for end in ends)
+        low, high = (_finite(end / self._theta_per_elo) for end in ends)
         wins_low, wins_high = expected_score(np.array(ends)).tolist()
         return replace(
             result, low=low, high=high, wins_low=wins_low, wins_high=wins_high, style=style
@@ -500,7 +502,7 @@ class DifferenceBoard:
         stored = [settings.get("n_clusters"), *map(by_candidate.get, (candidate, baseline))]
         return min((n for n in stored if n is not None), default=None)
 
-    def _style(self, candidate: int, baseline: int) -> StyleDifference | None:
+    def _style_difference(self, candidate: int, baseline: int) -> StyleDifference | None:
         scores = self.findings.style_scores
         a, b = scores.get(candidate), scores.get(baseline)
         if a is None or b is None or a.score is None or b.score is None:
@@ -517,7 +519,7 @@ def why_unscored(standing: Standing | None) -> str:
     return standing.reason if standing.score is None else ""
 
 
-def _number(value: float) -> float | None:
+def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 

@@ -76,15 +76,15 @@ def read_costs(arena: Arena, category: str) -> dict[int, CostAndSpeed]:
         n_live = {name: [row[f"live_{each}"] for each in FIGURES] for name, row in cells.items()}
         chosen = [row for name, row in cells.items() if category in ("", name)]
         if chosen and (arena.open_answers or not _is_hidden(n_live, category)):
-            costs[candidate] = _means(chosen, are_rounded=not arena.open_answers)
+            costs[candidate] = _mean_costs(chosen, are_rounded=not arena.open_answers)
     return costs
 
 
-def _means(rows: Sequence[Mapping[str, Any]], *, are_rounded: bool) -> CostAndSpeed:
+def _mean_costs(rows: Sequence[Mapping[str, Any]], *, are_rounded: bool) -> CostAndSpeed:
     def mean(name: str) -> float | None:
         n = sum(row[f"n_{name}"] for row in rows)
         exact = sum(float(row[f"sum_{name}"] or 0) for row in rows) / n if n else None
-        return _rounded(exact, n) if exact and are_rounded else exact
+        return _round_mean(exact, n) if exact and are_rounded else exact
 
     cost = mean("cost")
     return CostAndSpeed(
@@ -98,7 +98,7 @@ def _means(rows: Sequence[Mapping[str, Any]], *, are_rounded: bool) -> CostAndSp
     )
 
 
-def _rounded(mean: float, n: int) -> float:
+def _round_mean(mean: float, n: int) -> float:
     """Round a mean of `n` answers to a multiple of at least 2 / n of it, and of 1, 2 or 5 times a
     power of ten.
 

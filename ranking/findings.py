@@ -42,12 +42,12 @@ def find(evidence: Evidence, sandwich: Sandwich, places: Places) -> dict[str, An
         "fragility": {} if places.n_above else _robustness(battles, ids),
         "agreement": _agreement(evidence),
         "transitivity": {
-            "share": _number(result.share),
+            "share": _finite(result.share),
             "triads": result.triads,
             "transitive": result.transitive,
         },
-        "ties": _ties(battles),
-        "style": _style(evidence, sandwich),
+        "ties": _tie_model(battles),
+        "style": _style_findings(evidence, sandwich),
         "groups": other_groups(
             sandwich.model_.components_, evidence.groups, ids, evidence.question.confidence
         ),
@@ -80,15 +80,15 @@ def _agreement(evidence: Evidence) -> dict[str, Any] | None:
     if not all_three.n_pairs:
         return None
     return {
-        "share": _number(all_three.share),
+        "share": _finite(all_three.share),
         "n_pairs": all_three.n_pairs,
-        "alpha": _number(all_three.alpha),
-        "decisive_share": _number(decisive.share),
+        "alpha": _finite(all_three.alpha),
+        "decisive_share": _finite(decisive.share),
         "decisive_n_pairs": decisive.n_pairs,
     }
 
 
-def _ties(pairs: Battles) -> dict[str, Any] | None:
+def _tie_model(pairs: Battles) -> dict[str, Any] | None:
     """The tie model; None with soft verdicts, or if it does not converge (no score needs it)."""
     if not np.isin(pairs.score, (0.0, 0.5, 1.0)).all():
         return None
@@ -97,13 +97,13 @@ def _ties(pairs: Battles) -> dict[str, Any] | None:
     except NotConvergedError:
         return None
     return {
-        "eta": _number(model.eta_),
-        "error": _number(model.eta_error_),
+        "eta": _finite(model.eta_),
+        "error": _finite(model.eta_error_),
         "reason": model.reason_.reason if model.reason_ else "",
     }
 
 
-def _style(evidence: Evidence, sandwich: Sandwich) -> dict[str, Any] | None:
+def _style_findings(evidence: Evidence, sandwich: Sandwich) -> dict[str, Any] | None:
     """Style-controlled scores; None without votes on answers whose style is counted."""
     table = evidence.table
     votes, candidates = evidence.votes, evidence.candidates
@@ -174,10 +174,10 @@ def _coefficients(model: StyledBradleyTerry, wider: Floats) -> list[dict[str, An
         {
             "name": name,
             "label": label,
-            "coefficient": _number(effect := model.coefficients_[i] * points),
-            "low": _number(effect - reach[i]),
-            "high": _number(effect + reach[i]),
-            "deviation": _number(model.deviations_[i]),
+            "coefficient": _finite(effect := model.coefficients_[i] * points),
+            "low": _finite(effect - reach[i]),
+            "high": _finite(effect + reach[i]),
+            "deviation": _finite(model.deviations_[i]),
             "reason": status.reason if (status := model.coefficient_status_[i]) else "",
         }
         for i, (name, label) in enumerate(FEATURES.items())
@@ -197,16 +197,16 @@ def _scores(candidates: Ints, model: StyledBradleyTerry, wider: Floats) -> dict[
     kept = unmeasured | (width <= WIDEST_STYLED)
     return {
         str(pk): {
-            "score": _number(model.ratings_[i]),
-            "low": _number(low[i]),
-            "high": _number(high[i]),
+            "score": _finite(model.ratings_[i]),
+            "low": _finite(low[i]),
+            "high": _finite(high[i]),
         }
         for i, pk in enumerate(candidates.tolist())
         if isfinite(model.ratings_[i]) and kept[i]
     }
 
 
-def _number(value: float) -> float | None:
+def _finite(value: float) -> float | None:
     return float(value) if isfinite(value) else None
 
 

@@ -92,10 +92,10 @@ def leaderboard(
     `measured`: the intervals of earlier votes, to be kept; a combined leaderboard has none to keep,
     because its scores need them. Raises NotConvergedError, and CrossCheckError if choix disagrees.
     """
-    return answer(Evidence.of(votes, question), measured)
+    return fit_leaderboard(Evidence.of(votes, question), measured)
 
 
-def answer(evidence: Evidence, measured: MeasuredIntervals | None = None) -> Leaderboard:
+def fit_leaderboard(evidence: Evidence, measured: MeasuredIntervals | None = None) -> Leaderboard:
     """`leaderboard`, for votes that were chosen already."""
     if evidence.question.raters == COMBINED:
         combined, measured = combine(evidence)
@@ -106,9 +106,12 @@ def answer(evidence: Evidence, measured: MeasuredIntervals | None = None) -> Lea
         ratings, elo = model.ratings_, rate(evidence)
         difference = cross_check(evidence.battles, model)
         measured = measured or measure(evidence)
-    shrinkage, places = _shrink(evidence, measured), _place(evidence, ratings, measured)
-    findings = measured.findings | _claim(evidence, ratings, places, measured)
-    rows = _rows(evidence, model, ratings, measured, places, shrinkage, elo)
+    shrinkage, places = (
+        _shrink_scores(evidence, measured),
+        _place_candidates(evidence, ratings, measured),
+    )
+    findings = measured.findings | _find_claims(evidence, ratings, places, measured)
+    rows = _ranked_candidates(evidence, model, ratings, measured, places, shrinkage, elo)
     if findings["leader"] is None:
         _share_first_place(rows)
     unscored = [row.candidate_id for row in rows if row.score is None and row.votes]
@@ -123,7 +126,7 @@ def answer(evidence: Evidence, measured: MeasuredIntervals | None = None) -> Lea
             "choix_difference": difference,
             "interval_reason": measured.reason,
         },
-        settings=_settings(evidence)
+        settings=_leaderboard_settings(evidence)
         | measured.settings
         | {
             "evidence": _sufficiency(evidence, measured),
@@ -174,7 +177,7 @@ def rate(evidence: Evidence) -> dict[int, float]:
     return {pk: float(model.ratings_[i]) for i, pk in enumerate(ids) if model.votes_[i]}
 
 
-def _claim(
+def _find_claims(
     evidence: Evidence, ratings: Floats, places: Places, measured: MeasuredIntervals
 ) -> dict[str, Any]:
     """The clear leader and the leads over the next, without those undone by newer votes or by
@@ -228,7 +231,7 @@ def _tiers(
     return tiers_of_ids
 
 
-def _shrink(evidence: Evidence, measured: MeasuredIntervals) -> Shrinkage:
+def _shrink_scores(evidence: Evidence, measured: MeasuredIntervals) -> Shrinkage:
     """Shrunk scores; design effects, and the deviation of older intervals, are as measured."""
     stored = measured.findings.get("shrinkage", {})
     effects = dict(stored.get("effects", []))
@@ -247,7 +250,7 @@ def _share_first_place(rows: list[RankedCandidate]) -> None:
         second.sure_rank_low = second.sure_rank_low and 1
 
 
-def _settings(evidence: Evidence) -> dict[str, Any]:
+def _leaderboard_settings(evidence: Evidence) -> dict[str, Any]:
     """The settings that were used, as pages show them."""
     question, caps = evidence.question, evidence.caps
     return {
@@ -266,16 +269,16 @@ def _settings(evidence: Evidence) -> dict[str, Any]:
         "network_share": question.network_share,
         "capped_at": caps.share,
         "mean_weight": evidence.mean_weight,
-        "versions": _versions(),
+        "versions": _library_versions(),
     }
 
 
 @cache
-def _versions() -> dict[str, str]:
+def _library_versions() -> dict[str, str]:
     return {name: version(name) for name in LIBRARIES}
 
 
-def _place(evidence: Evidence, ratings: Floats, measured: MeasuredIntervals) -> Places:
+def _place_candidates(evidence: Evidence, ratings: Floats, measured: MeasuredIntervals) -> Places:
     """Place the candidates, including those without a score, by their scores and intervals."""
     met = dict(measured.settings.get("groups_met", []))
     return place(
@@ -296,7 +299,7 @@ def _column(evidence: Evidence, measured: MeasuredIntervals, name: str) -> Float
     return np.array([nan if value is None else value for value in values], np.float64)
 
 
-def _rows(
+def _ranked_candidates(
     evidence: Evidence,
     model: BradleyTerry,
     ratings: Floats,
@@ -309,7 +312,7 @@ def _rows(
     column = {name: _column(evidence, measured, name) for name in names}
     ranks = places.among_all(column["rank_low"], column["rank_high"])
     sure = places.among_all(column["sure_rank_low"], column["sure_rank_high"])
-    wins, losses, ties, both_bad, votes, points = _totals(evidence)
+    wins, losses, ties, both_bad, votes, points = _vote_totals(evidence)
     decided = wins + losses + ties
     is_scored = ~np.isnan(ratings)
     numbers = {
@@ -348,7 +351,7 @@ def _rows(
     ]
 
 
-def _totals(evidence: Evidence) -> tuple[Any, ...]:
+def _vote_totals(evidence: Evidence) -> tuple[Any, ...]:
     """(K,) wins, losses, ties, "both bad", votes and points of each candidate."""
     pairs, size = evidence.pairs, len(evidence.candidates)
     first, second = (

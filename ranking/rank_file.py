@@ -167,7 +167,7 @@ def as_table(ranked: RankedFile) -> str:
     """A table of the placed candidates, and a line for each further finding."""
     placed = [row for row in ranked.rows if row.rank is not None]
     rows = [HEAD, *(_table_row(ranked, row) for row in placed)] if placed else []
-    return "\n".join([*_align(rows), *([""] if rows else []), *_sentences(ranked)])
+    return "\n".join([*_align_columns(rows), *([""] if rows else []), *_finding_sentences(ranked)])
 
 
 def _table_row(ranked: RankedFile, row: RankedCandidate) -> tuple[str, ...]:
@@ -187,18 +187,18 @@ def _span(low: float | None, high: float | None, style: str) -> str:
     return f"{low:{style}} to {high:{style}}" if low != high else f"{low:{style}}"
 
 
-def _align(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+def _align_columns(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(_shown_width, column)) for column in zip(*rows, strict=True)]
     lines = [map(_pad, HEAD, row, widths) for row in rows]
     return ["  ".join(line).rstrip() for line in lines]
 
 
 def _pad(column: str, text: str, width: int) -> str:
-    blank = " " * (width - _width(text))
+    blank = " " * (width - _shown_width(text))
     return text + blank if column == LEFT_ALIGNED else blank + text
 
 
-def _width(text: str) -> int:
+def _shown_width(text: str) -> int:
     """The width in terminal columns: accents take none, East Asian characters two."""
     if text.isascii():
         return len(text)
@@ -206,7 +206,7 @@ def _width(text: str) -> int:
     return len(text) + wide - sum(map(bool, map(unicodedata.combining, text)))
 
 
-def _sentences(ranked: RankedFile) -> Iterator[str]:
+def _finding_sentences(ranked: RankedFile) -> Iterator[str]:
     made, found, settings = ranked.made, ranked.made.findings, ranked.made.settings
     yield _vote_counts(ranked)
     n_groups = settings["n_clusters"]

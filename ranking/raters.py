@@ -79,7 +79,7 @@ class RaterSummary(RaterAgreement):
 def summarise(arena: Arena, rater: Rater) -> RaterSummary:
     own = Vote.objects.live().listed().filter(arena=arena, rater=rater)
     latest = list(own.order_by("-pk").select_related("comparison")[:VOTES_READ])
-    same, others = _agreement(latest, rater)
+    same, others = _count_latest_agreement(latest, rater)
     names = {c.pk: str(c) for c in arena.candidates.revealed()}
     snapshot = Snapshot.objects.current().of_arena(arena)
     snapshot = snapshot.filter(board__raters=Raters.PEOPLE, board__category="")
@@ -89,12 +89,12 @@ def summarise(arena: Arena, rater: Rater) -> RaterSummary:
         votes=int(counts.votes.sum()),
         same=same,
         others=others,
-        settled=_settled(latest, board, names) if board else [],
-        places=_places(counts, board, names) if counts.decided.sum() >= FEWEST else [],
+        settled=_settled_pairs(latest, board, names) if board else [],
+        places=_own_places(counts, board, names) if counts.decided.sum() >= FEWEST else [],
     )
 
 
-def _agreement(latest: list[Vote], rater: Rater) -> tuple[int, int]:
+def _count_latest_agreement(latest: list[Vote], rater: Rater) -> tuple[int, int]:
     """The number of others' votes on the same answers, and of those that agree; one query."""
     own: dict[frozenset[int | None], Vote] = {}
     for vote in latest:
@@ -116,7 +116,9 @@ def _agreement(latest: list[Vote], rater: Rater) -> tuple[int, int]:
     return same, others
 
 
-def _settled(latest: list[Vote], board: DifferenceBoard, names: dict[int, str]) -> list[Settled]:
+def _settled_pairs(
+    latest: list[Vote], board: DifferenceBoard, names: dict[int, str]
+) -> list[Settled]:
     """The pairs voted on whose order is conclusive, the most often voted on first."""
     pairs = Counter(
         (min(pair), max(pair))
@@ -132,7 +134,7 @@ def _settled(latest: list[Vote], board: DifferenceBoard, names: dict[int, str]) 
     return settled
 
 
-def _places(
+def _own_places(
     counts: PairCounts, board: DifferenceBoard | None, names: dict[int, str]
 ) -> list[OwnPlace]:
     """The candidates that the rater has seen, ranked by this rater's votes only; best first."""

@@ -78,11 +78,11 @@ def count_reasons(arena: Arena) -> list[NamedReason]:
     votes = (
         live.order_by().values_list(*keys, "vote__outcome").annotate(n=Count("vote", distinct=True))
     )
-    explained = _explained(votes)
-    return _compare(named, explained)
+    explained = _count_explained(votes)
+    return _compare_with_others(named, explained)
 
 
-def _explained(votes: Any) -> Counter[Group]:
+def _count_explained(votes: Any) -> Counter[Group]:
     """How many votes with reasons could name a strength, or a fault, of each candidate."""
     explained: Counter[Group] = Counter()
     for left, right, category, outcome, n in votes:
@@ -95,7 +95,9 @@ def _explained(votes: Any) -> Counter[Group]:
     return explained
 
 
-def _compare(named: Counter[tuple[Group, str]], explained: Counter[Group]) -> list[NamedReason]:
+def _compare_with_others(
+    named: Counter[tuple[Group, str]], explained: Counter[Group]
+) -> list[NamedReason]:
     in_category: Counter[tuple[str, bool, str]] = Counter()
     total: Counter[tuple[str, bool]] = Counter()
     for ((_, category, is_strength), tag), n in named.items():

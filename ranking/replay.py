@@ -23,11 +23,11 @@ def replay(board: DifferenceBoard, candidate: int, baseline: int) -> Iterator[Di
     which judges were trusted when.
     """
     if board.raters != Counted.COMBINED:
-        yield from _earlier(board.snapshot, candidate, baseline)
+        yield from _earlier_boards(board.snapshot, candidate, baseline)
     yield board
 
 
-def _earlier(snapshot: Snapshot, candidate: int, baseline: int) -> Iterator[DifferenceBoard]:
+def _earlier_boards(snapshot: Snapshot, candidate: int, baseline: int) -> Iterator[DifferenceBoard]:
     board = snapshot.board
     evidence = Evidence.of(read(board.arena), question_of(board, board.arena))
     ids = evidence.votes.pk

@@ -84,28 +84,29 @@ def as_json(board: BoardView) -> str:
         **{name: getattr(snapshot, name, None) for name in (*counts, "choix_difference")},
         "intervals_from_votes": snapshot.measured_votes if snapshot else None,
         "elo_intervals_from_votes": elo_votes,
-        "findings": _findings(board, findings),
+        "findings": _findings_with_names(board, findings),
         "standings": [
-            _candidate(board, row) | _about(row) | _values(row, findings) for row in board.rows
+            _named_page(board, row) | _public_facts(row) | _standing_values(row, findings)
+            for row in board.rows
         ],
     }
     return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
 
-def _candidate(board: BoardView, row: BoardStanding) -> dict[str, str]:
+def _named_page(board: BoardView, row: BoardStanding) -> dict[str, str]:
     page = reverse("candidate", args=[board.arena.slug, row.standing.candidate_id])
     return {"candidate": row.name, "url": page}
 
 
-def _about(row: BoardStanding) -> dict[str, str | None]:
+def _public_facts(row: BoardStanding) -> dict[str, str | None]:
     """What is public about the candidate in addition to its name; null while it is undisclosed."""
     candidate = row.standing.candidate
     return {name: getattr(candidate, name) if candidate.disclosed_at else None for name in ABOUT}
 
 
-def _findings(board: BoardView, findings: Findings) -> dict[str, Any]:
+def _findings_with_names(board: BoardView, findings: Findings) -> dict[str, Any]:
     """The findings, with candidates by name and page instead of by id."""
-    named = {row.standing.candidate_id: _candidate(board, row) for row in board.rows}
+    named = {row.standing.candidate_id: _named_page(board, row) for row in board.rows}
 
     def named_of(ids: Iterable[int]) -> list[dict[str, str]]:
         return [named[pk] for pk in ids if pk in named]
@@ -139,7 +140,7 @@ def _findings(board: BoardView, findings: Findings) -> dict[str, Any]:
     }
 
 
-def _values(row: BoardStanding, findings: Findings) -> dict[str, Any]:
+def _standing_values(row: BoardStanding, findings: Findings) -> dict[str, Any]:
     style = findings.style_scores.get(row.standing.candidate_id, StyleScore())
     values = {name: getattr(row.standing, name) for name in FIELDS}
     values |= {"elo_low": row.elo_low, "elo_high": row.elo_high}
@@ -156,6 +157,6 @@ def as_csv(board: BoardView) -> str:
     writer = csv.writer(out)
     writer.writerow(["candidate", *FIELDS, *INTERVALS_AND_STYLE, *VALUES, *ABOUT])
     for row in board.rows:
-        values = [*_values(row, findings).values(), *_about(row).values()]
+        values = [*_standing_values(row, findings).values(), *_public_facts(row).values()]
         writer.writerow(escape_cells([row.name, *values]))
     return out.getvalue()

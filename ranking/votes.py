@@ -403,24 +403,22 @@ class _Reader:
             self.rejected.add(file.path, row.line, error)
             return
         if isinstance(record, VoteRow):
-            self._add(record)
+            prompt, rater = _number(self.prompts, record.prompt), _number(self.raters, record.rater)
+            is_counted = not record.provenance or record.provenance.counts
+            # A vote that does not count adds no candidate to the ranking.
+            sides = [
+                _number(self.candidates, name) if is_counted else 0
+                for name in (record.left, record.right)
+            ]
+            soft = np.nan if record.preference is None else record.preference
+            outcome, kind = OUTCOMES.index(record.outcome), KINDS.index(record.rater_kind)
+            self.rows.append((*sides, prompt, rater, outcome, kind, soft, not is_counted))
+            if len(self.rows) == AT_ONCE:
+                self._pack()
         elif isinstance(record, PromptRow):
             _number(self.prompts, record.external_id)
         elif isinstance(record, CandidateRow) and not record.retired:
             _number(self.candidates, record.name)
-
-    def _add(self, vote: VoteRow) -> None:
-        prompt, rater = _number(self.prompts, vote.prompt), _number(self.raters, vote.rater)
-        is_counted = not vote.provenance or vote.provenance.counts
-        # A vote that does not count adds no candidate to the ranking.
-        sides = [
-            _number(self.candidates, name) if is_counted else 0 for name in (vote.left, vote.right)
-        ]
-        soft = np.nan if vote.preference is None else vote.preference
-        outcome, kind = OUTCOMES.index(vote.outcome), KINDS.index(vote.rater_kind)
-        self.rows.append((*sides, prompt, rater, outcome, kind, soft, not is_counted))
-        if len(self.rows) == AT_ONCE:
-            self._pack()
 
     def _add_columns(self, votes: VoteColumns) -> None:
         self._pack()

@@ -395,7 +395,7 @@ def combined(findings: Findings) -> str:
     )
 
 
-def changed(findings: Findings, names: Mapping[int, str]) -> str:
+def rank_changes(findings: Findings, names: Mapping[int, str]) -> str:
     """What differs from human votes alone: widths, scores, lambda and more; '' if nothing does."""
     stored = findings.combined
     if not stored or not _is_trusted(stored) or stored.get("gain") is None or stored.get("reason"):
@@ -419,7 +419,7 @@ def changed(findings: Findings, names: Mapping[int, str]) -> str:
     return " ".join([*sentences, last])
 
 
-def counted(findings: Findings) -> str:
+def trusted_raters(findings: Findings) -> str:
     """Which judges or juries count, by name; '' if none does."""
     stored = findings.combined
     if not stored.get("names"):
@@ -569,7 +569,7 @@ def _rank_range(standing: Standing) -> str:
     return f"{low}" if low == high else f"{low}–{high}"
 
 
-def left_out(settings: Mapping[str, Any]) -> str:
+def uncounted_votes(settings: Mapping[str, Any]) -> str:
     """How many votes do not count, and why; empty if all count."""
     counts = settings.get("left_out") or {}
     if not (total := sum(counts.values())):
@@ -578,7 +578,7 @@ def left_out(settings: Mapping[str, Any]) -> str:
     return f"{numbered(total, 'vote')} not counted: {join_names(reasons)}."
 
 
-def named(settings: Mapping[str, Any], names: Mapping[int, str]) -> str:
+def self_identified(settings: Mapping[str, Any], names: Mapping[int, str]) -> str:
     """How many votes count on answers that reveal their author, and what they decide."""
     stored = settings.get("named") or {}
     if not stored.get("votes"):

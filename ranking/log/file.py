@@ -68,9 +68,9 @@ def write_lines(arena: Arena) -> Iterator[Line]:
     ordered = current.order_by("board__raters", "board__category")
     # A refresh may delete what was current a moment ago; such a leaderboard is left out.
     snapshots = [one for one in ordered.prefetch_related("standings") if one.standings.all()]
-    numbers = _raters(arena)
+    numbers = _rater_numbers(arena)
     places = {pk: place for place, pk in enumerate(numbers, start=1)}
-    boards = list(_published(arena, snapshots, places))
+    boards = list(_leaderboard_lines(arena, snapshots, places))
     newest = LogLink.objects.filter(arena=arena).order_by("-number").values_list("number").first()
     last = newest[0] if newest else 0
     yield {
@@ -92,7 +92,7 @@ def write_lines(arena: Arena) -> Iterator[Line]:
     yield from _link_lines(arena, last)
 
 
-def _published(
+def _leaderboard_lines(
     arena: Arena, snapshots: Iterable[Snapshot], places: Mapping[int, int]
 ) -> Iterator[Line]:
     """Leaderboards that depend on nothing but votes."""
@@ -129,7 +129,7 @@ def _published(
         }
 
 
-def _raters(arena: Arena) -> dict[int, int]:
+def _rater_numbers(arena: Arena) -> dict[int, int]:
     """Each rater's number in the log. Intervals depend on the order, which is that of the ids."""
     log = VoteLog.objects.filter(arena=arena).first()
     if log is None:
@@ -141,7 +141,7 @@ def _raters(arena: Arena) -> dict[int, int]:
 
 
 def _link_lines(arena: Arena, last: int) -> Iterator[Line]:
-    removed = _removed(arena, last)
+    removed = _last_removals(arena, last)
     numbers: dict[str, int] = {}  # of networks, in the order in which they appear
     rows_of_log = LogLink.objects.filter(arena=arena, number__lte=last).order_by("number")
     number = 0
@@ -152,10 +152,10 @@ def _link_lines(arena: Arena, last: int) -> Iterator[Line]:
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         if row.kind in REMOVES:
             for pk, at, reason in rows:
-                yield {"type": "removal", "id": pk, "at": _time(at), "reason": REASONS[reason]}
+                yield {"type": "removal", "id": pk, "at": _iso_time(at), "reason": REASONS[reason]}
             continue
         for votes in batches(rows, AT_ONCE):
-            networks, proven = _origins([pk for pk, *_ in votes])
+            networks, proven = _read_origins([pk for pk, *_ in votes])
             for pk, *values in votes:
                 network = networks.get(pk)
                 yield _vote_line(pk, *values) | {
@@ -165,14 +165,14 @@ def _link_lines(arena: Arena, last: int) -> Iterator[Line]:
                 }
 
 
-def _origins(ids: list[int]) -> tuple[dict[int, str], set[int]]:
+def _read_origins(ids: list[int]) -> tuple[dict[int, str], set[int]]:
     """The networks of those votes that are unverified, and the votes that are verified."""
     votes = Vote.objects.filter(pk__in=ids)
     networks = dict(votes.of_networks().values_list("pk", "network"))
     return networks, set(votes.filter(verified=True).values_list("pk", flat=True))
 
 
-def _removed(arena: Arena, last: int) -> dict[int, int]:
+def _last_removals(arena: Arena, last: int) -> dict[int, int]:
     """For each vote that was removed or repeated, the last link that did so."""
     kinds = (*REMOVES, LogLink.Kind.RELEASED, LogLink.Kind.REPAIR)
     rows = LogLink.objects.filter(arena=arena, number__lte=last, kind__in=kinds, n_rows__gt=0)
@@ -207,11 +207,11 @@ def _vote_line(
         "rater_kind": RATER_KINDS[rater_kind],
         "outcome": OUTCOMES[outcome],
         "preference": None if preference == chain.NO_PREFERENCE else soft,
-        "cast_at": _time(cast_at),
+        "cast_at": _iso_time(cast_at),
     }
 
 
-def _time(microseconds: int) -> str:
+def _iso_time(microseconds: int) -> str:
     time = links.EPOCH + timedelta(microseconds=microseconds)
     return time.isoformat(timespec="microseconds")
 
@@ -240,10 +240,10 @@ class LogFile:
 def read_log(path: Path) -> LogFile:
     """Read a file, and compare each link with its rows. Raises LogFileError."""
     with path.open(encoding="utf-8") as stream:
-        return _read(_parsed(stream))
+        return _read_lines(_parse_lines(stream))
 
 
-def _read(lines: Iterator[Line]) -> LogFile:
+def _read_lines(lines: Iterator[Line]) -> LogFile:
     head = next(lines, {})
     if head.get("type") != "log" or head.get("version") not in READABLE:
         raise LogFileError("This file is not a vote log that this version can read.")
@@ -276,7 +276,7 @@ def _read(lines: Iterator[Line]) -> LogFile:
     return file
 
 
-def _parsed(stream: Iterable[str]) -> Iterator[Line]:
+def _parse_lines(stream: Iterable[str]) -> Iterator[Line]:
     for number, text in enumerate(stream, start=1):
         try:
             line = json.loads(text)
@@ -292,7 +292,7 @@ def _end_link(file: LogFile, rows: list[Line]) -> None:
     if not file.links or (not rows and not file.links[-1].n_rows):
         return
     link = file.links[-1]
-    columns = _removals(rows) if link.kind in REMOVES else _votes(rows)
+    columns = _removal_columns(rows) if link.kind in REMOVES else _vote_columns(rows)
     content = chain.to_bytes(columns, list(columns))
     if chain.digest_of(content) != link.digest_of_rows:
         file.faults.append(f"The rows of link {link.number} differ from those that were signed.")
@@ -307,7 +307,7 @@ def _end_link(file: LogFile, rows: list[Line]) -> None:
     file.events["network"].append(np.array(numbers, np.int64))
 
 
-def _votes(rows: list[Line]) -> Columns:
+def _vote_columns(rows: list[Line]) -> Columns:
     soft = [np.nan if row["preference"] is None else row["preference"] for row in rows]
     values = {
         "prompt": [row["prompt"] or 0 for row in rows],
@@ -323,7 +323,7 @@ def _votes(rows: list[Line]) -> Columns:
     }
 
 
-def _removals(rows: list[Line]) -> Columns:
+def _removal_columns(rows: list[Line]) -> Columns:
     values = (
         [row["id"] for row in rows],
         links.microseconds(datetime.fromisoformat(row["at"]) for row in rows),
@@ -428,7 +428,7 @@ def check_board(file: LogFile, line: Line) -> CheckedBoard:
         names={pk: file.candidates.get(pk, "") for pk in ids},
         archived=frozenset(line["findings"].get("archived", ())),
     )
-    return _compare(line, leaderboard(votes, question))
+    return _compare_board(line, leaderboard(votes, question))
 
 
 def has_checked_intervals(line: Line) -> bool:
@@ -436,7 +436,7 @@ def has_checked_intervals(line: Line) -> bool:
     return bool(line["intervals_are_current"] and not line.get("shared_groups"))
 
 
-def _compare(line: Line, made: Leaderboard) -> CheckedBoard:
+def _compare_board(line: Line, made: Leaderboard) -> CheckedBoard:
     is_current = has_checked_intervals(line)
     names = [name for name in FIELDS if is_current or name not in MEASURED]
     standings = [

@@ -71,12 +71,12 @@ def update(*, arena_id: int, token: uuid.UUID) -> dict[str, Any] | None:
         return None
     log = open_log(arena_id=arena_id, token=token)
     for source in Import.objects.to_log().filter(arena=arena_id).order_by("pk"):
-        _add_file(log, source, token)
-    while _add(log, Vote.objects.to_log(), token):
+        _log_import(log, source, token)
+    while _log_votes(log, Vote.objects.to_log(), token):
         pass
-    while _add(log, Vote.objects.to_log_again(), token):
+    while _log_votes(log, Vote.objects.to_log_again(), token):
         pass
-    while _remove(log, token):
+    while _log_removals(log, token):
         pass
     return head(arena_id)
 
@@ -88,13 +88,13 @@ def open_log(*, arena_id: int, token: uuid.UUID) -> VoteLog:
     """
     log, _ = VoteLog.objects.get_or_create(arena_id=arena_id)
     while not log.is_begun:
-        _begin(log, token)
+        _begin_log(log, token)
     return log
 
 
-def _begin(log: VoteLog, token: uuid.UUID) -> None:
+def _begin_log(log: VoteLog, token: uuid.UUID) -> None:
     """Write the next link of votes that were counted before; mark the log if there are none."""
-    newest = LogLink.objects.heads().filter(arena=log.arena_id).order_by("-number").first()
+    newest = LogLink.objects.without_rows().filter(arena=log.arena_id).order_by("-number").first()
     last_id = newest.last_id if newest is not None and newest.last_id else 0
     marked = logged_votes(log.arena_id).filter(pk__gt=last_id).order_by("pk")
     columns = vote_columns(log, list(marked.values_list(*READ)[:BATCH]))
@@ -112,7 +112,7 @@ def logged_votes(arena_id: int) -> VoteQuerySet:
     return Vote.objects.filter(arena=arena_id, logged=True)
 
 
-def _add_file(log: VoteLog, source: Import, token: uuid.UUID) -> None:
+def _log_import(log: VoteLog, source: Import, token: uuid.UUID) -> None:
     """Add all rows of a revealed import, even voided ones, which are removed later."""
     votes = Vote.objects.filter(source=source, logged=False).order_by("source_row")
     waiting = votes.values_list(*READ, "source_row")
@@ -123,7 +123,7 @@ def _add_file(log: VoteLog, source: Import, token: uuid.UUID) -> None:
         with transaction.atomic():
             renew(token)
             append(log=log, kind=Kind.IMPORT, columns=columns, details={"source": source.pk})
-            _mark(columns, logged=True)
+            _mark_votes(columns, logged=True)
     with transaction.atomic():
         renew(token)
         links = LogLink.objects.filter(
@@ -140,7 +140,7 @@ def _add_file(log: VoteLog, source: Import, token: uuid.UUID) -> None:
         append(log=log, kind=Kind.IMPORTED, details=details)
 
 
-def _add(log: VoteLog, waiting: VoteQuerySet, token: uuid.UUID) -> bool:
+def _log_votes(log: VoteLog, waiting: VoteQuerySet, token: uuid.UUID) -> bool:
     """Add the next votes, first those that the log has had before; return whether any waited."""
     ordered = waiting.filter(arena=log.arena_id).order_by("pk")
     rows = list(ordered.values_list(*READ)[:BATCH])
@@ -154,7 +154,7 @@ def _add(log: VoteLog, waiting: VoteQuerySet, token: uuid.UUID) -> bool:
     with transaction.atomic():
         renew(token)
         append(log=log, kind=kind, columns=columns)
-        _mark(columns, logged=True)
+        _mark_votes(columns, logged=True)
     return True
 
 
@@ -166,7 +166,7 @@ def _were_held(log: VoteLog, ids: Ints) -> NDArray[np.bool_]:
     return np.isin(ids, np.concatenate([np.zeros(0, np.int64), *known]))
 
 
-def _remove(log: VoteLog, token: uuid.UUID) -> bool:
+def _log_removals(log: VoteLog, token: uuid.UUID) -> bool:
     """Remove votes that were voided, then those that are held or ruled out by the arena; return
     whether any waited."""
     waiting = Vote.objects.to_unlog().filter(arena=log.arena_id)
@@ -183,11 +183,11 @@ def _remove(log: VoteLog, token: uuid.UUID) -> bool:
     with transaction.atomic():
         renew(token)
         append(log=log, kind=kind, columns=columns)
-        _mark(columns, logged=False)
+        _mark_votes(columns, logged=False)
     return True
 
 
-def _mark(columns: Columns, *, logged: bool) -> None:
+def _mark_votes(columns: Columns, *, logged: bool) -> None:
     Vote.objects.filter(pk__in=columns["id"].tolist()).update(logged=logged)
 
 
@@ -256,7 +256,7 @@ def _iso(time: datetime) -> str:
 
 def read_links(arena_id: int) -> Iterator[ChainLink]:
     """The links of an arena's log without their rows, oldest first."""
-    rows = LogLink.objects.filter(arena=arena_id).order_by("number").heads()
+    rows = LogLink.objects.filter(arena=arena_id).order_by("number").without_rows()
     return map(link_of, rows.iterator(chunk_size=500))
 
 
@@ -271,7 +271,7 @@ def head(arena_id: int) -> dict[str, Any] | None:
     """The published part of the newest link; None if there is none yet, or no log."""
     if not settings.VOTE_LOG:
         return None
-    newest = LogLink.objects.filter(arena=arena_id).order_by("-number").heads().first()
+    newest = LogLink.objects.filter(arena=arena_id).order_by("-number").without_rows().first()
     return None if newest is None else link_of(newest).head()
 
 

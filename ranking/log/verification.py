@@ -72,19 +72,19 @@ def verify(*, arena_id: int, token: uuid.UUID) -> LogFaults:
     log = VoteLog.objects.filter(arena=arena_id, is_begun=True).first()
     links = list(read_links(arena_id)) if log else []
     published = _check_snapshots(arena_id, {link.number: link.digest for link in links})
-    findings = LogFaults(
+    faults = LogFaults(
         chain.check_links(arena_id, links, signer().public, published),
         n_links=len(links),
         head=links[-1].head() if links else None,
     )
     if log is None:
-        return findings
-    check = _Check(log, token, findings)
+        return faults
+    check = _Check(log, token, faults)
     check.read_changes()
     check.check_counted()
     check.check_removed()
     check.find_added()
-    return findings
+    return faults
 
 
 def _check_snapshots(arena_id: int, digests: dict[int, str]) -> list[str]:
@@ -103,10 +103,10 @@ def _check_snapshots(arena_id: int, digests: dict[int, str]) -> list[str]:
 class _Check:
     """Compares votes with the rows of links, a link at a time."""
 
-    def __init__(self, log: VoteLog, token: uuid.UUID, findings: LogFaults) -> None:
+    def __init__(self, log: VoteLog, token: uuid.UUID, faults: LogFaults) -> None:
         self.log = log
         self.token = token
-        self.findings = findings
+        self.faults = faults
         self.superseded: dict[int, int] = {}  # the repair that each of these votes is known from
         self.removed: dict[int, _Removal] = {}
         self.known: list[Ints] = []  # ids of votes that are counted as the log says
@@ -123,7 +123,7 @@ class _Check:
                 columns = {}
             content = chain.to_bytes(columns, list(columns))
             if chain.digest_of(content) != row.digest_of_rows:
-                self.findings.links.append(f"The rows of link {last} of the log were changed.")
+                self.faults.links.append(f"The rows of link {last} of the log were changed.")
             elif row.n_rows:
                 yield row, columns
 
@@ -148,9 +148,9 @@ class _Check:
                 for at, pk in enumerate(ids)
                 if pk not in self.removed and self.superseded.get(pk, row.number) <= row.number
             ]
-            self._compare({name: column[chosen] for name, column in columns.items()})
+            self._compare_votes({name: column[chosen] for name, column in columns.items()})
 
-    def _compare(self, logged: Columns) -> None:
+    def _compare_votes(self, logged: Columns) -> None:
         """Compare counted votes with their rows in the log."""
         votes = (
             logged_votes(self.log.arena_id).filter(pk__in=(logged["id"].tolist())).order_by("pk")
@@ -158,7 +158,7 @@ class _Check:
         stored = vote_columns(self.log, list(votes.values_list(*READ)))
         is_present = np.isin(logged["id"], stored["id"])
         for pk in logged["id"][~is_present].tolist():
-            self._lost(pk)
+            self._note_lost_vote(pk)
         at = np.searchsorted(stored["id"], logged["id"][is_present])
         was = np.array([logged[name][is_present] for name in VOTE_COLUMNS])
         now = np.array([stored[name][at] for name in VOTE_COLUMNS])
@@ -170,17 +170,17 @@ class _Check:
             ]
             self._fault(int(was[0, row]), f"differs from the log: {', '.join(words)}")
         self.known.append(stored["id"])
-        self.findings.n_votes += len(stored["id"])
+        self.faults.n_votes += len(stored["id"])
 
-    def _lost(self, pk: int) -> None:
+    def _note_lost_vote(self, pk: int) -> None:
         is_there = Vote.objects.filter(pk=pk, arena=self.log.arena_id).exists()
         words = "is no longer counted, and the log does not say why" if is_there else "is missing"
-        self.findings.gone.add(pk)
-        self.findings.votes.append(f"Vote {pk} {words}.")
+        self.faults.gone.add(pk)
+        self.faults.votes.append(f"Vote {pk} {words}.")
 
     def _fault(self, pk: int, words: str) -> None:
-        self.findings.different.add(pk)
-        self.findings.votes.append(f"Vote {pk} {words}.")
+        self.faults.different.add(pk)
+        self.faults.votes.append(f"Vote {pk} {words}.")
 
     def check_removed(self) -> None:
         """Check that no removed vote is counted, and that the voided ones still are voided."""
@@ -198,13 +198,13 @@ class _Check:
         if logged:
             self._fault(pk, f"is counted, although the log says that it was {removal.kind}")
         elif logged is None and removal.kind != Kind.GONE:
-            self.findings.gone.add(pk)
-            self.findings.votes.append(f"Vote {pk}, which was {removal.kind}, is missing.")
+            self.faults.gone.add(pk)
+            self.faults.votes.append(f"Vote {pk}, which was {removal.kind}, is missing.")
         elif removal.kind == Kind.VOIDED and (
             voided_at is None or int(microseconds([voided_at])[0]) != removal.at
         ):
-            self.findings.gone.add(pk)
-            self.findings.votes.append(f"Vote {pk} was voided, but its row says otherwise.")
+            self.faults.gone.add(pk)
+            self.faults.votes.append(f"Vote {pk} was voided, but its row says otherwise.")
 
     def find_added(self) -> None:
         """Find counted votes that are missing from the log, or in it more than once."""
@@ -250,28 +250,28 @@ def repair(*, arena: Arena, reason: str, by: Actor, token: uuid.UUID) -> LogFaul
 
     The votes count as they are now. Raises RefreshLeaseLostError.
     """
-    findings = verify(arena_id=arena.pk, token=token)
-    if not findings.sentences:
-        return findings
+    faults = verify(arena_id=arena.pk, token=token)
+    if not faults.sentences:
+        return faults
     log = open_log(arena_id=arena.pk, token=token)
     now = timezone.now()
     with transaction.atomic():
-        renew(token, findings.n_votes)
+        renew(token, faults.n_votes)
         counted = logged_votes(arena.pk)
         present = set[int]()
-        for ids in _batches(findings.different):
+        for ids in _batches(faults.different):
             votes = counted.filter(pk__in=ids).order_by("pk")
             columns = vote_columns(log, list(votes.values_list(*READ)))
             present |= set(columns["id"].tolist())
             append(log=log, kind=Kind.REPAIR, columns=columns, details={"reason": reason})
-        for ids in _batches(findings.gone | findings.different - present):
+        for ids in _batches(faults.gone | faults.different - present):
             columns = removal_columns(ids, [now] * len(ids), [""] * len(ids))
             append(log=log, kind=Kind.GONE, columns=columns, details={"reason": reason})
-        details = {"reason": reason, "accepted": findings.links}
+        details = {"reason": reason, "accepted": faults.links}
         append(log=log, kind=Kind.REPAIR, details=details)
-        n_votes = len(findings.different | findings.gone)
+        n_votes = len(faults.different | faults.gone)
         audit.record_in(arena, by, "repaired the log of votes", votes=n_votes, reason=reason)
-    return findings
+    return faults
 
 
 def _batches(ids: set[int]) -> Iterator[list[int]]:

@@ -32,7 +32,7 @@ class VoteLog(models.Model):
 
 
 class LogLinkQuerySet(models.QuerySet["LogLink"]):
-    def heads(self) -> "LogLinkQuerySet":
+    def without_rows(self) -> "LogLinkQuerySet":
         """Links without their rows, which are large."""
         return self.defer("rows")
 

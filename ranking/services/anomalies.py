@@ -78,14 +78,14 @@ def examine(*, arena_id: int, now: datetime) -> list[Hold]:
     if arena is None or (examined := read(arena)).n_raters < LEAST_RATERS:
         return []
     suspicions = suspicions_of(arena, examined)
-    made = [hold for each in suspicions for hold in _hold(arena, examined, each, now)]
+    made = [hold for each in suspicions for hold in _hold_votes(arena, examined, each, now)]
     return made + _hold_later_votes(arena, examined, made, now)
 
 
 def suspicions_of(arena: Arena, examined: Examined) -> list[Suspicion]:
     n_candidates = len(examined.candidates)
     suspicions = anomalies.find(examined.cast, n_candidates, examined.in_files)
-    return suspicions + _skips(arena, examined)
+    return suspicions + _count_skips(arena, examined)
 
 
 def read(arena: Arena) -> Examined:
@@ -145,7 +145,7 @@ def read(arena: Arena) -> Examined:
     )
 
 
-def _skips(arena: Arena, examined: Examined) -> list[Suspicion]:
+def _count_skips(arena: Arena, examined: Examined) -> list[Suspicion]:
     """Test which pairs raters skip; only raters who have skipped any are read."""
     skipped = Comparison.objects.filter(
         arena=arena, skipped_at__isnull=False, rater=OuterRef("rater")
@@ -177,7 +177,9 @@ def _ids(numbers: Ints) -> list[int]:
     return [int(number) for number in numbers]
 
 
-def _hold(arena: Arena, examined: Examined, suspicion: Suspicion, now: datetime) -> list[Hold]:
+def _hold_votes(
+    arena: Arena, examined: Examined, suspicion: Suspicion, now: datetime
+) -> list[Hold]:
     """Hold the votes that a test found: one hold per network, else one per rater."""
     if suspicion.network >= 0:
         groups: list[tuple[Rater | None, str, Sequence[int]]] = [

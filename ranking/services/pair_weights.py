@@ -29,7 +29,20 @@ def publish(*, board: Board, evidence: Evidence) -> None:
     if not known:
         return
     try:
-        weights = _weights(board, evidence, known)
+        ids = np.array([pk for pair in known for pk in pair], np.int64)
+        candidates = np.unique(np.concatenate([evidence.candidates, ids]))
+        battles = evidence.pairs.battles(candidates, board.both_bad == BothBad.TIE)
+        votes = np.zeros((len(candidates),) * 2)
+        np.add.at(votes, (battles.first, battles.second), battles.count)
+        matrix = pair_weights(
+            BradleyTerry().fit(battles).theta_,
+            _theta_covariance(board, candidates),
+            votes + votes.T,
+            board.target_error,
+            wins=battles.wins(),
+        )
+        place = {pk: i for i, pk in enumerate(candidates.tolist())}
+        weights = {(low, high): float(matrix[place[low], place[high]]) for low, high in known}
     except NotConvergedError:  # the board says so
         return
     mean = sum(weights.values()) / len(weights)
@@ -42,25 +55,7 @@ def publish(*, board: Board, evidence: Evidence) -> None:
         publish_pair_weights(arena=arena, weights=changed)
 
 
-def _weights(board: Board, evidence: Evidence, known: dict[Pair, float]) -> dict[Pair, float]:
-    """The weight of each pair that can be shown, on any scale."""
-    ids = np.array([pk for pair in known for pk in pair], np.int64)
-    candidates = np.unique(np.concatenate([evidence.candidates, ids]))
-    battles = evidence.pairs.battles(candidates, board.both_bad == BothBad.TIE)
-    votes = np.zeros((len(candidates),) * 2)
-    np.add.at(votes, (battles.first, battles.second), battles.count)
-    weights = pair_weights(
-        BradleyTerry().fit(battles).theta_,
-        _covariance(board, candidates),
-        votes + votes.T,
-        board.target_error,
-        wins=battles.wins(),
-    )
-    place = {pk: i for i, pk in enumerate(candidates.tolist())}
-    return {(low, high): float(weights[place[low], place[high]]) for low, high in known}
-
-
-def _covariance(board: Board, candidates: Ints) -> Floats:
+def _theta_covariance(board: Board, candidates: Ints) -> Floats:
     """(K, K) of theta from the newest intervals; NaN where unknown."""
     matrices = SnapshotMatrices.objects.filter(
         snapshot__board=board, snapshot__is_current=True
@@ -113,33 +108,33 @@ def pair_facts(*, arena: Arena, raters: str = Raters.JUDGES.value) -> PairFacts:
     counts = matrices.pairs if matrices else PairCounts.none()
     ids = zip(counts.first.tolist(), counts.second.tolist(), strict=True)
     return PairFacts(
-        neighbours=frozenset(_pair(row["upper"], row["lower"]) for row in neighbours),
-        separated=_separated(snapshot, standings, matrices),
+        neighbours=frozenset(_ordered_pair(row["upper"], row["lower"]) for row in neighbours),
+        separated=_separated_pairs(snapshot, standings, matrices),
         fresh=frozenset(active) - known,
         votes=dict(zip(ids, counts.votes.tolist(), strict=True)),
     )
 
 
-def _pair(a: int, b: int) -> Pair:
+def _ordered_pair(a: int, b: int) -> Pair:
     return (a, b) if a < b else (b, a)
 
 
-def _separated(
+def _separated_pairs(
     snapshot: Snapshot, standings: list[Standing], matrices: SnapshotMatrices | None
 ) -> frozenset[Pair]:
     """Pairs with a clear lead: neighbours as the board says, all others by the same rule."""
     pairs: set[Pair] = set()
     if matrices is not None:
         ids = np.array([standing.candidate_id for standing in standings], np.int64)
-        places = np.argwhere(np.triu(_significant(snapshot, standings, matrices, ids), 1))
+        places = np.argwhere(np.triu(_significant_pairs(snapshot, standings, matrices, ids), 1))
         pairs = {(int(ids[i]), int(ids[j])) for i, j in places}
     for row in snapshot.findings.get("neighbours") or []:
-        pair = _pair(row["upper"], row["lower"])
+        pair = _ordered_pair(row["upper"], row["lower"])
         pairs = pairs | {pair} if row["separated"] else pairs - {pair}
     return frozenset(pairs)
 
 
-def _significant(
+def _significant_pairs(
     snapshot: Snapshot, standings: list[Standing], matrices: SnapshotMatrices, ids: Ints
 ) -> Bools:
     """(K, K) bool: whether a difference exceeds the critical value times its standard error."""

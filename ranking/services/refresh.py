@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from arena.models import Arena, Run
 from ranking.intervals import N_THREADS, MeasuredIntervals, Spread
-from ranking.leaderboard import CrossCheckError, Leaderboard, answer
+from ranking.leaderboard import CrossCheckError, Leaderboard, fit_leaderboard
 from ranking.log import links
 from ranking.models import (
     ArenaRefresh,
@@ -86,7 +86,7 @@ def refresh_arena(*, arena_id: int, now: datetime) -> list[int]:
         return []
     started, worked = time.monotonic(), time.process_time()
     try:
-        published, fields = _refresh(arena_id, token)
+        published, fields = _refresh_boards(arena_id, token)
     except RefreshLeaseLostError:
         return []
     except Exception as error:
@@ -108,7 +108,7 @@ def refresh_arena(*, arena_id: int, now: datetime) -> list[int]:
     return published
 
 
-def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], dict[str, Any]]:
+def _refresh_boards(arena_id: int, token: uuid.UUID) -> tuple[list[int], dict[str, Any]]:
     """Return the ids of the boards published, and what is remembered of the refresh."""
     arena = Arena.objects.revealed().filter(pk=arena_id).first()
     if arena is None:
@@ -136,7 +136,7 @@ def _refresh(arena_id: int, token: uuid.UUID) -> tuple[list[int], dict[str, Any]
         if board is not first:
             evidence = Evidence.of(votes, question_of(board, arena))
         human = current.get((Raters.PEOPLE.value, board.category))
-        publication = _rank(board, evidence, current.get(key), human, token)
+        publication = _rank_newest(board, evidence, current.get(key), human, token)
         if publication is not None:
             publication.settings |= {"log": head} if head else {}
             current[key] = publish(board, publication, token, read_at)
@@ -204,7 +204,7 @@ class Publication:
     matrices: SnapshotMatrices
 
 
-def _rank(
+def _rank_newest(
     board: Board,
     evidence: Evidence,
     current: Snapshot | None,
@@ -217,21 +217,25 @@ def _rank(
     """
     is_combined = board.raters == Counted.COMBINED
     if is_combined and not evidence.narrowing:
-        return None if human is None or (current and _repeats(current, human)) else _repeat(human)
+        return (
+            None
+            if human is None or (current and _is_copy_of_people(current, human))
+            else _copy_of_people(human)
+        )
     now, digest = timezone.now(), evidence.digest
     # Combined boards do not wait once other judges count, or other candidates are archived.
     is_due = _is_due(current, now) or (
-        is_combined and current is not None and _has_changed(evidence, current)
+        is_combined and current is not None and _has_changed_judges(evidence, current)
     )
     if current and current.digest == digest and (not is_due or current.measured_digest == digest):
-        _note(board, "")  # the votes that made one may be gone
+        _note_problem(board, "")  # the votes that made one may be gone
         return None
     if is_combined and not is_due:  # scores and intervals are computed together
         return None
-    return _compute(board, evidence, None if is_due else current, token)
+    return _compute_publication(board, evidence, None if is_due else current, token)
 
 
-def _compute(
+def _compute_publication(
     board: Board, evidence: Evidence, lender: Snapshot | None, token: uuid.UUID
 ) -> Publication | None:
     """Make a leaderboard, with the intervals of an older snapshot if there is a `lender`."""
@@ -239,10 +243,10 @@ def _compute(
     replicates = board.n_resamples if lender is None else 0
     renew(token, evidence.n_votes + replicates * VOTES_PER_REPLICATE)
     try:
-        made = answer(evidence, None if lender is None else borrow(lender))
+        made = fit_leaderboard(evidence, None if lender is None else borrow(lender))
     except (NotConvergedError, CrossCheckError) as error:
         logger.error("Board %s is not published: %s", board, error)
-        _note(board, str(error))
+        _note_problem(board, str(error))
         return None
     seconds = time.monotonic() - started
     publication = publication_of(made)
@@ -258,7 +262,7 @@ def _compute(
     return publication
 
 
-def _note(board: Board, problem: str) -> None:
+def _note_problem(board: Board, problem: str) -> None:
     """Keep why a board lacks its newest votes; a changed board would ask for another refresh."""
     if board.problem != problem:
         board.problem = problem
@@ -266,18 +270,18 @@ def _note(board: Board, problem: str) -> None:
         leases.drop_pages(arena_id=board.arena_id)
 
 
-def _has_changed(evidence: Evidence, current: Snapshot) -> bool:
+def _has_changed_judges(evidence: Evidence, current: Snapshot) -> bool:
     published = (current.findings["combined"].get("names"), current.findings.get("archived"))
     return published != (evidence.names_of_raters(evidence.judged), evidence.archived)
 
 
-def _repeats(current: Snapshot, human: Snapshot) -> bool:
+def _is_copy_of_people(current: Snapshot, human: Snapshot) -> bool:
     """Whether the board's current snapshot is a copy of people's."""
     digests = (current.digest, current.measured_digest)
     return digests == (human.digest, human.measured_digest)
 
 
-def _repeat(human: Snapshot) -> Publication:
+def _copy_of_people(human: Snapshot) -> Publication:
     """A copy of people's snapshot, without Elo ratings."""
     standings = list(human.standings.all())
     for standing in standings:
@@ -364,7 +368,9 @@ def publish(
     board.snapshots.current().update(is_current=False)
     last_minutes = (read_at - HISTORY_EVERY, read_at)
     recent = board.snapshots.filter(is_history=True, published_at__range=last_minutes)
-    snapshot = _save(board, publication, published_at=read_at, is_history=not recent.exists())
+    snapshot = _save_snapshot(
+        board, publication, published_at=read_at, is_history=not recent.exists()
+    )
     # A board has one row of matrices, which moves to the current snapshot.
     matrices = publication.matrices
     moved = {name: getattr(matrices, name) for name in ("cells", "candidates", "covariance")}
@@ -379,7 +385,7 @@ def publish(
     return snapshot
 
 
-def _save(board: Board, publication: Publication, **fields: Any) -> Snapshot:
+def _save_snapshot(board: Board, publication: Publication, **fields: Any) -> Snapshot:
     snapshot: Snapshot = board.snapshots.create(
         settings=publication.settings,
         findings=publication.findings,
@@ -413,12 +419,14 @@ def publish_past(evidence: Evidence, board: Board, token: uuid.UUID) -> None:
         renew(token, len(times) + board.n_resamples * VOTES_PER_REPLICATE)
         earlier = evidence.up_to(times <= moment)
         with suppress(NotConvergedError, CrossCheckError):
-            past.append((moment, publication_of(answer(earlier))))
+            past.append((moment, publication_of(fit_leaderboard(earlier))))
     with transaction.atomic():
         renew(token)
         for moment, publication in past:
             publication.fields |= {"digest": "", "measured_at": moment}
-            _save(board, publication, published_at=moment, is_current=False, is_history=True)
+            _save_snapshot(
+                board, publication, published_at=moment, is_current=False, is_history=True
+            )
 
 
 @transaction.atomic

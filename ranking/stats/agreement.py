@@ -52,7 +52,7 @@ def nominal_agreement(counts: ArrayLike) -> NominalAgreement:
 
     Raises ValueError unless ``counts`` is a (U, C) array of non-negative integers.
     """
-    table = _table("counts", counts, "(U, C)").astype(np.int64)
+    table = _count_table("counts", counts, "(U, C)").astype(np.int64)
     total = table.sum(axis=1)
     table, total = table[total > 1], total[total > 1]
     n_pairs = int((total * (total - 1)).sum()) // 2
@@ -85,13 +85,15 @@ def krippendorff_alpha(unit: ArrayLike, value: ArrayLike, level: str = "nominal"
     if np.isinf(values).any():
         raise ValueError("value must be finite, or NaN where missing")
     known = ~np.isnan(values)
-    codes, values, size = _pairable(arrays.codes(units[known])[0], values[known])
+    codes, values, size = _pairable_values(arrays.codes(units[known])[0], values[known])
     if not len(values):
         return math.nan
     observed, chance = (
-        _nominal(codes, values, size)
+        _nominal_disagreement(codes, values, size)
         if level == "nominal"
-        else (_squared(codes, _midranks(values) if level == "ordinal" else values, size))
+        else (
+            _squared_disagreement(codes, _midranks(values) if level == "ordinal" else values, size)
+        )
     )
     return _alpha(observed, chance, len(values))
 
@@ -105,7 +107,7 @@ def _alpha(observed: float, chance: float, n_values: int) -> float:
     return 1 - (n_values - 1) * observed / chance if chance > 0 else math.nan
 
 
-def _nominal(unit: Ints, value: Floats, size: Ints) -> tuple[float, float]:
+def _nominal_disagreement(unit: Ints, value: Floats, size: Ints) -> tuple[float, float]:
     label = np.unique(value, return_inverse=True)[1].astype(np.int64)
     cell, times = np.unique(unit * (int(label.max()) + 1) + label, return_counts=True)
     same = summed(cell // (int(label.max()) + 1), times.astype(np.float64) ** 2, len(size))
@@ -117,7 +119,7 @@ def _unlike(totals: Ints) -> float:
     return float(int(totals.sum()) ** 2 - int((totals**2).sum()))
 
 
-def _squared(unit: Ints, value: Floats, size: Ints) -> tuple[float, float]:
+def _squared_disagreement(unit: Ints, value: Floats, size: Ints) -> tuple[float, float]:
     """Both sums for `_alpha`; the ordered pairs of m values give 2 m times squared deviations."""
     inside = value - (summed(unit, value, len(size)) / size)[unit]
     within = 2 * size * summed(unit, inside**2, len(size)) / (size - 1)
@@ -133,14 +135,14 @@ def _midranks(value: Floats) -> Floats:
     return ranks
 
 
-def _pairable(unit: Ints, value: Floats) -> tuple[Ints, Floats, Ints]:
+def _pairable_values(unit: Ints, value: Floats) -> tuple[Ints, Floats, Ints]:
     """Codes and values of the units with at least two values, and their numbers of values."""
     size = np.bincount(unit)
     keep = size[unit] > 1
     return arrays.codes(unit[keep])[0], value[keep], size[size > 1]
 
 
-def _table(name: str, values: ArrayLike, shape: str) -> NDArray[Any]:
+def _count_table(name: str, values: ArrayLike, shape: str) -> NDArray[Any]:
     """A table of non-negative integers, checked."""
     table = np.asarray(values)
     if table.ndim != 2:
@@ -170,7 +172,7 @@ def fleiss_kappa(ratings: ArrayLike) -> float:
     Raises ValueError unless ``ratings`` is an (N, C) array of non-negative integers.
     Reference: Fleiss 1971.
     """
-    table = _table("ratings", ratings, "(N, C)").astype(np.float64)
+    table = _count_table("ratings", ratings, "(N, C)").astype(np.float64)
     total = table.sum(axis=1)
     table, total = table[total > 1], total[total > 1]
     if np.count_nonzero(table.sum(axis=0)) < 2:
@@ -371,7 +373,7 @@ def correlation_lift(
     if not np.ptp(judged) or not np.ptp(people):
         return unknown(len(judged), len(np.unique(cluster)), CONSTANT)
     totals = np.hstack([_moments(cluster, judged, people), _moments(cluster, base, people)])
-    return sampling.estimate(totals, _lift, len(judged), (-2, 2))
+    return sampling.estimate(totals, _correlation_lift, len(judged), (-2, 2))
 
 
 def _kendall(first: Floats, second: Floats) -> float:
@@ -407,7 +409,7 @@ def _pearson(sums: Floats) -> Floats:
     return np.clip(correlation, -1, 1)
 
 
-def _lift(sums: Floats) -> Floats:
+def _correlation_lift(sums: Floats) -> Floats:
     return _pearson(sums[:6]) - _pearson(sums[6:])
 
 

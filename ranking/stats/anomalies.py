@@ -176,7 +176,7 @@ def favour_ratios(votes: Cast, theta: Floats) -> tuple[Floats, Floats, Ints]:
     won = np.concatenate([votes.score, 1 - votes.score])
     place = rater * shape[1] + own
     gap = theta[own] - theta[other]
-    expected, spread, wins = _sums(place, shape, expit(gap), expit(gap) * expit(-gap), won)
+    expected, spread, wins = _cell_sums(place, shape, expit(gap), expit(gap) * expit(-gap), won)
     met: Ints = np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape)
     taste = _tastes(wins, met, expected, spread)
     gap = gap[:, None] + taste[own][:, None] * _NODES
@@ -188,7 +188,7 @@ def favour_ratios(votes: Cast, theta: Floats) -> tuple[Floats, Floats, Ints]:
     return rigged - log_honest, wins, met
 
 
-def _sums(place: Ints, shape: tuple[int, int], *values: Floats) -> Iterator[Floats]:
+def _cell_sums(place: Ints, shape: tuple[int, int], *values: Floats) -> Iterator[Floats]:
     for value in values:
         yield np.bincount(place, value, shape[0] * shape[1]).reshape(shape).astype(np.float64)
 

@@ -366,14 +366,14 @@ def fold_outcomes(
     orients the few distinct rows instead of the votes.
     """
     cells = 3 * n_candidates**2
-    if cells > _room(len(left)) or not len(left) == len(right) == len(score):
+    if cells > _table_room(len(left)) or not len(left) == len(right) == len(score):
         return None
     counts = np.zeros(cells, np.int64)
     space = np.empty(min(CHUNK, len(left)), np.int64)
     for start in range(0, len(left), CHUNK):
         part = slice(start, start + CHUNK)
         outcome = _outcomes(score[part])
-        if outcome is None or not _below(n_candidates, left[part], right[part]):
+        if outcome is None or not _all_below(n_candidates, left[part], right[part]):
             return None
         code = space[: len(outcome)]
         np.multiply(left[part], n_candidates, out=code, dtype=np.int64, casting="unsafe")
@@ -438,7 +438,7 @@ def _fold_live(
     weight_code, weights = _coded(np.ones(1) if weight is None else weight)
     dims: tuple[int, ...] = (n_candidates, n_candidates, len(scores), len(weights), n_clusters)
     powers = tuple(1 << (size - 1).bit_length() for size in dims)
-    if math.prod(dims) > _room(len(score)) and math.prod(powers) < 2**62:
+    if math.prod(dims) > _table_room(len(score)) and math.prod(powers) < 2**62:
         dims = powers  # in the same order, and quicker to take apart
     grouped = None if cluster is None else clusters
     if math.prod(dims) >= 2**62:  # codes would overflow: equal votes stay separate rows
@@ -452,12 +452,12 @@ def _fold_live(
             code += more
     del second, score, score_code, clusters, grouped
     distinct, count = _tally(code, math.prod(dims), count)
-    a, b, s, w, g = _unravelled(distinct, dims)
+    a, b, s, w, g = _unravel_rows(distinct, dims)
     grouped = None if cluster is None else np.ascontiguousarray(g)
     return (a, b, scores[s], weights[w], count, grouped)
 
 
-def _unravelled(code: Ints, dims: tuple[int, ...]) -> list[Ints]:
+def _unravel_rows(code: Ints, dims: tuple[int, ...]) -> list[Ints]:
     """The parts of each code, in the order of ``dims``."""
     parts = []
     for size in reversed(dims[1:]):
@@ -474,7 +474,7 @@ def _unravelled(code: Ints, dims: tuple[int, ...]) -> list[Ints]:
 
 def _tally(code: Ints, size: int, count: Ints | None) -> tuple[Ints, Ints]:
     """The distinct codes in order, and the sum of the counts of each; of how many, if None."""
-    if size <= _room(len(code)):
+    if size <= _table_room(len(code)):
         total = np.bincount(code, count, size).astype(np.int64, copy=False)
         distinct = np.flatnonzero(total)
         return distinct, total[distinct]
@@ -515,13 +515,13 @@ def _outcomes(score: NDArray[Any]) -> NDArray[np.uint8] | None:
     return outcome if n_plain == len(score) else None
 
 
-def _below(limit: int, *arrays: NDArray[Any]) -> bool:
+def _all_below(limit: int, *arrays: NDArray[Any]) -> bool:
     """Whether all integers are from 0 to limit - 1; negative ones are huge when unsigned."""
     return all(
         not array.size or int(array.view(f"u{array.itemsize}").max()) < limit for array in arrays
     )
 
 
-def _room(n_votes: int) -> int:
+def _table_room(n_votes: int) -> int:
     """The largest number of cells for which counting is faster than sorting the votes."""
     return 4 * n_votes + 1024

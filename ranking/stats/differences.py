@@ -126,7 +126,7 @@ def compare(
 
     Raises ValueError naming the invalid argument.
     """
-    strength, matrix = _check(theta, covariance, confidence, scale)
+    strength, matrix = _check_scores(theta, covariance, confidence, scale)
     size = len(strength)
     for name, index in (("i", i), ("j", j)):
         if not 0 <= index < size:
@@ -179,7 +179,7 @@ def neighbours(
 
     Raises ValueError naming the invalid argument.
     """
-    strength, robust = _check(theta, covariance, confidence)
+    strength, robust = _check_scores(theta, covariance, confidence)
     naive = check_estimate(theta, independent, "independent")[1]
     if most < 0:
         raise ValueError(f"most must be 0 or more, not {most}")
@@ -242,7 +242,7 @@ def rounded_up(votes: int) -> int:
     return -(-votes // unit) * unit
 
 
-def _check(
+def _check_scores(
     theta: ArrayLike, covariance: ArrayLike, confidence: float, scale: float = 400.0
 ) -> tuple[Floats, Floats]:
     check_confidence(confidence)

@@ -372,7 +372,7 @@ class PredictionPowered:
         self.theta_: Floats = model.spread(theta)
         self.ratings_: Floats = model.spread(model.elo(theta))
         self.covariance_: Floats = model.spread_square(covariance)
-        self.standard_errors_: Floats = model.spread(_errors(model, covariance))
+        self.standard_errors_: Floats = model.spread(_rating_errors(model, covariance))
         quantile = math.nan
         if self.reason_ is None:
             quantile = t_quantile(self.confidence, self.people_.n_clusters_)
@@ -433,7 +433,9 @@ class PredictionPowered:
         return self._accept(theta, covariance, weight)
 
     def _accept(self, theta: Floats, covariance: Floats, weight: float) -> NoGain | None:
-        before, after = (np.isnan(_errors(self._model, c)) for c in (self._covariance, covariance))
+        before, after = (
+            np.isnan(_rating_errors(self._model, c)) for c in (self._covariance, covariance)
+        )
         if (after & ~before).any():
             return NoGain.NO_VARIATION
         gain = float(self._covariance.trace() / covariance.trace())
@@ -464,7 +466,7 @@ def _relative(model: BradleyTerry, size: int) -> Floats:
     return relative
 
 
-def _errors(model: BradleyTerry, covariance: Floats) -> Floats:
+def _rating_errors(model: BradleyTerry, covariance: Floats) -> Floats:
     """(R,) standard errors in Elo, relative to any anchor; NaN for ratings that do not vary."""
     variance = covariance.diagonal().copy()
     place = model.anchor_place

@@ -82,7 +82,7 @@ def rank_intervals(
     known: Bools = ~np.isnan(strength) & ~np.isnan(matrix.diagonal())
     low, high = np.full(len(strength), np.nan), np.full(len(strength), np.nan)
     inner = matrix[np.ix_(known, known)]
-    error = _errors(inner)
+    error = _difference_errors(inner)
     critical = critical_value(confidence, n_clusters)
     if simultaneous and known.sum() > 1:
         largest = _largest(inner, error, np.random.default_rng(random_state), n_clusters)
@@ -138,7 +138,7 @@ def tiers(worst: ArrayLike) -> Ints:
     return 1 + np.concatenate([np.zeros(min(len(reach), 1), np.int64), np.cumsum(ends)])
 
 
-def _errors(covariance: Floats) -> Floats:
+def _difference_errors(covariance: Floats) -> Floats:
     """(K, K) standard errors of differences; infinite on the diagonal and where unknown."""
     variance = covariance.diagonal()
     square = variance[:, None] + variance[None, :] - 2 * covariance
@@ -156,16 +156,16 @@ def _largest(
     Dividing z by sqrt(chi-square / (G - 1)) makes it multivariate t.
     """
     if len(error) > MOST_DRAWN:
-        largest = _bound(len(error), generator)
+        largest = _sidak_maxima(len(error), generator)
     else:
-        largest = _drawn(covariance, error, generator)
+        largest = _draw_maxima(covariance, error, generator)
     if n_clusters is None:
         return largest.astype(np.float64)
     freedom = n_clusters - 1
     return largest / np.sqrt(generator.chisquare(freedom, DRAWS) / freedom)
 
 
-def _drawn(covariance: Floats, error: Floats, generator: np.random.Generator) -> NDArray[Any]:
+def _draw_maxima(covariance: Floats, error: Floats, generator: np.random.Generator) -> NDArray[Any]:
     """The maxima of actual draws.
 
     Computed in single precision, one candidate against all later ones at a time, to stay in the
@@ -185,7 +185,7 @@ def _drawn(covariance: Floats, error: Floats, generator: np.random.Generator) ->
     return largest
 
 
-def _bound(n_candidates: int, generator: np.random.Generator) -> Floats:
+def _sidak_maxima(n_candidates: int, generator: np.random.Generator) -> Floats:
     """Maxima as if all pairs were independent, which are never smaller (Sidak 1967)."""
     n_pairs = n_candidates * (n_candidates - 1) / 2
     beyond = -np.expm1(np.log(generator.random(DRAWS)) / n_pairs)
@@ -294,7 +294,7 @@ def place(
     votes: Floats = (wins + wins.T)[:, scored].sum(axis=1)
     evident = scored | ((n_clusters >= enough) & (votes >= enough))
     links = np.where(scored[:, None] | scored, arrows & evident[:, None] & evident, decided)
-    above_one, placed = _order(links, scored, wins)
+    above_one, placed = _placing_order(links, scored, wins)
     above, below = _sides(above_one, scored)
     open_low = _bounds(wins, above, scored, n_clusters, (ratings, low), (confidence, scale))
     open_high = -_bounds(wins.T, below, scored, n_clusters, (-ratings, -high), (confidence, scale))
@@ -318,7 +318,7 @@ def place(
     )
 
 
-def _order(links: Bools, scored: Bools, wins: Floats) -> tuple[Bools, Bools]:
+def _placing_order(links: Bools, scored: Bools, wins: Floats) -> tuple[Bools, Bools]:
     """(K, K) whether the row is placed above the column, and (K,) who is placed.
 
     Where nobody has a score, the largest group that links connect is; nobody if two are alike.

@@ -327,7 +327,7 @@ def _report(result: _Result, battles: Battles, fit: BradleyTerry) -> Robustness:
     kind = result.kinds.kind_of_row
     few = np.flatnonzero((result.dropped > 0)[kind])
     rows = inside[few]
-    counts = _spread(result.dropped, kind[few], battles.count[rows])
+    counts = _spread_over_rows(result.dropped, kind[few], battles.count[rows])
     rows = rows[counts > 0]
     foretold = result.foretold
     return Robustness(
@@ -335,7 +335,7 @@ def _report(result: _Result, battles: Battles, fit: BradleyTerry) -> Robustness:
     )
 
 
-def _spread(dropped: Ints, kind: Ints, count: Ints) -> Ints:
+def _spread_over_rows(dropped: Ints, kind: Ints, count: Ints) -> Ints:
     """(R,): how many votes of each row are dropped, taking a kind's rows in their order."""
     order = np.argsort(kind, kind="stable")
     kind, count = kind[order], count[order]
@@ -431,7 +431,7 @@ def with_attack(
     """The votes with `n_votes` rigged ones among them, which on other pairs follow the scores."""
     plan = ATTACKS[attack]
     theta = fit_scores(cast, n_candidates)
-    left, right = _pairs(plan, target, n_candidates, n_votes, rng)
+    left, right = _attacked_pairs(plan, target, n_candidates, n_votes, rng)
     wins = 1 / (1 + np.exp(theta[right] - theta[left]))
     score = (rng.random(n_votes) < wins).astype(float)
     lost = rng.random(n_votes) < plan.losing
@@ -452,7 +452,7 @@ def with_attack(
     return cast.followed_by(rigged).where(order)
 
 
-def _pairs(
+def _attacked_pairs(
     plan: AttackPlan, target: int, n_candidates: int, n_votes: int, rng: np.random.Generator
 ) -> tuple[Ints, Ints]:
     left = rng.integers(0, n_candidates, n_votes) if plan.everywhere else np.full(n_votes, target)
@@ -478,8 +478,8 @@ def fewest_votes(change: str, cast: Cast, first: int, second: int, n_candidates:
     won = np.flatnonzero((met_first & (cast.score == 1)) | (met_second & (cast.score == 0)))
     changed: dict[str, Callable[[int], Cast]] = {
         "dropping": lambda n: cast.where(~np.isin(np.arange(len(cast.rater)), won[:n])),
-        "flipping": lambda n: replace(cast, score=_flipped(cast.score, won[:n])),
-        "adding": lambda n: _added(cast, first, second, n),
+        "flipping": lambda n: replace(cast, score=_flip_outcomes(cast.score, won[:n])),
+        "adding": lambda n: _add_votes(cast, first, second, n),
     }
     most = len(cast.rater) if change == "adding" else len(won)
 
@@ -496,13 +496,13 @@ def fewest_votes(change: str, cast: Cast, first: int, second: int, n_candidates:
     return high
 
 
-def _flipped(score: Floats, at: Ints) -> Floats:
+def _flip_outcomes(score: Floats, at: Ints) -> Floats:
     flipped = score.copy()
     flipped[at] = 1 - flipped[at]
     return flipped
 
 
-def _added(cast: Cast, first: int, second: int, n: int) -> Cast:
+def _add_votes(cast: Cast, first: int, second: int, n: int) -> Cast:
     new = Cast(
         rater=np.full(n, cast.n_raters),
         network=np.full(n, -1),

@@ -78,10 +78,12 @@ class Shrinkage:
         voted = battles.votes_per_candidate() > 0
         model = BradleyTerry()
         unit, size = model.elo_per_theta, int(voted.sum())
-        pairs = _discounted(battles.among(voted).pairs, _filled(effects, len(voted))[voted])
+        pairs = _discount_pairs(
+            battles.among(voted).pairs, _fill_effects(effects, len(voted))[voted]
+        )
         self.deviation_ = self.deviation or TYPICAL
         if size >= FEWEST and self.deviation is None:
-            self.deviation_ = _deviation(pairs, TYPICAL / unit) * unit
+            self.deviation_ = _likeliest_deviation(pairs, TYPICAL / unit) * unit
         theta, factor = _posterior(pairs, self.deviation_ / unit, np.zeros(size))
         variance = cho_solve(factor, np.eye(size)).diagonal() if size else np.zeros(0)
         variance = variance - (self.deviation_ / unit) ** 2 / max(size, 1)  # of all, with mean 0
@@ -96,18 +98,18 @@ class Shrinkage:
         return self
 
 
-def _filled(effects: Floats | None, size: int) -> Floats:
+def _fill_effects(effects: Floats | None, size: int) -> Floats:
     if effects is None or np.isnan(effects).all():
         return np.ones(size)
     return np.where(np.isnan(effects), np.nanmean(effects), effects)
 
 
-def _discounted(pairs: Pairs, effects: Floats) -> Pairs:
+def _discount_pairs(pairs: Pairs, effects: Floats) -> Pairs:
     effect = np.sqrt(effects[pairs.first] * effects[pairs.second])
     return replace(pairs, weight=pairs.weight / effect, score=pairs.score / effect)
 
 
-def _deviation(pairs: Pairs, typical: float) -> float:
+def _likeliest_deviation(pairs: Pairs, typical: float) -> float:
     """The tau that maximises the marginal likelihood and the hyperprior."""
     start = np.zeros(pairs.n_candidates)
 
@@ -136,11 +138,11 @@ def _posterior(pairs: Pairs, tau: float, start: Floats) -> tuple[Floats, tuple[F
         step: Floats = cho_solve(factor, gradient, check_finite=False)
         if np.abs(step).max(initial=0) < TOLERANCE:
             return theta + step, factor
-        theta = theta + _shortened(pairs, theta, step, ridge, float(gradient @ step))
+        theta = theta + _shorten_step(pairs, theta, step, ridge, float(gradient @ step))
     raise NotConvergedError(f"no shrunk scores found in {MAX_STEPS} Newton steps")
 
 
-def _shortened(pairs: Pairs, theta: Floats, step: Floats, ridge: float, slope: float) -> Floats:
+def _shorten_step(pairs: Pairs, theta: Floats, step: Floats, ridge: float, slope: float) -> Floats:
     """The step, halved until it does not overshoot the maximum by much."""
     for _ in range(60):
         ahead = theta + step

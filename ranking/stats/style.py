@@ -81,7 +81,7 @@ class StyledVotes:
         s = np.asarray(score, np.float64)
         w = None if weight is None else np.asarray(weight, np.float64)
         c = None if count is None else np.asarray(count).astype(np.int64)
-        keep = _kept(ranked, a, b, w, c)
+        keep = _mask_of_kept(ranked, a, b, w, c)
         if keep is not None:
             a, b, s, features = a[keep], b[keep], s[keep], features[keep]
             w, c = (None if w is None else w[keep]), (None if c is None else c[keep])
@@ -222,7 +222,7 @@ class StyledVotes:
         return _Moments(len(self.left), len(self.features))
 
 
-def _kept(
+def _mask_of_kept(
     ranked: Bools, left: Ints, right: Ints, weight: Floats | None, count: Ints | None
 ) -> Bools | None:
     """Mask of votes between ranked candidates with weight and count above 0; None if all are."""
@@ -324,7 +324,7 @@ def identify(information: Floats, n_strengths: int) -> Identifiability:
         NoStyle.OF_CANDIDATES if follows else NoStyle.COLLINEAR if is_blind else None
         for follows, is_blind in zip(_takes_part(of_candidates), _takes_part(blind), strict=True)
     )
-    return Identifiability(status, _span(rest), not of_candidates.size)
+    return Identifiability(status, _independent_features(rest), not of_candidates.size)
 
 
 def _takes_part(mixtures: Floats) -> list[bool]:
@@ -332,7 +332,7 @@ def _takes_part(mixtures: Floats) -> list[bool]:
     return [bool(row @ row > TAKES_PART**2) for row in mixtures]
 
 
-def _span(rest: Floats) -> list[int]:
+def _independent_features(rest: Floats) -> list[int]:
     """The features that add information to the chosen features before them."""
     chosen: list[int] = []
     for place in range(len(rest)):
@@ -497,7 +497,7 @@ class StyledBradleyTerry:
         self.status_: tuple[Status, ...] = plain.status_
         self.n_clusters_ = votes.n_clusters
         no_interval = why_none(votes.n_clusters, bool((votes.score != 0.5).any()))
-        self.deviations_, fit = _fit(plain, votes, robust=no_interval is None)
+        self.deviations_, fit = _fit_or_nothing(plain, votes, robust=no_interval is None)
         self.coefficient_status_ = tuple(fit.status)
         self.log_likelihood_ = fit.log_likelihood
         self.n_iter_, self.converged_ = fit.n_iter, True
@@ -521,7 +521,9 @@ class StyledBradleyTerry:
         return self
 
 
-def _fit(plain: BradleyTerry, votes: StyledVotes, robust: bool) -> tuple[Floats, StyledFit]:
+def _fit_or_nothing(
+    plain: BradleyTerry, votes: StyledVotes, robust: bool
+) -> tuple[Floats, StyledFit]:
     """The features' standard deviations (F,), and the fit."""
     n_features = len(votes.features)
     if not plain.ranked_.any():

@@ -92,11 +92,11 @@ def lay_out(label: str, message: str, title: str) -> Badge:
     label = NOT_IN_XML.sub("", label)
     if len(label) > LONGEST_LABEL:
         label = f"{label[: LONGEST_LABEL - 1].rstrip()}…"
-    left, right = _width(label), _width(message)
+    left, right = _half_width(label), _half_width(message)
     return Badge(Half(label, 0, left), Half(message, left, right), NOT_IN_XML.sub("", title))
 
 
-def _width(text: str) -> float:
+def _half_width(text: str) -> float:
     return 2 * PADDING + sum(map(_character_width, text))
 
 

@@ -58,7 +58,7 @@ def categories_context(arena: Any, query: BoardQuery) -> dict[str, Any]:
     query = BoardQuery(query.raters)
     snapshots, chosen = read_snapshots(arena, query)
     raters = chosen.board.raters if chosen else ""
-    columns = _read_columns(arena, raters, snapshots)
+    columns = _read_category_columns(arena, raters, snapshots)
     voted = {s.board.raters for s in snapshots if s.board.category and s.n_votes}
     candidates: dict[int, Candidate] = {}
     for column in columns:
@@ -73,7 +73,7 @@ def categories_context(arena: Any, query: BoardQuery) -> dict[str, Any]:
         "arena": arena,
         "columns": columns,
         "rows": [
-            CategoryRow(candidates[pk], [_cell(column, pk) for column in columns])
+            CategoryRow(candidates[pk], [_category_cell(column, pk) for column in columns])
             for pk in sorted(candidates, key=place)
         ],
         "page_links": page_links(arena.slug, BoardQuery(raters), snapshots, "categories"),
@@ -85,7 +85,9 @@ def categories_context(arena: Any, query: BoardQuery) -> dict[str, Any]:
     }
 
 
-def _read_columns(arena: Any, raters: str, snapshots: list[Snapshot]) -> list[CategoryColumn]:
+def _read_category_columns(
+    arena: Any, raters: str, snapshots: list[Snapshot]
+) -> list[CategoryColumn]:
     """One query: the leaderboards of these raters, that of all prompts first."""
     of_raters = [s for s in snapshots if s.board.raters == raters and s.n_votes]
     standings: dict[int, dict[int, Standing]] = {s.pk: {} for s in of_raters}
@@ -102,7 +104,7 @@ def _read_columns(arena: Any, raters: str, snapshots: list[Snapshot]) -> list[Ca
     ]
 
 
-def _cell(column: CategoryColumn, pk: int) -> CategoryCell:
+def _category_cell(column: CategoryColumn, pk: int) -> CategoryCell:
     standing = column.standings.get(pk)
     if standing is None or not standing.votes:
         return CategoryCell(None, says="no votes")

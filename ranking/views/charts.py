@@ -51,7 +51,7 @@ class ScoreScale:
     high: float
 
     @classmethod
-    def around(cls, values: Sequence[float | None]) -> "ScoreScale":
+    def covering(cls, values: Sequence[float | None]) -> "ScoreScale":
         known = [value for value in values if value is not None]
         low, high = min(known), max(known)
         margin = max((high - low) * 0.04, 2)
@@ -135,14 +135,14 @@ def line_chart(series: Sequence[Series], band: bool = False) -> LineChart | None
     scored = [line for line in series if any(m.score is not None for m in line.moments)]
     if len(times) < 2 or not scored:
         return None
-    frame = _Frame.around(times, scored, band)
-    ends = [frame.y(_last(line).score) for line in scored]
+    frame = _Frame.covering(times, scored, band)
+    ends = [frame.y(_last_scored(line).score) for line in scored]
     labels = spread(ends, LABEL, HEIGHT)
     return LineChart(
-        lines=_lines(frame, scored, ends, labels),
-        bands=[piece for line in scored for piece in _bands(frame, line)] if band else [],
+        lines=_plot_lines(frame, scored, ends, labels),
+        bands=[piece for line in scored for piece in _interval_bands(frame, line)] if band else [],
         rows=score_ticks(frame.scale),
-        columns=_columns(times[0], times[-1]),
+        columns=_time_ticks(times[0], times[-1]),
         says=" ".join(_series_text(line) for line in scored),
     )
 
@@ -154,12 +154,12 @@ class _Frame:
     scale: ScoreScale
 
     @classmethod
-    def around(cls, times: Sequence[datetime], series: Sequence[Series], band: bool) -> "_Frame":
+    def covering(cls, times: Sequence[datetime], series: Sequence[Series], band: bool) -> "_Frame":
         moments = [moment for line in series for moment in line.moments]
         values = [moment.score for moment in moments]
         if band:
             values += [end for moment in moments for end in (moment.low, moment.high)]
-        return cls(times[0], times[-1], ScoreScale.around(values))
+        return cls(times[0], times[-1], ScoreScale.covering(values))
 
     def x(self, at: datetime) -> float:
         return (at - self.first) / (self.last - self.first)
@@ -192,15 +192,16 @@ def bump_chart(named: Sequence[Series], rest: Sequence[Series]) -> LineChart | N
     last = int(max(ranks))
     frame = _Frame(times[0], times[-1], ScoreScale(-last - 0.5, -0.5))
     upside_down = [_negated(line) for line in named]
-    ends = [frame.y(_last(line).score) for line in upside_down]
+    ends = [frame.y(_last_scored(line).score) for line in upside_down]
     labels = spread(ends, LABEL, HEIGHT)
     says = [_series_text(line) for line in named]
     lines = [
         replace(line, says=says[i], dots=[])
-        for i, line in enumerate(_lines(frame, upside_down, ends, labels))
+        for i, line in enumerate(_plot_lines(frame, upside_down, ends, labels))
     ]
     grey = [
-        replace(_line(frame, 0, _negated(line), 0, 0, "", ""), style=REST, dots=[]) for line in rest
+        replace(_plot_line(frame, 0, _negated(line), 0, 0, "", ""), style=REST, dots=[])
+        for line in rest
     ]
     step = max(1, -(-last // MOST_RANK_TICKS))
     ticks = sorted({1, *range(step, last + 1, step)})
@@ -208,7 +209,7 @@ def bump_chart(named: Sequence[Series], rest: Sequence[Series]) -> LineChart | N
         lines=[*grey, *lines],
         bands=[],
         rows=[LineTick(f"{frame.y(-rank):g}", str(rank), False) for rank in ticks],
-        columns=_columns(times[0], times[-1]),
+        columns=_time_ticks(times[0], times[-1]),
         says=" ".join(says),
     )
 
@@ -230,34 +231,34 @@ def spread(places: Sequence[float], gap: float, height: float) -> list[float]:
     blocks: list[list[int]] = []
     for i in order:
         blocks.append([i])
-        while len(blocks) > 1 and _start(blocks[-2], places, gap, height) + gap * len(
+        while len(blocks) > 1 and _block_start(blocks[-2], places, gap, height) + gap * len(
             blocks[-2]
-        ) > _start(blocks[-1], places, gap, height):
+        ) > _block_start(blocks[-1], places, gap, height):
             blocks[-2:] = [blocks[-2] + blocks[-1]]
     result = [0.0] * len(places)
     for block in blocks:
-        start = _start(block, places, gap, height)
+        start = _block_start(block, places, gap, height)
         for n, i in enumerate(block):
             result[i] = round(start + gap * n, 1)
     return result
 
 
-def _start(block: Sequence[int], places: Sequence[float], gap: float, height: float) -> float:
+def _block_start(block: Sequence[int], places: Sequence[float], gap: float, height: float) -> float:
     start = sum(places[i] - gap * n for n, i in enumerate(block)) / len(block)
     most = height - gap / 2 - gap * (len(block) - 1)
     return max(gap / 2, min(start, most))
 
 
-def _lines(
+def _plot_lines(
     frame: _Frame, series: Sequence[Series], ends: Sequence[float], labels: Sequence[float]
 ) -> list[PlottedLine]:
     names = [line.label for line in series]
     short, full = shorten_apart(names, SHORT), shorten_apart(names, FULL)
     each = zip(series, ends, labels, short, full, strict=True)
-    return [_line(frame, i, *line) for i, line in enumerate(each)]
+    return [_plot_line(frame, i, *line) for i, line in enumerate(each)]
 
 
-def _line(
+def _plot_line(
     frame: _Frame, style: int, series: Series, end: float, label: float, short: str, full: str
 ) -> PlottedLine:
     known = [moment for moment in series.moments if moment.score is not None]
@@ -267,7 +268,7 @@ def _line(
         full=full,
         pieces=[
             " ".join(frame.point(moment.at, moment.score) for moment in piece)
-            for piece in _pieces(series.moments)
+            for piece in _unbroken_pieces(series.moments)
         ],
         dots=[(f"{100 * frame.x(m.at):.2f}%", f"{frame.y(m.score):g}") for m in known],
         end=end,
@@ -276,7 +277,7 @@ def _line(
     )
 
 
-def _pieces(moments: Sequence[ScoreAt]) -> list[list[ScoreAt]]:
+def _unbroken_pieces(moments: Sequence[ScoreAt]) -> list[list[ScoreAt]]:
     """Runs of moments with scores."""
     pieces: list[list[ScoreAt]] = [[]]
     for moment in moments:
@@ -287,7 +288,7 @@ def _pieces(moments: Sequence[ScoreAt]) -> list[list[ScoreAt]]:
     return [piece for piece in pieces if piece]
 
 
-def _bands(frame: _Frame, series: Series) -> list[str]:
+def _interval_bands(frame: _Frame, series: Series) -> list[str]:
     """Polygons: along the upper ends, and back along the lower ones."""
     measured = [m if m.low is not None else ScoreAt(m.at, None) for m in series.moments]
     return [
@@ -295,11 +296,11 @@ def _bands(frame: _Frame, series: Series) -> list[str]:
             [frame.point(m.at, m.high) for m in piece]
             + [frame.point(m.at, m.low) for m in reversed(piece)]
         )
-        for piece in _pieces(measured)
+        for piece in _unbroken_pieces(measured)
     ]
 
 
-def _columns(first: datetime, last: datetime) -> list[LineTick]:
+def _time_ticks(first: datetime, last: datetime) -> list[LineTick]:
     """Round times in UTC between the ends, few enough for their labels."""
     seconds = (last - first).total_seconds()
     step = next((step for step in TIME_STEPS if seconds / step <= MAX_LINE_TICKS), 0)
@@ -308,12 +309,14 @@ def _columns(first: datetime, last: datetime) -> list[LineTick]:
     start, end = first.timestamp(), last.timestamp()
     at = [step * n for n in range(-int(-start // step), int(end // step) + 1)]
     return [
-        LineTick(f"{100 * (t - start) / (end - start):.2f}%", _time(t, step, seconds), i % 2 == 1)
+        LineTick(
+            f"{100 * (t - start) / (end - start):.2f}%", _time_label(t, step, seconds), i % 2 == 1
+        )
         for i, t in enumerate(at)
     ]
 
 
-def _time(timestamp: float, step: int, seconds: float) -> str:
+def _time_label(timestamp: float, step: int, seconds: float) -> str:
     at = datetime.fromtimestamp(timestamp, UTC)
     if step < DAY:
         return f"{at:%H:%M}" if seconds < DAY else f"{at.day} {at:%b %H:%M}"
@@ -321,7 +324,7 @@ def _time(timestamp: float, step: int, seconds: float) -> str:
     return f"{at.day} {at:%b %Y}" if far else f"{at.day} {at:%b}"
 
 
-def _last(series: Series) -> ScoreAt:
+def _last_scored(series: Series) -> ScoreAt:
     return [moment for moment in series.moments if moment.score is not None][-1]
 
 

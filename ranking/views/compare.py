@@ -76,7 +76,7 @@ def compare_context(board: PublishedBoard, pair: ChosenPair, page: str) -> dict[
     if len(sides) < 2 or pair.a == pair.b or board.snapshot is None:
         return context
     a, b = sides
-    return context | _compare(board, board.snapshot, a, b) | _list_votes(board, a, b, page)
+    return context | _pair_context(board, board.snapshot, a, b) | _list_votes(board, a, b, page)
 
 
 def _find_side(board: PublishedBoard, pk: int) -> ComparedSide:
@@ -98,7 +98,7 @@ def _best_besides(board: PublishedBoard, other: int | None) -> int | None:
     return next((pk for pk in ids if pk != other), None)
 
 
-def _compare(
+def _pair_context(
     board: PublishedBoard, snapshot: Snapshot, a: ComparedSide, b: ComparedSide
 ) -> dict[str, Any]:
     pairs = read_pairs(board)
@@ -204,7 +204,7 @@ def matrix_context(board: PublishedBoard, show: str, show_all: bool = False) -> 
     n_shown = MOST_ROWS if show_all else FIRST_ROWS
     return {
         "show": show,
-        "lines": _rows(board, pairs, show, n_shown) if pairs else [],
+        "lines": _matrix_rows(board, pairs, show, n_shown) if pairs else [],
         "n_candidates": len(board.standings),
         "all_rows_url": "" if show_all else address(show, "all"),
         "show_links": choice_links(SHOWS.items(), show, lambda value: address(value, rows)),
@@ -213,9 +213,11 @@ def matrix_context(board: PublishedBoard, show: str, show_all: bool = False) -> 
     }
 
 
-def _rows(board: PublishedBoard, pairs: PublishedPairs, show: str, n_shown: int) -> list[MatrixRow]:
+def _matrix_rows(
+    board: PublishedBoard, pairs: PublishedPairs, show: str, n_shown: int
+) -> list[MatrixRow]:
     """The first `n_shown` candidates in rank order, each against all of them."""
-    table = _table(pairs, show)
+    table = _matrix_table(pairs, show)
     standings = board.standings[:n_shown]
     ids = [standing.candidate_id for standing in standings]
     places = np.searchsorted(pairs.candidates, ids).tolist()
@@ -224,12 +226,12 @@ def _rows(board: PublishedBoard, pairs: PublishedPairs, show: str, n_shown: int)
     short = shorten_apart(names, NAME_LENGTH)
     rows = []
     for i, standing, name, label in zip(places, standings, names, short, strict=True):
-        cells = _cells(comparisons_url(board, standing.candidate_id), i, opponents, table)
+        cells = _matrix_cells(comparisons_url(board, standing.candidate_id), i, opponents, table)
         rows.append(MatrixRow(standing, name, label, cells))
     return rows
 
 
-def _table(pairs: PublishedPairs, show: str) -> MatrixTable:
+def _matrix_table(pairs: PublishedPairs, show: str) -> MatrixTable:
     observed = pairs.observed
     is_predicted = show == "predicted"
     share = predicted_shares(pairs.theta) if is_predicted else observed.share
@@ -241,12 +243,12 @@ def _table(pairs: PublishedPairs, show: str) -> MatrixTable:
         share=share,
         votes=observed.votes,
         all_votes=all_votes + all_votes.T,
-        shade=_shades(share if is_predicted else _shrunk(observed)),
+        shade=_shade_classes(share if is_predicted else _shrunk_shares(observed)),
         no_share="not comparable" if is_predicted else "no votes",
     )
 
 
-def _cells(
+def _matrix_cells(
     address: str, i: int, opponents: list[tuple[int, int]], table: MatrixTable
 ) -> list[MatrixCell]:
     """The cells of a row; each links to its votes, if there are any."""
@@ -270,7 +272,7 @@ def _cells(
     ]
 
 
-def _shrunk(observed: WinMatrix) -> Floats:
+def _shrunk_shares(observed: WinMatrix) -> Floats:
     """The shares with two wins and two losses added, so that a few votes give little colour.
 
     This is the centre of the interval of Agresti and Coull 1998 for a share.
@@ -279,7 +281,7 @@ def _shrunk(observed: WinMatrix) -> Floats:
     return shrunk
 
 
-def _shades(share: Floats) -> list[list[str]]:
+def _shade_classes(share: Floats) -> list[list[str]]:
     """(K, K) classes: `over-1` to `over-4` above one half, `under-1` to `under-4` below it."""
     step = np.searchsorted(SHADE_STEPS, np.abs(np.nan_to_num(share, nan=0.5) - 0.5), side="right")
     steps = range(1, len(SHADE_STEPS) + 1)
@@ -352,7 +354,7 @@ def clean_order(text: str) -> str:
 
 def side_by_side_context(arena: Any, query: BoardQuery, order: str) -> dict[str, Any]:
     """The context of `ranking/side_by_side.html`. Raises Http404 for unknown categories."""
-    snapshots, columns = _read(arena, query)
+    snapshots, columns = _read_rater_columns(arena, query)
     lines = _compare_candidates(columns)
     categories = sorted({snapshot.board.category for snapshot in snapshots})
     return {
@@ -383,7 +385,7 @@ def side_by_side_context(arena: Any, query: BoardQuery, order: str) -> dict[str,
     }
 
 
-def _read(
+def _read_rater_columns(
     arena: Any, query: BoardQuery, retry: bool = True
 ) -> tuple[list[Snapshot], list[RaterColumn]]:
     """The current snapshots, and the boards of the category that have votes, people's first.
@@ -399,7 +401,7 @@ def _read(
     for standing in standings_with_candidates(by_raters.values()):
         standings[standing.snapshot_id][standing.candidate_id] = standing
     if retry and not all(standings.values()):
-        return _read(arena, query, retry=False)
+        return _read_rater_columns(arena, query, retry=False)
     return snapshots, [
         RaterColumn(
             raters,
@@ -419,7 +421,7 @@ def _compare_candidates(columns: list[RaterColumn]) -> list[ComparedCandidate]:
     for column in columns:
         candidates |= {pk: row.candidate for pk, row in column.standings.items()}
     others = [
-        (column, _shift(columns[0], column))
+        (column, _scale_shift(columns[0], column))
         for column in columns[1:]
         if column.raters != Counted.COMBINED
     ]
@@ -452,7 +454,7 @@ def _disagreement(
     )
 
 
-def _shift(reference: RaterColumn, other: RaterColumn) -> float:
+def _scale_shift(reference: RaterColumn, other: RaterColumn) -> float:
     """How much higher the other board's scale is for the candidates that both rank, because each
     board averages 1000 over its own candidates."""
     reference_scores, other_scores = reference.scores, other.scores

@@ -62,7 +62,7 @@ def history_context(board: PublishedBoard, candidates: Sequence[int]) -> dict[st
         standings = [row for row in board.standings if row.candidate_id in named[:MOST_LINES]]
     else:
         standings = [row for row in board.standings if row.score is not None][:MOST_LINES]
-    snapshots, n_snapshots = _read_snapshots(board)
+    snapshots, n_snapshots = _read_past_snapshots(board)
     series = _read_series(snapshots, standings)
     rows = [
         HistoryRow(past, [line.moments[i] for line in series]) for i, past in enumerate(snapshots)
@@ -79,7 +79,7 @@ def history_context(board: PublishedBoard, candidates: Sequence[int]) -> dict[st
         "n_there": n_snapshots,
         "kept": snapshots,
         "computed_until": max((p.published_at for p in snapshots if not p.digest), default=None),
-        "chart": _chart(series),
+        "chart": _score_chart(series),
         "ranks": _rank_chart(board, snapshots, standings if named else standings[:MOST_NAMED]),
         "rows": rows[::-1],  # the newest first
         "alone": len(standings) == 1,
@@ -89,7 +89,7 @@ def history_context(board: PublishedBoard, candidates: Sequence[int]) -> dict[st
     }
 
 
-def _read_snapshots(board: PublishedBoard) -> tuple[list[PastSnapshot], int]:
+def _read_past_snapshots(board: PublishedBoard) -> tuple[list[PastSnapshot], int]:
     """The snapshots to show, the oldest first, and how many there are."""
     if board.snapshot is None:
         return [], 0
@@ -163,10 +163,10 @@ def candidate_chart(standing: Standing) -> LineChart | None:
     rows = standings.values_list(*past, "score", "low", "high")
     scores = {PastSnapshot(*row[: len(PAST)]): row[len(PAST) :] for row in rows}
     moments = [ScoreAt(past.published_at, *scores[past]) for past in thinned(list(scores))]
-    return _chart([Series(str(standing.candidate), moments)])
+    return _score_chart([Series(str(standing.candidate), moments)])
 
 
-def _chart(series: Sequence[Series]) -> LineChart | None:
+def _score_chart(series: Sequence[Series]) -> LineChart | None:
     return line_chart(series, band=len(series) == 1)
 
 

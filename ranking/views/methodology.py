@@ -58,28 +58,23 @@ PAGE = "methodology"
 
 def methodology_context(view: BoardView) -> dict[str, Any]:
     """The context of `ranking/methodology.html`."""
-    return {
-        "view": view,
-        "arena": view.arena,
-        "snapshot": view.snapshot,
-        "topics": _topics(view),
-        "is_combined": _is_combined(view),
-        "has_costs": _has_costs(view),
-        "raters_links": view.raters_links(PAGE),
-        "category_links": view.category_links(PAGE),
-        "page_links": view.page_links(PAGE),
-        **_numbers(view),
-    }
-
-
-def _topics(view: BoardView) -> list[tuple[str, str]]:
-    """Anchor and title of the topics that apply to the board."""
     left_out = NOT_COMBINED if _is_combined(view) else {"combined"}
     if not _has_costs(view):
         left_out = left_out | {"cost"}
     if view.snapshot is None or not view.snapshot.settings.get("log"):
         left_out = left_out | {"log"}
-    return [(anchor, title) for anchor, title in TOPICS.items() if anchor not in left_out]
+    return {
+        "view": view,
+        "arena": view.arena,
+        "snapshot": view.snapshot,
+        "topics": [(anchor, title) for anchor, title in TOPICS.items() if anchor not in left_out],
+        "is_combined": _is_combined(view),
+        "has_costs": _has_costs(view),
+        "raters_links": view.raters_links(PAGE),
+        "category_links": view.category_links(PAGE),
+        "page_links": view.page_links(PAGE),
+        **_snapshot_values(view),
+    }
 
 
 def _is_combined(view: BoardView) -> bool:
@@ -90,7 +85,7 @@ def _has_costs(view: BoardView) -> bool:
     return view.has_prices or view.has_times
 
 
-def _numbers(view: BoardView) -> dict[str, Any]:
+def _snapshot_values(view: BoardView) -> dict[str, Any]:
     """The values that the topics print from the board's snapshot."""
     if view.snapshot is None:
         return {}
@@ -110,7 +105,7 @@ def _numbers(view: BoardView) -> dict[str, Any]:
         "cluster_sentence": wording.cluster_sentence(settings, view.query.raters),
         "both_bad_sentence": wording.BOTH_BAD_SENTENCES[settings["both_bad"]],
         "capped": wording.capped(settings),
-        "left_out": wording.left_out(settings),
+        "left_out": wording.uncounted_votes(settings),
         "lead": wording.lead(view.ranked, findings, settings.get("these_raters", 0)),
         "robustness": "" if collecting else wording.robustness(findings, names),
         "agreement": wording.agreement(findings, view.query.raters),

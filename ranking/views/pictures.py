@@ -50,7 +50,7 @@ class ScoreAxis:
     high: float
 
     @classmethod
-    def around(cls, standings: Sequence[Standing]) -> "ScoreAxis":
+    def covering(cls, standings: Sequence[Standing]) -> "ScoreAxis":
         ends = [
             value
             for row in standings
@@ -91,18 +91,18 @@ class Line:
 
 def draw_board(board: PublishedBoard) -> str:
     """The SVG of the first candidates."""
-    ranked = _ranked(board)
-    lines = _lines(ranked[:MOST_LINES], None)
+    ranked = _ranked_standings(board)
+    lines = _picture_lines(ranked[:MOST_LINES], None)
     heading = {
         "title": drawable(board.arena.name, board.arena.slug),
         "subtitle": drawable(board.arena.question, ""),
     }
-    return _draw(board, heading, ranked[:MOST_LINES], lines)
+    return _draw_picture(board, heading, ranked[:MOST_LINES], lines)
 
 
 def draw_candidate(board: PublishedBoard, candidate: Candidate, says: str) -> str:
     """The SVG of a candidate among those ranked next to it; `says`: what is known about it."""
-    ranked = _ranked(board)
+    ranked = _ranked_standings(board)
     ids = [row.candidate_id for row in ranked]
     at = ids.index(candidate.pk) if candidate.pk in ids else 0
     start = max(min(at - MOST_LINES // 2, len(ranked) - MOST_LINES), 0)
@@ -112,7 +112,7 @@ def draw_candidate(board: PublishedBoard, candidate: Candidate, says: str) -> st
         "title": drawable(str(candidate), f"Candidate {candidate.pk}"),
         "subtitle": f"{arena}: {says.replace(' %', NO_BREAK)}",
     }
-    return _draw(board, heading, near, _lines(near, candidate.pk))
+    return _draw_picture(board, heading, near, _picture_lines(near, candidate.pk))
 
 
 def render_png(svg: str) -> bytes:
@@ -126,7 +126,7 @@ def render_png(svg: str) -> bytes:
     )
 
 
-def _draw(
+def _draw_picture(
     board: PublishedBoard, heading: dict[str, str], standings: Sequence[Standing], lines: list[Line]
 ) -> str:
     collecting = wording.collecting(board.snapshot, {})
@@ -141,21 +141,21 @@ def _draw(
         "demo": demo_notice(board.arena, board.snapshot),
         "headline": collecting.headline if collecting else "" if lines else "No scores yet.",
         "lines": lines,
-        "ticks": ScoreAxis.around(standings).ticks() if lines else [],
+        "ticks": ScoreAxis.covering(standings).ticks() if lines else [],
         "bottom": FIRST_LINE - 32 + LINE_HEIGHT * len(lines),
     }
     return render_to_string("ranking/picture.svg", context).strip()
 
 
-def _ranked(board: PublishedBoard) -> list[Standing]:
+def _ranked_standings(board: PublishedBoard) -> list[Standing]:
     """Without enough votes nobody has a rank yet."""
     if wording.collecting(board.snapshot, {}):
         return []
     return [row for row in board.standings if row.rank is not None]
 
 
-def _lines(standings: Sequence[Standing], chosen: int | None) -> list[Line]:
-    axis = ScoreAxis.around(standings)
+def _picture_lines(standings: Sequence[Standing], chosen: int | None) -> list[Line]:
+    axis = ScoreAxis.covering(standings)
     return [
         Line(
             y=FIRST_LINE + LINE_HEIGHT * number,

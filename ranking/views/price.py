@@ -1,6 +1,5 @@
 """Scores against price or speed."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,13 +66,25 @@ def price_context(view: BoardView, by: str) -> dict[str, Any]:
     known = [name for name in BY if any(_amount(row.value, name) is not None for row in view.rows)]
     by = by if by in known or not known else known[0]
     points = {
-        row.standing.candidate_id: _point(view, row, by)
+        row.standing.candidate_id: _scatter_point(view, row, by)
         for row in view.ranked
         if row.standing.score is not None and _amount(row.value, by) is not None
     }
     best = frontier(list(points.values()))
     without = [row.name for row in view.rows if row.standing.candidate_id not in points]
     kept = {"by": "" if by == "price" else by}
+    rows = [row for row in view.ranked if row.standing.candidate_id in points]
+    lines = [
+        PricedRow(
+            row,
+            points[row.standing.candidate_id].url,
+            points[row.standing.candidate_id].url in best,
+            _amount_in_words(row.value, by),
+            row.value.n_priced if by == "price" else row.value.n_timed,
+            figures(row.value.wins_per_dollar if by == "price" else row.value.wins_per_second),
+        )
+        for row in rows
+    ]
     return {
         "arena": view.arena,
         "view": view,
@@ -82,7 +93,7 @@ def price_context(view: BoardView, by: str) -> dict[str, Any]:
         "by": by,
         "axis": AXES[by],
         "chart": scatter_chart(list(points.values())),
-        "lines": _priced_rows(view, points, best, by),
+        "lines": sorted(lines, key=lambda line: points[line.row.standing.candidate_id].value),
         "without": without,
         "page_links": view.page_links("price"),
         "raters_links": view.raters_links("price", **kept, sort="rank"),
@@ -104,13 +115,13 @@ def _amount(value: CostAndSpeed, by: str) -> float | None:
     return value.dollars if by == "price" else value.seconds
 
 
-def _in_words(value: CostAndSpeed, by: str) -> str:
+def _amount_in_words(value: CostAndSpeed, by: str) -> str:
     if by == "price":
         return dollars(value.price)
     return f"{seconds(value.seconds)}"
 
 
-def _point(view: BoardView, row: BoardStanding, by: str) -> ScatterPoint:
+def _scatter_point(view: BoardView, row: BoardStanding, by: str) -> ScatterPoint:
     standing, amount = row.standing, _amount(row.value, by)
     assert standing.score is not None
     assert amount is not None
@@ -122,24 +133,5 @@ def _point(view: BoardView, row: BoardStanding, by: str) -> ScatterPoint:
         score=standing.score,
         low=standing.low,
         high=standing.high,
-        says=f"{row.name}: {elo(standing.score)}{ends}; {_in_words(row.value, by)}",
+        says=f"{row.name}: {elo(standing.score)}{ends}; {_amount_in_words(row.value, by)}",
     )
-
-
-def _priced_rows(
-    view: BoardView, points: Mapping[int, ScatterPoint], best: set[str], by: str
-) -> list[PricedRow]:
-    """The candidates of the chart, the cheapest or fastest first."""
-    rows = [row for row in view.ranked if row.standing.candidate_id in points]
-    lines = [
-        PricedRow(
-            row,
-            points[row.standing.candidate_id].url,
-            points[row.standing.candidate_id].url in best,
-            _in_words(row.value, by),
-            row.value.n_priced if by == "price" else row.value.n_timed,
-            figures(row.value.wins_per_dollar if by == "price" else row.value.wins_per_second),
-        )
-        for row in rows
-    ]
-    return sorted(lines, key=lambda line: points[line.row.standing.candidate_id].value)

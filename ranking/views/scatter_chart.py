@@ -100,8 +100,8 @@ def scatter_chart(points: Sequence[ScatterPoint]) -> ScatterChart | None:
     """Lay out scores against values; None without two points."""
     if len(points) < 2:
         return None
-    scale = ScoreScale.around([end for p in points for end in (p.score, p.low, p.high)])
-    axis = _ValueAxis.around([point.value for point in points])
+    scale = ScoreScale.covering([end for p in points for end in (p.score, p.low, p.high)])
+    axis = _ValueAxis.covering([point.value for point in points])
     best = frontier(points)
     # The best points are named first; others go without a label if there is no room.
     order = sorted(points, key=lambda point: (point.url not in best, -point.score))
@@ -125,7 +125,7 @@ def scatter_chart(points: Sequence[ScatterPoint]) -> ScatterChart | None:
             )
             for i, (point, (x, y)) in enumerate(zip(order, places, strict=True))
         ],
-        frontier=_steps(corners),
+        frontier=_staircase(corners),
         rows=score_ticks(scale),
         columns=axis.ticks(),
         is_log=axis.is_log,
@@ -139,7 +139,7 @@ class _ValueAxis:
     is_log: bool
 
     @classmethod
-    def around(cls, values: Sequence[float]) -> "_ValueAxis":
+    def covering(cls, values: Sequence[float]) -> "_ValueAxis":
         low, high = min(values), max(values)
         if low > 0 and high / low > WIDE:
             return cls(log10(low) - 0.1, log10(high) + 0.1, True)
@@ -170,7 +170,7 @@ class _ValueAxis:
         return [v for v in values if self.low <= log10(v) <= self.high]
 
 
-def _steps(corners: Sequence[tuple[float, float]]) -> str:
+def _staircase(corners: Sequence[tuple[float, float]]) -> str:
     """A staircase from the cheapest of the best to the best of all."""
     points: list[str] = []
     for i, (x, y) in enumerate(corners):
@@ -188,9 +188,18 @@ def _place_labels(
     taken, labels = [*dots], list[ScatterLabel | None]()
     for (x, y), name, dot in zip(places, names, dots, strict=True):
         for anchor, dx, dy in BESIDE if len(labels) < MOST_LABELS else ():
-            box = _box(width * x + dx, y + dy, LETTER * len(name), anchor)
+            box = _label_box(width * x + dx, y + dy, LETTER * len(name), anchor)
             inside = box[0] >= 0 and box[2] <= width and box[1] >= 0 and box[3] <= HEIGHT
-            if inside and not any(_overlap(box, other) for other in taken if other != dot):
+            if inside and not any(
+                (
+                    box[0] < other[2]
+                    and other[0] < box[2]
+                    and box[1] < other[3]
+                    and other[1] < box[3]
+                )
+                for other in taken
+                if other != dot
+            ):
                 labels.append(ScatterLabel(f"{100 * x:.2f}%", dx, y + dy, anchor))
                 taken.append(box)
                 break
@@ -202,10 +211,6 @@ def _place_labels(
 Box = tuple[float, float, float, float]
 
 
-def _box(x: float, y: float, width: float, anchor: str) -> Box:
+def _label_box(x: float, y: float, width: float, anchor: str) -> Box:
     left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
     return left, y - 8, left + width, y + 8
-
-
-def _overlap(a: Box, b: Box) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

@@ -97,7 +97,7 @@ class TableRow:
     cells: Sequence[tuple[str, Cell]] = ()
 
 
-def _lead(line: TableRow) -> Cell:
+def _lead_cell(line: TableRow) -> Cell:
     below = line.row.below
     if below is None:
         return Cell(NONE)
@@ -109,21 +109,21 @@ def _lead(line: TableRow) -> Cell:
     return Cell("too close to call", url=line.compare_url, spoken=f"against {line.below_name}")
 
 
-def _with_interval(score: float | None, low: float | None, high: float | None) -> Cell:
+def _interval_cell(score: float | None, low: float | None, high: float | None) -> Cell:
     return Cell(elo(score), "" if low is None else f"{elo(low)}–{elo(high)}")
 
 
-def _style(line: TableRow) -> Cell:
+def _style_cell(line: TableRow) -> Cell:
     style = line.row.style or StyleScore()
-    return _with_interval(style.score, style.low, style.high)
+    return _interval_cell(style.score, style.low, style.high)
 
 
-def _shrunk(line: TableRow) -> Cell:
+def _shrunk_cell(line: TableRow) -> Cell:
     standing = line.row.standing
-    return _with_interval(standing.shrunk, standing.shrunk_low, standing.shrunk_high)
+    return _interval_cell(standing.shrunk, standing.shrunk_low, standing.shrunk_high)
 
 
-def _price(line: TableRow) -> Cell:
+def _price_cell(line: TableRow) -> Cell:
     value = line.row.value
     if not value.n_priced:
         return Cell(NONE)
@@ -131,14 +131,14 @@ def _price(line: TableRow) -> Cell:
     return Cell(dollars(value.price), before=before)
 
 
-def _seconds(line: TableRow) -> Cell:
+def _seconds_cell(line: TableRow) -> Cell:
     value = line.row.value
     if not value.n_timed:
         return Cell(NONE)
     return Cell(seconds(value.seconds))
 
 
-def _tokens(line: TableRow) -> Cell:
+def _tokens_cell(line: TableRow) -> Cell:
     value = line.row.value
     if not value.n_counted:
         return Cell(NONE)
@@ -149,7 +149,7 @@ COLUMNS = {
     "lead": TableColumn(
         "Lead over next",
         "A clear lead over the next candidate, or about how many more votes would settle it",
-        _lead,
+        _lead_cell,
         has=lambda view: any(row.below for row in view.ranked),
     ),
     "win_rate": TableColumn(
@@ -162,7 +162,7 @@ COLUMNS = {
         "Style-controlled",
         "Score without the effect of length, headings, lists and bold words; below it, its 95 %"
         " interval",
-        _style,
+        _style_cell,
         has=lambda view: view.has_style,
         shown=True,
     ),
@@ -170,13 +170,13 @@ COLUMNS = {
         "Shrunk score",
         "Score pulled towards the average, more strongly with fewer votes; every candidate with "
         "votes has one. No rank or lead is based on it. Below it, its 95 % interval",
-        _shrunk,
+        _shrunk_cell,
         has=lambda view: any(row.standing.shrunk is not None for row in view.rows),
     ),
     "price": TableColumn(
         "$ per 1,000",
         "Mean cost of 1,000 answers in dollars; below it, the number of answers measured",
-        _price,
+        _price_cell,
         has=lambda view: view.has_prices,
         shown=True,
     ),
@@ -189,7 +189,7 @@ COLUMNS = {
     "seconds": TableColumn(
         "Seconds",
         "Mean time per answer; below it, the number of answers measured",
-        _seconds,
+        _seconds_cell,
         has=lambda view: view.has_times,
     ),
     "wins_per_second": TableColumn(
@@ -201,13 +201,13 @@ COLUMNS = {
     "tokens": TableColumn(
         "Tokens",
         "Mean number of tokens sent and received per answer",
-        _tokens,
+        _tokens_cell,
         has=lambda view: view.has_tokens,
     ),
     "elo": TableColumn(
         "Elo",
         "Online Elo rating, updated after every vote; below it, its 95 % interval",
-        lambda line: _with_interval(line.row.standing.elo, line.row.elo_low, line.row.elo_high),
+        lambda line: _interval_cell(line.row.standing.elo, line.row.elo_low, line.row.elo_high),
         has=lambda view: view.has_elo,
     ),
     "both_bad": TableColumn(
@@ -433,7 +433,7 @@ def table_context(
     other_control = "" if view.query.style else CONTROLLED
     matching = [row for row in view.ranked if table.keeps(row, own_teams)]
     shown = matching if table.show_all or table.selects else matching[:MOST_ROWS]
-    scale = _scale(view.ranked)
+    scale = _score_scale(view.ranked)
     rows = _table_rows(view, shown, scale, None if is_styled else leader, columns)
     headings = [
         *(_heading(view, table, name, *texts) for name, texts in FIXED.items()),
@@ -445,11 +445,11 @@ def table_context(
         "headings": headings[len(FIXED) :],
         "sort_links": [heading for heading in headings if heading.url],
         "ticks": scale.ticks() if scale else [],
-        "tiers": _group(rows, view.query.sort == "rank" and not table.selects),
+        "tiers": _group_by_tier(rows, view.query.sort == "rank" and not table.selects),
         "n_columns": len(headings) + 1,
         "n_found": len(matching),
         "n_more": len(matching) - len(shown),
-        "all_url": _address(view, table, rows="all"),
+        "all_url": _table_address(view, table, rows="all"),
         "clear_url": view.address("board", columns=",".join(table.columns)),
         "filters": FilterMenu.of(view, table),
         "style_url": view.address("board", **table.parameters(), control=other_control)
@@ -492,7 +492,7 @@ def _hidden_fields(view: BoardView, table: TableQuery) -> dict[str, list[tuple[s
     }
 
 
-def _group(rows: Sequence[TableRow], in_order: bool) -> list[Tier]:
+def _group_by_tier(rows: Sequence[TableRow], in_order: bool) -> list[Tier]:
     """The rows by tier; those without an interval stay in place. A single group without a
     number if there are fewer than two tiers, or if the rows are not in their order."""
     numbers = [row.tier for row in rows if row.tier]
@@ -518,7 +518,7 @@ def candidate_line(candidate: Candidate) -> list[str]:
     return [str(text) for text in facts if text]
 
 
-def _scale(rows: Sequence[BoardStanding]) -> ScoreScale | None:
+def _score_scale(rows: Sequence[BoardStanding]) -> ScoreScale | None:
     """The scale around all scores. Very wide intervals are cut off, so that they do not flatten the
     others."""
     scores = [row.standing.score for row in rows if row.standing.score is not None]
@@ -532,7 +532,7 @@ def _scale(rows: Sequence[BoardStanding]) -> ScoreScale | None:
         for end in (row.standing.low, row.standing.high)
         if end is not None
     ]
-    return ScoreScale.around([*scores, *ends])
+    return ScoreScale.covering([*scores, *ends])
 
 
 def _table_rows(
@@ -559,7 +559,7 @@ def _table_rows(
             ranks=f"{low}–{high}" if low and low != high else "",
             about=_about_texts(standing.candidate),
             link=standing.candidate.link if standing.candidate.disclosed_at else "",
-            drawn=_drawn(row, scale),
+            drawn=_draw_interval(row, scale),
             tier=by_tier.get(standing.candidate_id),
             below_name=names.get(below.lower, "") if below else "",
             compare_url=_compare_url(view, below) if below else "",
@@ -588,7 +588,7 @@ def _about_texts(candidate: Candidate) -> list[AboutText]:
     return texts
 
 
-def _drawn(row: BoardStanding, scale: ScoreScale | None) -> DrawnInterval:
+def _draw_interval(row: BoardStanding, scale: ScoreScale | None) -> DrawnInterval:
     """An open interval reaches the edge of the scale."""
     standing = row.standing
     if scale is None:
@@ -601,7 +601,7 @@ def _drawn(row: BoardStanding, scale: ScoreScale | None) -> DrawnInterval:
     return DrawnInterval(x, scale.percent(low), scale.percent(high))
 
 
-def _address(view: BoardView, table: TableQuery, **changes: str) -> str:
+def _table_address(view: BoardView, table: TableQuery, **changes: str) -> str:
     names = {name: value for name, value in changes.items() if name == "sort"}
     others = {name: value for name, value in changes.items() if name != "sort"}
     return view.address("board", **table.parameters(**others), **names)
@@ -618,7 +618,7 @@ def _heading(view: BoardView, table: TableQuery, name: str, title: str, hint: st
         title=title,
         hint=hint,
         kind=name if name in ("rank", "name") else "number",
-        url=_address(view, table, sort=f"-{name}" if is_chosen and not is_reversed else name),
+        url=_table_address(view, table, sort=f"-{name}" if is_chosen and not is_reversed else name),
         aria_sort=("ascending" if is_rising else "descending") if is_chosen else "",
         arrow=("▲" if is_rising else "▼") if is_chosen else "",
     )

@@ -31,14 +31,14 @@ def test_checks_without_a_vote_between_them_make_no_chart() -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(999.5, 1000.5), (845, 1234), (-50_000, 90_000)])
 def test_ticks_are_few_round_and_inside(low: float, high: float) -> None:
-    scale = ScoreScale.around([low, high])
+    scale = ScoreScale.covering([low, high])
     values = [tick.label for tick in scale.ticks()]
     assert 1 <= len(values) <= 6
     assert all(scale.low <= value <= scale.high for value in values)
 
 
 def test_equal_scores_stand_in_the_middle() -> None:
-    assert ScoreScale.around([1000, 1000]).percent(1000) == "50.00%"
+    assert ScoreScale.covering([1000, 1000]).percent(1000) == "50.00%"
 
 
 def test_a_long_name_keeps_its_end() -> None:

@@ -328,7 +328,7 @@ def test_the_lease_is_renewed_before_each_past_snapshot(
 ) -> None:
     first = Vote.objects.order_by("pk").values("pk")[:1]
     Vote.objects.filter(pk__in=first).update(cast_at=timezone.now() - timedelta(days=9))
-    leased, answer = [], refresh.answer
+    leased, answer = [], refresh.fit_leaderboard
 
     def answer_slowly(*values: Any) -> Any:
         lease = ArenaRefresh.objects.filter(arena=arena)
@@ -336,7 +336,7 @@ def test_the_lease_is_renewed_before_each_past_snapshot(
         lease.update(leased_until=timezone.now())  # as if this took as long as the lease
         return answer(*values)
 
-    monkeypatch.setattr(refresh, "answer", answer_slowly)
+    monkeypatch.setattr(refresh, "fit_leaderboard", answer_slowly)
     publish(arena)
     n_boards = Board.objects.filter(arena=arena).count()
     assert leased == [True] * (refresh.PAST_SNAPSHOTS - 1 + n_boards)

@@ -26,7 +26,7 @@ def expire(arena: Arena) -> None:
 def test_a_refresh_renews_its_lease_before_each_fit(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = refresh.answer
+    real = refresh.fit_leaderboard
     left = []
 
     def look_and_answer(*arguments: Any) -> Leaderboard:
@@ -34,7 +34,7 @@ def test_a_refresh_renews_its_lease_before_each_fit(
         expire(arena)
         return real(*arguments)
 
-    monkeypatch.setattr(refresh, "answer", look_and_answer)
+    monkeypatch.setattr(refresh, "fit_leaderboard", look_and_answer)
     publish(arena)
     assert len(left) == 3
     assert min(left) > LEASE - seconds(5)

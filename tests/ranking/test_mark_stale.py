@@ -77,14 +77,14 @@ def test_votes_revealed_during_a_refresh_reach_the_board(
 ) -> None:
     cast(arena, source=hidden, source_row=1)
     cast(arena)  # a person's vote with a higher id: ids alone cannot tell what is new
-    real = refresh.answer
+    real = refresh.fit_leaderboard
 
     def reveal_and_answer(*arguments: Any) -> Leaderboard:
         reveal(hidden, ago=600)
         votes_changed.send(sender=None, arena_id=arena.pk, reason="import")
         return real(*arguments)
 
-    monkeypatch.setattr(refresh, "answer", reveal_and_answer)
+    monkeypatch.setattr(refresh, "fit_leaderboard", reveal_and_answer)
     assert publish(arena).n_votes == 25
     ArenaRefresh.objects.update(recheck_at=None)
     assert is_behind(arena)
@@ -101,7 +101,7 @@ def test_a_void_before_a_refresh_that_broke_is_looked_for_again(
         voided_at=timezone.now() - seconds(3600), void_reason="a mistake"
     )
     leases.mark_stale(arena_id=arena.pk)
-    monkeypatch.setattr(refresh, "answer", lambda *_: 1 / 0)
+    monkeypatch.setattr(refresh, "fit_leaderboard", lambda *_: 1 / 0)
     publish(arena)
     assert ArenaRefresh.objects.get(arena=arena).problem
     assert is_behind(arena)

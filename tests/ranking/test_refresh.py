@@ -46,8 +46,8 @@ def test_a_snapshot_is_as_old_as_the_votes_that_it_read(
         cast_at.append(timezone.now())
         return whole_answer(*args)
 
-    whole_answer, cast_at = refresh.answer, []
-    monkeypatch.setattr(refresh, "answer", answer)
+    whole_answer, cast_at = refresh.fit_leaderboard, []
+    monkeypatch.setattr(refresh, "fit_leaderboard", answer)
     assert publish(arena).published_at < cast_at[0]
 
 
@@ -200,13 +200,13 @@ def test_a_process_without_the_lease_publishes_nothing(
 ) -> None:
     leases.open_arena(arena_id=arena.pk)
     now = timezone.now()
-    real = refresh.answer
+    real = refresh.fit_leaderboard
 
     def answer_slowly(*arguments: Any) -> leaderboard.Leaderboard:
         ArenaRefresh.objects.claim(arena.pk, now + seconds(3600), seconds(60))
         return real(*arguments)
 
-    monkeypatch.setattr(refresh, "answer", answer_slowly)
+    monkeypatch.setattr(refresh, "fit_leaderboard", answer_slowly)
     assert refresh.refresh_arena(arena_id=arena.pk, now=now) == []
     assert not Snapshot.objects.exists()
     assert ArenaRefresh.objects.get(arena=arena).leased_until == now + seconds(3660)
@@ -234,7 +234,7 @@ def test_fit_that_choix_contradicts_is_not_published(
 def test_a_refresh_that_breaks_says_so_and_is_tried_again(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refresh, "answer", lambda *_: 1 / 0)
+    monkeypatch.setattr(refresh, "fit_leaderboard", lambda *_: 1 / 0)
     leases.open_arena(arena_id=arena.pk)
     now = timezone.now()
     assert refresh.refresh_arena(arena_id=arena.pk, now=now) == []

@@ -305,7 +305,7 @@ def test_votes_from_before_the_log_are_its_first_links(
     later = cast(arena)
     token = claim(arena)
     log = VoteLog.objects.create(arena=arena)
-    links._begin(log, token)  # killed after the first of four
+    links._begin_log(log, token)  # killed after the first of four
     update_log(arena)
     assert kinds(arena) == [*["start"] * 4, "cast"]
     assert sum(arena.log_links.filter(kind="start").values_list("n_rows", flat=True)) == 31

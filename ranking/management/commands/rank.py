@@ -52,7 +52,7 @@ class Command(BaseCommand):
         places = {path: path}
         try:
             with opened([path]) as places, ThreadPoolExecutor(1) as pool:
-                reading = pool.submit(_read, places[path], options)
+                reading = pool.submit(_read_votes, places[path], options)
                 # Loading SciPy takes as long as reading a million votes.
                 from ranking import rank_file  # noqa: PLC0415  (meanwhile)
                 from ranking.question import Question  # noqa: PLC0415  (as above)
@@ -74,7 +74,7 @@ class Command(BaseCommand):
             self.stderr.write(f"{lines}\n{bad:,} bad row{'s' * (bad > 1)} skipped.")
 
 
-def _read(path: Path, options: dict[str, Any]) -> tuple[VoteTable, RejectedRows]:
+def _read_votes(path: Path, options: dict[str, Any]) -> tuple[VoteTable, RejectedRows]:
     with ProgressBars(quiet=False, unit="B") as progress:
         return read_file(
             path,

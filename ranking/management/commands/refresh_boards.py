@@ -21,10 +21,10 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, slugs: list[str], **options: Any) -> None:
         for arena in find_arenas(slugs):
-            self.stdout.write(f"{arena.slug}: {_refresh(arena)}")
+            self.stdout.write(f"{arena.slug}: {_refresh_in_words(arena)}")
 
 
-def _refresh(arena: Arena) -> str:
+def _refresh_in_words(arena: Arena) -> str:
     """Refresh without waiting for the pause; return a sentence about the result."""
     leases.open_arena(arena_id=arena.pk)
     ArenaRefresh.objects.filter(arena=arena).update(not_before=None)

@@ -47,15 +47,6 @@ class Command(BaseCommand):
             raise CommandError(_plain(str(error))) from None
         except (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError):
             raise CommandError(f"{path} failed the check: lines are damaged or missing.") from None
-        self._print(file, faults)
-        for board in boards:
-            self._print_board(file, board)
-        self.stdout.write(f"\n{NOT_CHECKED}")
-        n_wrong = len(faults) + sum(len(board.faults) for board in boards)
-        if n_wrong:
-            raise CommandError(f"{path} failed the check: {numbered(n_wrong, 'fault')}.")
-
-    def _print(self, file: LogFile, faults: list[str]) -> None:
         self._say(f"{file.arena['name']} ({file.arena['slug']})")
         for line in list_faults(faults):
             self._say(line)
@@ -64,6 +55,12 @@ class Command(BaseCommand):
             self._say(f"The log is unbroken: {len(file.links):,} signed links.")
             self._say(f"Head: {head.number} {head.digest}")
             self._say(f"Key:  {head.key}")
+        for board in boards:
+            self._print_board(file, board)
+        self.stdout.write(f"\n{NOT_CHECKED}")
+        n_wrong = len(faults) + sum(len(board.faults) for board in boards)
+        if n_wrong:
+            raise CommandError(f"{path} failed the check: {numbered(n_wrong, 'fault')}.")
 
     def _print_board(self, file: LogFile, board: CheckedBoard) -> None:
         line = board.line

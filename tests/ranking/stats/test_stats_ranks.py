@@ -83,8 +83,8 @@ def test_without_a_covariance_there_is_no_rank(simultaneous):
 def test_many_candidates_take_a_little_more_to_separate(monkeypatch):
     root = np.random.default_rng(3).standard_normal((60, 80))
     covariance = root @ root.T / 80
-    error = ranks._errors(covariance)
-    drawn = np.quantile(ranks._drawn(covariance, error, np.random.default_rng(1)), 0.95)
+    error = ranks._difference_errors(covariance)
+    drawn = np.quantile(ranks._draw_maxima(covariance, error, np.random.default_rng(1)), 0.95)
     bound = stats.norm.ppf((1 + 0.95 ** (2 / (60 * 59))) / 2)
     assert drawn < bound < 1.1 * drawn
     monkeypatch.setattr(ranks, "MOST_DRAWN", 59)
