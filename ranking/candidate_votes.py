@@ -1,6 +1,4 @@
-"""The record of an arena: a candidate's votes (against each opponent, as a list, and singly), who
-entered which candidates, and a leaderboard as it stood at earlier checks.
-"""
+"""A candidate's votes: against each opponent, by category, and as a list."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

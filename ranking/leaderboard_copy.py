@@ -1,4 +1,9 @@
-"""A leaderboard as one HTML file that computes its scores again."""
+"""A leaderboard as one HTML file that computes its scores again.
+
+It opens without a network and checks its own scores: it has the votes, by pseudonym and without
+texts, the scores as published, the head of the signed log, and a script that fits the
+Bradley-Terry scores again. It loads nothing else, and its policy allows no other script.
+"""
 
 import base64
 import hashlib

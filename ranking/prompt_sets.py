@@ -1,4 +1,9 @@
-"""Prompts as test sets of other tools."""
+"""Prompts as the test sets of other tools, written while they are read.
+
+promptfoo's tests as JSON Lines (promptfoo.dev/docs/configuration/test-cases), and the items of a
+dataset of Langfuse (langfuse.com/docs, "Datasets"). Both files come back as the same prompts. They
+have references and rubrics, so they are for the arena's own team.
+"""
 
 import json
 from collections.abc import Iterator

@@ -1,6 +1,5 @@
 """A rater's own results (agreement with others, pairs they helped to settle, a ranking), and how
-two groups of raters order the same candidates; and the reasons that raters named for and against
-candidates, of which some stand out.
+two groups of raters order the same candidates.
 """
 
 from collections import Counter

@@ -1,14 +1,4 @@
-"""A board as a file: JSON and CSV with what its page shows, and a copy of it as one HTML file.
-
-The copy opens without a network and checks its own scores: it has the votes, by pseudonym and
-without texts, the scores as published, the head of the signed log, and a script that fits the
-Bradley-Terry scores again. It loads nothing else, and its policy allows no other script.
-
-An arena's prompts are written as the test sets of other tools, while they are read: promptfoo's
-tests as JSON Lines (promptfoo.dev/docs/configuration/test-cases), and the items of a dataset of
-Langfuse (langfuse.com/docs, "Datasets"). Both files come back as the same prompts. They have
-references and rubrics, so they are for the arena's own team.
-"""
+"""A leaderboard as a file: JSON and CSV with what its page shows."""
 
 import csv
 import io

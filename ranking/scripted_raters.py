@@ -1,4 +1,4 @@
-"""Whether a leaderboard counts votes of scripts, which every page and picture of it says."""
+"""Which raters are scripts: every page and picture of a leaderboard that counts them says so."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -28,6 +28,7 @@ from ranking.views import (
     methodology,
     pictures,
     price,
+    side_by_side,
 )
 from ranking.views import votes as vote_views
 
@@ -38,7 +39,7 @@ page_urls = [
     path("a/<slug:slug>/results.json", boards.board_json, name="board_json"),
     path("a/<slug:slug>/matrix/", compare.win_matrix, name="win_matrix"),
     path("a/<slug:slug>/compare/", compare.compare, name="compare"),
-    path("a/<slug:slug>/side-by-side/", compare.side_by_side, name="side_by_side"),
+    path("a/<slug:slug>/side-by-side/", side_by_side.side_by_side, name="side_by_side"),
     path("a/<slug:slug>/history/", history.history, name="history"),
     path("a/<slug:slug>/categories/", categories.categories, name="categories"),
     path("a/<slug:slug>/price/", price.price, name="price"),

@@ -1,4 +1,4 @@
-"""The votes that boards count, as battles, and their exports."""
+"""The votes that leaderboards count, as battles."""
 
 from datetime import UTC, datetime
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Boards as pages and files, the pages about the same votes, and what raters see after theirs."""
+"""A leaderboard as a page, as CSV and as JSON."""
 
 from collections.abc import Callable, Set
 from dataclasses import replace

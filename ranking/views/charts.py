@@ -1,7 +1,4 @@
-"""Layout of the SVG charts: a scale of scores, lines over time, and scores against a price or time.
-
-Templates draw them.
-"""
+"""Layout of the SVG charts: a scale of scores, and lines over time. Templates draw them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,6 +1,4 @@
-"""Embeds for other sites: the picture of a leaderboard or candidate that chats show beside a link
-(SVG, made a PNG), a candidate's badge, and a compact leaderboard in a frame.
-"""
+"""A compact leaderboard for frames on other sites, and what badges and pictures there share."""
 
 import re
 from collections.abc import Callable

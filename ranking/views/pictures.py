@@ -28,6 +28,7 @@ from ranking.scripted_raters import demo_notice
 from ranking.templatetags.ranking_tags import NONE
 from ranking.views.embeds import ALONE, NOT_IN_XML, send_picture
 
+PNG = "image/png"
 WIDTH, HEIGHT = 1200, 630  # what Open Graph and Twitter cards show uncut
 MOST_LINES = 6
 MOST_TICKS = 5
@@ -254,9 +255,6 @@ def _em_width(character: str) -> float:
     if character in " !'(),-./:;I[]`fijlrt|·":
         return 0.32
     return 0.68 if character.isupper() or character in "mw%@#&+<=>—…" else 0.53
-
-
-PNG = "image/png"
 
 
 @require_safe

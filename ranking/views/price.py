@@ -25,21 +25,6 @@ from ranking.templatetags.ranking_tags import elo, figures, interval
 from ranking.views.scatter_chart import ScatterPoint, frontier, scatter_chart
 from ranking.views.standings import control_style
 
-
-@require_safe
-def price(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """Scores against price or speed."""
-    query, by = (
-        replace(BoardQuery.of(request.GET), sort="rank"),
-        clean_by(request.GET.get("by", "")),
-    )
-
-    def make(arena: Any) -> str:
-        return render_to_string("ranking/price.html", price_context(read_board(arena, query), by))
-
-    return send_stored(request, slug, query.key(f"price-{by}"), HTML, make)
-
-
 BY = {"price": "Price", "seconds": "Speed"}
 AXES = {"price": "$ per 1,000 answers", "seconds": "Seconds per answer"}
 
@@ -135,3 +120,17 @@ def _scatter_point(view: BoardView, row: BoardStanding, by: str) -> ScatterPoint
         high=standing.high,
         says=f"{row.name}: {elo(standing.score)}{ends}; {_amount_in_words(row.value, by)}",
     )
+
+
+@require_safe
+def price(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """Scores against price or speed."""
+    query, by = (
+        replace(BoardQuery.of(request.GET), sort="rank"),
+        clean_by(request.GET.get("by", "")),
+    )
+
+    def make(arena: Any) -> str:
+        return render_to_string("ranking/price.html", price_context(read_board(arena, query), by))
+
+    return send_stored(request, slug, query.key(f"price-{by}"), HTML, make)

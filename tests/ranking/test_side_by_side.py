@@ -12,7 +12,7 @@ from arena.models import Arena, Candidate, Rater
 from arena.services.raters import set_trust
 from ranking.models import Snapshot, Standing
 from ranking.rank_correlation import rank_correlation
-from ranking.views.compare import Disagreement
+from ranking.views.side_by_side import Disagreement
 from ranking.wording import disagreement
 from tests.factories import make_arena, make_vote, make_votes
 from tests.ranking.helpers import fill, get_page, markup, publish, words
