@@ -172,7 +172,7 @@ def _verdict_page(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
         context["names_seen"] = NamesSeenError.message
         return render(request, "judges/_names.html", context)
     actor = actor_of(request)
-    rater = voting.find_rater(request)
+    rater = raters.find_rater(request)
     hides_replies = not can_read_reply(actor, rater, judgement)
     before, after = neighbours(chosen.verdicts_of(run), judgement)
     context |= {
@@ -228,7 +228,7 @@ def _issue_comparison(request: HttpRequest, judgement: Judgement) -> tuple[Rater
     if knows_names(request, judgement.responses):
         raise NamesSeenError
     # Else two browsers could learn the authors, one from the names and one from the answers.
-    if not can_read_answers(actor_of(request), voting.find_rater(request), judgement):
+    if not can_read_answers(actor_of(request), raters.find_rater(request), judgement):
         raise HiddenAnswersError
     rater = raters.find_or_create_rater(request)
     if rater.blocked_at:
@@ -269,7 +269,7 @@ def mark_trial(request: HttpRequest, pk: int, judgement: int) -> HttpResponse:
 
 def _mark(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
     judgement = get_object_or_404(Judgement.objects.with_texts(), run=run, pk=pk)
-    if not can_read_reply(actor_of(request), voting.find_rater(request), judgement):
+    if not can_read_reply(actor_of(request), raters.find_rater(request), judgement):
         raise PermissionDenied(gettext_lazy("Only the arena’s team can read this judge’s replies."))
     kind, _, answer = request.POST.get("mark", "").partition(":")
     holds, now = answer == "yes", timezone.now()
