@@ -91,7 +91,7 @@ class _Reading:
         if self.judge.protocol == Judge.Protocol.PAIRWISE:
             letter = OUTCOMES.get(verdict.get("outcome", ""))
             return letter if letter in ("A", "B") else None
-        rubric = _rubric(self.judge.rubric)
+        rubric = _rubric_or_none(self.judge.rubric)
         on_scale = rubric is not None and rubric.scale and tuple(rubric.scale.labels) == SCALE
         return str(verdict["label"]) if on_scale and "label" in verdict else None
 
@@ -134,7 +134,7 @@ def _reasoning_in(text: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _rubric(slug: str) -> Rubric | None:
+def _rubric_or_none(slug: str) -> Rubric | None:
     try:
         return load_rubric(slug)
     except RubricError:  # its folder was removed
@@ -147,7 +147,7 @@ def _readings(arena: Arena, actor: Actor) -> Iterator[list[_Reading]]:
     for prompts in readable_prompts(arena, actor, PROMPTS_AT_ONCE):
         people = count_preferences(arena, prompts, Rater.Kind.PERSON)
         scores_read: set[int] = set()
-        for batch in _batches(arena, prompts):
+        for batch in _batches_of_judgements(arena, prompts):
             rows = Judgement.objects.select_related("epoch__judge", "run", "forward", "reverse")
             calls: dict[int, tuple[Judgement, Call]] = {}
             for judgement in rows.filter(pk__in=batch).order_by("responses", "pk"):
@@ -156,15 +156,15 @@ def _readings(arena: Arena, actor: Actor) -> Iterator[list[_Reading]]:
             for pk in scores_read & calls.keys():  # of an answer that is in several pairs
                 del calls[pk]
             scores_read |= {pk for pk, (_, call) in calls.items() if "," not in call.subject}
-            texts = _texts(calls, reader)
+            texts = _known_answers(calls, reader)
             yield [
                 reading
                 for judgement, call in calls.values()
-                if (reading := _reading(judgement, call, texts, prompts, people))
+                if (reading := _read_call(judgement, call, texts, prompts, people))
             ]
 
 
-def _batches(arena: Arena, prompts: Mapping[int, Prompt]) -> Iterator[list[int]]:
+def _batches_of_judgements(arena: Arena, prompts: Mapping[int, Prompt]) -> Iterator[list[int]]:
     """Yield the ids of the judgements on these prompts, all those on a pair of answers together."""
     rows = Judgement.objects.filter(
         Q(state=States.VOTED) | Q(state=States.ABSTAINED),
@@ -185,7 +185,7 @@ def _batches(arena: Arena, prompts: Mapping[int, Prompt]) -> Iterator[list[int]]
             start = end
 
 
-def _texts(
+def _known_answers(
     calls: Mapping[int, tuple[Judgement, Call]], reader: FieldVisibility
 ) -> dict[int, Response]:
     """The answers shown in these calls, without those of candidates that are not disclosed."""
@@ -194,7 +194,7 @@ def _texts(
     return {pk: answer for pk, answer in answers.items() if reader.knows(answer.candidate)}
 
 
-def _reading(
+def _read_call(
     judgement: Judgement,
     call: Call,
     texts: Mapping[int, Response],
@@ -204,7 +204,7 @@ def _reading(
     answers = read_subject(call.subject).shown
     if call.state != Call.State.DONE or call.copied or not all(pk in texts for pk in answers):
         return None
-    judge, rubric = judgement.epoch.judge, _rubric(judgement.epoch.judge.rubric)
+    judge, rubric = judgement.epoch.judge, _rubric_or_none(judgement.epoch.judge.rubric)
     votes = (people[answers], people[answers[::-1]]) if len(answers) == 2 else (0, 0)
     preferred = None if votes[0] == votes[1] else "A" if votes[0] > votes[1] else "B"
     return _Reading(

@@ -22,7 +22,7 @@ from judges.models import Judge
 from judges.models.judges import SCRIPTED
 from judges.services.decisions import name_for
 from judges.services.orders import MOST_JUDGES
-from judges.services.planning import OrderOptions
+from judges.services.planning import MOST_PER_PAIR, PER_PAIR, OrderOptions
 from judges.services.quotes import expected_costs
 from judges.services.registry import (
     DEFAULT_RUBRIC,
@@ -107,8 +107,8 @@ class OrderForm(forms.Form):
         label="Comparisons per pair",
         help_text="Each is judged twice, in both orders.",
         min_value=1,
-        max_value=10_000,
-        initial=5,
+        max_value=MOST_PER_PAIR,
+        initial=PER_PAIR,
     )
     cap = DollarsField(
         label="Spending cap in dollars",
@@ -280,7 +280,7 @@ def judges_that_can_vote(arena: Arena, actor: Actor) -> QuerySet[Judge]:
 def priced_judges(arena: Arena, judges: Iterable[Judge]) -> list[tuple[str, str]]:
     """Registered judges as choices, each with what it is expected to cost."""
     specs: dict[str, JudgeSpec | None] = {judge.name: _spec_or_none(judge.name) for judge in judges}
-    return _priced(arena, specs)
+    return _with_costs(arena, specs)
 
 
 def priced_models(arena: Arena) -> list[tuple[str, str]]:
@@ -288,7 +288,7 @@ def priced_models(arena: Arena) -> list[tuple[str, str]]:
     default rubric."""
     names = [f"{where}:{model}" for where, model in known_models() if where != SCRIPTED]
     any_name = Switches(unpinned=True)
-    return _priced(arena, {name: _spec_or_none(name, any_name) for name in names})
+    return _with_costs(arena, {name: _spec_or_none(name, any_name) for name in names})
 
 
 def _spec_or_none(name: str, switches: Switches = DEFAULT_SWITCHES) -> JudgeSpec | None:
@@ -298,14 +298,14 @@ def _spec_or_none(name: str, switches: Switches = DEFAULT_SWITCHES) -> JudgeSpec
         return None  # a quote says why
 
 
-def _priced(arena: Arena, specs: Mapping[str, JudgeSpec | None]) -> list[tuple[str, str]]:
+def _with_costs(arena: Arena, specs: Mapping[str, JudgeSpec | None]) -> list[tuple[str, str]]:
     known = {name: spec for name, spec in specs.items() if spec is not None}
     costs = dict(zip(known, expected_costs(arena=arena, specs=known.values()), strict=True))
     label = '{} <span class="muted small">{}</span>'
-    return [(name, format_html(label, name, _cost_text(costs.get(name)))) for name in specs]
+    return [(name, format_html(label, name, _describe_cost(costs.get(name)))) for name in specs]
 
 
-def _cost_text(nano: int | None) -> str:
+def _describe_cost(nano: int | None) -> str:
     """Say what a judge costs, given the expected cost of one comparison."""
     if nano is None:
         return "no price set"

@@ -24,8 +24,6 @@ from ranking.stats.agreement import fleiss_kappa
 
 State = Judgement.State
 Estimate = dict[str, Any]  # as `ranking.stats.Estimate`: value, low, high, n, reason
-
-
 COUNTS = ("calls", "calls_ended", "requests", "tokens_in", "tokens_out", "cost")
 NO_CALLS: dict[str, Any] = {
     **dict.fromkeys((*COUNTS, "decisive", "first_picked"), 0),
@@ -175,8 +173,8 @@ def report_on(run_id: int, now: datetime) -> RunReport:
     """Count a run in at most eight queries, however many judges it has."""
     run = Run.objects.select_related("arena").get(pk=run_id)
     members = list(run.run_judges.select_related("epoch__judge", "epoch__rater").order_by("pk"))
-    states = _states(run)
-    calls = _calls(run)
+    states = _count_judgements(run)
+    calls = _sum_up_calls(run)
     pauses = {pause.requester: pause for pause in RunRequester.objects.filter(run=run)}
     jury = next((member.epoch for member in members if member.epoch.judge.is_jury), None)
     judges = []
@@ -199,7 +197,7 @@ def report_on(run_id: int, now: datetime) -> RunReport:
         run,
         judges,
         jury,
-        _jury_states(run, jury),
+        _count_jury_verdicts(run, jury),
         jury_kappa(run) if jury else None,
         waiting_for=calls_under_way(run=run, now=now),
     )
@@ -231,7 +229,7 @@ def jury_kappa(run: Run) -> float | None:
     return None if math.isnan(kappa) else kappa
 
 
-def _states(run: Run) -> dict[int, dict[str, Any]]:
+def _count_judgements(run: Run) -> dict[int, dict[str, Any]]:
     """Count each judge's judgements by state, and in how many the order changed the verdict."""
     rows = (
         Judgement.objects.filter(run=run)
@@ -257,7 +255,7 @@ def _no_states() -> dict[str, Any]:
     return {"states": dict.fromkeys(State.values, 0), "flipped": 0, "both": 0}
 
 
-def _calls(run: Run) -> dict[str, dict[str, Any]]:
+def _sum_up_calls(run: Run) -> dict[str, dict[str, Any]]:
     waiting, running = Q(state=Call.State.WAITING), Q(state=Call.State.RUNNING)
     decisive = Q(verdict__outcome="left") | Q(verdict__outcome="right")
     rows = (
@@ -280,7 +278,7 @@ def _calls(run: Run) -> dict[str, dict[str, Any]]:
     return {row["requester"]: without_key(row, "requester") for row in rows}
 
 
-def _jury_states(run: Run, jury: Epoch | None) -> dict[str, int]:
+def _count_jury_verdicts(run: Run, jury: Epoch | None) -> dict[str, int]:
     states = dict.fromkeys(JuryVerdict.State.values, 0)
     if jury is None:
         return states

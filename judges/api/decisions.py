@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from django.shortcuts import get_object_or_404
@@ -267,6 +266,8 @@ class OneDecision(ArenaEndpoint):
         needed = context.get("needed")
         if needed and needed.is_too_many:
             needed = None
+        last: Decision | None = context.get("last_decision")
+        lead = difference.lead if difference.is_decided else None
         path = reverse("decision", args=[team.slug, self.arena.slug])
         return {
             "team": team.slug,
@@ -283,7 +284,7 @@ class OneDecision(ArenaEndpoint):
             "votes_to_go": needed.votes if needed else None,
             "groups_to_go": difference.groups_to_go,
             "cost_to_go": needed.cost if needed else None,
-            "known_since": _known_since(difference, context.get("last_decision")),
+            "known_since": last.known_at if last and last.lead == lead else None,
             "snapshot": snapshot.pk if snapshot else None,
             "computed_at": snapshot.published_at if snapshot else None,
             "up_to_date": is_up_to_date,
@@ -316,9 +317,3 @@ def _find_named(
         )
     choices = f"Choose from: {names}." if names else "There are none."
     raise BadParameter(parameter, f"There is no {parameter} {quoted(name)} here. {choices}")
-
-
-def _known_since(difference: CandidateDifference, last: Decision | None) -> datetime | None:
-    if last is None or not difference.is_decided or last.lead != difference.lead:
-        return None
-    return last.known_at

@@ -21,8 +21,6 @@ from judges.services.registry import JudgeError, spec_named
 from judges.services.trust import HONEYPOTS, trust_profile
 
 JUDGE = "scripted:scripted-1@pairwise"
-
-
 LONGEST_NAME = 300
 NAME = OpenApiParameter(
     "name",
@@ -31,8 +29,6 @@ NAME = OpenApiParameter(
     "only this judge, registered or not; a name that cannot be used in a run is an error.",
 )
 TYPED = serializers.CharField(max_length=LONGEST_NAME)
-
-
 FIGURE = {"value": 0.81, "low": 0.74, "high": 0.87, "n": 212}
 ACCURACY = {"with_ties": FIGURE, "without_ties": FIGURE}
 JUDGE_LISTED: dict[str, Any] = {

@@ -19,8 +19,6 @@ JUDGE_QUOTE: dict[str, Any] = {
     "expected_cost": 0.31,
     "worst_cost": 1.4,
 }
-
-
 QUOTE: dict[str, Any] = {
     "pairs": 3,
     "comparisons": 15,

@@ -1,6 +1,5 @@
 """Judge runs in an arena: listed, quoted, ordered and controlled."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -35,23 +34,18 @@ from judges.core.spec import MOST_READINGS, JudgeSpec
 from judges.forms import ORDER_POLICIES, PAIRS
 from judges.models import Judgement
 from judges.run_reports import JudgeReport, report_on
-from judges.services.orders import MOST_JUDGES, JudgeOrder, prepare_order
-from judges.services.planning import OrderOptions
+from judges.services.orders import MOST_JUDGES, prepare_order
+from judges.services.planning import MOST_PER_PAIR, PER_PAIR, OrderOptions
 from judges.services.quotes import quote_for, smallest_quote
 from judges.services.registry import Switches, spec_named
 from judges.services.runs import runs_in, runs_of_judges
 from judges.wording import QUORUM_TOO_HIGH, REASON_HIDDEN
+from ranking.board_data import LARGEST_ID
 
 TAG = "Judges"
-MOST_PER_PAIR = 10_000
 MOST_CANDIDATES = 1000
-LARGEST_ID = 2**63 - 1
 SENT = {"judges": [JUDGE], "candidates": [17, 12], "per_pair": 5, "cap": 2.0}
-
-
 MONEY = ("cap", "expected_cost", "worst_cost", "spent", "reserved")
-
-
 RUN: dict[str, Any] = {
     "id": 5,
     "arena": "search-answers",
@@ -68,8 +62,6 @@ RUN: dict[str, Any] = {
     "created_at": "2026-11-22T09:00:00Z",
     "closed_at": None,
 }
-
-
 BY_JUDGE: dict[str, Any] = {
     "name": JUDGE,
     "wanted": 15,
@@ -81,8 +73,6 @@ BY_JUDGE: dict[str, Any] = {
     "paused_at": None,
     "pause_reason": "",
 }
-
-
 REPORT: dict[str, Any] = RUN | {
     "reserved": 0.02,
     "failures": 0,
@@ -202,7 +192,7 @@ class JudgingGiven(StrictSerializer):
         help_text="Include pairs with a clear lead. A run on just two candidates skips them only "
         "if their decision is conclusive.",
     )
-    per_pair = serializers.IntegerField(min_value=1, max_value=MOST_PER_PAIR, default=5)
+    per_pair = serializers.IntegerField(min_value=1, max_value=MOST_PER_PAIR, default=PER_PAIR)
     quorum = serializers.IntegerField(
         min_value=1,
         max_value=MOST_JUDGES,
@@ -286,10 +276,20 @@ class JudgeRuns(ArenaEndpoint, ListEndpoint):
         arena = self.arena
         self.require(TeamPermission.JUDGE, arena.team_id)
         body = self.validated(JudgingGiven)
-        specs = _specs(body)
+        specs = _specs_of_judges(body)
         if body["dry_run"] and "cap" in body:
             rehearse_payment(team=arena.team, quote=smallest_quote(specs), cap=body["cap"])
-        order = _prepare(arena, body, specs)
+        candidates = _check_candidates(arena, body.get("candidates", []))
+        order = prepare_order(
+            arena=arena,
+            specs=specs,
+            options=OrderOptions(
+                body["per_pair"], body["pairs"], body["again"], candidates=candidates
+            ),
+            own_family=body["own_family"],
+            quorum=body.get("quorum"),
+            weigh=body["weigh"],
+        )
         if body["dry_run"]:
             return Response(QuoteShown(quote_for(order)).data)
         now = timezone.now()
@@ -299,7 +299,7 @@ class JudgeRuns(ArenaEndpoint, ListEndpoint):
         return Response(report_of(run, now, self.actor), status=201, headers={"Location": place})
 
 
-def _specs(body: dict[str, Any]) -> list[JudgeSpec]:
+def _specs_of_judges(body: dict[str, Any]) -> list[JudgeSpec]:
     """Raises JudgeError and Unprocessable."""
     names, quorum = body["judges"], body.get("quorum")
     if quorum and quorum > len(names):
@@ -312,20 +312,6 @@ def _specs(body: dict[str, Any]) -> list[JudgeSpec]:
         readings=body["samples"],
     )
     return [spec_named(name, switches) for name in names]
-
-
-def _prepare(arena: Arena, body: dict[str, Any], specs: Sequence[JudgeSpec]) -> JudgeOrder:
-    """Raises JudgeError and Unprocessable."""
-    candidates = _check_candidates(arena, body.get("candidates", []))
-    options = OrderOptions(body["per_pair"], body["pairs"], body["again"], candidates=candidates)
-    return prepare_order(
-        arena=arena,
-        specs=specs,
-        options=options,
-        own_family=body["own_family"],
-        quorum=body.get("quorum"),
-        weigh=body["weigh"],
-    )
 
 
 def _check_candidates(arena: Arena, ids: list[int]) -> frozenset[int]:

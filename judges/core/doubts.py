@@ -368,7 +368,7 @@ def _state(sentence: str, subject: str) -> tuple[_Statement, str]:
 
 
 def _prefer_other(kind: Kind, claims: list[_Claim], names: list[str]) -> bool:
-    """Return whether words about both say more for the answer that was not chosen of two."""
+    """Return whether words about both of two answers say more for the one not chosen."""
     if kind != "comparison":
         return False
     praise = {0: 0, 1: 0}

@@ -9,14 +9,8 @@ from typing import Literal, Protocol
 from judges.core.parsing import EDGE, EDGES, fold_label
 
 Form = Literal["line", "prometheus", "json"]
-
-
 LEAST_KNOWN = 0.5
-
-
 MOST_UNSURE = 0.01
-
-
 EDGE_OF_TOKEN = f"{EDGE}:=\n\t"
 
 

@@ -6,6 +6,7 @@ from django.core.management.base import CommandError
 
 from judges.core.spec import Example
 from judges.management.calibrations import Figures
+from judges.models import Judge
 from judges.services.examples import examples_from, rubric_in
 from judges.services.registry import Switches
 
@@ -15,8 +16,8 @@ def add_switches(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--order-policy",
-        choices=["abstain", "tie", "average"],
-        default="abstain",
+        choices=Judge.SwapPolicy.values,
+        default=Judge.SwapPolicy.ABSTAIN.value,
         help="what to do if a verdict is inconsistent when swapped; default: abstain",
     )
     add("--soft", action="store_true", help="record probabilities where the endpoint returns them")

@@ -16,7 +16,6 @@ from judges.models.labels import LabelSet
 if TYPE_CHECKING:
     from arena.actors import Actor
 
-
 SCRIPTED = "scripted"
 
 

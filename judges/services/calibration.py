@@ -58,6 +58,8 @@ NOTHING_SETTLED = (
     "There is nothing to measure: the judge has no result on any item that people labelled."
 )
 MOSTLY = 0.8
+Duel = tuple[int, int, str]  # the candidates on the left and on the right, and the outcome
+MOST_LOOKED_AT = 10
 
 
 def measure_labels(
@@ -81,12 +83,14 @@ def measure_labels(
         if scale and (own := load_rubric(epoch.judge.rubric).scale):
             scores = rescale(scores, (own.low, own.high), scale)
             converted = {"scale": {"judge": [own.low, own.high], "people": list(scale)}}
-        report = _report(calibrate_scores, scores, judgements) | converted
+        report = _measure_items(calibrate_scores, scores, judgements) | converted
     else:
         items = pair_items(epoch, labels_in)
-        report = _report(calibrate_pairs, items, judgements)
+        report = _measure_items(calibrate_pairs, items, judgements)
         report["beside"] = compare_same_model(epoch, items, Q(item__labels_in=labels_in), labels_in)
-    return _store(epoch, labels_in.kind, report, now, label_set=labels_in, everywhere=everywhere)
+    return _store_calibration(
+        epoch, labels_in.kind, report, now, label_set=labels_in, everywhere=everywhere
+    )
 
 
 def measure_arena(*, epoch: Epoch, arena: Arena, now: datetime) -> Calibration:
@@ -96,17 +100,17 @@ def measure_arena(*, epoch: Epoch, arena: Arena, now: datetime) -> Calibration:
     JudgeError where it has settled none of them.
     """
     items = arena_items(epoch, arena)
-    report = _report(calibrate_pairs, items, _judgements_in(epoch, arena)) | {
+    report = _measure_items(calibrate_pairs, items, _judgements_in(epoch, arena)) | {
         "beside": compare_same_model(epoch, items, Q(comparison__arena=arena), arena),
-        **_transitivity(epoch, arena),
-        "ranking": _ranking(epoch, arena),
-        "panel": _panel(epoch, items, arena),
+        **_measure_transitivity(epoch, arena),
+        "ranking": _compare_ranking_with_people(epoch, arena),
+        "panel": _measure_panel(epoch, items, arena),
         "not_asked": len(voted_on(arena)) - len(items),
     }
-    return _store(epoch, LabelSet.Kind.PAIRS, report, now, arena=arena)
+    return _store_calibration(epoch, LabelSet.Kind.PAIRS, report, now, arena=arena)
 
 
-def _report(
+def _measure_items(
     calibrate: Callable[..., PairReport | ScoreReport],
     items: Sequence[Any],
     judgements: JudgementQuerySet,
@@ -123,7 +127,7 @@ def _report(
 
 
 @transaction.atomic
-def _store(
+def _store_calibration(
     epoch: Epoch, kind: str, report: dict[str, Any], now: datetime, **facts: Any
 ) -> Calibration:
     calibration = Calibration.objects.create(
@@ -169,7 +173,7 @@ def _judgements_in(epoch: Epoch, arena: Arena) -> JudgementQuerySet:
     return asked.counted().filter(epoch=epoch)
 
 
-def _transitivity(epoch: Epoch, arena: Arena) -> dict[str, Any]:
+def _measure_transitivity(epoch: Epoch, arena: Arena) -> dict[str, Any]:
     """Count the transitive triads of candidates: by the majorities of the judge's votes, and on
     each prompt (Kim et al. 2024, Prometheus 2, section 5.3)."""
     votes = Vote.objects.live().filter(arena=arena, rater=epoch.rater_id).order_by("pk")
@@ -182,19 +186,16 @@ def _transitivity(epoch: Epoch, arena: Arena) -> dict[str, Any]:
     return {"transitivity": over_all, "transitivity_per_prompt": per_prompt}
 
 
-Duel = tuple[int, int, str]  # the candidates on the left and on the right, and the outcome
-
-
 def _count_triads(groups: Iterable[Sequence[Duel]]) -> dict[str, Any]:
     """Add up the triads of each group of votes, and those of them that are transitive."""
-    counts = [transitivity(_points(duels)) for duels in groups if duels]
+    counts = [transitivity(_points_of_duels(duels)) for duels in groups if duels]
     triads = sum(count.triads for count in counts)
     transitive = sum(count.transitive for count in counts)
     share = transitive / triads if triads else None
     return {"triads": triads, "transitive": transitive, "share": share}
 
 
-def _points(duels: Sequence[Duel]) -> list[list[float]]:
+def _points_of_duels(duels: Sequence[Duel]) -> list[list[float]]:
     """Return the points of each candidate (row) against each other one."""
     candidates = sorted({candidate for left, right, _ in duels for candidate in (left, right)})
     index = {candidate: number for number, candidate in enumerate(candidates)}
@@ -206,7 +207,7 @@ def _points(duels: Sequence[Duel]) -> list[list[float]]:
     return wins
 
 
-def _ranking(epoch: Epoch, arena: Arena) -> dict[str, Any] | None:
+def _compare_ranking_with_people(epoch: Epoch, arena: Arena) -> dict[str, Any] | None:
     """Compare the order of the candidates by this judge with that by people."""
     votes = arena.votes.live()
     try:
@@ -215,7 +216,7 @@ def _ranking(epoch: Epoch, arena: Arena) -> dict[str, Any] | None:
         return None
 
 
-def _panel(epoch: Epoch, items: Sequence[PairItem], arena: Arena) -> dict[str, Any] | None:
+def _measure_panel(epoch: Epoch, items: Sequence[PairItem], arena: Arena) -> dict[str, Any] | None:
     """Measure a judge together with others that have judged nearly all of the same pairs."""
     if epoch.judge.is_jury:
         return None
@@ -230,18 +231,13 @@ def _panel(epoch: Epoch, items: Sequence[PairItem], arena: Arena) -> dict[str, A
             judged.append((other, other_items))
             common = shared
     judged = judged[: panels.MOST_MEMBERS]
-    costs = [_cost_per_pair(_judgements_in(member, arena)) for member, _ in judged]
+    costs = []
+    for member, _ in judged:
+        on_pairs = _judgements_in(member, arena).exclude(state__in=Judgement.UNSETTLED)
+        costs.append(float(summarise_costs(on_pairs)["cost"]) / max(1, on_pairs.count()))
     report = panels.measure_panel(panels.panel_items([own for _, own in judged]), costs)
     if report is None:
         return None
     ids, names = zip(*((member.pk, str(member)) for member, _ in judged), strict=True)
     stored = {"judges": list(ids), "names": list(names)}
     return report.to_json() | stored | {"fitted_until": fitted_until}
-
-
-def _cost_per_pair(judgements: JudgementQuerySet) -> float:
-    settled = judgements.exclude(state__in=Judgement.UNSETTLED)
-    return float(summarise_costs(settled)["cost"]) / max(1, settled.count())
-
-
-MOST_LOOKED_AT = 10

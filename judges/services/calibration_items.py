@@ -36,14 +36,8 @@ from judges.services.verdicts import Sides, call_outcome
 
 # Samples from here on belong to drift checks; lower ones measure how consistent a judge is.
 DRIFT_CHECK_SAMPLES = 1000
-
-
 VOTED = Judgement.State.VOTED
-
-
 REPEATS = Q(sample__lt=DRIFT_CHECK_SAMPLES)
-
-
 CALL_COLUMNS = ("verdict", "subject", "state")
 
 
@@ -132,7 +126,7 @@ def pair_items(epoch: Epoch, labels_in: LabelSet) -> list[PairItem]:
     judgements, labels = settled_judgements(epoch, labels_in), labels_of(labels_in, "outcome")
     items = []
     models = _models_of(labels_in)
-    for pk, key, prompt, category, left, right in _items(labels_in):
+    for pk, key, prompt, category, left, right in _texts_of_items(labels_in):
         samples = judgements.get(pk, {})
         if first := samples.get(0):
             items.append(
@@ -158,7 +152,7 @@ def score_items(epoch: Epoch, labels_in: LabelSet) -> list[ScoreItem]:
     """Return the scored answers on which the judge has a settled judgement."""
     judgements, labels = settled_judgements(epoch, labels_in), labels_of(labels_in, "score")
     items = []
-    for pk, key, prompt, category, length, _ in _items(labels_in):
+    for pk, key, prompt, category, length, _ in _texts_of_items(labels_in):
         samples = judgements.get(pk, {})
         if first := samples.get(0):
             items.append(
@@ -176,7 +170,7 @@ def score_items(epoch: Epoch, labels_in: LabelSet) -> list[ScoreItem]:
     return items
 
 
-def _items(labels_in: LabelSet) -> Iterable[tuple[int, str, str, str, int, int]]:
+def _texts_of_items(labels_in: LabelSet) -> Iterable[tuple[int, str, str, str, int, int]]:
     rows = LabelItem.objects.filter(labels_in=labels_in).order_by("pk")
     columns = ("pk", "key", "prompt", "category", Length("response_1"), Length("response_2"))
     return rows.values_list(*columns)
@@ -206,7 +200,7 @@ def arena_items(epoch: Epoch, arena: Arena) -> list[PairItem]:
     weights = epoch.judge.weights or {}  # a weighted jury is measured by votes it was not fitted on
     after = weights["fitted_until"] if weights.get("arena") == arena.pk else 0
     people = {key: votes for key, votes in people_in(arena, after).items() if key in settled}
-    lengths = _lengths(people)
+    lengths = _lengths_of_answers(people)
     families, family = families_in(arena), epoch.judge.family
     return [
         PairItem(
@@ -288,7 +282,7 @@ def people_in(arena: Arena, after: int = 0) -> dict[str, PairVotes]:
     return people
 
 
-def _lengths(keys: Iterable[str]) -> Mapping[int, int]:
+def _lengths_of_answers(keys: Iterable[str]) -> Mapping[int, int]:
     ids = sorted({pk for key in keys for pk in ids_of(key)})
     lengths: dict[int, int] = {}
     for start in range(0, len(ids), 1000):

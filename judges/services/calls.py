@@ -70,7 +70,7 @@ class JudgeCallHandler:
         spec, subject = spec_for(call), read_subject(call.subject)
         if subject.is_note:
             return _read_note(reply)
-        parsed = _parse(spec, subject, call, reply)
+        parsed = _parse_reply(spec, subject, call, reply)
         verdict = _verdict_of(spec, parsed)
         if verdict is not None:
             _add_probabilities(spec, verdict, reply, call.nonce)
@@ -133,7 +133,7 @@ def _read_note(reply: Reply) -> ReplyReading:
     return ReplyReading(Call.State.DONE, verdict={})
 
 
-def _parse(spec: JudgeSpec, subject: CallTarget, call: Call, reply: Reply) -> ReadReply:
+def _parse_reply(spec: JudgeSpec, subject: CallTarget, call: Call, reply: Reply) -> ReadReply:
     text, cut_off, n_answers = reply.text, reply.cut_off, len(subject.shown)
     if spec.rubric.verdict != "line":
         return _parse_own_form(spec, call, reply)

@@ -118,7 +118,12 @@ def write_decisions(*, now: datetime, seen: SeenBoards) -> int:
     baselines: dict[int, dict[int, int]] = {}
     for arena, team, candidate in Baseline.objects.values_list("arena", "team", "candidate"):
         baselines.setdefault(arena, {})[team] = candidate
-    snapshots = _current_snapshots()
+    # Of arenas in which teams have candidates.
+    entered = Candidate.objects.filter(arena=OuterRef("board__arena"), team__isnull=False)
+    of_teams = Q(board__arena__team__isnull=False) | Exists(entered)
+    current = Snapshot.objects.current().filter(of_teams, n_votes__gt=0)
+    current = current.filter(board__raters__in=TOLD, board__category="").order_by("pk")
+    snapshots = list(current.values_list("pk", "board", "board__arena"))
     written = 0
     for snapshot_id, board_id, arena_id in snapshots:
         chosen = baselines.get(arena_id, {})
@@ -126,23 +131,14 @@ def write_decisions(*, now: datetime, seen: SeenBoards) -> int:
         before = seen.get(board_id)
         if before and before[:2] == state and before[2] > now - LOOK_AGAIN:
             continue
-        written += _decide(snapshot_id, chosen, now)
+        written += _store_new_results(snapshot_id, chosen, now)
         seen[board_id] = (*state, now)
     for gone in seen.keys() - {board_id for _, board_id, _ in snapshots}:
         del seen[gone]
     return written
 
 
-def _current_snapshots() -> list[tuple[int, int, int]]:
-    """Return (snapshot, board, arena) for the arenas in which teams have candidates."""
-    entered = Candidate.objects.filter(arena=OuterRef("board__arena"), team__isnull=False)
-    of_teams = Q(board__arena__team__isnull=False) | Exists(entered)
-    current = Snapshot.objects.current().filter(of_teams, n_votes__gt=0)
-    current = current.filter(board__raters__in=TOLD, board__category="")
-    return list(current.order_by("pk").values_list("pk", "board", "board__arena"))
-
-
-def _decide(snapshot_id: int, chosen: Mapping[int, int], now: datetime) -> int:
+def _store_new_results(snapshot_id: int, chosen: Mapping[int, int], now: datetime) -> int:
     """Store one snapshot's new results. At most seven queries, and some per decision."""
     snapshot = Snapshot.objects.select_related("board__arena").filter(pk=snapshot_id).first()
     if snapshot is None:  # a newer one has taken its place
@@ -150,8 +146,15 @@ def _decide(snapshot_id: int, chosen: Mapping[int, int], now: datetime) -> int:
     board, arena = load_difference_boards([snapshot])[snapshot_id], snapshot.board.arena
     revealed = Candidate.objects.revealed().filter(arena=arena)
     candidates = list(revealed.defer(*LONG_TEXTS).order_by("pk"))
-    owners = {owner for candidate in candidates if (owner := _owner(candidate, arena))}
-    decided = _last_decisions(snapshot.board_id)
+    owners = {owner for candidate in candidates if (owner := _owner_of(candidate, arena))}
+    decided = {
+        (team, candidate, baseline): (number, lead)
+        for team, candidate, baseline, number, lead in Decision.objects.filter(
+            board=snapshot.board_id
+        )
+        .order_by("number")  # so that the last one stays
+        .values_list("team", "candidate", "baseline", "number", "lead")
+    }
     new_results = [
         result
         for team in Team.objects.in_bulk(owners).values()
@@ -162,21 +165,11 @@ def _decide(snapshot_id: int, chosen: Mapping[int, int], now: datetime) -> int:
     written = 0
     for result in new_results:
         number = decided.get(result.question, UNDECIDED)[0] + 1
-        written += _write(result, board, number, warning, now)
+        written += _store_decision(result, board, number, warning, now)
     return written
 
 
-def _last_decisions(board: int) -> dict[Question, tuple[int, str]]:
-    """Map each question to the number and the lead of the board's last decision on it."""
-    decisions = Decision.objects.filter(board=board).order_by("number")
-    rows = decisions.values_list("team", "candidate", "baseline", "number", "lead")
-    return {
-        (team, candidate, baseline): (number, lead)
-        for team, candidate, baseline, number, lead in rows
-    }
-
-
-def _owner(candidate: Candidate, arena: Arena) -> int | None:
+def _owner_of(candidate: Candidate, arena: Arena) -> int | None:
     return candidate.team_id or arena.team_id
 
 
@@ -201,7 +194,7 @@ def _conclusive_results(
     candidates: list[Candidate],
     chosen: int | None,
 ) -> list[ConclusiveResult]:
-    own = [candidate for candidate in candidates if _owner(candidate, arena) == team.pk]
+    own = [candidate for candidate in candidates if _owner_of(candidate, arena) == team.pk]
     chosen_baseline = (candidate for candidate in candidates if candidate.pk == chosen)
     baseline = next(chosen_baseline, default_baseline(own))
     if baseline is None:
@@ -220,7 +213,7 @@ def _conclusive_results(
 
 
 @transaction.atomic
-def _write(
+def _store_decision(
     result: ConclusiveResult, board: DifferenceBoard, number: int, warning: str, now: datetime
 ) -> bool:
     """Store the decision, its notification and the deliveries, once; return whether it is new."""

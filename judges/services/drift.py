@@ -63,8 +63,8 @@ def start_drift_checks(
         check_set.label_set, check_set.set_at = labels_in, now
     check_set.cap, check_set.stopped_at = cap, None
     check_set.save()
-    if not any(_is_or_becomes_baseline(check) for check in _checks(check_set, epoch)):
-        _begin(check_set, epoch, Why.BASELINE, now)
+    if not any(_is_or_becomes_baseline(check) for check in _checks_of_epoch(check_set, epoch)):
+        _begin_check(check_set, epoch, Why.BASELINE, now)
     return check_set
 
 
@@ -109,13 +109,18 @@ def begin_drift_check_if_due(*, check_set_id: int, now: datetime) -> DriftCheck 
     if check_set.stopped_at is not None:
         return None
     why = _reason_due(check_set, epoch, now)
-    return None if why is None else _begin(check_set, epoch, why, now)
+    return None if why is None else _begin_check(check_set, epoch, why, now)
 
 
 def _reason_due(check_set: DriftCheckSet, epoch: Epoch, now: datetime) -> str | None:
-    checks = _checks(check_set, epoch)
+    checks = _checks_of_epoch(check_set, epoch)
     if pending := [check for check in checks if check.evaluated_at is None]:
-        _log_paused(pending)
+        for check in pending:
+            if check.run.state == Run.State.PAUSED:
+                judge, reason = check.epoch, check.run.pause_reason
+                logger.warning(
+                    "The drift check of %s is waiting: its run paused. %s", judge, reason
+                )
         return None
     today = [check for check in checks if check.begun_at.date() == now.date()]
     if not any(map(_is_baseline, checks)):
@@ -130,14 +135,7 @@ def _reason_due(check_set: DriftCheckSet, epoch: Epoch, now: datetime) -> str | 
     return None if today else Why.DAILY
 
 
-def _log_paused(pending: Sequence[DriftCheck]) -> None:
-    for check in pending:
-        if check.run.state == Run.State.PAUSED:
-            judge, reason = check.epoch, check.run.pause_reason
-            logger.warning("The drift check of %s is waiting: its run paused. %s", judge, reason)
-
-
-def _checks(check_set: DriftCheckSet, epoch: Epoch) -> list[DriftCheck]:
+def _checks_of_epoch(check_set: DriftCheckSet, epoch: Epoch) -> list[DriftCheck]:
     """The checks of an epoch since the set was frozen, in the order in which they were begun."""
     checks = check_set.checks.filter(epoch=epoch, begun_at__gte=check_set.set_at)
     return list(checks.select_related("run", "epoch__judge").order_by("begun_at", "pk"))
@@ -171,22 +169,19 @@ def _replied_calls(epoch: Epoch) -> QuerySet[Call]:
     return finished.exclude(model_returned="")
 
 
-def _begin(check_set: DriftCheckSet, epoch: Epoch, why: str, now: datetime) -> DriftCheck:
+def _begin_check(check_set: DriftCheckSet, epoch: Epoch, why: str, now: datetime) -> DriftCheck:
     samples = check_set.checks.filter(epoch=epoch).order_by("-sample")
     last = samples.values_list("sample", flat=True).first()
     sample = DRIFT_CHECK_SAMPLES if last is None else last + 1
     items = drift_check_items(check_set)
     if why == Why.DAILY:
-        items = sorted(items, key=lambda item: _daily_digest(now, item))[:DAILY_ITEMS]
+        today = now.date().isoformat()  # so that another sample is drawn every day
+        digests = {item: hashlib.sha256(f"{today} {item.key}".encode()).digest() for item in items}
+        items = sorted(items, key=digests.__getitem__)[:DAILY_ITEMS]
     run = order_label_run(epoch=epoch, items=items, cap=check_set.cap, now=now, samples=(sample,))
     return DriftCheck.objects.create(
         canary=check_set, epoch=epoch, run=run, sample=sample, why=why, begun_at=now
     )
-
-
-def _daily_digest(now: datetime, item: LabelItem) -> bytes:
-    """Draw another sample every day."""
-    return hashlib.sha256(f"{now.date().isoformat()} {item.key}".encode()).digest()
 
 
 def evaluate_drift_checks(*, check_set_id: int, now: datetime) -> None:
@@ -211,7 +206,7 @@ def evaluate(*, check: DriftCheck, now: datetime) -> None:
     row = DriftCheck.objects.filter(pk=check.pk)
     if not row.filter(evaluated_at=None).update(evaluated_at=now):
         return
-    verdicts = _verdicts(check)
+    verdicts = _verdicts_by_item(check)
     if check.why == Why.BASELINE:
         if server := _newest_server(check):
             model, fingerprint = server
@@ -220,8 +215,8 @@ def evaluate(*, check: DriftCheck, now: datetime) -> None:
             )
         row.update(n=sum(verdict is not None for verdict in verdicts.values()))
         return
-    baseline = next(filter(_is_baseline, _checks(check.canary, check.epoch)), None)
-    before = _verdicts(baseline) if baseline else {}
+    baseline = next(filter(_is_baseline, _checks_of_epoch(check.canary, check.epoch)), None)
+    before = _verdicts_by_item(baseline) if baseline else {}
     majorities = _majorities(check.canary.label_set)
     drift = drift_alarm(_agreements(before, majorities), _agreements(verdicts, majorities))
     row.update(
@@ -236,7 +231,7 @@ def evaluate(*, check: DriftCheck, now: datetime) -> None:
         _end_epoch(check, drift, now)
 
 
-def _verdicts(check: DriftCheck) -> dict[str, str | None]:
+def _verdicts_by_item(check: DriftCheck) -> dict[str, str | None]:
     """Map the items that a check has settled to its verdicts; None for one without."""
     settled = settled_judgements(check.epoch, check.canary.label_set, Q(sample=check.sample))
     return {str(item): samples[check.sample].outcome for item, samples in settled.items()}

@@ -81,7 +81,7 @@ def make_honeypots(
     drafts = draft_honeypots(arena=arena, seed=seed, prompts=prompts, reply_form=reply_form)
     digest = hashlib.sha256(json.dumps(sorted(item.key for item in drafts)).encode()).hexdigest()
     try:
-        return _stored(digest) or _store(arena, digest, drafts)
+        return _stored(digest) or _store_label_set(arena, digest, drafts)
     except IntegrityError:  # somebody else made the same ones at the same moment
         label_set = _stored(digest)
         if label_set is None:
@@ -94,7 +94,7 @@ def _stored(digest: str) -> LabelSet | None:
 
 
 @transaction.atomic
-def _store(arena: Arena, digest: str, drafts: list[LabelItem]) -> LabelSet:
+def _store_label_set(arena: Arena, digest: str, drafts: list[LabelItem]) -> LabelSet:
     label_set = LabelSet.objects.create(
         name=free_name(f"Honeypots from {arena.slug}"),
         kind=LabelSet.Kind.HONEYPOTS,
@@ -112,7 +112,7 @@ def draft_honeypots(
     *, arena: Arena, seed: str, prompts: int = PROMPTS, reply_form: ReplyForm = "line"
 ) -> list[LabelItem]:
     """Return the items that `make_honeypots` stores, unsaved. Raises JudgeError."""
-    chosen = _chosen(arena, seed, prompts)
+    chosen = _most_liked_answers(arena, seed, prompts)
     texts = Prompt.objects.in_bulk([prompt for prompt, _ in chosen])
     answers = Response.objects.in_bulk([response for _, response in chosen])
     drafts = []
@@ -120,26 +120,30 @@ def draft_honeypots(
         key, text = f"{seed} {prompt} {response}", answers[response].text
         made = honeypots(key, texts[prompt].text, text, reply_form)
         drafts += [
-            _item(texts[prompt], honeypot, fake_left=bool((place + number) % 2))
+            _item_of_honeypot(texts[prompt], honeypot, fake_left=bool((place + number) % 2))
             for number, honeypot in enumerate(made)
         ]
     return drafts
 
 
-def _chosen(arena: Arena, seed: str, count: int) -> list[tuple[int, int]]:
+def _most_liked_answers(arena: Arena, seed: str, count: int) -> list[tuple[int, int]]:
     """Return (prompt, the answer to it that people liked most); the prompts are drawn by seed."""
-    points = _points(arena)
+    points = _points_of_answers(arena)
     by_prompt = answers_in(arena).by_prompt()
     if not by_prompt:
         raise JudgeError(NO_ANSWERS)
-    drawn = sorted(by_prompt, key=lambda prompt: _draw(seed, prompt))[:count]
+    digests = {
+        prompt: hashlib.sha256(f"honeypots {seed} {prompt}".encode()).digest()
+        for prompt in by_prompt
+    }
+    drawn = sorted(by_prompt, key=digests.__getitem__)[:count]
     return [
         (prompt, max(by_prompt[prompt], key=lambda response: (points[response], -response)))
         for prompt in drawn
     ]
 
 
-def _points(arena: Arena) -> Counter[int]:
+def _points_of_answers(arena: Arena) -> Counter[int]:
     """Count the human votes that each response won, minus those it lost."""
     votes = arena.votes.live().of_people().filter(comparison__left_response__isnull=False)
     rows = votes.values_list("comparison__left_response", "comparison__right_response", "outcome")
@@ -150,11 +154,7 @@ def _points(arena: Arena) -> Counter[int]:
     return points
 
 
-def _draw(seed: str, prompt: int) -> bytes:
-    return hashlib.sha256(f"honeypots {seed} {prompt}".encode()).digest()
-
-
-def _item(prompt: Prompt, honeypot: Honeypot, *, fake_left: bool) -> LabelItem:
+def _item_of_honeypot(prompt: Prompt, honeypot: Honeypot, *, fake_left: bool) -> LabelItem:
     first, second = honeypot.real, honeypot.fake
     if fake_left:
         first, second = second, first

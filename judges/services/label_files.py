@@ -23,11 +23,7 @@ from arena.outcomes import mirror
 from arena.validation import InputError, numbered, quoted
 
 MOST_SHOWN = 20
-
-
 LabelValue = str | float
-
-
 ItemKey = tuple[str, str, str, str, str]
 
 
@@ -99,7 +95,7 @@ def read_labels(path: Path, *, skip_bad: bool = False) -> LabelFile:
     """
     collected = _Collected()
     problems: list[tuple[int, InputError]] = []
-    for row in _rows(path):
+    for row in _read_rows(path):
         try:
             if isinstance(row.content, InputError):
                 raise row.content
@@ -108,16 +104,16 @@ def read_labels(path: Path, *, skip_bad: bool = False) -> LabelFile:
         except InputError as error:
             problems.append((row.line, error))
     if problems and not skip_bad:
-        raise LabelsError(_in_words(path, problems, "Nothing was read"))
+        raise LabelsError(_list_problems(path, problems, "Nothing was read"))
     if not collected.items:
         raise FileError(f"{path} has no labels.")
-    notes = [_in_words(path, problems, "Skipped")] if problems else []
+    notes = [_list_problems(path, problems, "Skipped")] if problems else []
     notes += collected.notes()
     items = list(collected.items.values())
     return LabelFile(collected.kind, items, collected.empty, tuple(notes))
 
 
-def _rows(path: Path) -> Iterator[Row]:
+def _read_rows(path: Path) -> Iterator[Row]:
     """Yield every row, good or bad: values of our own format, or labels of another tool's."""
     if layout := recognise(path, LABEL_LAYOUTS):
         return Foreign(layout).rows(path, "labels")
@@ -135,7 +131,7 @@ def _suffice(names: Sequence[str]) -> bool:
     return "prompt" in known and bool(known & {"label", "score"})
 
 
-def _in_words(path: Path, problems: list[tuple[int, InputError]], effect: str) -> str:
+def _list_problems(path: Path, problems: list[tuple[int, InputError]], effect: str) -> str:
     sentences = [
         f"{path.name}, line {line}{f', {error.column}' if error.column else ''}: {error.advice}"
         for line, error in problems[:MOST_SHOWN]
@@ -162,7 +158,7 @@ class _Collected:
         if row.is_empty:
             self.empty += 1
             return
-        item, turned = self._item(line, row)
+        item, turned = self._find_item(line, row)
         if row.category != item.category:
             first = f"{quoted(item.category)} in line {item.line}"
             self.recategorised.append(
@@ -172,7 +168,7 @@ class _Collected:
         if not any(item.models):
             item.models = (row.model_2, row.model_1) if turned else (row.model_1, row.model_2)
         label: LabelValue = row.score if row.score is not None else row.outcome
-        _note(item, line, row.rater, mirror(row.outcome) if turned else label)
+        _add_label(item, line, row.rater, mirror(row.outcome) if turned else label)
 
     def notes(self) -> list[str]:
         """Return a sentence for each of the first items with two categories."""
@@ -181,7 +177,7 @@ class _Collected:
             listed.append(f"... and {more:,} more rows with another category.")
         return listed
 
-    def _item(self, line: int, row: LabelRow) -> tuple[LabelledItem, bool]:
+    def _find_item(self, line: int, row: LabelRow) -> tuple[LabelledItem, bool]:
         key = (row.prompt, row.response_1, row.response_2, row.reference, row.rubric)
         turned = (row.prompt, row.response_2, row.response_1, row.reference, row.rubric)
         if key not in self.items and turned in self.items:
@@ -191,9 +187,9 @@ class _Collected:
         return self.items[key], False
 
 
-def _note(item: LabelledItem, line: int, rater: str, label: LabelValue) -> None:
+def _add_label(item: LabelledItem, line: int, rater: str, label: LabelValue) -> None:
     """Store a label; each label without a rater counts as another person's."""
-    name = rater or _nobody(item.labels)
+    name = rater or _name_of_unnamed(item.labels)
     if item.labels.get(name, label) != label:
         before = f"{item.labels[name]} in line {item.lines[name]}"
         raise InputError(f"says {label} by rater {quoted(name)}, who gave the same item {before}")
@@ -201,7 +197,7 @@ def _note(item: LabelledItem, line: int, rater: str, label: LabelValue) -> None:
     item.lines.setdefault(name, line)
 
 
-def _nobody(taken: Iterable[str]) -> str:
+def _name_of_unnamed(taken: Iterable[str]) -> str:
     name, number = "", 1
     while name in taken:
         number += 1

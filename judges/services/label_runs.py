@@ -13,7 +13,6 @@ from arena.services import runs
 from arena.services.locks import exclusive_lock
 from judges.core.spec import JudgeSpec
 from judges.models import Epoch, Judgement, LabelItem
-from judges.models.judgements import JudgementQuerySet
 from judges.services import subjects
 from judges.services.examples import outside_examples
 from judges.services.quotes import Quote, prompt_overhead, quote_calls
@@ -101,7 +100,35 @@ class LabelRunWriter:
         for sample in self.order.samples:
             nonce = new_nonce()  # a repeated request must not be the same, or it shows no variation
             for start in range(0, len(items), BATCH):
-                _write(self, items[start : start + BATCH], sample, nonce)
+                self.write_batch(items[start : start + BATCH], sample, nonce)
+
+    @transaction.atomic
+    def write_batch(self, items: Sequence[LabelItem], sample: int, nonce: str) -> None:
+        """Write the calls and judgements of the items that were not asked about before."""
+        run, epoch, spec, now = self.run, self.order.epoch, self.order.spec, self.now
+        by_key = {subjects.key_of_item(item.pk): item for item in items}
+        asked = epoch.judgements.asked().filter(sample=sample, responses__in=by_key)
+        new_keys = by_key.keys() - set(asked.values_list("responses", flat=True))
+        needs: dict[str, str | None] = {}
+        for key, item in by_key.items():
+            if key in new_keys:
+                needs |= calls_for_item(spec, item)
+        calls = write_calls(run=run, epoch=epoch, needs=needs, now=now, nonce=nonce, sample=sample)
+        judgements = []
+        for key in sorted(new_keys):
+            forward, reverse = _subjects_of_item(spec, by_key[key])
+            judgements.append(
+                Judgement(
+                    epoch=epoch,
+                    run=run,
+                    item=by_key[key],
+                    responses=key,
+                    sample=sample,
+                    forward=calls[forward],
+                    reverse=calls[reverse],
+                )
+            )
+        Judgement.objects.bulk_create(judgements)
 
 
 def order_label_run(
@@ -146,48 +173,19 @@ def usable_items(spec: JudgeSpec, items: Sequence[LabelItem]) -> list[LabelItem]
     return usable
 
 
-@transaction.atomic
-def _write(writer: LabelRunWriter, items: Sequence[LabelItem], sample: int, nonce: str) -> None:
-    """Write the calls and judgements of the items that were not asked about before."""
-    run, epoch, spec, now = writer.run, writer.order.epoch, writer.order.spec, writer.now
-    by_key = {subjects.key_of_item(item.pk): item for item in items}
-    asked = epoch.judgements.asked().filter(sample=sample, responses__in=by_key)
-    new_keys = by_key.keys() - set(asked.values_list("responses", flat=True))
-    needs: dict[str, str | None] = {}
-    for key, item in by_key.items():
-        if key in new_keys:
-            needs |= calls_for_item(spec, item)
-    calls = write_calls(run=run, epoch=epoch, needs=needs, now=now, nonce=nonce, sample=sample)
-    judgements = []
-    for key in sorted(new_keys):
-        forward, reverse = _two_calls(spec, by_key[key])
-        judgements.append(
-            Judgement(
-                epoch=epoch,
-                run=run,
-                item=by_key[key],
-                responses=key,
-                sample=sample,
-                forward=calls[forward],
-                reverse=calls[reverse],
-            )
-        )
-    Judgement.objects.bulk_create(judgements)
-
-
 def calls_for_item(spec: JudgeSpec, item: LabelItem) -> dict[str, str | None]:
     """Map the subject of each call that an item takes to the subject of the call it needs first."""
     note = subjects.of_item_note(item.pk or 0) if spec.rubric.note else None
     calls: dict[str, str | None] = {note: None} if note else {}
     subjects_of_all = (
         subjects.of_reading(subject, number)
-        for subject in _two_calls(spec, item)
+        for subject in _subjects_of_item(spec, item)
         for number in range(1, spec.readings + 1)
     )
     return calls | dict.fromkeys(subjects_of_all, note)
 
 
-def _two_calls(spec: JudgeSpec, item: LabelItem) -> tuple[str, str]:
+def _subjects_of_item(spec: JudgeSpec, item: LabelItem) -> tuple[str, str]:
     """Return the subjects of an item's two calls; with a single answer, the same one twice."""
     pk = item.pk or 0  # to be quoted, it need not be saved
     if spec.protocol != "direct":
@@ -227,7 +225,8 @@ def find_outstanding(
         left_out.append(f"{skipped} items can't be judged by this judge and are left out.")
     if epoch is None:
         return Outstanding(list(usable) * len(samples), [], left_out)
-    judgements = _judgements_on_sets(epoch, usable, samples)
+    sets = {item.labels_in_id for item in usable}  # a smaller draw comes from the same sets
+    judgements = epoch.judgements.filter(item__labels_in__in=sets, sample__in=samples)
     asked = set(judgements.asked().values_list("item", "sample"))
     missing = [item for item in usable for sample in samples if (item.pk, sample) not in asked]
     unfinished = Run.objects.filter(
@@ -266,11 +265,3 @@ def resume_label_run(*, run: Run, cap: int | None, now: datetime) -> None:
         runs.open_run(run=run)  # the caller already holds the lock
     elif run.state == Run.State.PAUSED:
         runs.resume_unfinished(run=run, now=now)
-
-
-def _judgements_on_sets(
-    epoch: Epoch, items: Sequence[LabelItem], samples: Sequence[int]
-) -> JudgementQuerySet:
-    """Return the judgements on the items' label sets: a smaller draw comes from the same sets."""
-    sets = {item.labels_in_id for item in items}
-    return epoch.judgements.filter(item__labels_in__in=sets, sample__in=samples)

@@ -19,7 +19,7 @@ def add_labels(*, file: LabelFile, name: str, arena: Arena | None = None) -> Lab
     votes they are, if any.
     """
     try:
-        return stored_labels(file) or _store(file, name, arena)
+        return stored_labels(file) or _store_label_set(file, name, arena)
     except IntegrityError:  # somebody else stored the same set at the same moment
         label_set = stored_labels(file)
         if label_set is None:
@@ -34,7 +34,7 @@ def stored_labels(file: LabelFile) -> LabelSet | None:
 
 def items_of(file: LabelFile) -> list[LabelItem]:
     """Return the unsaved items of a file, to quote the cost of judging them."""
-    return [_item(None, item) for item in file.items]
+    return [_unsaved_item(None, item) for item in file.items]
 
 
 def drawn(items: Sequence[LabelItem], limit: int | None, seed: str) -> list[LabelItem]:
@@ -57,7 +57,7 @@ def place_in_draw(seed: str, key: str) -> bytes:
 
 
 @transaction.atomic
-def _store(file: LabelFile, name: str, arena: Arena | None) -> LabelSet:
+def _store_label_set(file: LabelFile, name: str, arena: Arena | None) -> LabelSet:
     labels_in = LabelSet.objects.create(
         name=free_name(name),
         kind=file.kind,
@@ -65,11 +65,13 @@ def _store(file: LabelFile, name: str, arena: Arena | None) -> LabelSet:
         from_arena=arena is not None,
         arena=arena,
     )
-    drafts = [_item(labels_in, item) for item in file.items]
+    drafts = [_unsaved_item(labels_in, item) for item in file.items]
     items = LabelItem.objects.bulk_create(drafts, batch_size=BATCH)
     Label.objects.bulk_create(
         [
-            _label(item, rater, label)
+            Label(item=item, rater=rater, outcome=label)
+            if isinstance(label, str)
+            else Label(item=item, rater=rater, score=label)
             for item, labelled in zip(items, file.items, strict=True)
             for rater, label in labelled.labels.items()
         ],
@@ -78,7 +80,7 @@ def _store(file: LabelFile, name: str, arena: Arena | None) -> LabelSet:
     return labels_in
 
 
-def _item(labels_in: LabelSet | None, labelled: LabelledItem) -> LabelItem:
+def _unsaved_item(labels_in: LabelSet | None, labelled: LabelledItem) -> LabelItem:
     return LabelItem(
         labels_in=labels_in,
         key=labelled.key,
@@ -91,9 +93,3 @@ def _item(labels_in: LabelSet | None, labelled: LabelledItem) -> LabelItem:
         model_1=labelled.models[0],
         model_2=labelled.models[1],
     )
-
-
-def _label(item: LabelItem, rater: str, value: str | float) -> Label:
-    if isinstance(value, str):
-        return Label(item=item, rater=rater, outcome=value)
-    return Label(item=item, rater=rater, score=value)

@@ -49,6 +49,11 @@ class Member:
     calls: dict[str, str | None]
     criteria_suffix: str = ""
 
+    def limited_to(self, responses: Collection[str]) -> "Member":
+        """Keep the comparisons of these pairs of responses."""
+        picks = [pick for pick in self.picks if pick.responses in responses]
+        return replace(self, picks=picks, calls=calls_for(self.spec, picks, self.criteria_suffix))
+
 
 @dataclass(frozen=True)
 class JudgeOrder:
@@ -95,7 +100,7 @@ def prepare_order(
     if options.like_run is not None and any(spec.protocol == "listwise" for spec in specs):
         raise JudgeError("That run compared pairs; a listwise judge needs at least three answers.")
     families, suffix = families_in(arena), criteria_suffix(arena.criteria)
-    if not own_family and _are_all_partial(specs, options, families):
+    if not own_family and _are_all_judges_partial(specs, options, families):
         raise JudgeError(_why_no_calls(max_calls))  # known before the two have answered anything
     registered = Epoch.objects.open().select_related("judge", "rater")
     epochs = [registered.filter(judge__digest=spec.digest).first() for spec in specs]
@@ -104,7 +109,7 @@ def prepare_order(
         arena=arena,
         options=options,
         judges=_plan_options(specs),
-        asked=_already_asked(arena, epochs, quorum, weights),
+        asked=_pairs_already_asked(arena, epochs, quorum, weights),
     )
     if not plan.picks:
         raise _nothing_to_judge(arena, plan, specs, _unfinished_run(arena, epochs, options))
@@ -114,16 +119,16 @@ def prepare_order(
         calls = calls_for(spec, picks, suffix)
         all_members.append(Member(spec, epoch, own_family, list(picks), calls, suffix))
     left_out = plan.left_out + _family_notes(all_members, plan) + _scripts_note(arena, specs)
-    count = _picks_within(all_members, plan.picks, max_calls)
+    count = _count_affordable_picks(all_members, plan.picks, max_calls)
     picks = plan.picks[:count]
     affordable = {pick.responses for pick in picks}
-    members = [_limit(member, affordable) for member in all_members]
+    members = [member.limited_to(affordable) for member in all_members]
     if not any(member.calls for member in members):
         raise JudgeError(_why_no_calls(max_calls))
     return JudgeOrder(arena, options, members, picks, shares_of(picks), quorum, left_out, weights)
 
 
-def _are_all_partial(
+def _are_all_judges_partial(
     specs: Sequence[JudgeSpec], options: OrderOptions, families: Mapping[int, str]
 ) -> bool:
     """Whether the order is for two candidates, and one is of the family of every judge."""
@@ -149,7 +154,7 @@ def _plan_options(specs: Sequence[JudgeSpec]) -> PlanOptions:
     )
 
 
-def _already_asked(
+def _pairs_already_asked(
     arena: Arena,
     epochs: Sequence[Epoch | None],
     quorum: int | None,
@@ -241,13 +246,6 @@ def _why_no_calls(max_calls: int | None) -> str:
     )
 
 
-def _limit(member: Member, responses: Collection[str]) -> Member:
-    """Keep the comparisons of these pairs of responses."""
-    picks = [pick for pick in member.picks if pick.responses in responses]
-    calls = calls_for(member.spec, picks, member.criteria_suffix)
-    return replace(member, picks=picks, calls=calls)
-
-
 def calls_for(
     spec: JudgeSpec, picks: Iterable[PlannedComparison], criteria_suffix: str = ""
 ) -> dict[str, str | None]:
@@ -278,7 +276,7 @@ def answer_orders(spec: JudgeSpec, pick: PlannedComparison) -> list[tuple[int, .
     return [(low, high), (high, low)]
 
 
-def _picks_within(
+def _count_affordable_picks(
     members: Sequence[Member], picks: Sequence[PlannedComparison], max_calls: int | None
 ) -> int:
     """Return how many of the first picks all members together judge in `max_calls` calls."""

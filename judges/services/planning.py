@@ -23,6 +23,7 @@ from ranking.services.pair_weights import PairFacts, pair_facts
 PairIds = tuple[int, int]
 Which = Literal["all", "neighbours", "new", "voted"]
 SHORTEST_LIST, LONGEST_LIST = 3, 8
+PER_PAIR, MOST_PER_PAIR = 5, 10_000  # comparisons per pair: the default and the most
 UNLESS_AGAIN = "left out unless ordered again"
 VOTES = {"people": "human votes", "judges": "LLM-judge votes", "juries": "jury votes"}
 
@@ -66,7 +67,7 @@ class OrderOptions:
 
     def is_about(self, pair: Pair) -> bool:
         """Whether both candidates of the pair are included."""
-        return not self.candidates or self.candidates.issuperset(_ids(pair))
+        return not self.candidates or self.candidates.issuperset(_ids_of_pair(pair))
 
 
 @dataclass(frozen=True)
@@ -168,7 +169,7 @@ def _ordered_pairs(
         decided = _conclusive_pairs(arena, pairs, options, raters, facts.separated)
         facts = replace(facts, separated=decided)
     ordered = [pair for pair in pairs if _is_ordered(pair, options, facts)]
-    clear = 0 if options.again else sum(_ids(pair) in facts.separated for pair in pairs)
+    clear = 0 if options.again else sum(_ids_of_pair(pair) in facts.separated for pair in pairs)
     if not clear:
         return ordered, []
     votes = VOTES.get(raters, raters)
@@ -191,7 +192,7 @@ def _conclusive_pairs(
     """
     named = baseline_of(arena) if options.candidates and len(pairs) > 1 else None
     baseline = pairs[0].low_id if len(pairs) == 1 else named
-    family = {_ids(pair) for pair in pairs if baseline in _ids(pair)}
+    family = {_ids_of_pair(pair) for pair in pairs if baseline in _ids_of_pair(pair)}
     if baseline is None or not family:
         return frozenset(clear)
     current = Snapshot.objects.current().filter(board__arena=arena, board__category="")
@@ -203,16 +204,16 @@ def _conclusive_pairs(
 
 
 def _is_ordered(pair: Pair, options: OrderOptions, facts: PairFacts) -> bool:
-    if _ids(pair) in facts.separated and not options.again:
+    if _ids_of_pair(pair) in facts.separated and not options.again:
         return False
     if options.pairs == "neighbours":
-        return _ids(pair) in facts.neighbours
+        return _ids_of_pair(pair) in facts.neighbours
     if options.pairs == "new":
         return bool({pair.low_id, pair.high_id} & facts.fresh)
     return True
 
 
-def _ids(pair: Pair) -> PairIds:
+def _ids_of_pair(pair: Pair) -> PairIds:
     return pair.low_id, pair.high_id
 
 
@@ -223,14 +224,14 @@ def _picks_by_pair(
     if options.like_run is not None:
         return _picks_of_run(pairs, options.like_run, answers, options.undecided)
     lists = _draw_lists(answers, judges.seed) if judges.listwise else None
-    picks = {pair.pk: _picks_of(pair, answers, judges.seed, lists) for pair in pairs}
+    picks = {pair.pk: _picks_of_pair(pair, answers, judges.seed, lists) for pair in pairs}
     if options.pairs != "voted" or not pairs:
         return picks
     keys = set(labelled_pairs(pairs[0].arena))
     return {pk: [pick for pick in own if pick.responses in keys] for pk, own in picks.items()}
 
 
-def _picks_of(
+def _picks_of_pair(
     pair: Pair,
     answers: ArenaAnswers,
     seed: str,
@@ -240,7 +241,9 @@ def _picks_of(
     high = answers.by_candidate.get(pair.high_id, {})
     # A list serves all its pairs, so then the prompts come in the same order for every pair.
     draw_for = 0 if lists is not None else pair.pk
-    prompts = sorted(low.keys() & high.keys(), key=lambda prompt: _draw(seed, draw_for, prompt))
+    prompts = sorted(
+        low.keys() & high.keys(), key=lambda prompt: _draw_place(seed, draw_for, prompt)
+    )
     picks = [PlannedComparison(pair, prompt, low[prompt], high[prompt]) for prompt in prompts]
     if lists is None:
         return picks
@@ -258,7 +261,7 @@ def _draw_lists(answers: ArenaAnswers, seed: str) -> dict[tuple[int, int], tuple
     for prompt, responses in answers.by_prompt().items():
         if len(responses) < SHORTEST_LIST:
             continue
-        drawn = sorted(responses, key=lambda response: _draw(seed, prompt, response))
+        drawn = sorted(responses, key=lambda response: _draw_place(seed, prompt, response))
         # As few lists as possible, of nearly the same length.
         count = -(-len(drawn) // LONGEST_LIST)
         for start in range(count):
@@ -273,7 +276,7 @@ def _picks_of_run(
 ) -> dict[int, list[PlannedComparison]]:
     """Map each pair's id to those of its comparisons in another run that can still be judged."""
     picks: dict[int, list[PlannedComparison]] = {pair.pk: [] for pair in pairs}
-    pair_of = {_ids(pair): pair for pair in pairs}
+    pair_of = {_ids_of_pair(pair): pair for pair in pairs}
     comparisons = Comparison.objects.filter(run=run, judgement__isnull=False)
     if undecided:
         comparisons = comparisons.filter(judgement__state__in=Judgement.UNDECIDED)
@@ -292,7 +295,7 @@ def _picks_of_run(
     return picks
 
 
-def _draw(seed: str, pair: int, prompt: int) -> bytes:
+def _draw_place(seed: str, pair: int, prompt: int) -> bytes:
     return hashlib.sha256(f"{seed} {pair} {prompt}".encode()).digest()
 
 

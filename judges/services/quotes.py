@@ -92,7 +92,11 @@ def quote_for(order: JudgeOrder) -> Quote:
     that fail and are retried cost extra; the cap limits them too.
     """
     sizes = _RequestSizes(order)
-    judges = [_judge_quote(member, sizes) for member in order.members]
+    judges = []
+    for member in order.members:
+        new_calls = map(read_subject, member.calls.keys() - _paid_calls(member))
+        request_sizes = [sizes.of(subject, member.spec) for subject in new_calls]
+        judges.append(quote_calls(member.spec, len(member.picks), request_sizes))
     pairs = len({pick.pair.pk for pick in order.picks})
     return Quote(pairs, len(order.picks), judges, order.left_out)
 
@@ -100,12 +104,6 @@ def quote_for(order: JudgeOrder) -> Quote:
 def smallest_quote(specs: Iterable[JudgeSpec]) -> Quote:
     """Quote one call by each judge, to know which have a price, and which are free."""
     return Quote(0, 1, [quote_calls(spec, 1, [1]) for spec in specs], [])
-
-
-def _judge_quote(member: Member, sizes: "_RequestSizes") -> JudgeQuote:
-    spec = member.spec
-    new_calls = [read_subject(subject) for subject in member.calls.keys() - _paid_calls(member)]
-    return quote_calls(spec, len(member.picks), [sizes.of(subject, spec) for subject in new_calls])
 
 
 def quote_calls(spec: JudgeSpec, comparisons: int, sizes: Sequence[int]) -> JudgeQuote:
@@ -217,8 +215,14 @@ class _RequestSizes:
 
     def __init__(self, order: JudgeOrder) -> None:
         subjects = [read_subject(subject) for member in order.members for subject in member.calls]
-        self._answers = _answer_bytes({pk for subject in subjects for pk in subject.shown})
-        self._prompts = _prompt_bytes({pick.prompt_id for pick in order.picks})
+        self._answers = _sizes_of_answers({pk for subject in subjects for pk in subject.shown})
+        prompts = Prompt.objects.filter(pk__in={pick.prompt_id for pick in order.picks})
+        self._prompts = {  # of the texts without the reference answer, and of that answer
+            pk: (_size_in_bytes(text) + _size_in_bytes(rubric), _size_in_bytes(reference))
+            for pk, text, rubric, reference in prompts.values_list(
+                "pk", "text", "rubric", "reference"
+            )
+        }
         self._prompt_of = {
             response: pick.prompt_id
             for pick in order.picks
@@ -244,25 +248,16 @@ def prompt_overhead(spec: JudgeSpec) -> int:
     return sum(len(text.encode()) for _, text in messages)
 
 
-def _answer_bytes(ids: set[int]) -> dict[int, int]:
+def _sizes_of_answers(ids: set[int]) -> dict[int, int]:
     sorted_ids = sorted(ids)
     sizes: dict[int, int] = {}
     for start in range(0, len(sorted_ids), BATCH):
         rows = Response.objects.filter(pk__in=sorted_ids[start : start + BATCH])
-        sizes |= {pk: _bytes(text) for pk, text in rows.values_list("pk", "text")}
+        sizes |= {pk: _size_in_bytes(text) for pk, text in rows.values_list("pk", "text")}
     return sizes
 
 
-def _prompt_bytes(ids: set[int]) -> dict[int, tuple[int, int]]:
-    """Map prompt -> the bytes of its texts without the reference answer, and of that answer."""
-    rows = Prompt.objects.filter(pk__in=ids).values_list("pk", "text", "rubric", "reference")
-    return {
-        pk: (_bytes(text) + _bytes(rubric), _bytes(reference))
-        for pk, text, rubric, reference in rows
-    }
-
-
-def _bytes(text: str) -> int:
+def _size_in_bytes(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 

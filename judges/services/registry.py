@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -79,7 +79,7 @@ def spec_named(name: str, switches: Switches = DEFAULT_SWITCHES) -> JudgeSpec:
     Nothing is written. Raises JudgeError with a sentence.
     """
     try:
-        spec = _registered(name, switches) or _typed(name, switches)
+        spec = _spec_of_registered(name, switches) or _spec_of_typed(name, switches)
         key_of(endpoint_named(spec.endpoint))
     except (UnknownEndpointError, RubricError, SpecError, EndpointStoppedError) as error:
         raise JudgeError(str(error)) from None
@@ -97,22 +97,14 @@ def spec_of(judge: Judge) -> JudgeSpec:
         length_neutral=judge.length_neutral,
         soft=judge.soft,
         readings=judge.readings,
-        examples=tuple(_example(facts) for facts in judge.examples),
+        examples=tuple(
+            Example(**{**facts, "answers": tuple(facts["answers"])}) for facts in judge.examples
+        ),
         parents_family=judge.family if judge.family != family_of(judge.model) else "",
     )
 
 
-def _example(facts: Mapping[str, Any]) -> Example:
-    return Example(
-        prompt=str(facts["prompt"]),
-        answers=tuple(str(answer) for answer in facts["answers"]),
-        verdict=str(facts["verdict"]),
-        reason=str(facts.get("reason", "")),
-        reference=str(facts.get("reference", "")),
-    )
-
-
-def _registered(name: str, switches: Switches) -> JudgeSpec | None:
+def _spec_of_registered(name: str, switches: Switches) -> JudgeSpec | None:
     judge = Judge.objects.exclude(protocol=Judge.Protocol.JURY).filter(name=name).first()
     if judge is None:
         return None
@@ -128,7 +120,7 @@ def _registered(name: str, switches: Switches) -> JudgeSpec | None:
     return spec if switches == DEFAULT_SWITCHES else None
 
 
-def _typed(name: str, switches: Switches) -> JudgeSpec:
+def _spec_of_typed(name: str, switches: Switches) -> JudgeSpec:
     head, rubric = name.rsplit("@", 1) if "@" in name else (name, DEFAULT_RUBRIC)
     endpoint, _, model = head.partition(":")
     if endpoint not in settings.MODEL_ENDPOINTS and ":" not in name:
@@ -142,7 +134,10 @@ def _typed(name: str, switches: Switches) -> JudgeSpec:
     if not model:
         raise SpecError(f"Add a pinned model: {endpoint}:MODEL.")
     check_pinned(model, unpinned=switches.unpinned)
-    _check_script(endpoint, model)
+    # A script answers to any model name, so a typo would vote as a judge of its own.
+    if endpoint == SCRIPTED and model not in SCRIPTED_MODELS:
+        known = ", ".join(SCRIPTED_MODELS)
+        raise SpecError(f"There is no scripted judge {model!r}. The scripted judges are: {known}.")
     return JudgeSpec(
         endpoint,
         model,
@@ -155,13 +150,6 @@ def _typed(name: str, switches: Switches) -> JudgeSpec:
         examples=switches.examples,
         parents_family=MergedModel.objects.family_of(model),
     )
-
-
-def _check_script(endpoint: str, model: str) -> None:
-    """A script answers to any model name, so a typo would vote as a judge of its own."""
-    if endpoint == SCRIPTED and model not in SCRIPTED_MODELS:
-        known = ", ".join(SCRIPTED_MODELS)
-        raise SpecError(f"There is no scripted judge {model!r}. The scripted judges are: {known}.")
 
 
 def register_judge(*, spec: JudgeSpec) -> Epoch:
@@ -180,20 +168,10 @@ def register_judge(*, spec: JudgeSpec) -> Epoch:
         length_neutral=spec.length_neutral,
         soft=spec.soft,
         readings=spec.readings,
-        examples=[_facts(example) for example in spec.examples],
+        examples=[asdict(example) for example in spec.examples],
         digest=spec.digest,
     )
-    return _register(draft, spec.label, Rater.Kind.JUDGE)
-
-
-def _facts(example: Example) -> dict[str, object]:
-    return {
-        "prompt": example.prompt,
-        "answers": list(example.answers),
-        "verdict": example.verdict,
-        "reason": example.reason,
-        "reference": example.reference,
-    }
+    return _register_judge(draft, spec.label, Rater.Kind.JUDGE)
 
 
 def register_jury(
@@ -220,7 +198,7 @@ def register_jury(
     draft = Judge(protocol=Judge.Protocol.JURY, quorum=quorum, weights=weights, digest=digest)
     names = ", ".join(judge.name for judge in judges)
     label = f"{'Weighted jury' if weights else 'Jury'} of {len(judges)}: {names}"
-    return _register(draft, _shortened(label), Rater.Kind.JURY, judges)
+    return _register_judge(draft, _shortened(label), Rater.Kind.JURY, judges)
 
 
 def default_quorum(members: int) -> int:
@@ -281,7 +259,7 @@ def _open_epoch(digest: str) -> Epoch | None:
     return epochs.filter(judge__digest=digest).first()
 
 
-def _register(draft: Judge, label: str, kind: str, members: Iterable[Judge] = ()) -> Epoch:
+def _register_judge(draft: Judge, label: str, kind: str, members: Iterable[Judge] = ()) -> Epoch:
     try:
         with transaction.atomic():
             draft.name = _free_name(label)

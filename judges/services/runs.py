@@ -151,7 +151,7 @@ def write_comparisons(*, writer: JudgeRunWriter, picks: Sequence[PlannedComparis
     lock_arena(writer.arena.pk)
     if not runs.is_being_written(writer.run):
         return
-    new_picks = _not_asked(writer, picks)
+    new_picks = _picks_not_asked(writer, picks)
     flagged = _suspicious_pairs(new_picks)
     for member, epoch in writer.members:
         own = {pick.responses for pick in member.picks}
@@ -162,7 +162,7 @@ def write_comparisons(*, writer: JudgeRunWriter, picks: Sequence[PlannedComparis
     _show_to_people(writer.arena, [pick for pick in new_picks if pick.responses in flagged])
 
 
-def _not_asked(
+def _picks_not_asked(
     writer: JudgeRunWriter, picks: Sequence[PlannedComparison]
 ) -> list[PlannedComparison]:
     """Drop what the judge or the jury was asked by another run since the order was planned."""
@@ -192,7 +192,7 @@ def _write_member(
     calls = write_calls(run=run, epoch=epoch, needs=needs, now=writer.now, nonce=writer.nonce)
     judgements = []
     for pick, comparison in zip(picks, comparisons, strict=True):
-        forward, reverse = _two_calls(member, pick, comparison)
+        forward, reverse = _subjects_of_comparison(member, pick, comparison)
         judgements.append(
             Judgement(
                 epoch=epoch,
@@ -207,7 +207,9 @@ def _write_member(
     Judgement.objects.bulk_create(judgements)
 
 
-def _two_calls(member: Member, pick: PlannedComparison, comparison: Comparison) -> tuple[str, str]:
+def _subjects_of_comparison(
+    member: Member, pick: PlannedComparison, comparison: Comparison
+) -> tuple[str, str]:
     """Return the subjects of a comparison's two calls; the first one shows its left answer first.
 
     A list has no such order: its first call shows the list as it was drawn.

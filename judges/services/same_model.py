@@ -21,8 +21,6 @@ from judges.services.calibration_items import (
 )
 
 MOST_COMPARED = 5
-
-
 DIRECT = Judge.Protocol.DIRECT
 
 

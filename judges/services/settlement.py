@@ -29,8 +29,6 @@ READY = """
     WHERE (j.forward_id = %s OR j.reverse_id = %s) AND j.state = 'waiting'
         AND f.state NOT IN ('waiting', 'running') AND r.state NOT IN ('waiting', 'running')
 """
-
-
 # a waiting judgement, in the order of `_LockedJudgement`,
 LOCK_JUDGEMENT = """
     SELECT f.state, f.subject, f.verdict, r.state, r.subject, r.verdict,
@@ -48,8 +46,6 @@ LOCK_JUDGEMENT = """
     LEFT JOIN arena_comparison c ON c.id = j.comparison_id
     WHERE j.id = %s AND j.state = 'waiting'
 """
-
-
 SETTLE = """
     UPDATE judges_judgement
     SET state = %s, outcome = %s, preference = %s, score = %s, flipped = %s, settled_at = %s,
@@ -60,8 +56,6 @@ SETTLE = """
     WHERE id = %s
     RETURNING casts_vote
 """
-
-
 REFUSE = """
     UPDATE judges_judgement
     SET state = 'failed', outcome = '', preference = NULL, score = NULL, flipped = NULL,
@@ -69,8 +63,6 @@ REFUSE = """
     WHERE id = %s
     RETURNING id
 """
-
-
 # and the end of a run. One statement, because a run that is resumed at the same moment sets
 # judgements back to waiting while it opens.
 CLOSE_RUN = """
@@ -82,6 +74,9 @@ CLOSE_RUN = """
             WHERE v.run_id = arena_run.id AND v.state = 'waiting')
     RETURNING id
 """
+FEWEST_TO_DESPAIR = 30
+MOST_LOOKED_AT = 60
+USELESS = Fraction(2, 3)
 
 
 def settle_call(call: Call) -> None:
@@ -97,15 +92,6 @@ def settle_call(call: Call) -> None:
     for run_id in {run for _, run in ready}:
         close_if_done(run_id=run_id, now=now)
         _pause_if_hopeless(run_id, call.requester, now)
-
-
-FEWEST_TO_DESPAIR = 30
-
-
-MOST_LOOKED_AT = 60
-
-
-USELESS = Fraction(2, 3)
 
 
 @transaction.atomic
@@ -137,13 +123,13 @@ def _pause_if_hopeless(run_id: int, requester: str, now: datetime) -> None:
 def settle(*, judgement_id: int, now: datetime) -> None:
     """Turn two finished calls into a vote, or into the state that explains why there is none."""
     try:
-        _settle(judgement_id, now)
+        _settle_judgement(judgement_id, now)
     except IntegrityError:  # another run's same judgement became the one that votes
-        _settle(judgement_id, now)
+        _settle_judgement(judgement_id, now)
 
 
 @transaction.atomic
-def _settle(judgement_id: int, now: datetime) -> None:
+def _settle_judgement(judgement_id: int, now: datetime) -> None:
     judgement = _lock_judgement(judgement_id)
     if judgement is None:
         return
@@ -156,13 +142,13 @@ def _settle(judgement_id: int, now: datetime) -> None:
         protocol=judgement.protocol,
         policy=judgement.swap_policy,
         soft=bool(judgement.soft),
-        sides=_sides(judgement),
+        sides=_sides_of_judgement(judgement),
     )
     facts = (result.state, result.outcome, result.preference, result.score, result.flipped)
     counts = result.state not in (Judgement.State.FAILED, Judgement.State.CANCELLED)
     row = sql.one(SETTLE, *facts, now, counts, judgement_id)
     votes = row and row[0] and judgement.comparison is not None and judgement.sample == 0
-    if votes and result.outcome and not _vote(judgement, result, now):
+    if votes and result.outcome and not _cast_vote(judgement, result, now):
         sql.one(REFUSE, judgement_id)
     if judgement.jury_waits:
         settle_juries_of(judgement_id=judgement_id, now=now)
@@ -217,7 +203,7 @@ def _finished_call(state: str, subject: str, verdict: str | None) -> FinishedCal
     return FinishedCall(state, subject, json.loads(verdict) if verdict else None)
 
 
-def _sides(judgement: _LockedJudgement) -> Sides | None:
+def _sides_of_judgement(judgement: _LockedJudgement) -> Sides | None:
     if judgement.comparison is None:
         return None if judgement.is_single else Sides(1, 2)
     assert judgement.left is not None
@@ -225,7 +211,7 @@ def _sides(judgement: _LockedJudgement) -> Sides | None:
     return Sides(judgement.left, judgement.right)
 
 
-def _vote(judgement: _LockedJudgement, result: JudgementResult, now: datetime) -> bool:
+def _cast_vote(judgement: _LockedJudgement, result: JudgementResult, now: datetime) -> bool:
     """Cast the judge's vote as the rater of the epoch that was asked."""
     assert judgement.comparison is not None
     comparisons = Comparison.objects.select_related("arena", "rater")

@@ -69,7 +69,7 @@ def trust_profile(epoch: Epoch, calibrations: Iterable[Calibration]) -> list[Tru
     The first place is everywhere else; then come the arenas where it was measured.
     """
     newest_first = list(calibrations)
-    barred = _barred(epoch, newest_first)
+    barred = _problems_anywhere(epoch, newest_first)
     by_arena: dict[int, Calibration] = {}
     for calibration in newest_first:
         if calibration.arena_id is not None:
@@ -115,7 +115,7 @@ def _failed(calibration: Calibration) -> tuple[str, ...]:
     return tuple(trust.get("failed") or trust["reasons"])
 
 
-def _barred(epoch: Epoch, newest_first: Sequence[Calibration]) -> tuple[str, ...]:
+def _problems_anywhere(epoch: Epoch, newest_first: Sequence[Calibration]) -> tuple[str, ...]:
     """Return what keeps a judge from being trusted anywhere."""
     if epoch.ended_at is not None:
         return (f"This epoch has ended. {epoch.reason}".strip(),)
@@ -135,15 +135,12 @@ def _has_current_members(jury: Judge) -> bool:
     return jury_digest(requesters, jury.quorum, jury.weights) == jury.digest
 
 
-def _kind_of_honeypot(trap: str) -> str:
-    name = KINDS_IN_WORDS[trap]
-    return f"honeypots ({name[0].lower()}{name[1:]})"
-
-
 def honeypot_problems(report: dict[str, Any]) -> list[str]:
     """Return one sentence about the kinds of honeypot that fooled the judge too often, if any."""
     named = [("all honeypots", report["false_wins"])]
-    named += [(_kind_of_honeypot(kind["trap"]), kind["false_wins"]) for kind in report["traps"]]
+    for kind in report["traps"]:
+        name = KINDS_IN_WORDS[kind["trap"]]
+        named.append((f"honeypots ({name[0].lower()}{name[1:]})", kind["false_wins"]))
     fooled = ", ".join(
         f"{percent(wins['value'])} of {wins['n']} verdicts on {name}"
         for name, wins in named

@@ -76,10 +76,10 @@ def decide(
         if call_state in states:
             return JudgementResult(state)
     if protocol == "direct":
-        left, right = _scores(_verdict(forward), _verdict(reverse))
+        left, right = _scores_of_verdicts(_verdict_of_call(forward), _verdict_of_call(reverse))
         return _compare_scores(left, right, sides)
     assert sides is not None, "two answers are compared"
-    return _combine_orders(_orient(forward, sides), _orient(reverse, sides), policy)
+    return _combine_orders(_orient_call(forward, sides), _orient_call(reverse, sides), policy)
 
 
 def decide_readings(
@@ -103,7 +103,7 @@ def decide_readings(
         missing = Counter(result.state for result in results if result.state not in READABLE)
         return JudgementResult(missing.most_common(1)[0][0])
     if protocol == "direct":
-        scores = [_scores(*map(_verdict, pairs[number])) for number in read]
+        scores = [_scores_of_verdicts(*map(_verdict_of_call, pairs[number])) for number in read]
         left, right = (fmean(side) for side in zip(*scores, strict=True))
         return _compare_scores(left, right, sides)
     return _combine_readings([results[number] for number in read], policy, is_mean=soft)
@@ -133,7 +133,7 @@ def _compare_scores(left: float, right: float, sides: Sides | None) -> Judgement
     return JudgementResult(State.VOTED, outcome_of_lead(left - right, tolerance=ROUNDING))
 
 
-def _scores(*verdicts: Mapping[str, Any]) -> list[float]:
+def _scores_of_verdicts(*verdicts: Mapping[str, Any]) -> list[float]:
     """Return the expected scores if all verdicts have one, otherwise the written ones."""
     name = "expected" if all("expected" in verdict for verdict in verdicts) else "score"
     return [float(verdict[name]) for verdict in verdicts]
@@ -151,8 +151,8 @@ class OrientedVerdict:
     soft: bool
 
 
-def _orient(call: FinishedCall, sides: Sides) -> OrientedVerdict:
-    verdict = _verdict(call)
+def _orient_call(call: FinishedCall, sides: Sides) -> OrientedVerdict:
+    verdict = _verdict_of_call(call)
     outcome = call_outcome(verdict, call.subject, sides)
     assert outcome is not None, "a verdict about two answers has an outcome"
     probabilities: Mapping[str, float] | None = verdict.get("p")
@@ -176,7 +176,7 @@ def call_outcome(verdict: Mapping[str, Any], subject: str, sides: Sides) -> str 
     return mirror(outcome)
 
 
-def _verdict(call: FinishedCall) -> Mapping[str, Any]:
+def _verdict_of_call(call: FinishedCall) -> Mapping[str, Any]:
     assert call.verdict is not None, "a call that is done has a verdict"
     return call.verdict
 

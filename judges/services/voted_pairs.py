@@ -20,6 +20,13 @@ from judges.services.subjects import (
     labelled_pairs,
 )
 
+NO_VOTES = "Nobody has compared two answers in this arena yet."
+LISTWISE = (
+    "In an arena, a listwise judge votes on lists of at least three answers, not on the single"
+    " pairs that people voted on. Measure it on these pairs without votes (--no-votes), or start"
+    " a judge run in the arena and measure it on the pairs of its lists."
+)
+
 
 def labels_of_votes(arena: Arena) -> LabelFile:
     """Return the human votes of an arena as labels, to measure a judge without a vote of its own.
@@ -44,16 +51,6 @@ def labels_of_votes(arena: Arena) -> LabelFile:
     if not items:
         raise JudgeError(NO_VOTES)
     return LabelFile(LabelSet.Kind.PAIRS, list(items.values()))
-
-
-NO_VOTES = "Nobody has compared two answers in this arena yet."
-
-
-LISTWISE = (
-    "In an arena, a listwise judge votes on lists of at least three answers, not on the single"
-    " pairs that people voted on. Measure it on these pairs without votes (--no-votes), or start"
-    " a judge run in the arena and measure it on the pairs of its lists."
-)
 
 
 def order_of_voted(

@@ -17,8 +17,6 @@ from judges.permissions import can_steer, runs_within_reach
 from judges.services.runs import runs_of_judges
 
 View = Callable[..., HttpResponse]
-
-
 MEMBERS_ONLY = gettext_lazy(
     "Judge runs cost money, so only members of the arena’s team and the site’s administrators can "
     "start and control them here."

@@ -24,6 +24,10 @@ from judges.views.access import (
     for_judging,
 )
 
+BEING_MEASURED = "The judges are being measured. Reload this page in a minute."
+NOTHING_TO_MEASURE = "No judge has judged a pair here that people voted on, so none was measured."
+BROKER_DOWN = "The judges could not be measured: the site’s queue cannot be reached."
+
 
 @dataclass(frozen=True)
 class PanelRow:
@@ -92,15 +96,6 @@ def _panel_name(option: dict[str, Any], judges: Sequence[str]) -> str:
         return f"Jury of {everybody}, weighed by accuracy"
     first, *second = (judges[member] for member in option["members"])
     return f"{first}, then {second[0]} where it has no verdict" if second else first
-
-
-BEING_MEASURED = "The judges are being measured. Reload this page in a minute."
-
-
-NOTHING_TO_MEASURE = "No judge has judged a pair here that people voted on, so none was measured."
-
-
-BROKER_DOWN = "The judges could not be measured: the site’s queue cannot be reached."
 
 
 @require_POST

@@ -39,7 +39,7 @@ def decision(request: HttpRequest, team: Team, arena: str) -> HttpResponse:
     if request.method == "POST":
         return _choose_baseline(request, team, in_arena)
     context = decision_context(team, in_arena, DecisionQuery.of(request.GET.dict()))
-    context |= _page_context(context)
+    context |= _checks_and_faults(context)
     can_submit = actor.is_operator or in_arena.team_submits
     # Members may start judge runs in their own arenas only, wherever they may submit.
     is_own = can_submit and in_arena.team_id == team.pk
@@ -95,7 +95,7 @@ def _read_checks_and_faults(
     return tuple(checks), tuple(sorted(faults, key=lambda fault: -fault.named)[:MOST_FAULTS])
 
 
-def _page_context(context: Mapping[str, Any]) -> dict[str, Any]:
+def _checks_and_faults(context: Mapping[str, Any]) -> dict[str, Any]:
     """What the page shows in addition to `decision_context`: the checks so far, and the raters'
     reasons.
     """

@@ -28,7 +28,7 @@ from judges.models import Judge
 from judges.models.judges import SCRIPTED
 from judges.services.honeypots import order_honeypots, quote_honeypots
 from judges.services.orders import JudgeOrder, Member, calls_for, prepare_order
-from judges.services.planning import OrderOptions
+from judges.services.planning import MOST_PER_PAIR, OrderOptions
 from judges.services.quotes import Quote, probe_judges, quote_for
 from judges.services.registry import JudgeError, spec_named
 from judges.services.subjects import material_for, read_subject
@@ -37,6 +37,32 @@ from judges.views.access import (
     operators_only,
 )
 from judges.views.addresses import run_url
+
+WHY_NO_PAIRS = {
+    "neighbours": "Neighbours come from the judges’ leaderboard: it is empty until judges have "
+    "voted here, and neighbours with a clear lead are not judged again.",
+    "new": "New candidates are those with few or no LLM-judge votes.",
+    "voted": "No pair with human votes is left to judge.",
+}
+ALL, AGAIN = "“All pairs”", "“Include pairs with a clear lead”"
+ALTERNATIVES: list[tuple[dict[str, Any], str]] = [
+    ({"again": True}, f"Tick {AGAIN} to have them judged again."),
+    ({"pairs": "all"}, f"Choose {ALL} instead."),
+    ({"pairs": "all", "again": True}, f"Choose {ALL} instead, and tick {AGAIN}."),
+]
+REQUEST_TITLES = {
+    "note": "First, for its grading note",
+    "pairwise": "One order of the two answers (a second request swaps them)",
+    "direct": "Score of one answer (the other answer gets the same request)",
+    "listwise": "One order of the list (a second request reverses it)",
+}
+ORDER_CHANGED = (
+    "The options have changed since the quote, so no run was started. Check the new quote, then "
+    "start the run."
+)
+# A real nonce is drawn for every run; this one only shows its place.
+NONCE = "0123456789abcdef"
+NOTE = "(The judge’s own grading note goes here.)"
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -59,37 +85,6 @@ def honeypot_test(request: HttpRequest, pk: int) -> HttpResponse:
             form.add_error(None, str(error))
     context = {"judge": judge, "form": form, "quote": quote}
     return render(request, "judges/honeypots.html", context)
-
-
-WHY_NO_PAIRS = {
-    "neighbours": "Neighbours come from the judges’ leaderboard: it is empty until judges have "
-    "voted here, and neighbours with a clear lead are not judged again.",
-    "new": "New candidates are those with few or no LLM-judge votes.",
-    "voted": "No pair with human votes is left to judge.",
-}
-
-
-ALL, AGAIN = "“All pairs”", "“Include pairs with a clear lead”"
-
-
-ALTERNATIVES: list[tuple[dict[str, Any], str]] = [
-    ({"again": True}, f"Tick {AGAIN} to have them judged again."),
-    ({"pairs": "all"}, f"Choose {ALL} instead."),
-    ({"pairs": "all", "again": True}, f"Choose {ALL} instead, and tick {AGAIN}."),
-]
-
-
-ORDER_CHANGED = (
-    "The options have changed since the quote, so no run was started. Check the new quote, then "
-    "start the run."
-)
-
-
-# A real nonce is drawn for every run; this one only shows its place.
-NONCE = "0123456789abcdef"
-
-
-NOTE = "(The judge’s own grading note goes here.)"
 
 
 @dataclass(frozen=True)
@@ -161,17 +156,14 @@ def _suggest_alternative(prepare: Callable[..., JudgeOrder], options: OrderOptio
         return ""
     for change, advice in ALTERNATIVES:
         alternative = replace(options, **change)
-        if alternative != options and _can_be_ordered(prepare, alternative):
-            return f"{WHY_NO_PAIRS.get(options.pairs, '')} {advice}".strip()
+        if alternative == options:
+            continue
+        try:
+            prepare(options=alternative)
+        except JudgeError:
+            continue
+        return f"{WHY_NO_PAIRS.get(options.pairs, '')} {advice}".strip()
     return ""
-
-
-def _can_be_ordered(prepare: Callable[..., JudgeOrder], options: OrderOptions) -> bool:
-    try:
-        prepare(options=options)
-    except JudgeError:
-        return False
-    return True
 
 
 def _preview_requests(member: Member, responses: str) -> list[PreviewedRequest]:
@@ -187,7 +179,7 @@ def _preview_requests(member: Member, responses: str) -> list[PreviewedRequest]:
 
 def _preview_request(spec: JudgeSpec, name: str) -> PreviewedRequest:
     subject = read_subject(name)
-    title = "First, for its grading note" if subject.is_note else _request_title(spec)
+    title = REQUEST_TITLES["note" if subject.is_note else spec.protocol]
     try:
         material = material_for(subject, note=NOTE if spec.rubric.note else "")
         if subject.is_note:
@@ -197,30 +189,22 @@ def _preview_request(spec: JudgeSpec, name: str) -> PreviewedRequest:
         return PreviewedRequest(title, problem=str(error))
 
 
-def _request_title(spec: JudgeSpec) -> str:
-    if spec.protocol == "direct":
-        return "Score of one answer (the other answer gets the same request)"
-    if spec.protocol == "listwise":
-        return "One order of the list (a second request reverses it)"
-    return "One order of the two answers (a second request swaps them)"
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
 @for_judging
 def order_run(request: HttpRequest, arena: Arena) -> HttpResponse:
     """The order form: its first button shows a quote on the same page, its second one orders."""
     actor = actor_of(request)
     if request.method != "POST":
-        form = OrderForm(arena=arena, actor=actor, initial=_initial(request, arena))
-        return _render_page(request, form)
+        form = OrderForm(arena=arena, actor=actor, initial=_options_in_address(request, arena))
+        return _render_order_page(request, form)
     form, offer = OrderForm(request.POST, arena=arena, actor=actor), None
     try:
         offer = make_offer(form) if form.can_be_quoted() else None
         if offer and form.is_valid() and _is_confirmed(request, form):
-            return _order(request, form, offer)
+            return _order_run(request, form, offer)
     except ServiceError as error:
         form.add_error(None, str(error))
-    return _render_page(request, form, offer)
+    return _render_order_page(request, form, offer)
 
 
 @require_POST
@@ -234,12 +218,12 @@ def set_arena_criteria(request: HttpRequest, arena: Arena) -> HttpResponse:
             form.add_error("criteria", str(error))
     if form.errors:
         order_form = OrderForm(arena=arena, actor=actor)
-        return _render_page(request, order_form, criteria_form=form)
+        return _render_order_page(request, order_form, criteria_form=form)
     messages.success(request, "Criteria saved. They apply to the next run.")
     return redirect(f"{reverse('order_run', args=[arena.slug])}#main")
 
 
-def _initial(request: HttpRequest, arena: Arena) -> dict[str, Any]:
+def _options_in_address(request: HttpRequest, arena: Arena) -> dict[str, Any]:
     """What a link may fill in: a run to repeat with another judge, or judges, candidates, which
     pairs, comparisons per pair, whether to judge pairs again, and whether to weigh the judges."""
     run_id = request.GET.get("like_run", "")
@@ -257,7 +241,7 @@ def _initial(request: HttpRequest, arena: Arena) -> dict[str, Any]:
     if (pairs := request.GET.get("pairs")) in dict(PAIRS):
         initial["pairs"] = pairs
         if pairs == "voted":  # all of them
-            initial.setdefault("per_pair", min(arena.prompts.count(), 10_000))
+            initial.setdefault("per_pair", min(arena.prompts.count(), MOST_PER_PAIR))
     return initial
 
 
@@ -271,7 +255,7 @@ def _is_confirmed(request: HttpRequest, form: OrderForm) -> bool:
     return False
 
 
-def _order(request: HttpRequest, form: OrderForm, offer: Offer) -> HttpResponse:
+def _order_run(request: HttpRequest, form: OrderForm, offer: Offer) -> HttpResponse:
     cap, now = form.cleaned_data["cap"], timezone.now()
     # Before the probe, which costs a few tokens.
     runs.rehearse_payment(team=form.arena.team, quote=offer.quote, cap=cap)
@@ -281,7 +265,7 @@ def _order(request: HttpRequest, form: OrderForm, offer: Offer) -> HttpResponse:
     return redirect(f"{run_url(run)}#main")
 
 
-def _render_page(
+def _render_order_page(
     request: HttpRequest,
     form: OrderForm,
     offer: Offer | None = None,
@@ -293,7 +277,7 @@ def _render_page(
         "form": form,
         "criteria_form": criteria_form or CriteriaForm(initial={"criteria": arena.criteria}),
         "only_scripted": settings.MODEL_ENDPOINTS.keys() <= {SCRIPTED},
-        "like_run": _like_run(form),
+        "like_run": _repeated_run(form),
         "budget_left": budget_left(arena.team) if arena.team else None,
     }
     if offer is not None:
@@ -307,7 +291,7 @@ def _render_page(
     return render(request, "judges/order.html", context)
 
 
-def _like_run(form: OrderForm) -> int | None:
+def _repeated_run(form: OrderForm) -> int | None:
     """The run that is repeated with another judge."""
     if not form.is_bound:
         run_id: int | None = form.initial.get("like_run")

@@ -31,23 +31,19 @@ def compare_rankings(report: RunReport, chosen: str) -> RankingComparison | None
     arena = report.run.arena
     if own is None or arena is None:
         return None
-    others = _other_voters(arena, own)
-    if not others:
-        return None
-    other = next((epoch for epoch in others if str(epoch.pk) == chosen), None)
-    agreement = _rank_agreement(arena, own, other) if other else None
-    return RankingComparison(own, others, other, agreement)
-
-
-def _other_voters(arena: Arena, own: Epoch) -> list[Epoch]:
     kinds = [Rater.Kind.JUDGE, Rater.Kind.JURY]
     votes = Vote.objects.live().filter(arena=arena, rater__kind__in=kinds)
     raters = set(votes.values_list("rater", flat=True).distinct())
-    others = Epoch.objects.filter(rater__in=raters).exclude(pk=own.pk)
-    return list(others.select_related("judge").order_by("judge__name", "number"))
+    voters = Epoch.objects.filter(rater__in=raters).exclude(pk=own.pk).select_related("judge")
+    others = list(voters.order_by("judge__name", "number"))
+    if not others:
+        return None
+    other = next((epoch for epoch in others if str(epoch.pk) == chosen), None)
+    agreement = _agreement_of_scores(arena, own, other) if other else None
+    return RankingComparison(own, others, other, agreement)
 
 
-def _rank_agreement(arena: Arena, own: Epoch, other: Epoch) -> RankCorrelation | None:
+def _agreement_of_scores(arena: Arena, own: Epoch, other: Epoch) -> RankCorrelation | None:
     try:
         scores = [
             scores_of_raters(arena=arena, rater_ids=[epoch.rater_id]) for epoch in (own, other)

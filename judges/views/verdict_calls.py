@@ -35,7 +35,7 @@ class DisplayedCall:
 
 def calls_of(judgement: Judgement) -> list[DisplayedCall]:
     """Both calls of a judgement, or the only one if both are the same."""
-    sides = _sides(judgement)
+    sides = _sides_in_subject(judgement)
     display = {"direct": _score_call, "listwise": _listwise_call}.get(
         judgement.epoch.judge.protocol, _pairwise_call
     )
@@ -47,12 +47,12 @@ def calls_of(judgement: Judgement) -> list[DisplayedCall]:
     for number in range(2, judgement.epoch.judge.readings + 1):
         calls += [
             replace(call, title=f"{call.title}, sample {number}")
-            for call in (display(call, sides) for call in _reading(judgement, number))
+            for call in (display(call, sides) for call in _calls_of_reading(judgement, number))
         ]
     return calls
 
 
-def _reading(judgement: Judgement, number: int) -> list[Call]:
+def _calls_of_reading(judgement: Judgement, number: int) -> list[Call]:
     """Return the calls of a further reading, in the order of the first one's."""
     firsts = dict.fromkeys((judgement.forward.subject, judgement.reverse.subject))
     names = [of_reading(subject, number) for subject in firsts]
@@ -63,7 +63,7 @@ def _reading(judgement: Judgement, number: int) -> list[Call]:
     return [calls[name] for name in names if name in calls]
 
 
-def _sides(judgement: Judgement) -> dict[int, str]:
+def _sides_in_subject(judgement: Judgement) -> dict[int, str]:
     """Map the ids in a call's subject to the sides of the answers."""
     comparison: Comparison | None = judgement.comparison
     if comparison is None:

@@ -15,6 +15,11 @@ from judges.models import Judgement, LabelItem
 from judges.run_reports import RunReport
 from judges.views.addresses import verdict_url
 
+EXCERPT = 200
+LONGEST_ID = 15
+SETTLED = [state for state in Judgement.State if state not in Judgement.UNSETTLED]
+PER_PAGE = 25
+
 
 @dataclass(frozen=True)
 class VerdictFilter:
@@ -104,14 +109,14 @@ def verdicts_of(report: RunReport, chosen: VerdictFilter, page: str | None) -> d
     }
 
 
-def _link(chosen: VerdictFilter, label: str, is_chosen: bool, **changes: object) -> FilterLink:
+def _link_to(chosen: VerdictFilter, label: str, is_chosen: bool, **changes: object) -> FilterLink:
     return FilterLink(f"?{chosen.query(**changes)}#verdicts", label, is_chosen)
 
 
 def _state_links(report: RunReport, chosen: VerdictFilter) -> list[FilterLink]:
     label = f"All {report.settled}{' so far' if report.goes_on else ''}"
-    return [_link(chosen, label, not chosen.state, state="")] + [
-        _link(chosen, f"{label} {count}", chosen.state == state, state=state)
+    return [_link_to(chosen, label, not chosen.state, state="")] + [
+        _link_to(chosen, f"{label} {count}", chosen.state == state, state=state)
         for state, label, count in report.state_rows
         if count and state not in Judgement.UNSETTLED
     ]
@@ -121,8 +126,8 @@ def _judge_links(report: RunReport, chosen: VerdictFilter) -> list[FilterLink]:
     """By judge, if there are several."""
     if len(report.judges) < 2:
         return []
-    return [_link(chosen, "All judges", chosen.judge is None, judge=None)] + [
-        _link(chosen, str(judge.epoch), chosen.judge == judge.epoch.pk, judge=judge.epoch.pk)
+    return [_link_to(chosen, "All judges", chosen.judge is None, judge=None)] + [
+        _link_to(chosen, str(judge.epoch), chosen.judge == judge.epoch.pk, judge=judge.epoch.pk)
         for judge in report.judges
     ]
 
@@ -133,18 +138,6 @@ def _flagged_links(run: Run, chosen: VerdictFilter) -> list[FilterLink]:
     if not (flagged or chosen.flagged):
         return []
     return [
-        _link(chosen, "All", not chosen.flagged, flagged=0),
-        _link(chosen, f"Possible prompt injection {flagged}", chosen.flagged, flagged=1),
+        _link_to(chosen, "All", not chosen.flagged, flagged=0),
+        _link_to(chosen, f"Possible prompt injection {flagged}", chosen.flagged, flagged=1),
     ]
-
-
-EXCERPT = 200
-
-
-LONGEST_ID = 15
-
-
-SETTLED = [state for state in Judgement.State if state not in Judgement.UNSETTLED]
-
-
-PER_PAGE = 25

@@ -99,7 +99,11 @@ class Command(BaseCommand):
         try:
             jury = jury_named(options["judge"])
             if jury is not None:
-                self._print_calibration(_measure_jury(jury, options))
+                # By what it has decided: `judge` starts runs of its members.
+                if not options["arena"]:
+                    raise CommandError("A jury is measured by its votes in an arena: --arena SLUG.")
+                arena = find_arena(options["arena"])
+                self._print_calibration(measure_arena(epoch=jury, arena=arena, now=timezone.now()))
                 return
             spec = spec_named(options["judge"], switches_of(options["judge"], options))
             if options["arena"] and not options["no_votes"]:
@@ -261,13 +265,6 @@ def _describe_place(epoch: Epoch, place: TrustPlace) -> str:
         f"{epoch} is not trusted {where}: its votes do not count on combined leaderboards there."
         f"{reason}"
     )
-
-
-def _measure_jury(jury: Epoch, options: dict[str, Any]) -> Calibration:
-    """A jury is measured by what it has decided; `judge` starts runs of its members."""
-    if not options["arena"]:
-        raise CommandError("A jury is measured by its votes in an arena: --arena SLUG.")
-    return measure_arena(epoch=jury, arena=find_arena(options["arena"]), now=timezone.now())
 
 
 def _check_numbers(options: dict[str, Any]) -> None:

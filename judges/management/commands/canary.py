@@ -58,7 +58,7 @@ class Command(BaseCommand):
     def _list(self) -> None:
         check_sets = DriftCheckSet.objects.select_related("judge", "label_set").order_by("pk")
         for check_set in check_sets:
-            self.stdout.write(_describe(check_set))
+            self.stdout.write(_describe_check_set(check_set))
         if not check_sets:
             self.stdout.write(
                 "No judge has drift checks. Start them with: manage.py canary JUDGE --labels FILE "
@@ -85,7 +85,7 @@ class Command(BaseCommand):
             epoch=epoch, labels_in=labels_in, cap=cap, now=timezone.now()
         )
         self._run_checks(check_set, cap, wait=not options["no_wait"])
-        self.stdout.write(_describe(check_set))
+        self.stdout.write(_describe_check_set(check_set))
 
     def _run_checks(self, check_set: DriftCheckSet, cap: int, *, wait: bool) -> None:
         """Resume the unfinished checks and, with `wait`, evaluate them as soon as they are done."""
@@ -100,7 +100,7 @@ class Command(BaseCommand):
             self.stderr.write(problem)
 
 
-def _describe(check_set: DriftCheckSet) -> str:
+def _describe_check_set(check_set: DriftCheckSet) -> str:
     pairs = f"{len(drift_check_items(check_set))} pairs of {check_set.label_set}"
     start = f"{check_set.judge}: {pairs}, {dollars(check_set.cap)} per check"
     if check_set.stopped_at:

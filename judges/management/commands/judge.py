@@ -19,13 +19,12 @@ from judges.management.runs import follow_run
 from judges.management.switches import add_switches, switches_of
 from judges.run_reports import JudgeReport, RunReport
 from judges.services.orders import JudgeOrder, prepare_order
-from judges.services.planning import UNLESS_AGAIN, OrderOptions
-from judges.services.quotes import JudgeQuote, Quote, probe_judges, quote_for
+from judges.services.planning import PER_PAIR, UNLESS_AGAIN, OrderOptions
+from judges.services.quotes import Quote, probe_judges, quote_for
 from judges.services.registry import spec_named
 from judges.services.runs import unfinished_run
 from judges.wording import SCRIPTED_JUDGE
 
-PER_PAIR = 5
 NO_RUN = "No run was started (--dry-run)."
 
 
@@ -136,7 +135,12 @@ class Command(BaseCommand):
         for sentence in quote.left_out:
             self.stdout.write(f"Note: {_with_option(sentence)}")
         for judge in quote.judges:
-            self.stdout.write(_describe_quote(judge, quote))
+            cost = "" if judge.expected is None else f", {dollars(judge.expected)} expected"
+            self.stdout.write(
+                f"{judge.label}: {quote.pairs} pairs, {judge.comparisons} comparisons, "
+                f"{judge.calls} calls (both orders), about {judge.tokens_in:,} tokens in and "
+                f"{judge.tokens_out:,} out{cost}."
+            )
         for judge in quote.without_price:
             self.stdout.write(f"Cost: unknown: {judge.model} at {judge.endpoint} has no price.")
         if quote.worst is not None and quote.expected is not None:
@@ -159,7 +163,11 @@ class Command(BaseCommand):
             return
         self._print_results(report)
         if report.run.state == Run.State.PAUSED:
-            how = _how_to_resume(report.run)
+            how = "Run the same command again to resume."
+            if report.run.cap is not None:
+                how += (
+                    f" If the run has reached its cap, add a --cap above {dollars(report.run.cap)}."
+                )
             raise CommandError(f"The run paused: {report.run.pause_reason} {how}")
         if not report.is_over:
             raise CommandError(NO_WORKER)
@@ -191,16 +199,6 @@ def _raise_cap(run: Run, cap: int | None) -> str:
     return f" {was}; the cap is now {dollars(cap)}."
 
 
-def _how_to_resume(run: Run) -> str:
-    """A run that has spent its cap also needs a higher one."""
-    if run.cap is None:
-        return "Run the same command again to resume."
-    return (
-        "Run the same command again to resume. If the run has reached its cap, add a --cap above "
-        f"{dollars(run.cap)}."
-    )
-
-
 def _order_options(arena: Arena, options: dict[str, Any]) -> OrderOptions:
     like, per_pair = None, options["per_pair"]
     if options["like_run"] is not None:
@@ -229,14 +227,6 @@ def _with_option(sentence: str) -> str:
     if UNLESS_AGAIN not in sentence:
         return sentence
     return f"{sentence.rstrip('.')}; --again includes them."
-
-
-def _describe_quote(judge: JudgeQuote, quote: Quote) -> str:
-    cost = "" if judge.expected is None else f", {dollars(judge.expected)} expected"
-    return (
-        f"{judge.label}: {quote.pairs} pairs, {judge.comparisons} comparisons, {judge.calls} calls"
-        f" (both orders), about {judge.tokens_in:,} tokens in and {judge.tokens_out:,} out{cost}."
-    )
 
 
 def _describe_judge(judge: JudgeReport) -> str:

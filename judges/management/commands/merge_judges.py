@@ -51,13 +51,13 @@ class Command(BaseCommand):
         try:
             names = ("method", "share", "drop", "scale", "keep", "seed")
             recipe = Recipe(**{name: options[name] for name in names})
-            folders = _folders(options, recipe)
+            folders = _folders_to_merge(options, recipe)
             models = [read_folder(folder) for folder in folders]
             tensors = [
-                _joined(model, folder) for model, folder in zip(models, folders, strict=True)
+                _join_tensors(model, folder) for model, folder in zip(models, folders, strict=True)
             ]
             check_alike(tensors, [str(folder) for folder in folders])
-            family = options["family"] or _family(folders[:2])
+            family = options["family"] or _family_of_parents(folders[:2])
             if out.exists():
                 raise WeightsError(f"{out} exists. Choose a new folder.")
             facts = asdict(recipe) | {
@@ -65,7 +65,7 @@ class Command(BaseCommand):
                 "family": family,
                 "parents": [folder.resolve().name for folder in folders[:2]],
             }
-            _write(out, folders[0], models[0], tensors[1:], recipe, facts)
+            _write_folder(out, folders[0], models[0], tensors[1:], recipe, facts)
         except (WeightsError, OSError) as error:
             raise CommandError(str(error)) from None
         name = (options["name"] or out.resolve().name).rsplit("/", 1)[-1]
@@ -76,7 +76,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{out}: merged. `{name}` belongs to the family {family}.")
 
 
-def _folders(options: dict[str, Any], recipe: Recipe) -> list[Path]:
+def _folders_to_merge(options: dict[str, Any], recipe: Recipe) -> list[Path]:
     """The two judges, and the base if the method needs it."""
     first, second, base = options["first"], options["second"], options["base"]
     if first.resolve() == second.resolve():
@@ -90,7 +90,7 @@ def _folders(options: dict[str, Any], recipe: Recipe) -> list[Path]:
     return [first, second, base]
 
 
-def _joined(model: dict[str, dict[str, Tensor]], folder: Path) -> dict[str, Tensor]:
+def _join_tensors(model: dict[str, dict[str, Tensor]], folder: Path) -> dict[str, Tensor]:
     """The tensors of all files of a model; none may be in two."""
     tensors: dict[str, Tensor] = {}
     for file, own in model.items():
@@ -100,7 +100,7 @@ def _joined(model: dict[str, dict[str, Tensor]], folder: Path) -> dict[str, Tens
     return tensors
 
 
-def _family(parents: list[Path]) -> str:
+def _family_of_parents(parents: list[Path]) -> str:
     """The family that both parents have, by their architecture or else their names."""
     families = {_family_of(folder) for folder in parents}
     if len(families) > 1:
@@ -121,7 +121,7 @@ def _family_of(folder: Path) -> str:
     return MergedModel.objects.family_of(name) or family_of(architecture or name)
 
 
-def _write(
+def _write_folder(
     out: Path,
     first: Path,
     files: dict[str, dict[str, Tensor]],
