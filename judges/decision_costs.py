@@ -77,6 +77,23 @@ class Needed:
         """Whether there are too few prompts left for so many LLM-judge votes."""
         return self.supply is not None and self.supply.left < self.votes
 
+    @property
+    def shortage(self) -> str:
+        """Why there are too few prompts, and what that means; '' if there are enough."""
+        if self.supply is None or not self.is_short:
+            return ""
+        prompts, left = self.supply.prompts, self.supply.left
+        if not prompts:
+            return "The two share no prompts, and votes need answers to the same prompt."
+        if self.price and not left:
+            judged = "the only shared prompt" if prompts == 1 else f"all {prompts:,} shared prompts"
+            return f"The judges have already judged {judged}: more votes need more prompts."
+        what = "shared prompt is" if left == 1 else "shared prompts are"
+        return (
+            f"A judge votes once per prompt, and only {left:,} {what} left: more votes need more "
+            "prompts."
+        )
+
 
 def find_last_price(arena: Arena) -> JudgePrice | None:
     """Read the judges of the newest run in one query; None before the first run."""

@@ -20,9 +20,7 @@ from django.urls import reverse
 from arena.models import Arena, Candidate, Team, Vote
 from arena.validation import shorten
 from judges.decision_costs import (
-    JudgePrice,
     Needed,
-    TwoCandidates,
     count_supply,
     find_last_price,
     order_url,
@@ -167,19 +165,19 @@ def read_candidates(team: Team, arena: Arena, query: DecisionQuery) -> DecisionC
     own = [entry for entry in in_arena if (entry.candidate.team_id or arena.team_id) == team.pk]
     chosen_pk = rows[0].baseline if in_arena else None
     usual = default_baseline(entry.candidate for entry in own)
-    team_baseline = _find(in_arena, chosen_pk or (usual.pk if usual else None))
-    baseline = _find_or_404(in_arena, query.baseline) or team_baseline
+    team_baseline = _find_candidate(in_arena, chosen_pk or (usual.pk if usual else None))
+    baseline = _find_candidate_or_404(in_arena, query.baseline) or team_baseline
     candidates = DecisionCandidates(in_arena, own, team_baseline, baseline)
-    focus = _find_or_404(candidates.others, query.candidate)
+    focus = _find_candidate_or_404(candidates.others, query.candidate)
     return replace(candidates, focus=focus or next(iter(candidates.others), None))
 
 
-def _find(entries: list[NamedCandidate], pk: int | None) -> NamedCandidate | None:
+def _find_candidate(entries: list[NamedCandidate], pk: int | None) -> NamedCandidate | None:
     return next((entry for entry in entries if entry.pk == pk), None)
 
 
-def _find_or_404(entries: list[NamedCandidate], pk: int | None) -> NamedCandidate | None:
-    entry = _find(entries, pk)
+def _find_candidate_or_404(entries: list[NamedCandidate], pk: int | None) -> NamedCandidate | None:
+    entry = _find_candidate(entries, pk)
     if pk is not None and entry is None:
         raise Http404("There is no such candidate to compare.")
     return entry
@@ -244,6 +242,7 @@ class DecisionRow:
 class LostVotes:
     """A page of the votes that the candidate lost to the baseline, newest first."""
 
+    kind: str
     votes: list[Vote]
     newer: str
     older: str
@@ -280,16 +279,18 @@ def decision_context(
     family = candidates.family(alone)
     differences = candidates.differences(board, baseline.pk, alone)
     difference = differences.get(focus.pk, NO_BOARD)
-    sentence = _sentence(focus, baseline, difference, query, board)
+    sentence = _headline_of(focus, baseline, difference, query, board)
     one, other = replace(focus, name=focus.short), replace(baseline, name=baseline.short)
     if one.name == other.name:
         one, other = focus, baseline
     demo = demo_notice(arena, board.snapshot if board else None)
     price, pair = find_last_price(arena), (focus.candidate, baseline.candidate)
     is_closed = focus.is_retired or baseline.is_retired
-    needed = None if is_closed else _needed(difference, price, pair, query.category)
+    needed, to_go = None, difference.votes_to_go
+    if to_go is not None and not (is_closed or difference.is_decided):
+        needed = Needed(rounded_up(to_go), price, count_supply(pair, price, query.category))
     return context | {
-        "heading": _sentence(one, other, difference, query, board),
+        "heading": _headline_of(one, other, difference, query, board),
         "sentence": f"{sentence} {demo}".rstrip(),
         "demo": demo,
         "focus": focus,
@@ -352,7 +353,7 @@ def _choose_focus(candidates: DecisionCandidates, board: DifferenceBoard) -> Nam
     return next(iter(met or voted), candidates.focus)
 
 
-def _sentence(
+def _headline_of(
     focus: NamedCandidate,
     baseline: NamedCandidate,
     difference: CandidateDifference,
@@ -368,17 +369,6 @@ def _sentence(
         is_fallback=is_fallback(board.snapshot if board else None),
         retired=next((entry.name for entry in (focus, baseline) if entry.is_retired), ""),
     )
-
-
-def _needed(
-    difference: CandidateDifference,
-    price: JudgePrice | None,
-    pair: TwoCandidates,
-    category: str,
-) -> Needed | None:
-    if difference.is_decided or difference.votes_to_go is None:
-        return None
-    return Needed(rounded_up(difference.votes_to_go), price, count_supply(pair, price, category))
 
 
 def _candidate_row(
@@ -397,7 +387,7 @@ def _candidate_row(
         query.link(candidate=entry.pk),
         difference,
         is_chosen,
-        _why(entry, baseline, difference),
+        _why_open(entry, baseline, difference),
         entry.is_retired,
         entry.is_retired or baseline.is_retired,
     )
@@ -416,11 +406,13 @@ def _category_row(
         query.link(category=board.category),
         difference,
         board.category == query.category,
-        _why(focus, baseline, difference),
+        _why_open(focus, baseline, difference),
     )
 
 
-def _why(entry: NamedCandidate, baseline: NamedCandidate, difference: CandidateDifference) -> str:
+def _why_open(
+    entry: NamedCandidate, baseline: NamedCandidate, difference: CandidateDifference
+) -> str:
     reason = why(entry.name, baseline.name, difference)
     return reason if difference.blamed else uncapped(reason)
 
@@ -443,14 +435,16 @@ def _find_last_decision(
 def _lost_votes(focus: NamedCandidate, baseline: NamedCandidate, query: DecisionQuery) -> LostVotes:
     """One query: an extra vote shows whether there is another page."""
     raters = query.raters or Raters.PEOPLE.value
-    voters = Raters.PEOPLE.value if raters == Counted.COMBINED else raters
+    is_combined = raters == Counted.COMBINED
+    voters = Raters.PEOPLE.value if is_combined else raters
     filters = candidate_votes.VoteFilters(voters, "lost", baseline.pk, query.category)
     start = (query.page - 1) * VOTES_PER_PAGE
     lost: QuerySet[Vote] = candidate_votes.find_votes(focus.candidate, filters)
     votes = list(lost[start : start + VOTES_PER_PAGE + 1])
     newer = f"{query.link(page=query.page - 1)}#lost" if query.page > 1 else ""
     older = f"{query.link(page=query.page + 1)}#lost" if len(votes) > VOTES_PER_PAGE else ""
-    return LostVotes(votes[:VOTES_PER_PAGE], newer, older)
+    kind = "human votes" if is_combined else "votes"
+    return LostVotes(kind, votes[:VOTES_PER_PAGE], newer, older)
 
 
 def _raters_links(query: DecisionQuery, boards: DifferenceBoards) -> list[Link]:

@@ -26,8 +26,6 @@ from judges.services.feedback import FeedbackShare, count_feedback, feedback_sha
 from judges.services.trust import TrustPlace, problems_of, trust_profile
 
 NO_JUDGEMENTS = dict.fromkeys(("judgements", "verdicts", "n_flipped", "both"), 0)
-
-
 NOT_ASKED = {"first": 0, "decisive": 0, "cost": 0, "seconds_per_call": None}
 
 
@@ -66,6 +64,12 @@ class JudgeStanding:
     @property
     def is_trusted_everywhere(self) -> bool:
         return self.epoch.rater.trusted_at is not None
+
+    @property
+    def problems(self) -> list[str]:
+        """Why it is trusted nowhere, from what was read already: no query for each judge."""
+        newest = [each for each in (self.calibration, self.honeypots) if each is not None]
+        return problems_of(trust_profile(self.epoch, newest))
 
     @property
     def is_under_earlier_rule(self) -> bool:

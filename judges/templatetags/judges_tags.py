@@ -1,13 +1,14 @@
 """How money and estimates are written on the pages of judges."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django import template
 
 from arena.calls.money import dollars as write_dollars
 from arena.templatetags.arena_tags import NONE
-from ranking.templatetags.ranking_tags import correlation
+from judges.models import Calibration, LabelSet
+from ranking.templatetags.ranking_tags import correlation, grouped
 
 register = template.Library()
 register.filter("figure", correlation)  # kappa, alpha: written like a correlation
@@ -42,3 +43,24 @@ def points(value: float | None) -> str:
 def get(mapping: Mapping[str, Any] | None, key: str) -> Any:
     """Look up a key that is in a variable of the template."""
     return (mapping or {}).get(key)
+
+
+@register.filter
+def in_a_line(calibration: Calibration) -> str:
+    """What an earlier calibration was measured on, its main figure, and whether it gave trust."""
+    report = calibration.report
+    against_all = report.get("against_all") or {}
+    is_on_honeypots = calibration.kind == LabelSet.Kind.HONEYPOTS
+    source = "honeypots" if is_on_honeypots else str(calibration.label_set)
+    parts = [f"human votes in {calibration.arena}" if calibration.arena else source]
+    parts.append(f"{grouped(report['n_items'])} items")
+    figures: list[tuple[str, Any, Callable[[float | None], str]]] = [
+        ("agreement on all items", report.get("on_all"), share),
+        ("agreement", against_all.get("decisive"), share),
+        ("Pearson", against_all.get("pearson"), correlation),
+        ("honeypot failures", report.get("false_wins"), share),
+    ]
+    parts += [f"{name} {write(value['value'])}" for name, value, write in figures if value][:1]
+    if not is_on_honeypots:
+        parts.append("trusted" if calibration.trusted else "not trusted")
+    return " · ".join(parts)

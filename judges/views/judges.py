@@ -6,65 +6,16 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.template.defaultfilters import floatformat
 from django.views.decorators.http import require_safe
 
 from arena.actors import actor_of
 from arena.permissions import listed_arenas
 from judges.judge_reports import EpochReport, JudgeStanding, list_standings, report_on_judge
 from judges.models import Calibration, Judge, Judgement, LabelSet
-from judges.services.registry import read_source
-from judges.services.trust import problems_of, trust_profile
+from judges.services.registry import JudgeSource, read_source
 from judges.views.jury_weights import jury_weights_of
 from judges.wording import HONEYPOTS
-
-
-@dataclass(frozen=True)
-class LeaderboardRow:
-    """A judge's standing, with what keeps the judge from being trusted, in sentences."""
-
-    standing: JudgeStanding
-    problems: list[str]
-
-    @property
-    def is_score(self) -> bool:
-        """Whether its agreement is a correlation of scores, not a share."""
-        calibration = self.standing.calibration
-        return calibration is not None and calibration.kind == "scores"
-
-
-def leaderboard_rows(standings: Sequence[JudgeStanding]) -> list[LeaderboardRow]:
-    return [
-        LeaderboardRow(standing, [] if standing.is_trusted else _trust_problems(standing))
-        for standing in standings
-    ]
-
-
-def _trust_problems(standing: JudgeStanding) -> list[str]:
-    """From what was read already: no query for each judge."""
-    newest = [
-        calibration
-        for calibration in (standing.calibration, standing.honeypots)
-        if calibration is not None
-    ]
-    return problems_of(trust_profile(standing.epoch, newest))
-
-
-@require_safe
-def leaderboard(request: HttpRequest) -> HttpResponse:
-    """Every judge, with how reliable it is; juries are listed below, because they are not
-    measured."""
-    actor = actor_of(request)
-    juries = Judge.objects.listed_for(actor).filter(protocol=Judge.Protocol.JURY)
-    arenas = listed_arenas(actor).order_by("name")
-    own = arenas if actor.is_operator else arenas.filter(team__in=actor.teams_with("judge"))
-    context = {
-        "rows": leaderboard_rows(list_standings(actor)),
-        "juries": juries.order_by("name"),
-        "is_operator": actor.is_operator,
-        "arenas_to_judge": own,
-    }
-    return render(request, "judges/judges.html", context)
-
 
 OUTCOMES = {"left": "Left", "right": "Right", "tie": "Tie"}
 VERDICTS = OUTCOMES | {"none": "None"}
@@ -90,6 +41,44 @@ HEADINGS = {
     LabelSet.Kind.SCORES: "Agreement with people, scores",
     LabelSet.Kind.HONEYPOTS: "Honeypots",
 }
+
+
+@dataclass(frozen=True)
+class LeaderboardRow:
+    """A judge's standing, with what keeps the judge from being trusted, in sentences."""
+
+    standing: JudgeStanding
+    problems: list[str]
+
+    @property
+    def is_score(self) -> bool:
+        """Whether its agreement is a correlation of scores, not a share."""
+        calibration = self.standing.calibration
+        return calibration is not None and calibration.kind == "scores"
+
+
+def leaderboard_rows(standings: Sequence[JudgeStanding]) -> list[LeaderboardRow]:
+    return [
+        LeaderboardRow(standing, [] if standing.is_trusted else standing.problems)
+        for standing in standings
+    ]
+
+
+@require_safe
+def leaderboard(request: HttpRequest) -> HttpResponse:
+    """Every judge, with how reliable it is; juries are listed below, because they are not
+    measured."""
+    actor = actor_of(request)
+    juries = Judge.objects.listed_for(actor).filter(protocol=Judge.Protocol.JURY)
+    arenas = listed_arenas(actor).order_by("name")
+    own = arenas if actor.is_operator else arenas.filter(team__in=actor.teams_with("judge"))
+    context = {
+        "rows": leaderboard_rows(list_standings(actor)),
+        "juries": juries.order_by("name"),
+        "is_operator": actor.is_operator,
+        "arenas_to_judge": own,
+    }
+    return render(request, "judges/judges.html", context)
 
 
 @dataclass(frozen=True)
@@ -156,6 +145,48 @@ def newest_of_each_kind(epoch: EpochReport) -> list[CalibrationTables]:
     return [newest[kind] for kind in HEADINGS if kind in newest]
 
 
+@dataclass(frozen=True)
+class ConfigurationRow:
+    """A line of a judge's configuration: a text, or a list of items."""
+
+    title: str
+    text: str
+    items: Sequence[str] = ()
+
+
+def configuration_rows(judge: Judge, source: JudgeSource) -> list[ConfigurationRow]:
+    """What makes a judge, from its row and its rubric's files; a jury has members instead."""
+    rubric = source.rubric
+    name = rubric.title if rubric else f"{judge.get_protocol_display()} · {judge.rubric}"
+    alias = " (an alias that may point to a different model later)" if judge.unpinned else ""
+    votes = "Probabilities where the endpoint returns them" if judge.soft else "One outcome each"
+    rows = [
+        ConfigurationRow("Model", f"{judge.model} at endpoint {judge.endpoint}{alias}"),
+        ConfigurationRow("Family", judge.family),
+        ConfigurationRow("Rubric", f"{name} ({judge.rubric})" if rubric else name),
+    ]
+    if rubric and rubric.items:
+        items = [f"{item.text} ({floatformat(item.weight)})" for item in rubric.items]
+        rows.append(ConfigurationRow("Items", "", items))
+    if rubric and rubric.scale:
+        rows.append(ConfigurationRow("Scale", rubric.scale.describe()))
+    if judge.protocol != Judge.Protocol.DIRECT:
+        policy = str(judge.get_order_policy_display())
+        rows.append(ConfigurationRow("If inconsistent when swapped", policy))
+    if source.spec:
+        is_told = source.spec.is_length_neutral
+        told = "Told not to reward length" if is_told else "Not mentioned"
+        rows.append(ConfigurationRow("Length", told))
+    samples = f", of {judge.readings} samples" if judge.readings > 1 else ""
+    parameters = ", ".join(f"{name} {value}" for name, value in judge.parameters.items())
+    return [
+        *rows,
+        ConfigurationRow("Votes", f"{votes}{samples}"),
+        ConfigurationRow("Parameters", parameters or "none"),
+        ConfigurationRow("Examples", str(len(judge.examples) or "none")),
+    ]
+
+
 @require_safe
 def judge(request: HttpRequest, pk: int) -> HttpResponse:
     """A judge's configuration, and all its measurements."""
@@ -170,7 +201,8 @@ def judge(request: HttpRequest, pk: int) -> HttpResponse:
         "is_tested": any(each.calibration.kind == LabelSet.Kind.HONEYPOTS for each in calibrations),
         "is_rated": any(mark.n for mark in report.marks),
         "has_checks": any(epoch.checks for epoch in report.epochs),
-        "source": read_source(report.judge),
+        "source": (source := read_source(report.judge)),
+        "configuration": [] if report.judge.is_jury else configuration_rows(report.judge, source),
         "is_operator": actor.is_operator,
         "jury_weights": jury_weights_of(report.judge, actor),
     }

@@ -34,7 +34,7 @@ from judges.permissions import can_read_answers, can_read_reply, has_secrets
 from judges.services.feedback import FeedbackError, give_feedback
 from judges.services.juries import orient_outcome
 from judges.views.access import check_steering, find_run, find_trial, operators_only
-from judges.views.addresses import marks_url, verdict_url
+from judges.views.addresses import marks_url, run_url, verdict_url
 from judges.views.verdict_calls import calls_of
 from judges.views.verdict_list import VerdictFilter, neighbours
 
@@ -88,31 +88,30 @@ def texts_of(judgement: Judgement) -> Texts:
         prompt_html(prompt),
         response_html(comparison.left_response),
         response_html(comparison.right_response),
-        _html(prompt.reference) if prompt and prompt.reference else None,
+        _rendered_text(prompt.reference) if prompt and prompt.reference else None,
     )
 
 
 def _texts_of_item(item: LabelItem) -> Texts:
     has_one_answer = not item.response_2 and not item.trap
     return Texts(
-        _html(item.prompt),
-        _html(item.response_1),
-        None if has_one_answer else _html(item.response_2),
-        _html(item.reference) if item.reference else None,
+        _rendered_text(item.prompt),
+        _rendered_text(item.response_1),
+        None if has_one_answer else _rendered_text(item.response_2),
+        _rendered_text(item.reference) if item.reference else None,
     )
 
 
-def _html(text: str) -> SafeString:
+def _rendered_text(text: str) -> SafeString:
     return mark_safe(render_markdown(text))  # noqa: S308  (sanitised by render_markdown)
 
 
 @dataclass(frozen=True)
 class JuryResult:
-    """What a jury made of its members' verdicts, with the page's sides."""
+    """What a jury made of its members' verdicts, in words and with the page's sides."""
 
     jury: Epoch
     state: str
-    counts: list[tuple[str, int]]
 
 
 def juries_of(judgement: Judgement) -> list[JuryResult]:
@@ -124,8 +123,15 @@ def juries_of(judgement: Judgement) -> list[JuryResult]:
             orient_outcome(left, outcome, verdict.comparison.left_response_id): count
             for outcome, count in verdict.counts.items()
         }
-        counts = [(VERDICTS[outcome], votes[outcome]) for outcome in VERDICTS if outcome in votes]
-        juries.append(JuryResult(verdict.epoch, str(verdict.get_state_display()), counts))
+        counts = [
+            f"{words.lower()}: {votes[outcome]}"
+            for outcome, words in VERDICTS.items()
+            if outcome in votes
+        ]
+        state = str(verdict.get_state_display()).lower()
+        juries.append(
+            JuryResult(verdict.epoch, f"{state} ({', '.join(counts)})" if counts else state)
+        )
     return juries
 
 
@@ -161,8 +167,8 @@ def _verdict_page(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
         "arena": run.arena,
         "run": run,
         "judgement": judgement,
-        "query": query,
-        "here": verdict_url(run, pk, query),
+        "list_url": f"{run_url(run)}?{query}" if query else run_url(run),
+        "names_url": verdict_url(run, pk, f"{query}&names=1" if query else "names=1"),
     }
     if with_names := "names" in request.GET and judgement.comparison is not None:
         remember_names(request, judgement.responses)
@@ -189,7 +195,7 @@ def _verdict_page(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
         "hides_answers": hides_replies and not can_read_answers(actor, rater, judgement),
         "hides_replies": hides_replies,
         "sees_money": can_read_spending(actor, run.arena),
-        "marks": [] if hides_replies else _marks(request.user, judgement),
+        "marks": [] if hides_replies else _own_marks(request.user, judgement),
         "marks_url": marks_url(run, pk),
     }
     return render(request, "judges/verdict.html", context)
@@ -242,7 +248,7 @@ def _issue_comparison(request: HttpRequest, judgement: Judgement) -> tuple[Rater
     return rater, comparison
 
 
-def _marks(user: Any, judgement: Judgement) -> list[dict[str, Any]]:
+def _own_marks(user: Any, judgement: Judgement) -> list[dict[str, Any]]:
     """The three kinds of marks, with this person's own; none without an account."""
     if not user.is_authenticated:
         return []
@@ -258,16 +264,16 @@ def mark_verdict(request: HttpRequest, slug: str, pk: int, judgement: int) -> Ht
     run = find_run(request, slug, pk)
     if not request.user.is_authenticated:
         raise PermissionDenied(gettext_lazy("Sign in to rate a judge’s reasoning."))
-    return _mark(request, run, judgement)
+    return _give_feedback(request, run, judgement)
 
 
 @require_POST
 def mark_trial(request: HttpRequest, pk: int, judgement: int) -> HttpResponse:
     check_steering(request, None)
-    return _mark(request, find_trial(pk), judgement)
+    return _give_feedback(request, find_trial(pk), judgement)
 
 
-def _mark(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
+def _give_feedback(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
     judgement = get_object_or_404(Judgement.objects.with_texts(), run=run, pk=pk)
     if not can_read_reply(actor_of(request), raters.find_rater(request), judgement):
         raise PermissionDenied(gettext_lazy("Only the arena’s team can read this judge’s replies."))
@@ -278,6 +284,9 @@ def _mark(request: HttpRequest, run: Run, pk: int) -> HttpResponse:
     except FeedbackError as error:
         messages.warning(request, str(error))
     if request.headers.get("HX-Request"):
-        context = {"marks": _marks(request.user, judgement), "marks_url": marks_url(run, pk)}
+        context = {
+            "marks": _own_marks(request.user, judgement),
+            "marks_url": marks_url(run, pk),
+        }
         return render(request, "judges/_marks.html", context)
     return redirect(verdict_url(run, pk) + "#marks")
