@@ -156,12 +156,8 @@ def next_pair(request: HttpRequest, slug: str) -> HttpResponse:
     if rater is None:
         return HttpResponse(status=204)
     keys = request.GET.getlist("besides")[:MAX_EXCLUDED]
-    known_comparisons = [_find_comparison(key, arena) for key in keys]
-    excluded = [
-        comparison
-        for comparison in known_comparisons
-        if comparison and comparison.rater_id == rater.pk
-    ]
+    named = [_find_comparison(key, arena) for key in keys]
+    excluded = [each for each in named if each and each.rater_id == rater.pk]
     if not excluded or not _can_have_another(rater):
         return HttpResponse(status=204)
     try:
@@ -359,13 +355,9 @@ def _context_of_last_vote(rater: Rater, arena: Arena, key: str) -> dict[str, Any
     }
 
 
-def _wants_next(request: HtmxRequest) -> bool:
-    return bool(request.htmx) and "with_next" in request.POST
-
-
 def _following_pair(request: HtmxRequest, comparison: Comparison) -> NextPair:
     """Issue the next pair, for a browser that has not prefetched one."""
-    if not _wants_next(request):
+    if not request.htmx or "with_next" not in request.POST:
         return NextPair(wanted=False)
     if not _can_have_another(comparison.rater):
         return NextPair(wanted=True, too_fast=True)

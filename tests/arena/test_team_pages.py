@@ -87,7 +87,7 @@ def test_a_refusal_is_one_log_line_and_a_fault_has_a_traceback(caplog, monkeypat
         None,
     )
     client.raise_request_exception = False
-    monkeypatch.setattr("arena.views.teams.paginate", lambda *args: 1 / 0)
+    monkeypatch.setattr("arena.views.notices.paginate", lambda *args: 1 / 0)
     assert client.get(reverse("team_notices", args=[team.slug])).status_code == 500
     assert caplog.records[-1].exc_info
 

@@ -96,12 +96,10 @@ def _labels_of_answers(text: str, nonce: str, verdict: Mapping[str, Any]) -> tup
     if "enum" in verdict:
         return tuple(map(str, verdict["enum"]))
     lines = re.findall(rf"^VERDICT-{nonce}: ?(.*\S)", text, re.MULTILINE)
-    labels = (line for line in lines if "<" not in line)
-    once = list(dict.fromkeys(labels))
-    return (
-        tuple(sorted(once, key=int) if all(re.fullmatch(r"-?\d+", x) for x in once) else once)
-        or FIVE
-    )
+    labels = list(dict.fromkeys(line for line in lines if "<" not in line))
+    if all(re.fullmatch(r"-?\d+", label) for label in labels):
+        labels.sort(key=int)
+    return tuple(labels) or FIVE
 
 
 def _prometheus_task(text: str) -> ScriptedRequest | None:
