@@ -70,17 +70,13 @@ def too_many(request: HttpRequest, action: str, name: str = "") -> str:
     limit, now = LIMITS[action], timezone.now()
     # An attempt that exceeds one limit is not counted against the next. The address comes first,
     # before any account is looked up, so that attempts are counted whatever the name.
-    for key, attempts, message in _counters_of_attempt(
-        action, limit, client_address(request), name.strip()
-    ):
+    for key, attempts, message in _counters(action, limit, client_address(request), name.strip()):
         if not allow(key=key, limit=attempts, window=limit.window, now=now):
             return f"{message} {WAIT[limit.window]}"
     return ""
 
 
-def _counters_of_attempt(
-    action: str, limit: Limit, address: str, name: str
-) -> Iterator[tuple[str, int, Any]]:
+def _counters(action: str, limit: Limit, address: str, name: str) -> Iterator[tuple[str, int, Any]]:
     """Yield, in order, the key, the limit and the message of each counter."""
     yield f"{action}:{address}", limit.per_address, FROM_ADDRESS
     if not name:

@@ -156,7 +156,7 @@ def without_answer(calls: "QuerySet[Call]") -> "QuerySet[Call]":
     return calls.annotate(prompt_id=about).filter(~Exists(answers))
 
 
-def _with_kept_answers(runs: RunQuerySet) -> Any:
+def _with_kept(runs: RunQuerySet) -> Any:
     """Annotate `kept`: the number of answers from each run."""
     brought = Response.objects.filter(call__run=OuterRef("pk")).order_by().values("call__run")
     count = brought.annotate(n=Count("pk")).values("n")
@@ -198,7 +198,7 @@ def save_abandoned_responses(*, candidate: Candidate | None = None) -> None:
 def reconcile_runs(*, now: datetime) -> None:
     """Store abandoned replies, count new answers into pairs, close finished runs."""
     save_abandoned_responses()
-    runs = _with_kept_answers(Run.objects.of_answers().exclude(state=Run.State.DONE))
+    runs = _with_kept(Run.objects.of_answers().exclude(state=Run.State.DONE))
     for run in runs.filter(Q(state=Run.State.OPEN) | ~Q(kept=F("votes_done"))).order_by("pk"):
         reconcile_run(run_id=run.pk, now=now)
 
@@ -208,7 +208,7 @@ def reconcile_run(*, run_id: int, now: datetime) -> None:
     note_answers(run_id=run_id)
     # One statement, because a resumed run sets calls back to waiting while it opens.
     own = Call.objects.filter(run=OuterRef("pk"))
-    finished = _with_kept_answers(Run.objects.filter(pk=run_id, state=Run.State.OPEN)).filter(
+    finished = _with_kept(Run.objects.filter(pk=run_id, state=Run.State.OPEN)).filter(
         ~Exists(own.filter(state__in=Call.GOING_ON)),
         ~Exists(without_answer(own.filter(state=Call.State.DONE))),
         kept=F("votes_done"),
@@ -219,11 +219,7 @@ def reconcile_run(*, run_id: int, now: datetime) -> None:
 @transaction.atomic
 def note_answers(*, run_id: int) -> None:
     """Count a run's answers since the last time into pairs."""
-    run = (
-        _with_kept_answers(Run.objects.of_answers())
-        .select_related("arena", "candidate")
-        .get(pk=run_id)
-    )
+    run = _with_kept(Run.objects.of_answers()).select_related("arena", "candidate").get(pk=run_id)
     if run.kept == run.votes_done:
         return
     sync_pairs(arena=run.in_arena, touched=run.candidate)

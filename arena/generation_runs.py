@@ -93,18 +93,14 @@ def prepare_order(*, candidate: Candidate, prompts: Sequence[Prompt] | None = No
     if not open_prompts:
         raise NothingToAskError(_nothing_to_ask(candidate))
     left_out: list[str] = []
-    asked = _without_textless_prompts(
-        _without_ended_calls(candidate, open_prompts, left_out), left_out
-    )
+    asked = _without_text(_without_ended(candidate, open_prompts, left_out), left_out)
     requests = _requests_for_prompts(candidate, asked, left_out)
     if not requests:
         # Templates that cannot be filled can be fixed; all other prompts were asked before.
         error_class = GenerationError if asked else NothingToAskError
         raise error_class(" ".join(["No prompts are left to answer.", *left_out]))
     chosen = [prompt for prompt in asked if prompt.pk in requests]
-    return AnswerOrder(
-        candidate, chosen, _quote_requests(candidate, list(requests.values())), left_out
-    )
+    return AnswerOrder(candidate, chosen, _quote_of(candidate, list(requests.values())), left_out)
 
 
 def unanswered_prompts(candidate: Candidate) -> list[Prompt]:
@@ -119,7 +115,7 @@ def _nothing_to_ask(candidate: Candidate) -> str:
     return "This candidate has answered every prompt."
 
 
-def _without_ended_calls(
+def _without_ended(
     candidate: Candidate, prompts: Sequence[Prompt], left_out: list[str]
 ) -> list[Prompt]:
     """Leave out prompts that the model refused or could not finish, as it would do so again."""
@@ -128,16 +124,16 @@ def _without_ended_calls(
     left = [prompt for prompt in prompts if prompt.pk not in closed]
     if n := len(prompts) - len(left):
         left_out.append(
-            f"{_prompts_in_words(n)} left out because the model refused or its answer exceeded "
+            f"{_n_prompts(n)} left out because the model refused or its answer exceeded "
             "the limit. A new version of the candidate will ask again."
         )
     return left
 
 
-def _without_textless_prompts(prompts: Sequence[Prompt], left_out: list[str]) -> list[Prompt]:
+def _without_text(prompts: Sequence[Prompt], left_out: list[str]) -> list[Prompt]:
     left = [prompt for prompt in prompts if prompt.text.strip() or prompt.variables]
     if n := len(prompts) - len(left):
-        left_out.append(f"{_prompts_in_words(n)} left out because the text was not imported.")
+        left_out.append(f"{_n_prompts(n)} left out because the text was not imported.")
     return left
 
 
@@ -153,17 +149,17 @@ def _requests_for_prompts(
             problems.append(str(error))
     if problems:
         left_out.append(
-            f"{_prompts_in_words(len(problems))} left out because the templates cannot be filled. "
+            f"{_n_prompts(len(problems))} left out because the templates cannot be filled. "
             f"First problem: {problems[0]}"
         )
     return requests
 
 
-def _prompts_in_words(n: int) -> str:
+def _n_prompts(n: int) -> str:
     return "1 prompt is" if n == 1 else f"{n:,} prompts are"
 
 
-def _quote_requests(candidate: Candidate, requests: Sequence[Request]) -> AnswerQuote:
+def _quote_of(candidate: Candidate, requests: Sequence[Request]) -> AnswerQuote:
     """Expected: four characters per token, and answers of this model's mean length so far.
 
     Worst: one token per byte, and answers of the maximum length. Retries come on top, within the

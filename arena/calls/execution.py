@@ -291,7 +291,7 @@ def _record_reply(
     call: Call, plan: PlannedRequest, handler: CallHandler, reply: Reply, seconds: float
 ) -> bool:
     reading = handler.read(call, reply)
-    facts = _facts_of_reply(call, plan, reply, seconds)
+    facts = _facts_of(call, plan, reply, seconds)
     limit = money.output_limit(plan.request)
     if reply.cut_off and limit and reading.state in WITHOUT_ROOM:
         reading = replace(reading, note=CUT_OFF.format(limit))
@@ -312,13 +312,11 @@ def _ask_for_repair(
 ) -> None:
     """Store the reply that was paid for; what is asked next has its own number of attempts."""
     allowed = {"requests_allowed": call.requests + MAX_REQUESTS}
-    _write_call(
-        call, facts | _due_at_once(reading.note) | allowed, cost=_cost_of_reply(plan, reply)
-    )
+    _write_call(call, facts | _due_now(reading.note) | allowed, cost=_cost_of(plan, reply))
     _settle_usage(call, plan, reply)
 
 
-def _due_at_once(note: str) -> dict[str, Any]:
+def _due_now(note: str) -> dict[str, Any]:
     """The columns of a call that this worker continues; it becomes due again if the worker dies."""
     now = timezone.now()
     return leases.waiting(note, now) | {"enqueue_after": now + leases.HANDED_OUT}
@@ -331,7 +329,7 @@ def _finish_call(
     reply: Reply | None,
     facts: dict[str, Any],
 ) -> None:
-    cost, note = _cost_of_reply(plan, reply), reading.note
+    cost, note = _cost_of(plan, reply), reading.note
     if cost and not _has_usage(reply):
         note = f"{note} {NO_USAGE}".strip()
     ended = leases.ended(reading.state, note, timezone.now()) | {"verdict": reading.verdict}
@@ -351,12 +349,8 @@ def _record_error(call: Call, plan: PlannedRequest, error: ProviderError, second
         _write_call(call, leases.waiting(str(error), timezone.now()) | allowed)
         _stop_requester(call, str(error))
     else:
-        reading = ReplyReading(
-            _state_after_error(call, error), note=_note_about_error(call, plan, error)
-        )
-        _finish_call(
-            call, plan, reading, error.reply, _facts_of_reply(call, plan, error.reply, seconds)
-        )
+        reading = ReplyReading(_state_after(call, error), note=_note_on(call, plan, error))
+        _finish_call(call, plan, reading, error.reply, _facts_of(call, plan, error.reply, seconds))
     return False
 
 
@@ -368,7 +362,7 @@ def _drop_parameter(call: Call, error: UnsupportedParameterError) -> bool:
         "requests": call.requests - (not error.sent),
         "requests_allowed": call.requests_allowed + error.sent,
     }
-    _write_call(call, counts | _due_at_once(""))
+    _write_call(call, counts | _due_now(""))
     return True
 
 
@@ -385,7 +379,7 @@ def _schedule_retry(call: Call, plan: PlannedRequest, error: RetryableError) -> 
     _pause_if_failing(call)
 
 
-def _state_after_error(call: Call, error: ProviderError) -> str:
+def _state_after(call: Call, error: ProviderError) -> str:
     """An unreadable first reply stays unreadable if the second turn fails."""
     if isinstance(error, ModelRefusedError):
         return Call.State.REFUSED
@@ -395,7 +389,7 @@ def _state_after_error(call: Call, error: ProviderError) -> str:
     return Call.State.TOO_LONG if is_too_long else Call.State.FAILED
 
 
-def _note_about_error(call: Call, plan: PlannedRequest, error: ProviderError) -> str:
+def _note_on(call: Call, plan: PlannedRequest, error: ProviderError) -> str:
     """Many models allow no more tokens than they were first asked for."""
     limit = money.output_limit(plan.request)
     if call.room == 1 or call.turn or not limit or isinstance(error, ModelRefusedError):
@@ -408,7 +402,7 @@ def _write_call(call: Call, fields: dict[str, Any], cost: int = 0, uncertain: in
         raise LeaseLostError
 
 
-def _facts_of_reply(
+def _facts_of(
     call: Call, plan: PlannedRequest, reply: Reply | None, seconds: float
 ) -> dict[str, Any]:
     """What was sent and what the server answered, as columns."""
@@ -430,7 +424,7 @@ def _sum_of_known(before: int | None, more: int | None) -> int | None:
     return before if more is None else (before or 0) + more
 
 
-def _cost_of_reply(plan: PlannedRequest, reply: Reply | None) -> int:
+def _cost_of(plan: PlannedRequest, reply: Reply | None) -> int:
     return 0 if reply is None else money.billed(plan.rate, reply, plan.amount)
 
 
@@ -443,11 +437,7 @@ def _settle_usage(call: Call, plan: PlannedRequest, reply: Reply | None) -> None
     if reply is not None and _has_usage(reply):
         used = (reply.tokens_in or 0) + (reply.tokens_out or 0)
         paces.give_back(endpoint=plan.endpoint, tokens=plan.tokens - used)
-    if (
-        call.run_id
-        and _cost_of_reply(plan, reply) > plan.amount
-        and money.is_over_its_cap(call.run_id)
-    ):
+    if call.run_id and _cost_of(plan, reply) > plan.amount and money.is_over_its_cap(call.run_id):
         runs.pause_run(run_id=call.run_id, reason=BILLED_MORE)
 
 

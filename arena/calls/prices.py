@@ -83,13 +83,11 @@ def nano_per_million(usd: Decimal) -> int:
 def all_prices() -> list[tuple[str, str, Rate, str]]:
     """Return (endpoint, model, rate, source) of every known price."""
     known = {
-        (endpoint.name, model): (_rate_of_price(price), "settings")
+        (endpoint.name, model): (_rate_of(price), "settings")
         for endpoint in settings.MODEL_ENDPOINTS.values()
         for model, price in endpoint.prices.items()
     }
-    entered = {
-        (row.endpoint, row.model): (_rate_of_price(row), "entered") for row in Price.objects.all()
-    }
+    entered = {(row.endpoint, row.model): (_rate_of(row), "entered") for row in Price.objects.all()}
     return [(*names, *details) for names, details in sorted((known | entered).items())]
 
 
@@ -109,15 +107,15 @@ def _find_price(key: tuple[str, str]) -> Rate | None:
     name, model = key
     row = Price.objects.filter(endpoint=name, model=model).first()
     if row is not None:
-        return _rate_of_price(row)
+        return _rate_of(row)
     try:
         given = endpoint_named(name).price_of(model)
     except UnknownEndpointError:
         return None
-    return _rate_of_price(given) if given else None
+    return _rate_of(given) if given else None
 
 
-def _rate_of_price(price: Price | ModelPrice) -> Rate:
+def _rate_of(price: Price | ModelPrice) -> Rate:
     return Rate(price.input_per_million, price.output_per_million, price.cached_per_million)
 
 

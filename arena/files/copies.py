@@ -58,9 +58,7 @@ def write_csv(path: Path, copy: BinaryIO) -> None:
 
     try:
         with parquet.ParquetFile(path) as file:
-            schema = pyarrow.schema(
-                [_cells_as_text(pyarrow, column) for column in file.schema_arrow]
-            )
+            schema = pyarrow.schema([_text_cells(pyarrow, column) for column in file.schema_arrow])
             with csv.CSVWriter(copy, schema) as writer:
                 for batch in file.iter_batches():
                     writer.write_batch(_without_nesting(pyarrow, batch).cast(schema))
@@ -69,7 +67,7 @@ def write_csv(path: Path, copy: BinaryIO) -> None:
         raise ParquetError(f"cannot be read: {reason}") from None
 
 
-def _cells_as_text(pyarrow: Any, column: Any) -> Any:
+def _text_cells(pyarrow: Any, column: Any) -> Any:
     """The column as its cells are written: dictionaries as texts, times to the microsecond."""
     types = pyarrow.types
     if types.is_dictionary(column.type):

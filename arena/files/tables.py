@@ -365,7 +365,7 @@ class _Sheet(Generic[UploadRow]):
         table.notices = [
             *self._columns_read_as(),
             *self._columns_not_used(),
-            *_rows_with_braces(table.rows),
+            *_in_braces(table.rows),
         ]
         table.roles = {self.written[key]: name for name, key in self.assigned.items()} | {
             self.written[key]: VARIABLE if self._is_variable(key) else UNUSED
@@ -428,7 +428,7 @@ class _Sheet(Generic[UploadRow]):
         return [f"Not used: {join_names(unused)}. {why}"] if unused else []
 
 
-def _rows_with_braces(rows: Sequence[PromptRow | ResponseRow]) -> list[str]:
+def _in_braces(rows: Sequence[PromptRow | ResponseRow]) -> list[str]:
     """A notice about prompts that seem to contain a variable: only templates are filled in."""
     prompts = [row for row in rows if isinstance(row, PromptRow)]
     matches = [(row, match[0]) for row in prompts if (match := _BRACES.search(row.text))]

@@ -163,13 +163,13 @@ def _of_annotation(record: SourceRecord) -> Iterator[Made]:
         "a": models[0],
         "b": models[1],
         "prompt": prompt,
-        "preference_b": _preference_for_second(record),
+        "preference_b": _preference_b(record),
     }
     judge = record.get("annotator") or "AlpacaEval annotator"
     yield Made("votes", vote | {"judge": written(judge)}, names)
 
 
-def _preference_for_second(record: SourceRecord) -> float:
+def _preference_b(record: SourceRecord) -> float:
     """Return the preference for the second answer; 1 is the first, 2 the second, 0 a draw."""
     given = record.need("preference")
     try:

@@ -51,15 +51,13 @@ def sniff(path: Path) -> list[tuple[Path, str]]:
 
 def preamble(path: Path) -> int:
     """Return the length of the header in bytes."""
-    return _header_of_votes(Source.at(path)).end
+    return _vote_header(Source.at(path)).end
 
 
 def rows(path: Path, kind: str) -> Iterator[Row]:
     """Yield one row for each record below the header, numbered from 1."""
     source = Source.at(path)
-    for number, row in enumerate(
-        _parsed_votes(csv_rows(source, _header_of_votes(source))), start=1
-    ):
+    for number, row in enumerate(_parsed_votes(csv_rows(source, _vote_header(source))), start=1):
         row.number = number
         yield row
 
@@ -67,7 +65,7 @@ def rows(path: Path, kind: str) -> Iterator[Row]:
 def blocks(path: Path, kind: str) -> Iterator[VoteColumns | list[Row]]:
     """Yield the same rows in blocks, as columns if all of them are good."""
     source = Source.at(path)
-    header, done = _header_of_votes(source), 0
+    header, done = _vote_header(source), 0
     by_column = vote_parts if _can_be_stored(header) else _whole_block
     for part in chain.from_iterable(read_ahead(by_column, csv_blocks(source, header))):
         if isinstance(part, VoteColumns):
@@ -79,7 +77,7 @@ def blocks(path: Path, kind: str) -> Iterator[VoteColumns | list[Row]]:
             yield [row]
 
 
-def _header_of_votes(source: Source) -> Header:
+def _vote_header(source: Source) -> Header:
     header = csv_header(
         source,
         suffices=lambda names: set(_keys_of_columns([name.lower() for name in names])).issuperset(

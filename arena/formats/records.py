@@ -478,12 +478,12 @@ def read_conversation(value: Any, role: str, names: tuple[str, ...], field: str)
     """Return the messages in a tool's input or output: a text, messages, or an object that has
     either.
     """
-    value = _unpacked_value(value)
+    value = _unpacked(value)
     if isinstance(value, str):
         return [{"role": role, "content": value}]
     if isinstance(value, list) and len(value) == 1 and not _is_message(value[0]):
         return read_conversation(value[0], role, names, field)
-    if isinstance(value, list) and any(_is_message(_unpacked_value(element)) for element in value):
+    if isinstance(value, list) and any(_is_message(_unpacked(element)) for element in value):
         return read_chat(value, field)
     if _is_message(value):
         return read_chat([value], field)
@@ -500,12 +500,10 @@ def read_conversation(value: Any, role: str, names: tuple[str, ...], field: str)
 def read_chat(value: Any, field: str) -> list[Message]:
     """Return the messages in a list, as OpenAI, LangChain or ShareGPT write them."""
     is_list = isinstance(value, list)
-    return read_messages(
-        [_spoken_text(_unpacked_value(e)) for e in value] if is_list else value, field
-    )
+    return read_messages([_spoken(_unpacked(e)) for e in value] if is_list else value, field)
 
 
-def _unpacked_value(value: Any) -> Any:
+def _unpacked(value: Any) -> Any:
     """A LangChain object without its wrapping; the arguments of a call that Langfuse traced."""
     arguments = value.get("kwargs") if isinstance(value, dict) else None
     if not isinstance(arguments, dict):
@@ -523,7 +521,7 @@ def _is_message(value: Any) -> bool:
     )
 
 
-def _spoken_text(message: Any) -> Any:
+def _spoken(message: Any) -> Any:
     """Return a message with role and content; LangChain has `type`, ShareGPT `from` and `value`."""
     if not isinstance(message, dict):
         return message

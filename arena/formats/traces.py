@@ -104,16 +104,14 @@ def _of_trace(record: SourceRecord) -> Iterator[Made]:
         prompt,
         answer[len(messages) :] if answer[: len(messages)] == messages else answer,
         "output",
-        tokens_in=_first_given(
-            record.get("tokens_in"), *_values_in(usage, "input", "promptTokens")
-        ),
-        tokens_out=_first_given(
+        tokens_in=_first(record.get("tokens_in"), *_values_in(usage, "input", "promptTokens")),
+        tokens_out=_first(
             record.get("tokens_out"), *_values_in(usage, "output", "completionTokens")
         ),
         cost=record.get("cost"),
         # Langfuse exports the latency of an observation in milliseconds, and that of a trace in
         # seconds.
-        seconds=_first_given(_seconds_between(record), record.get("seconds")),
+        seconds=_first(_seconds_between(record), record.get("seconds")),
     )
 
 
@@ -125,7 +123,7 @@ def _values_in(value: Any, *names: str) -> list[Any]:
     return [inside(value, name) for name in names]
 
 
-def _first_given(*values: Any) -> Any:
+def _first(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
 
 
@@ -302,8 +300,8 @@ def _of_batch_reply(record: SourceRecord) -> Iterator[Made]:
         read_name(record.need("id")),
         messages,
         "response",
-        tokens_in=_first_given(*_values_in(usage, "prompt_tokens", "input_tokens")),
-        tokens_out=_first_given(*_values_in(usage, "completion_tokens", "output_tokens")),
+        tokens_in=_first(*_values_in(usage, "prompt_tokens", "input_tokens")),
+        tokens_out=_first(*_values_in(usage, "completion_tokens", "output_tokens")),
     )
 
 

@@ -24,10 +24,7 @@ def render_conversation(messages: Sequence[Message]) -> str:
         left -= size if is_formatted else 0
         html = render_markdown(text) if is_formatted else plain_html(text)
         turns.append(_turn_html(message, html if text.strip() else ""))
-        turns += [
-            _folded_html("turn-call", f"Calls {name}", text)
-            for name, text in _tool_calls_of(message)
-        ]
+        turns += [_folded("turn-call", f"Calls {name}", text) for name, text in _calls_of(message)]
     return f'<div class="turns">{"".join(turns)}</div>'
 
 
@@ -49,7 +46,7 @@ def _turn_html(message: Message, html: str) -> str:
     )
 
 
-def _folded_html(kind: str, title: str, text: str) -> str:
+def _folded(kind: str, title: str, text: str) -> str:
     summary = escape(clean_characters(title))
     return (
         f'<details class="turn {kind}" data-step><summary>{summary}</summary>'
@@ -57,6 +54,6 @@ def _folded_html(kind: str, title: str, text: str) -> str:
     )
 
 
-def _tool_calls_of(message: Message) -> list[tuple[str, str]]:
+def _calls_of(message: Message) -> list[tuple[str, str]]:
     functions = [call["function"] for call in message.get("tool_calls", [])]
     return [(function["name"], function["arguments"]) for function in functions]

@@ -95,20 +95,18 @@ def render_messages(
     called = quoted(prompt_id or prompt)
     if messages:
         return [
-            (message["role"], _filled_in(message["content"], f"message {number}", values, called))
+            (message["role"], _filled(message["content"], f"message {number}", values, called))
             for number, message in enumerate(messages, start=1)
         ]
     user = (
-        _filled_in(user_template, "user template", values, called)
-        if user_template.strip()
-        else prompt
+        _filled(user_template, "user template", values, called) if user_template.strip() else prompt
     )
     if not system_prompt.strip():
         return [("user", user)]
-    return [("system", _filled_in(system_prompt, "system prompt", values, called)), ("user", user)]
+    return [("system", _filled(system_prompt, "system prompt", values, called)), ("user", user)]
 
 
-def _filled_in(template: str, part: str, values: Mapping[str, str], called: str) -> str:
+def _filled(template: str, part: str, values: Mapping[str, str], called: str) -> str:
     pieces = []
     for piece in _pieces_of(template, part):
         if isinstance(piece, str):

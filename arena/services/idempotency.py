@@ -67,10 +67,7 @@ def carry_out_once(
         if not is_first:
             if claim.fingerprint[:-HALF] != fingerprint[:-HALF]:
                 raise IdempotencyKeyError
-            if (
-                claim.fingerprint != fingerprint
-                and (reply := _carry_out_or_roll_back(work)).status in REFUSED
-            ):
+            if claim.fingerprint != fingerprint and (reply := _carry_out(work)).status in REFUSED:
                 return reply
             assert claim.status is not None, "a key is committed together with its answer"
             return replace(
@@ -105,7 +102,7 @@ def _claim_key(
         )
 
 
-def _carry_out_or_roll_back(work: Callable[[], StoredReply]) -> StoredReply:
+def _carry_out(work: Callable[[], StoredReply]) -> StoredReply:
     """Return the reply that `work` would give; roll back its writes."""
     with transaction.atomic():
         reply = work()

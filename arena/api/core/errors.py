@@ -83,7 +83,7 @@ class Unprocessable(exceptions.APIException):
 
 class RefusedByService(Unprocessable):
     def __init__(self, error: ServiceError) -> None:
-        pointer = f"#/{_escaped_pointer(error.field)}" if error.field else "#"
+        pointer = f"#/{_escape(error.field)}" if error.field else "#"
         super().__init__(error.message, [{"pointer": pointer, "detail": error.message}])
         self.default_code = error.kind
 
@@ -129,9 +129,7 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response:
     """REST framework's exception handler; server errors are logged."""
     request, api_error = context["request"], _as_api_error(error)
     if isinstance(error, Http404):
-        api_error = exceptions.NotFound(
-            _sentence_about_missing(str(error), context.get("kwargs") or {})
-        )
+        api_error = exceptions.NotFound(_about_missing(str(error), context.get("kwargs") or {}))
     headers = {}
     if challenge := getattr(api_error, "auth_header", None):
         headers["WWW-Authenticate"] = challenge
@@ -156,7 +154,7 @@ def problem_response(error: Exception, context: Mapping[str, Any]) -> Response:
     return response
 
 
-def _sentence_about_missing(reason: str, kwargs: Mapping[str, Any]) -> str:
+def _about_missing(reason: str, kwargs: Mapping[str, Any]) -> str:
     """Name what is missing, from the address; the sentence is the same if it is hidden."""
     match = NO_MATCH.fullmatch(reason)
     if not match or not kwargs:
@@ -229,11 +227,7 @@ def _errors_with_pointers(detail: Any, pointer: str) -> Iterator[dict[str, str]]
     """Yield each error with a JSON pointer to its cause, as a URI fragment."""
     if isinstance(detail, Mapping):
         for name, inner in detail.items():
-            here = (
-                pointer
-                if name == "non_field_errors"
-                else f"{pointer}/{_escaped_pointer(str(name))}"
-            )
+            here = pointer if name == "non_field_errors" else f"{pointer}/{_escape(str(name))}"
             yield from _errors_with_pointers(inner, here)
     elif isinstance(detail, list):
         is_nested = any(isinstance(item, Mapping | list) for item in detail)
@@ -243,5 +237,5 @@ def _errors_with_pointers(detail: Any, pointer: str) -> Iterator[dict[str, str]]
         yield {"pointer": pointer, "detail": str(detail)}
 
 
-def _escaped_pointer(name: str) -> str:
+def _escape(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")

@@ -41,9 +41,7 @@ def count(request: HttpRequest, actor: Actor, permission: TeamPermission) -> Ite
     """Count one request, and yield what is left of each limit per minute; raises TooMany."""
     now = timezone.now()
     # A request that exceeds one limit is not counted against the next.
-    for who, allowed, by in _counters_of_request(
-        request, actor, settings.API_REQUESTS_PER_MINUTE[permission]
-    ):
+    for who, allowed, by in _counters(request, actor, settings.API_REQUESTS_PER_MINUTE[permission]):
         hits, seconds = rate_limits.count_use(key=f"api:{permission}:{who}", window=MINUTE, now=now)
         quota = Quota(allowed, allowed - hits, math.ceil(seconds))
         yield quota
@@ -52,9 +50,7 @@ def count(request: HttpRequest, actor: Actor, permission: TeamPermission) -> Ite
             raise TooMany(f"More than {limit} within a minute{by}.", quota.seconds)
 
 
-def _counters_of_request(
-    request: HttpRequest, actor: Actor, allowed: int
-) -> Iterator[tuple[str, int, str]]:
+def _counters(request: HttpRequest, actor: Actor, allowed: int) -> Iterator[tuple[str, int, str]]:
     """Yield, in order, the key and the limit of each counter, and whose requests it counts."""
     yield actor.key or client_address(request), allowed, ""
     if actor.token is not None:

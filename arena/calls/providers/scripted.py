@@ -242,18 +242,16 @@ def tokens_of(text: str, decided: ScriptedVerdict | None) -> tuple[TokenLogprob,
     verdict = decided.verdict if decided else ""
     last = max((i for i, piece in enumerate(pieces) if piece.strip() == verdict), default=-1)
     return tuple(
-        _uncertain_tokens(piece, verdict, chances)
-        if i == last and chances
-        else _certain_token(piece)
+        _uncertain(piece, verdict, chances) if i == last and chances else _certain(piece)
         for i, piece in enumerate(pieces)
     )
 
 
-def _certain_token(piece: str) -> TokenLogprob:
+def _certain(piece: str) -> TokenLogprob:
     return TokenLogprob(piece, ALL_BUT_CERTAIN, ((piece, ALL_BUT_CERTAIN),))
 
 
-def _uncertain_tokens(piece: str, verdict: str, chances: dict[str, float]) -> TokenLogprob:
+def _uncertain(piece: str, verdict: str, chances: dict[str, float]) -> TokenLogprob:
     space = piece[: -len(verdict)]
     ranked = sorted(chances.items(), key=lambda item: -item[1])
     top = tuple((space + label, math.log(max(chance, 1e-12))) for label, chance in ranked)
@@ -328,11 +326,7 @@ class ScriptedProvider:
             raise TooLongError(f"More than {CONTEXT} characters.")
         asked = read_asked(request)
         decided = decide(_seed_of(request), asked) if asked.answers else None
-        text = (
-            _scripted_verdict(request, asked, decided)
-            if decided
-            else _text_of_reply(request, asked)
-        )
+        text = _verdict_on(request, asked, decided) if decided else _reply_text(request, asked)
         return Reply(
             text=text,
             model=request.model,
@@ -349,7 +343,7 @@ def _seed_of(request: Request) -> str:
     return request.model if seed is None else f"{request.model}/{seed}"
 
 
-def _scripted_verdict(request: Request, asked: ScriptedRequest, decided: ScriptedVerdict) -> str:
+def _verdict_on(request: Request, asked: ScriptedRequest, decided: ScriptedVerdict) -> str:
     """Write the verdict in the requested form."""
     if decided.state == REFUSED:
         return REFUSAL
@@ -385,7 +379,7 @@ def _as_schema_has_it(request: Request, decided: ScriptedVerdict) -> object:
     return [letter for group in decided.order for letter in group]
 
 
-def _text_of_reply(request: Request, asked: ScriptedRequest) -> str:
+def _reply_text(request: Request, asked: ScriptedRequest) -> str:
     if asked.kind == "note":
         return note_for(asked.prompt)
     if request.schema is not None:
