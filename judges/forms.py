@@ -20,6 +20,7 @@ from judges.core.rubric import load_rubric, rubric_slugs
 from judges.core.spec import MOST_READINGS, JudgeSpec
 from judges.models import Judge
 from judges.models.judges import SCRIPTED
+from judges.permissions import listed_judges
 from judges.services.decisions import name_for
 from judges.services.orders import MOST_JUDGES
 from judges.services.planning import MOST_PER_PAIR, PER_PAIR, OrderOptions
@@ -268,7 +269,7 @@ class HoneypotForm(CapForm):
 def judges_that_can_vote(arena: Arena, actor: Actor) -> QuerySet[Judge]:
     """Registered judges whose endpoint is configured and whose open epoch is not blocked: those
     that are listed for `actor`, and those used in the arena."""
-    visible = Judge.objects.listed_for(actor) | Judge.objects.asked_in(arena)
+    visible = listed_judges(actor) | Judge.objects.asked_in(arena)
     judges = visible.exclude(protocol=Judge.Protocol.JURY).filter(
         endpoint__in=settings.MODEL_ENDPOINTS,
         epochs__ended_at=None,

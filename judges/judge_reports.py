@@ -20,7 +20,7 @@ from judges.models import (
     Judgement,
     LabelSet,
 )
-from judges.permissions import runs_listed_for
+from judges.permissions import listed_calibrations, listed_judges, listed_runs
 from judges.run_reports import Estimate, without_key
 from judges.services.feedback import FeedbackShare, count_feedback, feedback_shares
 from judges.services.trust import TrustPlace, problems_of, trust_profile
@@ -180,7 +180,7 @@ def list_standings(actor: Actor = ANONYMOUS) -> list[JudgeStanding]:
         lowest = -2.0  # below any correlation
         return not standing.is_trusted, -(lowest if low is None else low), standing.judge.name
 
-    judges = Judge.objects.listed_for(actor).exclude(protocol=Judge.Protocol.JURY)
+    judges = listed_judges(actor).exclude(protocol=Judge.Protocol.JURY)
     epochs = Epoch.objects.open().filter(judge__in=judges)
     return sorted(_read_standings(epochs, actor), key=place)
 
@@ -190,7 +190,7 @@ def report_on_judge(judge: Judge, actor: Actor = ANONYMOUS) -> FullJudgeReport:
     that are listed for `actor`."""
     epochs = judge.epochs.select_related("rater", "judge").order_by("-number")
     calibrations = list(
-        Calibration.objects.listed_for(actor)
+        listed_calibrations(actor)
         .filter(epoch__judge=judge)
         .select_related("label_set", "arena", "epoch")
         .order_by("-made_at", "-pk")
@@ -208,7 +208,7 @@ def report_on_judge(judge: Judge, actor: Actor = ANONYMOUS) -> FullJudgeReport:
     open_epoch = Epoch.objects.open().filter(judge=judge)
     standings = [] if judge.is_jury else _read_standings(open_epoch, actor)
     drift_checks = DriftCheckSet.objects.filter(judge=judge).select_related("label_set").first()
-    marks = feedback_shares(count_feedback([judge.pk], runs_listed_for(actor)).get(judge.pk, {}))
+    marks = feedback_shares(count_feedback([judge.pk], listed_runs(actor)).get(judge.pk, {}))
     return FullJudgeReport(judge, standings[0] if standings else None, reports, drift_checks, marks)
 
 
@@ -219,7 +219,7 @@ def _read_standings(chosen: QuerySet[Epoch], actor: Actor) -> list[JudgeStanding
     counted = chosen.annotate(n_trusted=Count("rater__trust", filter=trust))
     epochs = list(counted.select_related("judge", "rater").order_by("pk"))
     ids = [epoch.pk for epoch in epochs]
-    runs = runs_listed_for(actor)
+    runs = listed_runs(actor)
     newest = _newest_calibrations(ids, actor)
     judgements = _count_judgements(ids, runs)
     calls = _count_calls([epoch.requester for epoch in epochs], runs)
@@ -242,7 +242,7 @@ def _newest_calibrations(
     epochs: Iterable[int], actor: Actor
 ) -> dict[tuple[int, bool], Calibration]:
     """Map (epoch, on honeypots?) to the newest calibration; only these are read."""
-    kinds = Calibration.objects.listed_for(actor).filter(epoch__in=epochs).order_by()
+    kinds = listed_calibrations(actor).filter(epoch__in=epochs).order_by()
     newest = kinds.values("epoch", "kind").annotate(newest=Max("pk")).values("newest")
     calibrations = Calibration.objects.filter(pk__in=newest).select_related("label_set", "arena")
     return {

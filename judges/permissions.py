@@ -1,19 +1,12 @@
-"""Who may see and do what with judge runs, verdicts and decisions.
-
-What is listed for whom among judges, label sets and calibrations, their querysets say:
-`Judge.objects.listed_for(actor)`.
-"""
+"""Who may see and do what with judges, their runs, verdicts, calibrations and decisions."""
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from arena.actors import Actor, TeamPermission
 from arena.models import Arena, Rater, Run, Vote
 from arena.permissions import can_read_authors, can_read_references, known_arenas, listed_arenas
-from judges.models import (
-    Judgement,
-    LabelSet,
-    RunJudge,
-)
+from judges.models import Calibration, Judge, Judgement, LabelSet, RunJudge
+from judges.models.judges import JudgeQuerySet
 from judges.services.registry import read_source
 from judges.services.runs import runs_of_judges
 
@@ -27,12 +20,41 @@ def can_steer(actor: Actor, arena: Arena | None) -> bool:
     return actor.may(TeamPermission.JUDGE, arena.team_id if arena else None)
 
 
-def runs_listed_for(actor: Actor) -> QuerySet[Run]:
+def listed_label_sets(actor: Actor) -> QuerySet[LabelSet]:
+    """Files of labels, and what was made from an arena that is listed for `actor`."""
+    if actor.is_operator:
+        return LabelSet.objects.all()
+    return LabelSet.objects.filter(Q(from_arena=False) | Q(arena__in=listed_arenas(actor)))
+
+
+def listed_calibrations(actor: Actor) -> QuerySet[Calibration]:
+    """Calibrations on labels, or in an arena, that are listed for `actor`."""
+    if actor.is_operator:
+        return Calibration.objects.all()
+    on_labels = Q(label_set__in=listed_label_sets(actor))
+    return Calibration.objects.filter(on_labels | Q(arena__in=listed_arenas(actor)))
+
+
+def listed_judges(actor: Actor) -> JudgeQuerySet:
+    """Judges used on labels, or in an arena, that are listed for `actor`.
+
+    A judge used only in private arenas, or on their votes and answers, is not listed for others.
+    """
+    if actor.is_operator:
+        return Judge.objects.all()
+    in_label_run = Q(run_judges__run__isnull=False, run_judges__run__arena=None) & (
+        Q(run_judges__labels_in=None) | Q(run_judges__labels_in__in=listed_label_sets(actor))
+    )
+    listed = Q(run_judges__run__arena__in=listed_arenas(actor))
+    return Judge.objects.with_epochs(in_label_run | listed)
+
+
+def listed_runs(actor: Actor) -> QuerySet[Run]:
     """Runs whose figures count for `actor`: on labels, and in arenas, that are listed for it."""
     if actor.is_operator:
         return Run.objects.all()
     hidden = RunJudge.objects.filter(run=OuterRef("pk"), labels_in__isnull=False).exclude(
-        labels_in__in=LabelSet.objects.listed_for(actor)
+        labels_in__in=listed_label_sets(actor)
     )
     listed = Q(arena__in=listed_arenas(actor))
     return Run.objects.filter(listed | Q(arena=None) & ~Exists(hidden))
@@ -84,7 +106,7 @@ def can_read_reply(actor: Actor, rater: Rater | None, judgement: Judgement) -> b
     return keeps_secrets and can_read_answers(actor, rater, judgement)
 
 
-def runs_within_reach(actor: Actor) -> "QuerySet[Run]":
+def known_runs(actor: Actor) -> "QuerySet[Run]":
     """Runs on labels, and judge runs of arenas that `actor` may reach by the run's number."""
     known = known_arenas(actor)
     return runs_of_judges().filter(Q(arena=None) | Q(arena__in=known))

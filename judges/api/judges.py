@@ -17,6 +17,7 @@ from arena.models import Arena
 from judges.core.spec import JudgeSpec
 from judges.forms import judges_that_can_vote
 from judges.models import Calibration, Epoch, Judge
+from judges.permissions import listed_calibrations
 from judges.services.registry import JudgeError, spec_named
 from judges.services.trust import HONEYPOTS, trust_profile
 
@@ -177,7 +178,7 @@ class Judges(ArenaEndpoint, ListEndpoint):
     def get(self, request: Request, slug: str) -> Response:
         self.require(TeamPermission.JUDGE, self.arena.team_id)
         name = request.query_params.get("name")
-        known = Calibration.objects.listed_for(self.actor) | self.arena.calibrations.all()
+        known = listed_calibrations(self.actor) | self.arena.calibrations.all()
         visible = known.select_related("arena", "label_set").order_by("-made_at", "-pk")
         epochs = Epoch.objects.open().prefetch_related(Prefetch("calibrations", visible, "visible"))
         judges = judges_that_can_vote(self.arena, self.actor).prefetch_related(

@@ -1,28 +1,13 @@
 """Calibrations of judges, and drift checks."""
 
-from typing import TYPE_CHECKING
-
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from arena.models import Arena, Run
 from arena.models.constraints import check, unique
-from arena.permissions import listed_arenas
 from judges.models.judges import Epoch, Judge
 from judges.models.labels import LabelSet
-
-if TYPE_CHECKING:
-    from arena.actors import Actor
-
-
-class CalibrationQuerySet(models.QuerySet["Calibration"]):
-    def listed_for(self, actor: "Actor") -> "CalibrationQuerySet":
-        """Calibrations on labels, or in an arena, that are listed for `actor`."""
-        if actor.is_operator:
-            return self.all()
-        on_labels = Q(label_set__in=LabelSet.objects.listed_for(actor))
-        return self.filter(on_labels | Q(arena__in=listed_arenas(actor)))
 
 
 class Calibration(models.Model):
@@ -49,8 +34,6 @@ class Calibration(models.Model):
         "judge is not measured.",
     )
     made_at = models.DateTimeField(db_default=Now())
-
-    objects = CalibrationQuerySet.as_manager()
 
     class Meta:
         constraints = [

@@ -1,7 +1,7 @@
 """LLM judges and juries, and their epochs."""
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
@@ -10,35 +10,15 @@ from django.urls import reverse
 
 from arena.models import Arena, Rater
 from arena.models.constraints import check, unique
-from arena.permissions import listed_arenas
-from judges.models.labels import LabelSet
-
-if TYPE_CHECKING:
-    from arena.actors import Actor
 
 SCRIPTED = "scripted"
 
 
 class JudgeQuerySet(models.QuerySet["Judge"]):
-    def listed_for(self, actor: "Actor") -> "JudgeQuerySet":
-        """Judges used on labels, or in an arena, that are listed for `actor`.
-
-        A judge used only in private arenas, or on their votes and answers, is not listed for
-        others.
-        """
-        if actor.is_operator:
-            return self.all()
-        in_label_run = Q(run_judges__run__isnull=False, run_judges__run__arena=None) & (
-            Q(run_judges__labels_in=None)
-            | Q(run_judges__labels_in__in=LabelSet.objects.listed_for(actor))
-        )
-        listed = Q(run_judges__run__arena__in=listed_arenas(actor))
-        return self._with_epochs(in_label_run | listed)
-
     def asked_in(self, arena: Arena) -> "JudgeQuerySet":
-        return self._with_epochs(Q(run_judges__run__arena=arena))
+        return self.with_epochs(Q(run_judges__run__arena=arena))
 
-    def _with_epochs(self, condition: Q) -> "JudgeQuerySet":
+    def with_epochs(self, condition: Q) -> "JudgeQuerySet":
         return self.filter(Exists(Epoch.objects.filter(condition, judge=OuterRef("pk"))))
 
 

@@ -1,7 +1,5 @@
 """Human labels that judges are calibrated against."""
 
-from typing import TYPE_CHECKING
-
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -9,19 +7,6 @@ from django.db.models.functions import Now
 from arena import outcomes
 from arena.models import Arena
 from arena.models.constraints import check, unique
-from arena.permissions import listed_arenas
-
-if TYPE_CHECKING:
-    from arena.actors import Actor
-
-
-class LabelSetQuerySet(models.QuerySet["LabelSet"]):
-    def listed_for(self, actor: "Actor") -> "LabelSetQuerySet":
-        """Files of labels, and what was made from an arena that is listed for `actor`."""
-        if actor.is_operator:
-            return self.all()
-        listed = listed_arenas(actor)
-        return self.filter(Q(from_arena=False) | Q(arena__in=listed))
 
 
 class LabelSet(models.Model):
@@ -42,8 +27,6 @@ class LabelSet(models.Model):
     from_arena = models.BooleanField(default=False, db_default=False)
     arena = models.ForeignKey(Arena, models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(db_default=Now())
-
-    objects = LabelSetQuerySet.as_manager()
 
     class Meta:
         constraints = [

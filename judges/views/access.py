@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from arena.actors import actor_of
 from arena.models import Arena, Run
 from arena.permissions import visible_arenas
-from judges.permissions import can_steer, runs_within_reach
+from judges.permissions import can_steer, known_runs
 from judges.services.runs import runs_of_judges
 
 View = Callable[..., HttpResponse]
@@ -75,5 +75,5 @@ def find_trial(pk: int) -> Run:
 
 def find_any_run(request: HttpRequest, pk: int) -> Run:
     """A trial, or a judge run of an arena that the request may reach by the run's number."""
-    runs_in_reach = runs_within_reach(actor_of(request)).select_related("arena", "team")
+    runs_in_reach = known_runs(actor_of(request)).select_related("arena", "team")
     return get_object_or_404(runs_in_reach, pk=pk)

@@ -17,6 +17,7 @@ from kombu.exceptions import OperationalError
 from arena.actors import Actor
 from arena.models import Arena
 from judges.models import Calibration, Epoch
+from judges.permissions import listed_calibrations
 from judges.services.trust import trust_profile
 from judges.services.voted_pairs import judged_where_people_voted
 from judges.tasks import measure_judge
@@ -50,7 +51,7 @@ def measured_judges(arena: Arena, actor: Actor) -> dict[str, Any]:
     measured here, and how well several do together."""
     epochs = judges_in(arena)
     seen: dict[int, list[Calibration]] = {epoch.pk: [] for epoch in epochs}
-    listed = Calibration.objects.listed_for(actor) | Calibration.objects.filter(arena=arena)
+    listed = listed_calibrations(actor) | Calibration.objects.filter(arena=arena)
     newest_first = listed.filter(epoch__in=epochs).select_related("arena", "label_set", "epoch")
     for calibration in newest_first.order_by("-made_at", "-pk"):
         seen[calibration.epoch_id].append(calibration)

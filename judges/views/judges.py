@@ -13,6 +13,7 @@ from arena.actors import actor_of
 from arena.permissions import listed_arenas
 from judges.judge_reports import EpochReport, JudgeStanding, list_standings, report_on_judge
 from judges.models import Calibration, Judge, Judgement, LabelSet
+from judges.permissions import listed_judges
 from judges.services.registry import JudgeSource, read_source
 from judges.views.jury_weights import jury_weights_of
 from judges.wording import HONEYPOTS
@@ -69,7 +70,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     """Every judge, with how reliable it is; juries are listed below, because they are not
     measured."""
     actor = actor_of(request)
-    juries = Judge.objects.listed_for(actor).filter(protocol=Judge.Protocol.JURY)
+    juries = listed_judges(actor).filter(protocol=Judge.Protocol.JURY)
     arenas = listed_arenas(actor).order_by("name")
     own = arenas if actor.is_operator else arenas.filter(team__in=actor.teams_with("judge"))
     context = {
@@ -191,7 +192,7 @@ def configuration_rows(judge: Judge, source: JudgeSource) -> list[ConfigurationR
 def judge(request: HttpRequest, pk: int) -> HttpResponse:
     """A judge's configuration, and all its measurements."""
     actor = actor_of(request)
-    listed = Judge.objects.listed_for(actor).prefetch_related("members")
+    listed = listed_judges(actor).prefetch_related("members")
     report = report_on_judge(get_object_or_404(listed, pk=pk), actor)
     context = {
         "judge": report.judge,

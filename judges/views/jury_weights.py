@@ -5,7 +5,8 @@ from typing import Any
 
 from arena.actors import Actor
 from arena.models import Arena
-from judges.models import Calibration, Epoch, Judge
+from judges.models import Epoch, Judge
+from judges.permissions import listed_calibrations
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def jury_weights_of(jury: Judge, actor: Actor) -> JuryWeights | None:
         Epoch.objects.filter(requester__in=general).select_related("judge").order_by("judge__name")
     )
     judges = {epoch.pk: epoch for epoch in epochs}
-    measured = Calibration.objects.listed_for(actor).filter(arena=jury.weights["arena"])
+    measured = listed_calibrations(actor).filter(arena=jury.weights["arena"])
     for calibration in measured.filter(epoch__in=judges).select_related("arena").order_by("-pk"):
         panel = calibration.report.get("panel")
         if not panel or panel["fitted_until"] != jury.weights["fitted_until"]:
