@@ -1,5 +1,6 @@
 """Scores against price or speed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,18 +59,6 @@ def price_context(view: BoardView, by: str) -> dict[str, Any]:
     best = frontier(list(points.values()))
     without = [row.name for row in view.rows if row.standing.candidate_id not in points]
     kept = {"by": "" if by == "price" else by}
-    rows = [row for row in view.ranked if row.standing.candidate_id in points]
-    lines = [
-        PricedRow(
-            row,
-            points[row.standing.candidate_id].url,
-            points[row.standing.candidate_id].url in best,
-            _amount_in_words(row.value, by),
-            row.value.n_priced if by == "price" else row.value.n_timed,
-            figures(row.value.wins_per_dollar if by == "price" else row.value.wins_per_second),
-        )
-        for row in rows
-    ]
     return {
         "arena": view.arena,
         "view": view,
@@ -78,7 +67,7 @@ def price_context(view: BoardView, by: str) -> dict[str, Any]:
         "by": by,
         "axis": AXES[by],
         "chart": scatter_chart(list(points.values())),
-        "lines": sorted(lines, key=lambda line: points[line.row.standing.candidate_id].value),
+        "lines": _priced_rows(view, points, best, by),
         "without": without,
         "page_links": view.page_links("price"),
         "raters_links": view.raters_links("price", **kept, sort="rank"),
@@ -120,6 +109,25 @@ def _scatter_point(view: BoardView, row: BoardStanding, by: str) -> ScatterPoint
         high=standing.high,
         says=f"{row.name}: {elo(standing.score)}{ends}; {_amount_in_words(row.value, by)}",
     )
+
+
+def _priced_rows(
+    view: BoardView, points: Mapping[int, ScatterPoint], best: set[str], by: str
+) -> list[PricedRow]:
+    """The candidates of the chart, the cheapest or fastest first."""
+    rows = [row for row in view.ranked if row.standing.candidate_id in points]
+    lines = [
+        PricedRow(
+            row,
+            points[row.standing.candidate_id].url,
+            points[row.standing.candidate_id].url in best,
+            _amount_in_words(row.value, by),
+            row.value.n_priced if by == "price" else row.value.n_timed,
+            figures(row.value.wins_per_dollar if by == "price" else row.value.wins_per_second),
+        )
+        for row in rows
+    ]
+    return sorted(lines, key=lambda line: points[line.row.standing.candidate_id].value)
 
 
 @require_safe
