@@ -569,8 +569,6 @@ class Ringside:
             link = urllib.parse.urlsplit(str(page["next"] or "")).query
             more = dict(urllib.parse.parse_qsl(link)) if link else None
 
-    # -- Arenas and prompts --
-
     def arena(self, slug: str) -> Arena:
         return cast(Arena, self.get(_arena(slug)))
 
@@ -582,8 +580,6 @@ class Ringside:
     def prompts(self, arena: str, **query: Any) -> Iterator[Prompt]:
         """Yield the prompts; filter by `category`, `external_id` and `retired`."""
         return cast("Iterator[Prompt]", self.rows(f"{_arena(arena)}prompts/", **query))
-
-    # -- Candidates and their answers --
 
     def candidates(self, arena: str, **query: Any) -> Iterator[Candidate]:
         """Yield every version of every candidate; filter by `name`, `team` and `retired`."""
@@ -725,8 +721,6 @@ class Ringside:
         runs = self.get(path, page_size=1)["results"]
         return cast(AnswerRun, runs[0]) if runs else None
 
-    # -- Judges, boards and decisions --
-
     def quote_judging(self, arena: str, **order: Any) -> Quote:
         """Quote a judge run without starting it."""
         body = {**order, "dry_run": True}
@@ -815,8 +809,6 @@ class Ringside:
         `opponent` (its id) and `result`: won, lost, tie or both_bad.
         """
         return cast("Iterator[Battle]", self.rows(f"{_arena(arena)}battles/", **query))
-
-    # -- Helpers --
 
     def wait(
         self,
@@ -1138,8 +1130,6 @@ class _Check:
         """Seconds left to wait."""
         return max(0.0, self.deadline - time.monotonic())
 
-    # -- The two candidates --
-
     def _baseline(self) -> Candidate:
         arena, named = self.options.arena, self.options.baseline
         baseline = self.client.candidate(arena, int(named)) if ID.fullmatch(named) else None
@@ -1213,8 +1203,6 @@ class _Check:
             if run["state"] == "paused":
                 raise StillWaiting(f"The answer run paused: {run['pause_reason']}", run)
         return candidate
-
-    # -- Judging and deciding --
 
     def _judged(self, candidate: Candidate, baseline: Candidate) -> JudgeRun | None:
         """Start the judge run, or find it; None if there is nothing left to judge."""
