@@ -3,7 +3,7 @@
 The page and the API build it with `decision_context`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -307,7 +307,14 @@ def decision_context(
             for entry in candidates.others
         ],
         "categories": [
-            _category_row(focus, baseline, query, board, family) for board in boards.boards
+            DecisionRow(
+                board.category or ALL_PROMPTS,
+                query.link(category=board.category),
+                found := compare_family(board, family, baseline.pk, forecast=False)[focus.pk],
+                board.category == query.category,
+                _why_open(focus, baseline, found),
+            )
+            for board in boards.boards
         ],
         "last_decision": _find_last_decision(team, focus, baseline, board),
         "lost": _lost_votes(focus, baseline, query),
@@ -390,23 +397,6 @@ def _candidate_row(
         _why_open(entry, baseline, difference),
         entry.is_retired,
         entry.is_retired or baseline.is_retired,
-    )
-
-
-def _category_row(
-    focus: NamedCandidate,
-    baseline: NamedCandidate,
-    query: DecisionQuery,
-    board: DifferenceBoard,
-    family: Collection[int],
-) -> DecisionRow:
-    difference = compare_family(board, family, baseline.pk, forecast=False)[focus.pk]
-    return DecisionRow(
-        board.category or ALL_PROMPTS,
-        query.link(category=board.category),
-        difference,
-        board.category == query.category,
-        _why_open(focus, baseline, difference),
     )
 
 

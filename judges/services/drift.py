@@ -115,12 +115,7 @@ def begin_drift_check_if_due(*, check_set_id: int, now: datetime) -> DriftCheck 
 def _reason_due(check_set: DriftCheckSet, epoch: Epoch, now: datetime) -> str | None:
     checks = _checks_of_epoch(check_set, epoch)
     if pending := [check for check in checks if check.evaluated_at is None]:
-        for check in pending:
-            if check.run.state == Run.State.PAUSED:
-                judge, reason = check.epoch, check.run.pause_reason
-                logger.warning(
-                    "The drift check of %s is waiting: its run paused. %s", judge, reason
-                )
+        _log_paused_checks(pending)
         return None
     today = [check for check in checks if check.begun_at.date() == now.date()]
     if not any(map(_is_baseline, checks)):
@@ -133,6 +128,13 @@ def _reason_due(check_set: DriftCheckSet, epoch: Epoch, now: datetime) -> str | 
     if abs(now - full_checks[-1].begun_at) >= WEEK:  # in the future, if the clock was ahead
         return Why.WEEKLY
     return None if today else Why.DAILY
+
+
+def _log_paused_checks(pending: Sequence[DriftCheck]) -> None:
+    for check in pending:
+        if check.run.state == Run.State.PAUSED:
+            judge, reason = check.epoch, check.run.pause_reason
+            logger.warning("The drift check of %s is waiting: its run paused. %s", judge, reason)
 
 
 def _checks_of_epoch(check_set: DriftCheckSet, epoch: Epoch) -> list[DriftCheck]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import cast
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from arena.models import Arena, Prompt, Response, Run
@@ -27,7 +27,7 @@ from judges.services.label_runs import (
     quote_label_run,
     usable_items,
 )
-from judges.services.labels import BATCH, free_name
+from judges.services.labels import store_once
 from judges.services.quotes import Quote, probe_judges
 from judges.services.registry import JudgeError, register_judge
 from judges.services.subjects import answers_in
@@ -80,32 +80,8 @@ def make_honeypots(
     """
     drafts = draft_honeypots(arena=arena, seed=seed, prompts=prompts, reply_form=reply_form)
     digest = hashlib.sha256(json.dumps(sorted(item.key for item in drafts)).encode()).hexdigest()
-    try:
-        return _stored(digest) or _store_label_set(arena, digest, drafts)
-    except IntegrityError:  # somebody else made the same ones at the same moment
-        label_set = _stored(digest)
-        if label_set is None:
-            raise
-        return label_set
-
-
-def _stored(digest: str) -> LabelSet | None:
-    return LabelSet.objects.filter(digest=digest).first()
-
-
-@transaction.atomic
-def _store_label_set(arena: Arena, digest: str, drafts: list[LabelItem]) -> LabelSet:
-    label_set = LabelSet.objects.create(
-        name=free_name(f"Honeypots from {arena.slug}"),
-        kind=LabelSet.Kind.HONEYPOTS,
-        digest=digest,
-        from_arena=True,
-        arena=arena,
-    )
-    for item in drafts:
-        item.labels_in = label_set
-    LabelItem.objects.bulk_create(drafts, batch_size=BATCH)
-    return label_set
+    name = f"Honeypots from {arena.slug}"
+    return store_once(digest, drafts, name=name, kind=LabelSet.Kind.HONEYPOTS, arena=arena)
 
 
 def draft_honeypots(

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -189,17 +189,12 @@ class _Collected:
 
 def _add_label(item: LabelledItem, line: int, rater: str, label: LabelValue) -> None:
     """Store a label; each label without a rater counts as another person's."""
-    name = rater or _name_of_unnamed(item.labels)
+    name, number = rater, 1
+    while not rater and name in item.labels:
+        number += 1
+        name = f"unnamed {number}"
     if item.labels.get(name, label) != label:
         before = f"{item.labels[name]} in line {item.lines[name]}"
         raise InputError(f"says {label} by rater {quoted(name)}, who gave the same item {before}")
     item.labels[name] = label
     item.lines.setdefault(name, line)
-
-
-def _name_of_unnamed(taken: Iterable[str]) -> str:
-    name, number = "", 1
-    while name in taken:
-        number += 1
-        name = f"unnamed {number}"
-    return name

@@ -175,9 +175,8 @@ def configuration_rows(judge: Judge, source: JudgeSource) -> list[ConfigurationR
         policy = str(judge.get_order_policy_display())
         rows.append(ConfigurationRow("If inconsistent when swapped", policy))
     if source.spec:
-        is_told = source.spec.is_length_neutral
-        told = "Told not to reward length" if is_told else "Not mentioned"
-        rows.append(ConfigurationRow("Length", told))
+        told = {True: "Told not to reward length", False: "Not mentioned"}
+        rows.append(ConfigurationRow("Length", told[source.spec.is_length_neutral]))
     samples = f", of {judge.readings} samples" if judge.readings > 1 else ""
     parameters = ", ".join(f"{name} {value}" for name, value in judge.parameters.items())
     return [

@@ -1,6 +1,5 @@
 """Judge runs of an arena or on labelled items: their list, and the page of one run."""
 
-from datetime import datetime
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -34,16 +33,6 @@ from ranking import board_data
 from ranking.models import Raters, Snapshot
 
 KEPT, RETRIED = "Verdicts so far are kept.", "Failed calls are being retried."
-
-
-def judging_of(run: Run, now: datetime) -> dict[str, Any]:
-    report = report_on(run.pk, now)
-    return progress_of(report, now) | {
-        "arena": run.arena,
-        "run_url": run_url(run),
-        "jury_size": len(report.judges),
-        "jury_rows": [(label, count) for _, label, count in report.jury_rows if count],
-    }
 
 
 @require_safe
@@ -99,9 +88,17 @@ def _run_page(request: HttpRequest, run: Run) -> HttpResponse:
     or, if the request says which state the page shows, only its upper part, which is polled too.
     """
     actor = actor_of(request)
-    context = judging_of(run, timezone.now()) | _spending_context(actor, run.arena)
-    context["can_steer"] = can_steer(actor, run.arena)
-    context["decision_url"] = _decision_url(actor, run)
+    now = timezone.now()
+    report = report_on(run.pk, now)
+    context = progress_of(report, now) | _spending_context(actor, run.arena)
+    context |= {
+        "arena": run.arena,
+        "run_url": run_url(run),
+        "jury_size": len(report.judges),
+        "jury_rows": [(label, count) for _, label, count in report.jury_rows if count],
+        "can_steer": can_steer(actor, run.arena),
+        "decision_url": _decision_url(actor, run),
+    }
     if request.headers.get("HX-Request") and "seen" in request.GET:
         context["state_changed"] = request.GET["seen"] != context["run"].state
         return render(request, "judges/_progress.html", context)

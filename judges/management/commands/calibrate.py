@@ -12,7 +12,7 @@ from arena.calls.money import dollars
 from arena.errors import ServiceError
 from arena.files.reader import FileError
 from arena.management.terminal import find_arena
-from arena.models import Arena, Run
+from arena.models import Run
 from arena.services.runs import order_run, resume_unfinished
 from arena.tasks import enqueue_due_calls
 from arena.validation import dollars_argument
@@ -196,8 +196,12 @@ class Command(BaseCommand):
             seed=options["seed"],
             own_family=options["own_family"],
         )
-        if n_judged := _count_judged(arena, epoch):
-            self.stdout.write(f"It has already judged {n_judged} of the pairs with human votes.")
+        if epoch is not None:
+            settled = epoch.judgements.settled().filter(sample=0, run__arena=arena)
+            judged = voted_on(arena).keys() & set(settled.values_list("responses", flat=True))
+            if judged:
+                what = f"{len(judged)} of the pairs with human votes"
+                self.stdout.write(f"It has already judged {what}.")
         if order is not None:
             for sentence in order.left_out:
                 self.stdout.write(f"Note: {sentence}")
@@ -287,14 +291,6 @@ def _check_numbers(options: dict[str, Any]) -> None:
     for sentence, is_met in problems.items():
         if is_met:
             raise CommandError(sentence)
-
-
-def _count_judged(arena: Arena, epoch: Epoch | None) -> int:
-    """Count the pairs of answers with human votes that the judge has settled here."""
-    if epoch is None:
-        return 0
-    settled = epoch.judgements.settled().filter(sample=0, run__arena=arena)
-    return len(voted_on(arena).keys() & set(settled.values_list("responses", flat=True)))
 
 
 def _open_epoch(spec: JudgeSpec) -> Epoch | None:
