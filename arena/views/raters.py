@@ -34,7 +34,7 @@ class TooManyRatersError(Exception):
     """More new raters from one address than an hour allows."""
 
 
-def _raters_in_cookie(request: HttpRequest) -> tuple[int | None, int | None]:
+def raters_in_cookie(request: HttpRequest) -> tuple[int | None, int | None]:
     """Return the ids in the signed cookie: the browser's anonymous rater, and the one of whoever
     voted here signed in."""
     return _signed_ids(request.COOKIES.get(COOKIE, ""), timezone.now().date())
@@ -52,16 +52,16 @@ def _signed_ids(cookie: str, today: date) -> tuple[int | None, int | None]:
 
 def known_rater_id(request: HttpRequest) -> int | None:
     """Return the anonymous rater's id in the signed cookie, without a database query."""
-    return _raters_in_cookie(request)[0]
+    return raters_in_cookie(request)[0]
 
 
-def _rater_of_cookie(request: HttpRequest, rater: Rater) -> int:
+def other_rater_of_cookie(request: HttpRequest, rater: Rater) -> int:
     """Return the id of the browser's other rater, or NOBODY.
 
     They stay two: a vote keeps its channel, and what was done here before, perhaps by somebody
     else, is not the account's.
     """
-    anonymous, signed_in = _raters_in_cookie(request)
+    anonymous, signed_in = raters_in_cookie(request)
     return (anonymous if rater.user_id else signed_in) or NOBODY
 
 
@@ -102,13 +102,13 @@ def can_go_on(request: HttpRequest, arena: Arena, rater: Rater | None) -> bool:
     """Return whether a pair is left for whoever asks, known as `rater` if they have voted."""
     rater = rater or Rater(pk=NOBODY, kind=Rater.Kind.PERSON, user_id=request.user.pk)
     return not rater.blocked_at and comparisons.is_pair_left(
-        arena=arena, rater=rater, now=timezone.now(), also=_rater_of_cookie(request, rater)
+        arena=arena, rater=rater, now=timezone.now(), also=other_rater_of_cookie(request, rater)
     )
 
 
 def set_rater_cookie(request: HttpRequest, response: HttpResponse, rater: Rater) -> None:
     """Store the rater's id in the browser, beside that of its other rater."""
-    also = _rater_of_cookie(request, rater) or ""
+    also = other_rater_of_cookie(request, rater) or ""
     response.set_signed_cookie(
         COOKIE,
         f"{also}-{rater.pk}" if rater.user_id else f"{rater.pk}-{also}",
@@ -123,7 +123,7 @@ def set_rater_cookie(request: HttpRequest, response: HttpResponse, rater: Rater)
 @require_safe
 def follow_raters_link(request: HttpRequest, slug: str, secret: str) -> HttpResponse:
     """Keep the link's secret in a cookie that only the arena's voting pages get, and go there."""
-    if _find_arena_by_link(slug, secret) is None:
+    if find_arena_by_link(slug, secret) is None:
         raise Http404("There is no such link.")
     response = redirect("vote", slug)
     response.set_cookie(
@@ -138,7 +138,7 @@ def follow_raters_link(request: HttpRequest, slug: str, secret: str) -> HttpResp
     return response
 
 
-def _find_arena_by_link(slug: str, secret: str) -> Arena | None:
+def find_arena_by_link(slug: str, secret: str) -> Arena | None:
     arena = with_ballots(Arena.objects.revealed()).filter(slug=slug).first() if secret else None
     if arena is None or not is_raters_link(arena, secret):
         return None

@@ -46,13 +46,13 @@ from arena.views.choices import CHOICES, SKIP
 from arena.views.raters import (
     LINK_COOKIE,
     TooManyRatersError,
-    _find_arena_by_link,
-    _rater_of_cookie,
-    _raters_in_cookie,
     find_anonymous,
+    find_arena_by_link,
     find_or_create_rater,
     find_rater,
     known_rater_id,
+    other_rater_of_cookie,
+    raters_in_cookie,
     set_rater_cookie,
 )
 
@@ -98,7 +98,7 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
     arena = _find_arena(request, slug)
     if arena.voters != Arena.Voters.ANYONE and not request.user.is_authenticated:
         return redirect_to_login(request.path)
-    is_new = not request.user.is_authenticated and not any(_raters_in_cookie(request))
+    is_new = not request.user.is_authenticated and not any(raters_in_cookie(request))
     if "preview" in request.GET and is_new:
         return _show_preview(request, arena)
     try:
@@ -112,7 +112,7 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
         return _slow_down(request, arena, blocked=bool(rater.blocked_at))
     now = timezone.now()
     comparison = _requested_pair(request, arena, rater) or comparisons.next_comparison(
-        arena=arena, rater=rater, now=now, also=_rater_of_cookie(request, rater)
+        arena=arena, rater=rater, now=now, also=other_rater_of_cookie(request, rater)
     )
     done = rater.votes.filter(arena=arena, voided_at=None).count()
     context = {
@@ -166,7 +166,7 @@ def next_pair(request: HttpRequest, slug: str) -> HttpResponse:
             rater=rater,
             now=timezone.now(),
             exclude=excluded,
-            also=_rater_of_cookie(request, rater),
+            also=other_rater_of_cookie(request, rater),
         )
     except voting.VoteError:
         return HttpResponse(status=204)
@@ -268,7 +268,7 @@ def object_to_hold(request: HttpRequest, slug: str) -> HttpResponse:
 def _find_arena(request: HttpRequest, slug: str) -> Arena:
     """Return an arena that the sender can see, or has the link to; else raise Http404."""
     visible = with_ballots(visible_arenas(actor_of(request)))
-    arena = visible.filter(slug=slug).first() or _find_arena_by_link(
+    arena = visible.filter(slug=slug).first() or find_arena_by_link(
         slug, request.COOKIES.get(LINK_COOKIE, "")
     )
     if arena is None:
@@ -293,7 +293,7 @@ def _issue_previewed(request: HttpRequest, slug: str, key: UUID) -> Rater | None
 
 def _find_issued_pair(request: HttpRequest, slug: str, key: UUID) -> Any:
     comparison = find_issued_comparison(slug=slug, key=key, actor=actor_of(request))
-    if comparison is None and _find_arena_by_link(slug, request.COOKIES.get(LINK_COOKIE, "")):
+    if comparison is None and find_arena_by_link(slug, request.COOKIES.get(LINK_COOKIE, "")):
         comparison = find_issued_comparison(slug=slug, key=key, has_link=True)
     if comparison is None:
         raise Http404("There is no such comparison.")
@@ -366,7 +366,7 @@ def _following_pair(request: HtmxRequest, comparison: Comparison) -> NextPair:
         rater=comparison.rater,
         now=timezone.now(),
         exclude=[comparison],
-        also=_rater_of_cookie(request, comparison.rater),
+        also=other_rater_of_cookie(request, comparison.rater),
     )
     return NextPair(wanted=True, comparison=following)
 
