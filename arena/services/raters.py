@@ -41,6 +41,10 @@ class NotAJudgeError(ValueError):
     """Only judges and juries can be trusted; the message is a sentence for people."""
 
 
+def create_anonymous_rater() -> Rater:
+    return Rater.objects.create(kind=Rater.Kind.PERSON)
+
+
 def rater_of_person(*, user_id: int) -> Rater:
     """Return the rater of a signed-in person, the same one in every arena."""
     rater, _ = Rater.objects.get_or_create(user_id=user_id, defaults={"kind": Rater.Kind.PERSON})

@@ -19,7 +19,7 @@ from arena.services.comparisons import (
     NOBODY,
 )
 from arena.services.rate_limits import allow, client_address
-from arena.services.raters import rater_of_person
+from arena.services.raters import create_anonymous_rater, rater_of_person
 
 COOKIE = "rater"
 
@@ -95,7 +95,7 @@ def find_or_create_rater(request: HttpRequest) -> Rater:
         now=timezone.now(),
     ):
         raise TooManyRatersError
-    return Rater.objects.create(kind=Rater.Kind.PERSON)
+    return create_anonymous_rater()
 
 
 def can_go_on(request: HttpRequest, arena: Arena, rater: Rater | None) -> bool:
