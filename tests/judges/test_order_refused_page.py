@@ -69,21 +69,19 @@ def test_a_wrong_cap_does_not_hide_that_nobody_is_to_judge(staff: Client) -> Non
     assert 'id="quote">Quote<' not in html
 
 
-@pytest.mark.parametrize(
-    ("candidates", "pairs", "says", "never"),
-    [
-        (3, "voted", "No pair with human votes is left to judge.", "has already judged"),
-        (3, "neighbours", "empty until judges have voted here", "tick “Include"),
-        (3, "neighbours", "Choose “All pairs” instead.", "tick “Include"),
-        (1, "neighbours", "there is nothing to compare", "instead"),
-    ],
-)
-def test_pairs_that_cannot_be_ordered_are_explained_with_what_can(
-    staff: Client, candidates: int, pairs: str, says: str, never: str
-) -> None:
-    html = offer_part(quote_page(staff, make_arena(candidates, 2), pairs=pairs))
-    assert says in html
-    assert never not in html
+# -- What to choose instead ------------------------------------------------------------------------
+
+
+def test_pairs_with_human_votes_need_some(staff: Client) -> None:
+    html = offer_part(quote_page(staff, make_arena(3, 2), pairs="voted"))
+    assert "No pair with human votes is left to judge." in html
+    assert "has already judged" not in html
+
+
+def test_neighbours_without_a_board_are_explained(staff: Client) -> None:
+    html = offer_part(quote_page(staff, make_arena(3, 2), pairs="neighbours"))
+    assert "empty until judges have voted here" in html
+    assert "Choose “All pairs” instead." in html
 
 
 def test_pairs_with_a_clear_lead_are_bought_by_the_tick_box(
@@ -97,3 +95,9 @@ def test_pairs_with_a_clear_lead_are_bought_by_the_tick_box(
     assert tick in offer_part(quote_page(staff, arena))
     assert 'id="quote">Quote<' in quote_page(staff, arena, again="on")
     assert "and tick “Include pairs" in offer_part(quote_page(staff, arena, pairs="neighbours"))
+
+
+def test_nothing_is_proposed_where_nothing_would_help(staff: Client) -> None:
+    html = offer_part(quote_page(staff, make_arena(1, 2), pairs="neighbours"))
+    assert "there is nothing to compare" in html
+    assert "instead" not in html
