@@ -175,8 +175,6 @@ def local_url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-# -- Accounts and email ----------------------------------------------------------------------------
-
 MAIL_SCHEMES = ("console", "smtp", "submission")
 SECONDS_FOR_MAIL = 10
 OIDC = "oidc"
@@ -277,9 +275,6 @@ def _origin(server: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-# -- The site's address and webhooks ---------------------------------------------------------------
-
-
 def read_notices(
     env: Env, *, production: bool, hosts: list[str], host: str, port: int
 ) -> dict[str, Any]:
@@ -309,8 +304,6 @@ def _checked(url: str) -> str:
         )
     return url
 
-
-# -- The REST API ----------------------------------------------------------------------------------
 
 DESCRIPTION = """\
 Ringside ranks prompt variants and models by blind, pairwise comparisons of their answers.

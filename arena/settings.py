@@ -67,8 +67,6 @@ with stop_on_bad_value():
     LOG_FORMAT = env.str("LOG_FORMAT", "text", validate=OneOf(["text", "json"]))
     LOG_LEVEL = env.str("LOG_LEVEL", "INFO", validate=OneOf(["DEBUG", "INFO", "WARNING", "ERROR"]))
 
-# -- The database: SQLite for trying it, PostgreSQL for production ---------------------------------
-
 DATABASE_OPTIONS = DATABASES["default"].setdefault("OPTIONS", {})
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     # Opening the file for each request took most of the request's time.
@@ -101,8 +99,6 @@ else:
         "prepare_threshold": 5,
     }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-
-# -- Celery: the database is the truth, the queue only a hint --------------------------------------
 
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
@@ -151,15 +147,11 @@ CELERY_BEAT_SCHEDULE = {
     for task, seconds in SWEEPS.items()
 }
 
-# -- Accounts: settings of django-allauth and email ------------------------------------------------
-
 globals().update(ACCOUNTS)
 SIGN_UP: str = ACCOUNTS["SIGN_UP"]
 OIDC_NAME: str = ACCOUNTS["OIDC_NAME"]
 SITE_URL: str = NOTICES["SITE_URL"]
 WEBHOOKS_LOOPBACK_PORT: int = NOTICES["WEBHOOKS_LOOPBACK_PORT"]
-
-# -- Django --------------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
     "django.contrib.admin.apps.SimpleAdminConfig",  # the URLs discover the models' pages
@@ -240,12 +232,8 @@ FILE_UPLOAD_HANDLERS = [
     "django.core.files.uploadhandler.TemporaryFileUploadHandler",
 ]
 
-# -- The REST API ----------------------------------------------------------------------------------
-
 REST_FRAMEWORK = conf.REST_FRAMEWORK
 SPECTACULAR_SETTINGS = conf.SPECTACULAR_SETTINGS
-
-# -- Static files: from the finders in development, hashed and compressed in the image -------------
 
 STATIC_URL = "/static/"
 STATIC_ROOT = BASE_DIR / "staticfiles" if PRODUCTION else None
@@ -262,8 +250,6 @@ if PRODUCTION:
         "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
         "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
     }
-
-# -- Security --------------------------------------------------------------------------------------
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

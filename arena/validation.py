@@ -76,9 +76,6 @@ class InputError(ValueError):
         return f"{self.reason}; {remedy}, or leave the row out" if remedy else self.reason
 
 
-# -- Words of messages -----------------------------------------------------------------------------
-
-
 def quoted(value: Any) -> str:
     """Quote a value for a message: short, on one line, without control characters."""
     text = ascii(value) if not isinstance(value, str) else repr(value)
@@ -133,9 +130,6 @@ def join_names(names: Iterable[str], most: int = 10) -> str:
     names = list(names)
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-# -- Texts and names -------------------------------------------------------------------------------
 
 
 def clean_text(value: Any, *, limit: int = TEXT_LIMIT) -> str:
@@ -260,9 +254,6 @@ def name_key(name: str) -> str:
     return hashlib.sha256(alike.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-# -- Votes -----------------------------------------------------------------------------------------
-
-
 def clean_outcome(value: Any) -> str:
     """Return an outcome, given in any case and with surrounding spaces."""
     outcome = value.strip().lower() if isinstance(value, str) else value
@@ -296,9 +287,6 @@ def clean_flag(value: Any) -> bool:
     if value and value is not True:
         raise InputError(f"is {json_type(value)}, not true or false")
     return bool(value)
-
-
-# -- Objects ---------------------------------------------------------------------------------------
 
 
 def is_variable(name: str) -> bool:
@@ -369,9 +357,6 @@ def _check_inner(text: Any, column: str) -> None:
         raise InputError(error.reason, column) from None
 
 
-# -- Money -----------------------------------------------------------------------------------------
-
-
 def nano_dollars(usd: Decimal) -> int:
     """Return an amount of dollars in nano-dollars; raises ValueError for an invalid amount."""
     if not usd.is_finite() or not 0 <= usd <= MOST:
@@ -401,9 +386,6 @@ def escape_cells(values: Iterable[Any]) -> list[Any]:
         f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
         for value in values
     ]
-
-
-# -- JSON ------------------------------------------------------------------------------------------
 
 
 def _finite(literal: str) -> float:

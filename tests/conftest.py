@@ -68,9 +68,6 @@ def need(service: str) -> None:
         give_up(f"needs {service}: {reason}")
 
 
-# -- The run ---------------------------------------------------------------------------------------
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--database",
@@ -160,9 +157,6 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-# -- The database ----------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(pytestconfig: pytest.Config) -> None:
     """Name the test database after this process: several runs, and xdist, go side by side."""
@@ -181,9 +175,6 @@ def _delete_all(style: object, tables: list[str], **_: object) -> list[str]:
     """What empties the tables after a test with transactions of its own: TRUNCATE, which makes
     each table's files anew, takes as long as creating the database."""
     return [f'DELETE FROM "{table}"' for table in tables]
-
-
-# -- What a test may ask for -----------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)

@@ -62,8 +62,6 @@ def act(action: str) -> Callable[[Act], Act]:
     return noted
 
 
-# -- Teams -----------------------------------------------------------------------------------------
-
 ACTS |= {
     "made the team": lambda on: teams.create_team(name="Another", by=on.by),
     "renamed the team": lambda on: teams.rename_team(team=on.team, name="Acme 2", by=on.by),
@@ -110,8 +108,6 @@ def switch_off(on: Stage) -> None:
     notices.set_notices_by_email(membership=theirs, wanted=True, by=CLI)
     notices.set_notices_by_email(membership=theirs, wanted=False, by=on.by)
 
-
-# -- Arenas ----------------------------------------------------------------------------------------
 
 ACTS |= {
     "made an arena": lambda on: arenas.create_team_arena(team=on.team, by=on.by, name="New"),
@@ -189,9 +185,6 @@ def repair(on: Stage) -> None:
     call_command("verify_log", on.arena.slug, repair="mistake corrected")
 
 
-# -- Prompts ---------------------------------------------------------------------------------------
-
-
 @act("brought in prompts")
 def bring(on: Stage) -> None:
     prompts.upsert_prompts(arena=on.arena, rows=[PromptRow(1, "New?")], by=on.by)
@@ -238,8 +231,6 @@ def bring_back_several(on: Stage) -> None:
     prompts.bring_back_prompts(arena=on.arena, prompts=on.arena.prompts.all(), by=on.by)
 
 
-# -- Candidates ------------------------------------------------------------------------------------
-
 ACTS |= {
     "registered a candidate": lambda on: candidates.register_candidate(
         arena=on.arena, team=on.team, by=on.by, now=on.now, name="New"
@@ -277,8 +268,6 @@ def disclose(on: Stage) -> None:
     candidates.disclose_due(now=on.now)
 
 
-# -- Runs ------------------------------------------------------------------------------------------
-
 ACTS |= {
     "ordered a run of judges": lambda on: on.judgements(),
     "paused a run of answers": lambda on: runs.pause(run=on.answers(), by=on.by),
@@ -311,8 +300,6 @@ def ask_verdicts_again(on: Stage) -> None:
     Run.objects.filter(pk=run.pk).update(state="done")
     runs.retry_failed(run=run, by=on.by, now=on.now)
 
-
-# -- What the trail says ---------------------------------------------------------------------------
 
 BY = {
     "boss": {

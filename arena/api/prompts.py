@@ -275,8 +275,6 @@ class OnePrompt(OfPrompts):
         return PromptShown(prompt, context=self.get_serializer_context()).data
 
 
-# -- Responses -------------------------------------------------------------------------------------
-
 RESPONSE_KIND = Kind("responses", RESPONSES)
 RESPONSE_ROW = {
     "prompt_id": "refund-1",
@@ -394,8 +392,6 @@ class Responses(OfCandidates, ListEndpoint):
         )
         return Answer(ResponseReportShown(report).data)
 
-
-# -- Imports ---------------------------------------------------------------------------------------
 
 IMPORT_SENT = {
     "file_name": "answers.csv",

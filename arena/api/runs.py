@@ -77,8 +77,6 @@ class OfRun(NumberedEndpoint, ABC):
         return self.shown()
 
 
-# -- Runs that generate answers --------------------------------------------------------------------
-
 TAG = "Responses"
 SHOWN = {
     "id": 4,

@@ -75,8 +75,6 @@ Details = Annotated[dict[str, Any], PlainValidator(clean_details)]
 NUMBERS_ARE_TEXTS = ConfigDict(coerce_numbers_to_str=True)
 
 
-# -- Numbers ---------------------------------------------------------------------------------------
-
 MOST_TOKENS = 2_147_483_647
 MOST_SECONDS = 1_000_000
 # Accepts `1.5`, `1,5` (with a decimal comma) and `2e-05`.
@@ -122,9 +120,6 @@ def clean_cost(value: Any) -> int | None:
 
 
 Tokens = Annotated[int | None, PlainValidator(clean_tokens)]
-
-
-# -- Schemas ---------------------------------------------------------------------------------------
 
 
 class Schema(Generic[R]):
@@ -209,9 +204,6 @@ def texts_of(cells: Values, fields_of: Callable[[list[Message]], Values]) -> Val
     if cells.get("text") not in (None, "", fields["text"]):
         raise InputError("cannot be used with messages; give one or the other", "text")
     return fields
-
-
-# -- Prompts, candidates, responses, votes ---------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,8 +326,6 @@ class VoteRow:
 UploadRow = TypeVar("UploadRow", PromptRow, ResponseRow)
 ImportRow = PromptRow | CandidateRow | ResponseRow | VoteRow
 
-
-# -- Labels ----------------------------------------------------------------------------------------
 
 LABELS = {"1": LEFT, "2": RIGHT, "a": LEFT, "b": RIGHT} | {name: name for name in COUNTED}
 LABEL_COLUMNS = (

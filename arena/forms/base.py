@@ -92,9 +92,6 @@ def disclosure_text(votes: int | None, until: datetime | None) -> str:
     return f"{by_votes} or {by_date}, whichever comes first" if by_votes else by_date
 
 
-# -- Runs ------------------------------------------------------------------------------------------
-
-
 class DollarsField(forms.DecimalField):
     """An amount in dollars; its cleaned value is in nano-dollars."""
 

@@ -169,9 +169,6 @@ def _write(path: Path, lines: Iterable[Line]) -> int:
     return count
 
 
-# -- The lines of each file ------------------------------------------------------------------------
-
-
 def prompts(arena: Arena) -> Iterator[Line]:
     for prompt in arena.prompts.revealed().order_by("pk").defer("html").iterator():
         line = {"id": prompt.external_id, "category": prompt.category, "text": prompt.text}
@@ -285,9 +282,6 @@ def _without_addresses(value: Any) -> Any:
 
 def _has_address(value: Any) -> bool:
     return isinstance(value, str) and bool(_EMAIL.search(value))
-
-
-# -- Names -----------------------------------------------------------------------------------------
 
 
 def candidate_names(arena: Arena) -> dict[int, str]:

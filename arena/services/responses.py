@@ -433,9 +433,6 @@ def file_name(name: str) -> str:
     return safe or "file"
 
 
-# -- Between preview and confirmation --------------------------------------------------------------
-
-
 def keep_upload(*, arena: Arena, name: str, data: bytes, by: Actor) -> str:
     """Keep the file for a day, where nobody else can read it; return the key to it."""
     with tempfile.NamedTemporaryFile(suffix=".upload", dir=_folder(), delete=False) as kept:

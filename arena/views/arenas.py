@@ -184,9 +184,6 @@ def answer_count(candidate: Candidate) -> int:
     return int(getattr(candidate, "n_answers", 0))
 
 
-# -- Pages -----------------------------------------------------------------------------------------
-
-
 @limit_upload
 @for_team(TeamPermission.SUBMIT)
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -246,9 +243,6 @@ def arena_settings(request: HttpRequest, context: ArenaContext) -> HttpResponse:
         form=form,
         n_votes=arena.votes.count(),
     )
-
-
-# -- Taking an arena along, and deleting it --------------------------------------------------------
 
 
 @limit_upload

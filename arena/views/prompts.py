@@ -58,8 +58,6 @@ CHUNK = 1 << 16
 View = Callable[..., HttpResponseBase]
 
 
-# -- Size limits -----------------------------------------------------------------------------------
-
 # Django limits the size of a form's fields, but not of its files.
 
 
@@ -129,9 +127,6 @@ def _too_large(request: HttpRequest, *, is_file: bool) -> HttpResponse:
     return render(request, "413.html", context, status=413)
 
 
-# -- Uploading answers -----------------------------------------------------------------------------
-
-
 @limit_upload
 @require_permission("can_visit")
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -169,8 +164,6 @@ def upload_answers(request: HttpRequest, context: ArenaContext, pk: int) -> Http
         notices=notices,
     )
 
-
-# -- Prompts ---------------------------------------------------------------------------------------
 
 PROMPTS_PER_PAGE = 50
 
@@ -359,9 +352,6 @@ def remove_prompt(request: HttpRequest, context: ArenaContext, pk: int) -> HttpR
 
 def _find_prompt(context: ArenaContext, pk: int) -> Prompt:
     return get_object_or_404(context.arena.prompts.revealed(), pk=pk)
-
-
-# -- Importing files of any format -----------------------------------------------------------------
 
 
 @limit_upload

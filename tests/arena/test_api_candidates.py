@@ -177,9 +177,6 @@ def test_a_guest_of_a_closed_arena_writes_nothing_and_retires(
     assert caller.post(f"{path}retire/").status_code == 200
 
 
-# -- What is not disclosed -------------------------------------------------------------------------
-
-
 def everything_strangers_read(arena: Any, candidate: Candidate, caller: Caller) -> str:
     base = f"arenas/{arena.slug}/candidates/"
     paths = [

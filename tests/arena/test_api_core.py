@@ -27,9 +27,6 @@ def problem(response: Any) -> dict[str, Any]:
     return said
 
 
-# -- Who asks --------------------------------------------------------------------------------------
-
-
 def test_a_token_identifies_itself(team: Any) -> None:
     said = token_of(team, "read", "submit").get("me/").json()
 
@@ -98,9 +95,6 @@ def test_a_scope_that_the_token_lacks_is_named(team: Any) -> None:
     assert refused.status_code == 403
     assert "submit" in problem(refused)["detail"]
     assert token_of(team, "submit").get("arenas/").status_code == 403
-
-
-# -- Problems --------------------------------------------------------------------------------------
 
 
 def test_what_is_not_there_is_a_problem_whatever_the_method() -> None:
@@ -214,9 +208,6 @@ def test_no_secret_is_logged(team: Any, caplog: Any) -> None:
     assert caller.headers["Authorization"].split("_")[-1] not in caplog.text
 
 
-# -- Pages -----------------------------------------------------------------------------------------
-
-
 def test_pages_are_followed_to_the_end_without_gaps(team: Any) -> None:
     slugs = [team_arena(team, n_candidates=0, n_prompts=0).slug for _ in range(5)]
     caller, seen, path = Caller(), [], "arenas/?page_size=2"
@@ -260,9 +251,6 @@ def test_a_query_that_cannot_be_used_is_named(query: str) -> None:
 
     assert response.status_code == 400
     assert problem(response)["errors"][0]["parameter"] == query.partition("=")[0]
-
-
-# -- Reading again, and changing what was read -----------------------------------------------------
 
 
 def test_what_has_not_changed_is_not_sent_again(team: Any) -> None:
@@ -315,9 +303,6 @@ def test_what_was_read_indented_is_the_same_state() -> None:
     etag = indented.headers["ETag"]
     assert owner.patch(path, {"name": "Other"}, If_Match=etag).status_code == 200
     assert owner.patch(path, {"name": "Third"}, If_Match=etag).status_code == 412
-
-
-# -- Limits ----------------------------------------------------------------------------------------
 
 
 def test_each_scope_has_its_limit_for_each_token(team: Any, settings: Any) -> None:

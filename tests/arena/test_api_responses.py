@@ -133,9 +133,6 @@ def test_a_candidate_of_another_arena_is_not_found(team: Any, uploaded: Candidat
     assert token_of(team).get(f"{path}responses/").status_code == 404
 
 
-# -- Generating ------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def generated(team: Any) -> Candidate:
     arena = team_arena(team)

@@ -151,9 +151,6 @@ def test_workers_are_woken_when_a_run_continues(
     assert rung == [1]
 
 
-# -- Who may ---------------------------------------------------------------------------------------
-
-
 def test_the_candidates_team_steers_and_the_arenas_does_not(caller: Caller, run: Run) -> None:
     theirs = make_team()
     Candidate.objects.filter(pk=run.candidate_id).update(team=theirs)

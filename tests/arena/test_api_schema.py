@@ -130,9 +130,6 @@ def test_the_examples_of_bodies_are_taken_as_they_stand(api_schema: Any) -> None
         assert not response.json().get("refused"), place
 
 
-# -- The page --------------------------------------------------------------------------------------
-
-
 def test_the_page_brings_no_script_of_another_host() -> None:
     page = Client().get(f"{ROOT}docs/")
 

@@ -189,9 +189,6 @@ def test_what_has_no_team_cannot_be_private() -> None:
         update(make_arena(0, 0), visibility="private")
 
 
-# -- Criteria --------------------------------------------------------------------------------------
-
-
 def test_criteria_are_stored_without_the_space_around_them() -> None:
     arena = make_arena()
     set_criteria(arena=arena, criteria="  Short and true.\n")

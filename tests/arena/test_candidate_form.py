@@ -102,9 +102,6 @@ def test_a_missing_model_is_requested_with_an_example(owner: Client, arena_of_on
     assert "Enter the model to use at this endpoint, such as scripted-1." in page
 
 
-# -- The page of a candidate -----------------------------------------------------------------------
-
-
 def page_of(owner: Client, candidate: Candidate) -> str:
     return owner.get(reverse("manage_candidate", args=[candidate.arena.slug, candidate.pk])).text
 

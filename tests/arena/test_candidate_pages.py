@@ -164,9 +164,6 @@ def test_anyone_who_has_several_teams_says_for_which(team: Team, arena_of_one: A
     assert b"Select a valid choice" in page.content
 
 
-# -- Versions --------------------------------------------------------------------------------------
-
-
 def test_an_edit_shows_the_difference_then_writes_a_version(owner: Client, used: Candidate) -> None:
     url = page_of("edit_candidate", used)
     data = {"system_prompt": "Be kind.\nBe patient.", "model": "m-2", "do": "save"}
@@ -230,9 +227,6 @@ def test_a_retired_version_stays_and_is_not_retired_again(owner: Client, used: C
     page = owner.get(page_of("manage_candidate", used)).content
     assert b"Archived" in page
     assert retire not in page
-
-
-# -- Uploads ---------------------------------------------------------------------------------------
 
 
 def test_an_uploaded_file_is_reported_and_again_changes_nothing(

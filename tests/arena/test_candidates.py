@@ -33,9 +33,6 @@ def answer(candidate: Candidate) -> Candidate:
     return candidate
 
 
-# -- Entering --------------------------------------------------------------------------------------
-
-
 def test_a_variant_is_entered_as_it_was_described(arena_of_prompts: Arena) -> None:
     ada = make_user("ada")
     made = register(
@@ -221,9 +218,6 @@ def entered_by_a_guest(arena: Arena, **fields: Any) -> Candidate:
     return register(arena, team=make_team(name="Guests"), **fields)
 
 
-# -- Private names ---------------------------------------------------------------------------------
-
-
 def test_a_private_name_is_masked(arena_of_prompts: Arena) -> None:
     made = register(arena_of_prompts, private_until_votes=50, private_until=NOW + timedelta(days=7))
     made.refresh_from_db()
@@ -264,9 +258,6 @@ def test_a_new_version_is_private_only_if_requested_again(arena_of_prompts: Aren
     answer(second)
     fourth = revise(second, notes="Fourth.", private_until_votes=9)
     assert (fourth.disclosed_at, fourth.private_until_votes) == (None, 9)
-
-
-# -- Revising --------------------------------------------------------------------------------------
 
 
 def test_what_nothing_was_made_with_is_changed_in_place(arena_of_prompts: Arena) -> None:
@@ -360,9 +351,6 @@ def test_a_revision_is_checked_as_a_new_candidate_is(arena_of_prompts: Arena) ->
     made = register(arena_of_prompts)
     with pytest.raises(CandidateError, match="Enter the model"):
         revise(made, endpoint="scripted")
-
-
-# -- Retiring --------------------------------------------------------------------------------------
 
 
 def test_a_retired_candidate_is_drawn_no_more_and_stays() -> None:

@@ -69,9 +69,6 @@ def test_a_wrong_cap_does_not_hide_that_nobody_is_to_judge(staff: Client) -> Non
     assert 'id="quote">Quote<' not in html
 
 
-# -- What to choose instead ------------------------------------------------------------------------
-
-
 def test_pairs_with_human_votes_need_some(staff: Client) -> None:
     html = offer_part(quote_page(staff, make_arena(3, 2), pairs="voted"))
     assert "No pair with human votes is left to judge." in html

@@ -92,9 +92,6 @@ def echoed(answer: bytes) -> Any:
     return json.loads(answer.partition(b"\r\n\r\n")[2])
 
 
-# -- Crowds ----------------------------------------------------------------------------------------
-
-
 def test_a_crowd_waits_and_whoever_is_too_many_is_told_so(serve: Serve) -> None:
     with serve() as web, ThreadPoolExecutor(350) as clients:
         resource.prlimit(web.process.pid, resource.RLIMIT_NOFILE, (1024, 1024))
@@ -141,9 +138,6 @@ def test_whoever_has_waited_for_long_is_told_so(monkeypatch: pytest.MonkeyPatch)
         assert wsgi.application(environ, print) == [b"refused"]
         end.set()
         assert under_way.result(30) == [b"done"]
-
-
-# -- Requests and answers --------------------------------------------------------------------------
 
 
 def test_requests_sent_at_once_are_answered_in_order(web: Web) -> None:
@@ -229,9 +223,6 @@ def test_clients_that_go_away_leave_no_connection(web: Web) -> None:
         with socket.create_connection(web.address, timeout=30) as client:
             client.sendall(request("/slow/1/"))
     eventually(lambda: get(web, "/slow/1/")[0] == 200, patience=30)
-
-
-# -- Ends ------------------------------------------------------------------------------------------
 
 
 def test_a_killed_worker_is_replaced_within_a_second(serve: Serve) -> None:

@@ -213,8 +213,6 @@ def test_a_folder_that_is_there_keeps_its_mode(read: Read, tmp_path: Path) -> No
     assert home.stat().st_mode & 0o777 == 0o750
 
 
-# -- Notices ---------------------------------------------------------------------------------------
-
 HERE: dict[str, Any] = {
     "production": False,
     "hosts": ["localhost"],

@@ -133,9 +133,6 @@ def hidden_part(secret: str) -> str:
     return re.sub(r"^(rs_\w{8}_|whsec_)", "", secret)
 
 
-# -- Everything ------------------------------------------------------------------------------------
-
-
 def make_secrets(world: World, heard: Heard) -> dict[str, str]:
     """A token and an invitation by the pages that show them once, and what a webhook signs with."""
     owner, team = world.callers["owner"], world.team.slug

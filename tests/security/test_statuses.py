@@ -73,9 +73,6 @@ def test_no_browser_writes_without_its_csrf_token() -> None:
     assert not written, "\n".join(written)
 
 
-# -- What is private is not there ------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("caller", OUTSIDE)
 def test_a_private_arena_and_a_missing_one_are_one_and_the_same(caller: str) -> None:
     """By its name, by the id of anything in it, and by what other sites show of it."""
@@ -146,9 +143,6 @@ def test_an_id_that_no_database_holds_is_missing() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-# -- The admin -------------------------------------------------------------------------------------
-
-
 def test_nobody_but_operators_is_let_into_the_admin() -> None:
     world = make_world()
     sign_in = reverse("admin:login")
@@ -162,9 +156,6 @@ def test_nobody_but_operators_is_let_into_the_admin() -> None:
             if answer.status_code != 302 or sign_in not in answer["Location"]:
                 let_in.append(f"{caller}: {path} ({name}) {answer.status_code}")
     assert not let_in, "\n".join(let_in)
-
-
-# -- Guests ----------------------------------------------------------------------------------------
 
 
 def test_guests_get_what_the_table_says_of_the_arena() -> None:

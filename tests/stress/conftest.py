@@ -56,9 +56,6 @@ def web(serve: Serve) -> Iterator[Web]:
         yield running
 
 
-# -- Judges ----------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="session")
 def own_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnPostgres]:
     """A PostgreSQL that a test may crash."""

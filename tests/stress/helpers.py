@@ -74,9 +74,6 @@ def check_money(server: FakeServer, runs: list[Run], n_calls: int) -> None:
     assert 0 < lost <= cut_off, said
 
 
-# -- Load ------------------------------------------------------------------------------------------
-
-
 def once(asked: bytes) -> Script:
     yield asked
 

@@ -40,9 +40,6 @@ def all_of(many: list[bytes]) -> Script:
         _ = yield asked
 
 
-# -- Limits ----------------------------------------------------------------------------------------
-
-
 def test_exactly_as_many_reads_as_a_minute_allows(serve: Any) -> None:
     """A token, and an address, which no header that it sends changes."""
     secret = secret_of(make_team())
@@ -56,9 +53,6 @@ def test_exactly_as_many_reads_as_a_minute_allows(serve: Any) -> None:
         codes = [count_codes(web, [of_token] * AT_ONCE), count_codes(web, of_address)]
 
     assert codes == [{200: LIMIT, 429: AT_ONCE - LIMIT}] * 2
-
-
-# -- The same key, many times at once --------------------------------------------------------------
 
 
 def test_each_key_runs_once_and_everybody_gets_its_answer(serve: Any) -> None:

@@ -107,9 +107,6 @@ def attack(
     return int(sent[1].replace(",", ""))
 
 
-# -- What is there to be named ---------------------------------------------------------------------
-
-
 def there(world: World, caller: str) -> dict[str, list[Any]]:
     """Ids and keys by the parameter of a path, or by a part of the path and the parameter."""
     arena = world.arena

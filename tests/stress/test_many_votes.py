@@ -54,9 +54,6 @@ def test_8_writers_are_never_refused(serve: Any, processes: int, threads: int, e
     assert Vote.objects.filter(voided_at=None).count() == 8 * each
 
 
-# -- Limits ----------------------------------------------------------------------------------------
-
-
 LIMIT, AT_ONCE = 40, 120
 
 
