@@ -95,7 +95,7 @@ def readable_candidates(reader: "FieldVisibility") -> QuerySet[Candidate]:
 
 def own_candidates(reader: "FieldVisibility") -> Q:
     """The candidates of the reader's teams; those without a team are the arena's team's."""
-    is_own = Q(team__in=reader.teams)
+    is_own = Q(team__in=reader.actor.teams_with(TeamPermission.READ))
     return is_own | Q(team=None) if reader.is_of_arena else is_own
 
 
@@ -103,9 +103,10 @@ def can_visit(reader: "FieldVisibility") -> bool:
     """Whether `reader` may open the arena's workspace: its team may, and guests."""
     if reader.is_of_arena:
         return True
+    own_teams = reader.actor.teams_with(TeamPermission.READ)
     if reader.arena.open_to_teams:
-        return bool(reader.teams)
-    return reader.arena.candidates.filter(team__in=reader.teams).exists()
+        return own_teams.exists()
+    return reader.arena.candidates.filter(team__in=own_teams).exists()
 
 
 def entering_teams(actor: Actor, arena: Arena) -> list[Team | None]:

@@ -162,18 +162,7 @@ def order_run(*, order: Any, cap: int | None, now: datetime, by: Actor = CLI) ->
         order = handler.prepare(order, now)
         quote = handler.quote(order)
         check_cap(quote, cap)
-        run = handler.draft(order, by)
-        # The cap of a free run would still take up the team's budget.
-        run.cap = cap if quote.worst or run.team is None else None
-        reserve_budget(team=run.team, cap=run.cap)
-        run.max_calls = quote.calls
-        run.expected_cost, run.worst_cost = quote.expected, quote.worst
-        run.created_by = by.user
-        run.save()
-        writer = handler.begin(order, run, now)
-        _record_action(
-            run, by, handler.ordered, **handler.details(order), cap=cap_in_words(run.cap)
-        )
+        run, writer = _begin_run(handler, order, quote, cap, now, by)
         with given_up_on_failure(run=run, now=now):
             writer.write()
             open_run(run=run)
@@ -183,6 +172,27 @@ def order_run(*, order: Any, cap: int | None, now: datetime, by: Actor = CLI) ->
 
 @retry_on_deadlock
 @transaction.atomic
+def _begin_run(
+    handler: RunHandler,
+    order: Any,
+    quote: RunQuote,
+    cap: int | None,
+    now: datetime,
+    by: Actor,
+) -> tuple[Run, RunWriter]:
+    run = handler.draft(order, by)
+    # The cap of a free run would still take up the team's budget.
+    run.cap = cap if quote.worst or run.team is None else None
+    reserve_budget(team=run.team, cap=run.cap)
+    run.max_calls = quote.calls
+    run.expected_cost, run.worst_cost = quote.expected, quote.worst
+    run.created_by = by.user
+    run.save()
+    writer = handler.begin(order, run, now)
+    _record_action(run, by, handler.ordered, **handler.details(order), cap=cap_in_words(run.cap))
+    return run, writer
+
+
 def check_cap(quote: RunQuote, cap: int | None) -> None:
     """Raise RunError for an order without the cap that it needs, or whose cost is unknown."""
     if quote.unpriced:

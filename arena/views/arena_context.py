@@ -18,7 +18,6 @@ from arena.models import Arena, Candidate, Team
 from arena.permissions import (
     FieldVisibility,
     can_change,
-    can_read_references,
     can_read_texts,
     can_retire,
     can_see_variables,
@@ -60,10 +59,10 @@ class ArenaContext:
     def reader(self) -> FieldVisibility:
         return FieldVisibility(self.actor, self.arena)
 
-    @cached_property
+    @property
     def can_read(self) -> bool:
         """Whether the arena's own data (references, rubrics, all prompts) may be read."""
-        return can_read_references(self.actor, self.arena)
+        return self.reader.is_of_arena
 
     @cached_property
     def can_see_variables(self) -> bool:
