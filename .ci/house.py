@@ -8,8 +8,7 @@ from pathlib import Path
 APPS = ("arena", "ranking", "judges")
 LONGEST_LINE, LONGEST_TAG, MOST_LONG_TAGS = 120, 160, 10
 NOUNS_IN_ING = {
-    *("voting", "pairing", "rendering", "parsing", "prompting"),
-    *("planning", "pricing", "scheduling", "pacing", "wording"),
+    *("voting", "pairing", "parsing", "prompting", "planning", "scheduling", "wording"),
 }
 SHARED_NAMES = {"Command", "Config", "Meta"}  # Django requires these names
 
