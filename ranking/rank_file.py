@@ -9,6 +9,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
+from arena.validation import numbered
 from ranking.leaderboard import CrossCheckError, Leaderboard, RankedCandidate, leaderboard
 from ranking.question import Question
 from ranking.stats.bradley_terry import NotConvergedError
@@ -238,5 +239,5 @@ def _vote_counts(ranked: RankedFile) -> str:
     if n_both_bad:
         parts.append(f'{n_both_bad:,} more "both bad", which do not affect the scores')
     if ranked.n_left_out:
-        parts.append(f"{ranked.n_left_out:,} votes by other raters left out")
+        parts.append(f"{numbered(ranked.n_left_out, 'vote')} by other raters left out")
     return "; ".join(parts) + "."
