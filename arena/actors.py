@@ -82,8 +82,8 @@ class Actor:
     def teams_with(self, permission: str) -> QuerySet[Team]:
         """Return the teams for which this actor has `permission`; an operator's own teams only."""
         if self.token is not None:
-            own = Team.objects.filter(pk=self.token.team_id)
-            return own if permission in self.token.scopes else own.none()
+            own_team = Team.objects.filter(pk=self.token.team_id)
+            return own_team if permission in self.token.scopes else own_team.none()
         if self.user is None:
             return Team.objects.none()
         roles = ROLES_WITH[TeamPermission(permission)]

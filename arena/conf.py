@@ -267,10 +267,10 @@ def _origin(server: str) -> str:
     """Return scheme, host and port of an address, as in a Content-Security-Policy."""
     try:
         parts = urlsplit(server)
-        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        is_address = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
-        known = False
-    if not known or parts.username or parts.password:
+        is_address = False
+    if not is_address or parts.username or parts.password:
         raise ImproperlyConfigured("OIDC_SERVER_URL must be an http(s) address without a password.")
     return f"{parts.scheme}://{parts.netloc}"
 

@@ -155,8 +155,8 @@ def answer_fields(messages: Sequence[Message]) -> dict[str, Any]:
 
 def own_words(messages: Sequence[Message]) -> str:
     """Return what the assistant itself says, without tool calls and their results."""
-    own = (message["content"] for message in messages if message["role"] == "assistant")
-    return "\n\n".join(content for content in own if content.strip())
+    own_words = (message["content"] for message in messages if message["role"] == "assistant")
+    return "\n\n".join(content for content in own_words if content.strip())
 
 
 def transcript(messages: Sequence[Message]) -> str:

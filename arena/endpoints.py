@@ -106,12 +106,12 @@ def _read_endpoint(name: str, spec: Any) -> Endpoint:
             "MODEL_ENDPOINTS: a name has 1 to 100 letters, digits, dots, hyphens or underscores."
         )
     where = f"MODEL_ENDPOINTS[{name!r}]"
-    known = ", ".join(sorted(FIELDS))
+    fields_known = ", ".join(sorted(FIELDS))
     if not isinstance(spec, dict):
-        raise ValueError(f"{where} must be an object with {known}.")
+        raise ValueError(f"{where} must be an object with {fields_known}.")
     if unknown := sorted(set(spec) - set(FIELDS)):
         raise ValueError(
-            f"{where} must be an object with {known}. Unknown: {', '.join(unknown)[:100]}."
+            f"{where} must be an object with {fields_known}. Unknown: {', '.join(unknown)[:100]}."
         )
     if spec.get("provider") not in PROVIDERS:
         raise ValueError(f"{where}: provider must be one of {PROVIDERS}.")
@@ -241,9 +241,9 @@ def endpoint_named(name: str) -> Endpoint:
     """Return the endpoint configured as `name`, or raise UnknownEndpointError."""
     endpoints: dict[str, Endpoint] = settings.MODEL_ENDPOINTS
     if name not in endpoints:
-        known = ", ".join(sorted(endpoints))
+        choices = ", ".join(sorted(endpoints))
         raise UnknownEndpointError(
-            f"There is no model endpoint called {name!r}. MODEL_ENDPOINTS has: {known}."
+            f"There is no model endpoint called {name!r}. MODEL_ENDPOINTS has: {choices}."
         )
     return endpoints[name]
 

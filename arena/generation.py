@@ -207,10 +207,10 @@ def reconcile_run(*, run_id: int, now: datetime) -> None:
     """Count a run's new answers into pairs, and close the run if it is finished."""
     note_answers(run_id=run_id)
     # One statement, because a resumed run sets calls back to waiting while it opens.
-    own = Call.objects.filter(run=OuterRef("pk"))
+    calls_of_run = Call.objects.filter(run=OuterRef("pk"))
     finished = _with_kept(Run.objects.filter(pk=run_id, state=Run.State.OPEN)).filter(
-        ~Exists(own.filter(state__in=Call.GOING_ON)),
-        ~Exists(without_answer(own.filter(state=Call.State.DONE))),
+        ~Exists(calls_of_run.filter(state__in=Call.GOING_ON)),
+        ~Exists(without_answer(calls_of_run.filter(state=Call.State.DONE))),
         kept=F("votes_done"),
     )
     finished.update(state=Run.State.DONE, closed_at=now)

@@ -98,11 +98,11 @@ def self_identifies(text: str, *, names: Iterable[str] = ()) -> bool:
     """
     if len(text) > 2 * EDGE:
         text = f"{text[:EDGE]}\n\n{text[-EDGE:]}"
-    own = _own_names(names)
+    named = _own_names(names)
     return (
         any(_tells_model(text, match) for match in _MODEL.finditer(text))
         or any(_tells_maker(text, match) for match in _MAKER.finditer(text))
-        or (own is not None and any(_tells_model(text, match) for match in own.finditer(text)))
+        or (named is not None and any(_tells_model(text, match) for match in named.finditer(text)))
     )
 
 
@@ -122,8 +122,8 @@ def masked(messages: Sequence[Message], *, names: Iterable[str] = ()) -> list[Me
 
 def mask_names(text: str, *, names: Iterable[str] = ()) -> str:
     """Replace every name of a model, of a maker and of the candidate by `MASK`."""
-    own = _own_names(names)
-    for pattern in (_MODEL, _MAKER, *([own] if own else [])):
+    named = _own_names(names)
+    for pattern in (_MODEL, _MAKER, *([named] if named else [])):
         text = pattern.sub(MASK, text)
     return text
 

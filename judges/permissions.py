@@ -108,5 +108,5 @@ def can_read_reply(actor: Actor, rater: Rater | None, judgement: Judgement) -> b
 
 def known_runs(actor: Actor) -> "QuerySet[Run]":
     """Runs on labels, and judge runs of arenas that `actor` may reach by the run's number."""
-    known = known_arenas(actor)
-    return runs_of_judges().filter(Q(arena=None) | Q(arena__in=known))
+    arenas = known_arenas(actor)
+    return runs_of_judges().filter(Q(arena=None) | Q(arena__in=arenas))

@@ -283,8 +283,8 @@ class BoardView(BoardLinks):
     def has_unmeasured(self) -> bool:
         """Whether some scores have intervals and others do not, for lack of votes."""
         scored = [row.standing for row in self.ranked if row.standing.score is not None]
-        known = [standing.low is not None for standing in scored]
-        return any(known) and not all(known)
+        bounded = [standing.low is not None for standing in scored]
+        return any(bounded) and not all(bounded)
 
     @property
     def has_prices(self) -> bool:
@@ -464,9 +464,9 @@ def sort_rows(rows: list[BoardStanding], sort: str) -> list[BoardStanding]:
     column = sort.removeprefix("-")
     is_rising = (column in RISING) != sort.startswith("-")
     by_name = sorted(rows, key=lambda row: (row.name.casefold(), row.standing.candidate_id))
-    known = [row for row in by_name if _sort_value(row, column) is not None]
+    valued = [row for row in by_name if _sort_value(row, column) is not None]
     unknown = [row for row in by_name if _sort_value(row, column) is None]
-    return sorted(known, key=lambda row: _sort_value(row, column), reverse=not is_rising) + unknown
+    return sorted(valued, key=lambda row: _sort_value(row, column), reverse=not is_rising) + unknown
 
 
 def _sort_value(row: BoardStanding, column: str) -> Any:

@@ -42,8 +42,8 @@ def combine(evidence: Evidence) -> tuple[PredictionPowered, MeasuredIntervals]:
     moved = model.ratings_ - model.people_.ratings_
     most = None if np.isnan(moved).all() else int(np.nanargmax(np.abs(moved)))
     before, after = model.people_.standard_errors_, model.standard_errors_
-    known = ~(np.isnan(before) | np.isnan(after))
-    narrower = float(1 - np.mean(after[known] / before[known])) if known.any() else None
+    both = ~(np.isnan(before) | np.isnan(after))
+    narrower = float(1 - np.mean(after[both] / before[both])) if both.any() else None
     measured.findings["combined"] = {
         "trusted": True,
         "raters": NARROWING[evidence.narrowing],

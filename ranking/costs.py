@@ -62,12 +62,12 @@ def read_costs(arena: Arena, category: str) -> dict[int, CostAndSpeed]:
     prompts that are not archived.
     """
     answers = Response.objects.revealed().filter(candidate__arena=arena)
-    known = answers.filter(Q(cost__isnull=False) | Q(seconds__isnull=False) | TOKENS_KNOWN)
+    measured = answers.filter(Q(cost__isnull=False) | Q(seconds__isnull=False) | TOKENS_KNOWN)
     live = Q(prompt__retired_at=None)
     figures: dict[str, Sum | Count] = {f"sum_{name}": Sum(name) for name in FIGURES}
     figures |= {f"n_{name}": Count(name) for name in FIGURES}
     figures |= {f"live_{name}": Count(name, filter=live) for name in FIGURES}
-    rows = known.order_by().values("candidate", "prompt__category")
+    rows = measured.order_by().values("candidate", "prompt__category")
     by_candidate: dict[int, dict[str, dict[str, Any]]] = defaultdict(dict)
     for row in rows.annotate(n_counted=Count("pk", filter=TOKENS_KNOWN), **figures):
         by_candidate[row["candidate"]][row["prompt__category"]] = row
@@ -147,8 +147,8 @@ def add_wins(
 ) -> dict[int, CostAndSpeed]:
     """Combine scores and prices. `scale`: Elo points for odds of 10 to 1."""
     placed = _scores_of_placed(list(standings))
-    known = [score for score in placed.values() if isfinite(score)]
-    mean = fmean(known) if known else 0.0
+    finite = [score for score in placed.values() if isfinite(score)]
+    mean = fmean(finite) if finite else 0.0
     priced = [
         (score, price)
         for candidate, score in placed.items()

@@ -167,9 +167,9 @@ def _coefficients(model: StyledBradleyTerry, wider: Floats) -> list[dict[str, An
     Raters widen the intervals as much as they widen those of scores on average.
     """
     points = model.scale / np.log(10)
-    known = wider[np.isfinite(wider)]
+    finite = wider[np.isfinite(wider)]
     reach = model.coefficient_high_ - model.coefficients_
-    reach *= points * (known.mean() if len(known) else 1.0)
+    reach *= points * (finite.mean() if len(finite) else 1.0)
     return [
         {
             "name": name,

@@ -220,8 +220,8 @@ def _tiers(
     clear leader, nobody is alone in the first tier."""
     worst = _column(evidence, measured, "sure_rank_high") + places.n_above + places.maybe_below
     worst = np.where(np.isnan(places.worst), worst, places.worst)
-    known = np.flatnonzero(~np.isnan(worst) & ~np.isnan(places.rank))
-    order = known[np.argsort(places.rank[known], kind="stable")]
+    placed = np.flatnonzero(~np.isnan(worst) & ~np.isnan(places.rank))
+    order = placed[np.argsort(places.rank[placed], kind="stable")]
     number = tiers(worst[order])
     tiers_of_ids: list[list[int]] = [
         evidence.candidates[order[number == n]].tolist() for n in np.unique(number)
@@ -235,9 +235,9 @@ def _shrink_scores(evidence: Evidence, measured: MeasuredIntervals) -> Shrinkage
     """Shrunk scores; design effects, and the deviation of older intervals, are as measured."""
     stored = measured.findings.get("shrinkage", {})
     effects = dict(stored.get("effects", []))
-    known = np.array([effects.get(pk, nan) for pk in evidence.candidates.tolist()], np.float64)
+    effect = np.array([effects.get(pk, nan) for pk in evidence.candidates.tolist()], np.float64)
     confidence = evidence.question.confidence
-    return Shrinkage(confidence, stored.get("deviation")).fit(evidence.battles, known)
+    return Shrinkage(confidence, stored.get("deviation")).fit(evidence.battles, effect)
 
 
 def _share_first_place(rows: list[RankedCandidate]) -> None:

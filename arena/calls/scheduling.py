@@ -59,8 +59,8 @@ class Slots:
         return self._used[endpoint]
 
     def has_room(self, endpoint: str) -> bool:
-        known = settings.MODEL_ENDPOINTS.get(endpoint)
-        wanted = known.concurrency if known else 1  # calls of a removed endpoint fail at once
+        config = settings.MODEL_ENDPOINTS.get(endpoint)
+        wanted = config.concurrency if config else 1  # calls of a removed endpoint fail at once
         free = self.size - self._used.total()
         return self._used[endpoint] < min(wanted, free)
 

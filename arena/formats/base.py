@@ -317,14 +317,14 @@ class Checker:
         return after != before or isinstance(row, VoteRow)
 
     def _check_prompt(self, prompt: PromptRow) -> None:
-        known = self.known.prompts.get(prompt.external_id)
+        prompt_before = self.known.prompts.get(prompt.external_id)
         content = content_digest(PromptRow, prompt)
-        self._check_new("id", prompt.external_id, self.prompts, known, content)
+        self._check_new("id", prompt.external_id, self.prompts, prompt_before, content)
 
     def _check_candidate(self, candidate: CandidateRow) -> None:
-        known = None if self.repeats else self.known.candidates.get(candidate.name)
+        before = None if self.repeats else self.known.candidates.get(candidate.name)
         content = content_digest(CandidateRow, candidate)
-        self._check_new("name", candidate.name, self.candidates, known, content)
+        self._check_new("name", candidate.name, self.candidates, before, content)
 
     def _check_new(
         self, column: str, name: str, seen: dict[str, bytes], known: bytes | None, content: bytes
@@ -357,8 +357,8 @@ class Checker:
                 "name for each model",
                 "candidate",
             )
-        known = self.known.responses.get((response.candidate, response.prompt_id))
-        if known is not None and known != content:
+        before = self.known.responses.get((response.candidate, response.prompt_id))
+        if before is not None and before != content:
             raise InputError("differs from this candidate's answer in the arena", "text")
         self.answered[key] = content
 

@@ -91,12 +91,12 @@ def _shared_prompt(
     has answered that prompt in other words.
     """
     digests = {model: content_id(answer) for model, answer in answers.items()}
-    own = prompt_id(record, *question, digests)
-    first, before = record.seen.setdefault(content_id(*question), (own, digests))
+    own_id = prompt_id(record, *question, digests)
+    first, before = record.seen.setdefault(content_id(*question), (own_id, digests))
     if all(before.get(model, answer) == answer for model, answer in digests.items()):
         before |= digests
         return str(first)
-    return own if own != first else content_id(*question, digests)
+    return own_id if own_id != first else content_id(*question, digests)
 
 
 def _winner_of_battle(record: SourceRecord) -> str:

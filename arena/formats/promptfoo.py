@@ -189,7 +189,7 @@ def _short_label(label: str, template: str) -> str:
     from_file = _FILE_LABEL.fullmatch(label)
     # A label has the path that the file had when promptfoo ran, and of some files not all the text.
     text = " ".join(((template or from_file["text"] or "") if from_file else label).split())
-    text, own = text.removesuffix("..."), text
+    text, whole_text = text.removesuffix("..."), text
     chat, most = _chat_in_text(text), LABEL_LENGTH
     if chat or "{{" in text or " ".join(template.split()).startswith(text):
         most = WORDS_LENGTH
@@ -198,10 +198,10 @@ def _short_label(label: str, template: str) -> str:
     if from_file:
         name = from_file["label"] or Path(from_file["path"]).stem
         name += f": {text}" if text else ""
-    if len(name) <= most and not own.endswith("..."):
+    if len(name) <= most and not whole_text.endswith("..."):
         return name
     # Variants of one prompt often begin alike.
-    return f"{name[:most].rpartition(' ')[0] or name[:most]}… {content_id(chat or own)[:4]}"
+    return f"{name[:most].rpartition(' ')[0] or name[:most]}… {content_id(chat or whole_text)[:4]}"
 
 
 def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, Any]) -> Made:

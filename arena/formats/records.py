@@ -337,19 +337,19 @@ OWN = (
 def unknown_layout(path: Path, layouts: Mapping[str, Layout]) -> str:
     """Say which columns a file has, and which ones the layouts need; raises FileError for a file
     that cannot be read at all."""
-    known = "; ".join([OWN, *(layout.wanted for layout in layouts.values())])
+    titles = "; ".join([OWN, *(layout.wanted for layout in layouts.values())])
     records = Records(path)
     if records.document is None and not records.is_json:
         with records.source.open() as stream:
             first = stream.readline(500).decode("utf-8", "replace").strip()
         is_json = path.suffix.lower() in (".json", ".jsonl", ".ndjson")
         why = ", but JSON begins with { or [: correct that" if is_json else ""
-        return f"It begins with {quoted(first)}{why}. Known formats to export it in: {known}."
+        return f"It begins with {quoted(first)}{why}. Known formats to export it in: {titles}."
     names = records.names(next(iter(layouts.values())))
     if not names:
-        return f"It has no objects. Known formats to export it in: {known}."
+        return f"It has no objects. Known formats to export it in: {titles}."
     has = f"It has the keys {join_names(map(quoted, names))}. Rename them to match one of:"
-    return f"{has} {known}."
+    return f"{has} {titles}."
 
 
 def written(value: Any) -> str:

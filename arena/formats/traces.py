@@ -156,8 +156,8 @@ def _of_inspect_sample(record: SourceRecord) -> Iterator[Made]:
         return
     messages = record.get("messages")
     steps = list(map(decoded, messages)) if isinstance(messages, list) else []
-    own = (n for n, step in enumerate(steps) if inside(step, "role") == "assistant")
-    first = next((n for n in own if inside(steps[n], "source") != "input"), len(steps))
+    answered_steps = (n for n, step in enumerate(steps) if inside(step, "role") == "assistant")
+    first = next((n for n in answered_steps if inside(steps[n], "source") != "input"), len(steps))
     model = inside(record.document, "eval", "model") or inside(record.get("output"), "model")
     yield from _record_with(
         record,

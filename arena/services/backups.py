@@ -181,8 +181,8 @@ class Manifest:
             raise BackupError(
                 f"This version of Ringside cannot read backups of format {members['format']}."
             )
-        known = {member.name for member in fields(cls)}
-        return cls(**{name: value for name, value in members.items() if name in known})
+        names = {member.name for member in fields(cls)}
+        return cls(**{name: value for name, value in members.items() if name in names})
 
     def differences(self, other: "Manifest") -> list[str]:
         """One sentence for each table and arena that differs in `other`."""
@@ -335,8 +335,8 @@ def _check_versions(manifest: Manifest) -> None:
             f"DATABASE_URL is {ENGINES[connection.vendor]}. Restore it into the same kind of "
             "database, then use manage.py move."
         )
-    known = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations or {}}
-    if unknown := sorted(set(manifest.migrations) - known):
+    migrations = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations or {}}
+    if unknown := sorted(set(manifest.migrations) - migrations):
         version = f" ({manifest.version})" if manifest.version else ""
         raise BackupError(
             f"The backup is from a newer Ringside{version}, which has {unknown[-1]}. Install that"

@@ -354,8 +354,8 @@ def issue_pair(
         pair = arena.pairs.filter(low=candidates[0], high=candidates[1]).first()
         if pair is None:
             raise RetiredError
-        own = {pk for (pk,) in sql.rows(sql.OWN, arena=arena.pk, rater=rater.pk, also=NOBODY)}
-        if len(own.intersection(candidates)) == 1:
+        ours = {pk for (pk,) in sql.rows(sql.OWN, arena=arena.pk, rater=rater.pk, also=NOBODY)}
+        if len(ours.intersection(candidates)) == 1:
             raise OwnTeamError
         if previewed is None:
             return _issue_matchup(arena, rater, now, pair.pk, matchup, None)

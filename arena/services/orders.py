@@ -201,8 +201,8 @@ def _lock_demands(run: Run, raters: Sequence[RunRater]) -> list[PairDemand]:
 def _impartial_pairs(arena: Arena, rater_id: int | None, pairs: list[Pair]) -> list[Pair]:
     """Return the pairs that may be shown to a rater: `sql.IMPARTIAL` says which."""
     rows = sql.rows(sql.OWN, arena=arena.pk, rater=rater_id, also=0) if rater_id else []
-    own = {pk for (pk,) in rows}
-    return [pair for pair in pairs if (pair.low_id in own) == (pair.high_id in own)]
+    theirs = {pk for (pk,) in rows}
+    return [pair for pair in pairs if (pair.low_id in theirs) == (pair.high_id in theirs)]
 
 
 def _count_by_pair(run: Run, now: datetime, *, by_rater: bool) -> PairCounts:

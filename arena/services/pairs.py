@@ -35,16 +35,16 @@ def sync_pairs(*, arena: Arena, touched: Candidate | None = None) -> None:
         shared, pairs = _shared_prompts(arena), arena.pairs.all()
     else:
         shared, pairs = _shared_with(touched), arena.pairs.filter(Q(low=touched) | Q(high=touched))
-    known = {
+    stored = {
         (low, high): (pk, count)
         for pk, low, high, count in pairs.values_list("pk", "low", "high", "shared_prompts")
     }
-    _update_counts({pk: (count, shared.get(ids, 0)) for ids, (pk, count) in known.items()})
+    _update_counts({pk: (count, shared.get(ids, 0)) for ids, (pk, count) in stored.items()})
     Pair.objects.bulk_create(
         [
             Pair(arena=arena, low_id=low, high_id=high, shared_prompts=count)
             for (low, high), count in shared.items()
-            if (low, high) not in known
+            if (low, high) not in stored
         ],
         batch_size=BATCH,
         ignore_conflicts=True,
@@ -93,8 +93,8 @@ def _update_counts(counts: Mapping[int, tuple[int, int]]) -> None:
 def _shared_with(touched: Candidate) -> dict[tuple[int, int], int]:
     """Count the prompts that each other candidate shares with `touched`, by candidate ids."""
     answers = _showable_answers(touched.arena_id)
-    own = answers.filter(candidate=touched, prompt=OuterRef("prompt"))
-    different = Exists(own.exclude(digest=OuterRef("digest")))
+    answers_of_touched = answers.filter(candidate=touched, prompt=OuterRef("prompt"))
+    different = Exists(answers_of_touched.exclude(digest=OuterRef("digest")))
     others = answers.filter(different).exclude(candidate=touched)
     counts = others.order_by().values_list("candidate").annotate(Count("pk"))
     return {(min(pk, touched.pk), max(pk, touched.pk)): count for pk, count in counts}

@@ -44,8 +44,8 @@ Key = tuple[str, tuple[tuple[str, str], ...]]
 def new_variables(arena: Arena, rows: Iterable[PromptRow]) -> list[str]:
     """Return the variables in `rows` that no active prompt of the arena has, in their order."""
     names = dict.fromkeys(name for row in rows for name in row.variables)
-    known = variables_of(arena) if names else set()
-    return [name for name in names if name not in known]
+    variables = variables_of(arena) if names else set()
+    return [name for name in names if name not in variables]
 
 
 class PromptError(ServiceError):
@@ -99,13 +99,13 @@ class PromptChangePlan:
 
     def _take_row(self, row: PromptRow) -> None:
         if row.external_id:
-            known = self.by_id.get(row.external_id)
-        elif known := self.by_text.get(prompt_key(row.text, row.variables)):
-            row = replace(row, text=known.text)  # found by its text, so the text must not change
-        if known is None:
+            prompt = self.by_id.get(row.external_id)
+        elif prompt := self.by_text.get(prompt_key(row.text, row.variables)):
+            row = replace(row, text=prompt.text)  # found by its text, so the text must not change
+        if prompt is None:
             self._add(row)
         else:
-            self._change(row, known)
+            self._change(row, prompt)
 
     def _add(self, row: PromptRow) -> None:
         prompt = Prompt(
@@ -340,14 +340,14 @@ def bring_back_prompts(*, arena: Arena, prompts: QuerySet[Prompt], by: Actor) ->
 
 
 def retire_prompt(*, prompt: Prompt, by: Actor, now: datetime) -> None:
-    own = Prompt.objects.filter(pk=prompt.pk)
-    retire_prompts(arena=prompt.arena, prompts=own, by=by, now=now)
+    this_prompt = Prompt.objects.filter(pk=prompt.pk)
+    retire_prompts(arena=prompt.arena, prompts=this_prompt, by=by, now=now)
     prompt.refresh_from_db(fields=["retired_at"])
 
 
 def bring_back_prompt(*, prompt: Prompt, by: Actor) -> None:
-    own = Prompt.objects.filter(pk=prompt.pk)
-    bring_back_prompts(arena=prompt.arena, prompts=own, by=by)
+    this_prompt = Prompt.objects.filter(pk=prompt.pk)
+    bring_back_prompts(arena=prompt.arena, prompts=this_prompt, by=by)
     prompt.refresh_from_db(fields=["retired_at"])
 
 

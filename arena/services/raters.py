@@ -104,8 +104,8 @@ def set_arena_trust(*, rater_id: int, arena_id: int, trusted: bool | None, now: 
     None: it was not measured there, so `Rater.trusted_at` decides.
     """
     rows = ArenaTrust.objects.select_for_update().filter(rater=rater_id, arena=arena_id)
-    known = rows.values_list("trusted", flat=True).first()
-    if trusted == known:
+    before = rows.values_list("trusted", flat=True).first()
+    if trusted == before:
         return False
     if trusted is None:
         rows.delete()

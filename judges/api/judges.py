@@ -178,8 +178,8 @@ class Judges(ArenaEndpoint, ListEndpoint):
     def get(self, request: Request, slug: str) -> Response:
         self.require(TeamPermission.JUDGE, self.arena.team_id)
         name = request.query_params.get("name")
-        known = listed_calibrations(self.actor) | self.arena.calibrations.all()
-        visible = known.select_related("arena", "label_set").order_by("-made_at", "-pk")
+        calibrations = listed_calibrations(self.actor) | self.arena.calibrations.all()
+        visible = calibrations.select_related("arena", "label_set").order_by("-made_at", "-pk")
         epochs = Epoch.objects.open().prefetch_related(Prefetch("calibrations", visible, "visible"))
         judges = judges_that_can_vote(self.arena, self.actor).prefetch_related(
             Prefetch("epochs", epochs, "open_epochs")

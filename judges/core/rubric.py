@@ -477,8 +477,8 @@ def _stamps(folder: Path) -> Stamps:
 @lru_cache(maxsize=64)
 def _as_of(slug: str, folder: Path, _stamps: Stamps) -> Rubric:
     if slug not in rubric_slugs(folder):
-        known = ", ".join(rubric_slugs(folder))
-        raise RubricError(f"There is no rubric called {slug!r}. Known: {known}.")
+        slugs = ", ".join(rubric_slugs(folder))
+        raise RubricError(f"There is no rubric called {slug!r}. Known: {slugs}.")
     try:
         return _load(slug, folder / slug)
     except (FactsError, RubricTemplateError) as error:

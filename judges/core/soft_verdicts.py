@@ -49,10 +49,10 @@ def read_soft_verdict(
     if token is None:
         return None
     mass, unsure = _masses(dict(token.top) | {token.token: token.logprob}, labels)
-    known = math.fsum(mass.values())
-    if known < LEAST_KNOWN or unsure > MOST_UNSURE or not mass[verdict]:
+    total = math.fsum(mass.values())
+    if total < LEAST_KNOWN or unsure > MOST_UNSURE or not mass[verdict]:
         return None
-    return {label: mass[label] / known for label in labels}
+    return {label: mass[label] / total for label in labels}
 
 
 def _marker(form: Form, nonce: str) -> str:

@@ -134,8 +134,8 @@ class JudgeSpec:
 
     def __post_init__(self) -> None:
         if self.swap_policy not in SWAP_POLICIES:
-            known = ", ".join(SWAP_POLICIES)
-            raise SpecError(f"Unknown order policy {self.swap_policy!r}; known: {known}.")
+            policies = ", ".join(SWAP_POLICIES)
+            raise SpecError(f"Unknown order policy {self.swap_policy!r}; known: {policies}.")
         if self.protocol == "direct" and self.swap_policy != "abstain":
             raise SpecError("A direct assessment shows one answer, so it needs no order policy.")
         if self.rubric.items and (self.soft or self.examples):

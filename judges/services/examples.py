@@ -22,8 +22,8 @@ def examples_from(*, name: str, rubric: str, n: int, seed: int) -> tuple[Example
         raise JudgeError(f"A judge is shown 1 to {MOST_EXAMPLES} examples, not {n}.")
     label_set = LabelSet.objects.filter(name=name).first()
     if label_set is None:
-        known = ", ".join(LabelSet.objects.values_list("name", flat=True)) or "none"
-        raise JudgeError(f"There are no labels called {name!r}. Known: {known}.")
+        names = ", ".join(LabelSet.objects.values_list("name", flat=True)) or "none"
+        raise JudgeError(f"There are no labels called {name!r}. Known: {names}.")
     try:
         return draw_examples(_example_pool(label_set, load_rubric(rubric)), n, seed)
     except (ExampleError, RubricError) as error:

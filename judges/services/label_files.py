@@ -127,8 +127,8 @@ def _read_rows(path: Path) -> Iterator[Row]:
 
 
 def _suffice(names: Sequence[str]) -> bool:
-    known = {name.lower() for name in names}
-    return "prompt" in known and bool(known & {"label", "score"})
+    columns = {name.lower() for name in names}
+    return "prompt" in columns and bool(columns & {"label", "score"})
 
 
 def _list_problems(path: Path, problems: list[tuple[int, InputError]], effect: str) -> str:

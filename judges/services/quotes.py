@@ -80,8 +80,8 @@ class Quote:
 
 
 def _total(amounts: Iterable[int | None]) -> int | None:
-    known = list(amounts)
-    return None if None in known else sum(amount for amount in known if amount is not None)
+    priced = list(amounts)
+    return None if None in priced else sum(amount for amount in priced if amount is not None)
 
 
 def quote_for(order: JudgeOrder) -> Quote:

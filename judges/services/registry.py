@@ -124,10 +124,10 @@ def _spec_of_typed(name: str, switches: Switches) -> JudgeSpec:
     head, rubric = name.rsplit("@", 1) if "@" in name else (name, DEFAULT_RUBRIC)
     endpoint, _, model = head.partition(":")
     if endpoint not in settings.MODEL_ENDPOINTS and ":" not in name:
-        known = ", ".join(sorted(settings.MODEL_ENDPOINTS))
+        endpoints = ", ".join(sorted(settings.MODEL_ENDPOINTS))
         raise SpecError(
             f"There is no judge called {name!r}, and no endpoint of that name. "
-            f"Use endpoint:model, where the endpoint is one of: {known}."
+            f"Use endpoint:model, where the endpoint is one of: {endpoints}."
         )
     endpoint_named(endpoint)
     model = model or (SCRIPTED_MODEL if endpoint == SCRIPTED else "")
@@ -136,8 +136,8 @@ def _spec_of_typed(name: str, switches: Switches) -> JudgeSpec:
     check_pinned(model, unpinned=switches.unpinned)
     # A script answers to any model name, so a typo would vote as a judge of its own.
     if endpoint == SCRIPTED and model not in SCRIPTED_MODELS:
-        known = ", ".join(SCRIPTED_MODELS)
-        raise SpecError(f"There is no scripted judge {model!r}. The scripted judges are: {known}.")
+        names = ", ".join(SCRIPTED_MODELS)
+        raise SpecError(f"There is no scripted judge {model!r}. The scripted judges are: {names}.")
     return JudgeSpec(
         endpoint,
         model,

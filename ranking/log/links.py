@@ -162,8 +162,8 @@ def _were_held(log: VoteLog, ids: Ints) -> NDArray[np.bool_]:
     """(N,): whether the log says that these votes were held, or ruled out, after they counted."""
     held = LogLink.objects.filter(arena=log.arena_id, kind=Kind.HELD)
     near = held.filter(first_id__lte=int(ids.max()), last_id__gte=int(ids.min()))
-    known = [rows_of(row)["id"] for row in near.iterator(chunk_size=1)]
-    return np.isin(ids, np.concatenate([np.zeros(0, np.int64), *known]))
+    stored_ids = [rows_of(row)["id"] for row in near.iterator(chunk_size=1)]
+    return np.isin(ids, np.concatenate([np.zeros(0, np.int64), *stored_ids]))
 
 
 def _log_removals(log: VoteLog, token: uuid.UUID) -> bool:

@@ -209,19 +209,19 @@ class _Check:
     def find_added(self) -> None:
         """Find counted votes that are missing from the log, or in it more than once."""
         every = np.concatenate([np.zeros(0, np.int64), *self.known])
-        known, times = np.unique(every, return_counts=True)
-        for pk in known[times > 1].tolist():  # for example after its mark was reset
+        values, times = np.unique(every, return_counts=True)
+        for pk in values[times > 1].tolist():  # for example after its mark was reset
             self._fault(pk, "was counted more than once")
         votes = logged_votes(self.log.arena_id).order_by("pk")
-        renew(self.token, len(known))
-        if votes.count() == len(known):
+        renew(self.token, len(values))
+        if votes.count() == len(values):
             return
         ids = votes.values_list("pk", flat=True)
         last = 0
         while batch := list(ids.filter(pk__gt=last)[:BATCH]):
             renew(self.token, BATCH)
             last = batch[-1]
-            for pk in sorted(set(batch) - set(known[np.isin(known, batch)].tolist())):
+            for pk in sorted(set(batch) - set(values[np.isin(values, batch)].tolist())):
                 if pk not in self.removed:
                     self._fault(pk, "is counted, but is not in the log")
 

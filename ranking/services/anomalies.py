@@ -186,9 +186,9 @@ def _hold_votes(
             (None, examined.networks[suspicion.network], suspicion.raters)
         ]
     else:
-        known = Rater.objects.in_bulk(_ids(examined.raters[list(suspicion.raters)]))
+        raters = Rater.objects.in_bulk(_ids(examined.raters[list(suspicion.raters)]))
         groups = [
-            (known[int(examined.raters[number])], "", [number]) for number in suspicion.raters
+            (raters[int(examined.raters[number])], "", [number]) for number in suspicion.raters
         ]
     made = []
     for rater, network, members in groups:
@@ -226,7 +226,7 @@ def _hold_later_votes(
 def evidence_of(examined: Examined, suspicion: Suspicion, members: Sequence[int]) -> dict[str, Any]:
     """What the review page explains: the test's numbers, and the candidate's share of wins."""
     cast, candidate = examined.cast, suspicion.candidate
-    own = np.isin(cast.rater, list(members))
+    theirs = np.isin(cast.rater, list(members))
     wins = []
     for number, pk in enumerate(examined.candidates.tolist()):
         on_left, on_right = cast.left == number, cast.right == number
@@ -235,8 +235,8 @@ def evidence_of(examined: Examined, suspicion: Suspicion, members: Sequence[int]
         wins.append(
             {
                 "candidate": pk,
-                "own": [float(won[with_it & own].sum()), int((with_it & own).sum())],
-                "others": [float(won[with_it & ~own].sum()), int((with_it & ~own).sum())],
+                "own": [float(won[with_it & theirs].sum()), int((with_it & theirs).sum())],
+                "others": [float(won[with_it & ~theirs].sum()), int((with_it & ~theirs).sum())],
             }
         )
     return {

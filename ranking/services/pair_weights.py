@@ -102,7 +102,7 @@ def pair_facts(*, arena: Arena, raters: str = Raters.JUDGES.value) -> PairFacts:
     if snapshot is None:
         return PairFacts(fresh=frozenset(active))
     standings = list(snapshot.standings.order_by("candidate"))
-    known = {s.candidate_id for s in standings if s.score is not None and s.votes >= FEW_VOTES}
+    scored = {s.candidate_id for s in standings if s.score is not None and s.votes >= FEW_VOTES}
     matrices = SnapshotMatrices.objects.filter(snapshot=snapshot).first()
     neighbours = snapshot.findings.get("neighbours") or []
     counts = matrices.pairs if matrices else PairCounts.none()
@@ -110,7 +110,7 @@ def pair_facts(*, arena: Arena, raters: str = Raters.JUDGES.value) -> PairFacts:
     return PairFacts(
         neighbours=frozenset(_ordered_pair(row["upper"], row["lower"]) for row in neighbours),
         separated=_separated_pairs(snapshot, standings, matrices),
-        fresh=frozenset(active) - known,
+        fresh=frozenset(active) - scored,
         votes=dict(zip(ids, counts.votes.tolist(), strict=True)),
     )
 
@@ -143,11 +143,11 @@ def _significant_pairs(
         return np.zeros((len(ids),) * 2, np.bool_)
     scores = np.array([standing.score for standing in standings], np.float64)  # None is NaN
     covariance = matrices.covariance_among(ids)
-    own = covariance.diagonal()
-    variance = own[:, None] + own[None, :] - 2 * covariance
+    variances = covariance.diagonal()
+    variance = variances[:, None] + variances[None, :] - 2 * covariance
     critical = critical_value(snapshot.settings["confidence"], n_clusters)
     with np.errstate(invalid="ignore"):
-        is_known = variance > VANISHING * np.maximum(own[:, None], own[None, :])
+        is_known = variance > VANISHING * np.maximum(variances[:, None], variances[None, :])
         reach = critical * np.sqrt(np.where(is_known, variance, np.nan))
         significant: Bools = np.abs(scores[:, None] - scores[None, :]) > reach
     return significant

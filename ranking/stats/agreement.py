@@ -84,8 +84,8 @@ def krippendorff_alpha(unit: ArrayLike, value: ArrayLike, level: str = "nominal"
         raise ValueError(f"level must be one of {', '.join(LEVELS)}, not {level!r}")
     if np.isinf(values).any():
         raise ValueError("value must be finite, or NaN where missing")
-    known = ~np.isnan(values)
-    codes, values, size = _pairable_values(arrays.codes(units[known])[0], values[known])
+    is_given = ~np.isnan(values)
+    codes, values, size = _pairable_values(arrays.codes(units[is_given])[0], values[is_given])
     if not len(values):
         return math.nan
     observed, chance = (
@@ -208,11 +208,11 @@ def clustered_kappa(
     first = arrays.floats("a", a)
     second = arrays.floats("b", b)
     check_rows("b", second, len(first))
-    known = ~(np.isnan(first) | np.isnan(second))
-    cluster = cluster_codes(clusters, len(first))[known]
-    if not known.any():
+    both = ~(np.isnan(first) | np.isnan(second))
+    cluster = cluster_codes(clusters, len(first))[both]
+    if not both.any():
         return unknown(0, 0)
-    labels, codes = np.unique([first[known], second[known]], return_inverse=True)
+    labels, codes = np.unique([first[both], second[both]], return_inverse=True)
     codes = codes.reshape(2, -1)
     if len(labels) < 2:
         return unknown(len(cluster), len(np.unique(cluster)), ONE_ANSWER)

@@ -153,8 +153,8 @@ def honest_scores(votes: Cast, n_candidates: int) -> Floats:
     ratios, wins, met = favour_ratios(votes, np.zeros(n_candidates))
     is_rigged = (wins == met) & (met >= ALWAYS_WON)
     for _ in range(REFITS):
-        own = is_rigged[votes.rater, votes.left] | is_rigged[votes.rater, votes.right]
-        theta = fit_scores(votes.where(~own), n_candidates)
+        is_rigged_vote = is_rigged[votes.rater, votes.left] | is_rigged[votes.rater, votes.right]
+        theta = fit_scores(votes.where(~is_rigged_vote), n_candidates)
         ratios, *_ = favour_ratios(votes, theta)
         odds = np.log(PRIOR) + ratios
         is_rigged = (odds > 0).reshape(shape)
@@ -171,15 +171,15 @@ def favour_ratios(votes: Cast, theta: Floats) -> tuple[Floats, Floats, Ints]:
     """(R, K) log likelihood ratios that a rater makes a candidate win, its wins, and its votes."""
     shape = (votes.n_raters, len(theta))
     rater = np.concatenate([votes.rater, votes.rater])
-    own = np.concatenate([votes.left, votes.right])
+    candidate = np.concatenate([votes.left, votes.right])
     other = np.concatenate([votes.right, votes.left])
     won = np.concatenate([votes.score, 1 - votes.score])
-    place = rater * shape[1] + own
-    gap = theta[own] - theta[other]
+    place = rater * shape[1] + candidate
+    gap = theta[candidate] - theta[other]
     expected, spread, wins = _cell_sums(place, shape, expit(gap), expit(gap) * expit(-gap), won)
     met: Ints = np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape)
     taste = _tastes(wins, met, expected, spread)
-    gap = gap[:, None] + taste[own][:, None] * _NODES
+    gap = gap[:, None] + taste[candidate][:, None] * _NODES
     honest = np.zeros((shape[0] * shape[1], len(_NODES)))
     np.add.at(honest, place, won[:, None] * gap - np.logaddexp(0, gap))
     weights = np.log(_WEIGHTS / _WEIGHTS.sum())
@@ -247,14 +247,14 @@ def _groups(votes: Cast, ratios: Floats, wins: Floats, met: Ints) -> tuple[list[
     """
     raters, first = np.unique(votes.rater, return_index=True)
     arrived = raters[np.argsort(first, kind="stable")]
-    known = np.unique(votes.network[votes.network >= 0]).tolist()
+    networks = np.unique(votes.network[votes.network >= 0]).tolist()
     bursts = [
         arrived[start : start + size]
         for size in NEWCOMERS
         for start in range(0, max(len(arrived) - size // 2, 1), size // STEP)
     ]
     tested = [_group("board", raters, ratios)]
-    for number in known:
+    for number in networks:
         members = np.unique(votes.rater[votes.network == number])
         tested.append(_group("network", members, ratios, network=number))
     tested += [_group("burst", members, ratios, tries=len(bursts)) for members in bursts]
@@ -282,9 +282,9 @@ def _group(
     """Test whether a share of these raters, whoever they are, makes one candidate win."""
     if len(members) < 2:
         return None
-    own = ratios[members]
+    ratio = ratios[members]
     shares = np.array(SHARES)[:, None, None]
-    mixed = np.logaddexp(np.log1p(-shares), np.log(shares) + own)  # shares, members, candidates
+    mixed = np.logaddexp(np.log1p(-shares), np.log(shares) + ratio)  # shares, members, candidates
     total = mixed.sum(axis=1)
     evidence = float(logsumexp(total) - np.log(total.size * tries))
     if evidence < np.log(LIMIT):
@@ -292,11 +292,11 @@ def _group(
     candidate = int(total.max(axis=0).argmax())
     # The share is unknown too: each counts by how well it explains the votes.
     share_is = np.exp(total[:, candidate] - logsumexp(total[:, candidate]))
-    rigged = np.exp(np.log(shares[..., 0]) + own[:, candidate] - mixed[..., candidate])
+    rigged = np.exp(np.log(shares[..., 0]) + ratio[:, candidate] - mixed[..., candidate])
     probability = share_is @ rigged
     probability[probability < (LIKELY if test == "board" else SURE)] = 0
     # Honest raters reach this ratio with a probability of at most 1 / OWN, however few they are.
-    probability[(own[:, candidate] >= np.log(OWN)) & (probability > 0)] = 1
+    probability[(ratio[:, candidate] >= np.log(OWN)) & (probability > 0)] = 1
     return _Group(test, evidence, members, probability, candidate, network)
 
 
@@ -352,13 +352,13 @@ def skips(rater: Ints, left: Ints, right: Ints, voted: Bools, n_candidates: int)
 
     suspicions = []
     for number in np.unique(rater).tolist():
-        own = rater == number
-        n_shown, taken = int(own.sum()), int((own & voted).sum())
+        theirs = rater == number
+        n_shown, taken = int(theirs.sum()), int((theirs & voted).sum())
         if taken < LEAST_VOTES or taken == n_shown:
             continue
         has = np.zeros((n_candidates, n_shown), np.bool_)
-        has[left[own], np.arange(n_shown)] = has[right[own], np.arange(n_shown)] = True
-        of, hits = has.sum(axis=1), (has & voted[own]).sum(axis=1)
+        has[left[theirs], np.arange(n_shown)] = has[right[theirs], np.arange(n_shown)] = True
+        of, hits = has.sum(axis=1), (has & voted[theirs]).sum(axis=1)
         p = np.maximum(hypergeom.sf(hits - 1, n_shown, of, taken), 1e-300)
         values = 0.5 / np.sqrt(p)
         evidence = float(values.mean())

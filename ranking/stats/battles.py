@@ -49,12 +49,12 @@ class Pairs:
 
     def locate(self, first: Ints, second: Ints) -> Ints:
         """The index of each (first, second) in these pairs; if missing, where it would be."""
-        own = self.first * self.n_candidates + self.second
+        pair_codes = self.first * self.n_candidates + self.second
         wanted: Ints = first * self.n_candidates + second
         if self.n_candidates**2 <= len(wanted):  # look places up, rather than search for each
-            own = np.searchsorted(own, np.arange(self.n_candidates**2))
-            return own[wanted].astype(np.int64, copy=False)
-        return np.searchsorted(own, wanted).astype(np.int64)
+            pair_codes = np.searchsorted(pair_codes, np.arange(self.n_candidates**2))
+            return pair_codes[wanted].astype(np.int64, copy=False)
+        return np.searchsorted(pair_codes, wanted).astype(np.int64)
 
     def wins(self) -> Floats:
         """(K, K): the score of the row's candidate against the column's."""

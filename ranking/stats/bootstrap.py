@@ -216,8 +216,8 @@ class Bootstrap:
         if self.reason_ is None:
             deviation *= small_sample(self.n_clusters_)
             if robust is not None:
-                own = deviation.std(axis=0, ddof=1)
-                deviation *= np.fmax(robust.standard_errors_ / own, 1)
+                spread = deviation.std(axis=0, ddof=1)
+                deviation *= np.fmax(robust.standard_errors_ / spread, 1)
         factor = np.nan
         if self.reason_ is None:
             factor = t_quantile(self.confidence, self.n_clusters_) / normal_quantile(
@@ -405,8 +405,8 @@ class _Refit:
 
     def _stretch(self, curvature: Floats) -> Floats:
         """(R, B): factors that rescale the fixed inverse to a replicate's own information."""
-        own = abs(self.incidence) @ curvature
-        stretch: Floats = np.sqrt(self.information.diagonal()[:, None] / own)
+        information_of_each = abs(self.incidence) @ curvature
+        stretch: Floats = np.sqrt(self.information.diagonal()[:, None] / information_of_each)
         return stretch
 
 

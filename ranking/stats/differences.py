@@ -219,11 +219,11 @@ def _divided(above: Floats, below: Floats) -> Floats:
 
 def _variances(covariance: Floats, i: Ints, j: Ints) -> Floats:
     """The variance of theta_i - theta_j; NaN if it is unknown or only a rounding error."""
-    own, other = covariance[i, i], covariance[j, j]
-    variance = own + other - 2 * covariance[i, j]
+    first, other = covariance[i, i], covariance[j, j]
+    variance = first + other - 2 * covariance[i, j]
     with np.errstate(invalid="ignore"):
-        known = variance > VANISHING * np.maximum(own, other)
-    return np.where(known, variance, np.nan)
+        is_known = variance > VANISHING * np.maximum(first, other)
+    return np.where(is_known, variance, np.nan)
 
 
 def _lead(gap: float, reach: float, critical: float) -> Lead:

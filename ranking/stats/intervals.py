@@ -428,8 +428,8 @@ class Sandwich:
         added = semi_definite(excess)
         share = max(excess.trace(), 0.0) / added.trace() if added.trace() > 0 else 0.0
         total = alone[strongest] + share * added
-        own = total.diagonal()
-        lifted = np.divide(weaker.diagonal(), own, out=np.ones(len(own)), where=own > 0)
+        var = total.diagonal()
+        lifted = np.divide(weaker.diagonal(), var, out=np.ones(len(var)), where=var > 0)
         lifted = np.sqrt(lifted.clip(min=1))
         covariance: Floats = total * np.outer(lifted, lifted)
         return covariance

@@ -93,8 +93,8 @@ def _gain(covariance: Floats, theta: Floats, unsettled: Bools) -> Floats:
 
 def _squared_distances(gram: Floats) -> Floats:
     """(K, K): (e_i - e_j)' M (e_i - e_j) for a positive semi-definite matrix M."""
-    own = gram.diagonal()
-    distances: Floats = (own[:, None] + own[None, :] - 2 * gram).clip(min=0)
+    variances = gram.diagonal()
+    distances: Floats = (variances[:, None] + variances[None, :] - 2 * gram).clip(min=0)
     return distances
 
 

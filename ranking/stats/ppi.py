@@ -151,10 +151,10 @@ class Rectifier:
         if not (steep * square).sum() > 0:
             return 0.0
         best = -float((slope * square).sum() / (steep * square).sum())
-        own = _variances(relative @ bread, dense(people.T @ people))
+        variances = _variances(relative @ bread, dense(people.T @ people))
         steep, slope = (_variances(relative @ bread, matrix) for matrix in (steep, slope))
-        root = np.sqrt(slope**2 + SLACK * own * steep)
-        most = np.divide(root - slope, steep, out=np.ones(len(own)), where=steep > 0).min()
+        root = np.sqrt(slope**2 + SLACK * variances * steep)
+        most = np.divide(root - slope, steep, out=np.ones(len(variances)), where=steep > 0).min()
         return min(max(best, 0.0), float(most), 1.0)
 
     def covariance(self, theta: Floats, weight: float) -> Floats:

@@ -79,18 +79,18 @@ def rank_intervals(
     """
     check_confidence(confidence)
     strength, matrix = check_estimate(theta, covariance)
-    known: Bools = ~np.isnan(strength) & ~np.isnan(matrix.diagonal())
+    is_scored: Bools = ~np.isnan(strength) & ~np.isnan(matrix.diagonal())
     low, high = np.full(len(strength), np.nan), np.full(len(strength), np.nan)
-    inner = matrix[np.ix_(known, known)]
+    inner = matrix[np.ix_(is_scored, is_scored)]
     error = _difference_errors(inner)
     critical = critical_value(confidence, n_clusters)
-    if simultaneous and known.sum() > 1:
+    if simultaneous and is_scored.sum() > 1:
         largest = _largest(inner, error, np.random.default_rng(random_state), n_clusters)
         # The draws are random; the value for all pairs must not fall below that for a single one.
         critical = max(critical, float(np.quantile(largest, confidence)))
-    gap = strength[known][None, :] - strength[known][:, None]  # how far the column is ahead
-    low[known] = 1 + (gap > critical * error).sum(axis=1)
-    high[known] = known.sum() - (-gap > critical * error).sum(axis=1)
+    gap = strength[is_scored][None, :] - strength[is_scored][:, None]  # how far the column is ahead
+    low[is_scored] = 1 + (gap > critical * error).sum(axis=1)
+    high[is_scored] = is_scored.sum() - (-gap > critical * error).sum(axis=1)
     return low, high
 
 

@@ -90,8 +90,8 @@ class Influence:
         """
         p = self.pairs.win_probability(self.theta)
         inverse, first, second = self._inverse, self.pairs.first, self.pairs.second
-        own = inverse[first, first] + inverse[second, second] - 2 * inverse[first, second]
-        remainder = 1 - self.kinds.weight * (p * (1 - p) * own)[self.kinds.place]
+        pair_variance = inverse[first, first] + inverse[second, second] - 2 * inverse[first, second]
+        remainder = 1 - self.kinds.weight * (p * (1 - p) * pair_variance)[self.kinds.place]
         residual = self.kinds.weight * (self.kinds.score - p[self.kinds.place])
         return np.divide(
             residual, remainder, out=np.zeros(len(remainder)), where=remainder > BRIDGE
@@ -316,11 +316,11 @@ class _Result:
 
 def _report(result: _Result, battles: Battles, fit: BradleyTerry) -> Robustness:
     """The result in terms of the caller's candidates and rows."""
-    own = np.flatnonzero(fit.ranked_)
-    top, of = int(own[result.top]), int(result.kinds.count.sum())
+    ranked_ids = np.flatnonzero(fit.ranked_)
+    top, of = int(ranked_ids[result.top]), int(result.kinds.count.sum())
     if result.rival is None or result.dropped is None:
         return Robustness(Stability.HOLDS, of, top=top)
-    rival, votes = int(own[result.rival]), int(result.dropped.sum())
+    rival, votes = int(ranked_ids[result.rival]), int(result.dropped.sum())
     if not votes:
         return Robustness(Stability.LEVEL, of, 0, top, rival, 0, confirmed=True)
     inside = np.flatnonzero(fit.ranked_[battles.first] & fit.ranked_[battles.second])

@@ -44,9 +44,9 @@ def design_effects(robust: Sandwich) -> Floats:
 
     NaN where it is unknown.
     """
-    own, independent = robust.covariance_.diagonal(), robust.model_.covariance_.diagonal()
+    robust_ones, independent = robust.covariance_.diagonal(), robust.model_.covariance_.diagonal()
     with np.errstate(invalid="ignore", divide="ignore"):
-        effects: Floats = np.where(independent > 0, own / independent, np.nan)
+        effects: Floats = np.where(independent > 0, robust_ones / independent, np.nan)
     return np.where(effects < 1, 1.0, effects)
 
 

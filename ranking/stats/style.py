@@ -244,8 +244,8 @@ class _Moments:
         """Add a chunk: (c,) pairs and values, (F, c) features."""
         scaled = features * value
         self._square += np.bincount(pair, value, len(self._square))
-        for row, own in zip(self._cross, scaled, strict=True):
-            row += np.bincount(pair, own, len(row))
+        for row, scaled_row in zip(self._cross, scaled, strict=True):
+            row += np.bincount(pair, scaled_row, len(row))
         self._gram += scaled @ features.T
 
     def matrix(self, left: Ints, right: Ints, size: int) -> Floats:
@@ -312,13 +312,13 @@ def identify(information: Floats, n_strengths: int) -> Identifiability:
     A linear combination of features that adds no information to the strengths is either determined
     by the candidates or zero throughout; its own information shows which.
     """
-    own = information[n_strengths:, n_strengths:]
-    unit = np.sqrt(own.diagonal())
+    style = information[n_strengths:, n_strengths:]
+    unit = np.sqrt(style.diagonal())
     scaled = np.outer(unit, unit)
-    rest, own = shared_information(information, n_strengths) / scaled, own / scaled
+    rest, style = shared_information(information, n_strengths) / scaled, style / scaled
     values, vectors = np.linalg.eigh(rest)
     blind = vectors[:, values < VANISHING_INFORMATION]
-    weights, mixtures = np.linalg.eigh(blind.T @ own @ blind)
+    weights, mixtures = np.linalg.eigh(blind.T @ style @ blind)
     of_candidates = blind @ mixtures[:, weights > VANISHING_INFORMATION]
     status = tuple(
         NoStyle.OF_CANDIDATES if follows else NoStyle.COLLINEAR if is_blind else None

@@ -49,8 +49,8 @@ class ScoreScale:
 
     @classmethod
     def covering(cls, values: Sequence[float | None]) -> "ScoreScale":
-        known = [value for value in values if value is not None]
-        low, high = min(known), max(known)
+        numbers = [value for value in values if value is not None]
+        low, high = min(numbers), max(numbers)
         margin = max((high - low) * 0.04, 2)
         return cls(low - margin, high + margin)
 
@@ -258,7 +258,7 @@ def _plot_lines(
 def _plot_line(
     frame: _Frame, style: int, series: Series, end: float, label: float, short: str, full: str
 ) -> PlottedLine:
-    known = [moment for moment in series.moments if moment.score is not None]
+    scored = [moment for moment in series.moments if moment.score is not None]
     return PlottedLine(
         style=style,
         short=short,
@@ -267,7 +267,7 @@ def _plot_line(
             " ".join(frame.point(moment.at, moment.score) for moment in piece)
             for piece in _unbroken_pieces(series.moments)
         ],
-        dots=[(f"{100 * frame.x(m.at):.2f}%", f"{frame.y(m.score):g}") for m in known],
+        dots=[(f"{100 * frame.x(m.at):.2f}%", f"{frame.y(m.score):g}") for m in scored],
         end=end,
         label=label,
         says=_series_text(series),
@@ -326,5 +326,5 @@ def _last_scored(series: Series) -> ScoreAt:
 
 
 def _series_text(series: Series) -> str:
-    known = [moment.score for moment in series.moments if moment.score is not None]
-    return f"{series.label}: from {known[0]:.0f} to {known[-1]:.0f}."
+    scores = [moment.score for moment in series.moments if moment.score is not None]
+    return f"{series.label}: from {scores[0]:.0f} to {scores[-1]:.0f}."

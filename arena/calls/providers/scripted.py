@@ -302,9 +302,9 @@ def obeying(schema: Mapping[str, Any], given: Mapping[str, Any] | None = None) -
         return schema["const"] if "const" in schema else schema["enum"][0]
     kind = schema.get("type")
     if kind == "object":
-        known = given or {}
+        values = given or {}
         parts = schema.get("properties", {})
-        return {name: known[name] if name in known else obeying(parts[name]) for name in parts}
+        return {name: values[name] if name in values else obeying(parts[name]) for name in parts}
     if kind == "array":
         return [obeying(schema.get("items", {})) for _ in range(schema.get("minItems", 0))]
     plain = {"string": LABEL, "boolean": False, "integer": 0, "number": 0}
