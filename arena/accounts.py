@@ -37,8 +37,6 @@ from arena.services.rate_limits import client_address
 from arena.site import absolute_url
 
 USUAL_ADDRESS = re.compile(r'[^"\\@]+@[A-Za-z0-9.-]+')
-
-
 log = logging.getLogger(__name__)
 
 SESSION_KEY = "invitation"

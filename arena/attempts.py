@@ -41,22 +41,14 @@ LIMITS = {
     "new-password": Limit(20, 20, 20, MINUTES),
     "invitation": Limit(60, 60, 60, MINUTES),
 }
-
-
 WAIT = {
     MINUTES: gettext_lazy("Wait five minutes, then try again."),
     HOUR: gettext_lazy("Wait an hour, then try again."),
 }
-
-
 FROM_ADDRESS = gettext_lazy("Too many attempts from your network address.")
-
-
 FOR_ACCOUNT_FROM_ADDRESS = gettext_lazy(
     "Too many attempts with this user name or email address from your network address."
 )
-
-
 FOR_ACCOUNT = gettext_lazy(
     "Too many attempts with this user name or email address, including from other networks."
 )

@@ -17,17 +17,11 @@ from django.http import HttpRequest
 from django.utils.encoding import escape_uri_path
 
 NO_REQUEST = "-"
-
-
 REQUEST_ID = re.compile(r"[A-Za-z0-9-]{8,64}")
-
-
 # What follows these in a path gives access to anyone who knows it.
 BEFORE_SECRETS = re.compile(
     r"(/invitations/|/vote/invited/|/password/new/|/sign-up/address/).+", re.IGNORECASE
 )
-
-
 _request_id: ContextVar[str] = ContextVar("request_id", default=NO_REQUEST)
 
 

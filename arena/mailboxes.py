@@ -3,8 +3,6 @@
 import re
 
 GMAIL = ("gmail.com", "googlemail.com")  # one mailbox, with dots anywhere or nowhere
-
-
 LONGEST_ADDRESS = 254  # as in the account tables; user names are shorter
 
 

@@ -129,8 +129,6 @@ team_urls = [
     path("invitations/", invitations.open_invitation, name="open_invitation"),
     path("invitations/<str:secret>/", invitations.follow_link, name="invitation"),
 ]
-
-
 WORKSPACE = "a/<slug:slug>/manage"
 CANDIDATE = f"{WORKSPACE}/candidates/<int:pk>"
 

@@ -43,8 +43,6 @@ MOST = 1_000_000  # dollars; anything more is a typing error
 
 JOINERS = ("\u200c", "\u200d")  # Persian, Indic scripts and some emoji are written with them
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
-
-
 # What helps with a bad row, by the reason; '' if the reason says so, or what the value must be.
 REMEDIES = (
     (r"\.$", ""),
@@ -402,8 +400,6 @@ def _whole(literal: str) -> int:
 
 
 _JSON = json.JSONDecoder(parse_constant=_finite, parse_float=_finite, parse_int=_whole)
-
-
 _LAST_COMMA = re.compile(r",\s*(?=[]}])")
 # Texts, which may have anything, and numbers that perhaps cannot be stored.
 _NUMBERS = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity|\d[\d.]*[eE][-+]?\d+|\d{300,}[\d.]*))')

@@ -19,9 +19,7 @@ from django.utils.text import get_text_list
 
 from arena.models import Arena, Candidate, Response, Run
 from judges.models import Judgement, JuryVerdict, RunJudge
-from judges.wording import (
-    MOST_WORTHWHILE,
-)
+from judges.wording import MOST_WORTHWHILE
 
 TwoCandidates = tuple[Candidate, Candidate]
 

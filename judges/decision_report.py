@@ -9,22 +9,13 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import (
-    OuterRef,
-    QuerySet,
-    Subquery,
-)
+from django.db.models import OuterRef, QuerySet, Subquery
 from django.http import Http404
 from django.urls import reverse
 
 from arena.models import Arena, Candidate, Team, Vote
 from arena.validation import shorten
-from judges.decision_costs import (
-    Needed,
-    count_supply,
-    find_last_price,
-    order_url,
-)
+from judges.decision_costs import Needed, count_supply, find_last_price, order_url
 from judges.models import Baseline, Decision
 from judges.services.decisions import TOLD, compare_family, default_baseline, name_for
 from judges.wording import (

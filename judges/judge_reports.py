@@ -11,15 +11,7 @@ from arena.calls.models import Call
 from arena.models import Run
 from arena.permissions import listed_arenas
 from judges.core.calibration.trust import RULE
-from judges.models import (
-    Calibration,
-    DriftCheck,
-    DriftCheckSet,
-    Epoch,
-    Judge,
-    Judgement,
-    LabelSet,
-)
+from judges.models import Calibration, DriftCheck, DriftCheckSet, Epoch, Judge, Judgement, LabelSet
 from judges.permissions import listed_calibrations, listed_judges, listed_runs
 from judges.run_reports import Estimate, without_key
 from judges.services.feedback import FeedbackShare, count_feedback, feedback_shares

@@ -13,12 +13,7 @@ from arena.calls.models import Call, RunRequester
 from arena.calls.scheduling import calls_under_way
 from arena.models import Outcome, Run
 from arena.models.runs import RunProgress
-from judges.models import (
-    Epoch,
-    Judge,
-    Judgement,
-    JuryVerdict,
-)
+from judges.models import Epoch, Judge, Judgement, JuryVerdict
 from judges.services.juries import orient_outcome
 from ranking.stats.agreement import fleiss_kappa
 

@@ -23,8 +23,6 @@ HONEYPOTS = {
     "key": "A symbol or a word instead of an answer",
     "constant": "The same text for every prompt",
 }
-
-
 VOTES_BY = {
     Raters.JUDGES.value: "By LLM-judge votes",
     Raters.JURIES.value: "By jury votes",

@@ -5,14 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import (
-    F,
-    FilteredRelation,
-    OuterRef,
-    Q,
-    QuerySet,
-    Subquery,
-)
+from django.db.models import F, FilteredRelation, OuterRef, Q, QuerySet, Subquery
 from django.http import Http404
 from django.urls import reverse
 

@@ -5,12 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.core.paginator import Page, Paginator
-from django.db.models import (
-    Count,
-    Q,
-    QuerySet,
-    Sum,
-)
+from django.db.models import Count, Q, QuerySet, Sum
 
 from arena.models import Candidate, Outcome, Vote
 from arena.outcomes import COUNTED

@@ -5,16 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import (
-    Case,
-    ExpressionWrapper,
-    F,
-    IntegerField,
-    OuterRef,
-    Subquery,
-    Sum,
-    When,
-)
+from django.db.models import Case, ExpressionWrapper, F, IntegerField, OuterRef, Subquery, Sum, When
 from django.db.models.functions import Coalesce
 
 from arena.models import Candidate, Pair, Team

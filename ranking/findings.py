@@ -15,11 +15,7 @@ from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
 from ranking.stats.connectivity import transitivity
 from ranking.stats.intervals import Sandwich
-from ranking.stats.ranks import (
-    Places,
-    other_groups,
-    ranks,
-)
+from ranking.stats.ranks import Places, other_groups, ranks
 from ranking.stats.robustness import measure_robustness
 from ranking.stats.style import StyledBradleyTerry, style_differences
 from ranking.stats.ties import RaoKupper

@@ -9,12 +9,7 @@ import numpy as np
 
 from ranking.stats.arrays import codes, summed
 from ranking.stats.battles import Battles
-from ranking.stats.intervals import (
-    RATER_SHARE,
-    Dependence,
-    capped_weights,
-    largest_share,
-)
+from ranking.stats.intervals import RATER_SHARE, Dependence, capped_weights, largest_share
 from ranking.votes import (
     BOTH_BAD,
     HUMAN,

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from django.db.models import (
-    Count,
-)
+from django.db.models import Count
 
 from arena.models import Arena, Outcome, Rater, Vote
 from arena.models.votes import VoteQuerySet

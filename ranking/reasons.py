@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from django.db.models import (
-    Count,
-)
+from django.db.models import Count
 
 from arena.models import Arena, Reason
 from arena.outcomes import LEFT, RIGHT, TIE

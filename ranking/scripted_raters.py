@@ -3,12 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from django.db.models import (
-    Exists,
-    OuterRef,
-    Q,
-    QuerySet,
-)
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext_lazy
 
 from arena.models import Arena, Rater, Vote

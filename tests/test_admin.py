@@ -13,13 +13,7 @@ from arena.admin import ReadOnly
 from arena.models import IdempotentRequest, Invitation, NetworkKey, Rater, Vote, Webhook
 from arena.services import invitations, tokens, voting
 from arena.services.voting import undo_vote
-from tests.factories import (
-    make_arena,
-    make_person,
-    make_team,
-    make_user,
-    make_vote,
-)
+from tests.factories import make_arena, make_person, make_team, make_user, make_vote
 
 pytestmark = pytest.mark.django_db
 OURS = ("arena", "ranking", "judges")

@@ -21,12 +21,7 @@ from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Arena, Team
 from arena.models.fields import length_limit
 from arena.permissions import listed_arenas, needed_to_change, visible_teams
-from arena.services.arenas import (
-    create_team_arena,
-    delete_arena,
-    loss_of_arena,
-    update_arena,
-)
+from arena.services.arenas import create_team_arena, delete_arena, loss_of_arena, update_arena
 
 TAG = "Arenas"
 TEXTS = ("question", "description", "criteria")

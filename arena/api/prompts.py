@@ -22,13 +22,7 @@ from arena.api.core.model_fields import ModelChanges, ModelGiven, ModelShown, hi
 from arena.api.core.parameters import yes_or_no
 from arena.api.core.permissions import refuse_unless
 from arena.api.core.schema import operation
-from arena.api.core.serializers import (
-    Dollars,
-    MessagesField,
-    RowsField,
-    StrictSerializer,
-    Text,
-)
+from arena.api.core.serializers import Dollars, MessagesField, RowsField, StrictSerializer, Text
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.files.tables import AT_MOST_BYTES, PROMPTS, RESPONSES
 from arena.formats import FORMATS
@@ -63,8 +57,6 @@ REPORT = {
         {"index": 3, "pointer": "#/prompts/3/text", "detail": "The member 'text' is empty."}
     ],
 }
-
-
 CONVERSATION_HELP = (
     "The conversation, as in OpenAI's chat API; null for a single text. `text` is its transcript."
 )

@@ -16,26 +16,12 @@ from arena.db import sql
 from arena.endpoints import Endpoint
 
 MINUTE = 60.0
-
-
 BURST = 20  # one twentieth of a minute's requests may be sent at once
-
-
 ALWAYS = 1e15  # seconds: the leeway without a limit
-
-
 LEAST_JITTER = 0.05
-
-
 MOST_JITTER = 5.0
-
-
 _jitter = secrets.SystemRandom()
-
-
 LATER = "CASE WHEN kept.{0} > %s THEN kept.{0} ELSE %s END"
-
-
 TAKE = f"""
     INSERT INTO arena_endpointpace AS kept (endpoint, requests_until, tokens_until)
     VALUES (%s, %s, %s)
@@ -45,8 +31,6 @@ TAKE = f"""
     WHERE kept.requests_until <= %s AND kept.tokens_until <= %s
     RETURNING id
 """  # noqa: S608  (made of constants alone)
-
-
 HOLD = f"""
     INSERT INTO arena_endpointpace AS kept (endpoint, requests_until, tokens_until)
     VALUES (%s, %s, %s)

@@ -73,8 +73,6 @@ Turns = Annotated[list[Message] | None, PlainValidator(clean_turns)]
 Flag = Annotated[bool, PlainValidator(clean_flag)]
 Details = Annotated[dict[str, Any], PlainValidator(clean_details)]
 NUMBERS_ARE_TEXTS = ConfigDict(coerce_numbers_to_str=True)
-
-
 MOST_TOKENS = 2_147_483_647
 MOST_SECONDS = 1_000_000
 # Accepts `1.5`, `1,5` (with a decimal comma) and `2e-05`.
@@ -325,8 +323,6 @@ class VoteRow:
 
 UploadRow = TypeVar("UploadRow", PromptRow, ResponseRow)
 ImportRow = PromptRow | CandidateRow | ResponseRow | VoteRow
-
-
 LABELS = {"1": LEFT, "2": RIGHT, "a": LEFT, "b": RIGHT} | {name: name for name in COUNTED}
 LABEL_COLUMNS = (
     "A label is {prompt, response_1, response_2, label} or {prompt, response, score}, each with "

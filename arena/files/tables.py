@@ -24,14 +24,7 @@ from arena.files.reader import (
     json_rows,
 )
 from arena.files.rows import PromptRow, ResponseRow, Schema, UploadRow, Values, texts_of
-from arena.validation import (
-    PROMPT_LIMIT,
-    InputError,
-    check_length,
-    is_variable,
-    join_names,
-    quoted,
-)
+from arena.validation import PROMPT_LIMIT, InputError, check_length, is_variable, join_names, quoted
 
 AT_MOST_BYTES = 20_000_000
 AT_MOST_ROWS = 10_000

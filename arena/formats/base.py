@@ -20,14 +20,7 @@ from yaml.reader import ReaderError
 from yaml.resolver import Resolver
 
 from arena.files.columns import Column
-from arena.files.reader import (
-    ENCODINGS,
-    LINE_LIMIT,
-    FileError,
-    Row,
-    folded,
-    guess_encoding,
-)
+from arena.files.reader import ENCODINGS, LINE_LIMIT, FileError, Row, folded, guess_encoding
 from arena.files.rows import CandidateRow, ImportRow, PromptRow, ResponseRow, Values, VoteRow
 from arena.validation import DETAILS_LIMIT, InputError, decode_json, quoted
 

@@ -30,8 +30,6 @@ class PlainForm(forms.Form):
 SIGN_IN_AGAIN = gettext_lazy(
     "Sign out and back in first: you can do this only within five minutes of signing in."
 )
-
-
 RULES = gettext_lazy("At least eight characters, and not a common password.")
 
 

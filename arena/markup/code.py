@@ -20,8 +20,6 @@ LANGUAGES = {
     "solidity", "sql", "swift", "tex", "toml", "tsx", "typescript", "vbnet", "vim", "xml", "yaml",
     "zig",
 }  # fmt: skip
-
-
 ALIASES = {
     "c#": "csharp", "c++": "cpp", "cs": "csharp", "dockerfile": "docker", "gd": "gdscript",
     "golang": "go", "hs": "haskell", "js": "javascript", "jl": "julia", "kt": "kotlin",
@@ -30,14 +28,8 @@ ALIASES = {
     "rb": "ruby", "rs": "rust", "sh": "bash", "shell": "bash", "svg": "xml", "ts": "typescript",
     "vb": "vbnet", "yml": "yaml", "zsh": "bash",
 }  # fmt: skip
-
-
 MAX_CODE_CHARS = 8_000
-
-
 MAX_LINE_CHARS = 1_000
-
-
 _FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
 
 

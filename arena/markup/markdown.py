@@ -28,8 +28,6 @@ from arena.markup.sanitizer import sanitize
 # Processor time for parsing a text and highlighting all of its code. Real texts of the maximum
 # length take a tenth of this; the lexer is stopped between two tokens.
 MAX_SECONDS = 0.5
-
-
 # Enough for lists nested 18 deep; the cost of a run of "[" grows with it.
 MAX_NESTING = 40
 LINK_SCHEMES = frozenset({"http", "https", "mailto"})
@@ -152,8 +150,6 @@ def _make_parser() -> MarkdownIt:
 
 
 _MARKDOWN = _make_parser()
-
-
 # Stored with the HTML: raising it makes every stored text be rendered again when it is next shown.
 RENDERER_VERSION = 3
 

@@ -16,53 +16,27 @@ from math_core import LatexError, LatexToMathML
 from arena.markup.boxes import numbered_label
 
 MAX_LATEX_CHARS = 2_000
-
-
 # math-core recurses: a few hundred levels overflow a thread's stack of 512 KB, which ends the
 # process and cannot be caught. Real formulas have a dozen levels at most.
 MAX_DEPTH = 40
-
-
 MAX_COMMANDS_IN_A_ROW = 40
-
-
 # A closed formula within MAX_LATEX_CHARS; possessive, so that a failed match never backtracks.
 _BODY = rf"{{1,{MAX_LATEX_CHARS}}}+"
-
-
 _INLINE = {
     "$": re.compile(rf"\$(?![\s$])((?:[^\\$]|\\.){_BODY})(?<!\s)\$(?!\d)", re.DOTALL),
     "$$": re.compile(rf"\$\$((?:[^\\$]|\\.|\$(?!\$)){_BODY})\$\$", re.DOTALL),
     r"\(": re.compile(rf"\\\(((?:[^\\]|\\[^()]){_BODY})\\\)", re.DOTALL),
     r"\[": re.compile(rf"\\\[((?:[^\\]|\\[^\[\]]){_BODY})\\\]", re.DOTALL),
 }
-
-
 _BLANK_LINE = re.compile(r"\n[ \t>]*\n")
-
-
 _COMMANDS_IN_A_ROW = re.compile(rf"(?:\\[a-zA-Z]+\s*+){{{MAX_COMMANDS_IN_A_ROW}}}")
-
-
 _STEP = re.compile(r"\\(?:left|begin)(?![a-zA-Z])|\\(?:right|end)(?![a-zA-Z])|\\.|[{}\[\]]", re.S)
-
-
 _DEEPER = {"{": 1, "[": 1, r"\left": 1, r"\begin": 1, "}": -1, "]": -1, r"\right": -1, r"\end": -1}
-
-
 # A definition can multiply depth and length beyond every limit above.
 _DEFINITION = re.compile(r"\\(?:(?:re)?new|provide|Declare|def|let|gdef|edef|xdef)")
-
-
 _BARE_DOLLAR = re.compile(r"(?<!\\)\$")
-
-
 _NUMBERED = re.compile(r"\\(?:tag|label)\b")
-
-
 _STYLE = re.compile(r' style="([^"]*)"')
-
-
 # A class for each declaration that math-core writes inline, because the CSP forbids inline styles.
 _CLASS_OF_STYLE = {
     "width: 100%": "math-wide",

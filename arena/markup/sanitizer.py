@@ -12,8 +12,6 @@ TEXT_TAGS = {
     "a", "blockquote", "br", "code", "div", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p",
     "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
-
-
 # MathML Core and the old menclose, without everything that carries links, actions or foreign
 # content: no maction, no semantics, no annotation and no annotation-xml.
 MATH_TAGS = {
@@ -21,8 +19,6 @@ MATH_TAGS = {
     "mphantom", "mprescripts", "mroot", "mrow", "ms", "mspace", "msqrt", "mstyle", "msub",
     "msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder", "munderover",
 }  # fmt: skip
-
-
 MATH_ATTRIBUTES = {
     "math": {"display"},
     "menclose": {"notation"},
@@ -41,19 +37,11 @@ MATH_ATTRIBUTES = {
     "munder": {"accentunder"},
     "munderover": {"accent", "accentunder"},
 }  # fmt: skip
-
-
 DIRECTED_TAGS = ("blockquote", "h3", "h4", "h5", "h6", "ol", "p", "table", "ul")
-
-
 ALIGNMENT_CLASSES = {"align-left", "align-center", "align-right"}
-
-
 MATH_CLASSES = {
     "math-left", "math-right", "math-wide", "math-line-right", "math-line-top", "math-line-bottom",
 }  # fmt: skip
-
-
 _CLEANER = nh3.Cleaner(
     tags=TEXT_TAGS | MATH_TAGS,
     clean_content_tags={"script", "style"},

@@ -10,11 +10,7 @@ from itertools import accumulate, groupby
 from arena.prompting.templates import Kind, Span, Words
 
 WORK = 6_000_000  # comparisons of lines or words: about a second
-
-
 ALIKE = 0.4  # two blocks with a smaller share of common words are shown as different as a whole
-
-
 _WORD = re.compile(r"\n|[^\S\n]+|\w+|[^\w\s]")
 
 

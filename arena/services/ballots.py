@@ -4,12 +4,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from arena.markup.conversations import render_conversation
 from arena.markup.markdown import RENDERER_VERSION, render_markdown
-from arena.models import (
-    Arena,
-    Comparison,
-    Prompt,
-    Response,
-)
+from arena.models import Arena, Comparison, Prompt, Response
 from arena.self_identification import mask_names, masked
 
 

@@ -19,13 +19,7 @@ from arena.models.candidates import MAX_PRIVATE_VOTES
 from arena.permissions import is_open_to
 from arena.prompting.templates import TemplateError, check_template, check_turns, variables_in
 from arena.services.locks import lock_arena
-from arena.validation import (
-    InputError,
-    clean_details,
-    json_type,
-    quoted,
-    without_joiners,
-)
+from arena.validation import InputError, clean_details, json_type, quoted, without_joiners
 
 MAX_TOKENS = 200_000
 MAX_PARAMETERS_LENGTH = 10_000

@@ -8,18 +8,7 @@ from django.db.models import Case, Count, Exists, F, IntegerField, Max, OuterRef
 from django.db.models.functions import Coalesce
 
 from arena.actors import SYSTEM, Actor
-from arena.models import (
-    Arena,
-    Call,
-    Candidate,
-    Comparison,
-    Pair,
-    Rater,
-    Response,
-    Run,
-    Team,
-    Vote,
-)
+from arena.models import Arena, Call, Candidate, Comparison, Pair, Rater, Response, Run, Team, Vote
 from arena.models.arenas import ArenaQuerySet
 from arena.permissions import can_change, can_retire
 from arena.services import audit

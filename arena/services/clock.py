@@ -17,15 +17,10 @@ from django.db.models import QuerySet
 from arena.calls.leases import HANDED_OUT, LONGEST_PAUSE
 from arena.calls.models import Call, EndpointPace
 from arena.endpoints import lease_of
-from arena.models import (
-    Delivery,
-    RateLimit,
-)
+from arena.models import Delivery, RateLimit
 from arena.services import deliveries
 
 TOLERANCE = timedelta(minutes=1)  # the clocks of two servers may differ by less
-
-
 # A worker may still be alive and at work: its lease is shortened, not ended.
 REST_OF_LEASE = timedelta(seconds=30)
 

@@ -25,35 +25,17 @@ from arena.webhooks.signatures import sign
 from arena.webhooks.targets import TargetError
 
 LEASE = timedelta(minutes=2)  # longer than the timeouts of a webhook or a mail server together
-
-
 ENQUEUE_AGAIN = timedelta(seconds=30)
-
-
 PAUSES = tuple(
     timedelta(**pause)
     for pause in ({"seconds": 30}, {"minutes": 2}, {"minutes": 10}, {"hours": 1}, {"hours": 6})
 )
-
-
 MAX_ATTEMPTS = len(PAUSES) + 1
-
-
 MAX_ENQUEUED = 100
-
-
 MAX_SUBJECT_LENGTH = 150
-
-
 MAX_ERROR_LENGTH = 300
-
-
 INTERRUPTED = "Each attempt was interrupted."
-
-
 RECEIVER = Actor(display_name="its receiver")
-
-
 State = Delivery.State
 
 

@@ -30,8 +30,6 @@ from arena.models import (
 from arena.services import idempotency, rate_limits
 
 UPLOADS_KEPT_FOR = timedelta(days=1)
-
-
 BATCH = 500
 
 

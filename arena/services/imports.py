@@ -38,17 +38,7 @@ from arena.formats.base import (
     digest,
 )
 from arena.formats.records import Foreign
-from arena.models import (
-    Arena,
-    Candidate,
-    Comparison,
-    Import,
-    Prompt,
-    Rater,
-    Response,
-    Team,
-    Vote,
-)
+from arena.models import Arena, Candidate, Comparison, Import, Prompt, Rater, Response, Team, Vote
 from arena.models.imports import DELETED, REVEALED
 from arena.services import audit
 from arena.services.arenas import delete_arena, random_slug

@@ -15,17 +15,9 @@ from arena.services.audit import record
 from arena.services.tokens import digest_secret
 
 LONGEST_NOTE = 200
-
-
 MOST_OPEN = 100
-
-
 INVITATION_LIFETIME = timedelta(days=7)
-
-
 ACCOUNT_CREATED = "This invitation was already used to create an account. Ask for a new one."
-
-
 UNKNOWN_INVITATION = "This link is no longer valid. Ask the person who sent it for a new one."
 
 

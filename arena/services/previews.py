@@ -14,11 +14,7 @@ from cryptography.fernet import Fernet, InvalidToken
 from django.db import IntegrityError
 from django.utils.crypto import salted_hmac
 
-from arena.models import (
-    Arena,
-    Comparison,
-    Rater,
-)
+from arena.models import Arena, Comparison, Rater
 from arena.services.comparisons import (
     NOBODY,
     SeenBeforeError,

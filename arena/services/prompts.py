@@ -26,10 +26,7 @@ from arena.services.locks import lock_arena, retry_on_deadlock
 from arena.services.pairs import reason_to_keep, sync_pairs
 from arena.services.responses import UploadReport
 from arena.signals import announce, votes_changed
-from arena.validation import (
-    numbered,
-    quoted,
-)
+from arena.validation import numbered, quoted
 
 BATCH = 500
 IN_USE = (

@@ -9,16 +9,9 @@ from django.utils.translation import gettext_lazy
 
 from arena.actors import Actor
 from arena.errors import ServiceError
-from arena.models import (
-    Arena,
-    ArenaTrust,
-    Rater,
-    Vote,
-)
+from arena.models import Arena, ArenaTrust, Rater, Vote
 from arena.services import audit
-from arena.services.comparisons import (
-    VoteError,
-)
+from arena.services.comparisons import VoteError
 from arena.services.rate_limits import allow
 from arena.signals import trust_changed
 from arena.validation import InputError, clean_name

@@ -6,16 +6,9 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy
 
-from arena.models import (
-    Comparison,
-    Rater,
-    Reason,
-    Vote,
-)
+from arena.models import Comparison, Rater, Reason, Vote
 from arena.outcomes import LEFT, RIGHT
-from arena.services.comparisons import (
-    VoteError,
-)
+from arena.services.comparisons import VoteError
 from arena.services.voting import check_rater
 from arena.validation import COMMENT_LIMIT, TAG_LIMIT, InputError, clean_paragraphs
 

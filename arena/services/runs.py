@@ -43,8 +43,6 @@ NO_PRICE = (
     "{model} at {endpoint} has no price. An administrator can set one in dollars per million "
     "tokens (0 is allowed): manage.py price {endpoint} {model} --input 0 --output 0"
 )
-
-
 NO_CAP = "Enter a spending cap in dollars: this run costs money."
 CAP_TOO_LOW = "This model costs money; enter a cap above $0."
 

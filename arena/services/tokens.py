@@ -19,20 +19,10 @@ from arena.models import ApiToken, Team
 from arena.services.audit import record
 
 LONGEST_TOKEN_NAME = 100
-
-
 MOST_TOKENS = 50
-
-
 LAST_USE_INTERVAL = timedelta(minutes=1)  # a token's last use is written at most this often
-
-
 SCOPES = (TeamPermission.READ, TeamPermission.SUBMIT, TeamPermission.JUDGE)
-
-
 LETTERS = string.ascii_lowercase + string.digits
-
-
 RANDOM_BYTES = 32
 
 

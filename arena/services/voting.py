@@ -10,22 +10,10 @@ from django.utils.translation import gettext_lazy
 
 from arena.actors import Actor
 from arena.db import sql
-from arena.models import (
-    Arena,
-    AuditEntry,
-    Comparison,
-    Pair,
-    PairDemand,
-    Rater,
-    Run,
-    Vote,
-)
+from arena.models import Arena, AuditEntry, Comparison, Pair, PairDemand, Rater, Run, Vote
 from arena.outcomes import OUTCOMES
 from arena.services import audit
-from arena.services.comparisons import (
-    VoteError,
-    check_admission,
-)
+from arena.services.comparisons import VoteError, check_admission
 from arena.services.locks import retry_on_deadlock
 from arena.signals import announce, votes_changed
 

@@ -17,17 +17,9 @@ from arena.services.audit import record
 from arena.webhooks.targets import TargetError, check_target
 
 MAX_WEBHOOKS = 10
-
-
 SALT_LENGTH = 32
-
-
 MAX_TESTS = 10
-
-
 TESTS_WINDOW = timedelta(hours=1)
-
-
 TEST = "webhook.test"
 
 

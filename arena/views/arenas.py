@@ -39,12 +39,7 @@ from arena.services.exports import RETRY_AFTER, ExportError, TooManyExportsError
 from arena.services.imports import ArenaImportError, import_archive
 from arena.services.raters import rater_of_person
 from arena.validation import numbered
-from arena.views.arena_context import (
-    HIDDEN_NAMES,
-    READ_ONLY,
-    ArenaContext,
-    require_permission,
-)
+from arena.views.arena_context import HIDDEN_NAMES, READ_ONLY, ArenaContext, require_permission
 from arena.views.prompts import limit_upload
 from arena.views.teams import for_team
 

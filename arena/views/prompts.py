@@ -22,14 +22,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from arena.files.reader import FileError
 from arena.files.rows import PromptRow
-from arena.files.tables import (
-    AT_MOST_BYTES,
-    PROMPTS,
-    RESPONSES,
-    Table,
-    parse_pasted,
-    read_table,
-)
+from arena.files.tables import AT_MOST_BYTES, PROMPTS, RESPONSES, Table, parse_pasted, read_table
 from arena.forms.base import add_service_error, errors_as_messages, errors_in
 from arena.forms.prompts import (
     AddPromptsForm,
@@ -45,11 +38,7 @@ from arena.services import prompts, responses
 from arena.services.candidate_checks import CandidateError
 from arena.services.responses import upsert_responses
 from arena.validation import numbered
-from arena.views.arena_context import (
-    READ_ONLY,
-    ArenaContext,
-    require_permission,
-)
+from arena.views.arena_context import READ_ONLY, ArenaContext, require_permission
 
 MAX_FORM_BYTES = AT_MOST_BYTES + 2_000_000  # a file and the fields around it
 MOST_UNASKED = 3  # new variables; more are probably columns of another tool's file

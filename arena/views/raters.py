@@ -15,18 +15,12 @@ from arena.models import Arena, Rater
 from arena.permissions import is_raters_link
 from arena.services import comparisons
 from arena.services.candidates import with_ballots
-from arena.services.comparisons import (
-    NOBODY,
-)
+from arena.services.comparisons import NOBODY
 from arena.services.rate_limits import allow, client_address
 from arena.services.raters import create_anonymous_rater, rater_of_person
 
 COOKIE = "rater"
-
-
 COOKIE_AGE = timedelta(days=365)
-
-
 LINK_COOKIE = "invitation"
 
 

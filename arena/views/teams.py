@@ -20,12 +20,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from arena.actors import TeamPermission, actor_of
 from arena.calls.money import dollars
 from arena.forms.base import errors_as_messages, errors_in
-from arena.forms.teams import (
-    InvitationForm,
-    RoleForm,
-    TeamBudgetForm,
-    TeamForm,
-)
+from arena.forms.teams import InvitationForm, RoleForm, TeamBudgetForm, TeamForm
 from arena.models import Arena, Membership, Role, Team
 from arena.permissions import visible_arenas, visible_teams
 from arena.services import budgets, invitations, teams

@@ -8,9 +8,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from arena.actors import TeamPermission, actor_of
 from arena.forms.base import errors_in
-from arena.forms.teams import (
-    TokenForm,
-)
+from arena.forms.teams import TokenForm
 from arena.models import Team
 from arena.services import tokens
 from arena.views.teams import for_team, render_team_page

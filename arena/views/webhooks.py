@@ -8,9 +8,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from arena.actors import TeamPermission, actor_of
 from arena.forms.base import errors_as_messages, errors_in
-from arena.forms.teams import (
-    WebhookForm,
-)
+from arena.forms.teams import WebhookForm
 from arena.models import Delivery, Team
 from arena.services import webhooks
 from arena.services.deliveries import MAX_ATTEMPTS

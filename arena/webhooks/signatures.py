@@ -6,11 +6,7 @@ import hmac
 import re
 
 SECRET_PREFIX = "whsec_"  # noqa: S105  (the prefix of every secret)
-
-
 VERSION = "v1"
-
-
 # Without dots: the id and the timestamp are joined by a dot before signing, and with one in the id
 # the same text could stand for another id and timestamp.
 DELIVERY_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")

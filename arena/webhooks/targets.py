@@ -10,31 +10,15 @@ from ipaddress import IPv4Address, IPv6Address, ip_network
 from urllib.parse import SplitResult, urlsplit
 
 Address = IPv4Address | IPv6Address
-
-
 LONGEST_URL = 500  # as in the database
-
-
 LONGEST_HOST = 253
-
-
 LOOPBACK_NAME = "localhost"
-
-
 # Ports below this, except for the web's, belong to mail, remote shells and name servers, which
 # could interpret a request as commands. Receivers use higher ports, such as 3000, 8000 or 8443.
 WEB_PORTS = frozenset({80, 443})
-
-
 FIRST_PORT_OF_ANYONE = 1024
-
-
 LAST_PORT = 65535
-
-
 DEFAULT_PORTS = {"http": 80, "https": 443}
-
-
 # Top-level names reserved for private networks or special use (RFC 6761, RFC 8375, ICANN).
 PRIVATE_ENDINGS = frozenset(
     {
@@ -53,8 +37,6 @@ PRIVATE_ENDINGS = frozenset(
         "test",
     }
 )
-
-
 # Not public, although `is_global` is True for them in some versions of Python.
 SPECIAL_V4 = tuple(
     ip_network(network)
@@ -68,8 +50,6 @@ SPECIAL_V4 = tuple(
         "224.0.0.0/4",  # multicast
     )
 )
-
-
 SPECIAL_V6 = tuple(
     ip_network(network)
     for network in (
@@ -80,26 +60,12 @@ SPECIAL_V6 = tuple(
         "3fff::/20",  # documentation
     )
 )
-
-
 GLOBAL_UNICAST = ip_network("2000::/3")
-
-
 NAT64 = ip_network("64:ff9b::/96")
-
-
 LOW_32_BITS = 0xFFFFFFFF
-
-
 PRINTABLE = re.compile(r"[!-~]+")
-
-
 AUTHORITY = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::(?P<port>[0-9]{1,5}))?")
-
-
 LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-
-
 PRIVATE = (
     "This address leads to a private or special network. Enter an address on the public internet."
 )

@@ -12,15 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from judges.core.doubts import final_text
-from judges.core.parsing import (
-    EDGE,
-    EDGES,
-    ReadReply,
-    fold,
-    unreadable,
-    useless,
-    without_verdict,
-)
+from judges.core.parsing import EDGE, EDGES, ReadReply, fold, unreadable, useless, without_verdict
 
 MOST_ITEMS = 50
 HOW_TO_REPLY = (

@@ -156,8 +156,6 @@ DESCRIBED = re.compile(
     r"\bthe (?:more \w+|less \w+|other|opposite|(?!better|stronger)\w+er) (?:answer|response|one"
     r"|text|option|reply)\b"
 )
-
-
 # The first of these that fits is meant.
 EVENTS = re.compile(
     rf"(?P<name>{NAME})|(?P<stop>[,;:(])|(?P<beat>>)|"

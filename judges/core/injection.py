@@ -507,15 +507,12 @@ UNSEEN = {
     "tags": re.compile(r"(?<![\U000E0020-\U000E007F\U0001F3F4])[\U000E0000-\U000E007F]"),
     "variation selectors": re.compile(r"[\ufe00-\ufe0f\U000E0100-\U000E01EF]{3}"),
 }
-
-
 # Every kind of attack is a few patterns, matched against the folded text: NFKC, lower case, without
 # accents and invisible characters, so that neither full-width letters nor a zero-width space within
 # a word hide anything. Characters that people cannot see are searched in the text as it stands. The
 # number of steps that a pattern can take from one place is bounded, so the time is linear in the
 # length.  What it finds, what it misses and how often it is wrong is documented in
 # docs/injection.md.
-
 # Their category is "letter", but they show nothing.
 FILLERS = "\u115f\u1160"
 

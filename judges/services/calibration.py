@@ -33,12 +33,7 @@ from judges.core.calibration.pairs import PairReport, calibrate_pairs
 from judges.core.calibration.scores import ScoreReport, calibrate_scores, rescale
 from judges.core.calibration.trust import TrustLimits, assess_categories, assess_trust
 from judges.core.rubric import load_rubric
-from judges.models import (
-    Calibration,
-    Epoch,
-    Judgement,
-    LabelSet,
-)
+from judges.models import Calibration, Epoch, Judgement, LabelSet
 from judges.models.judgements import JudgementQuerySet
 from judges.services.calibration_items import (
     DRIFT_CHECK_SAMPLES,

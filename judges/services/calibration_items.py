@@ -17,21 +17,8 @@ from arena.models import Arena, Comparison, Response
 from arena.outcomes import mirror
 from judges.core.calibration.items import PairItem, ScoreItem, own_side
 from judges.core.spec import family_of
-from judges.models import (
-    Epoch,
-    Judgement,
-    JuryVerdict,
-    Label,
-    LabelItem,
-    LabelSet,
-)
-from judges.services.subjects import (
-    families_in,
-    human_labels,
-    ids_of,
-    key_of_pair,
-    read_subject,
-)
+from judges.models import Epoch, Judgement, JuryVerdict, Label, LabelItem, LabelSet
+from judges.services.subjects import families_in, human_labels, ids_of, key_of_pair, read_subject
 from judges.services.verdicts import Sides, call_outcome
 
 # Samples from here on belong to drift checks; lower ones measure how consistent a judge is.

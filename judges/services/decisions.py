@@ -21,11 +21,7 @@ from arena.services.notices import clip_sentence, notify
 from judges.models import Baseline, Decision
 from judges.wording import headline
 from ranking.board_data import LONG_TEXTS
-from ranking.comparison import (
-    CandidateDifference,
-    DifferenceBoard,
-    load_difference_boards,
-)
+from ranking.comparison import CandidateDifference, DifferenceBoard, load_difference_boards
 from ranking.models import Raters, Snapshot
 from ranking.scripted_raters import demo_notice
 from ranking.stats.differences import burdens

@@ -26,10 +26,7 @@ from judges.services.registry import (
     jury_digest,
     jury_weights,
 )
-from judges.services.subjects import (
-    criteria_suffix,
-    families_in,
-)
+from judges.services.subjects import criteria_suffix, families_in
 
 MOST_JUDGES = 9
 

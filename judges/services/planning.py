@@ -9,12 +9,7 @@ from typing import Literal
 from arena.models import Arena, Comparison, Pair, Run
 from judges.models import Judgement
 from judges.services.decisions import baseline_of, compare_family
-from judges.services.subjects import (
-    ArenaAnswers,
-    answers_in,
-    key_of_pair,
-    labelled_pairs,
-)
+from judges.services.subjects import ArenaAnswers, answers_in, key_of_pair, labelled_pairs
 from judges.wording import more_with_votes
 from ranking.comparison import load_difference_boards
 from ranking.models import Snapshot

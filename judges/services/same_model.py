@@ -9,16 +9,8 @@ from arena.models import Arena
 from judges.core.calibration.items import PairItem
 from judges.core.calibration.pairs import paired_difference
 from judges.core.rubric import RubricError, load_rubric
-from judges.models import (
-    Epoch,
-    Judge,
-    Judgement,
-    LabelSet,
-)
-from judges.services.calibration_items import (
-    arena_items,
-    pair_items,
-)
+from judges.models import Epoch, Judge, Judgement, LabelSet
+from judges.services.calibration_items import arena_items, pair_items
 
 MOST_COMPARED = 5
 DIRECT = Judge.Protocol.DIRECT

@@ -21,9 +21,7 @@ from judges.permissions import listed_calibrations
 from judges.services.trust import trust_profile
 from judges.services.voted_pairs import judged_where_people_voted
 from judges.tasks import measure_judge
-from judges.views.access import (
-    for_judging,
-)
+from judges.views.access import for_judging
 
 BEING_MEASURED = "The judges are being measured. Reload this page in a minute."
 NOTHING_TO_MEASURE = "No judge has judged a pair here that people voted on, so none was measured."

@@ -32,10 +32,7 @@ from judges.services.planning import MOST_PER_PAIR, OrderOptions
 from judges.services.quotes import Quote, probe_judges, quote_for
 from judges.services.registry import JudgeError, spec_named
 from judges.services.subjects import material_for, read_subject
-from judges.views.access import (
-    for_judging,
-    operators_only,
-)
+from judges.views.access import for_judging, operators_only
 from judges.views.addresses import run_url
 
 WHY_NO_PAIRS = {

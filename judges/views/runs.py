@@ -17,13 +17,7 @@ from arena.views.runs import progress_of, steer
 from judges.permissions import can_steer
 from judges.run_reports import report_on
 from judges.services.runs import runs_in
-from judges.views.access import (
-    check_steering,
-    find_any_run,
-    find_run,
-    find_trial,
-    operators_only,
-)
+from judges.views.access import check_steering, find_any_run, find_run, find_trial, operators_only
 from judges.views.addresses import run_url
 from judges.views.arena_judges import measured_judges
 from judges.views.rank_agreement import compare_rankings

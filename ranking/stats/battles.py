@@ -351,8 +351,6 @@ class Battles:
 
 CHUNK = 1 << 17  # votes; the temporaries of one chunk stay in the processor's cache
 HALVES = np.array([0.0, 0.5, 1.0])
-
-
 # Columns of distinct rows with first < second: first, second, score, weight, count, cluster.
 FoldedRows = tuple[Ints, Ints, Floats, Floats, Ints, Ints | None]
 

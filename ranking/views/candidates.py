@@ -15,12 +15,7 @@ from arena.models import Candidate
 from arena.permissions import can_read_texts, visible_arenas
 from arena.services.candidates import votes_so_far
 from ranking import candidate_votes, wording
-from ranking.board_data import (
-    LARGEST_ID,
-    BoardQuery,
-    choice_links,
-    choose_snapshot,
-)
+from ranking.board_data import LARGEST_ID, BoardQuery, choice_links, choose_snapshot
 from ranking.candidate_votes import VoteFilters
 from ranking.costs import read_costs
 from ranking.entries import disclosure_rule

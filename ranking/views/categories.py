@@ -9,15 +9,8 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from arena.models import Candidate
-from ranking.board_data import (
-    BoardQuery,
-    choice_links,
-    page_links,
-    read_snapshots,
-)
-from ranking.comparison import (
-    standings_with_candidates,
-)
+from ranking.board_data import BoardQuery, choice_links, page_links, read_snapshots
+from ranking.comparison import standings_with_candidates
 from ranking.http_cache import HTML, send_stored
 from ranking.models import Counted, Snapshot, Standing
 

@@ -12,10 +12,7 @@ from django.views.decorators.http import require_safe
 from arena.actors import actor_of
 from arena.models import Candidate
 from ranking import candidate_votes, http_cache, wording
-from ranking.board_data import (
-    BoardQuery,
-    find_arena,
-)
+from ranking.board_data import BoardQuery, find_arena
 from ranking.candidate_votes import VoteFilters
 from ranking.comparison import (
     ChosenPair,

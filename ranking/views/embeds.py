@@ -17,8 +17,6 @@ from ranking.http_cache import HTML, policy, send_to_anybody
 from ranking.scripted_raters import demo_notice
 
 NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-
-
 FIVE_MINUTES = "public, max-age=300"
 MOST_STANDINGS = 10
 FRAME_POLICY = {
@@ -29,8 +27,6 @@ FRAME_POLICY = {
     "form-action": ["'none'"],
     "frame-ancestors": ["*"],
 }
-
-
 ALONE = {"default-src": ["'none'"], "frame-ancestors": ["'none'"], "sandbox": True}
 
 

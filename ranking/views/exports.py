@@ -5,9 +5,7 @@ from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from arena.actors import TeamPermission, actor_of
-from ranking.board_data import (
-    find_arena,
-)
+from ranking.board_data import find_arena
 from ranking.http_cache import send_template
 from ranking.preferences import DECIDED_BY
 

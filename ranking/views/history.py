@@ -13,15 +13,8 @@ from django.views.decorators.http import require_safe
 
 from arena.actors import actor_of
 from ranking import http_cache, wording
-from ranking.board_data import (
-    BoardQuery,
-    find_arena,
-    parse_id,
-)
-from ranking.comparison import (
-    PublishedBoard,
-    read_published,
-)
+from ranking.board_data import BoardQuery, find_arena, parse_id
+from ranking.comparison import PublishedBoard, read_published
 from ranking.http_cache import HTML, send, send_stored
 from ranking.models import Snapshot, Standing
 from ranking.views.charts import LineChart, ScoreAt, Series, bump_chart, line_chart

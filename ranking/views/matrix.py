@@ -9,14 +9,8 @@ import numpy as np
 from django.urls import reverse
 
 from arena.validation import shorten_apart
-from ranking.board_data import (
-    choice_links,
-)
-from ranking.comparison import (
-    PublishedBoard,
-    PublishedPairs,
-    read_pairs,
-)
+from ranking.board_data import choice_links
+from ranking.comparison import PublishedBoard, PublishedPairs, read_pairs
 from ranking.models import Standing
 from ranking.stats.bradley_terry import WinMatrix, predicted_shares
 from ranking.templatetags.ranking_tags import percent

@@ -12,14 +12,8 @@ from django.views.decorators.http import require_safe
 
 from arena.models import Candidate
 from ranking import wording
-from ranking.board_data import (
-    BoardQuery,
-    choice_links,
-    page_links,
-)
-from ranking.comparison import (
-    standings_with_candidates,
-)
+from ranking.board_data import BoardQuery, choice_links, page_links
+from ranking.comparison import standings_with_candidates
 from ranking.http_cache import HTML, send_stored
 from ranking.models import Counted, Snapshot, Standing
 from ranking.rank_correlation import RankCorrelation, rank_correlation

@@ -24,14 +24,7 @@ from ranking.board_data import (
     sort_rows,
 )
 from ranking.costs import add_wins
-from ranking.templatetags.ranking_tags import (
-    NONE,
-    elo,
-    figures,
-    grouped,
-    percent,
-    tokens,
-)
+from ranking.templatetags.ranking_tags import NONE, elo, figures, grouped, percent, tokens
 from ranking.views.charts import ScoreScale
 
 MOST_ROWS = 100  # on the page at first; the rest on request

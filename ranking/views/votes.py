@@ -19,9 +19,7 @@ from arena.permissions import visible_arenas
 from arena.views.raters import can_go_on, find_anonymous, find_rater
 from arena.views.voting import HtmxRequest
 from ranking.candidate_votes import PER_PAGE
-from ranking.comparison import (
-    load_difference_boards,
-)
+from ranking.comparison import load_difference_boards
 from ranking.models import Raters, Snapshot
 from ranking.raters import count_agreement, summarise
 from ranking.stats.differences import MOST_VOTES, Lead

@@ -22,10 +22,7 @@ from arena.endpoints import Endpoint
 from arena.models import Delivery, Notice, Webhook
 from arena.services import clock, deliveries
 from arena.services.clock import bring_back_times
-from arena.services.comparisons import (
-    TIME_TO_VOTE,
-    next_comparison,
-)
+from arena.services.comparisons import TIME_TO_VOTE, next_comparison
 from arena.services.orders import order_people_run, reconcile_people_run
 from arena.services.rate_limits import allow
 from tests.arena.ledger import hand_out

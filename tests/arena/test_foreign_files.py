@@ -60,8 +60,6 @@ SAMPLES = {
     "rewardbench.csv": ("preferences", 2, 2, 4, 2),
     "prometheus.jsonl": ("prometheus", 1, 2, 2, 1),
 }
-
-
 CHAT = json.dumps([{"role": "user", "content": "What is 3 + 4?"}])
 
 

@@ -6,12 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.prompting.templates import (
-    TemplateError,
-    check_template,
-    render_messages,
-    variables_in,
-)
+from arena.prompting.templates import TemplateError, check_template, render_messages, variables_in
 
 HOSTILE = st.lists(
     st.sampled_from(["{", "}", "{{", "}}", '"', "'", "prompt", "customer", " ", "\n", "é"])

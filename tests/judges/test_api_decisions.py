@@ -13,13 +13,7 @@ from ranking.models import ArenaRefresh
 from tests.arena.rest import Caller, member_of, token_of, undisclosed
 from tests.arena.teams import person
 from tests.factories import make_arena, make_vote
-from tests.judges.helpers import (
-    candidates_of,
-    make_team,
-    order,
-    published_arena,
-    work_off,
-)
+from tests.judges.helpers import candidates_of, make_team, order, published_arena, work_off
 from tests.ranking.helpers import publish
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("quiet_boards")]

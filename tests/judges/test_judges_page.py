@@ -29,10 +29,7 @@ from judges.services.calibration import measure_arena, measure_labels
 from judges.services.feedback import give_feedback
 from judges.services.honeypots import make_honeypots
 from judges.services.label_runs import order_label_run
-from judges.services.registry import (
-    begin_next_epoch,
-    register_jury,
-)
+from judges.services.registry import begin_next_epoch, register_jury
 from judges.tasks import watch_canaries
 from tests.factories import DOLLAR, make_arena, make_person
 from tests.judges.fake_server import FakeServer, prefers

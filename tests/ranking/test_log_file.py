@@ -222,8 +222,6 @@ def test_the_file_names_nobody_and_shows_what_counts(arena: Arena, client: Clien
 
 
 Rewrite = Callable[[list[dict[str, Any]]], Any]
-
-
 HEADER = '{"type": "log", "version": 3, "arena": {}, "key": "", "links": 0}\n'
 
 

@@ -5,20 +5,14 @@ from typing import Any
 from django.contrib.auth.models import AnonymousUser
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
-from rest_framework.exceptions import (
-    AuthenticationFailed,
-)
+from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from arena.models import ApiToken
 from arena.services.tokens import find_token
 
 SCHEME = "Bearer"
-
-
 UNKNOWN = "This token does not exist or was revoked. An owner of the team can create a new one."
-
-
 MALFORMED = "The Authorization header must be “Bearer”, one space, and a token (rs_...)."
 
 

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from rest_framework.exceptions import (
-    ParseError,
-)
+from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
 from arena.api.core.errors import TooLarge
@@ -12,14 +10,8 @@ from arena.files.reader import MOST_VALUES, holds_more_values
 from arena.validation import InputError, clean_text, decode_json
 
 MEGABYTE = 1024 * 1024
-
-
 USUAL_BODY = MEGABYTE
-
-
 BULK_BODY = 32 * MEGABYTE
-
-
 DEEPEST = 40
 
 

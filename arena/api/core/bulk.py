@@ -7,9 +7,7 @@ from typing import Any, Generic
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
-from arena.api.core.errors import (
-    Unprocessable,
-)
+from arena.api.core.errors import Unprocessable
 from arena.files.rows import UploadRow
 from arena.files.tables import Columns, Problem, refuse_repeated
 from arena.services.responses import UploadReport

@@ -9,9 +9,7 @@ from django.utils.cache import get_conditional_response, patch_cache_control, pa
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
-from arena.api.core.errors import (
-    PreconditionFailed,
-)
+from arena.api.core.errors import PreconditionFailed
 
 TAG = re.compile(r'(?:W/)?("[^"]*")')
 

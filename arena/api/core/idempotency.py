@@ -10,18 +10,11 @@ from rest_framework.exceptions import ParseError
 from rest_framework.request import Request
 
 from arena.actors import Actor
-from arena.api.core.errors import (
-    OtherRequest,
-    StillAtWork,
-)
+from arena.api.core.errors import OtherRequest, StillAtWork
 from arena.services import idempotency
 
 HEADER = "Idempotency-Key"
-
-
 REPLAYED = "Idempotency-Replayed"
-
-
 KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 

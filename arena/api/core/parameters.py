@@ -4,9 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django_filters import rest_framework as filters
-from rest_framework.exceptions import (
-    NotFound,
-)
+from rest_framework.exceptions import NotFound
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 
@@ -24,8 +22,6 @@ def yes_or_no(request: Any, parameter: str) -> bool:
 
 
 PAGE_PARAMETERS = ("cursor", "page_size")
-
-
 LONGEST_POSITION = 18  # digits that always fit into a database's integer
 
 

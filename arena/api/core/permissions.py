@@ -2,18 +2,13 @@
 
 from typing import Any
 
-from rest_framework.exceptions import (
-    NotAuthenticated,
-    PermissionDenied,
-)
+from rest_framework.exceptions import NotAuthenticated, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from arena.actors import Actor, TeamPermission
 
 NO_ACCESS = "This belongs to another team, or your role in the team does not allow it."
-
-
 SIGN_IN = "Send a team token, or sign in."
 
 

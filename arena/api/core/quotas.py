@@ -10,15 +10,11 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from arena.actors import Actor, TeamPermission
-from arena.api.core.errors import (
-    TooMany,
-)
+from arena.api.core.errors import TooMany
 from arena.services import rate_limits
 from arena.services.rate_limits import client_address
 
 MINUTE = timedelta(minutes=1)
-
-
 # All tokens of a team together get this many times the limit of one token; otherwise a team could
 # circumvent the limit by creating tokens.
 TOKENS_OF_A_TEAM = 3

@@ -56,10 +56,7 @@ from rest_framework.response import Response
 
 from arena.actors import Actor, TeamPermission, actor_of
 from arena.api.core.bodies import USUAL_BODY
-from arena.api.core.errors import (
-    BadParameter,
-    is_server_fault,
-)
+from arena.api.core.errors import BadParameter, is_server_fault
 from arena.api.core.etags import with_etag
 from arena.api.core.idempotency import key_of, run_once
 from arena.api.core.parameters import check_names

@@ -11,8 +11,6 @@ NOTICE = {
     "sentence": "new-draft is better than in-production.",
     "url": "https://arena.example/teams/search/arenas/search-answers/?candidate=17&baseline=12",
 }
-
-
 FIGURES = {
     "lead": "ahead",
     "elo": 41.2,
@@ -27,37 +25,27 @@ FIGURES = {
     "these_raters": False,
     "family": 1,
 }
-
-
 DECIDED: dict[str, Any] = NOTICE | {
     "candidate": {"id": 17, "name": "new-draft"},
     "baseline": {"id": 12, "name": "in-production"},
     "raters": "people",
     "numbers": FIGURES,
 }
-
-
 TESTED: dict[str, Any] = NOTICE | {
     "type": "webhook.test",
     "arena": None,
     "sentence": "Webhook test.",
 }
-
-
 HEAD: dict[str, Any] = NOTICE | {
     "type": "log.head",
     "sentence": "Search answers: link 412.",
     "head": {"number": 412, "digest": "9c1f", "key": "b7aa", "signature": "e02d"},
 }
-
-
 WEBHOOKS: dict[str, tuple[str, dict[str, Any]]] = {
     "decision.known": ("A candidate is conclusively better or worse than the baseline", DECIDED),
     "log.head": ("The newest link of an arena's vote log, once a day", HEAD),
     "webhook.test": ("A test that a member requested", TESTED),
 }
-
-
 RECEIVED = (
     "Any status from 200 to 299 accepts the delivery. 410 removes the webhook. Redirects are not "
     "followed. After any other status, or no response, the delivery is sent again after 30 s, 2 "

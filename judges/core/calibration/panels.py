@@ -22,13 +22,7 @@ from dataclasses import dataclass, field, replace
 from itertools import permutations
 from typing import Literal
 
-from judges.core.calibration.items import (
-    SIDES,
-    JsonDataclass,
-    PairItem,
-    Sampling,
-    decisive,
-)
+from judges.core.calibration.items import SIDES, JsonDataclass, PairItem, Sampling, decisive
 from ranking.stats.bootstrap import Estimate
 from ranking.stats.shrinkage import ridge_logistic
 

@@ -37,8 +37,6 @@ OF_PEOPLE = 0.95
 COIN_TOSS = 0.5
 FEWEST_OF_CATEGORY = 40
 HARDLY_ABOVE = 0.01  # by so little that the labels needed cannot be forecast
-
-
 RULE = 3  # raise it when the same report would be judged otherwise
 
 

@@ -16,12 +16,7 @@ from benchmarks.simulations.boards import (
 )
 from benchmarks.simulations.designs import COVERAGE, CROWDS, LEADERS, TIERED, draw, stepped
 from benchmarks.simulations.prediction_powered import DESIGNS, JUDGES
-from benchmarks.simulations.watching import (
-    FAMILIES,
-    WATCHED,
-    simulate_family,
-    simulate_watching,
-)
+from benchmarks.simulations.watching import FAMILIES, WATCHED, simulate_family, simulate_watching
 from ranking.stats.bradley_terry import BradleyTerry
 
 pytestmark = pytest.mark.slow
