@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import Model
 
-from arena.models.fields import clean_field, field_label
+from arena.models.fields import clean_field, name_in_messages
 from arena.validation import InputError
 
 
@@ -33,5 +33,5 @@ def checked_fields(
         try:
             stored[name] = clean_field(model, name, value)
         except InputError as wrong:
-            raise error(f"The {field_label(name)} {wrong.reason}.", field=name) from None
+            raise error(f"The {name_in_messages(name)} {wrong.reason}.", field=name) from None
     return stored

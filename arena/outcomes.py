@@ -49,39 +49,36 @@ def outcome_of_lead(lead: float, *, tolerance: float = 0.0) -> str:
 
 
 class Uncounted(StrEnum):
-    """Why a vote that is not voided does not count: of one vote, and of the votes of a leaderboard.
+    """Why a vote that is not voided does not count.
 
     The log signs numbers in this order, so a new reason comes last.
     """
 
-    label: str
-    words: str
+    RUSHED = "rushed"
+    CHANNEL = "channel"
+    NAMED = "named"
+    TIER = "tier"
+    HELD = "held"
+    REPEAT = "repeat"
+    CHOSEN = "chosen"
 
-    def __new__(cls, value: str, label: str, words: str) -> "Uncounted":
-        reason = str.__new__(cls, value)
-        reason._value_, reason.label, reason.words = value, label, words
-        return reason
 
-    RUSHED = ("rushed", "Cast faster than anyone can read", "cast faster than anyone can read")
-    CHANNEL = ("channel", "Cast with a team's token", "cast by programs with the team’s token")
-    NAMED = (
-        "named",
-        "An answer reveals its author",
-        "on pairs in which an answer reveals its author",
-    )
-    TIER = (
-        "tier",
-        "Its rater’s votes do not count here",
-        "by raters whose votes do not count here",
-    )
-    HELD = ("held", "Held for review", "held for review")
-    REPEAT = (
-        "repeat",
-        "Asked twice",
-        "cast on pairs asked twice, to measure raters’ agreement with themselves",
-    )
-    CHOSEN = (
-        "chosen",
-        "Its rater chose the pair",
-        "on pairs that their raters chose, perhaps knowing the names",
-    )
+# Of one vote; and of several, after "12 votes", in the order in which pages list them.
+UNCOUNTED_LABELS = {
+    Uncounted.RUSHED: "Cast faster than anyone can read",
+    Uncounted.CHANNEL: "Cast with a team's token",
+    Uncounted.NAMED: "An answer reveals its author",
+    Uncounted.TIER: "Its rater’s votes do not count here",
+    Uncounted.HELD: "Held for review",
+    Uncounted.REPEAT: "Asked twice",
+    Uncounted.CHOSEN: "Its rater chose the pair",
+}
+UNCOUNTED_VOTES = {
+    Uncounted.HELD: "held for review",
+    Uncounted.NAMED: "on pairs in which an answer reveals its author",
+    Uncounted.RUSHED: "cast faster than anyone can read",
+    Uncounted.TIER: "by raters whose votes do not count here",
+    Uncounted.CHANNEL: "cast by programs with the team’s token",
+    Uncounted.REPEAT: "cast on pairs asked twice, to measure raters’ agreement with themselves",
+    Uncounted.CHOSEN: "on pairs that their raters chose, perhaps knowing the names",
+}

@@ -15,7 +15,14 @@ from django.urls import reverse
 
 from arena.models import Arena, Candidate, Team, Vote
 from arena.validation import shorten
-from judges.decision_costs import Needed, count_supply, find_last_price, order_url
+from judges.decision_costs import (
+    JudgePrice,
+    Needed,
+    TwoCandidates,
+    count_supply,
+    find_last_price,
+    order_url,
+)
 from judges.models import Baseline, Decision
 from judges.services.decisions import TOLD, compare_family, default_baseline, name_for
 from judges.wording import (
@@ -277,9 +284,7 @@ def decision_context(
     demo = demo_notice(arena, board.snapshot if board else None)
     price, pair = find_last_price(arena), (focus.candidate, baseline.candidate)
     is_closed = focus.is_retired or baseline.is_retired
-    needed, to_go = None, difference.votes_to_go
-    if to_go is not None and not (is_closed or difference.is_decided):
-        needed = Needed(rounded_up(to_go), price, count_supply(pair, price, query.category))
+    needed = None if is_closed else _needed(difference, price, pair, query.category)
     return context | {
         "heading": _headline_of(one, other, difference, query, board),
         "sentence": f"{sentence} {demo}".rstrip(),
@@ -298,19 +303,41 @@ def decision_context(
             for entry in candidates.others
         ],
         "categories": [
-            DecisionRow(
-                board.category or ALL_PROMPTS,
-                query.link(category=board.category),
-                found := compare_family(board, family, baseline.pk, forecast=False)[focus.pk],
-                board.category == query.category,
-                _why_open(focus, baseline, found),
-            )
-            for board in boards.boards
+            _category_row(board, focus, baseline, family, query) for board in boards.boards
         ],
         "last_decision": _find_last_decision(team, focus, baseline, board),
         "lost": _lost_votes(focus, baseline, query),
         "confidence": f"{100 * board.snapshot.settings['confidence']:g}{PERCENT}" if board else "",
     }
+
+
+def _needed(
+    difference: CandidateDifference,
+    price: JudgePrice | None,
+    pair: TwoCandidates,
+    category: str,
+) -> Needed | None:
+    """What more LLM-judge votes would decide; None if it is decided, or nobody can say."""
+    if difference.is_decided or difference.votes_to_go is None:
+        return None
+    return Needed(rounded_up(difference.votes_to_go), price, count_supply(pair, price, category))
+
+
+def _category_row(
+    board: DifferenceBoard,
+    focus: NamedCandidate,
+    baseline: NamedCandidate,
+    family: list[int],
+    query: DecisionQuery,
+) -> DecisionRow:
+    difference = compare_family(board, family, baseline.pk, forecast=False)[focus.pk]
+    return DecisionRow(
+        board.category or ALL_PROMPTS,
+        query.link(category=board.category),
+        difference,
+        board.category == query.category,
+        _why_open(focus, baseline, difference),
+    )
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from ranking.stats.bradley_terry import BradleyTerry, WinMatrix, observed_shares
 from ranking.stats.differences import (
     MOST_VOTES,
     CompleteSeparation,
+    Difference,
     Lead,
     SequentialTest,
     StyleDifference,
@@ -413,17 +414,7 @@ class DifferenceBoard:
         settings = self.snapshot.settings
         i, j = np.searchsorted(pairs.candidates, [candidate, baseline]).tolist()
         n_groups = self._count_groups(candidate, baseline)
-        # The board's own degrees of freedom, unless one of the two has too few votes of its own.
-        has_few = n_groups is not None and n_groups < MIN_CLUSTERS
-        difference = compare(
-            pairs.theta,
-            pairs.covariance,
-            i,
-            j,
-            settings["confidence"],
-            n_groups if has_few else settings.get("n_clusters"),
-            pairs.scale,
-        )
+        difference = self._score_difference(pairs, i, j, n_groups)
         result = CandidateDifference(
             difference.lead,
             elo=_finite(difference.elo),
@@ -467,6 +458,22 @@ class DifferenceBoard:
             )
         result = replace(result, groups_to_go=test.clusters_to_go, n_groups=test.n_clusters)
         return result if once else self._at_every_check(result, test)
+
+    def _score_difference(
+        self, pairs: PublishedPairs, i: int, j: int, n_groups: int | None
+    ) -> Difference:
+        """With the board's degrees of freedom, unless one of the two has few votes of its own."""
+        settings = self.snapshot.settings
+        has_few = n_groups is not None and n_groups < MIN_CLUSTERS
+        return compare(
+            pairs.theta,
+            pairs.covariance,
+            i,
+            j,
+            settings["confidence"],
+            n_groups if has_few else settings.get("n_clusters"),
+            pairs.scale,
+        )
 
     def _at_every_check(
         self, result: CandidateDifference, test: SequentialTest

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext
 
-from arena.outcomes import Uncounted
+from arena.outcomes import UNCOUNTED_VOTES
 from arena.validation import join_names, numbered, percent
 from ranking import wording
 from ranking.board_data import BoardStanding, BoardView, Findings
@@ -574,7 +574,11 @@ def uncounted_votes(settings: Mapping[str, Any]) -> str:
     counts = settings.get("left_out") or {}
     if not (total := sum(counts.values())):
         return ""
-    reasons = [f"{counts[reason]:,} {reason.words}" for reason in Uncounted if counts.get(reason)]
+    reasons = [
+        f"{counts[reason]:,} {words}"
+        for reason, words in UNCOUNTED_VOTES.items()
+        if counts.get(reason)
+    ]
     return f"{numbered(total, 'vote')} not counted: {join_names(reasons)}."
 
 

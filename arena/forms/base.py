@@ -41,15 +41,14 @@ def form_field(
 class RowForm(forms.ModelForm):
     """A form whose fields are those of a model, with its labels, limits and help texts.
 
-    A service checks and writes what was entered, in its own words. So the form neither checks a
-    row nor saves one; `instance` only says what to show at first.
+    A service checks and writes what was entered, in its own words, so the form saves no row.
     """
 
     class Meta:
         formfield_callback = form_field
 
     def _post_clean(self) -> None:
-        """Build no row of what was entered."""
+        """Leave `instance` as it is: pages compare it with what was entered."""
 
 
 def add_service_error(form: forms.BaseForm, error: ServiceError) -> None:

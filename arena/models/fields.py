@@ -31,7 +31,9 @@ class Check:
             raise ValidationError(f"It {error.reason}.") from None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Check) and vars(self) == vars(other)
+        return isinstance(other, Check) and (
+            (self.clean, self.options) == (other.clean, other.options)
+        )
 
     def __hash__(self) -> int:
         return hash((self.clean, *sorted(self.options.items())))
@@ -52,8 +54,8 @@ def label_of(model: type[models.Model], name: str) -> str:
     return capfirst(str(model._meta.get_field(name).verbose_name))  # type: ignore[union-attr]
 
 
-def field_label(name: str) -> str:
-    """Return the field's name in messages, in the singular, so that "is empty" can follow."""
+def name_in_messages(name: str) -> str:
+    """Return the field's name, in the singular, so that "is empty" can follow."""
     return PLURALS.get(name, name.replace("_", " "))
 
 

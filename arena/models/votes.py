@@ -11,7 +11,7 @@ from arena.models.constraints import check, index, unique
 from arena.models.imports import REVEALED, Sourced
 from arena.models.raters import Rater
 from arena.models.runs import Run
-from arena.outcomes import Uncounted
+from arena.outcomes import UNCOUNTED_LABELS, Uncounted
 from arena.validation import TAG_LIMIT
 
 
@@ -118,7 +118,7 @@ class Vote(Sourced):
     # NULL, because SQLite uses a partial index only for a condition without parameters.
     uncounted = models.CharField(
         max_length=8,
-        choices=[(reason.value, reason.label) for reason in Uncounted],
+        choices=[(reason.value, UNCOUNTED_LABELS[reason]) for reason in Uncounted],
         null=True,
         blank=True,
     )

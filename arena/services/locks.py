@@ -1,8 +1,8 @@
 """Locks, and retries after deadlocks.
 
 Code that locks several rows of an arena does so in this order: the arena, its candidates or
-prompts, runs and answers, pairs, and ranking's refresh row. All locks are NO KEY, so that inserts
-that only refer to these rows, as every vote does, do not wait.
+prompts, runs and answers, pairs, and ranking's refresh row. Locks of rows in use are NO KEY, so
+that inserts that only refer to these rows, as every vote does, do not wait.
 """
 
 import fcntl

@@ -177,7 +177,7 @@ class _LockedJudgement:
 
 def _lock_judgement(judgement_id: int) -> _LockedJudgement | None:
     """Lock a waiting judgement; None if another worker has settled it."""
-    lock = "" if connection.vendor == "sqlite" else " FOR NO KEY UPDATE OF j"
+    lock = " FOR NO KEY UPDATE OF j" if connection.features.has_select_for_update else ""
     row = sql.one(LOCK_JUDGEMENT + lock, judgement_id)
     if row is None:
         return None

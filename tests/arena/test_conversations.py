@@ -26,7 +26,7 @@ from arena.services.responses import upsert_responses
 from arena.templatetags.arena_tags import last_question
 from arena.validation import InputError
 from judges.services.subjects import CallTarget, material_for
-from tests.arena.test_rendering_hostile import Tags
+from tests.arena.test_markup_hostile import Tags
 from tests.factories import make_arena, make_candidate, make_member, make_team
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"a": 1}'}}
