@@ -1,0 +1,713 @@
+"""What the votes between two candidates, A and B, allow to be said: the Claim.
+
+A vote scores 1 if B wins, 0 for a tie and -1 if A wins. Votes on one prompt are alike, and so are
+votes by one rater, so a claim is tested over groups of them, by e-values: if A and B are alike, an
+e-value ever reaches 40 with a probability of at most 1 in 40, however often one looks (Ville 1939).
+A claim in either direction is then false in at most 5 %.
+
+Prompts: betting on the mean score of each prompt (Waudby-Smith and Ramdas 2024). With one vote a
+prompt it is Robbins' beta-binomial mixture (1970). A vote for B never weakens a claim for B.
+
+Raters, and documents that prompts come from: a t mixture over their means, whose effect size is
+Cauchy (Rouder et al. 2009; Wang and Ramdas, arXiv 2310.03722), with jackknife errors.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from scipy.special import betaln, gammaln, ndtr, ndtri
+
+from ranking.stats.arrays import Bools, Floats, Ints, codes, summed
+from ranking.stats.intervals import RATER_SHARE, capped_weights, largest_share
+
+ALPHA = 0.05  # both directions together
+ENOUGH = math.log(2 / ALPHA)
+MIN_RATERS = 3  # fewer say nothing about others
+TAU = 0.2878  # of scores; the standard deviation of true differences, 100 Elo
+TYPICAL_TASTE = 0.15**2  # variance of raters' mean scores, before many are known
+TYPICAL_RATERS = 4  # that this guess counts for
+MOST = 100_000  # more prompts or votes are not forecast
+FUTILE = 0.025  # a decision at the planned end that is less probable is not waited for
+GRID = 60  # steps of a score; means of up to six votes are exact
+LONGEST_PLAN = 2_000
+FEW_GROUPS = 50
+TYPICAL_GAP = 60 * math.log(10) / 400  # natural log-odds; of leaderboards, 60 Elo
+BETS: Floats = (np.arange(64) + 0.5) / 64
+EFFECTS: Floats = ndtri(0.5 + (np.arange(256) + 0.5) / 512) ** -2.0  # inverse gamma (1/2, 1/2)
+
+
+class Verdict(StrEnum):
+    """What is said of B, compared with A."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    NO_WORSE = "no_worse"
+    OPEN = "open"
+    CANNOT_TELL = "cannot_tell"
+
+
+class Scope(StrEnum):
+    """Whom a claim is about, besides prompts like these."""
+
+    JUDGE = "judge"
+    THESE_RATERS = "these_raters"
+    RATERS = "raters"
+
+
+class Unit(StrEnum):
+    PROMPTS = "prompts"
+    DOCUMENTS = "documents"
+    RATERS = "raters"
+    VOTES = "votes"
+
+
+@dataclass(frozen=True)
+class Missing:
+    """How many more of what would settle it, as a median; None if no number is known to."""
+
+    unit: Unit
+    number: int | None
+
+
+@dataclass(frozen=True)
+class Look:
+    """When a claim is tested: `number` 0 is after every vote, else a registered look."""
+
+    number: int = 0
+    looks: int = 0
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is said of B, compared with A, and to whom it applies.
+
+    Attributes
+    ----------
+    verdict, scope : as above
+    win_rate, low, high : of B, from 0 to 1, ties as halves, prompts counting equally (votes, where
+        the scope is "raters"); the interval excludes 0.5 exactly where B is better or worse; None
+        without votes
+    for_b, for_a : e-values; 40 decides
+    n_votes, n_prompts, n_documents, n_raters : behind it; 0 documents if none are given
+    missing : None once decided
+    is_kept : whether it was decided at an earlier look, and newer votes no longer support it
+    no_votes_settle : whether no number of votes by these raters will settle it
+    parts : shares of the uncertainty by source ("votes", "prompts", "raters"), which add up to 1
+    wider : the claim about raters like these, where only one about these raters can be made
+    """
+
+    verdict: Verdict
+    scope: Scope
+    win_rate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    for_b: float = 1.0
+    for_a: float = 1.0
+    n_votes: int = 0
+    n_prompts: int = 0
+    n_documents: int = 0
+    n_raters: int = 0
+    look: Look = Look()
+    missing: Missing | None = None
+    is_kept: bool = False
+    no_votes_settle: bool = False
+    parts: dict[str, float] = field(default_factory=dict)
+    wider: "Claim | None" = None
+
+    @property
+    def is_decided(self) -> bool:
+        return self.verdict in (Verdict.BETTER, Verdict.WORSE)
+
+    @property
+    def reversed(self) -> "Claim":
+        """The claim about A, compared with B."""
+        turned = {
+            Verdict.BETTER: Verdict.WORSE,
+            Verdict.WORSE: Verdict.BETTER,
+            Verdict.NO_WORSE: Verdict.OPEN,
+        }
+        return replace(
+            self,
+            verdict=turned.get(self.verdict, self.verdict),
+            win_rate=None if self.win_rate is None else 1 - self.win_rate,
+            low=None if self.high is None else 1 - self.high,
+            high=None if self.low is None else 1 - self.low,
+            for_b=self.for_a,
+            for_a=self.for_b,
+            wider=self.wider and self.wider.reversed,
+        )
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """As the API, exports and commands give it."""
+        missing = self.missing
+        return {
+            "verdict": self.verdict.value,
+            "scope": self.scope.value,
+            "win_rate": self.win_rate,
+            "low": self.low,
+            "high": self.high,
+            "e_better": self.for_b,
+            "e_worse": self.for_a,
+            "votes": self.n_votes,
+            "prompts": self.n_prompts,
+            "documents": self.n_documents,
+            "raters": self.n_raters,
+            "look": {"number": self.look.number, "looks": self.look.looks, "size": self.look.size}
+            if self.look.number
+            else None,
+            "missing": missing and {"unit": missing.unit.value, "number": missing.number},
+            "kept": self.is_kept,
+            "no_votes_settle": self.no_votes_settle,
+            "parts": self.parts,
+            "wider": self.wider and self.wider.json,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class PairVotes:
+    """The votes between A and B, as columns of N.
+
+    Attributes
+    ----------
+    score : from -1, for A, to 1, for B
+    prompt, rater, document : codes of any value; None where unknown. Without prompts every vote is
+        taken as a prompt of its own
+    is_judged : whether raters are judges, who are no sample of others
+    rater_share : how much one rater may weigh
+    """
+
+    score: Floats
+    prompt: Ints | None = None
+    rater: Ints | None = None
+    document: Ints | None = None
+    is_judged: bool = False
+    rater_share: float = RATER_SHARE
+
+
+@dataclass(frozen=True, eq=False)
+class Bets:
+    """Bets on the mean scores of prompts: (V,) distinct values, and how many prompts have each."""
+
+    values: Floats
+    counts: Floats
+
+    @classmethod
+    def of(cls, score: Floats, group: Ints, n_groups: int) -> "Bets":
+        """`group`: (N,) codes from 0."""
+        means = summed(group, score, n_groups) / np.bincount(group, minlength=n_groups)
+        values, counts = np.unique(np.round(means, 12), return_counts=True)
+        return cls(values, counts.astype(np.float64))
+
+    @property
+    def mean(self) -> float:
+        return float(self.values @ self.counts / self.counts.sum())
+
+    def evidence(self, theta: float = 0.0, side: int = 1) -> float:
+        """The log e-value of "`side` times the mean is above theta", for theta above -1."""
+        won = (side * self.values - theta) / (1 + theta)
+        return _log_mean(self.counts @ np.log1p(won[:, None] * BETS))
+
+    def to_go(self, mean: float) -> int | None:
+        """How many more prompts decide, if their mean is this; None if `MOST` do not."""
+        size = math.sqrt(float(self.values**2 @ self.counts / self.counts.sum()))
+        if not size or not mean:
+            return None
+        won = min(1.0, (1 + abs(mean) / size) / 2)
+        growth = won * np.log1p(size * BETS) + (1 - won) * np.log1p(-size * BETS)
+        so_far = self.counts @ np.log1p(math.copysign(1, mean) * self.values[:, None] * BETS)
+        return _least(lambda n: _log_mean(so_far + n * growth) >= ENOUGH)
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """A t test over the mean scores of groups.
+
+    Attributes
+    ----------
+    mean, variance : of all votes, the variance by the jackknife (CR3)
+    null : what (weights' squares times (score - theta)^2) sums to: its coefficients in theta. The
+        variance is at least that of independent votes whose mean is theta, because a few groups may
+        agree by chance
+    n_groups : their effective number (Kish 1965)
+    """
+
+    mean: float
+    variance: float
+    null: tuple[float, float, float]
+    n_groups: float
+
+    @classmethod
+    def of(cls, score: Floats, weight: Floats, group: Ints, n_groups: int) -> "Means":
+        of_group, points = summed(group, weight, n_groups), summed(group, weight * score, n_groups)
+        total = of_group.sum()
+        mean = float(points.sum() / total)
+        moved = (points.sum() - points) / np.maximum(total - of_group, 1e-12) - mean
+        squares = weight**2 / total**2
+        return cls(
+            mean,
+            float((n_groups - 1) / n_groups * (moved**2).sum()),
+            (float(squares @ score**2), float(-2 * squares @ score), float(squares.sum())),
+            float(total**2 / (of_group**2).sum()),
+        )
+
+    def to_go(self) -> int | None:
+        """How many more groups as large as these decide; None if no forecast finds a number."""
+        variance, size = self.variance_if(0.0), max(self.n_groups, 1.0)
+        mean = abs(shrunk(self.mean, variance))
+
+        def enough(more: int) -> bool:
+            groups = size + more
+            return t_evidence(mean / math.sqrt(variance * size / groups), groups) >= ENOUGH
+
+        return _least(enough) if mean else None
+
+    def votes_to_go(self, n_votes: int, of_raters: float, n_raters: int) -> int | None:
+        """How many more votes by the same raters on new prompts decide; None if none do.
+
+        `of_raters`: the part of the variance of the mean that is between raters. It does not
+        shrink, and is pooled with that of `TYPICAL_RATERS` raters of typical taste.
+        """
+        variance = self.variance_if(0.0)
+        mean = abs(shrunk(self.mean, variance))
+        pooled = n_raters * of_raters * self.n_groups + TYPICAL_RATERS * TYPICAL_TASTE
+        stays = pooled / (n_raters + TYPICAL_RATERS) / self.n_groups
+        shrinks = max(variance - of_raters, variance / n_votes)
+
+        def enough(more: int) -> bool:
+            error = math.sqrt(stays + shrinks * n_votes / (n_votes + more))
+            return t_evidence(mean / error, self.n_groups) >= ENOUGH
+
+        return _least(enough)
+
+    def variance_if(self, theta: float) -> float:
+        """Of the mean, if the true one is theta."""
+        constant, linear, square = self.null
+        return max(self.variance, constant + linear * theta + square * theta**2)
+
+    def evidence(self, theta: float = 0.0, side: int = 1) -> float:
+        lead = side * self.mean - theta
+        error = math.sqrt(self.variance_if(side * theta))
+        return t_evidence(lead / error, self.n_groups) if lead > 0 and error else -math.inf
+
+
+def t_evidence(t: float, n_groups: float) -> float:
+    """The log e-value of a difference of t standard errors above 0, from G groups.
+
+    0 is the null value, effect sizes of both signs are Cauchy, and what they say together counts
+    for the side of t; minus infinity for fewer than three groups.
+    """
+    if n_groups <= 2 or not t > 0:
+        return -math.inf
+    freedom, spread = n_groups - 1, n_groups * EFFECTS
+    ratio = np.log1p(t**2 / freedom) - np.log1p(t**2 / (freedom * (1 + spread)))
+    return math.log(2) + _log_mean((freedom + 1) / 2 * ratio - np.log1p(spread) / 2)
+
+
+class Mixture(StrEnum):
+    """The alternatives against which the leads of a leaderboard are tested."""
+
+    T = "t"
+    NORMAL = "normal"
+
+    @classmethod
+    def chosen(cls, n_groups: int | None) -> "Mixture":
+        """For a leaderboard's first look; it stays what it was."""
+        return cls.NORMAL if n_groups is None or n_groups > FEW_GROUPS else cls.T
+
+
+def possible_leaders(
+    theta: Floats, covariance: Floats, n_groups: int | None, mixture: Mixture
+) -> Bools:
+    """(K,) mask of the candidates that could be the best, at every look.
+
+    A candidate leaves when the mean over the others of the e-values of "this one is ahead of it"
+    reaches 40; means of e-values are e-values, however these depend on one another (Vovk and Wang
+    2021). Candidates with an unknown strength are not among them.
+
+    Parameters
+    ----------
+    theta, covariance : (K,) natural log-odds, NaN if unknown, and (K, K) of it
+    n_groups : the effective number of groups of votes; None for practically infinitely many
+    """
+    known = ~np.isnan(theta) & ~np.isnan(covariance.diagonal())
+    inner, strength = covariance[np.ix_(known, known)], theta[known]
+    gap = strength[:, None] - strength
+    variance = inner.diagonal()[:, None] + inner.diagonal() - 2 * inner
+    is_ahead = (gap > 0) & (variance > 1e-12 * inner.diagonal().max(initial=0.0))
+    z = np.divide(gap, np.sqrt(variance.clip(min=1e-300)), out=np.zeros_like(gap), where=is_ahead)
+    if mixture is Mixture.T and n_groups is not None:
+        at = np.linspace(0.0, float(z.max(initial=0.0)) + 1e-9, 2_000)
+        logs = np.interp(z, at, [t_evidence(t, n_groups) if t else math.log(2) for t in at])
+    else:
+        spread = TYPICAL_GAP**2 / variance.clip(min=1e-300)
+        logs = math.log(2) + (z**2 * spread / (1 + spread) - np.log1p(spread)) / 2
+    mean = np.logaddexp.reduce(np.where(is_ahead, logs, -np.inf), axis=0, initial=-np.inf)
+    could: Bools = np.zeros(len(theta), np.bool_)
+    could[known] = mean - math.log(max(len(strength) - 1, 1)) < ENOUGH
+    return could
+
+
+def _log_mean(logs: Floats) -> float:
+    most = float(logs.max())
+    return most + math.log(float(np.exp(logs - most).mean()))
+
+
+def _least(enough: Callable[[int], bool], most: int = MOST) -> int | None:
+    """The least number from 1 to `most` that is enough; None if none is."""
+    high = 1
+    while not enough(high):
+        high *= 2
+        if high > most:
+            return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def claim(votes: PairVotes, kept: Claim | None = None, margin: float | None = None) -> Claim:
+    """Say what these votes allow.
+
+    `kept`: the claim of an earlier look, all of whose votes are among these: what was decided then
+    stays decided, because e-values may be looked at whenever one likes. `margin`: a win rate above
+    it, below 0.5, is "no worse".
+    """
+    size = len(votes.score)
+    scope = Scope.JUDGE if votes.is_judged else Scope.THESE_RATERS
+    if not size:
+        return Claim(Verdict.OPEN, scope, missing=Missing(Unit.PROMPTS, None))
+    prompt, n_prompts = codes(np.arange(size) if votes.prompt is None else votes.prompt)
+    tests: list[Bets | Means] = [Bets.of(votes.score, prompt, n_prompts)]
+    n_documents = n_raters = 0
+    if votes.document is not None:
+        document, n_documents = codes(votes.document)
+        tests.append(Means.of(votes.score, np.ones(size), document, n_documents))
+    if votes.rater is not None:
+        rater, n_raters = codes(votes.rater)
+    is_sample = n_raters > 0 and not votes.is_judged
+    parts = variance_parts(votes.score, prompt, rater if is_sample else None)
+    found = Claim(
+        Verdict.OPEN,
+        scope,
+        win_rate=(1 + tests[0].mean) / 2,
+        n_votes=size,
+        n_prompts=n_prompts,
+        n_documents=n_documents,
+        n_raters=n_raters,
+        parts=shares(parts),
+    )
+    narrow = _with_missing_prompts(_tested(found, tests, kept, margin), tests)
+    if not is_sample:
+        return narrow
+    cast = np.bincount(rater).astype(np.float64)
+    weight = capped_weights(cast, largest_share(n_raters, votes.rater_share))[rater]
+    means = Means.of(votes.score, weight, rater, n_raters)
+    found = replace(found, scope=Scope.RATERS, win_rate=(1 + means.mean) / 2)
+    wide = _tested(found, [*tests, means], kept, margin)
+    if wide.is_decided:
+        return wide
+    return replace(narrow, wider=_with_missing_raters(wide, means, parts["raters"]))
+
+
+def _tested(
+    found: Claim, tests: Sequence[Bets | Means], kept: Claim | None, margin: float | None
+) -> Claim:
+    """The claim with what all of these tests confirm; and what was decided before stays."""
+    earlier = (one for one in (kept, kept and kept.wider) if one and one.scope is found.scope)
+    before = next(earlier, None)
+    for_b, for_a = (min(test.evidence(0.0, side) for test in tests) for side in (1, -1))
+    low, above = (min(_bound(test, side) for test in tests) for side in (1, -1))
+    found = replace(
+        found,
+        low=(1 + low) / 2,
+        high=(1 - above) / 2,
+        for_b=math.exp(min(for_b, 700.0)),
+        for_a=math.exp(min(for_a, 700.0)),
+    )
+    if max(for_b, for_a) >= ENOUGH:
+        return replace(found, verdict=Verdict.BETTER if for_b > for_a else Verdict.WORSE)
+    if before is None or not before.is_decided:
+        assert found.low is not None
+        is_no_worse = margin is not None and found.low > margin
+        return replace(found, verdict=Verdict.NO_WORSE if is_no_worse else Verdict.OPEN)
+    low, high = max(found.low or 0.0, before.low or 0.0), min(found.high or 1.0, before.high or 1.0)
+    if low > high:  # newer votes say the opposite of older ones
+        low, high = before.low or 0.0, before.high or 1.0
+    return replace(
+        found,
+        verdict=before.verdict,
+        low=low,
+        high=high,
+        for_b=max(found.for_b, before.for_b),
+        for_a=max(found.for_a, before.for_a),
+        is_kept=True,
+    )
+
+
+def _bound(test: Bets | Means, side: int) -> float:
+    """The largest theta from -1 to 1 that `side` times the mean score is known to exceed."""
+    decided = test.evidence(0.0, side) >= ENOUGH
+    low, high = (0.0, 1.0) if decided else (-1.0, 0.0)
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if test.evidence(middle, side) >= ENOUGH else (low, middle)
+    return low
+
+
+def shrunk(mean: float, variance: float) -> float:
+    """What further votes are expected to say, given how large true differences are (`TAU`)."""
+    return mean * TAU**2 / (TAU**2 + variance)
+
+
+def _with_missing_prompts(found: Claim, tests: Sequence[Bets | Means]) -> Claim:
+    """What else this judge, or these raters, have to see."""
+    if found.is_decided:
+        return found
+    for test in reversed(tests):  # prompts of the same few documents do not help
+        if isinstance(test, Means) and max(test.evidence(0.0, s) for s in (1, -1)) < ENOUGH:
+            return replace(found, missing=Missing(Unit.DOCUMENTS, test.to_go()))
+        if isinstance(test, Bets):
+            square = float(test.values**2 @ test.counts) / test.counts.sum() ** 2
+            number = test.to_go(shrunk(test.mean, square))
+            return replace(found, missing=Missing(Unit.PROMPTS, number))
+    return found
+
+
+def _with_missing_raters(found: Claim, means: Means, of_raters: float) -> Claim:
+    """What would make it a claim about raters like these, with the fewest votes."""
+    raters, votes = means.to_go(), None
+    if found.n_raters >= MIN_RATERS:
+        votes = means.votes_to_go(found.n_votes, of_raters, found.n_raters)
+    if raters is not None:
+        raters = max(raters, MIN_RATERS - found.n_raters)
+    if votes is None:
+        missing = Missing(Unit.RATERS, raters)
+        verdict = Verdict.CANNOT_TELL if found.verdict is Verdict.OPEN else found.verdict
+        return replace(found, verdict=verdict, missing=missing, no_votes_settle=True)
+    is_less = raters is not None and raters * found.n_votes <= votes * found.n_raters
+    missing = Missing(Unit.RATERS, raters) if is_less else Missing(Unit.VOTES, votes)
+    return replace(found, missing=missing)
+
+
+def variance_parts(score: Floats, prompt: Ints, rater: Ints | None) -> dict[str, float]:
+    """The parts of the variance of the mean score from votes, prompts and raters.
+
+    By moments: the mean product of two deviations that share a prompt, or a rater, estimates the
+    variance between prompts, or raters.
+    """
+    size, deviation = len(score), score - score.mean()
+    left = float((deviation**2).sum() / max(size - 1, 1))
+    parts = {"votes": 0.0, "prompts": 0.0, "raters": 0.0}
+    for name, group in (("prompts", prompt), ("raters", rater)):
+        if group is None:
+            continue
+        n = np.bincount(group).astype(np.float64)
+        pairs = float((n * (n - 1)).sum())
+        products = float((summed(group, deviation, len(n)) ** 2).sum() - (deviation**2).sum())
+        between = min(max(products / pairs, 0.0), left) if pairs else 0.0
+        left -= between
+        parts[name] = between * float((n**2).sum()) / size**2
+    return parts | {"votes": left / size}
+
+
+def shares(parts: dict[str, float]) -> dict[str, float]:
+    total = sum(parts.values())
+    return {name: round(part / total, 3) for name, part in parts.items()} if total else {}
+
+
+# A judge run may register its size and its looks before the first call. Then the signs of the
+# prompts' scores are coin tosses given their sizes, if A and B are alike, and the boundary of each
+# look is exact. Its error is spent as by Lan and DeMets (1983), nearly all of it at the end.
+
+
+def boundaries(
+    sizes: Sequence[float], ends: Sequence[int], alpha: float, *, two_sided: bool = True
+) -> list[float]:
+    """The total scores above which each look decides; infinite where none does.
+
+    Parameters
+    ----------
+    sizes : the absolute scores of the prompts in their order
+    ends : how many prompts there are at each look, ascending; the last is the registered size
+    alpha : the error per side
+    """
+    steps = np.rint(np.abs(sizes) * GRID).astype(np.int64)
+    unit = max(int(np.gcd.reduce(steps)), 1)
+    steps //= unit
+    middle = int(steps.sum())
+    chance: Floats = np.zeros(2 * middle + 1)
+    chance[middle] = 1.0
+    spent, start, found = 0.0, 0, []
+    for end in ends:
+        for step in steps[start:end].tolist():
+            if step:
+                chance = (_moved(chance, step) + _moved(chance, -step)) / 2
+        start = end
+        allowed = 2 * float(ndtr(ndtri(alpha / 2) / math.sqrt(end / ends[-1])))
+        beyond = np.cumsum(chance[::-1])[::-1]
+        least = int(np.argmax(np.append(beyond, 0.0) + spent <= allowed * (1 + 1e-12)))
+        least = max(least, middle + 1)
+        spent += float(beyond[least]) if least < len(beyond) else 0.0
+        found.append((least - middle - 0.5) * unit / GRID if least < len(chance) else math.inf)
+        chance[least:] = 0.0
+        if two_sided:
+            chance[: 2 * middle - least + 1] = 0.0
+    return found
+
+
+def _moved(chance: Floats, step: int) -> Floats:
+    moved: Floats = np.zeros(len(chance))
+    if step > 0:
+        moved[step:] = chance[:-step]
+    else:
+        moved[:step] = chance[-step:]
+    return moved
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What a run promised before its first call: how many prompts, and when it would look."""
+
+    size: int
+    looks: int = 5
+    two_sided: bool = True
+
+    @property
+    def ends(self) -> list[int]:
+        return [round(self.size * k / self.looks) for k in range(1, self.looks + 1)]
+
+    @property
+    def alpha(self) -> float:
+        """Per side."""
+        return ALPHA / 2 if self.two_sided else ALPHA
+
+
+def registered_claim(score: Floats, registration: Registration) -> Claim:
+    """The claim of a registered run after these prompts.
+
+    `score`: (G,) the prompts' mean scores, in the registered order. The interval is the repeated
+    one of the last look (Jennison and Turnbull 1989).
+    """
+    found = claim(PairVotes(score, is_judged=True))
+    ends, done = registration.ends, len(score)
+    look = sum(end <= done for end in ends)
+    found = replace(found, look=Look(look, registration.looks, registration.size))
+    sizes = [*np.abs(score).tolist(), *[1.0] * (registration.size - done)]
+    limits = boundaries(sizes, ends, registration.alpha, two_sided=registration.two_sided)
+    verdict = None
+    for end, limit in zip(ends[:look], limits, strict=False):
+        total = float(score[:end].sum())
+        low, high = ((1 + (total + side * limit) / end) / 2 for side in (-1, 1))
+        found = replace(found, low=max(low, 0.0), high=min(high, 1.0))
+        if total > limit:
+            verdict = Verdict.BETTER
+        elif registration.two_sided and total < -limit:
+            verdict = Verdict.WORSE
+        if verdict:
+            return replace(found, verdict=verdict, missing=None)
+    still = Verdict.OPEN
+    if look and (done == registration.size or is_futile(score, registration, limits[-1])):
+        still = Verdict.CANNOT_TELL
+    missing = Missing(Unit.PROMPTS, registration.size - done) if still is Verdict.OPEN else None
+    return replace(found, verdict=still, missing=missing)
+
+
+def is_futile(score: Floats, registration: Registration, limit: float) -> bool:
+    """Whether a decision at the end has become improbable (Spiegelhalter and others 1986).
+
+    The further wins are beta-binomial, given those so far and a flat prior.
+    """
+    decisive, won = float(np.abs(score).sum()), float(score.clip(min=0).sum())
+    left = round((registration.size - len(score)) * decisive / max(len(score), 1))
+    more = np.arange(left + 1)
+    a, b = won + 1, decisive - won + 1
+    chance = np.exp(
+        gammaln(left + 1)
+        - gammaln(more + 1)
+        - gammaln(left - more + 1)
+        + betaln(more + a, left - more + b)
+        - betaln(a, b)
+    )
+    total = 2 * (won + more) - decisive - left
+    decides = np.abs(total) > limit if registration.two_sided else total > limit
+    return float(chance[decides].sum()) < FUTILE
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many prompts, judged once each, find a win rate; None for more than 2,000."""
+
+    registered: int | None
+    watched: int | None
+
+
+def plan(share: float, power: float = 0.8, ties: float = 0.0, *, two_sided: bool = True) -> Plan:
+    """The prompts with which a judge finds a candidate that wins this share of decisive votes.
+
+    Parameters
+    ----------
+    share : above 0.5 and at most 1
+    power : how often it is found, between 0 and 1
+    ties : the share of prompts without a winner, which say nothing, from 0 to below 1
+
+    Raises ValueError naming the invalid argument.
+    """
+    if not 0.5 < share <= 1:
+        raise ValueError(f"share must be above 0.5 and at most 1, not {share}")
+    if not 0 < power < 1:
+        raise ValueError(f"power must be between 0 and 1, not {power}")
+    if not 0 <= ties < 1:
+        raise ValueError(f"ties must be at least 0 and below 1, not {ties}")
+    sizes = range(5, LONGEST_PLAN + 1, 5)
+    registered = next(
+        (n for n in sizes if registered_power(share, Registration(n, 5, two_sided)) >= power), None
+    )
+    watched = next((n for n, found in watched_power(share, LONGEST_PLAN) if found >= power), None)
+    counts = (None if n is None else math.ceil(n / (1 - ties)) for n in (registered, watched))
+    return Plan(*counts)
+
+
+def registered_power(share: float, registration: Registration) -> float:
+    """The probability of "better" with one vote a prompt, of which B wins this share."""
+    ends = registration.ends
+    limits = boundaries(
+        [1.0] * registration.size, ends, registration.alpha, two_sided=registration.two_sided
+    )
+    chance: Floats = np.ones(1)  # of 0, 1, ... wins
+    found, start = 0.0, 0
+    for end, limit in zip(ends, limits, strict=True):
+        for _ in range(start, end):
+            chance = np.append(chance * (1 - share), 0.0) + np.append(0.0, chance * share)
+        start = end
+        total = 2 * np.arange(end + 1) - end
+        found += float(chance[total > limit].sum())
+        chance[total > limit] = 0.0
+        if registration.two_sided:
+            chance[total < -limit] = 0.0
+    return found
+
+
+def watched_power(share: float, most: int) -> Iterator[tuple[int, float]]:
+    """After each prompt up to `most`, the probability that "better" has been said by then."""
+    chance: Floats = np.ones(1)
+    found, least = 0.0, 0
+    for n in range(1, most + 1):
+        chance = np.append(chance * (1 - share), 0.0) + np.append(0.0, chance * share)
+        # Not above n: with too few prompts, even n wins do not decide.
+        while least <= n and _log_bet(least, n) < ENOUGH:
+            least += 1
+        found += float(chance[least:].sum())
+        chance[least:] = 0.0
+        chance[: max(n - least + 1, 0)] = 0.0  # the same for A
+        yield n, found
+
+
+def _log_bet(wins: int, n: int) -> float:
+    return _log_mean(wins * np.log1p(BETS) + (n - wins) * np.log1p(-BETS))
