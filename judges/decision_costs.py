@@ -19,7 +19,7 @@ from django.utils.text import get_text_list
 
 from arena.models import Arena, Candidate, Response, Run
 from judges.models import Judgement, JuryVerdict, RunJudge
-from judges.wording import MOST_WORTHWHILE
+from ranking.claim_words import MOST_WORTHWHILE
 
 TwoCandidates = tuple[Candidate, Candidate]
 
@@ -51,7 +51,7 @@ class Supply:
 
 @dataclass(frozen=True)
 class Needed:
-    """The votes still needed for a conclusive result if the difference stays the same.
+    """The votes still needed to decide if the difference stays the same.
 
     `price` is None before the first judge run, `supply` if judges cannot be asked.
     """
@@ -142,7 +142,7 @@ def _is_judged(pair: TwoCandidates, price: JudgePrice | None) -> Combinable:
 
 
 def order_url(pair: TwoCandidates, arena: Arena, needed: Needed | None) -> str:
-    """Where to start a judge run on these two, even with a clear lead; '' without prompts left."""
+    """Where to start a judge run on these two, even if it is decided; '' without prompts left."""
     fields: list[tuple[str, int]] = [("candidate", candidate.pk) for candidate in pair]
     fields.append(("again", 1))
     if needed and needed.supply:

@@ -25,18 +25,10 @@ from judges.decision_costs import (
 )
 from judges.models import Baseline, Decision
 from judges.services.decisions import TOLD, compare_family, default_baseline, name_for
-from judges.wording import (
-    PERCENT,
-    Share,
-    chance_words,
-    headline,
-    more_votes,
-    share_words,
-    uncapped,
-    why,
-)
+from judges.wording import headline_parts
 from ranking import candidate_votes
 from ranking.board_data import LONG_TEXTS, BoardQuery, Link
+from ranking.claim_words import rounded_up, scope_words, share_words, state_words
 from ranking.comparison import (
     CandidateDifference,
     ChosenPair,
@@ -45,14 +37,14 @@ from ranking.comparison import (
     read_difference_boards,
 )
 from ranking.models import Counted, Raters
-from ranking.scripted_raters import demo_notice, is_fallback
-from ranking.stats.differences import Lead, rounded_up
+from ranking.scripted_raters import demo_notice
+from ranking.stats.claim import Claim, Scope, Verdict
 
 MOST_PAGES = 10_000
 VOTES_PER_PAGE = 10
 SHORT = 40
 ALL_PROMPTS = "All prompts"
-NO_BOARD = CandidateDifference(Lead.NOT_COMPARABLE)
+NO_BOARD = CandidateDifference(Claim(Verdict.OPEN, Scope.THESE_RATERS))
 
 
 @dataclass(frozen=True)
@@ -143,9 +135,9 @@ class DecisionCandidates:
         """The family compared with the baseline on a board, and archived candidates beside it."""
         if board is None:
             return {}
-        archived = [entry.pk for entry in self.others if entry.is_retired and not alone]
-        active = [pk for pk in self.family(alone) if pk not in archived]
-        return compare_family(board, active, baseline, archived=archived)
+        found = compare_family(board, self.family(alone), baseline)
+        others = (entry.pk for entry in self.others if entry.pk not in found)
+        return {pk: board.difference(pk, baseline) for pk in others} | found
 
 
 def read_candidates(team: Team, arena: Arena, query: DecisionQuery) -> DecisionCandidates:
@@ -200,40 +192,32 @@ class DecisionRow:
     url: str
     difference: CandidateDifference
     is_chosen: bool
-    why: str
     is_retired: bool = False
     is_closed: bool = False  # it or the baseline is archived, so no more votes will come
 
     @cached_property
     def interval(self) -> dict[str, str] | None:
         """Where the interval is drawn, in percent of the width; None without one."""
-        difference = self.difference
-        if difference.wins is None or difference.wins_low is None or difference.wins_high is None:
+        claim = self.difference.claim
+        if claim.win_rate is None or claim.low is None or claim.high is None:
             return None
-        ends = {"at": difference.wins, "low": difference.wins_low, "high": difference.wins_high}
+        ends = {"at": claim.win_rate, "low": claim.low, "high": claim.high}
         return {name: f"{100 * value:.1f}" for name, value in ends.items()}
 
     @property
-    def share(self) -> Share:
-        return share_words(self.difference)
+    def share(self) -> tuple[str, str]:
+        return share_words(self.difference.claim)
 
     @property
-    def chance(self) -> str:
-        return chance_words(self.difference.chance)
+    def scope(self) -> str:
+        return scope_words(self.difference.claim) if self.difference.between else ""
 
     @property
     def state(self) -> str:
-        """Whether the result is conclusive, or what is still missing, in a few words."""
-        if self.difference.is_decided:
-            return "conclusive"
-        if self.is_closed:
+        """What is decided, or what is still missing, in a few words."""
+        if self.is_closed and not self.difference.is_decided:
             return "no more votes will come"
-        if not self.difference.votes:
-            return "no votes yet"
-        if self.difference.chance is None:
-            reason = f": {self.why}".removesuffix(".") if self.why else ""
-            return f"not conclusive yet{reason}"
-        return more_votes(self.difference)
+        return state_words(self.difference.claim)
 
 
 @dataclass(frozen=True)
@@ -255,7 +239,8 @@ def decision_context(
     Raises Http404 for candidates that do not exist.
     """
     candidates = read_candidates(team, arena, query)
-    boards = read_difference_boards(arena, query.board_query)
+    among = {entry.pk for entry in (*candidates.own, candidates.baseline) if entry}
+    boards = read_difference_boards(arena, query.board_query, among)
     board = boards.chosen
     is_focus_asked = query.candidate is not None
     query = replace(query, raters=boards.query.raters, category=boards.query.category)
@@ -274,40 +259,54 @@ def decision_context(
     if candidates.focus is None or candidates.baseline is None:
         return context
     focus, baseline = candidates.focus, candidates.baseline
-    family = candidates.family(alone)
     differences = candidates.differences(board, baseline.pk, alone)
     difference = differences.get(focus.pk, NO_BOARD)
-    sentence = _headline_of(focus, baseline, difference, query, board)
+    sentence = " ".join(filter(None, _headline_of(focus, baseline, difference, query)))
     one, other = replace(focus, name=focus.short), replace(baseline, name=baseline.short)
     if one.name == other.name:
         one, other = focus, baseline
+    heading, what_else = _headline_of(one, other, difference, query)
     demo = demo_notice(arena, board.snapshot if board else None)
     price, pair = find_last_price(arena), (focus.candidate, baseline.candidate)
     is_closed = focus.is_retired or baseline.is_retired
     needed = None if is_closed else _needed(difference, price, pair, query.category)
     return context | {
-        "heading": _headline_of(one, other, difference, query, board),
+        "heading": heading,
+        "what_else": what_else,
         "sentence": f"{sentence} {demo}".rstrip(),
         "demo": demo,
         "focus": focus,
         "baseline": baseline,
         "difference": difference,
-        "share": share_words(difference),
-        "chance": chance_words(difference.chance),
+        "share": share_words(difference.claim),
+        "scope": scope_words(difference.claim, query.raters),
+        "missing": "" if is_closed or difference.is_decided else state_words(difference.claim),
         "needed": needed,
         "price": price,
         "counts_judges": query.raters in (Raters.JUDGES, Raters.JURIES),
         "order_url": "" if is_closed else order_url(pair, arena, needed),
         "rows": [
-            _candidate_row(entry, baseline, differences, board, query, entry.pk == focus.pk)
+            DecisionRow(
+                entry.name,
+                query.link(candidate=entry.pk),
+                differences.get(entry.pk, NO_BOARD),
+                entry.pk == focus.pk,
+                entry.is_retired,
+                entry.is_retired or baseline.is_retired,
+            )
             for entry in candidates.others
         ],
         "categories": [
-            _category_row(board, focus, baseline, family, query) for board in boards.boards
+            DecisionRow(
+                board.category or ALL_PROMPTS,
+                query.link(category=board.category),
+                board.difference(focus.pk, baseline.pk),
+                board.category == query.category,
+            )
+            for board in boards.boards
         ],
         "last_decision": _find_last_decision(team, focus, baseline, board),
         "lost": _lost_votes(focus, baseline, query),
-        "confidence": f"{100 * board.snapshot.settings['confidence']:g}{PERCENT}" if board else "",
     }
 
 
@@ -321,23 +320,6 @@ def _needed(
     if difference.is_decided or difference.votes_to_go is None:
         return None
     return Needed(rounded_up(difference.votes_to_go), price, count_supply(pair, price, category))
-
-
-def _category_row(
-    board: DifferenceBoard,
-    focus: NamedCandidate,
-    baseline: NamedCandidate,
-    family: list[int],
-    query: DecisionQuery,
-) -> DecisionRow:
-    difference = compare_family(board, family, baseline.pk, forecast=False)[focus.pk]
-    return DecisionRow(
-        board.category or ALL_PROMPTS,
-        query.link(category=board.category),
-        difference,
-        board.category == query.category,
-        _why_open(focus, baseline, difference),
-    )
 
 
 @dataclass(frozen=True)
@@ -354,7 +336,7 @@ def choose_next_step(
 ) -> NextStep | None:
     """The next thing to do; None if nothing is left to do."""
     slug, focus, difference = context["arena"].slug, context["focus"], context["difference"]
-    if difference.is_decided and difference.lead is Lead.BEHIND:
+    if difference.claim.verdict is Verdict.WORSE:
         return NextStep("View lost votes", "#lost")
     if focus.is_retired or context["baseline"].is_retired:
         return None
@@ -383,52 +365,21 @@ def _headline_of(
     baseline: NamedCandidate,
     difference: CandidateDifference,
     query: DecisionQuery,
-    board: DifferenceBoard | None,
-) -> str:
-    return headline(
+) -> tuple[str, str]:
+    return headline_parts(
         focus.name,
         baseline.name,
         difference,
         raters=query.raters,
         category=query.category,
-        is_fallback=is_fallback(board.snapshot if board else None),
         retired=next((entry.name for entry in (focus, baseline) if entry.is_retired), ""),
     )
-
-
-def _candidate_row(
-    entry: NamedCandidate,
-    baseline: NamedCandidate,
-    family: Mapping[int, CandidateDifference],
-    board: DifferenceBoard | None,
-    query: DecisionQuery,
-    is_chosen: bool,
-) -> DecisionRow:
-    difference = family.get(entry.pk, NO_BOARD)
-    if board and entry.pk not in family:
-        difference = board.difference(entry.pk, baseline.pk)
-    return DecisionRow(
-        entry.name,
-        query.link(candidate=entry.pk),
-        difference,
-        is_chosen,
-        _why_open(entry, baseline, difference),
-        entry.is_retired,
-        entry.is_retired or baseline.is_retired,
-    )
-
-
-def _why_open(
-    entry: NamedCandidate, baseline: NamedCandidate, difference: CandidateDifference
-) -> str:
-    reason = why(entry.name, baseline.name, difference)
-    return reason if difference.blamed else uncapped(reason)
 
 
 def _find_last_decision(
     team: Team, focus: NamedCandidate, baseline: NamedCandidate, board: DifferenceBoard | None
 ) -> Decision | None:
-    """The last conclusive result that the team was notified of, whatever newer votes say."""
+    """The last result that the team was notified of, whatever newer votes say."""
     if board is None or board.raters not in TOLD or board.category:
         return None  # teams are notified of boards of all prompts only
     decisions = Decision.objects.filter(

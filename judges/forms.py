@@ -38,7 +38,7 @@ from ranking.board_data import LARGEST_ID, LONG_TEXTS
 
 SCRIPTED_JUDGES = [f"{SCRIPTED}:{model}" for model in SCRIPTED_MODELS]
 PAIRS = [
-    ("all", "All pairs without a clear lead on the leaderboard, least judged first"),
+    ("all", "All pairs that the judges have not decided, least judged first"),
     ("neighbours", "Neighbours: candidates next to each other on the judges’ leaderboard"),
     ("new", "New candidates: pairs with a candidate that has few or no LLM-judge votes"),
     ("voted", "Pairs with human votes: to see how well the judge agrees with people"),
@@ -103,7 +103,7 @@ class OrderForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
     )
     pairs = forms.ChoiceField(label="Pairs", choices=PAIRS, initial="all", widget=forms.RadioSelect)
-    again = forms.BooleanField(required=False, label="Include pairs with a clear lead")
+    again = forms.BooleanField(required=False, label="Include decided pairs")
     per_pair = forms.IntegerField(
         label="Comparisons per pair",
         help_text="Each is judged twice, in both orders.",

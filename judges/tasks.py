@@ -28,7 +28,7 @@ _seen: SeenBoards = {}
 
 @shared_task(ignore_result=True)
 def watch_decisions() -> None:
-    """Store new conclusive decisions, and notify the teams."""
+    """Store new decisions, and notify the teams."""
     write_decisions(now=timezone.now(), seen=_seen)
 
 

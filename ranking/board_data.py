@@ -24,7 +24,7 @@ SORTS = (
     *COST_COLUMNS,
 )
 # All other columns start with the largest value.
-RISING = {"rank", "name", "price", "seconds", "lead"}
+RISING = {"rank", "name", "price", "seconds"}
 PAGES = {
     "board": "Leaderboard",
     "categories": "Categories",
@@ -48,7 +48,8 @@ def parse_id(text: str) -> int | None:
 
 @dataclass(frozen=True)
 class AdjacentCandidates:
-    """Two candidates adjacent in rank: `separated`, or the `votes` needed to separate them."""
+    """Two candidates with adjacent scores; `separated`: whether their tiers differ. `votes` and
+    `words` are no longer known: a claim about the two says what is missing."""
 
     upper: int
     lower: int
@@ -70,6 +71,7 @@ class StyleScore:
 class Findings:
     """The findings of one snapshot, by candidate ids; older snapshots may lack any of them.
 
+    `leader`: clear at every look. `ahead`: at this count of votes. `possible`: who could be best.
     `apart`: active candidates that cannot be compared with the ranked ones, although they have
     enough votes. `opposed`: pairs of a higher and a lower candidate whose direct votes say the
     opposite. `neighbours` is keyed by the upper candidate, `style_scores` by the candidate; the
@@ -77,6 +79,8 @@ class Findings:
     """
 
     leader: int | None = None
+    ahead: int | None = None
+    possible: Sequence[int] = ()
     apart: Sequence[int] = ()
     opposed: frozenset[tuple[int, int]] = frozenset()
     neighbours: Mapping[int, AdjacentCandidates] = field(default_factory=dict)
@@ -99,6 +103,8 @@ class Findings:
         scores = (parts["style"].get("scores") or {}).items()
         return cls(
             leader=stored.get("leader"),
+            ahead=stored.get("ahead"),
+            possible=stored.get("possible") or (),
             apart=stored.get("apart") or (),
             opposed=frozenset((higher, lower) for higher, lower in stored.get("opposed") or ()),
             tiers=stored.get("tiers") or (),
@@ -236,7 +242,7 @@ def page_links(
 @dataclass(frozen=True)
 class BoardStanding:
     """A standing, its Elo interval (perhaps from an older snapshot), the cost of answers, the
-    style-controlled score, and the lead over the next candidate."""
+    style-controlled score, and the next candidate with the gap to its score, in Elo."""
 
     standing: Standing
     name: str
@@ -245,6 +251,7 @@ class BoardStanding:
     value: CostAndSpeed = UNKNOWN_COSTS
     style: StyleScore | None = None
     below: AdjacentCandidates | None = None
+    gap: float | None = None
 
 
 @dataclass(frozen=True)
@@ -396,17 +403,24 @@ def read_board(
     query = replace(query, raters=snapshot.board.raters)
     costs = read_costs_with_scores(arena, snapshot, standings)
     findings = Findings.of(snapshot)
+    score = {row.candidate_id: row.score for row in standings}
     rows = [
         replace(
             board_standing(row, costs),
             style=findings.style_scores.get(row.candidate_id),
-            below=findings.neighbours.get(row.candidate_id),
+            below=below,
+            gap=_gap(row.score, score.get(below.lower) if below else None),
         )
         for row in standings
+        for below in (findings.neighbours.get(row.candidate_id),)
     ]
     rows = sort_rows(rows, query.sort)
     elo_votes = _elo_votes(snapshot, standings)
     return BoardView(arena, query, snapshot, snapshots, rows, elo_votes, candidates)
+
+
+def _gap(upper: float | None, lower: float | None) -> float | None:
+    return None if upper is None or lower is None else upper - lower
 
 
 def _with_standings(arena: Any, snapshot: Snapshot | None) -> QuerySet[Any]:
@@ -470,5 +484,5 @@ def _sort_value(row: BoardStanding, column: str) -> Any:
     if column == "style":
         return row.style and row.style.score
     if column == "lead":
-        return row.below and (0 if row.below.separated else row.below.votes)
+        return row.gap
     return getattr(row.standing, "both_bad_rate" if column == "both_bad" else column)

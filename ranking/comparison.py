@@ -5,14 +5,14 @@ Compare pages, win matrices, team decisions and the planning of judge runs take 
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from django.http import Http404
 
+from arena.models import Arena
 from ranking.board_data import (
     LONG_TEXTS,
     BoardLinks,
@@ -24,25 +24,17 @@ from ranking.board_data import (
     read_snapshots,
 )
 from ranking.models import BothBad, Counted, Raters, Snapshot, SnapshotMatrices, Standing
-from ranking.stats.battles import Battles, expected_score
-from ranking.stats.bradley_terry import BradleyTerry, WinMatrix, observed_shares
-from ranking.stats.differences import (
-    MOST_VOTES,
-    CompleteSeparation,
-    Difference,
-    Lead,
-    SequentialTest,
-    StyleDifference,
-    compare,
-    neighbours,
-)
-from ranking.stats.intervals import MIN_CLUSTERS
+from ranking.question import Evidence
+from ranking.services.claims import Kept, claim_between, read_kept
+from ranking.services.votes import question_of, read
+from ranking.stats.bradley_terry import WinMatrix, observed_shares
+from ranking.stats.claim import Claim, Scope, Unit, Verdict, claim
 from ranking.votes import Floats, Ints, PairCounts
 
-OPPOSED = "Their direct votes contradict their scores."
 NOT_ON_BOARD = "It is not on this leaderboard yet."
-STILL_COUNTING = "The votes of each pair are still being counted. Reload this page in a minute."
-WITHOUT_ERROR = frozenset({Lead.FEW_CLUSTERS, Lead.NO_VARIATION, Lead.NOT_COMPARABLE})
+LEADS = {Verdict.BETTER: "ahead", Verdict.WORSE: "behind"}
+CHECKS = 20
+FEWEST_PROMPTS = 8  # with votes; fewer decide nothing at every look
 
 
 @dataclass(frozen=True)
@@ -94,83 +86,36 @@ class DirectRecord:
     ties: int
     both_bad: int
 
-
-@dataclass(frozen=True, eq=False)
-class PublishedPairs:
-    """The votes between all pairs of K candidates, and the uncertainty of the scores.
-
-    Attributes
-    ----------
-    candidates : (K,) ids, ascending
-    theta : (K,) natural log-odds, NaN for the unranked
-    covariance : (K, K) of theta; NaN where unknown
-    counts : a row per pair with votes; `both_bad_is_tie` says whether "both bad" is a tie
-    scale : Elo points for odds of 10 to 1
-    weight : of a vote, on average: below 1 where raters or networks are capped
-    """
-
-    candidates: Ints
-    theta: Floats
-    covariance: Floats
-    counts: PairCounts
-    both_bad_is_tie: bool
-    scale: float
-    weight: float = 1.0
-
     @classmethod
-    def of(
-        cls, snapshot: Snapshot, standings: Iterable[Standing], matrices: SnapshotMatrices
-    ) -> "PublishedPairs":
-        settings = snapshot.settings
-        elo_per_theta = settings["scale"] / math.log(10)
-        by_id = sorted(standings, key=lambda standing: standing.candidate_id)
-        candidates = np.array([standing.candidate_id for standing in by_id], np.int64)
-        scores = np.array([standing.score for standing in by_id], np.float64)  # None is NaN
-        return cls(
-            candidates=candidates,
-            theta=(scores - settings["center"]) / elo_per_theta,
-            covariance=matrices.covariance_among(candidates) / elo_per_theta**2,
-            counts=matrices.pairs,
-            both_bad_is_tie=settings["both_bad"] == BothBad.TIE,
-            scale=settings["scale"],
-            weight=settings.get("mean_weight", 1.0),
-        )
-
-    @cached_property
-    def battles(self) -> Battles:
-        return self.counts.battles(self.candidates, self.both_bad_is_tie)
-
-    @cached_property
-    def observed(self) -> WinMatrix:
-        """(K, K): the row's share of the points against the column, and the votes."""
-        return observed_shares(self.battles)
-
-    @cached_property
-    def independent(self) -> Floats:
-        """(K, K): covariance of theta with votes taken as independent; NaN for the unranked."""
-        covariance: Floats = BradleyTerry().fit(self.battles, start=self.theta).covariance_
-        return covariance / self.weight
-
-    def index(self, pk: int) -> int | None:
-        """A candidate's index in the arrays; None if it is not on the board."""
-        return next(iter(np.flatnonzero(self.candidates == pk).tolist()), None)
-
-    def independent_variance(self, i: int, j: int) -> float | None:
-        """Variance of theta_i - theta_j with votes taken as independent; None without scores."""
-        if np.isnan(self.theta[[i, j]]).any():
-            return None
-        covariance = self.independent
-        return float(covariance[i, i] + covariance[j, j] - 2 * covariance[i, j])
-
-    def record(self, a: int, b: int) -> DirectRecord:
-        """The votes between the candidates with these ids."""
-        counts = self.counts
+    def of(cls, counts: PairCounts, a: int, b: int) -> "DirectRecord":
         pair = counts.where((counts.first == min(a, b)) & (counts.second == max(a, b)))
         first = int((pair["first_wins"] + pair["soft_first"]).sum())
         second = int((pair["second_wins"] + pair["soft_second"]).sum())
         wins, losses = (first, second) if a < b else (second, first)
         ties, both_bad = int((pair["ties"] + pair["soft_ties"]).sum()), int(pair["both_bad"].sum())
-        return DirectRecord(wins, losses, ties, both_bad)
+        return cls(wins, losses, ties, both_bad)
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedPairs:
+    """The votes between all pairs of K candidates, and their scores.
+
+    Attributes
+    ----------
+    candidates : (K,) ids, ascending
+    theta : (K,) natural log-odds, NaN for the unranked
+    counts : a row per pair with votes; `both_bad_is_tie` says whether "both bad" is a tie
+    """
+
+    candidates: Ints
+    theta: Floats
+    counts: PairCounts
+    both_bad_is_tie: bool
+
+    @cached_property
+    def observed(self) -> WinMatrix:
+        """(K, K): the row's share of the points against the column, and the votes."""
+        return observed_shares(self.counts.battles(self.candidates, self.both_bad_is_tie))
 
 
 def read_pairs(board: PublishedBoard) -> PublishedPairs | None:
@@ -178,75 +123,120 @@ def read_pairs(board: PublishedBoard) -> PublishedPairs | None:
     if board.snapshot is None:
         return None
     matrices = SnapshotMatrices.objects.filter(snapshot=board.snapshot).first()
-    return PublishedPairs.of(board.snapshot, board.standings, matrices) if matrices else None
+    if matrices is None:
+        return None
+    settings = board.snapshot.settings
+    by_id = sorted(board.standings, key=lambda standing: standing.candidate_id)
+    scores = np.array([standing.score for standing in by_id], np.float64)  # None is NaN
+    return PublishedPairs(
+        candidates=np.array([standing.candidate_id for standing in by_id], np.int64),
+        theta=(scores - settings["center"]) * math.log(10) / settings["scale"],
+        counts=matrices.pairs,
+        both_bad_is_tie=settings["both_bad"] == BothBad.TIE,
+    )
 
 
-class UnscoredSide(StrEnum):
-    """Which of the two has no score."""
+@dataclass(frozen=True)
+class StyleDifference:
+    """The difference in style-controlled scores, in Elo, at this count of votes. The interval is
+    conservative: its error is the sum of both, because the covariance of these scores is not
+    stored."""
 
-    NOBODY = ""
-    CANDIDATE = "candidate"
-    BASELINE = "baseline"
+    elo: float
+    low: float | None
+    high: float | None
 
 
 @dataclass(frozen=True)
 class CandidateDifference:
-    """How far a candidate is ahead of a baseline on one board; None if unknown.
+    """A candidate compared with a baseline by the votes of one leaderboard.
 
     Attributes
     ----------
-    lead : what the 95 % interval says; without one, `reason` says why, and `blamed` which side
-        lacks a score; also `reason` if it is open because direct votes say the opposite
-    is_decided : whether the lead is conclusive, however often it was checked
-    elo, low, high : the difference, in Elo, and its interval
-    wins, wins_low, wins_high : how often the candidate is preferred, from 0 to 1
-    chance : the probability that the candidate is better, from 0 to 1
-    log_evidence : the logarithm of the e-value of a difference
-    family : how many candidates are compared with the baseline at once
-    votes, between : counted votes of the candidate on the board, and between the two
+    claim : what the votes between the two allow to be said of the candidate
+    votes, between : counted votes of the candidate on the leaderboard, and between the two
     both_bad : "both bad" votes between the two that do not count
-    votes_to_go : how many more between the two until the lead is conclusive, if the difference
-        stays the same; MOST_VOTES for as many or more
-    groups_to_go : the fewest new groups (prompts, if votes are grouped by prompt) that these must
-        be in
-    n_groups : the number of groups with votes of whichever has fewer; None if not stored
-    these_raters : the number of raters, if the result is about them only; else 0
-    is_shut_out : whether one has won every vote between the two, so that there is no interval
-    style : the difference in style-controlled scores, if the board has them
+    score : how far its score is ahead, in Elo; None if either has none
+    style : the difference in style-controlled scores, if the leaderboard has them
+    family : how many candidates are compared with the baseline at once
+    holds_together : whether what is decided also holds with all of these taken together
     """
 
-    lead: Lead
-    is_decided: bool = False
-    elo: float | None = None
-    low: float | None = None
-    high: float | None = None
-    wins: float | None = None
-    wins_low: float | None = None
-    wins_high: float | None = None
-    chance: float | None = None
-    log_evidence: float = -math.inf
-    family: int = 1
+    claim: Claim
     votes: int = 0
     between: int = 0
     both_bad: int = 0
-    votes_to_go: int | None = None
-    groups_to_go: int = 0
-    n_groups: int | None = None
-    these_raters: int = 0
-    is_shut_out: bool = False
-    reason: str = ""
-    blamed: UnscoredSide = UnscoredSide.NOBODY
+    score: float | None = None
     style: StyleDifference | None = None
+    family: int = 1
+    holds_together: bool = False
+
+    @property
+    def is_decided(self) -> bool:
+        return self.claim.is_decided
+
+    @property
+    def lead(self) -> str:
+        """As the API, webhooks and stored decisions have it."""
+        if self.claim.win_rate is None:
+            return "not_comparable"
+        return LEADS.get(self.claim.verdict, "open")
+
+    @property
+    def chance(self) -> float | None:
+        """The probability that the candidate is better, with a flat prior of its win rate."""
+        claim = self.claim
+        if claim.win_rate is None:
+            return None
+        return claim.for_b / (claim.for_b + claim.for_a)
+
+    @property
+    def elo(self) -> float | None:
+        """The win rate in Elo; None if it is 0 or 1."""
+        return as_elo(self.claim.win_rate)
+
+    @property
+    def low(self) -> float | None:
+        return as_elo(self.claim.low)
+
+    @property
+    def high(self) -> float | None:
+        return as_elo(self.claim.high)
+
+    @property
+    def these_raters(self) -> int:
+        """The number of raters, if the claim is about these people only; else 0."""
+        return self.claim.n_raters if self.claim.scope is Scope.THESE_RATERS else 0
+
+    @property
+    def votes_to_go(self) -> int | None:
+        """How many more votes between the two decide; None if no number is known to."""
+        missing = self.claim.missing
+        if missing is None or missing.unit not in (Unit.PROMPTS, Unit.VOTES):
+            return None
+        return missing.number
+
+    @property
+    def groups_to_go(self) -> int:
+        """The fewest further prompts before anything can be decided, however one-sided."""
+        return max(FEWEST_PROMPTS - self.claim.n_prompts, 0) if not self.is_decided else 0
+
+
+def as_elo(share: float | None) -> float | None:
+    if share is None or not 0 < share < 1:
+        return None
+    return 400 * math.log10(share / (1 - share))
 
 
 @dataclass(frozen=True)
 class DifferenceBoard:
-    """A board's current snapshot with what comparisons need: standings by candidate, and `pairs`,
-    None while they are being counted."""
+    """A leaderboard's current snapshot with what comparisons need: standings by candidate, the
+    votes that it counts, between the candidates that were asked for, and kept claims."""
 
     snapshot: Snapshot
     standings: Mapping[int, Standing]
-    pairs: PublishedPairs | None
+    evidence: Evidence
+    kept: Kept = field(default_factory=dict)
 
     @property
     def raters(self) -> str:
@@ -260,35 +250,36 @@ class DifferenceBoard:
     def findings(self) -> Findings:
         return Findings.of(self.snapshot)
 
-    def difference(
-        self,
-        candidate: int,
-        baseline: int,
-        *,
-        forecast: bool = True,
-        once: bool = False,
-        burden: float = 1.0,
-    ) -> CandidateDifference:
-        """Compare the candidates with these two different ids; `forecast`: also the votes to go.
+    def claim(self, candidate: int, baseline: int) -> Claim:
+        """What is said of a candidate, compared with another."""
+        first, second = sorted((candidate, baseline))
+        kept = self.kept.get((self.snapshot.board_id, first, second))
+        return claim_between(self.evidence, candidate, baseline, kept)
 
-        Intervals hold at every check, as the decision does; with `once`, for a single check only.
-        `burden`: the burden of proof, as in `ranking.stats.differences.burdens`.
-        """
-        if unscored := self._unscored(candidate, baseline):
-            result = self._complete_separation(candidate, baseline, burden) or unscored
-        elif self.pairs is None:
-            result = CandidateDifference(Lead.NOT_COMPARABLE, reason=STILL_COUNTING)
-        else:
-            result = self._measured_difference(
-                self.pairs, candidate, baseline, forecast, once, burden
-            )
-        counted, both_bad = self._count_between(candidate, baseline)
-        return replace(
-            result,
+    def claims_over_time(self, candidate: int, baseline: int) -> list[tuple[int, Claim]]:
+        """The claim after each of at most CHECKS parts of the votes between the two, and how many
+        votes these are; what was decided stays so."""
+        pair = self.evidence.between(candidate, baseline)
+        size = len(pair.score)
+        step = max(1, -(-size // CHECKS))
+        found, earlier = [], None
+        for end in [*range(step, size, step), size] if size else []:
+            earlier = claim(pair.first(end), earlier)
+            found.append((end, earlier))
+        return found
+
+    def difference(self, candidate: int, baseline: int) -> CandidateDifference:
+        """Compare the candidates with these two different ids."""
+        record, is_tie = self.record(candidate, baseline), self.evidence.question.both_bad_is_tie
+        scores = [self.standings[pk].score for pk in (candidate, baseline) if pk in self.standings]
+        one, other = scores if len(scores) == 2 else (None, None)
+        return CandidateDifference(
+            self.claim(candidate, baseline),
             votes=self.votes(candidate),
-            between=counted,
-            both_bad=both_bad,
-            these_raters=self.snapshot.settings.get("these_raters", 0),
+            between=self.votes_between(candidate, baseline),
+            both_bad=0 if is_tie else record.both_bad,
+            score=None if one is None or other is None else one - other,
+            style=self._style_difference(candidate, baseline),
         )
 
     def votes(self, pk: int) -> int:
@@ -298,216 +289,12 @@ class DifferenceBoard:
 
     def votes_between(self, candidate: int, baseline: int) -> int:
         """The votes between the two that count."""
-        return self._count_between(candidate, baseline)[0]
+        record = self.record(candidate, baseline)
+        is_tie = self.evidence.question.both_bad_is_tie
+        return record.wins + record.losses + record.ties + (record.both_bad if is_tie else 0)
 
     def record(self, candidate: int, baseline: int) -> DirectRecord:
-        if self.pairs is None:
-            return DirectRecord(0, 0, 0, 0)
-        return self.pairs.record(candidate, baseline)
-
-    def win_rate(self, candidate: int, baseline: int) -> float | None:
-        """The candidate's share of the points between the two, from 0 to 1; None without votes."""
-        places = self._pair_index(candidate, baseline)
-        if self.pairs is None or places is None or not self.pairs.observed.votes[places]:
-            return None
-        return float(self.pairs.observed.share[places])
-
-    def votes_to_separate(self, candidate: int, baseline: int) -> str:
-        """How many more votes between the two would give a clear lead, as in "Lead over next".
-
-        "about 120 more votes"; '' for a clear lead, or without a forecast.
-        """
-        for pair in self.findings.neighbours.values():
-            if {pair.upper, pair.lower} == {candidate, baseline}:
-                return pair.words if pair.votes else ""
-        places = self._pair_index(candidate, baseline)
-        opposed = {(candidate, baseline), (baseline, candidate)} & self.findings.opposed
-        if self.pairs is None or places is None or opposed:
-            return ""
-        two = np.array(places)
-        if np.isnan(self.pairs.theta[two]).any():
-            return ""
-        result = neighbours(
-            self.pairs.theta[two],
-            self.pairs.covariance[np.ix_(two, two)],
-            self.pairs.independent[np.ix_(two, two)],
-            self.snapshot.settings["confidence"],
-            self.snapshot.settings.get("n_clusters"),
-        )[0]
-        return result.words if result.votes else ""
-
-    def evidence_share(self, candidate: int, baseline: int) -> float | None:
-        """The share of the evidence on the difference that direct votes provide, from 0 to 1.
-
-        This is the leverage of these votes: each of the n adds p (1 - p) along e_i - e_j to the
-        information 1 / v, where v is the variance of the difference with all votes taken as
-        independent. The rest comes through other candidates.
-        """
-        places = self._pair_index(candidate, baseline)
-        if self.pairs is None or places is None:
-            return None
-        i, j = places
-        variance = self.pairs.independent_variance(i, j)
-        if variance is None:
-            return None
-        p = float(expected_score(self.pairs.theta[i] - self.pairs.theta[j]))
-        n = int(self.pairs.observed.votes[i, j])
-        return min(1.0, n * p * (1 - p) * variance * self.pairs.weight)
-
-    def _pair_index(self, candidate: int, baseline: int) -> tuple[int, int] | None:
-        if self.pairs is None:
-            return None
-        i, j = self.pairs.index(candidate), self.pairs.index(baseline)
-        return None if i is None or j is None else (i, j)
-
-    def _count_between(self, candidate: int, baseline: int) -> tuple[int, int]:
-        """The counted votes between the two, and the "both bad" votes that do not count."""
-        record = self.record(candidate, baseline)
-        decided = record.wins + record.losses + record.ties
-        if self.pairs and self.pairs.both_bad_is_tie:
-            return decided + record.both_bad, 0
-        return decided, record.both_bad
-
-    def _unscored(self, candidate: int, baseline: int) -> CandidateDifference | None:
-        """The result if one of the two has no score; None if both have one."""
-        for pk, side in ((candidate, UnscoredSide.CANDIDATE), (baseline, UnscoredSide.BASELINE)):
-            if reason := why_unscored(self.standings.get(pk)):
-                return CandidateDifference(Lead.NOT_COMPARABLE, reason=reason, blamed=side)
-        return None
-
-    def _complete_separation(
-        self, candidate: int, baseline: int, burden: float
-    ) -> CandidateDifference | None:
-        """The result if one side won every vote between the two (at least one); else None."""
-        prompts = self._separated_prompts.get((min(candidate, baseline), max(candidate, baseline)))
-        if prompts is None or self.pairs is None:
-            return None
-        test = CompleteSeparation(prompts, self.snapshot.settings["confidence"], burden)
-        has_won = self.record(candidate, baseline).wins > 0
-        side = Lead.AHEAD if has_won else Lead.BEHIND
-        return CandidateDifference(
-            side if test.is_beyond_chance else Lead.OPEN,
-            test.is_decided,
-            wins=1.0 if has_won else 0.0,
-            chance=test.chance if has_won else 1 - test.chance,
-            log_evidence=test.log_evidence,
-            votes_to_go=test.prompts_to_go,
-            groups_to_go=test.prompts_to_go,
-            is_shut_out=True,
-        )
-
-    @cached_property
-    def _separated_prompts(self) -> dict[tuple[int, int], int]:
-        """The number of prompts on which a pair met, if one won every vote and one has no score."""
-        stored = self.snapshot.settings.get("prompts_met", [])
-        return {(low, high): prompts for low, high, prompts in stored}
-
-    def _measured_difference(
-        self,
-        pairs: PublishedPairs,
-        candidate: int,
-        baseline: int,
-        forecast: bool,
-        once: bool,
-        burden: float,
-    ) -> CandidateDifference:
-        settings = self.snapshot.settings
-        i, j = np.searchsorted(pairs.candidates, [candidate, baseline]).tolist()
-        n_groups = self._count_groups(candidate, baseline)
-        difference = self._score_difference(pairs, i, j, n_groups)
-        result = CandidateDifference(
-            difference.lead,
-            elo=_finite(difference.elo),
-            low=_finite(difference.low),
-            high=_finite(difference.high),
-            wins=_finite(difference.probability),
-            wins_low=_finite(difference.probability_low),
-            wins_high=_finite(difference.probability_high),
-            style=self._style_difference(candidate, baseline),
-        )
-        if difference.lead in WITHOUT_ERROR:
-            to_go = 0
-            if n_groups is not None:
-                best = CompleteSeparation(n_groups, settings["confidence"], burden)
-                to_go = best.prompts_to_go
-            return replace(result, reason=difference.lead.reason, groups_to_go=to_go)
-        variance = pairs.independent_variance(i, j)
-        independent = variance if variance and 0 < variance < math.inf else 0.0
-        test = SequentialTest.measured(
-            difference.elo * self._theta_per_elo,
-            difference.standard_error * self._theta_per_elo,
-            independent,
-            n_groups,
-            settings["confidence"],
-            burden,
-        )
-        votes_to_go = None
-        if forecast and independent:
-            votes = test.votes_to_go(independent)
-            votes_to_go = MOST_VOTES if votes is None else votes
-        two = (candidate, baseline) if difference.elo > 0 else (baseline, candidate)
-        if two in self.findings.opposed:
-            result = replace(result, lead=Lead.OPEN, reason=OPPOSED)
-        else:
-            result = replace(
-                result,
-                is_decided=test.is_decided and result.lead is not Lead.OPEN,
-                chance=test.chance_ahead,
-                log_evidence=test.log_evidence,
-                votes_to_go=votes_to_go,
-            )
-        result = replace(result, groups_to_go=test.clusters_to_go, n_groups=test.n_clusters)
-        return result if once else self._at_every_check(result, test)
-
-    def _score_difference(
-        self, pairs: PublishedPairs, i: int, j: int, n_groups: int | None
-    ) -> Difference:
-        """With the board's degrees of freedom, unless one of the two has few votes of its own."""
-        settings = self.snapshot.settings
-        has_few = n_groups is not None and n_groups < MIN_CLUSTERS
-        return compare(
-            pairs.theta,
-            pairs.covariance,
-            i,
-            j,
-            settings["confidence"],
-            n_groups if has_few else settings.get("n_clusters"),
-            pairs.scale,
-        )
-
-    def _at_every_check(
-        self, result: CandidateDifference, test: SequentialTest
-    ) -> CandidateDifference:
-        """The result with the intervals of the confidence sequence.
-
-        They contain 0, and a share of one half, unless the lead is decided. With too few groups to
-        decide anything they have no bounds.
-        """
-        style = result.style
-        if style is not None:
-            n_clusters = self.snapshot.settings.get("n_clusters")
-            style = style.at_every_check(test, n_clusters, self._theta_per_elo)
-        if test.clusters_to_go:
-            return replace(result, low=None, high=None, wins_low=0.0, wins_high=1.0, style=style)
-        ends = [test.gap - test.radius, test.gap + test.radius]
-        if not result.is_decided:
-            ends = [min(ends[0], 0.0), max(ends[1], 0.0)]
-        low, high = (_finite(end / self._theta_per_elo) for end in ends)
-        wins_low, wins_high = expected_score(np.array(ends)).tolist()
-        return replace(
-            result, low=low, high=high, wins_low=wins_low, wins_high=wins_high, style=style
-        )
-
-    @property
-    def _theta_per_elo(self) -> float:
-        return math.log(10) / float(self.snapshot.settings["scale"])
-
-    def _count_groups(self, candidate: int, baseline: int) -> int | None:
-        """The number of groups with votes on the candidate that has fewer; None if not stored."""
-        settings = self.snapshot.settings
-        by_candidate = dict(settings.get("clusters_met", []))
-        stored = [settings.get("n_clusters"), *map(by_candidate.get, (candidate, baseline))]
-        return min((n for n in stored if n is not None), default=None)
+        return DirectRecord.of(self.evidence.pairs, candidate, baseline)
 
     def _style_difference(self, candidate: int, baseline: int) -> StyleDifference | None:
         scores = self.findings.style_scores
@@ -526,10 +313,6 @@ def why_unscored(standing: Standing | None) -> str:
     return standing.reason if standing.score is None else ""
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 @dataclass(frozen=True)
 class DifferenceBoards:
     """The requested board (None before the first), and all boards of the same raters, the one for
@@ -541,39 +324,42 @@ class DifferenceBoards:
     snapshots: list[Snapshot]
 
 
-def read_difference_boards(arena: Any, query: BoardQuery, retry: bool = True) -> DifferenceBoards:
-    """Read boards in three queries, and again if a refresh replaces a snapshot meanwhile. A
-    category without votes is taken as all prompts."""
+def read_difference_boards(
+    arena: Any, query: BoardQuery, among: Collection[int], retry: bool = True
+) -> DifferenceBoards:
+    """Read boards with the votes among these candidates, and again if a refresh replaces a snapshot
+    meanwhile. A category without votes is taken as all prompts."""
     snapshots = list(Snapshot.objects.current().of_arena(arena))
     chosen = choose_snapshot(snapshots, query) or choose_snapshot(
         snapshots, BoardQuery(query.raters)
     )
     if chosen is None:
         return DifferenceBoards(query, None, [], snapshots)
-    boards = load_difference_boards(s for s in snapshots if s.board.raters == chosen.board.raters)
+    same = [s for s in snapshots if s.board.raters == chosen.board.raters]
+    boards = load_difference_boards(arena, same, among)
     if retry and not all(board.standings for board in boards.values()):
-        return read_difference_boards(arena, query, retry=False)
+        return read_difference_boards(arena, query, among, retry=False)
     query = BoardQuery(chosen.board.raters, chosen.board.category)
     return DifferenceBoards(query, boards[chosen.pk], list(boards.values()), snapshots)
 
 
-def load_difference_boards(snapshots: Iterable[Snapshot]) -> dict[int, DifferenceBoard]:
-    """Boards by the ids of their snapshots, in that order; two queries."""
+def load_difference_boards(
+    arena: Arena, snapshots: Iterable[Snapshot], among: Collection[int]
+) -> dict[int, DifferenceBoard]:
+    """Boards of an arena by the ids of their snapshots, in that order."""
     by_id = {snapshot.pk: snapshot for snapshot in snapshots}
     standings: dict[int, dict[int, Standing]] = {pk: {} for pk in by_id}
-    for standing in Standing.objects.filter(snapshot__in=by_id):
+    for standing in Standing.objects.filter(snapshot__in=by_id, candidate__in=among):
         standings[standing.snapshot_id][standing.candidate_id] = standing
-    matrices = {row.snapshot_id: row for row in SnapshotMatrices.objects.filter(snapshot__in=by_id)}
-    return {
-        pk: DifferenceBoard(
-            snapshot,
-            standings[pk],
-            PublishedPairs.of(snapshot, standings[pk].values(), matrices[pk])
-            if pk in matrices and standings[pk]
-            else None,
-        )
-        for pk, snapshot in by_id.items()
-    }
+    table = read(arena, among) if by_id else None
+    kept = read_kept([snapshot.board_id for snapshot in by_id.values()], among)
+    boards = {}
+    for pk, snapshot in by_id.items():
+        assert table is not None
+        published = table.where(table.pk <= snapshot.last_vote_id)
+        evidence = Evidence.of(published, question_of(snapshot.board, arena))
+        boards[pk] = DifferenceBoard(snapshot, standings[pk], evidence, kept)
+    return boards
 
 
 @dataclass(frozen=True)

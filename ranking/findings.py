@@ -19,7 +19,7 @@ from ranking.stats.ranks import Places, other_groups, ranks
 from ranking.stats.robustness import measure_robustness
 from ranking.stats.style import StyledBradleyTerry, style_differences
 from ranking.stats.ties import RaoKupper
-from ranking.votes import BOTH_BAD, LEFT, RIGHT, TIE, Floats, Ints, PairCounts
+from ranking.votes import BOTH_BAD, LEFT, RIGHT, TIE, Floats, Ints
 
 WIDEST_STYLED = 2000.0  # Elo; the interval of a style-controlled score that says nothing
 FEATURES = {
@@ -204,37 +204,6 @@ def _scores(candidates: Ints, model: StyledBradleyTerry, wider: Floats) -> dict[
 
 def _finite(value: float) -> float | None:
     return float(value) if isfinite(value) else None
-
-
-def prompts_met(evidence: Evidence, unscored: Ints) -> list[list[int]]:
-    """[lower id, higher id, prompts] of each two candidates, at least one of them without a score,
-    of whom one has won every vote between them: there, prompts replace the interval.
-
-    `unscored`: ids of candidates with votes but without a score. Unknown prompts do not count.
-    """
-    separated = _separated(evidence.pairs, unscored, evidence.question.both_bad_is_tie)
-    votes = evidence.votes
-    chosen = (votes.prompt > 0) & (votes.outcome != BOTH_BAD)
-    chosen &= np.isin(votes.left, unscored) | np.isin(votes.right, unscored)
-    votes = votes.where(chosen)
-    rows = np.column_stack(
-        [np.minimum(votes.left, votes.right), np.maximum(votes.left, votes.right)]
-    )
-    met = []
-    for low, high in separated:
-        between = (rows[:, 0] == low) & (rows[:, 1] == high)
-        met.append([low, high, len(np.unique(votes.prompt[between]))])
-    return met
-
-
-def _separated(pairs: PairCounts, unscored: Ints, both_bad_is_tie: bool) -> list[tuple[int, int]]:
-    even = pairs["ties"] + pairs["soft_first"] + pairs["soft_second"] + pairs["soft_ties"]
-    if both_bad_is_tie:
-        even = even + pairs["both_bad"]
-    one_sided = ((pairs["first_wins"] > 0) ^ (pairs["second_wins"] > 0)) & (even == 0)
-    of_them = np.isin(pairs.first, unscored) | np.isin(pairs.second, unscored)
-    chosen = pairs.where(one_sided & of_them)
-    return list(zip(chosen.first.tolist(), chosen.second.tolist(), strict=True))
 
 
 def named_votes(evidence: Evidence) -> dict[str, Any]:

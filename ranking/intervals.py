@@ -9,8 +9,8 @@ import numpy as np
 from ranking.findings import find
 from ranking.question import Evidence
 from ranking.stats.bootstrap import Bootstrap
-from ranking.stats.differences import neighbour_findings, neighbours
-from ranking.stats.intervals import Dependence, NoInterval, Sandwich, known_among
+from ranking.stats.claim import Mixture, Scope, claim, possible_leaders
+from ranking.stats.intervals import Dependence, NoInterval, Sandwich
 from ranking.stats.ranks import (
     Places,
     clear_number_one,
@@ -138,17 +138,25 @@ def describe(
     met, battles = groups_met(evidence), groups.groupings[0]
     places = place(battles.wins(weighted=False), estimate.ratings, met, low, high, confidence)
     direct = direct_wins(battles, confidence)
-    leader = clear_number_one(places, leader_among(sure[1]), direct, evidence.active)
-    if groups.n_raters:  # nothing is claimed about anybody but these raters
-        leader = None
-    order = neighbours(
-        estimate.theta,
-        known_among(estimate.covariance, known),
-        estimate.independent,
-        confidence,
-        n_clusters,
-        direct=direct,
+    ahead = clear_number_one(places, leader_among(sure[1]), direct, evidence.active)
+    mixture = Mixture(evidence.question.mixture or Mixture.chosen(n_clusters))
+    could = possible_leaders(
+        np.where(evidence.active, theta, np.nan), estimate.covariance, n_clusters, mixture
     )
+    if np.count_nonzero(evidence.active) == 2:  # then it is the claim about the two
+        first, second = np.flatnonzero(evidence.active).tolist()
+        found = claim(evidence.between(ids[first], ids[second]))
+        if found.is_decided and found.scope is not Scope.THESE_RATERS:
+            could[[first, second]] = found.for_b > found.for_a, found.for_a > found.for_b
+        else:
+            could[[first, second]] = True
+    elif ahead is not None and np.isnan(theta[ahead]):
+        could[:] = np.arange(len(could)) == ahead  # it has won on enough prompts, at every look
+    else:
+        could |= (places.best == 1) & evidence.active
+    leader = ahead if ahead is not None and could.sum() == 1 and could[ahead] else None
+    if groups.n_raters:  # nothing is claimed about anybody but these raters
+        leader = ahead = None
     elo_per_theta = sandwich.model_.elo_per_theta
     return MeasuredIntervals(
         spreads=spreads_of(candidates, (below, above, estimate.errors, *marginal, *sure), known),
@@ -157,10 +165,11 @@ def describe(
         digest=evidence.digest,
         n_votes=evidence.n_votes,
         reason=interval_reason(estimate.reason, known),
-        settings=group_settings(evidence, estimate.n_clusters, met),
+        settings=group_settings(evidence, estimate.n_clusters, met) | {"mixture": mixture.value},
         findings={
             "leader": None if leader is None else ids[leader],
-            "neighbours": neighbour_findings(order, ids),
+            "ahead": None if ahead is None else ids[ahead],
+            "possible": candidates[could].tolist(),
             "opposed": opposed_pairs(direct, estimate.theta, ids),
             "shrinkage": measured_effects(candidates, groups, sandwich),
         },

@@ -7,6 +7,7 @@ from here.
 from dataclasses import dataclass, fields
 from functools import cache
 from importlib.metadata import version
+from itertools import pairwise
 from math import isnan, nan
 from typing import Any
 
@@ -14,14 +15,14 @@ import numpy as np
 
 from arena.outcomes import VOTES_PER_CANDIDATE
 from ranking.combined import combine
-from ranking.findings import named_votes, prompts_met
+from ranking.findings import named_votes
 from ranking.intervals import MeasuredIntervals, Spread, measure
 from ranking.question import COMBINED, Evidence, Question
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry, largest_difference
 from ranking.stats.elo import Elo
 from ranking.stats.intervals import MIN_CLUSTERS
-from ranking.stats.ranks import LEVEL, Places, place, tiers
+from ranking.stats.ranks import Places, place, tiers
 from ranking.stats.shrinkage import Shrinkage
 from ranking.votes import Floats, Ints, VoteTable
 
@@ -110,11 +111,11 @@ def fit_leaderboard(evidence: Evidence, measured: MeasuredIntervals | None = Non
         _shrink_scores(evidence, measured),
         _place_candidates(evidence, ratings, measured),
     )
-    findings = measured.findings | _find_claims(evidence, ratings, places, measured)
+    findings = measured.findings | _find_claims(evidence, places, measured)
     rows = _ranked_candidates(evidence, model, ratings, measured, places, shrinkage, elo)
-    if findings["leader"] is None:
+    if findings["ahead"] is None:
         _share_first_place(rows)
-    unscored = [row.candidate_id for row in rows if row.score is None and row.votes]
+    placed_tiers = _tiers(evidence, places, measured, findings["ahead"])
     return Leaderboard(
         rows=rows,
         fields={
@@ -130,7 +131,6 @@ def fit_leaderboard(evidence: Evidence, measured: MeasuredIntervals | None = Non
         | measured.settings
         | {
             "evidence": _sufficiency(evidence, measured),
-            "prompts_met": prompts_met(evidence, np.array(unscored, np.int64)),
             "left_out": evidence.left_out(),
             "named": named_votes(evidence),
         }
@@ -142,7 +142,8 @@ def fit_leaderboard(evidence: Evidence, measured: MeasuredIntervals | None = Non
         findings=findings
         | {
             "capped": [list(pair) for pair in evidence.caps.raters.items()],
-            "tiers": _tiers(evidence, places, measured, findings["leader"]),
+            "tiers": placed_tiers,
+            "neighbours": _neighbours(rows, placed_tiers),
             "shrinkage": {
                 **findings.get("shrinkage", {}),
                 "deviation": shrinkage.deviation_,
@@ -177,27 +178,23 @@ def rate(evidence: Evidence) -> dict[int, float]:
     return {pk: float(model.ratings_[i]) for i, pk in enumerate(ids) if model.votes_[i]}
 
 
-def _find_claims(
-    evidence: Evidence, ratings: Floats, places: Places, measured: MeasuredIntervals
-) -> dict[str, Any]:
-    """The clear leader and the leads over the next, without those undone by newer votes or by
-    archiving; the candidates that stand apart with as much evidence; and the archived ones.
+def _find_claims(evidence: Evidence, places: Places, measured: MeasuredIntervals) -> dict[str, Any]:
+    """Who leads clearly, at every look, and who is ahead at this count, unless newer votes or
+    archiving have undone that; who could be the best; the candidates that stand apart with as much
+    evidence; and the archived ones.
     """
-    leader, ids = measured.findings.get("leader"), evidence.candidates
-    at = np.flatnonzero(ids == leader).tolist()  # an archived one may have left
-    if not at or not places.allow(at[0], evidence.active):
-        leader = None
-    score = dict(zip(ids.tolist(), ratings.tolist(), strict=True))
-    leads = [
-        pair
-        for pair in measured.findings.get("neighbours") or ()
-        if score.get(pair["upper"], nan) > score.get(pair["lower"], nan) - LEVEL
-    ]
+    ids, active = evidence.candidates, evidence.active
+
+    def still(name: str) -> int | None:
+        at = np.flatnonzero(ids == measured.findings.get(name)).tolist()  # it may have left
+        return int(ids[at[0]]) if at and places.allow(at[0], active) else None
+
     return {
-        "leader": leader,
+        "leader": still("leader"),
+        "ahead": still("ahead"),
+        "possible": [pk for pk in measured.findings.get("possible") or () if pk in ids[active]],
         "apart": ids[places.apart & evidence.active].tolist(),
         "archived": evidence.archived,
-        "neighbours": leads,
     }
 
 
@@ -214,10 +211,10 @@ def _sufficiency(evidence: Evidence, measured: MeasuredIntervals) -> dict[str, A
 
 
 def _tiers(
-    evidence: Evidence, places: Places, measured: MeasuredIntervals, leader: int | None
+    evidence: Evidence, places: Places, measured: MeasuredIntervals, ahead: int | None
 ) -> list[list[int]]:
-    """The ids of the candidates with intervals, by tier; open intervals are among them. Without a
-    clear leader, nobody is alone in the first tier."""
+    """The ids of the candidates with intervals, by tier; open intervals are among them. If nobody
+    is ahead, nobody is alone in the first tier."""
     worst = _column(evidence, measured, "sure_rank_high") + places.n_above + places.maybe_below
     worst = np.where(np.isnan(places.worst), worst, places.worst)
     placed = np.flatnonzero(~np.isnan(worst) & ~np.isnan(places.rank))
@@ -226,9 +223,29 @@ def _tiers(
     tiers_of_ids: list[list[int]] = [
         evidence.candidates[order[number == n]].tolist() for n in np.unique(number)
     ]
-    if len(tiers_of_ids) > 1 and len(tiers_of_ids[0]) == 1 and leader is None:
+    if len(tiers_of_ids) > 1 and len(tiers_of_ids[0]) == 1 and ahead is None:
         tiers_of_ids[:2] = [tiers_of_ids[0] + tiers_of_ids[1]]
     return tiers_of_ids
+
+
+def _neighbours(rows: list[RankedCandidate], tiers: list[list[int]]) -> list[dict[str, Any]]:
+    """Each two candidates with scores that are next to one another, and whether their tiers differ.
+
+    The number of votes that would separate them is what a claim about the two says.
+    """
+    tier = {pk: number for number, ids in enumerate(tiers) for pk in ids}
+    scored = [row for row in rows if row.score is not None]
+    scored.sort(key=lambda row: row.score or 0.0, reverse=True)
+    return [
+        {
+            "upper": upper.candidate_id,
+            "lower": lower.candidate_id,
+            "separated": tier.get(upper.candidate_id) != tier.get(lower.candidate_id),
+            "votes": None,
+            "words": "",
+        }
+        for upper, lower in pairwise(scored)
+    ]
 
 
 def _shrink_scores(evidence: Evidence, measured: MeasuredIntervals) -> Shrinkage:
@@ -241,7 +258,7 @@ def _shrink_scores(evidence: Evidence, measured: MeasuredIntervals) -> Shrinkage
 
 
 def _share_first_place(rows: list[RankedCandidate]) -> None:
-    """Without a clear leader, at least two ranges of ranks include the first rank."""
+    """If nobody is ahead, at least two ranges of ranks include the first rank."""
     ranked = sorted((row for row in rows if row.rank), key=lambda row: row.rank or 0)
     first, second, *_ = *(row for row in ranked if row.sure_rank_low), None, None
     second = second or next((row for row in ranked if row is not first), None)

@@ -34,7 +34,7 @@ def write_copy(arena: Arena) -> str:
     """The leaderboard of all human votes as an HTML file."""
     board = read_published(arena, BoardQuery(Counted.PEOPLE.value, ""))
     snapshot = board.snapshot
-    collecting = wording.collecting(snapshot, {})
+    collecting = wording.collecting(snapshot)
     rows = [row for row in board.standings if row.rank is not None and not collecting]
     votes = read_votes(arena, snapshot) if snapshot else []
     data = {

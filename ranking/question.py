@@ -9,6 +9,7 @@ import numpy as np
 
 from ranking.stats.arrays import codes, summed
 from ranking.stats.battles import Battles
+from ranking.stats.claim import DirectVotes
 from ranking.stats.intervals import RATER_SHARE, Dependence, capped_weights, largest_share
 from ranking.votes import (
     BOTH_BAD,
@@ -43,6 +44,8 @@ class Question:
     rater_share, network_share : of people's votes, how much one rater, and the anonymous raters of
         one network, may weigh
     keeps_named : whether people's votes on answers that reveal their author count
+    mixture : against which alternatives leads are tested at every look, chosen at the first one;
+        "" if there was none
     cluster : which votes are dependent: those of a "prompt", "prompt_pair" (or "unit") or "rater",
         or "none"; "auto" is by prompt and, for people, by rater
     """
@@ -57,6 +60,7 @@ class Question:
     network_share: float = 1.0
     keeps_named: bool = False
     cluster: str = "auto"
+    mixture: str = ""
 
     @property
     def scored(self) -> str:
@@ -262,6 +266,25 @@ class Evidence:
         alone = np.where(self.votes.rater > 0, below - of_rater, self._or_alone(self.votes.rater))
         return np.where(prompt > 0, prompt, alone)
 
+    def votes_between(self, a: int, b: int) -> VoteTable:
+        """The votes between two candidates that the scores are based on."""
+        votes, pair = self.votes, (a, b)
+        return votes.where(self.scored & np.isin(votes.left, pair) & np.isin(votes.right, pair))
+
+    def between(self, b: int, a: int) -> DirectVotes:
+        """The same as a claim about `b`, compared with `a`, needs them."""
+        votes = self.votes_between(a, b)
+        prompt = votes.prompt
+        score = np.where(votes.left == b, 1.0, -1.0) * (2 * votes.score - 1)
+        return DirectVotes(
+            score,
+            # A vote on an unknown prompt is taken as one of its own.
+            np.where(prompt > 0, prompt, -1 - np.arange(len(prompt))),
+            self._or_alone(votes.rater) if votes.rater.any() else None,
+            is_judged=self.question.scored not in HUMAN,
+            rater_share=self.question.rater_share,
+        )
+
     @cached_property
     def groups(self) -> Dependence:
         """How the votes depend on one another.
@@ -308,7 +331,7 @@ class Evidence:
     @cached_property
     def digest(self) -> str:
         """Of everything that the numbers depend on."""
-        question = replace(self.question, raters="", category="")
+        question = replace(self.question, raters="", category="", mixture="")
         digest = hashlib.sha256(repr((FIT_VERSION, question, self.narrowing)).encode())
         columns: list[Any] = [self.candidates, self.active, self.alphabetical]
         for votes in (self.votes, self.judged):

@@ -9,16 +9,19 @@ from math import isnan
 from pathlib import Path
 from typing import Any
 
-from arena.validation import numbered
+from arena.validation import join_names, numbered, quoted
+from ranking.claim_words import claim_sentence
 from ranking.leaderboard import CrossCheckError, Leaderboard, RankedCandidate, leaderboard
-from ranking.question import Question
+from ranking.question import Evidence, Question
 from ranking.stats.bradley_terry import NotConvergedError
+from ranking.stats.claim import Claim, claim
 from ranking.stats.intervals import MIN_CLUSTERS, capped_note
 from ranking.stats.robustness import Stability
 from ranking.stats.ties import RaoKupper
 from ranking.votes import PEOPLE, RATERS, BadFileError, VoteTable
 
 MOST_CANDIDATES = 2_000  # about a minute; the time grows with the cube
+MOST_NAMED = 10
 DIGITS = 6
 NONE = "-"
 SETTINGS = (
@@ -78,18 +81,72 @@ def rank_votes(path: Path, votes: VoteTable, question: Question) -> RankedFile:
             f"{len(votes.names):,} candidates are too many: intervals and ranks can be computed "
             f"for at most {MOST_CANDIDATES:,}."
         )
+    question, n_left_out = chosen_question(path, votes, question)
+    try:
+        made = leaderboard(votes, question)
+    except (NotConvergedError, CrossCheckError) as problem:
+        raise BadFileError(str(problem)) from None
+    return RankedFile(made, question, dict(votes.names), n_left_out)
+
+
+def chosen_question(path: Path, votes: VoteTable, question: Question) -> tuple[Question, int]:
+    """The question with raters in place of "auto", and how many votes of others are left out.
+
+    Raises BadFileError if none of them has voted.
+    """
     cast = {raters: int(votes.counted.asked(raters, "").sum()) for raters in RATERS}
     raters = question.raters
     if raters == "auto":
         raters = next((raters for raters, n in cast.items() if n), PEOPLE)
     if not cast[raters]:
         raise BadFileError(f"{path} has no votes by {raters}.")
-    question = replace(question, raters=raters)
-    try:
-        made = leaderboard(votes, question)
-    except (NotConvergedError, CrossCheckError) as problem:
-        raise BadFileError(str(problem)) from None
-    return RankedFile(made, question, dict(votes.names), sum(cast.values()) - cast[raters])
+    return replace(question, raters=raters), sum(cast.values()) - cast[raters]
+
+
+@dataclass(frozen=True)
+class ComparedTwo:
+    """What the votes of a file say of B, compared with A."""
+
+    claim: Claim
+    b: str
+    a: str
+    raters: str
+
+    @property
+    def sentence(self) -> str:
+        return claim_sentence(self.claim, self.b, self.a, raters=self.raters)
+
+    @property
+    def json(self) -> str:
+        found = {
+            "candidate": self.b,
+            "baseline": self.a,
+            "raters": self.raters,
+            "sentence": self.sentence,
+            "claim": self.claim.json,
+        }
+        return json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1)
+
+
+def compare_two(
+    path: Path,
+    votes: VoteTable,
+    question: Question,
+    b: str,
+    a: str,
+    margin: float | None = None,
+) -> ComparedTwo:
+    """Say whether candidate `b` is better than `a`. Raises BadFileError for unknown names, and if
+    none of the raters has voted."""
+    ids = {name: pk for pk, name in votes.names.items()}
+    if unknown := [name for name in (b, a) if name not in ids]:
+        names = join_names([quoted(name) for name in sorted(ids)], MOST_NAMED)
+        raise BadFileError(f"There is no candidate {quoted(unknown[0])}. Choose from: {names}.")
+    if a == b:
+        raise BadFileError("Compare two different candidates.")
+    question, _ = chosen_question(path, votes, question)
+    found = claim(Evidence.of(votes, question).between(ids[b], ids[a]), margin=margin)
+    return ComparedTwo(found, b, a, question.raters)
 
 
 def rounded(value: float | None) -> float | None:
@@ -109,6 +166,8 @@ def as_json(ranked: RankedFile) -> str:
         "n_left_out": ranked.n_left_out,
         "interval_reason": made.fields["interval_reason"],
         "clear_leader": ranked.name(found["leader"]),
+        "ahead": ranked.name(found["ahead"]),
+        "possible_leaders": [ranked.name(pk) for pk in found["possible"]],
         "neighbours": [
             pair | {"upper": ranked.name(pair["upper"]), "lower": ranked.name(pair["lower"])}
             for pair in found["neighbours"]
@@ -219,7 +278,9 @@ def _finding_sentences(ranked: RankedFile) -> Iterator[str]:
         yield f"No intervals: {reason}"
     elif any(row.low is None for row in scored):
         yield f"{NONE}: no interval, because it has fewer than {MIN_CLUSTERS} groups of votes."
-    yield f"Clear number one: {ranked.name(found['leader']) or 'none'}."
+    yield f"Clear leader, at every look: {ranked.name(found['leader']) or 'none'}."
+    if found["ahead"] and not found["leader"]:
+        yield f"Ahead for now, at this count: {ranked.name(found['ahead'])}."
     if found["fragility"] and scored:
         words = found["fragility"]["words"]
         yield words if words.endswith(".") else f"{words}."

@@ -21,7 +21,7 @@ from ranking.rank_correlation import rank_correlation
 from ranking.services.votes import read_only
 from ranking.stats.battles import Pairs
 from ranking.stats.bradley_terry import maximise
-from ranking.stats.differences import Lead, compare
+from ranking.stats.claim import Verdict, claim
 from ranking.stats.intervals import Sandwich
 from ranking.votes import Floats, Ints, PairCounts
 
@@ -45,7 +45,7 @@ class OwnPlace:
 
 @dataclass(frozen=True)
 class Settled:
-    """A pair whose order is conclusive, and the rater's part in it."""
+    """A pair that is decided, for these raters at least, and the rater's part in it."""
 
     better: str
     worse: str
@@ -80,8 +80,9 @@ def summarise(arena: Arena, rater: Rater) -> RaterSummary:
     names = {c.pk: str(c) for c in arena.candidates.revealed()}
     snapshot = Snapshot.objects.current().of_arena(arena)
     snapshot = snapshot.filter(board__raters=Raters.PEOPLE, board__category="")
-    board = next(iter(load_difference_boards(snapshot).values()), None)
     counts = read_only(own).pairs()
+    boards = load_difference_boards(arena, snapshot, counts.candidates.tolist())
+    board = next(iter(boards.values()), None)
     return RaterSummary(
         votes=int(counts.votes.sum()),
         same=same,
@@ -116,7 +117,7 @@ def _count_latest_agreement(latest: list[Vote], rater: Rater) -> tuple[int, int]
 def _settled_pairs(
     latest: list[Vote], board: DifferenceBoard, names: dict[int, str]
 ) -> list[Settled]:
-    """The pairs voted on whose order is conclusive, the most often voted on first."""
+    """The pairs voted on that are decided, the most often voted on first."""
     pairs = Counter(
         (min(pair), max(pair))
         for vote in latest
@@ -124,9 +125,10 @@ def _settled_pairs(
     )
     settled = []
     for (low, high), n in pairs.most_common():
-        difference = board.difference(low, high, forecast=False)
-        if difference.is_decided and low in names and high in names:
-            better, worse = (low, high) if difference.lead == Lead.AHEAD else (high, low)
+        found = board.claim(low, high)
+        if found.is_decided and low in names and high in names:
+            is_low = found.verdict is Verdict.BETTER
+            better, worse = (low, high) if is_low else (high, low)
             settled.append(Settled(names[better], names[worse], n))
     return settled
 
@@ -176,7 +178,7 @@ class OrderAgreement:
     """How two groups of raters order the candidates that both rank.
 
     `kendall`: tau-b of their scores; None as for `RankCorrelation`. `certain`: pairs of candidates
-    with a clear lead by both; `same`: those of them in which both have the same one ahead.
+    decided by both; `same`: those of them in which both have the same one ahead.
     """
 
     n: int
@@ -199,7 +201,7 @@ def compare_orders(first: VoteQuerySet, second: VoteQuerySet) -> OrderAgreement:
 
 @dataclass(frozen=True)
 class _Leads:
-    """Scores by candidate id, and for each pair with a clear lead whether the lower id has it."""
+    """Scores by candidate id, and for each pair that is decided whether the lower id is better."""
 
     scores: Mapping[int, float]
     clear: Mapping[tuple[int, int], bool]
@@ -217,11 +219,10 @@ def _leads(votes: VoteQuerySet) -> _Leads:
         if not np.isnan(score)
     }
     clear = {}
-    theta, covariance = fitted.model_.theta_, fitted.covariance_
-    for i, j in combinations(np.flatnonzero(fitted.model_.ranked_).tolist(), 2):
-        lead = compare(theta, covariance, i, j, n_clusters=fitted.n_clusters_).lead
-        if lead in (Lead.AHEAD, Lead.BEHIND):
-            clear[int(candidates[i]), int(candidates[j])] = lead == Lead.AHEAD
+    for low, high in combinations(candidates.tolist(), 2):
+        found = claim(evidence.between(low, high))
+        if found.is_decided:
+            clear[low, high] = found.verdict is Verdict.BETTER
     return _Leads(scores, clear)
 
 

@@ -8,7 +8,7 @@ from django.urls.converters import StringConverter
 from arena.api.core.views import endpoint
 from ranking.api import boards as api_boards
 from ranking.api import exports as api_exports
-from ranking.api import reasons, votes
+from ranking.api import plans, reasons, votes
 from ranking.exports import DATASET, EXPORTS, file_names
 from ranking.prompt_sets import EXPORTS as PROMPT_SETS
 from ranking.views import (
@@ -87,6 +87,7 @@ BOARD = "boards/<int:pk>/"
 SNAPSHOT = "snapshots/<int:pk>/"
 
 api_urls = [
+    endpoint("plan/", plans.OnePlan, "api_plan"),
     endpoint(f"{ARENA}boards/", api_boards.Boards, "api_boards"),
     endpoint(f"{ARENA}battles/", votes.BattleList, "api_battles"),
     endpoint(f"{ARENA}reasons/", reasons.Reasons, "api_reasons"),

@@ -11,9 +11,7 @@ from arena.outcomes import UNCOUNTED_VOTES
 from arena.validation import join_names, numbered, percent
 from ranking import wording
 from ranking.board_data import BoardStanding, BoardView, Findings
-from ranking.comparison import CandidateDifference
 from ranking.models import BothBad, Raters, Snapshot, Standing
-from ranking.stats.differences import Lead
 from ranking.stats.intervals import capped_note
 from ranking.templatetags.ranking_tags import grouped, signed
 
@@ -58,11 +56,14 @@ GROUPS = {
 }
 MOST_CHANGES = 5  # of ranks that one sentence names
 PLACE = ("rank", "score", "low", "high")
-CLEAR = (
-    "Its lead over every other ranked candidate{} is statistically significant, corrected for"
-    " multiple comparisons."
+CLEAR = "Its lead over every other ranked candidate{} holds at every look, for {}."
+AHEAD = (
+    "At this count its lead over every other ranked candidate{} is statistically significant,"
+    " corrected for multiple comparisons, for {}; at every look it is not clear yet."
 )
-CLEAR_WITHOUT_SCORE = "It has never lost, on enough prompts to rule out chance."
+WITHOUT_SCORE = "It has never lost, on enough prompts to rule out chance, for {}."
+BOARD_SCOPES = {"judges": "these judges", "juries": "these juries"}
+BOARD_SCOPES = {"judges": "these judges", "juries": "these juries"}
 TRANSITIVE_BY_CHANCE = 0.75  # share of triads without a cycle if each winner is a coin toss
 LEAST_GAIN = 1.05  # the smallest gain from judges' votes that is stated as a number
 NO_TRUSTED_JUDGE = (
@@ -100,13 +101,13 @@ def capped(settings: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Collecting:
-    """A leaderboard with too few votes or prompts for a ranking, and what is clear already."""
+    """A leaderboard with too few votes or prompts for a ranking."""
 
     headline: str
     says: str
 
 
-def collecting(snapshot: Snapshot | None, names: Mapping[int, str]) -> Collecting | None:
+def collecting(snapshot: Snapshot | None) -> Collecting | None:
     """What a leaderboard says in place of a ranking; None if there is enough for one."""
     if snapshot is None or not snapshot.lacks_votes:
         return None
@@ -115,15 +116,8 @@ def collecting(snapshot: Snapshot | None, names: Mapping[int, str]) -> Collectin
     if not n or n >= evidence["needed"]:  # the number needed depends on the candidates
         text = gettext("Collecting votes: {n} so far.")
     headline = text.format(n=f"{n:,}", needed=f"{evidence['needed']:,}")
-    clear = [
-        f"{names[pair.upper]} clearly beats {names[pair.lower]}."
-        for pair in Findings.of(snapshot).neighbours.values()
-        if pair.separated and {pair.upper, pair.lower} <= names.keys()
-    ]
     where = " votes on at least 5 prompts." if evidence["few_prompts"] else "."
-    return Collecting(
-        headline, " ".join([*clear, "A ranking follows once there are enough" + where])
-    )
+    return Collecting(headline, "A ranking follows once there are enough" + where)
 
 
 def description(
@@ -140,14 +134,16 @@ def description(
 
 @dataclass(frozen=True)
 class LeadSummary:
-    """Who is first, whether the lead is `clear`, and a sentence about it, which says so if the
-    results are about these few raters only."""
+    """Who is first, whether the lead is `clear` at every look, or significant at this count
+    (`is_ahead`), and a sentence about it, which says so if the results are about these few raters
+    only."""
 
     candidate: int
     name: str
     clear: bool
     says: str
     is_of_few: bool = False
+    is_ahead: bool = False
 
     @property
     def clear_candidate(self) -> int | None:
@@ -155,25 +151,33 @@ class LeadSummary:
 
     @property
     def headline(self) -> str:
-        return f"{self.name} is the clear leader." if self.clear else "No clear leader yet."
+        if self.clear:
+            return f"{self.name} is the clear leader."
+        return f"{self.name} is ahead for now." if self.is_ahead else "No clear leader yet."
 
 
 def lead(
-    rows: Sequence[BoardStanding], findings: Findings, these_raters: int = 0
+    rows: Sequence[BoardStanding], findings: Findings, raters: str = "", these_raters: int = 0
 ) -> LeadSummary | None:
     """What the simultaneous rank intervals say about the first place; None without intervals.
 
-    `these_raters`: the number of raters, if the results are about them only.
+    `raters`: whose votes these are. `these_raters`: the number of raters, if the results are about
+    them only.
     """
     ranked = sorted(rows, key=lambda row: (row.standing.rank or 0, row.name))
     measured = sum(row.standing.sure_rank_low is not None for row in ranked)
     if measured < 2:
         return None
     first = ranked[0]
-    if first.standing.candidate_id == findings.leader:
-        words = CLEAR.format(" with an interval" if measured < len(ranked) else "")
-        words = words if first.standing.score is not None else CLEAR_WITHOUT_SCORE
-        return LeadSummary(first.standing.candidate_id, first.name, True, words)
+    pk = first.standing.candidate_id
+    if pk in (findings.leader, findings.ahead):
+        scope = f"{BOARD_SCOPES.get(raters, 'raters')} and prompts like these"
+        words = CLEAR if pk == findings.leader else AHEAD
+        if first.standing.score is None:
+            words = WITHOUT_SCORE.format(scope)
+        else:
+            words = words.format(" with an interval" if measured < len(ranked) else "", scope)
+        return LeadSummary(pk, first.name, pk == findings.leader, words, is_ahead=True)
     reason = _why_no_leader(ranked, len(findings.apart))
     if these_raters:
         few = "one rater is" if these_raters == 1 else f"{these_raters:,} raters are"
@@ -479,49 +483,6 @@ def _trait(feature: Mapping[str, Any]) -> Trait:
     return Trait(label, says, elo, low, high)
 
 
-def verdict(a: str, b: str, difference: CandidateDifference) -> str:
-    """Who has a clear lead; '' if the two cannot be compared by score."""
-    if difference.elo is None or difference.lead is Lead.NOT_COMPARABLE:
-        return ""
-    if difference.lead is Lead.AHEAD:
-        return f"{a} clearly beats {b}."
-    if difference.lead is Lead.BEHIND:
-        return f"{b} clearly beats {a}."
-    if difference.lead is Lead.OPEN:
-        too_close = "Too close to call: the difference is not statistically significant."
-        return f"No verdict. {difference.reason}" if difference.reason else too_close
-    return f"No verdict yet. {difference.reason}"
-
-
-def votes_to_separate(votes: str) -> str:
-    """A sentence with `votes` ("about 120 more votes"), which are '' if their number is unknown."""
-    if not votes:
-        return "How many more votes would separate them can’t be estimated."
-    return f"If the difference stays the same, {votes} between the two would separate them."
-
-
-def evidence(share: float | None, n_votes: int) -> str:
-    """How much of the evidence comes from direct votes; '' if unknown."""
-    if share is None:
-        return ""
-    if not n_votes:
-        return "No direct votes: all evidence comes from comparisons with other candidates."
-    votes = numbered(n_votes, "direct vote")
-    if share > 0.995:
-        return f"All evidence comes from their {votes}."
-    part = percent(max(share, 0.01))
-    provide = "provides" if n_votes == 1 else "provide"
-    if share < 0.5:
-        return (
-            "Most of the evidence comes from comparisons with other candidates: their"
-            f" {votes} {provide} about {part}."
-        )
-    return (
-        f"Their {votes} {provide} about {part} of the evidence; the rest comes from comparisons"
-        " with other candidates."
-    )
-
-
 @dataclass(frozen=True)
 class Remark:
     """How another board's score differs: `difference` in Elo, None if either has no score;
@@ -619,7 +580,7 @@ def badge_message(standing: Standing | None) -> str:
 
 def describe_standing(standing: Standing | None) -> str:
     """For screen readers and search engines: the possible ranks, the score, and its interval."""
-    collecting = wording.collecting(standing.snapshot, {}) if standing else None
+    collecting = wording.collecting(standing.snapshot) if standing else None
     if collecting:
         return collecting.headline.rstrip(".").lower()
     if standing is None or standing.rank is None:

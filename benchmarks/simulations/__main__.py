@@ -177,9 +177,9 @@ wider than with human votes alone. The test for such prompts was tuned on other 
 
 {together}
 
-**Conclusive results for equal candidates**, all of them errors. The team checks {LOOKS} times,
-after every {WATCHED[0].n_votes // LOOKS} votes up to {WATCHED[0].n_votes:,}, and stops at the first
-check that separates two. Target: at most 5 % of leaderboards (64 of 1,000). In the last rows nine
+**Claims about equal candidates**, all of them errors. One looks {LOOKS} times, after every
+{WATCHED[0].n_votes // LOOKS} votes up to {WATCHED[0].n_votes:,}, and stops at the first look that
+calls one better. Target: at most 5 % of leaderboards (64 of 1,000). In the last rows nine
 candidates are compared with their baseline as one family.
 
 {watched}"""

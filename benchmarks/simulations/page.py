@@ -121,13 +121,13 @@ def tiers_row(name: str, figures: Figures, *, n_groups: int) -> Row:
 
 
 WATCHED_HEAD = (
-    "equal candidates | conclusive at some check | 95 % interval excludes 0 at some check"
+    "equal candidates | called better at some look | 95 % interval excludes 0 at some look"
 )
 
 
 def watched_row(name: str, figures: Figures) -> Row:
-    """Target: over all checks, the rule errs no more often than an interval at a single check."""
-    missed = ["conclusive"] if figures["known"] > WRONG_RESULT else []
+    """Target: over all looks, the rule errs no more often than an interval at a single look."""
+    missed = ["called better"] if figures["known"] > WRONG_RESULT else []
     return Row((name, _percent(figures["known"]), _percent(figures["interval"])), tuple(missed))
 
 

@@ -5,14 +5,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.simulations.designs import Design, Drawn, Floats, crowd, draw
-from judges.services.decisions import compare_family
-from ranking.comparison import DifferenceBoard
-from ranking.models import Board, Raters, Snapshot
-from ranking.replay import fit_board
-from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.differences import Lead, SequentialTest
-from ranking.stats.intervals import MIN_CLUSTERS, Sandwich, critical_value
+from benchmarks.simulations.designs import Design, Drawn, crowd, draw
+from ranking.stats.arrays import codes
+from ranking.stats.claim import DirectVotes, Means, Scope, claim, decided_together
+from ranking.stats.intervals import MIN_CLUSTERS, critical_value
 
 LOOKS = 50
 ALIKE = (1.0, 1.0)
@@ -73,7 +69,7 @@ WATCHED = (
         for taste in (0.25, 0.5)
     ),
 )
-# The first is the baseline of the nine others. All are equal, so any conclusive result is false.
+# The first is the baseline of the nine others. All are equal, so any claim is false.
 FAMILIES = tuple(
     crowd(
         f"one against nine, {name}",
@@ -90,84 +86,59 @@ FAMILIES = tuple(
         ("20 raters of taste 0.5, 60 prompts", 20, 60, {"taste": 0.5}),
     )
 )
-Looks = list[tuple[bool, bool]]  # whether a 95 % interval excludes 0, and the test decides
+Looks = list[tuple[bool, bool]]  # whether a 95 % interval excludes 0, and the claim decides
 
 
 def simulate_watching(design: Design, n_repeats: int, seed: int) -> dict[str, float]:
-    """Shares of repeats in which the two were called different at any look: ``interval``, by a
-    95 % interval that excludes 0, and ``known``, by the sequential test.
+    """Shares of repeats in which the two were called different at any look: ``interval``, by a t
+    interval that excludes 0, and ``known``, by the claim about raters like these; about these ones
+    where the design says so, or raters do not matter.
     """
-    return _simulate(_looks, design, n_repeats, seed)
+    return _simulate(lambda votes: _look(votes, design, [1]), design, n_repeats, seed)
 
 
 def simulate_family(design: Design, n_repeats: int, seed: int) -> dict[str, float]:
-    """The same of any of the candidates against the first, by the decisions of a team.
+    """The same of any of the candidates against the first, taken together.
 
     As all are equal, ``known`` is the false discovery rate, however often one looks.
     """
-    return _simulate(_family_looks, design, n_repeats, seed)
+    others = list(range(1, len(design.strengths)))
+    return _simulate(lambda votes: _look(votes, design, others), design, n_repeats, seed)
 
 
 def _simulate(
-    look: Callable[[Drawn, Design], Looks], design: Design, n_repeats: int, seed: int
+    look: Callable[[Drawn], tuple[bool, bool]], design: Design, n_repeats: int, seed: int
 ) -> dict[str, float]:
     called = []
+    ends = np.linspace(0, design.n_votes, LOOKS + 1).astype(int)[1:].tolist()
     for child in np.random.SeedSequence(seed).spawn(n_repeats):
-        looks = look(draw(design, np.random.default_rng(child)), design)
-        called.append(np.any(looks, axis=0) if looks else (False, False))
+        votes = draw(design, np.random.default_rng(child))
+        called.append(np.any([look(votes.first(n)) for n in ends], axis=0))
     interval, known = np.mean(called, axis=0)
     return {"interval": float(interval), "known": float(known)}
 
 
-def _ends(design: Design) -> list[int]:
-    """The numbers of votes at the looks."""
-    ends: list[int] = np.linspace(0, design.n_votes, LOOKS + 1).astype(int)[1:].tolist()
-    return ends
-
-
-def _family_looks(votes: Drawn, design: Design) -> Looks:
-    """At each look, the result for any of the candidates against the first."""
-    looks, others = [], range(1, len(design.strengths))
-    for n in _ends(design):
-        board = _board(votes.first(n))
-        once = (board.difference(i, 0, forecast=False, once=True).lead for i in others)
-        beyond = any(lead in (Lead.AHEAD, Lead.BEHIND) for lead in once)
-        family = compare_family(board, others, 0, forecast=False)
-        looks.append((beyond, any(difference.is_decided for difference in family.values())))
-    return looks
-
-
-def _board(votes: Drawn) -> DifferenceBoard:
-    """The board of these votes, as pages of decisions read it."""
+def _look(votes: Drawn, design: Design, others: list[int]) -> tuple[bool, bool]:
+    """The result for any of these candidates against the first."""
     evidence = votes.evidence
-    settings = {
-        "confidence": evidence.question.confidence,
-        "scale": BradleyTerry.scale,
-        "center": BradleyTerry.center,
-        "both_bad": evidence.question.both_bad,
-    }
-    board = Board(raters=Raters.JUDGES if votes.rater is None else Raters.PEOPLE)
-    return fit_board(Snapshot(board=board, settings=settings), evidence)
+    ids = evidence.candidates.tolist()
+    pairs = [evidence.between(ids[i], ids[0]) for i in others]
+    claims = [claim(pair) for pair in pairs]
+    if design.n_raters and not design.these_raters:
+        claims = [
+            found if found.scope is Scope.RATERS else found.wider or found for found in claims
+        ]
+    known = np.array(decided_together(claims)) & [found.is_decided for found in claims]
+    return any(map(_is_beyond, pairs)), bool(known.any())
 
 
-def _looks(votes: Drawn, design: Design) -> Looks:
-    """The results at each look with a known error."""
-    looks = []
-    for n in _ends(design):
-        groups = votes.first(n).evidence.groups
-        if groups.n_raters and not design.these_raters:
-            continue  # a claim about these raters alone, for whom the two may differ
-        fit = Sandwich(jackknifed=True).fit(*groups.groupings)
-        gap = float(fit.model_.theta_[0] - fit.model_.theta_[1])
-        variance, naive = _variance(fit.covariance_), _variance(fit.model_.covariance_)
-        own = int(min(fit.n_clusters_, *groups.clusters_per_candidate[:2]))
-        if not math.isnan(gap) and variance > 0 and own >= MIN_CLUSTERS:
-            error = math.sqrt(variance)
-            beyond = abs(gap) > critical_value(0.95, fit.n_clusters_) * error
-            looks.append((beyond, SequentialTest.measured(gap, error, naive, own).is_decided))
-    return looks
-
-
-def _variance(covariance: Floats) -> float:
-    """The variance of the difference between the first two."""
-    return float(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
+def _is_beyond(votes: DirectVotes) -> bool:
+    """Whether a t interval over raters, or else prompts, excludes 0."""
+    group = votes.prompt if votes.rater is None else votes.rater
+    if group is None or len(group) < MIN_CLUSTERS:
+        return False
+    group, n_groups = codes(group)
+    means = Means.of(votes.score, np.ones(len(group)), group, n_groups)
+    if n_groups < MIN_CLUSTERS or not means.variance:
+        return False
+    return abs(means.mean) > critical_value(0.95, n_groups) * math.sqrt(means.variance)

@@ -203,9 +203,11 @@ class Decision(TypedDict):
     """A candidate compared with a baseline, in one sentence and in numbers.
 
     `verdict` is better, worse or unknown; `groups_to_go` is how many more prompts need votes
-    before it can be anything but unknown; `wins`, `wins_low` and `wins_high` are how often it is
-    preferred, from 0 to 1; `between` counts the votes on just these two; `scripted` says that some
-    votes come from scripts, not real judges.
+    before it can be anything but unknown; `wins`, `wins_low` and `wins_high` are how often it wins,
+    from 0 to 1; `between` counts the votes on just these two; `scripted` says that some votes come
+    from scripts, not real judges. `scope` says whom the verdict is about: judge, these_raters or
+    raters (like these). `missing` is what would decide it: a `unit` (prompts, documents, raters or
+    votes) and a `number`, None if none is known to. Servers before 0.2 lack both.
     """
 
     sentence: str
@@ -217,6 +219,8 @@ class Decision(TypedDict):
     chance: float | None
     votes: int
     between: int
+    scope: str
+    missing: dict[str, Any] | None
     votes_to_go: int | None
     groups_to_go: int
     cost_to_go: float | None
@@ -783,7 +787,7 @@ class Ringside:
         raters: str = "people",
         run: int | None = None,
     ) -> Decision:
-        """Return the decision once it is conclusive, or once it counts all votes of a judge run.
+        """Return the decision once it is decided, or once it counts all votes of a judge run.
 
         Raises StillWaiting, with the current decision as `last`.
         """
@@ -1063,10 +1067,10 @@ NOTHING_MEASURED = (
 NO_VERDICT = "No verdict: the votes so far cannot place the two on one scale."
 TOO_FEW = (
     "No verdict: with so few comparisons the check could not have failed, whatever their outcome."
-    " It takes votes on {} more {} before any result is conclusive."
+    " It takes votes on {} more {} before anything can be decided."
 )
 NOTHING_MORE = (
-    "Not conclusive, and this judge has no more pairs to judge: add prompts that both answer, use "
+    "Not decided, and this judge has no more pairs to judge: add prompts that both answer, use "
     "another judge, or collect human votes."
 )
 NOT_THROUGH = "The judge run did not finish, so the result is open."
@@ -1080,12 +1084,12 @@ SAME_NAME = (
 )
 EXIT_CODES = """\
 exit codes:
-  0  conclusively better, or compared and not conclusively worse
-  1  conclusively worse; with --require better, also if not conclusively better
+  0  better, or compared and not decided to be worse
+  1  worse; with --require better, also if not decided to be better
   2  an error in the arguments, the request or this program; the message says which
   3  no verdict: no vote compares the two, or their votes cannot be compared, or are too few for
-     any result to be conclusive, or answers or verdicts were not finished or counted in time, or
-     the run did not finish; with --require known, also if the result is not conclusive
+     anything to be decided, or answers or verdicts were not finished or counted in time, or
+     the run did not finish; with --require known, also if it is not decided
 
 The token is read from RINGSIDE_TOKEN only. It needs the scopes read, submit and judge.
 """
@@ -1263,7 +1267,7 @@ class _Check:
             return cast(Decision, waiting.last)
 
     def _why(self, run: JudgeRun | None, decision: Decision) -> str:
-        """Explain an inconclusive verdict that more votes alone would not settle; else ''."""
+        """Explain an open verdict that more votes alone would not settle; else ''."""
         if why := _why_open(run, decision):
             return why
         return NOTHING_MORE if self.has_judged_all and decision["verdict"] == "unknown" else ""
@@ -1296,7 +1300,7 @@ class _Check:
 
 
 def _why_open(run: JudgeRun | None, decision: Decision) -> str:
-    """Why there is no verdict, not even "not conclusively worse"; else ''."""
+    """Why there is no verdict, not even "not decided to be worse"; else ''."""
     if run is not None and run["state"] == "done" and not decision["counted"]:
         return NOT_COUNTED  # some of the votes may say something different from all of them
     if decision["verdict"] != "unknown":
@@ -1332,8 +1336,8 @@ def _share(decision: Decision) -> str:
     shares = [decision["wins"], decision["wins_low"], decision["wins_high"]]
     known = [f"{100 * share:.0f}" for share in shares if share is not None]
     if len(known) < len(shares):
-        return f"{known[0]} %" if known else "-"
-    return "{} % of the time ({} to {})".format(*known)
+        return f"{known[0]}%" if known else "-"
+    return "{}% of the time ({} to {})".format(*known)
 
 
 def _or_dash(number: int | None) -> str:

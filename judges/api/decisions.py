@@ -31,14 +31,35 @@ from judges.services.decisions import numbers_of
 from judges.wording import headline
 from ranking.comparison import CandidateDifference
 from ranking.models import ArenaRefresh, Counted
-from ranking.stats.differences import Lead
+from ranking.stats.claim import Scope, Unit
 
 MOST_NAMED = 10
 RUN_ID = re.compile(r"[0-9]{1,18}", re.ASCII)
-VERDICTS = {Lead.AHEAD: "better", Lead.BEHIND: "worse"}
+DECIDED = ("better", "worse")
+# Older servers gave the others.
+LEADS = ("ahead", "behind", "open", "few_clusters", "no_variation", "not_comparable")
 UNKNOWN = "unknown"
 ID_OR_NAME = "A candidate's id, or its name if that is unique; by default"
 NAMED = {"id": 17, "name": "short-answers v2"}
+CLAIM: dict[str, Any] = {
+    "verdict": "better",
+    "scope": "raters",
+    "win_rate": 0.58,
+    "low": 0.54,
+    "high": 0.62,
+    "e_better": 312.4,
+    "e_worse": 0.02,
+    "votes": 320,
+    "prompts": 96,
+    "documents": 0,
+    "raters": 24,
+    "look": None,
+    "missing": None,
+    "kept": False,
+    "no_votes_settle": False,
+    "parts": {"votes": 0.7, "prompts": 0.2, "raters": 0.1},
+    "wider": None,
+}
 SHOWN: dict[str, Any] = {
     "team": "search",
     "arena": "search-answers",
@@ -47,8 +68,8 @@ SHOWN: dict[str, Any] = {
     "raters": "people",
     "category": "",
     "verdict": "better",
-    "sentence": "short-answers v2 beats short-answers: it wins 58 % of the time (54 to 62). "
-    "This result is conclusive.",
+    "sentence": "short-answers v2 is better than short-answers for raters and prompts like these: "
+    "it wins 58% of the time (54 to 62).",
     "scripted": False,
     "lead": "ahead",
     "elo": 56.1,
@@ -65,6 +86,10 @@ SHOWN: dict[str, Any] = {
     "between": 320,
     "these_raters": 0,
     "family": 1,
+    "family_holds": True,
+    "scope": "raters",
+    "missing": None,
+    "claim": CLAIM,
     "votes_to_go": None,
     "groups_to_go": 0,
     "cost_to_go": None,
@@ -84,10 +109,17 @@ class CandidateNamed(serializers.Serializer[NamedCandidate]):
     name = serializers.CharField()
 
 
+class MissingShown(serializers.Serializer[Any]):
+    unit = serializers.ChoiceField(choices=[unit.value for unit in Unit])
+    number = serializers.IntegerField(
+        allow_null=True, help_text="The median; null if no number is known to settle it."
+    )
+
+
 class DecisionShown(serializers.Serializer[Any]):
     """The decision as the team's page shows it; what is unknown is null.
 
-    `verdict` is unknown until the result is conclusive.
+    `verdict` is unknown until it is decided.
     """
 
     team = serializers.CharField()
@@ -96,17 +128,19 @@ class DecisionShown(serializers.Serializer[Any]):
     baseline = CandidateNamed(allow_null=True)
     raters = serializers.CharField(allow_blank=True)
     category = serializers.CharField(allow_blank=True)
-    verdict = serializers.ChoiceField(choices=[*VERDICTS.values(), UNKNOWN])
+    verdict = serializers.ChoiceField(choices=[*DECIDED, UNKNOWN])
     sentence = serializers.CharField()
     scripted = serializers.BooleanField(
         help_text="Whether the votes come from a script, as those of the sample arena do."
     )
-    lead = serializers.ChoiceField(choices=[lead.value for lead in Lead])
-    elo = serializers.FloatField(allow_null=True, help_text="How far ahead the candidate is.")
+    lead = serializers.ChoiceField(choices=LEADS)
+    elo = serializers.FloatField(
+        allow_null=True, help_text="The win rate of the votes between the two, in Elo."
+    )
     low = serializers.FloatField(
         allow_null=True,
-        help_text="The 95 % interval of the difference, which holds however often it is checked:"
-        " it excludes 0 exactly when the verdict is conclusive.",
+        help_text="The 95 % interval, which holds at every look: it excludes 0 exactly when it is"
+        " decided.",
     )
     high = serializers.FloatField(allow_null=True)
     wins = serializers.FloatField(allow_null=True, help_text="How often it is preferred, 0 to 1.")
@@ -117,14 +151,13 @@ class DecisionShown(serializers.Serializer[Any]):
     )
     style_low = serializers.FloatField(
         allow_null=True,
-        help_text="Its interval, which holds however often it is checked. It is wider than"
-        " necessary.",
+        help_text="Its interval at this count of votes. It is wider than necessary.",
     )
     style_high = serializers.FloatField(allow_null=True)
     chance = serializers.FloatField(
         allow_null=True,
-        help_text="The probability that the candidate is better, given the votes so far. If you "
-        "wait until it is high, you will be wrong more often than it says.",
+        help_text="The probability that the candidate is better, with a flat prior of its win rate."
+        " If you wait until it is high, you will be wrong more often than it says.",
     )
     votes = serializers.IntegerField(help_text="The candidate's votes on the board.")
     between = serializers.IntegerField(help_text="The votes between the two.")
@@ -132,23 +165,41 @@ class DecisionShown(serializers.Serializer[Any]):
         help_text="The number of raters, if the result holds only for those who voted; otherwise 0."
     )
     family = serializers.IntegerField(
-        help_text="How many candidates are compared with the baseline at once; the intervals are "
-        "corrected for this. 1 if the request names the candidate."
+        help_text="How many candidates are compared with the baseline at once. 1 if the request "
+        "names the candidate."
+    )
+    family_holds = serializers.BooleanField(
+        help_text="Whether a decided verdict also holds with all of these taken together."
+    )
+    scope = serializers.ChoiceField(
+        choices=[scope.value for scope in Scope],
+        help_text="Whom the verdict is about, besides prompts like these: this judge, these raters,"
+        " or raters like these.",
+    )
+    missing = MissingShown(
+        allow_null=True, help_text="What would decide it if the difference stays the same."
+    )
+    claim = serializers.DictField(
+        help_text="All that is said of the two, with e-values: 40 decides. `verdict` is better, "
+        "worse, no_worse, open or cannot_tell; `wider` is about raters like these, where the rest "
+        "is about these raters; `parts` are shares of the uncertainty; `kept` says that newer "
+        "votes no longer support what was decided."
     )
     votes_to_go = serializers.IntegerField(
         allow_null=True,
-        help_text="Votes still needed if the difference stays the same; null for none or unknown.",
+        help_text="Votes still needed if the difference stays the same; null for none or unknown,"
+        " and where no number settles it.",
     )
     groups_to_go = serializers.IntegerField(
-        help_text="Further prompts with votes before any result can be conclusive, even if one of "
-        "the two wins them all; 0 if there are enough."
+        help_text="Further prompts with votes before anything can be decided, even if one of the "
+        "two wins them all; 0 if there are enough."
     )
     cost_to_go = Dollars(
         allow_null=True,
         help_text="What that many votes by the judges of the newest run would cost.",
     )
     known_since = serializers.DateTimeField(
-        allow_null=True, help_text="When the verdict first became conclusive on this board."
+        allow_null=True, help_text="When it was first decided on this board."
     )
     snapshot = serializers.IntegerField(allow_null=True)
     computed_at = serializers.DateTimeField(
@@ -276,7 +327,7 @@ class OneDecision(ArenaEndpoint):
             "baseline": candidates.baseline,
             "raters": query.raters,
             "category": query.category,
-            "verdict": VERDICTS.get(difference.lead, UNKNOWN) if difference.is_decided else UNKNOWN,
+            "verdict": difference.claim.verdict.value if difference.is_decided else UNKNOWN,
             "sentence": context.get("sentence", context["heading"]),
             "scripted": bool(context.get("demo")),
             **numbers_of(difference),

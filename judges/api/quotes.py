@@ -25,6 +25,7 @@ QUOTE: dict[str, Any] = {
     "calls": 30,
     "expected_cost": 0.31,
     "worst_cost": 1.4,
+    "finds": 0.92,
     "left_out": [],
     "judges": [JUDGE_QUOTE],
 }
@@ -52,6 +53,11 @@ class QuoteShown(serializers.Serializer[Quote]):
     calls = serializers.IntegerField()
     expected_cost = Dollars(source="expected", allow_null=True)
     worst_cost = Dollars(source="worst", allow_null=True)
+    finds = serializers.FloatField(
+        allow_null=True,
+        help_text="The smallest win rate, of decisive verdicts, that so many prompts a pair find "
+        "in 4 of 5 cases; null if they are too few for any.",
+    )
     left_out = serializers.ListField(
         child=serializers.CharField(), help_text="Sentences that say what is left out, and why."
     )

@@ -189,8 +189,7 @@ class JudgingGiven(StrictSerializer):
     pairs = serializers.ChoiceField(choices=PAIRS, default="all")
     again = serializers.BooleanField(
         default=False,
-        help_text="Include pairs with a clear lead. A run on just two candidates skips them only "
-        "if their decision is conclusive.",
+        help_text="Include pairs that these judges have already decided.",
     )
     per_pair = serializers.IntegerField(min_value=1, max_value=MOST_PER_PAIR, default=PER_PAIR)
     quorum = serializers.IntegerField(

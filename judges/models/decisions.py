@@ -30,9 +30,9 @@ class Baseline(models.Model):
 
 
 class Decision(models.Model):
-    """A conclusive result: a candidate is better or worse than a baseline by a board's votes.
+    """What was decided: a candidate is better or worse than a baseline by a board's votes.
 
-    Written once, when it is first conclusive, and never withdrawn. If later votes reverse it, that
+    Written once, when it is first decided, and never withdrawn. If later votes reverse it, that
     is another decision, with the next `number`.
     """
 
@@ -50,6 +50,9 @@ class Decision(models.Model):
     number = models.PositiveSmallIntegerField(default=1)
     lead = models.CharField(max_length=10, choices=Lead)
     sentence = models.CharField(max_length=500)
+    reason = models.CharField(
+        max_length=200, blank=True, help_text="Why it was recorded without a notification."
+    )
     known_at = models.DateTimeField()
 
     class Meta:

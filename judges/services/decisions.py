@@ -1,7 +1,8 @@
-"""Decisions: a team's baseline, and which of its candidates are conclusively better or worse.
+"""Decisions: a team's baseline, and which of its candidates are better or worse.
 
-A difference is conclusive by `ranking.stats.differences.SequentialTest`, which may be applied to
-every snapshot. The active candidates of a team are compared with its baseline as one family.
+Whether one is better is the Claim of the two (`ranking.stats.claim`), which may be looked at with
+every snapshot. What is decided is kept. The active candidates of a team are compared with its
+baseline as one family: a claim says whether it also holds for all of these taken together.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,11 +23,13 @@ from judges.models import Baseline, Decision
 from judges.wording import headline
 from ranking.board_data import LONG_TEXTS
 from ranking.comparison import CandidateDifference, DifferenceBoard, load_difference_boards
-from ranking.models import Raters, Snapshot
+from ranking.models import Board, Raters, Snapshot
 from ranking.scripted_raters import demo_notice
-from ranking.stats.differences import burdens
+from ranking.services.claims import keep_decided
+from ranking.stats.claim import decided_together
 
 KNOWN = "decision.known"
+NEW_RULE = "Found when the rule of decisions changed."
 # Not the combined board, whose decisions are those of people.
 TOLD = [Raters.PEOPLE.value, Raters.JUDGES.value, Raters.JURIES.value]
 Question = tuple[int, int, int]  # team, candidate, baseline
@@ -40,35 +43,15 @@ class BaselineError(ServiceError):
 
 
 def compare_family(
-    board: DifferenceBoard,
-    candidates: Iterable[int],
-    baseline: int,
-    *,
-    archived: Iterable[int] = (),
-    forecast: bool = True,
+    board: DifferenceBoard, candidates: Iterable[int], baseline: int
 ) -> dict[int, CandidateDifference]:
-    """Compare several candidates with a baseline, so that few conclusive results are false.
-
-    The family are those of them with votes. Each of the
-    `archived` ones is compared as if it alone were one more of them.
-    """
-    alone = {pk: board.difference(pk, baseline, forecast=forecast) for pk in candidates}
-    voted = [pk for pk, difference in alone.items() if difference.votes]
-    extra = {pk: board.difference(pk, baseline, forecast=forecast) for pk in archived}
-    confidence = board.snapshot.settings["confidence"]
-    evidence = [alone[pk].log_evidence for pk in voted]
-    family = zip(voted, burdens(evidence, confidence), strict=True)
-    needed = [(pk, len(voted), burden) for pk, burden in family]
-    for pk, difference in extra.items():
-        if difference.votes:
-            burden = burdens([*evidence, difference.log_evidence], confidence)[-1]
-            needed.append((pk, len(voted) + 1, burden))
-    alone |= extra
-    for pk, size, burden in needed:
-        if size > 1:
-            measured = board.difference(pk, baseline, forecast=forecast, burden=burden)
-            alone[pk] = replace(measured, family=size)
-    return alone
+    """Compare several candidates with a baseline; the family are those of them with votes."""
+    found = {pk: board.difference(pk, baseline) for pk in candidates}
+    voted = [pk for pk, difference in found.items() if difference.between]
+    holds = decided_together([found[pk].claim for pk in voted])
+    for pk, together in zip(voted, holds, strict=True):
+        found[pk] = replace(found[pk], family=len(voted), holds_together=together)
+    return found
 
 
 @transaction.atomic
@@ -106,7 +89,7 @@ def baseline_of(arena: Arena) -> int | None:
 
 
 def write_decisions(*, now: datetime, seen: SeenBoards) -> int:
-    """Store new conclusive results of leaderboards over all prompts, notify the teams, count them.
+    """Store new results of leaderboards over all prompts, notify the teams, count them.
 
     `seen` remembers which boards were evaluated, so that nothing is read again before there is
     news. Losing it only costs time.
@@ -139,9 +122,11 @@ def _store_new_results(snapshot_id: int, chosen: Mapping[int, int], now: datetim
     snapshot = Snapshot.objects.select_related("board__arena").filter(pk=snapshot_id).first()
     if snapshot is None:  # a newer one has taken its place
         return 0
-    board, arena = load_difference_boards([snapshot])[snapshot_id], snapshot.board.arena
+    arena = snapshot.board.arena
     revealed = Candidate.objects.revealed().filter(arena=arena)
     candidates = list(revealed.defer(*LONG_TEXTS).order_by("pk"))
+    among = [candidate.pk for candidate in candidates]
+    board = load_difference_boards(arena, [snapshot], among)[snapshot_id]
     owners = {owner for candidate in candidates if (owner := _owner_of(candidate, arena))}
     decided = {
         (team, candidate, baseline): (number, lead)
@@ -151,17 +136,28 @@ def _store_new_results(snapshot_id: int, chosen: Mapping[int, int], now: datetim
         .order_by("number")  # so that the last one stays
         .values_list("team", "candidate", "baseline", "number", "lead")
     }
-    new_results = [
+    results = [
         result
         for team in Team.objects.in_bulk(owners).values()
-        for result in _conclusive_results(board, arena, team, candidates, chosen.get(team.pk))
-        if decided.get(result.question, UNDECIDED)[1] != result.difference.lead.value
+        for result in _decided_results(board, arena, team, candidates, chosen.get(team.pk))
+    ]
+    keep_decided(
+        board=snapshot.board, evidence=board.evidence, pairs={r.pair for r in results}, now=now
+    )
+    new_results = [
+        result
+        for result in results
+        if result.difference.holds_together
+        and decided.get(result.question, UNDECIDED)[1] != result.difference.lead
     ]
     warning = demo_notice(arena, snapshot) if new_results else ""
     written = 0
+    reason = "" if snapshot.board.follows_claims else NEW_RULE
     for result in new_results:
         number = decided.get(result.question, UNDECIDED)[0] + 1
-        written += _store_decision(result, board, number, warning, now)
+        written += _store_decision(result, board, number, warning, now, reason)
+    if reason:
+        Board.objects.filter(pk=snapshot.board_id).update(follows_claims=True)
     return written
 
 
@@ -170,8 +166,8 @@ def _owner_of(candidate: Candidate, arena: Arena) -> int | None:
 
 
 @dataclass(frozen=True)
-class ConclusiveResult:
-    """A team's candidate that is conclusively better or worse than the team's baseline."""
+class DecidedResult:
+    """A team's candidate that is better or worse than the team's baseline."""
 
     team: Team
     candidate: Candidate
@@ -182,14 +178,20 @@ class ConclusiveResult:
     def question(self) -> Question:
         return (self.team.pk, self.candidate.pk, self.baseline.pk)
 
+    @property
+    def pair(self) -> tuple[int, int]:
+        """In the order of their ids."""
+        first, second = sorted((self.candidate.pk, self.baseline.pk))
+        return first, second
 
-def _conclusive_results(
+
+def _decided_results(
     board: DifferenceBoard,
     arena: Arena,
     team: Team,
     candidates: list[Candidate],
     chosen: int | None,
-) -> list[ConclusiveResult]:
+) -> list[DecidedResult]:
     own = [candidate for candidate in candidates if _owner_of(candidate, arena) == team.pk]
     chosen_baseline = (candidate for candidate in candidates if candidate.pk == chosen)
     baseline = next(chosen_baseline, default_baseline(own))
@@ -200,9 +202,9 @@ def _conclusive_results(
         for candidate in own
         if candidate.pk != baseline.pk and candidate.retired_at is None
     }
-    differences = compare_family(board, active, baseline.pk, forecast=False)
+    differences = compare_family(board, active, baseline.pk)
     results = [
-        ConclusiveResult(team, candidate, baseline, differences[pk])
+        DecidedResult(team, candidate, baseline, differences[pk])
         for pk, candidate in active.items()
     ]
     return [result for result in results if result.difference.is_decided]
@@ -210,9 +212,17 @@ def _conclusive_results(
 
 @transaction.atomic
 def _store_decision(
-    result: ConclusiveResult, board: DifferenceBoard, number: int, warning: str, now: datetime
+    result: DecidedResult,
+    board: DifferenceBoard,
+    number: int,
+    warning: str,
+    now: datetime,
+    reason: str,
 ) -> bool:
-    """Store the decision, its notification and the deliveries, once; return whether it is new."""
+    """Store the decision, its notification and the deliveries, once; return whether it is new.
+
+    With a `reason`, nobody is notified: nothing has changed but the rule.
+    """
     arena = board.snapshot.board.arena
     candidate_name = name_for(result.team, arena, result.candidate)
     baseline_name = name_for(result.team, arena, result.baseline)
@@ -226,14 +236,15 @@ def _store_decision(
         board=board.snapshot.board,
         number=number,
         defaults={
-            "lead": result.difference.lead.value,
+            "lead": result.difference.lead,
             "snapshot": snapshot,
             "sentence": clip_sentence(f"{sentence} {warning}".rstrip()),
             "known_at": now,
+            "reason": reason,
         },
     )
-    if not is_new:
-        return False
+    if not is_new or reason:
+        return is_new
     candidate, baseline = result.candidate.pk, result.baseline.pk
     path = reverse("decision", args=[result.team.slug, arena.slug])
     raters = "" if board.raters == Raters.PEOPLE else f"&raters={board.raters}"
@@ -257,8 +268,22 @@ def _store_decision(
 
 def numbers_of(difference: CandidateDifference) -> dict[str, Any]:
     """Return the figures of a difference for the API and webhooks."""
-    names = (
-        *("elo", "low", "high", "wins", "wins_low", "wins_high"),
-        *("chance", "votes", "between", "these_raters", "family"),
-    )
-    return {"lead": difference.lead.value} | {name: getattr(difference, name) for name in names}
+    claim = difference.claim
+    return {
+        "lead": difference.lead,
+        "elo": difference.elo,
+        "low": difference.low,
+        "high": difference.high,
+        "wins": claim.win_rate,
+        "wins_low": claim.low,
+        "wins_high": claim.high,
+        "chance": difference.chance,
+        "votes": difference.votes,
+        "between": difference.between,
+        "these_raters": difference.these_raters,
+        "family": difference.family,
+        "family_holds": difference.holds_together,
+        "scope": claim.scope.value,
+        "missing": claim.json["missing"],
+        "claim": claim.json,
+    }

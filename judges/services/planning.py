@@ -8,7 +8,6 @@ from typing import Literal
 
 from arena.models import Arena, Comparison, Pair, Run
 from judges.models import Judgement
-from judges.services.decisions import baseline_of, compare_family
 from judges.services.subjects import ArenaAnswers, answers_in, key_of_pair, labelled_pairs
 from judges.wording import more_with_votes
 from ranking.comparison import load_difference_boards
@@ -47,7 +46,7 @@ class OrderOptions:
 
     per_pair: comparisons of each pair.
     pairs: all, neighbours on the leaderboard, those with a new candidate or with human votes.
-    again: include pairs whose order is already clear.
+    again: include pairs that are already decided.
     like_run: the comparisons of this run instead, to be judged by another judge.
     candidates: ids; only pairs of two of them. Empty for all.
     undecided: of the comparisons of `like_run`, only those on which it came to no verdict.
@@ -154,53 +153,45 @@ def _shortage_note(
 def _ordered_pairs(
     arena: Arena, pairs: Sequence[Pair], options: OrderOptions, raters: str
 ) -> tuple[list[Pair], list[str]]:
-    """Leave out pairs that were not ordered, and those with a clear leader on this board."""
+    """Leave out pairs that were not ordered, and those that these raters have decided."""
     if options.like_run is not None:
         return list(pairs), []
     if options.pairs == "voted":  # however clear the lead
         return list(pairs) if labelled_pairs(arena).exists() else [], []
     facts = pair_facts(arena=arena, raters=raters)
-    if not options.again:
-        decided = _conclusive_pairs(arena, pairs, options, raters, facts.separated)
-        facts = replace(facts, separated=decided)
-    ordered = [pair for pair in pairs if _is_ordered(pair, options, facts)]
-    clear = 0 if options.again else sum(_ids_of_pair(pair) in facts.separated for pair in pairs)
+    decided = frozenset() if options.again else _decided_pairs(arena, pairs, raters)
+    ordered = [
+        pair
+        for pair in pairs
+        if _ids_of_pair(pair) not in decided and _is_ordered(pair, options, facts)
+    ]
+    clear = len(decided)
     if not clear:
         return ordered, []
     votes = VOTES.get(raters, raters)
     if len(pairs) == 1:
-        note = f"The {votes} already show a conclusive difference between the two"
+        note = f"The {votes} have already decided between the two"
     elif clear == 1:
-        note = f"1 pair already has a clear leader by the {votes}"
+        note = f"1 pair is already decided by the {votes}"
     else:
-        note = f"{clear:,} pairs already have a clear leader by the {votes}"
+        note = f"{clear:,} pairs are already decided by the {votes}"
     return ordered, [f"{note}; {UNLESS_AGAIN}."]
 
 
-def _conclusive_pairs(
-    arena: Arena, pairs: Sequence[Pair], options: OrderOptions, raters: str, clear: Set[PairIds]
-) -> frozenset[PairIds]:
-    """Replace clear leads over a baseline by its conclusive results, which are of one family.
-
-    An order of a single pair, or of candidates named with their team's baseline, waits for the
-    decisions, which take more votes than a clear lead does: it must be possible to buy them.
-    """
-    named = baseline_of(arena) if options.candidates and len(pairs) > 1 else None
-    baseline = pairs[0].low_id if len(pairs) == 1 else named
-    family = {_ids_of_pair(pair) for pair in pairs if baseline in _ids_of_pair(pair)}
-    if baseline is None or not family:
-        return frozenset(clear)
-    current = Snapshot.objects.current().filter(board__arena=arena, board__category="")
-    boards = load_difference_boards(current.filter(board__raters=raters).select_related("board"))
-    others = {pk for ids in family for pk in ids} - {baseline}
-    leads = [compare_family(board, others, baseline, forecast=False) for board in boards.values()]
-    decided = {pk for each in leads for pk, difference in each.items() if difference.is_decided}
-    return frozenset((clear - family) | {ids for ids in family if decided.intersection(ids)})
+def _decided_pairs(arena: Arena, pairs: Sequence[Pair], raters: str) -> frozenset[PairIds]:
+    """The pairs of which one is better, for these raters at least."""
+    among = {pk for pair in pairs for pk in _ids_of_pair(pair)}
+    current = Snapshot.objects.current().of_arena(arena).filter(board__category="")
+    boards = load_difference_boards(arena, current.filter(board__raters=raters), among)
+    return frozenset(
+        (low, high)
+        for board in boards.values()
+        for low, high in map(_ids_of_pair, pairs)
+        if board.votes_between(low, high) and board.claim(low, high).is_decided
+    )
 
 
 def _is_ordered(pair: Pair, options: OrderOptions, facts: PairFacts) -> bool:
-    if _ids_of_pair(pair) in facts.separated and not options.again:
-        return False
     if options.pairs == "neighbours":
         return _ids_of_pair(pair) in facts.neighbours
     if options.pairs == "new":

@@ -14,6 +14,7 @@ from arena.calls.money import DEFAULT_MAX_TOKENS, cost
 from arena.calls.prices import Rate, price_of
 from arena.calls.providers.base import EndpointStoppedError
 from arena.models import Arena, Prompt, Response
+from arena.validation import numbered
 from judges.core.prompts import Material, render_prompt
 from judges.core.spec import JudgeSpec
 from judges.models import Epoch
@@ -21,6 +22,7 @@ from judges.models.judges import SCRIPTED
 from judges.services.orders import JudgeOrder, Member
 from judges.services.registry import JudgeError
 from judges.services.subjects import CallTarget, read_subject
+from ranking.stats.claim import least_share
 
 CHARACTERS_PER_TOKEN = 4
 # The mean of 960 replies of GPT-4 in the Prometheus format; the others ask for brief reasoning.
@@ -77,6 +79,22 @@ class Quote:
     @property
     def unpriced(self) -> tuple[str, str] | None:
         return next(((judge.endpoint, judge.model) for judge in self.without_price), None)
+
+    @property
+    def finds(self) -> float | None:
+        """The smallest win rate, of decisive verdicts, that so many prompts a pair find in 4 of 5
+        cases; None if they are too few for any."""
+        return least_share(self.comparisons // self.pairs) if self.pairs else None
+
+    @property
+    def finds_words(self) -> str:
+        n = self.comparisons // self.pairs if self.pairs else 0
+        if self.finds is None:
+            return f"{numbered(n, 'prompt')} a pair are too few to decide anything: it takes 8."
+        return (
+            f"{n:,} prompts a pair find a candidate that wins {100 * self.finds:.0f} of 100"
+            " decisive verdicts in 4 of 5 cases."
+        )
 
 
 def _total(amounts: Iterable[int | None]) -> int | None:

@@ -18,11 +18,10 @@ from arena.permissions import visible_arenas
 from arena.views.teams import find_team, for_team
 from judges.decision_report import DecisionQuery, choose_next_step, decision_context
 from judges.forms import BaselineForm
-from judges.services.decisions import choose_baseline, compare_family, name_for
+from judges.services.decisions import choose_baseline, name_for
 from ranking.comparison import load_difference_boards
 from ranking.models import Raters, Snapshot
 from ranking.reasons import NamedReason, count_reasons
-from ranking.replay import replay
 from ranking.views.sequence_chart import ShareAt, sequence_chart
 
 MOST_FAULTS = 6  # of a candidate, on the decision page
@@ -66,24 +65,23 @@ def _choose_baseline(request: HttpRequest, team: Team, arena: Arena) -> HttpResp
 
 @lru_cache(maxsize=256)
 def _read_checks_and_faults(
-    snapshot: int, published_at: datetime, family: tuple[int, ...], focus: int, baseline: int
+    snapshot: int, published_at: datetime, focus: int, baseline: int
 ) -> tuple[tuple[ShareAt, ...], tuple[NamedReason, ...]]:
-    """How the difference stood at every check so far that had an interval, and the faults named.
+    """How the claim stood as votes came in, and the faults named.
 
     Cached, because a snapshot never changes; `published_at` distinguishes snapshots of different
     databases. Both are empty once the snapshot has been replaced.
     """
-    snapshots = Snapshot.objects.select_related("board__arena").filter(pk=snapshot)
-    board = next(iter(load_difference_boards(snapshots).values()), None)
-    if board is None:
+    row = Snapshot.objects.select_related("board__arena").filter(pk=snapshot).first()
+    if row is None:
         return (), ()
-    checks = []
-    for then in replay(board, focus, baseline):
-        difference = compare_family(then, family, baseline, forecast=False)[focus]
-        wins, low, high = difference.wins, difference.wins_low, difference.wins_high
-        if wins is not None and low is not None and high is not None:
-            checks.append(ShareAt(difference.between, wins, low, high, difference.is_decided))
-    published = board.snapshot.board
+    published = row.board
+    board = load_difference_boards(published.arena, [row], (focus, baseline))[snapshot]
+    checks = tuple(
+        ShareAt(votes, claim.win_rate, claim.low, claim.high, claim.is_decided)
+        for votes, claim in board.claims_over_time(focus, baseline)
+        if claim.win_rate is not None and claim.low is not None and claim.high is not None
+    )
     judged = published.raters in (Raters.JUDGES, Raters.JURIES)
     reasons = [] if judged else count_reasons(published.arena)
     faults = [
@@ -92,7 +90,7 @@ def _read_checks_and_faults(
         if (reason.candidate, reason.category) == (focus, published.category)
         and not reason.is_strength
     ]
-    return tuple(checks), tuple(sorted(faults, key=lambda fault: -fault.named)[:MOST_FAULTS])
+    return checks, tuple(sorted(faults, key=lambda fault: -fault.named)[:MOST_FAULTS])
 
 
 def _checks_and_faults(context: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,9 +100,8 @@ def _checks_and_faults(context: Mapping[str, Any]) -> dict[str, Any]:
     board, focus, baseline = context["board"], context.get("focus"), context.get("baseline")
     if board is None or focus is None or baseline is None:
         return {}
-    family = tuple(context["candidates"].family())
     snapshot = board.snapshot
     checks, faults = _read_checks_and_faults(
-        snapshot.pk, snapshot.published_at, family, focus.pk, baseline.pk
+        snapshot.pk, snapshot.published_at, focus.pk, baseline.pk
     )
     return {"sequence": sequence_chart(checks), "faults": faults}

@@ -37,11 +37,11 @@ from judges.views.addresses import run_url
 
 WHY_NO_PAIRS = {
     "neighbours": "Neighbours come from the judges’ leaderboard: it is empty until judges have "
-    "voted here, and neighbours with a clear lead are not judged again.",
+    "voted here, and neighbours that they have decided are not judged again.",
     "new": "New candidates are those with few or no LLM-judge votes.",
     "voted": "No pair with human votes is left to judge.",
 }
-ALL, AGAIN = "“All pairs”", "“Include pairs with a clear lead”"
+ALL, AGAIN = "“All pairs”", "“Include decided pairs”"
 ALTERNATIVES: list[tuple[dict[str, Any], str]] = [
     ({"again": True}, f"Tick {AGAIN} to have them judged again."),
     ({"pairs": "all"}, f"Choose {ALL} instead."),

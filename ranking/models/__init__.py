@@ -1,4 +1,6 @@
-"""The tables of ranking: boards, published snapshots, the vote log, refreshes and stored pages."""
+"""The tables of ranking: boards, published snapshots, kept claims, the vote log, refreshes and
+stored pages.
+"""
 
 from ranking.models.boards import (
     Board,
@@ -10,6 +12,7 @@ from ranking.models.boards import (
     SnapshotMatrices,
     Standing,
 )
+from ranking.models.claims import KeptClaim
 from ranking.models.log import LogLink, VoteLog
 from ranking.models.pages import BoardPage, HomePage
 from ranking.models.refreshes import ArenaRefresh

@@ -61,6 +61,12 @@ class Board(models.Model):
         help_text="In Elo. Raters are sent to candidates whose standard error is above this, on "
         "the human board of all categories.",
     )
+    follows_claims = models.BooleanField(
+        default=True,
+        editable=False,
+        help_text="Whether its decisions are Claims already; not before they are first looked at"
+        " after an upgrade from an earlier rule.",
+    )
     problem = models.TextField(
         blank=True,
         editable=False,

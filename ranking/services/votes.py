@@ -1,5 +1,6 @@
 """The votes of an arena, read as columns in one statement, and the small tables beside them."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -16,7 +17,7 @@ from arena.outcomes import OUTCOMES, Uncounted
 from ranking.findings import FEATURES
 from ranking.models import Board, ResponseStyle
 from ranking.question import Question
-from ranking.votes import HUMAN, KIND_OF, KINDS, Ints, VoteTable
+from ranking.votes import HUMAN, KIND_OF, KINDS, NO_STYLES, Ints, VoteTable
 
 REASONS = tuple(reason.value for reason in Uncounted)
 AT_ONCE = 50_000  # rows kept as Python's numbers at once
@@ -42,10 +43,11 @@ def question_of(board: Board, arena: Arena) -> Question:
     )
 
 
-def read(arena: Arena) -> VoteTable:
+def read(arena: Arena, among: Collection[int] | None = None) -> VoteTable:
     """Read what the leaderboards of an arena need.
 
-    Votes on a pair whose names an order still hides wait until it ends.
+    Votes on a pair whose names an order still hides wait until it ends. `among`: only the votes
+    between these candidates, without the style of their answers, for claims about them.
     """
     reason = [When(uncounted=name, then=number) for number, name in enumerate(REASONS, start=1)]
     if settings.VOTE_LOG:
@@ -60,13 +62,16 @@ def read(arena: Arena) -> VoteTable:
         own = Response.objects.filter(candidate__arena=arena, names_itself=True).values("pk")
         sides = Q(comparison__left_response__in=own) | Q(comparison__right_response__in=own)
         named = Case(When(sides, comparison__names_itself=True, then=True), default=False)
-    columns = _read_columns(votes.filter(arena=arena), Case(When(counts, then=0), *reason), named)
+    votes = votes.filter(arena=arena)
+    if among is not None:
+        votes = votes.filter(comparison__left__in=among, comparison__right__in=among)
+    columns = _read_columns(votes, Case(When(counts, then=0), *reason), named)
     shown = Candidate.objects.revealed().filter(arena=arena)
     candidates = list(shown.only("name", "version", "disclosed_at", "retired_at"))
     categories = Prompt.objects.filter(arena=arena).exclude(category="")
     judges = Rater.objects.exclude(kind=Rater.Kind.PERSON).filter(Q(arena=None) | Q(arena=arena))
     measured = dict(ArenaTrust.objects.filter(arena=arena).values_list("rater", "trusted"))
-    answers, features = _read_styles(arena)
+    answers, features = _read_styles(arena) if among is None else (NO_STYLES, NO_STYLES)
     # Not by a join: with old statistics, PostgreSQL would look through all raters for each vote.
     for number, kind in enumerate(KINDS):
         of_kind = [judge.pk for judge in judges if judge.kind == kind]

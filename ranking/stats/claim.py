@@ -13,7 +13,7 @@ Cauchy (Rouder et al. 2009; Wang and Ramdas, arXiv 2310.03722), with jackknife e
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -36,6 +36,7 @@ GRID = 60  # steps of a score; means of up to six votes are exact
 LONGEST_PLAN = 2_000
 FEW_GROUPS = 50
 TYPICAL_GAP = 60 * math.log(10) / 400  # natural log-odds; of leaderboards, 60 Elo
+HALVINGS = 25  # of an interval's ends, to 1e-7 of the score
 BETS: Floats = (np.arange(64) + 0.5) / 64
 EFFECTS: Floats = ndtri(0.5 + (np.arange(256) + 0.5) / 512) ** -2.0  # inverse gamma (1/2, 1/2)
 
@@ -59,6 +60,8 @@ class Scope(StrEnum):
 
 
 class Unit(StrEnum):
+    """What may be missing."""
+
     PROMPTS = "prompts"
     DOCUMENTS = "documents"
     RATERS = "raters"
@@ -119,6 +122,20 @@ class Claim:
     parts: dict[str, float] = field(default_factory=dict)
     wider: "Claim | None" = None
 
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> "Claim":
+        """What `json` gave, as far as a later look needs it."""
+        wider = stored["wider"]
+        return cls(
+            Verdict(stored["verdict"]),
+            Scope(stored["scope"]),
+            low=stored["low"],
+            high=stored["high"],
+            for_b=stored["e_better"],
+            for_a=stored["e_worse"],
+            wider=wider and cls.of(wider),
+        )
+
     @property
     def is_decided(self) -> bool:
         return self.verdict in (Verdict.BETTER, Verdict.WORSE)
@@ -170,7 +187,7 @@ class Claim:
 
 
 @dataclass(frozen=True, eq=False)
-class PairVotes:
+class DirectVotes:
     """The votes between A and B, as columns of N.
 
     Attributes
@@ -188,6 +205,16 @@ class PairVotes:
     document: Ints | None = None
     is_judged: bool = False
     rater_share: float = RATER_SHARE
+
+    def first(self, n: int) -> "DirectVotes":
+        """The votes at an earlier look."""
+        return replace(
+            self,
+            score=self.score[:n],
+            prompt=None if self.prompt is None else self.prompt[:n],
+            rater=None if self.rater is None else self.rater[:n],
+            document=None if self.document is None else self.document[:n],
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -372,7 +399,7 @@ def _least(enough: Callable[[int], bool], most: int = MOST) -> int | None:
     return high
 
 
-def claim(votes: PairVotes, kept: Claim | None = None, margin: float | None = None) -> Claim:
+def claim(votes: DirectVotes, kept: Claim | None = None, margin: float | None = None) -> Claim:
     """Say what these votes allow.
 
     `kept`: the claim of an earlier look, all of whose votes are among these: what was decided then
@@ -416,6 +443,20 @@ def claim(votes: PairVotes, kept: Claim | None = None, margin: float | None = No
     return replace(narrow, wider=_with_missing_raters(wide, means, parts["raters"]))
 
 
+def decided_together(claims: Sequence[Claim]) -> list[bool]:
+    """Which of several claims about one baseline hold with all of them taken together (e-BH).
+
+    Of m claims, the k with the largest e-values hold, with the largest k for which the smallest of
+    these e-values reaches 40 m / k: at most 5 % of those that hold are then expected to be false,
+    however they depend on one another (Wang and Ramdas 2022).
+    """
+    logs = [math.log(max(claim.for_b, claim.for_a, 1e-300)) for claim in claims]
+    order, m = sorted(logs, reverse=True), len(logs)
+    k = max((k for k in range(1, m + 1) if order[k - 1] >= ENOUGH + math.log(m / k)), default=0)
+    least = ENOUGH + math.log(m / k) if k else math.inf
+    return [evidence >= least for evidence in logs]
+
+
 def _tested(
     found: Claim, tests: Sequence[Bets | Means], kept: Claim | None, margin: float | None
 ) -> Claim:
@@ -455,7 +496,7 @@ def _bound(test: Bets | Means, side: int) -> float:
     """The largest theta from -1 to 1 that `side` times the mean score is known to exceed."""
     decided = test.evidence(0.0, side) >= ENOUGH
     low, high = (0.0, 1.0) if decided else (-1.0, 0.0)
-    for _ in range(40):
+    for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if test.evidence(middle, side) >= ENOUGH else (low, middle)
     return low
@@ -518,6 +559,7 @@ def variance_parts(score: Floats, prompt: Ints, rater: Ints | None) -> dict[str,
 
 
 def shares(parts: dict[str, float]) -> dict[str, float]:
+    """Of each part in their sum; empty if there is no variance."""
     total = sum(parts.values())
     return {name: round(part / total, 3) for name, part in parts.items()} if total else {}
 
@@ -595,7 +637,7 @@ def registered_claim(score: Floats, registration: Registration) -> Claim:
     `score`: (G,) the prompts' mean scores, in the registered order. The interval is the repeated
     one of the last look (Jennison and Turnbull 1989).
     """
-    found = claim(PairVotes(score, is_judged=True))
+    found = claim(DirectVotes(score, is_judged=True))
     ends, done = registration.ends, len(score)
     look = sum(end <= done for end in ends)
     found = replace(found, look=Look(look, registration.looks, registration.size))
@@ -672,6 +714,21 @@ def plan(share: float, power: float = 0.8, ties: float = 0.0, *, two_sided: bool
     watched = next((n for n, found in watched_power(share, LONGEST_PLAN) if found >= power), None)
     counts = (None if n is None else math.ceil(n / (1 - ties)) for n in (registered, watched))
     return Plan(*counts)
+
+
+def least_share(n: int, power: float = 0.8) -> float | None:
+    """The smallest win rate of decisive votes that n prompts, looked at after each, find with this
+    probability; None if they are too few for any.
+    """
+    n = min(n, LONGEST_PLAN)
+    low, high = 0.5, 1.0
+    if dict(watched_power(high, n)).get(n, 0.0) < power:
+        return None
+    for _ in range(8):
+        middle = (low + high) / 2
+        found = dict(watched_power(middle, n))[n]
+        low, high = (low, middle) if found >= power else (middle, high)
+    return high
 
 
 def registered_power(share: float, registration: Registration) -> float:

@@ -2,9 +2,9 @@
 
 Rank intervals come from the covariance of differences, not from overlapping intervals. A candidate
 that never lost to the scored ones, directly or through others, ranks above them, and one that never
-won ranks below them, as soon as its votes are on as many prompts as a decision about
-`CompleteSeparation` needs. If no candidate has a score, as when one won every vote, the order of
-the chains of wins is the result. Candidates with fewer votes stand apart.
+won ranks below them, as soon as its votes are on `fewest_groups` prompts. If no candidate has a
+score, as when one won every vote, the order of the chains of wins is the result. Candidates with
+fewer votes stand apart.
 """
 
 import math
@@ -21,7 +21,6 @@ from scipy.special import ndtri, stdtrit
 from ranking.stats.arrays import Bools, Floats, Ints, check_estimate, clusters_met, summed
 from ranking.stats.battles import Battles
 from ranking.stats.connectivity import arrows_of, largest_first
-from ranking.stats.differences import CompleteSeparation
 from ranking.stats.intervals import (
     MIN_CLUSTERS,
     Dependence,
@@ -286,7 +285,7 @@ def place(
     none = np.zeros(size, np.int64)
     if scored.all():
         return Places(ranks(ratings), nothing, nothing, nothing, nothing, none, none, 0, ~scored)
-    enough = CompleteSeparation(0, confidence).prompts_to_go
+    enough = fewest_groups(confidence)
     arrows = arrows_of(wins)
     # No more groups of votes are between two candidates than either has, or than votes.
     groups = np.minimum(np.minimum(n_clusters[:, None], n_clusters), wins + wins.T)
@@ -389,11 +388,23 @@ def _unsettled(
     return higher & between & ~clear
 
 
+def fewest_groups(confidence: float) -> int:
+    """The groups of votes that one side must win, without a loss or a tie, to be called better.
+
+    Without a difference each is a coin toss. The likelihood ratio of all shares alike is
+    2^n / (n + 1), which reaches 1 / (1 - confidence) with a probability of at most 1 - confidence
+    (Robbins 1970): 8 for 95 %.
+    """
+    n = 1
+    while 2**n / (n + 1) < 1 / (1 - confidence):
+        n += 1
+    return n
+
+
 def direct_wins(battles: Battles, confidence: float = 0.95) -> Bools:
     """(K, K) whether the row is better than the column by the votes between just the two.
 
-    Significantly so, by a t test over clusters, or without ever losing on as many clusters as a
-    `CompleteSeparation` needs.
+    Significantly so, by a t test over clusters, or without ever losing on `fewest_groups` clusters.
     """
     size, pairs = battles.n_candidates, battles.pairs
     weight, scored = (matrix.tocoo() for matrix in totals_per_unit(battles))
@@ -413,7 +424,7 @@ def direct_wins(battles: Battles, confidence: float = 0.95) -> Bools:
     measured = differ & (cells >= MIN_CLUSTERS)
     critical = stdtrit(np.maximum(cells - 1, 1), (1 + confidence) / 2)
     significant = measured & (np.abs(mean) > critical * error)
-    enough = CompleteSeparation(0, confidence).prompts_to_go
+    enough = fewest_groups(confidence)
     won, lost = (
         (total(sign * lead > 0) >= enough)
         & ~(np.bincount(battles.pair_of_row, sign * (battles.score - 0.5) < 0, n) > 0)

@@ -76,7 +76,7 @@ def badge(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
 
 def make_badge(board: PublishedBoard, candidate: Candidate) -> Badge:
     rows = (row for row in board.standings if row.candidate_id == candidate.pk)
-    standing, collecting = next(rows, None), wording.collecting(board.snapshot, {})
+    standing, collecting = next(rows, None), wording.collecting(board.snapshot)
     spoken, message = wording.describe_standing(standing), wording.badge_message(standing)
     if collecting:
         spoken = message = collecting.headline.rstrip(".").lower()

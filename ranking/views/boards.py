@@ -26,11 +26,11 @@ def board_context(
     settings = snapshot.settings if snapshot else {}
     findings = Findings.of(snapshot)
     names = {row.standing.candidate_id: row.name for row in view.rows}
-    collecting = wording.collecting(snapshot, names)
+    collecting = wording.collecting(snapshot)
     is_unvoted = snapshot is not None and not snapshot.n_votes + snapshot.n_both_bad
     unvoted = view.rows if is_unvoted and len(view.rows) > 1 else []
     rankings = [] if unvoted else wording.rankings(findings, view.unranked)
-    lead = wording.lead(view.ranked, findings, settings.get("these_raters", 0))
+    lead = wording.lead(view.ranked, findings, view.query.raters, settings.get("these_raters", 0))
     return {
         "view": view,
         "arena": view.arena,

@@ -11,20 +11,19 @@ from django.views.decorators.http import require_safe
 
 from arena.actors import actor_of
 from arena.models import Candidate
-from ranking import candidate_votes, http_cache, wording
+from ranking import candidate_votes, http_cache
 from ranking.board_data import BoardQuery, find_arena
 from ranking.candidate_votes import VoteFilters
+from ranking.claim_words import parts_sentence, share_words, verdict_sentence, what_else
 from ranking.comparison import (
     ChosenPair,
-    DifferenceBoard,
     PublishedBoard,
-    read_pairs,
+    load_difference_boards,
     read_published,
     why_unscored,
 )
 from ranking.http_cache import HTML, send, send_stored
 from ranking.models import Snapshot, Standing
-from ranking.stats.differences import Lead
 from ranking.views.matrix import clean_show, comparisons_url, matrix_context
 
 
@@ -83,32 +82,22 @@ def _best_besides(board: PublishedBoard, other: int | None) -> int | None:
 def _pair_context(
     board: PublishedBoard, snapshot: Snapshot, a: ComparedSide, b: ComparedSide
 ) -> dict[str, Any]:
-    pairs = read_pairs(board)
-    context = {
+    two = (a.candidate.pk, b.candidate.pk)
+    differences = load_difference_boards(board.arena, [snapshot], two)[snapshot.pk]
+    difference, raters = differences.difference(*two), board.query.raters
+    names = (str(a.candidate), str(b.candidate))
+    wins, interval = share_words(difference.claim)
+    return {
         "title": f"{a.candidate} vs. {b.candidate}",
         "a": a,
         "b": b,
-        "confidence": f"{100 * snapshot.settings['confidence']:g} %",
-        "seen_fewer": 0 < snapshot.measured_votes < snapshot.n_votes,
-    }
-    if pairs is None:
-        return context
-    standings = {standing.candidate_id: standing for standing in board.standings}
-    differences = DifferenceBoard(snapshot, standings, pairs)
-    two = (a.candidate.pk, b.candidate.pk)
-    difference = differences.difference(*two, forecast=False, once=True)
-    return context | {
         "difference": difference,
         "record": differences.record(*two),
-        "win_rate": differences.win_rate(*two),
-        "verdict": wording.verdict(str(a.candidate), str(b.candidate), difference),
-        "more_votes": wording.votes_to_separate(differences.votes_to_separate(*two))
-        if difference.lead is Lead.OPEN and difference.elo is not None
-        else "",
-        # On a combined board, human votes are not all the evidence.
-        "source": ""
-        if board.is_combined
-        else wording.evidence(differences.evidence_share(*two), difference.between),
+        "verdict": verdict_sentence(difference.claim, *names, raters=raters),
+        "what_else": what_else(difference.claim, raters),
+        "wins": wins,
+        "interval": interval,
+        "parts": parts_sentence(difference.claim),
     }
 
 

@@ -59,7 +59,7 @@ def embed_board(request: HttpRequest, slug: str) -> HttpResponseBase:
 
 def embed_context(board: PublishedBoard) -> dict[str, Any]:
     """The context of `ranking/embed.html`."""
-    collecting = wording.collecting(board.snapshot, {})
+    collecting = wording.collecting(board.snapshot)
     # Without enough votes nobody has a rank yet.
     placed = [] if collecting else board.standings
     ranked = [standing for standing in placed if standing.rank is not None]
@@ -72,7 +72,7 @@ def embed_context(board: PublishedBoard) -> dict[str, Any]:
         "raters": board.query.raters,
         "category": board.query.category,
         "demo": demo_notice(board.arena, board.snapshot),
-        "lead": wording.lead(rows, Findings.of(board.snapshot), these_raters),
+        "lead": wording.lead(rows, Findings.of(board.snapshot), board.query.raters, these_raters),
         "collecting": collecting,
         "standings": standings,
         "more": len(board.standings) - len(standings),

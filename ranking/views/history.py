@@ -64,7 +64,7 @@ def history_context(board: PublishedBoard, candidates: Sequence[int]) -> dict[st
         "arena": board.arena,
         "board": board,
         "snapshot": board.snapshot,
-        "collecting": wording.collecting(board.snapshot, {}),
+        "collecting": wording.collecting(board.snapshot),
         "shown": standings,
         "chosen": {standing.candidate_id for standing in standings},
         "too_many": len(set(named)) > MOST_LINES,

@@ -49,13 +49,18 @@ class Card:
 
     @property
     def collecting(self) -> wording.Collecting | None:
-        return wording.collecting(self.shown, {})
+        return wording.collecting(self.shown)
 
     @property
     def has_leader(self) -> bool:
         """Whether the first is the clear leader."""
         leader = Findings.of(self.shown).leader
         return bool(self.top) and self.top[0].candidate_id == leader
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the first is ahead at this count of votes."""
+        return bool(self.top) and self.top[0].candidate_id == Findings.of(self.shown).ahead
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ TOPICS = {
     "clusters": "Dependent votes",
     "rank": "Rank and its range",
     "number-one": "Clear leader",
+    "claim": "Two candidates",
     "neighbours": "Lead over next",
     "fragility": "Robustness of number one",
     "style": "Style-controlled score",
@@ -91,7 +92,7 @@ def _snapshot_values(view: BoardView) -> dict[str, Any]:
         return {}
     settings, findings = view.snapshot.settings, Findings.of(view.snapshot)
     names = {row.standing.candidate_id: row.name for row in view.rows}
-    collecting = wording.collecting(view.snapshot, names)
+    collecting = wording.collecting(view.snapshot)
     # Share of ties between equal candidates in the Rao-Kupper model: (e^2h - 1) / (1 + e^h)^2.
     eta = findings.ties.get("eta")
     return {
@@ -106,15 +107,15 @@ def _snapshot_values(view: BoardView) -> dict[str, Any]:
         "both_bad_sentence": wording.BOTH_BAD_SENTENCES[settings["both_bad"]],
         "capped": wording.capped(settings),
         "left_out": wording.uncounted_votes(settings),
-        "lead": wording.lead(view.ranked, findings, settings.get("these_raters", 0)),
+        "lead": wording.lead(
+            view.ranked, findings, view.query.raters, settings.get("these_raters", 0)
+        ),
         "robustness": "" if collecting else wording.robustness(findings, names),
         "agreement": wording.agreement(findings, view.query.raters),
         "transitivity": wording.transitivity(findings),
         "combined": wording.combined(findings),
         "traits": wording.traits(findings),
         "style_votes": findings.style.get("n_votes"),
-        "n_separated": sum(pair.separated for pair in findings.neighbours.values()),
-        "n_neighbours": len(findings.neighbours),
         "ties": findings.ties,
         "equals_tie": (None if eta is None else tanh(eta / 2)),
         "freshness": wording.freshness(view.snapshot),

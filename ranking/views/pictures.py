@@ -130,7 +130,7 @@ def render_png(svg: str) -> bytes:
 def _draw_picture(
     board: PublishedBoard, heading: dict[str, str], standings: Sequence[Standing], lines: list[Line]
 ) -> str:
-    collecting = wording.collecting(board.snapshot, {})
+    collecting = wording.collecting(board.snapshot)
     context: dict[str, Any] = {
         "width": WIDTH,
         "height": HEIGHT,
@@ -150,7 +150,7 @@ def _draw_picture(
 
 def _ranked_standings(board: PublishedBoard) -> list[Standing]:
     """Without enough votes nobody has a rank yet."""
-    if wording.collecting(board.snapshot, {}):
+    if wording.collecting(board.snapshot):
         return []
     return [row for row in board.standings if row.rank is not None]
 

@@ -63,7 +63,7 @@ def price_context(view: BoardView, by: str) -> dict[str, Any]:
         "arena": view.arena,
         "view": view,
         "snapshot": view.snapshot,
-        "collecting": wording.collecting(view.snapshot, {}),
+        "collecting": wording.collecting(view.snapshot),
         "by": by,
         "axis": AXES[by],
         "chart": scatter_chart(list(points.values())),

@@ -23,7 +23,7 @@ class ShareAt:
 
 @dataclass(frozen=True)
 class SequenceChart:
-    """`decided`: the votes after which the result was first conclusive, and the place of that in
+    """`decided`: the votes after which it was first decided, and the place of that in
     percent from the left; None if it never was."""
 
     line: str

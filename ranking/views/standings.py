@@ -24,7 +24,7 @@ from ranking.board_data import (
     sort_rows,
 )
 from ranking.costs import add_wins
-from ranking.templatetags.ranking_tags import NONE, elo, figures, grouped, percent, tokens
+from ranking.templatetags.ranking_tags import NONE, elo, figures, grouped, percent, signed, tokens
 from ranking.views.charts import ScoreScale
 
 MOST_ROWS = 100  # on the page at first; the rest on request
@@ -94,12 +94,9 @@ def _lead_cell(line: TableRow) -> Cell:
     below = line.row.below
     if below is None:
         return Cell(NONE)
-    if below.separated:
-        return Cell("clear lead", url=line.compare_url, spoken=f"over {line.below_name}")
-    if below.votes:
-        spoken = f"to separate it from {line.below_name}"
-        return Cell(below.words, url=line.compare_url, spoken=spoken)
-    return Cell("too close to call", url=line.compare_url, spoken=f"against {line.below_name}")
+    under = "next tier" if below.separated else ""
+    spoken = f"over {line.below_name}"
+    return Cell(signed(line.row.gap), under, url=line.compare_url, spoken=spoken)
 
 
 def _interval_cell(score: float | None, low: float | None, high: float | None) -> Cell:
@@ -141,7 +138,7 @@ def _tokens_cell(line: TableRow) -> Cell:
 COLUMNS = {
     "lead": TableColumn(
         "Lead over next",
-        "A clear lead over the next candidate, or about how many more votes would settle it",
+        "How far its score is above the next one, and whether a tier ends there",
         _lead_cell,
         has=lambda view: any(row.below for row in view.ranked),
     ),

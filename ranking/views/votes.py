@@ -19,10 +19,11 @@ from arena.permissions import visible_arenas
 from arena.views.raters import can_go_on, find_anonymous, find_rater
 from arena.views.voting import HtmxRequest
 from ranking.candidate_votes import PER_PAGE
+from ranking.claim_words import MOST_WORTHWHILE, rounded_up
 from ranking.comparison import load_difference_boards
 from ranking.models import Raters, Snapshot
 from ranking.raters import count_agreement, summarise
-from ranking.stats.differences import MOST_VOTES, Lead
+from ranking.stats.claim import Scope, Verdict
 
 LAST = 10
 
@@ -76,12 +77,14 @@ def _direct_result(arena: Arena, left: Candidate, right: Candidate) -> dict[str,
         .of_arena(arena)
         .filter(board__raters=Raters.PEOPLE, board__category="")
     )
-    for board in load_difference_boards(snapshot).values():
-        difference = board.difference(left.pk, right.pk)
-        if difference.is_decided:
-            return {"better": left if difference.lead == Lead.AHEAD else right}
-        if difference.votes_to_go and difference.votes_to_go < MOST_VOTES:
-            return {"votes_to_go": difference.votes_to_go}
+    for board in load_difference_boards(arena, snapshot, (left.pk, right.pk)).values():
+        found = board.claim(left.pk, right.pk)
+        if found.is_decided:
+            better = left if found.verdict is Verdict.BETTER else right
+            return {"better": better, "for_all": found.scope is Scope.RATERS}
+        missing = found.missing
+        if missing and missing.number and missing.number <= MOST_WORTHWHILE:
+            return {"votes_to_go": rounded_up(missing.number)}
     return {}
 
 

@@ -170,7 +170,7 @@ def test_the_summary_is_added_as_markdown(check: Any, tmp_path: Path) -> None:
     said = file.read_text()
     assert said.startswith("Before.\n**new beats old: it wins 58 % of the time")
     assert "| Candidate | new\\|\\<b\\>\\`x\\` |\n" in said
-    assert "| Preferred | 58 % of the time (54 to 62) |\n" in said
+    assert "| Preferred | 58% of the time (54 to 62) |\n" in said
     assert "| Votes between the two | 1,320 |\n" in said
     assert "| Spent on judges | $0.11 |\n" in said
     assert said.endswith(f"[Decision page]({DECIDED['page']})\n")

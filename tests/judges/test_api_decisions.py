@@ -28,7 +28,7 @@ def decision(caller: Caller, arena: Arena, **asked: Any) -> dict[str, Any]:
 
 
 def test_a_candidate_that_is_named_is_a_family_of_one(team: Team) -> None:
-    arena = published_arena(team, (0.0, 0.54, 0.0, 0.0))
+    arena = published_arena(team, (0.0, 1.5, 0.0, 0.0))
     old, new = candidates_of(arena)[:2]
     caller = token_of(team, "read")
     named = decision(caller, arena, candidate=new.pk, baseline=old.pk)
@@ -43,7 +43,10 @@ def test_the_verdict_is_about_the_candidate_that_is_named(team: Team, clear_lead
     worse = decision(caller, clear_lead, candidate=old.pk, baseline=new.pk)
     assert (better["verdict"], worse["verdict"]) == ("better", "worse")
     assert better["candidate"] == worse["baseline"] == {"id": new.pk, "name": str(new)}
-    assert better["sentence"].startswith(f"{new} beats {old}: ")
+    assert better["sentence"].startswith(f"{new} is better than {old} for this one rater and ")
+    assert better["scope"] == worse["scope"] == "these_raters"
+    assert (better["missing"], better["claim"]["verdict"]) == (None, "better")
+    assert better["claim"]["wider"]["missing"]["unit"] == "raters"
     assert better["wins_low"] < better["wins"] < better["wins_high"]
     assert better["elo"] == pytest.approx(-worse["elo"])
     cast = clear_lead.votes.count()
@@ -162,7 +165,7 @@ def test_a_missing_run_is_reported(team: Team, clear_lead: Arena, run: str) -> N
 def test_judges_and_people_are_asked_apart(team: Team, clear_lead: Arena) -> None:
     found = decision(token_of(team, "read"), clear_lead, raters="judges")
     assert (found["verdict"], found["votes"], found["computed_at"]) == ("unknown", 0, None)
-    assert found["sentence"].startswith("By LLM-judge votes, no votes yet: ")
+    assert found["sentence"].startswith("No votes yet: ")
 
 
 def test_before_there_are_two_candidates_it_says_so(team: Team) -> None:

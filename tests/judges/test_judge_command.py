@@ -13,7 +13,6 @@ from arena.models import Arena, Capability, Run, Vote
 from judges.management.commands import judge as command
 from judges.models import Judge
 from judges.services import planning
-from ranking.services.pair_weights import PairFacts
 from tests.factories import make_arena
 from tests.judges.fake_server import FakeServer, better_is, fails
 from tests.judges.helpers import hide_arena, judge_call, run_command
@@ -178,13 +177,13 @@ def test_default_is_five_comparisons_a_pair() -> None:
     assert "1 pairs, 5 comparisons, 10 calls" in said
 
 
-def test_clear_leads_are_named_with_the_option_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decided_pairs_are_named_with_the_option_again(monkeypatch: pytest.MonkeyPatch) -> None:
     arena = make_arena(3, 4)
-    facts = PairFacts(separated=frozenset(arena.pairs.values_list("low_id", "high_id")))
-    monkeypatch.setattr(planning, "pair_facts", lambda **asked: facts)
-    with pytest.raises(CommandError, match=r"clear leader.*; --again includes them\.$"):
+    decided = frozenset(arena.pairs.values_list("low_id", "high_id"))
+    monkeypatch.setattr(planning, "_decided_pairs", lambda *asked: decided)
+    with pytest.raises(CommandError, match=r"already decided.*; --again includes them\.$"):
         judge(arena)
-    assert "clear leader" not in judge(arena, "--again", "--dry-run")
+    assert "already decided" not in judge(arena, "--again", "--dry-run")
 
 
 @pytest.mark.usefixtures("worker")

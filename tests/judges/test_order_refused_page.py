@@ -7,7 +7,6 @@ from django.test import Client
 
 from arena.calls.models import Price
 from arena.models import Run
-from ranking.services.pair_weights import PairFacts
 from tests.factories import make_arena
 from tests.judges.helpers import add_endpoint, post_order, quote_mark, quote_page
 
@@ -81,17 +80,16 @@ def test_neighbours_without_a_board_are_explained(staff: Client) -> None:
     assert "Choose “All pairs” instead." in html
 
 
-def test_pairs_with_a_clear_lead_are_bought_by_the_tick_box(
+def test_decided_pairs_are_bought_by_the_tick_box(
     staff: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arena = make_arena(3, 2)
     every = frozenset(arena.pairs.values_list("low_id", "high_id"))
-    facts = PairFacts(separated=every)
-    monkeypatch.setattr("judges.services.planning.pair_facts", lambda **_: facts)
-    tick = "Tick “Include pairs with a clear lead”"
+    monkeypatch.setattr("judges.services.planning._decided_pairs", lambda *_: every)
+    tick = "Tick “Include decided pairs”"
     assert tick in offer_part(quote_page(staff, arena))
     assert 'id="quote">Quote<' in quote_page(staff, arena, again="on")
-    assert "and tick “Include pairs" in offer_part(quote_page(staff, arena, pairs="neighbours"))
+    assert "and tick “Include decided" in offer_part(quote_page(staff, arena, pairs="neighbours"))
 
 
 def test_nothing_is_proposed_where_nothing_would_help(staff: Client) -> None:

@@ -9,7 +9,6 @@ from django.core.management import CommandError
 
 from arena.models import Arena, Candidate, Rater, Team
 from judges.models import Judgement
-from ranking.services.pair_weights import pair_facts
 from tests.arena.rest import team_arena, token_of
 from tests.factories import make_vote, make_votes
 from tests.judges.helpers import quote_page, run_command, signed_in
@@ -57,9 +56,8 @@ def ids(candidates: list[Candidate]) -> list[int]:
     return [one.pk for one in candidates]
 
 
-def test_pair_with_clear_lead_is_judged_until_decided(team: Team) -> None:
+def test_a_pair_is_judged_until_decided(team: Team) -> None:
     arena, two = make_judged_arena(team, 33, 17)
-    assert len(pair_facts(arena=arena).separated) == 1
     assert verdict(team, arena, two) == "unknown"
 
     quote = quote_by_api(team, arena, candidates=ids(two)).json()
@@ -79,8 +77,8 @@ def test_what_the_decision_knows_is_not_bought(team: Team, won: int, lost: int) 
     assert refused.status_code == 422
     assert refused.json()["type"] == "urn:ringside:problem:nothing-to-do"
     assert refused.json()["detail"] == (
-        "This run would include no pairs. The LLM-judge votes already show a conclusive difference "
-        "between the two; left out unless ordered again."
+        "This run would include no pairs. The LLM-judge votes have already decided between the two;"
+        " left out unless ordered again."
     )
     assert quote_by_api(team, arena, candidates=ids(two), again=True).json()["comparisons"] == 50
 
@@ -97,16 +95,13 @@ def test_a_jury_asks_what_juries_know(team: Team) -> None:
 
 def test_two_of_many_are_two_alone(team: Team) -> None:
     arena, candidates = make_judged_arena(team, 33, 17, n_candidates=3)
-    assert len(pair_facts(arena=arena).separated) > 0
-    everybody = quote_by_api(team, arena).json()
+    assert quote_by_api(team, arena).json()["pairs"] == 3
     for two in pairs_of(candidates):
         assert quote_by_api(team, arena, candidates=ids([*two])).json()["comparisons"] == 50
-    assert "clear leader by the LLM-judge votes" in str(everybody)
 
 
-def test_several_against_a_baseline_wait_for_a_decision_of_their_family(team: Team) -> None:
-    """One of nine leads by chance: alone that would be conclusive, among nine it is not."""
-    arena, [old, *others] = make_judged_arena(team, 0, 0, n_candidates=10)
+def test_pairs_that_are_decided_are_left_out_whoever_else_is_ordered(team: Team) -> None:
+    arena, [old, *others] = make_judged_arena(team, 0, 0, n_candidates=4)
     rater, prompts = Rater.objects.get(name="another judge"), list(arena.prompts.order_by("pk"))
     for new in others:
         won = 42 if new == others[0] else 25
@@ -114,12 +109,10 @@ def test_several_against_a_baseline_wait_for_a_decision_of_their_family(team: Te
         for outcome, prompt in zip(outcomes, prompts, strict=False):
             make_vote(arena, new, old, outcome, prompt, rater)
     publish(arena)
-    lucky = [old, others[0]]
-    assert quote_by_api(team, arena, candidates=ids(lucky)).status_code == 422
-    family = quote_by_api(team, arena, candidates=ids([old, *others])).json()
-    without = quote_by_api(team, arena, candidates=ids(others)).json()
-    assert family["pairs"] == without["pairs"] + len(others)  # all those of the baseline
-    assert "8 pairs already have a clear leader by the LLM-judge votes" in str(family["left_out"])
+    assert quote_by_api(team, arena, candidates=ids([old, others[0]])).status_code == 422
+    everybody = quote_by_api(team, arena, candidates=ids([old, *others])).json()
+    assert everybody["pairs"] == 5
+    assert "1 pair is already decided by the LLM-judge votes" in str(everybody["left_out"])
 
 
 def test_the_command_and_the_page_say_the_same(team: Team, no_worker: None) -> None:
@@ -129,10 +122,10 @@ def test_the_command_and_the_page_say_the_same(team: Team, no_worker: None) -> N
     assert "<strong>1 pair</strong>, 50 comparisons" in page
 
     known, _ = make_judged_arena(team, 90, 10)
-    with pytest.raises(CommandError, match=r"conclusive difference.*; --again includes them"):
+    with pytest.raises(CommandError, match=r"already decided between.*; --again includes them"):
         quote_by_command(known)
     page = quote_page(signed_in("chief", staff=True), known)
-    assert "Tick “Include pairs with a clear lead”" in page
+    assert "Tick “Include decided pairs”" in page
 
 
 def quote_by_command(arena: Arena) -> str:

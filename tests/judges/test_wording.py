@@ -1,4 +1,4 @@
-"""A decision in one sentence: every state has words, and none claims too much."""
+"""A decision in one sentence: every state has words, each names its scope, none claims too much."""
 
 import re
 
@@ -6,196 +6,193 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.wording import Share, chance_words, headline, more_votes, share_words
-from ranking.comparison import CandidateDifference, UnscoredSide
-from ranking.stats.differences import Lead
+from judges.wording import headline
+from ranking.claim_words import (
+    claim_sentence,
+    missing_words,
+    parts_sentence,
+    rounded_up,
+    share_words,
+    state_words,
+)
+from ranking.comparison import CandidateDifference
+from ranking.stats.claim import Claim, Missing, Scope, Unit, Verdict
+
+PEOPLE = {"scope": Scope.THESE_RATERS, "n_raters": 6, "n_votes": 90, "n_prompts": 60}
 
 
-def gap(lead: Lead, wins: float, low: float, high: float, **fields: object) -> CandidateDifference:
-    numbers = {"wins": wins, "wins_low": low, "wins_high": high, "votes": 90}
-    return CandidateDifference(lead, **numbers | fields)  # type: ignore[arg-type]
+def found(verdict: Verdict, wins: float, low: float, high: float, **fields: object) -> Claim:
+    return Claim(
+        **PEOPLE | {"verdict": verdict, "win_rate": wins, "low": low, "high": high} | fields
+    )  # type: ignore[arg-type]
 
 
-def shut_out(lead: Lead, wins: float, between: int, **fields: object) -> CandidateDifference:
-    numbers = {"wins": wins, "votes": between, "between": between, "is_shut_out": True}
-    return CandidateDifference(lead, **numbers | fields)  # type: ignore[arg-type]
+BETTER = found(Verdict.BETTER, 0.75, 0.58, 0.88)
+OPEN = found(Verdict.OPEN, 0.65, 0.49, 0.79, missing=Missing(Unit.PROMPTS, 18))
+
+
+def wider(unit: Unit, number: int | None, **fields: object) -> Claim:
+    missing = {"scope": Scope.RATERS, "missing": Missing(unit, number)}
+    return found(Verdict.OPEN, 0.7, 0.4, 0.9, **missing | fields)
 
 
 TABLE = [
     (
-        gap(Lead.AHEAD, 0.58, 0.54, 0.62, is_decided=True),
-        "B beats A: it wins 58 % of the time (54 to 62). This result is conclusive.",
+        found(Verdict.BETTER, 0.75, 0.58, 0.88, scope=Scope.RATERS),
+        "B is better than A for raters and prompts like these: it wins 75% of the time (58 to 88).",
     ),
     (
-        gap(Lead.BEHIND, 0.42, 0.38, 0.46, is_decided=True),
-        "B loses to A: it wins 42 % of the time (38 to 46). This result is conclusive.",
+        found(Verdict.WORSE, 0.25, 0.12, 0.42, scope=Scope.JUDGE, n_raters=1),
+        "B is worse than A for this judge and prompts like these: it wins 25% of the time (12 to"
+        " 42).",
     ),
     (
-        gap(Lead.AHEAD, 0.57, 0.51, 0.63, votes_to_go=57),
-        "Not conclusive yet: B is probably better than A, preferred 57 % of the time (51 to 63);"
-        " it takes about 57 more votes.",
+        found(Verdict.BETTER, 0.75, 0.58, 0.88, is_kept=True),
+        "B is better than A for these 6 raters and prompts like these: it wins 75% of the time (58"
+        " to 88). Newer votes no longer support it.",
     ),
     (
-        gap(Lead.BEHIND, 0.43, 0.37, 0.49, votes_to_go=1),
-        "Not conclusive yet: B is probably worse than A, preferred 43 % of the time (37 to 49);"
-        " it takes about 1 more vote.",
+        found(Verdict.BETTER, 0.75, 0.58, 0.88, wider=wider(Unit.RATERS, 3)),
+        "B is better than A for these 6 raters and prompts like these: it wins 75% of the time (58"
+        " to 88). For raters like these it’s not decided yet: it takes about 3 more raters.",
     ),
     (
-        gap(Lead.OPEN, 0.53, 0.47, 0.59, votes_to_go=1234),
-        "Not conclusive yet: B is preferred to A 53 % of the time (47 to 59); it takes"
-        " about 1,300 more votes.",
-    ),
-    (
-        gap(Lead.OPEN, 0.31, 0.1, 0.6, votes_to_go=40),
-        "Not conclusive yet: B is behind A, preferred 31 % of the time (10 to 60); it takes"
-        " about 40 more votes.",
-    ),
-    (
-        gap(Lead.AHEAD, 0.79, 0.7, 0.9, votes_to_go=40, groups_to_go=3),
-        "Not conclusive yet: B is probably better than A, preferred 79 % of the time (70 to 90); it"
-        " takes about 40 more votes, on at least 3 new prompts.",
-    ),
-    (
-        gap(Lead.OPEN, 0.51, 0.4, 0.6, votes_to_go=17_000),
-        "Not conclusive yet: B is preferred to A 51 % of the time (40 to 60); the difference is too"
-        " small to detect with 10,000 more votes.",
-    ),
-    (
-        gap(Lead.OPEN, 0.5, 0.4, 0.6),
-        "Not conclusive yet: B is preferred to A 50 % of the time (40 to 60); how many more votes"
-        " it takes is unknown.",
-    ),
-    (
-        CandidateDifference(Lead.FEW_CLUSTERS, wins=0.6, votes=9, reason=Lead.FEW_CLUSTERS.reason),
-        "Not conclusive yet: B is preferred to A 60 % of the time so far. No interval yet:"
-        " fewer than 5 independent groups of votes so far.",
-    ),
-    (
-        CandidateDifference(
-            Lead.NOT_COMPARABLE,
-            votes=9,
-            reason="It has no votes yet.",
-            blamed=UnscoredSide.BASELINE,
+        found(
+            Verdict.BETTER,
+            *(0.75, 0.58, 0.88),
+            wider=wider(Unit.RATERS, 3, no_votes_settle=True),
         ),
-        "B and A cannot be compared yet. A has no votes yet.",
+        "B is better than A for these 6 raters and prompts like these: it wins 75% of the time (58"
+        " to 88). For raters like these, no number of votes by these raters will settle it; about 3"
+        " more raters could.",
     ),
     (
-        CandidateDifference(
-            Lead.NOT_COMPARABLE, votes=9, reason="It lost.", blamed=UnscoredSide.CANDIDATE
+        found(
+            Verdict.BETTER,
+            *(0.75, 0.58, 0.88),
+            wider=wider(Unit.RATERS, None, no_votes_settle=True),
         ),
-        "B and A cannot be compared yet. B lost.",
+        "B is better than A for these 6 raters and prompts like these: it wins 75% of the time (58"
+        " to 88). For raters like these, no number of votes by these raters will settle it.",
     ),
     (
-        CandidateDifference(
-            Lead.NOT_COMPARABLE, votes=9, reason="No chain.", blamed=UnscoredSide.CANDIDATE
+        found(Verdict.BETTER, 0.75, 0.58, 0.88, n_raters=2, wider=wider(Unit.RATERS, 9)),
+        "B is better than A for these 2 raters and prompts like these: it wins 75% of the time (58"
+        " to 88). 2 raters say nothing about others.",
+    ),
+    (
+        OPEN,
+        "Not decided yet for these 6 raters and prompts like these: B against A, it wins 65% of"
+        " the time (49 to 79). If the difference stays the same, about 18 more prompts, judged by"
+        " these raters, settle it.",
+    ),
+    (
+        found(Verdict.OPEN, 0.51, 0.4, 0.6, missing=Missing(Unit.PROMPTS, 17_000)),
+        "Not decided yet for these 6 raters and prompts like these: B against A, it wins 51% of"
+        " the time (40 to 60). The difference is too small to find with 10,000 more prompts.",
+    ),
+    (
+        found(Verdict.OPEN, 0.5, 0.4, 0.6, missing=Missing(Unit.PROMPTS, None)),
+        "Not decided yet for these 6 raters and prompts like these: B against A, it wins 50% of"
+        " the time (40 to 60). The difference is too small to find with 10,000 more prompts.",
+    ),
+    (
+        found(
+            Verdict.OPEN,
+            *(0.7, 0.4, 0.9),
+            n_documents=6,
+            missing=Missing(Unit.DOCUMENTS, 3),
         ),
-        "B and A cannot be compared yet. B: No chain.",
-    ),
-    (CandidateDifference(Lead.NOT_COMPARABLE), "No votes yet: nobody has compared B with A."),
-    (
-        CandidateDifference(Lead.NOT_COMPARABLE, both_bad=20),
-        "Not conclusive yet: all 20 votes on B and A rated both answers bad.",
+        "Not decided yet for these 6 raters and prompts like these: B against A, it wins 70% of"
+        " the time (40 to 90). 6 documents are too few: about 3 more documents would settle it.",
     ),
     (
-        CandidateDifference(Lead.NOT_COMPARABLE, both_bad=1),
-        "Not conclusive yet: the only vote on B and A rated both answers bad.",
+        found(Verdict.NO_WORSE, 0.52, 0.46, 0.58, missing=Missing(Unit.PROMPTS, 300)),
+        "B is no worse than A by more than the margin for these 6 raters and prompts like these:"
+        " it wins 52% of the time (46 to 58). If the difference stays the same, about 300 more"
+        " prompts, judged by these raters, settle it.",
     ),
-    (
-        shut_out(Lead.BEHIND, 0, 50, is_decided=True),
-        "B loses to A every time: it wins 0 of 50. This result is conclusive.",
-    ),
-    (
-        shut_out(Lead.AHEAD, 1, 50, is_decided=True),
-        "B beats A every time, 50 of 50. This result is conclusive.",
-    ),
-    (
-        shut_out(Lead.BEHIND, 0, 7, votes_to_go=1, groups_to_go=1),
-        "Not conclusive yet: B has lost all 7 votes against A so far; it takes about 1 more vote,"
-        " on a new prompt.",
-    ),
-    (
-        shut_out(Lead.OPEN, 1, 1, votes_to_go=7, groups_to_go=7),
-        "Not conclusive yet: B has won the only vote against A so far; it takes about 7 more votes,"
-        " each on a new prompt.",
-    ),
+    (Claim(Verdict.OPEN, Scope.JUDGE), "No votes yet: nobody has compared B with A."),
 ]
 
 
-@pytest.mark.parametrize(("found", "sentence"), TABLE)
-def test_each_state_has_its_sentence(found: CandidateDifference, sentence: str) -> None:
-    assert headline("B", "A", found) == sentence
+@pytest.mark.parametrize(("claim", "sentence"), TABLE)
+def test_every_state_has_its_words(claim: Claim, sentence: str) -> None:
+    assert claim_sentence(claim, "B", "A") == sentence
+    assert headline("B", "A", CandidateDifference(claim)) == sentence
 
 
-def test_whose_votes_and_which_prompts_come_first() -> None:
-    known = gap(Lead.AHEAD, 0.58, 0.54, 0.62, is_decided=True)
-    said = headline("B", "A", known, raters="judges")
-    assert said.startswith("By LLM-judge votes, B beats A: it wins 58 %")
-    assert headline("B", "A", known, category="code").startswith("On “code” prompts, B beats")
-    none = headline(
-        "B", "A", CandidateDifference(Lead.NOT_COMPARABLE), raters="juries", category="code"
+def test_both_bad_alone_decide_nothing() -> None:
+    nothing = Claim(Verdict.OPEN, Scope.THESE_RATERS)
+    for n, votes in ((1, "the only vote"), (20, "all 20 votes")):
+        says = headline("B", "A", CandidateDifference(nothing, both_bad=n))
+        assert says == f"Not decided yet: {votes} on B and A rated both answers bad."
+
+
+def test_votes_and_category_are_named_where_they_differ() -> None:
+    better = CandidateDifference(BETTER)
+    says = headline("B", "A", better, raters="juries", category="code")
+    assert says.startswith("By jury votes on “code” prompts, B is better than A for these 6 raters")
+    assert headline("B", "A", better, category="code").startswith("On “code” prompts, B is ")
+    says = headline("B", "A", CandidateDifference(OPEN), raters="combined")
+    assert says.startswith("By human votes, not decided yet ")
+    assert headline("B", "A", better, raters="judges").startswith("B is better")
+
+
+def test_several_judges_are_those() -> None:
+    several = found(Verdict.BETTER, 0.7, 0.6, 0.8, scope=Scope.JUDGE, n_raters=3)
+    assert "for these 3 judges and" in claim_sentence(several, "B", "A", raters="judges")
+    assert "for these 3 juries and" in claim_sentence(several, "B", "A", raters="juries")
+
+
+def test_archived_candidates_get_no_more_votes() -> None:
+    says = headline("B", "A", CandidateDifference(OPEN), retired="A")
+    assert says.endswith("No more votes will come, because A is archived.")
+    assert "more prompts" not in says
+
+
+def test_a_family_says_what_does_not_hold_together() -> None:
+    alone = headline("B", "A", CandidateDifference(BETTER, family=3, holds_together=True))
+    assert "together" not in alone
+    says = headline("B", "A", CandidateDifference(BETTER, family=3))
+    assert says.endswith(
+        "Taken together with the other 2 candidates compared with A, it’s not certain enough yet."
     )
-    assert none == "By jury votes on “code” prompts, no votes yet: nobody has compared B with A."
-    assert headline("B", "A", known, raters="people").startswith("B beats A")
 
 
-def test_combined_board_without_trusted_judges_is_people_s() -> None:
-    known = gap(Lead.AHEAD, 0.58, 0.54, 0.62, is_decided=True)
-    both = headline("B", "A", known, raters="combined")
-    assert both.startswith("By human and LLM-judge votes combined, B beats A")
-    alone = headline("B", "A", known, raters="combined", category="code", is_fallback=True)
-    assert alone.startswith(
-        "By human votes alone (no judge is trusted yet) on “code” prompts, B beats A"
-    )
+@given(
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.sampled_from([Verdict.BETTER, Verdict.WORSE, Verdict.OPEN]),
+)
+def test_an_end_is_50_only_if_it_is(one: float, two: float, three: float, verdict: Verdict) -> None:
+    low, wins, high = sorted((one, two, three))
+    says, interval = share_words(found(verdict, wins, low, high))
+    for shown, value in zip([says, *interval.split(" to ")], (wins, low, high), strict=True):
+        if abs(value - 0.5) > 1e-5:
+            assert shown != "50%"
+    assert re.fullmatch(r"[\d.]+%", says)
 
 
-def test_an_end_near_a_half_is_not_written_as_one() -> None:
-    close = gap(Lead.AHEAD, 0.52, 0.5012, 0.54, is_decided=True)
-    assert "52.0 % of the time (50.1 to 54.0)" in headline("B", "A", close)
+def test_a_table_says_it_in_a_few_words() -> None:
+    assert state_words(BETTER) == "better"
+    assert state_words(OPEN) == "about 18 more prompts"
+    assert state_words(Claim(Verdict.OPEN, Scope.JUDGE)) == "no votes yet"
+    assert state_words(found(Verdict.OPEN, 0.5, 0.4, 0.6, missing=None)) == "not decided"
+    large = Missing(Unit.PROMPTS, 20_000)
+    assert state_words(found(Verdict.OPEN, 0.5, 0.4, 0.6, missing=large)) == "too small to find"
+    assert state_words(found(Verdict.BETTER, 0.7, 0.6, 0.8, is_kept=True)) == "better, kept"
 
 
-shares = st.lists(st.floats(0.001, 0.999), min_size=3, max_size=3).map(sorted)
+def test_no_more_digits_than_there_are() -> None:
+    assert [rounded_up(n) for n in (1, 99, 101, 1234)] == [1, 99, 110, 1300]
+    assert missing_words(Missing(Unit.VOTES, 1)) == "about 1 more vote"
+    assert missing_words(Missing(Unit.RATERS, None)) == "no number that can be estimated"
 
 
-@given(ends=shares, known=st.booleans(), to_go=st.none() | st.integers(1, 100_000))
-def test_headline_is_never_sure_across_a_half(
-    ends: list[float], known: bool, to_go: int | None
-) -> None:
-    low, wins, high = ends
-    lead = Lead.AHEAD if low > 0.5 else Lead.BEHIND if high < 0.5 else Lead.OPEN
-    said = headline("B", "A", gap(lead, wins, low, high, is_decided=known, votes_to_go=to_go))
-    if low <= 0.5 <= high:
-        assert "is conclusive" not in said
-        assert "probably" not in said
-        assert "beats" not in said
-    assert ("This result is conclusive." in said) == (known and lead is not Lead.OPEN)
-    share = re.search(r"([\d.]+) % of the time \(([\d.]+) to ([\d.]+)\)", said)
-    assert share is not None
-    for written, given_ in zip(share.groups(), (wins, low, high), strict=True):
-        assert float(written) == pytest.approx(100 * given_, abs=0.5)
-
-
-def test_a_chance_is_never_written_as_certain() -> None:
-    written = [chance_words(p) for p in (0.0, 0.0004, 0.004, 0.632, 0.994, 0.9999, 1.0, None)]
-    assert written == [
-        *["under 0.1\N{NO-BREAK SPACE}%"] * 2,
-        *[f"{n}\N{NO-BREAK SPACE}%" for n in ("0.4", "63", "99.4")],
-        *["over 99.9\N{NO-BREAK SPACE}%"] * 2,
-        "–",
-    ]
-
-
-def test_votes_are_rounded_up() -> None:
-    assert more_votes(CandidateDifference(Lead.OPEN, votes_to_go=141)) == "about 150 more votes"
-
-
-def test_of_the_retired_no_more_votes_are_asked() -> None:
-    said = headline("B", "A", gap(Lead.OPEN, 0.53, 0.47, 0.59, votes_to_go=90), retired="A")
-    assert said.endswith("(47 to 59); no more votes will come, because A is archived.")
-
-
-def test_figures_of_a_page_have_the_digits_of_the_sentence() -> None:
-    close = gap(Lead.AHEAD, 0.52, 0.501, 0.54)
-    assert share_words(close) == Share(
-        "52.0\N{NO-BREAK SPACE}%", "50.1\N{NO-BREAK SPACE}% to 54.0\N{NO-BREAK SPACE}%"
-    )
-    assert share_words(CandidateDifference(Lead.NOT_COMPARABLE)) == Share()
+def test_where_the_uncertainty_comes_from() -> None:
+    parts = {"votes": 0.5, "prompts": 0.2, "raters": 0.3}
+    says = parts_sentence(found(Verdict.OPEN, 0.6, 0.4, 0.8, parts=parts))
+    assert says == "20% of the uncertainty is between prompts and 30% between raters."
+    assert parts_sentence(Claim(Verdict.OPEN, Scope.JUDGE)) == ""

@@ -11,7 +11,6 @@ from django.test import Client
 from arena.models import Arena, Candidate, Import, Rater
 from ranking import comparison
 from ranking.board_data import BoardQuery, find_arena
-from ranking.comparison import read_pairs, read_published
 from ranking.models import BothBad, Snapshot, SnapshotMatrices
 from ranking.votes import COUNTS, PairCounts
 from tests.factories import make_arena, make_vote
@@ -278,16 +277,6 @@ def test_an_arena_that_is_hidden_or_not_there_has_none(client: Client, arena: Ar
         assert client.post(f"/a/support/{name}/").status_code == 405
 
 
-def test_candidates_without_intervals_have_no_covariance(published: Snapshot) -> None:
-    matrices = SnapshotMatrices.objects.get(snapshot__is_current=True, snapshot__board__category="")
-    matrices.candidates, matrices.covariance = matrices.candidates[:16], bytes(16)
-    matrices.save()
-    pairs = read_pairs(read_published(find_arena("support"), BoardQuery()))
-    assert pairs is not None
-    known = ~np.isnan(pairs.covariance)
-    assert known.tolist() == [[True, True, False], [True, True, False], [False] * 3]
-
-
 def test_a_long_name_shows_its_end_and_is_read_aloud_whole(client: Client, uneven: Arena) -> None:
     first = uneven.candidates.order_by("pk")[0]
     Candidate.objects.filter(pk=first.pk).update(name="gpt-3.5-turbo-1106_very_concise")
@@ -295,18 +284,6 @@ def test_a_long_name_shows_its_end_and_is_read_aloud_whole(client: Client, uneve
     page = matrix_page(client)
     assert page.count('<b aria-hidden="true">gpt-3.5-tu…ery_concise</b>') == 2
     assert page.count("<i>gpt-3.5-turbo-1106_very_concise</i>") == 2
-
-
-def test_departed_candidate_leaves_the_covariance(arena: Arena, published: Snapshot) -> None:
-    matrices = published.matrices
-    a, b, _ = (candidate.pk for candidate in arena.candidates.order_by("pk"))
-    matrices.candidates = np.array([a, b, b + 1000], "<i8").tobytes()
-    matrices.covariance = np.arange(9, dtype="<f4").tobytes()
-    matrices.save()
-    pairs = read_pairs(read_published(find_arena("support"), BoardQuery()))
-    assert pairs is not None
-    elo = pairs.covariance[:2, :2] * (400 / np.log(10)) ** 2
-    np.testing.assert_allclose(elo, [[0, 1], [3, 4]])
 
 
 def test_a_snapshot_replaced_while_it_is_read_is_read_again(

@@ -11,7 +11,6 @@ from ranking.leaderboard import MAX_DIFFERENCE
 from ranking.models import Board, BothBad, Snapshot
 from ranking.services import leases
 from ranking.services.elo import N_RESAMPLES
-from ranking.stats.differences import MOST_VOTES
 from ranking.stats.intervals import MIN_CLUSTERS
 from ranking.stats.ranks import DRAWS
 from ranking.views.methodology import TOPICS
@@ -122,7 +121,6 @@ def test_constants_that_the_page_names_are_those_of_the_code(
     assert f"Below {MIN_CLUSTERS} effective prompts" in page
     assert f"Below {MIN_CLUSTERS} effective raters" in page
     assert f"fewer than {MIN_CLUSTERS} groups" in page
-    assert f"more than {MOST_VOTES:,} votes" in page
     assert f"({DRAWS:,} draws)" in page
 
 

@@ -152,7 +152,7 @@ def test_the_table_is_aligned_and_says_the_rest_in_sentences(votes: Path) -> Non
     assert '19 votes by people; 1 more "both bad", which do not affect the scores.' in text
     assert "Votes on the same prompt are treated as dependent" in text
     assert "The results hold for these 3 raters only: they are too few." in text
-    assert "Clear number one: none." in text
+    assert "Clear leader, at every look: none." in text
     assert "votes would change number one." in text
     assert "Not ranked: 日本 D. It has never won or tied" in text
 
@@ -418,3 +418,36 @@ def test_a_real_crowd_gives_the_reference_errors(crowd: Path, cluster: str, erro
     assert round(best["se"], 2) == error
     # The interval is the bootstrap's: near the same error, wide of the rating on both sides.
     assert 3.5 * error < best["high"] - best["low"] < 5.5 * error
+
+
+# Two candidates.
+
+
+def test_two_are_compared_by_their_votes(votes: Path) -> None:
+    rows = "".join(
+        f"{a},{b},{'left' if n % 5 else 'right'},p{n},w{n % 12}\n"
+        for n in range(80)
+        for a, b in (("B", "A"),)
+    )
+    votes.write_text(f"left,right,winner,prompt,worker\n{rows}")
+    says = rank(votes, "--compare", "B", "A").strip()
+    assert says.startswith("B is better than A for raters and prompts like these: it wins 80% of")
+    found = json.loads(rank(votes, "--compare", "A", "B", "--json"))
+    assert (found["candidate"], found["baseline"], found["raters"]) == ("A", "B", "people")
+    assert (found["claim"]["verdict"], found["claim"]["scope"]) == ("worse", "raters")
+    assert found["sentence"].startswith("A is worse than B")
+
+
+def test_a_margin_lets_it_be_no_worse(votes: Path) -> None:
+    rows = "".join(f"B,A,{'left' if n % 2 else 'right'},p{n},w{n % 3}\n" for n in range(3000))
+    votes.write_text(f"left,right,winner,prompt,worker\n{rows}")
+    found = json.loads(rank(votes, "--compare", "B", "A", "--margin", "45", "--json"))
+    assert found["claim"]["verdict"] == "no_worse"
+    assert json.loads(rank(votes, "--compare", "B", "A", "--json"))["claim"]["verdict"] == "open"
+    assert "between 0 and 50" in refused(votes, "--compare", "B", "A", "--margin", "50")
+
+
+def test_unknown_names_are_told_with_those_there_are(votes: Path) -> None:
+    votes.write_text(ROUND)
+    assert "There is no candidate" in refused(votes, "--compare", "nobody", "A")
+    assert "two different candidates" in refused(votes, "--compare", "A", "A")

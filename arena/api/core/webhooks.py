@@ -42,7 +42,7 @@ HEAD: dict[str, Any] = NOTICE | {
     "head": {"number": 412, "digest": "9c1f", "key": "b7aa", "signature": "e02d"},
 }
 WEBHOOKS: dict[str, tuple[str, dict[str, Any]]] = {
-    "decision.known": ("A candidate is conclusively better or worse than the baseline", DECIDED),
+    "decision.known": ("A candidate is better or worse than the baseline", DECIDED),
     "log.head": ("The newest link of an arena's vote log, once a day", HEAD),
     "webhook.test": ("A test that a member requested", TESTED),
 }

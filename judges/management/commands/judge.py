@@ -46,7 +46,7 @@ class Command(BaseCommand):
             "--pairs",
             choices=["all", "neighbours", "new", "voted"],
             default="all",
-            help="which pairs to judge; default: all without a clear lead",
+            help="which pairs to judge; default: all that are not decided",
         )
         add(
             "--per-pair",
@@ -62,7 +62,7 @@ class Command(BaseCommand):
         )
         add("--max-calls", type=int, metavar="M", help="make at most M calls")
         add("--quorum", type=int, metavar="K", help="verdicts a jury needs; default: a majority")
-        add("--again", action="store_true", help="include pairs with a clear lead")
+        add("--again", action="store_true", help="include pairs that these judges have decided")
         add(
             "--like-run",
             type=int,
@@ -223,7 +223,7 @@ def _check_numbers(options: dict[str, Any]) -> None:
 
 
 def _with_option(sentence: str) -> str:
-    """Add the option's name to a sentence about clear leads, which the web form shows too."""
+    """Add the option's name to a sentence about decided pairs, which the web form shows too."""
     if UNLESS_AGAIN not in sentence:
         return sentence
     return f"{sentence.rstrip('.')}; --again includes them."

@@ -46,6 +46,18 @@ class Command(BaseCommand):
         parser.add_argument(
             "--skip-bad", action="store_true", help="skip bad rows, and list the first of them"
         )
+        parser.add_argument(
+            "--compare",
+            nargs=2,
+            metavar=("B", "A"),
+            help="say whether candidate B is better than candidate A, instead of ranking all",
+        )
+        parser.add_argument(
+            "--margin",
+            type=_percentage,
+            metavar="PERCENT",
+            help="with --compare: a win rate above it, below 50, is no worse",
+        )
         parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
     def handle(self, *args: Any, path: Path, **options: Any) -> None:
@@ -64,11 +76,18 @@ class Command(BaseCommand):
                 seed=options["seed"],
                 cluster=options["cluster"],
             )
-            board = rank_file.rank_votes(places[path], votes, question)
+            if pair := options["compare"]:
+                b, a = pair
+                compared = rank_file.compare_two(
+                    places[path], votes, question, b, a, options["margin"]
+                )
+                text = compared.json if options["json"] else compared.sentence
+            else:
+                board = rank_file.rank_votes(places[path], votes, question)
+                text = (rank_file.as_json if options["json"] else rank_file.as_table)(board)
         except (BadFileError, FileError) as problem:
             raise CommandError(renamed(str(problem), places)) from None
-        as_text = rank_file.as_json if options["json"] else rank_file.as_table
-        self.stdout.write(as_text(board))
+        self.stdout.write(text)
         if bad := rejected.count:
             lines = renamed(str(rejected), places)
             self.stderr.write(f"{lines}\n{bad:,} bad row{'s' * (bad > 1)} skipped.")
@@ -82,6 +101,16 @@ def _read_votes(path: Path, options: dict[str, Any]) -> tuple[VoteTable, Rejecte
             skip_bad=options["skip_bad"],
             progress=lambda *told: progress("reading", *told),
         )
+
+
+def _percentage(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 50:
+        raise ArgumentTypeError(f"must be a number between 0 and 50, not {text!r}")
+    return number / 100
 
 
 def _at_least(least: int) -> Callable[[str], int]:

@@ -16,10 +16,10 @@ from ranking.stats.claim import (
     ENOUGH,
     Bets,
     Claim,
+    DirectVotes,
     Means,
     Missing,
     Mixture,
-    PairVotes,
     Registration,
     Scope,
     Unit,
@@ -43,7 +43,7 @@ RATERS = 12
 def won(wins, n, *, judged=False):
     """`wins` of n votes, one a prompt, by 12 raters in turn."""
     score = np.where(np.random.default_rng(0).permutation(n) < wins, 1.0, -1.0)
-    return PairVotes(score, rater=np.arange(n) % RATERS, is_judged=judged)
+    return DirectVotes(score, rater=np.arange(n) % RATERS, is_judged=judged)
 
 
 # Small counts.
@@ -281,7 +281,7 @@ VOTES = st.lists(
 
 def columns(votes, **fields):
     prompt, rater, score = (np.array(column) for column in zip(*votes, strict=True))
-    return PairVotes(score.astype(np.float64), prompt, rater, **fields)
+    return DirectVotes(score.astype(np.float64), prompt, rater, **fields)
 
 
 def everything(found):
@@ -329,7 +329,7 @@ def test_the_order_of_votes_does_not_matter(votes, random):
 def test_what_was_decided_stays_so_and_says_that_newer_votes_differ():
     early = claim(won(19, 20))
     late = np.append(won(19, 20).score, -np.ones(12))
-    votes = PairVotes(late, rater=np.arange(32) % RATERS)
+    votes = DirectVotes(late, rater=np.arange(32) % RATERS)
     assert claim(votes).verdict is Verdict.OPEN
     kept = claim(votes, early)
     assert (kept.verdict, kept.scope, kept.is_kept) == (Verdict.BETTER, Scope.RATERS, True)
@@ -352,13 +352,13 @@ def test_a_claim_about_these_raters_is_not_kept_as_one_about_others():
 def test_newer_votes_may_reverse_it():
     early = claim(won(8, 8))
     score = np.append(np.ones(8), -np.ones(60))
-    late = claim(PairVotes(score, rater=np.arange(68) % RATERS), early)
+    late = claim(DirectVotes(score, rater=np.arange(68) % RATERS), early)
     assert (late.verdict, late.is_kept) == (Verdict.WORSE, False)
 
 
 def test_two_raters_say_nothing_about_others():
     score = np.ones(40)
-    found = claim(PairVotes(score, rater=np.arange(40) % 2))
+    found = claim(DirectVotes(score, rater=np.arange(40) % 2))
     assert (found.verdict, found.scope) == (Verdict.BETTER, Scope.THESE_RATERS)
     assert found.wider.verdict is Verdict.CANNOT_TELL
     assert found.wider.no_votes_settle
@@ -371,7 +371,7 @@ def test_raters_that_disagree_are_not_settled_by_their_own_votes():
     mean = np.array([0.9, 0.8, 0.1, -0.4, 0.7, -0.2])
     rater = np.arange(3000) % 6
     score = np.where(rng.random(3000) < (1 + mean[rater]) / 2, 1.0, -1.0)
-    found = claim(PairVotes(score, np.arange(3000) % 60, rater))
+    found = claim(DirectVotes(score, np.arange(3000) % 60, rater))
     assert found.wider.verdict is Verdict.CANNOT_TELL
     assert found.wider.missing.unit is Unit.RATERS
     assert found.parts["raters"] > 0.5
@@ -380,8 +380,8 @@ def test_raters_that_disagree_are_not_settled_by_their_own_votes():
 def test_prompts_of_few_documents_are_not_many_prompts():
     prompt = np.arange(60)
     score = np.where(prompt % 6 < 4, 1.0, -1.0)
-    alone = claim(PairVotes(score, prompt, is_judged=True))
-    grouped = claim(PairVotes(score, prompt, document=prompt % 6, is_judged=True))
+    alone = claim(DirectVotes(score, prompt, is_judged=True))
+    grouped = claim(DirectVotes(score, prompt, document=prompt % 6, is_judged=True))
     assert alone.n_documents == 0
     assert grouped.n_documents == 6
     assert grouped.for_b < alone.for_b
@@ -396,7 +396,7 @@ def test_no_worse_needs_a_margin_that_the_interval_keeps():
 
 
 def test_without_votes_nothing_is_said():
-    found = claim(PairVotes(np.zeros(0)))
+    found = claim(DirectVotes(np.zeros(0)))
     assert found == Claim(Verdict.OPEN, Scope.THESE_RATERS, missing=Missing(Unit.PROMPTS, None))
     assert found.json["missing"] == {"unit": "prompts", "number": None}
 
