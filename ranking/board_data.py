@@ -87,7 +87,6 @@ class Findings:
     robustness: Mapping[str, Any] = field(default_factory=dict)
     agreement: Mapping[str, Any] = field(default_factory=dict)
     transitivity: Mapping[str, Any] = field(default_factory=dict)
-    ties: Mapping[str, Any] = field(default_factory=dict)
     style: Mapping[str, Any] = field(default_factory=dict)
     combined: Mapping[str, Any] = field(default_factory=dict)
     groups: Sequence[Sequence[Mapping[str, Any]]] = ()
@@ -97,7 +96,7 @@ class Findings:
     @classmethod
     def of(cls, snapshot: Snapshot | None) -> "Findings":
         stored = snapshot.findings if snapshot else {}
-        names = ("agreement", "transitivity", "ties", "style", "combined")
+        names = ("agreement", "transitivity", "style", "combined")
         parts = {name: stored.get(name) or {} for name in names}
         # JSON has no integer keys, so ids were stored as text.
         scores = (parts["style"].get("scores") or {}).items()

@@ -11,14 +11,12 @@ import numpy as np
 from ranking.question import Evidence
 from ranking.stats.agreement import nominal_agreement
 from ranking.stats.arrays import codes
-from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
 from ranking.stats.connectivity import transitivity
 from ranking.stats.intervals import Sandwich
 from ranking.stats.ranks import Places, other_groups, ranks
-from ranking.stats.robustness import measure_robustness
+from ranking.stats.robustness import leave_one_out, measure_robustness
 from ranking.stats.style import StyledBradleyTerry, style_differences
-from ranking.stats.ties import RaoKupper
 from ranking.votes import BOTH_BAD, LEFT, RIGHT, TIE, Floats, Ints
 
 WIDEST_STYLED = 2000.0  # Elo; the interval of a style-controlled score that says nothing
@@ -35,14 +33,13 @@ def find(evidence: Evidence, sandwich: Sandwich, places: Places) -> dict[str, An
     battles, ids = evidence.battles, evidence.candidates.tolist()
     result = transitivity(battles.wins())
     return {
-        "fragility": {} if places.n_above else _robustness(battles, ids),
+        "fragility": {} if places.n_above else _robustness(evidence, sandwich, ids),
         "agreement": _agreement(evidence),
         "transitivity": {
             "share": _finite(result.share),
             "triads": result.triads,
             "transitive": result.transitive,
         },
-        "ties": _tie_model(battles),
         "style": _style_findings(evidence, sandwich),
         "groups": other_groups(
             sandwich.model_.components_, evidence.groups, ids, evidence.question.confidence
@@ -50,8 +47,15 @@ def find(evidence: Evidence, sandwich: Sandwich, places: Places) -> dict[str, An
     }
 
 
-def _robustness(battles: Battles, ids: Sequence[int]) -> dict[str, Any]:
-    robustness = measure_robustness(battles)
+def _robustness(evidence: Evidence, sandwich: Sandwich, ids: Sequence[int]) -> dict[str, Any]:
+    """How few votes would change number one, and whether one rater or prompt less would."""
+    robustness = measure_robustness(evidence.battles, sandwich.model_)
+    without = {}
+    for name, known in (("raters", evidence.votes.rater), ("prompts", evidence.votes.prompt)):
+        grouping = evidence.by_prompt if name == "prompts" else evidence.grouped(known)
+        if known.all() and len(known) and (found := leave_one_out(grouping, sandwich.model_)):
+            rival = None if found.rival is None else ids[found.rival]
+            without[name] = {"of": found.groups, "changes": found.changes, "rival": rival}
     return {
         "words": robustness.words,
         "votes": robustness.votes,
@@ -59,6 +63,7 @@ def _robustness(battles: Battles, ids: Sequence[int]) -> dict[str, Any]:
         "top": None if robustness.top is None else ids[robustness.top],
         "rival": None if robustness.rival is None else ids[robustness.rival],
         "confirmed": robustness.confirmed,
+        "without_one": without,
     }
 
 
@@ -81,21 +86,6 @@ def _agreement(evidence: Evidence) -> dict[str, Any] | None:
         "alpha": _finite(all_three.alpha),
         "decisive_share": _finite(decisive.share),
         "decisive_n_pairs": decisive.n_pairs,
-    }
-
-
-def _tie_model(pairs: Battles) -> dict[str, Any] | None:
-    """The tie model; None with soft verdicts, or if it does not converge (no score needs it)."""
-    if not np.isin(pairs.score, (0.0, 0.5, 1.0)).all():
-        return None
-    try:
-        model = RaoKupper().fit(pairs)
-    except NotConvergedError:
-        return None
-    return {
-        "eta": _finite(model.eta_),
-        "error": _finite(model.eta_error_),
-        "reason": model.reason_.reason if model.reason_ else "",
     }
 
 

@@ -23,8 +23,6 @@ from ranking.stats.ranks import (
 from ranking.stats.shrinkage import design_effects
 from ranking.votes import Bools, Floats, Ints
 
-N_THREADS = 2
-
 
 @dataclass(frozen=True)
 class Spread:
@@ -101,7 +99,7 @@ def measure(evidence: Evidence) -> MeasuredIntervals:
         bootstrap.ratings_,
         bootstrap.low_,
         bootstrap.high_,
-        (bootstrap if is_published else sandwich).standard_errors_,
+        sandwich.standard_errors_,
         sandwich.n_clusters_,
         bootstrap.reason_,
     )
@@ -112,9 +110,7 @@ def measure(evidence: Evidence) -> MeasuredIntervals:
 
 def resample(evidence: Evidence, sandwich: Sandwich) -> Bootstrap:
     question = evidence.question
-    bootstrap = Bootstrap(
-        question.n_resamples, question.confidence, question.seed, n_threads=N_THREADS
-    )
+    bootstrap = Bootstrap(question.n_resamples, question.confidence, question.seed)
     return bootstrap.fit(sandwich.strongest_, sandwich)
 
 

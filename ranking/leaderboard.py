@@ -276,7 +276,7 @@ def _leaderboard_settings(evidence: Evidence) -> dict[str, Any]:
         "center": BradleyTerry.center,
         "elo_k": Elo.k,
         "elo_start": Elo.start,
-        "interval": "cluster bootstrap with exponential weights",
+        "interval": "one-step cluster bootstrap, bias-corrected",
         "confidence": question.confidence,
         "n_resamples": question.n_resamples,
         "seed": question.seed,

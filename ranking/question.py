@@ -26,7 +26,7 @@ from ranking.votes import (
 COMBINED = "combined"
 # Part of the digest. Raise it when the same votes give other numbers, with a migration that marks
 # all leaderboards as stale: without it they would stay as they are until the next vote.
-FIT_VERSION = 15
+FIT_VERSION = 16
 # Who may narrow people's intervals; a jury is never counted together with its members.
 NARROWING = {"trusted_juries": "juries", "trusted_judges": "judges"}
 

@@ -119,7 +119,9 @@ def _findings_with_names(board: BoardView, findings: Findings) -> dict[str, Any]
             name: named.get(value) if name in ("top", "rival") else value
             for name, value in findings.robustness.items()
         },
-        **{name: getattr(findings, name) or None for name in ("agreement", "transitivity", "ties")},
+        "agreement": findings.agreement or None,
+        "transitivity": findings.transitivity or None,
+        "ties": None,  # no longer measured
         "combined": combined or None,
         "groups": [
             [dict(row) | {"candidate": named.get(row["candidate"])} for row in group]

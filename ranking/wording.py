@@ -239,6 +239,22 @@ def robustness(findings: Findings, names: Mapping[int, str]) -> str:
     return f"Removing just {stored['votes']:,} of {stored['of']:,} votes would put {rival} first."
 
 
+def without_one(findings: Findings, names: Mapping[int, str]) -> list[str]:
+    """Whether number one stays so without any one rater, and without any one prompt."""
+    says = []
+    for group, stored in (findings.robustness.get("without_one") or {}).items():
+        noun = group.removesuffix("s")
+        rival = names.get(stored.get("rival") or 0)
+        if not stored["changes"]:
+            says.append(f"Number one stays first whichever {noun} is left out.")
+        elif rival:
+            says.append(
+                f"Leaving out one {noun} of {stored['of']:,} can put another candidate first:"
+                f" without the most influential one, {rival} is first."
+            )
+    return says
+
+
 @dataclass(frozen=True)
 class Group:
     """Candidates that cannot be ranked for the same reason."""

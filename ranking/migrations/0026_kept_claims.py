@@ -7,6 +7,11 @@ def follow_earlier_rules(apps, schema_editor):
     apps.get_model("ranking", "Board").objects.update(follows_claims=False)
 
 
+def mark_stale(apps, schema_editor):
+    """Intervals and leaders are made in another way, so every leaderboard is made again."""
+    apps.get_model("ranking", "ArenaRefresh").objects.update(is_stale=True)
+
+
 class Migration(migrations.Migration):
 
     dependencies = [
@@ -37,4 +42,5 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.RunPython(follow_earlier_rules, migrations.RunPython.noop),
+        migrations.RunPython(mark_stale, migrations.RunPython.noop),
     ]

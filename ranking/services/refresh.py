@@ -16,7 +16,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from arena.models import Arena, Run
-from ranking.intervals import N_THREADS, MeasuredIntervals, Spread
+from ranking.intervals import MeasuredIntervals, Spread
 from ranking.leaderboard import CrossCheckError, Leaderboard, fit_leaderboard
 from ranking.log import links
 from ranking.models import (
@@ -99,7 +99,7 @@ def refresh_arena(*, arena_id: int, now: datetime) -> list[int]:
         return []
     seconds = time.monotonic() - started
     # Other threads of the process may have worked meanwhile.
-    cpu = min(time.process_time() - worked, N_THREADS * seconds)
+    cpu = min(time.process_time() - worked, seconds)
     release(
         token,
         pause=min(max(timedelta(seconds=REST_PER_SECOND * cpu), SHORTEST_GAP), LONGEST_PAUSE),

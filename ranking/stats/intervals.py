@@ -4,8 +4,7 @@ of Bradley-Terry ratings (the sandwich), a fast check of the bootstrap.
 """
 
 import math
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
@@ -16,7 +15,7 @@ from scipy.special import ndtri, stdtrit
 
 from ranking.stats.arrays import Bools, Floats, Ints, summed
 from ranking.stats.battles import Battles
-from ranking.stats.bradley_terry import BradleyTerry, pseudo_inverse
+from ranking.stats.bradley_terry import BradleyTerry
 
 MIN_CLUSTERS = 5
 
@@ -219,6 +218,7 @@ def capped_note(n_raters: int, share: float) -> str:
 
 
 BLOCK = 4096  # clusters whose gradients are dense at once
+BLOCK_CELLS = 4_000_000  # of (cluster, candidate) at once, 32 MB
 STEPS = 20  # of the series of the jackknife
 SETTLED = 1e-3  # part of the largest movement; a smaller step ends the series
 VANISHING = 1e-9  # Elo; a smaller standard error is rounding, not precision
@@ -298,32 +298,50 @@ def dense(matrix: Any) -> Floats:
     return array
 
 
-def jackknife(battles: Battles, theta: Floats, bread: Floats) -> Floats:
-    """(K, K): the sum over clusters of d d', d how far theta moves without the cluster (CR3).
+def movements(battles: Battles, theta: Floats, bread: Floats) -> Iterator[Floats]:
+    """(B, K) blocks of how far theta moves without each cluster, to first order.
 
-    To first order d = (H - H_g)^-1 u_g, with H_g the cluster's part of the information H. The
-    inverse is that of the series d = H^-1 (u_g + H_g d), without a matrix for each cluster; for
-    clusters that hold nearly all that is known of a candidate it stops after `STEPS`.
+    d = (H - H_g)^-1 u_g, with H_g the cluster's part of the information H and u_g its share of the
+    gradient. The inverse is that of the series d = H^-1 (u_g + H_g d), without a matrix for each
+    cluster; for clusters that hold nearly all that is known of a candidate it stops after `STEPS`.
     """
     assert battles.cluster is not None
+    size = battles.n_candidates
     p = battles.pairs.win_probability(theta)[battles.pair_of_row]
     information = battles.count * battles.weight * p * (1 - p)
-    gradients = _gradients(battles, battles.count * residuals(battles, theta))
-    total = np.zeros((battles.n_candidates,) * 2)
-    block = battles.cluster // BLOCK  # of a narrow type, which is sorted by radix
-    order = np.argsort(block.astype(np.min_scalar_type(block.max(initial=0))), kind="stable")
+    residual = battles.count * residuals(battles, theta)
+    width = max(1, BLOCK_CELLS // max(size, 1))
+    block = battles.cluster // width
+    order = np.argsort(block, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(block))[:-1])
-    for start, rows in zip(range(0, battles.n_clusters, BLOCK), parts, strict=True):
-        own, held = dense(gradients[start : start + BLOCK]), information[rows]
-        place = (battles.cluster[rows] - start) * battles.n_candidates
+    for start, rows in zip(range(0, battles.n_clusters, width), parts, strict=True):
+        height, held = min(width, battles.n_clusters - start), information[rows]
+        place = (battles.cluster[rows] - start) * size
         first, second = place + battles.first[rows], place + battles.second[rows]
-        moved = own @ bread
+        own = residual[rows]
+        # A cluster has votes on few of many candidates: cells are (cluster, candidate).
+        cells, at = np.unique(np.concatenate([first, second]), return_inverse=True)
+        at_first, at_second = at[: len(rows)], at[len(rows) :]
+        shape = (height, size)
+
+        def step(pull: Floats) -> Floats:
+            values = summed(at_first, own + pull, len(cells))  # noqa: B023
+            values -= summed(at_second, own + pull, len(cells))  # noqa: B023
+            sparse = csr_array((values, (cells // size, cells % size)), shape=shape)  # noqa: B023
+            return dense(sparse @ bread)
+
+        moved = step(np.zeros(len(rows)))
         for _ in range(STEPS):
-            pulled = held * (moved.take(first) - moved.take(second))
-            pull = summed(first, pulled, own.size) - summed(second, pulled, own.size)
-            last, moved = moved, (own + pull.reshape(own.shape)) @ bread
+            last, moved = moved, step(held * (moved.take(first) - moved.take(second)))
             if np.abs(moved - last).max(initial=0) <= SETTLED * np.abs(moved).max(initial=0):
                 break
+        yield moved
+
+
+def jackknife(battles: Battles, theta: Floats, bread: Floats) -> Floats:
+    """(K, K): the sum over clusters of d d', d how far theta moves without the cluster (CR3)."""
+    total = np.zeros((battles.n_candidates,) * 2)
+    for moved in movements(battles, theta, bread):
         total += moved.T @ moved
     return total
 
@@ -345,7 +363,6 @@ class Sandwich:
     model : a `BradleyTerry` with the hyperparameters to use; it is not changed
     jackknifed : instead, the jackknife over clusters (CR3): (G - 1) / G sum d d', with d how far
         theta moves without a cluster. It is larger where clusters are unequal
-    n_threads : number of threads that measure the groupings
 
     Attributes (K candidates; NaN for the unranked, and everywhere if ``reason_`` is set)
     ----------
@@ -365,7 +382,6 @@ class Sandwich:
     confidence: float = 0.95
     model: BradleyTerry = field(default_factory=BradleyTerry)
     jackknifed: bool = False
-    n_threads: int = 1
 
     def fit(self, battles: Battles, second: Battles | None = None) -> "Sandwich":
         """Fit the model and measure its errors. Raises as `BradleyTerry.fit` does.
@@ -377,8 +393,7 @@ class Sandwich:
         self.ratings_: Floats = self.model_.ratings_
         groupings = [battles] if second is None else [battles, second]
         inside = [grouping.among(self.model_.ranked_) for grouping in groupings]
-        with ThreadPoolExecutor(self.n_threads) as pool:
-            alone = list(pool.map(self._covariance, inside))
+        alone = [self._covariance(grouping) for grouping in inside]
         strongest = max(range(len(alone)), key=lambda i: float(np.trace(alone[i])))
         self.strongest_ = groupings[strongest]
         covariance = alone[0]
@@ -414,8 +429,8 @@ class Sandwich:
         """(R, R): the sandwich for the clusters of these battles; NaN if there are too few."""
         if inside.n_clusters < 2:
             return np.full((inside.n_candidates,) * 2, np.nan)
-        theta = self.model_.theta_[self.model_.ranked_]
-        bread = pseudo_inverse(inside.pairs.information(theta))
+        ranked = self.model_.ranked_
+        theta, bread = self.model_.theta_[ranked], self.model_.covariance_[np.ix_(ranked, ranked)]
         if inside.cluster is not None and self.jackknifed:
             return jackknife(inside, theta, bread) / small_sample(inside.n_clusters) ** 2
         covariance: Floats = bread @ meat(inside, theta) @ bread

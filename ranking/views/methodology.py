@@ -1,6 +1,5 @@
 """The methodology: how each number of a leaderboard is computed, with its current settings."""
 
-from math import tanh
 from typing import Any
 
 from django.http import HttpRequest
@@ -31,7 +30,6 @@ TOPICS = {
     "cost": "Cost and speed",
     "agreement": "Agreement",
     "transitivity": "Transitivity",
-    "ties": "Ties",
     "not-comparable": "Not comparable yet",
     "votes": "Which votes count",
     "suspicious": "Suspicious votes",
@@ -53,7 +51,7 @@ OTHERS = {
     "rater": "other raters",
     "vote": "other votes",
 }
-NOT_COMBINED = {"fragility", "style", "elo", "agreement", "transitivity", "ties"}
+NOT_COMBINED = {"fragility", "style", "elo", "agreement", "transitivity"}
 PAGE = "methodology"
 
 
@@ -93,8 +91,6 @@ def _snapshot_values(view: BoardView) -> dict[str, Any]:
     settings, findings = view.snapshot.settings, Findings.of(view.snapshot)
     names = {row.standing.candidate_id: row.name for row in view.rows}
     collecting = wording.collecting(view.snapshot)
-    # Share of ties between equal candidates in the Rao-Kupper model: (e^2h - 1) / (1 + e^h)^2.
-    eta = findings.ties.get("eta")
     return {
         "s": settings,
         "collecting": collecting,
@@ -111,13 +107,12 @@ def _snapshot_values(view: BoardView) -> dict[str, Any]:
             view.ranked, findings, view.query.raters, settings.get("these_raters", 0)
         ),
         "robustness": "" if collecting else wording.robustness(findings, names),
+        "without_one": [] if collecting else wording.without_one(findings, names),
         "agreement": wording.agreement(findings, view.query.raters),
         "transitivity": wording.transitivity(findings),
         "combined": wording.combined(findings),
         "traits": wording.traits(findings),
         "style_votes": findings.style.get("n_votes"),
-        "ties": findings.ties,
-        "equals_tie": (None if eta is None else tanh(eta / 2)),
         "freshness": wording.freshness(view.snapshot),
         "n_priced": sum(bool(row.value.n_priced) for row in view.rows),
         "n_timed": sum(bool(row.value.n_timed) for row in view.rows),

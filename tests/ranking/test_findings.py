@@ -356,15 +356,6 @@ def test_agreement_counts_votes_on_the_same_prompt_and_pair(arena: Arena) -> Non
     assert publish(contest(1)).findings["agreement"] is None
 
 
-def test_soft_verdicts_have_no_tie_model(arena: Arena, judge: Rater) -> None:
-    assert publish(arena).findings["ties"]["eta"] > 0
-    left, right = arena.candidates.order_by("pk")[:2]
-    make_vote(arena, left, right, "left", arena.prompts.first(), judge, preference=0.8)
-    publish(arena)
-    judged = Snapshot.objects.current().get(board__raters="judges", board__category="")
-    assert judged.findings["ties"] is None
-
-
 @pytest.mark.parametrize("n_candidates", [0, 1, 2])
 def test_no_votes_are_no_trouble(n_candidates: int) -> None:
     found = publish(make_arena(n_candidates=n_candidates)).findings

@@ -80,20 +80,17 @@ def test_failing_intervals_are_retried_rarely(
     assert ArenaRefresh.objects.get(arena=arena).recheck_at > timezone.now() + seconds(5)
 
 
-@pytest.mark.parametrize("model", ["RaoKupper", "StyledBradleyTerry"])
-def test_no_score_waits_for_a_finding(
-    arena: Arena, monkeypatch: pytest.MonkeyPatch, model: str
-) -> None:
+def test_no_score_waits_for_a_finding(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
     class Unsettled:
         def __init__(self, **_: Any) -> None: ...
 
         def fit(self, *_: Any, **__: Any) -> None:
             raise NotConvergedError("no maximum")
 
-    monkeypatch.setattr(findings, model, Unsettled)
+    monkeypatch.setattr(findings, "StyledBradleyTerry", Unsettled)
     snapshot = publish(arena)
     assert snapshot.n_votes == 24
-    assert snapshot.findings[{"RaoKupper": "ties", "StyledBradleyTerry": "style"}[model]] is None
+    assert snapshot.findings["style"] is None
 
 
 def test_borrowed_intervals_may_name_somebody_who_has_left(

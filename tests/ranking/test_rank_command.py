@@ -249,19 +249,16 @@ def test_a_native_folder_lists_who_may_be_voted_on(tmp_path: Path) -> None:
     assert "broken.zip cannot be unpacked" in refused(tmp_path / "broken.zip")
 
 
-def test_the_output_includes_further_findings(votes: Path, tmp_path: Path) -> None:
+def test_the_output_includes_further_findings(votes: Path) -> None:
     found = ranked(votes)
     assert [pair["upper"] for pair in found["neighbours"]] == ["A", "B"]
     assert found["transitivity"] == {"share": 1.0, "triads": 1, "transitive": 1}
     assert found["agreement"] is None  # each prompt and pair has one vote
-    assert found["ties"]["eta"] > 0
+    assert "ties" not in found
     assert sum(row["elo"] for row in found["standings"]) == pytest.approx(3000)
     votes.write_text(ROUND + "B,A,right,p1,w1\nB,A,left,p1,w2\n")
     agreement = ranked(votes)["agreement"]
     assert (agreement["n_pairs"], agreement["share"]) == (3, pytest.approx(1 / 3))
-    soft = tmp_path / "votes.jsonl"
-    soft.write_text(vote(outcome=None, preference_b=0.3))
-    assert ranked(soft)["ties"] is None
 
 
 def test_one_rater_s_votes_on_unknown_prompts_are_one_piece_of_evidence(votes: Path) -> None:
@@ -317,10 +314,10 @@ def test_the_order_of_the_file_is_kept_where_bad_rows_interrupt_it(
 
 
 def test_more_candidates_than_can_be_measured_are_refused_at_once(votes: Path) -> None:
-    rows = (f"A{n},A{n + 1},tie\n" for n in range(2000))
+    rows = (f"A{n},A{n + 1},tie\n" for n in range(5000))
     votes.write_text("left,right,winner\n" + "".join(rows))
     assert refused(votes) == (
-        "2,001 candidates are too many: intervals and ranks can be computed for at most 2,000."
+        "5,001 candidates are too many: intervals and ranks can be computed for at most 5,000."
     )
 
 
@@ -396,9 +393,6 @@ def test_a_real_crowd_gives_the_reference_numbers(crowd: Path) -> None:
 @pytest.mark.data
 def test_a_real_crowd_gives_the_reference_findings(crowd: Path) -> None:
     found = ranked(crowd, "--bootstrap", "2")
-    assert (found["ties"]["eta"], found["ties"]["log_likelihood"]) == pytest.approx(
-        (0.942348, -8977.520), abs=5e-4
-    )
     agreement = found["agreement"]
     assert (agreement["n_pairs"], agreement["decisive_n_pairs"]) == (15112, 6755)
     assert round(agreement["share"], 5) == 0.53223
