@@ -141,6 +141,7 @@ workspace_urls = [
     path(f"{WORKSPACE}/delete/", arenas.remove_arena, name="delete_arena"),
     path(f"{WORKSPACE}/prompts/", prompts.manage_prompts, name="manage_prompts"),
     path(f"{WORKSPACE}/prompts/retire/", prompts.retire_prompts, name="retire_prompts"),
+    path(f"{WORKSPACE}/prompts/documents/", prompts.use_categories, name="use_categories"),
     path(f"{WORKSPACE}/prompts/add/", prompts.add_prompts, name="add_prompts"),
     path(f"{WORKSPACE}/import/", prompts.import_file, name="import_file"),
     path(f"{WORKSPACE}/prompts/<int:pk>/", prompts.edit_prompt, name="edit_prompt"),

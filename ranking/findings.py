@@ -51,8 +51,9 @@ def _robustness(evidence: Evidence, sandwich: Sandwich, ids: Sequence[int]) -> d
     """How few votes would change number one, and whether one rater or prompt less would."""
     robustness = measure_robustness(evidence.battles, sandwich.model_)
     without = {}
-    for name, known in (("raters", evidence.votes.rater), ("prompts", evidence.votes.prompt)):
-        grouping = evidence.by_prompt if name == "prompts" else evidence.grouped(known)
+    prompts = "prompts" if evidence.by_document is evidence.by_prompt else "documents"
+    for name, known in (("raters", evidence.votes.rater), (prompts, evidence.votes.prompt)):
+        grouping = evidence.by_document if name != "raters" else evidence.grouped(known)
         if known.all() and len(known) and (found := leave_one_out(grouping, sandwich.model_)):
             rival = None if found.rival is None else ids[found.rival]
             without[name] = {"of": found.groups, "changes": found.changes, "rival": rival}

@@ -255,6 +255,31 @@ class Evidence:
         """
         return self.grouped(self.prompt_codes)
 
+    def document_codes(self, prompt: Ints) -> Ints | None:
+        """(N,) a number for the document of each prompt id, which is lower than that of any prompt
+        or vote; the id itself without a document; None if no prompt has one."""
+        documents = self.table.documents
+        known = [pk for pk in np.unique(prompt).tolist() if pk in documents]
+        if not known:
+            return None
+        names = {name: number for number, name in enumerate(sorted(set(documents.values())))}
+        codes = prompt.copy()
+        lowest = -4 * len(self.table) - 4
+        for pk in known:
+            codes[prompt == pk] = lowest - names[documents[pk]]
+        unknown = prompt <= 0
+        codes[unknown] = -1 - np.flatnonzero(unknown)
+        return codes
+
+    @cached_property
+    def by_document(self) -> Battles:
+        """The votes in clusters by the document of their prompt; by prompt where it has none."""
+        documents = self.document_codes(self.votes.prompt)
+        if documents is None:
+            return self.by_prompt
+        known = self.votes.prompt > 0
+        return self.grouped(np.where(known, documents, self.prompt_codes))
+
     @cached_property
     def prompt_codes(self) -> Ints:
         """(N,) the prompt's id, or a negative number of the cluster of a vote without one."""
@@ -281,6 +306,7 @@ class Evidence:
             # A vote on an unknown prompt is taken as one of its own.
             np.where(prompt > 0, prompt, -1 - np.arange(len(prompt))),
             self._or_alone(votes.rater) if votes.rater.any() else None,
+            document=self.document_codes(votes.prompt),
             is_judged=self.question.scored not in HUMAN,
             rater_share=self.question.rater_share,
         )
@@ -296,7 +322,7 @@ class Evidence:
         if cluster != "auto":
             rule = {"unit": "prompt_pair", "none": "vote"}.get(cluster, cluster)
             return Dependence((self.grouped(self._chosen(rule)),), rule)
-        by_prompt = self.by_prompt if votes.prompt[self.scored].any() else None
+        by_prompt = self.by_document if votes.prompt[self.scored].any() else None
         by_rater = None
         if self.question.scored in HUMAN and votes.rater[self.scored].any():
             by_rater = self.grouped(self._or_alone(votes.rater))
@@ -342,6 +368,8 @@ class Evidence:
                 self.table.categories_of(votes.prompt) for votes in (self.votes, self.judged)
             ]
         columns += [] if self.caps.weight is None else [self.caps.weight]
+        documents = self.document_codes(self.votes.prompt)
+        columns += [] if documents is None else [documents]
         for column in columns:
             digest.update(np.ascontiguousarray(column).tobytes())
         return digest.hexdigest()

@@ -53,7 +53,7 @@ class VoteTable:
     named : (N,) bool, whether an answer reveals its author
     names : the shown names of candidates, by id
     archived : ids of candidates that are on no ballot any more
-    categories : of prompts, by id; those without one may be left out
+    categories, documents : of prompts, by id; those without one may be left out
     trusted : ids of the judges and juries whose votes may narrow people's intervals
     raters : the names of judges and juries, by id
     reasons : why votes do not count
@@ -76,6 +76,7 @@ class VoteTable:
     names: Mapping[int, str] = field(default_factory=dict)
     archived: frozenset[int] = frozenset()
     categories: Mapping[int, str] = field(default_factory=dict)
+    documents: Mapping[int, str] = field(default_factory=dict)
     trusted: frozenset[int] = frozenset()
     raters: Mapping[int, str] = field(default_factory=dict)
     reasons: Sequence[str] = ()
@@ -374,6 +375,7 @@ class _Reader:
         self.candidates: dict[str, int] = {}
         self.prompts: dict[str, int] = {}
         self.raters: dict[str, int] = {}
+        self.documents: dict[int, str] = {}
 
     def read(self, file: ImportFile) -> None:
         size = file.path.stat().st_size
@@ -416,7 +418,8 @@ class _Reader:
             if len(self.rows) == AT_ONCE:
                 self._pack()
         elif isinstance(record, PromptRow):
-            _number(self.prompts, record.external_id)
+            number = _number(self.prompts, record.external_id)
+            self.documents[number] = record.document
         elif isinstance(record, CandidateRow) and not record.retired:
             _number(self.candidates, record.name)
 
@@ -464,6 +467,7 @@ class _Reader:
             network=np.zeros(size, np.int64),
             named=np.zeros(size, np.bool_),
             names=dict(enumerate(names, start=1)),
+            documents={number: name for number, name in self.documents.items() if name},
             reasons=("left out by the file",),
         )
 

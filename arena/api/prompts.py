@@ -46,6 +46,7 @@ ROW = {
     "external_id": "refund-1",
     "text": "How do I get my money back?",
     "category": "refunds",
+    "document": "returns-policy",
     "reference": "Within 30 days, on the page Orders.",
 }
 SHOWN: dict[str, Any] = ROW | {"messages": None, "variables": {}, "rubric": "", "retired_at": None}
@@ -70,7 +71,7 @@ class PromptShown(ModelShown):
     """A prompt. References and rubrics are null for everybody but the arena's team.
 
     Variables are null for all but that team and the teams that can add candidates. For tokens
-    without the scope `read`, the text and the category are null too.
+    without the scope `read`, the text, the category and the document are null too.
     """
 
     messages = MessagesField(allow_null=True, help_text=CONVERSATION_HELP)
@@ -78,14 +79,17 @@ class PromptShown(ModelShown):
 
     class Meta:
         model = Prompt
-        fields = ["external_id", *Prompt.SHOWN, "variables", *Prompt.TEAM_ONLY, "retired_at"]
-        extra_kwargs = hidden("text", "category", *Prompt.TEAM_ONLY)
+        fields = [
+            *("external_id", *Prompt.SHOWN, "document", "variables", *Prompt.TEAM_ONLY),
+            "retired_at",
+        ]
+        extra_kwargs = hidden("text", "category", "document", *Prompt.TEAM_ONLY)
 
     def to_representation(self, prompt: Prompt) -> dict[str, Any]:
         reader: FieldVisibility = self.context["view"].reader
         data: dict[str, Any] = super().to_representation(prompt)
         hidden = (
-            *(() if reader.reads else Prompt.SHOWN),
+            *(() if reader.reads else (*Prompt.SHOWN, "document")),
             *(() if reader.sees_variables else ("variables",)),
             *(() if reader.is_of_arena else Prompt.TEAM_ONLY),
         )
@@ -105,13 +109,14 @@ class PromptRowGiven(ModelGiven):
     class Meta:
         model = Prompt
         fields = [
-            *("text", "messages", "external_id", "category"),
+            *("text", "messages", "external_id", "category", "document"),
             *(*Prompt.TEAM_ONLY, "variables", "retired"),
         ]
         extra_kwargs = {
             "text": {"allow_blank": False, "help_text": "Required without `messages`."},
             "external_id": {"required": False},
             "category": {"allow_blank": False},
+            "document": {"allow_blank": False},
         }
 
 

@@ -213,6 +213,7 @@ class PromptRow:
     text: Text
     external_id: NameOrNone = ""
     category: Category = ""
+    document: Category = ""
     reference: Text = ""
     rubric: Text = ""
     variables: Variables = field(default_factory=dict)

@@ -156,6 +156,7 @@ PROMPTS: Columns[PromptRow] = Columns(
         "text": ("text", "prompt", "question", "input"),
         "external_id": ("id", "prompt_id", "external_id", "prompt"),
         "category": ("category", "tag"),
+        "document": ("document", "document_id", "doc_id"),
         "reference": (
             *("reference", "expected", "reference_answer", "expected_answer"),
             *("expected_output", "expectedoutput"),
@@ -167,6 +168,7 @@ PROMPTS: Columns[PromptRow] = Columns(
         "text": "prompt",
         "external_id": "ID",
         "category": "category",
+        "document": "document",
         "reference": "reference answer",
         "rubric": "rubric",
     },

@@ -32,7 +32,10 @@ SUFFIXES = (".jsonl", ".ndjson")
 repeats = False
 FILES = "prompts.jsonl, candidates.jsonl, responses.jsonl and *votes*.jsonl"
 RATERS = ("person", "judge", "jury")
-PROMPT_COLUMNS = ("text", "messages", "category", "reference", "rubric", "variables", "retired")
+PROMPT_COLUMNS = (
+    *("text", "messages", "category", "document", "reference", "rubric", "variables"),
+    "retired",
+)
 PROMPT: Schema[PromptRow] = Schema(
     PromptRow, {"external_id": "id"} | {name: name for name in PROMPT_COLUMNS}
 )

@@ -197,7 +197,7 @@ class UploadAnswersForm(UploadForm):
 class PromptForm(RowForm):
     class Meta(RowForm.Meta):
         model = Prompt
-        fields = ["text", "messages", "category", "reference", "rubric", "variables"]
+        fields = ["text", "messages", "category", "document", "reference", "rubric", "variables"]
         field_classes = {"messages": ConversationField, "variables": ObjectField}
         widgets = {
             "text": forms.Textarea(attrs={"rows": 6}),

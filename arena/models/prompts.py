@@ -30,6 +30,13 @@ class Prompt(Sourced):
         blank=True,
         validators=[Check(clean_name, limit=CATEGORY_LIMIT, required=False)],
     )
+    document = models.CharField(
+        max_length=CATEGORY_LIMIT,
+        blank=True,
+        validators=[Check(clean_name, limit=CATEGORY_LIMIT, required=False)],
+        help_text="What the prompt comes from, such as a source text or a customer. Votes on"
+        " prompts of one document count as one group.",
+    )
     text = models.TextField(
         "prompt",
         blank=True,
@@ -69,7 +76,7 @@ class Prompt(Sourced):
 
     # What raters are shown, what templates may use, and what only the arena's team may read.
     SHOWN, TEAM_ONLY = ("text", "messages", "category"), ("reference", "rubric")
-    CONTENT = (*SHOWN, *TEAM_ONLY, "variables")
+    CONTENT = (*SHOWN, *TEAM_ONLY, "document", "variables")
 
     class Meta(Sourced.Meta):
         constraints = [

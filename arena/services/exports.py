@@ -174,7 +174,9 @@ def prompts(arena: Arena) -> Iterator[Line]:
         line = {"id": prompt.external_id, "category": prompt.category, "text": prompt.text}
         if prompt.messages:
             line["messages"] = prompt.messages
-        rest = {name: getattr(prompt, name) for name in ("reference", "rubric", "variables")}
+        rest = {
+            name: getattr(prompt, name) for name in ("document", "reference", "rubric", "variables")
+        }
         rest["retired"] = prompt.retired_at is not None
         yield line | {name: value for name, value in rest.items() if value}
 

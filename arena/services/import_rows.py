@@ -40,7 +40,10 @@ MODELS: dict[str, type[Any]] = {
     "responses": Response,
     "votes": Vote,
 }
-PROMPT = ("external_id", "category", "text", "messages", "reference", "rubric", "variables")
+PROMPT = (
+    *("external_id", "category", "document", "text", "messages", "reference", "rubric"),
+    "variables",
+)
 ANSWER = ("text", "messages", "tokens_in", "tokens_out", "seconds", "cost")
 COMPARISON = (
     *("key", "arena", "rater", "prompt", "left", "right", "left_response", "right_response"),

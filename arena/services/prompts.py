@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 from django.utils import timezone
 
 from arena.actors import Actor
@@ -346,6 +346,26 @@ def bring_back_prompt(*, prompt: Prompt, by: Actor) -> None:
     this_prompt = Prompt.objects.filter(pk=prompt.pk)
     bring_back_prompts(arena=prompt.arena, prompts=this_prompt, by=by)
     prompt.refresh_from_db(fields=["retired_at"])
+
+
+@retry_on_deadlock
+@transaction.atomic
+def use_categories_as_documents(*, arena: Arena, by: Actor) -> int:
+    """Take the category of each prompt without a document as its document; return of how many."""
+    lock_arena(arena.pk)
+    lacking = Prompt.objects.filter(arena=arena, document="").exclude(category="")
+    count = lacking.update(document=F("category"))
+    if count:
+        subject = numbered(count, "prompt")
+        audit.record(
+            team=arena.team,
+            by=by,
+            action="took categories as documents",
+            subject=subject,
+            arena=arena.slug,
+        )
+        announce(votes_changed, arena_id=arena.pk, reason="documents")
+    return count
 
 
 @retry_on_deadlock

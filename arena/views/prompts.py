@@ -174,6 +174,7 @@ def manage_prompts(request: HttpRequest, context: ArenaContext) -> HttpResponse:
         page=page,
         some_active=any(prompt.retired_at is None for prompt in page),
         some_retired=any(prompt.retired_at is not None for prompt in page),
+        without_document=context.arena.prompts.filter(document="").exclude(category="").count(),
         some_variables=context.can_see_variables and any(prompt.variables for prompt in page),
         query=query.urlencode(),
     )
@@ -189,6 +190,16 @@ def _filtered(arena: Arena, form: FilterForm) -> QuerySet[Prompt]:
     if words := filters["q"]:
         rows = rows.filter(Q(text__icontains=words) | Q(external_id__icontains=words))
     return rows
+
+
+@require_permission("can_submit")
+@require_POST
+def use_categories(request: HttpRequest, context: ArenaContext) -> HttpResponse:
+    """Take categories as documents, for prompts that have none."""
+    count = prompts.use_categories_as_documents(arena=context.arena, by=context.actor)
+    has = "has its category" if count == 1 else "have their category"
+    messages.success(request, f"{numbered(count, 'prompt')} now {has} as the document.")
+    return redirect("manage_prompts", context.arena.slug)
 
 
 @limit_upload

@@ -112,6 +112,7 @@ class Prompt(TypedDict):
     external_id: str
     text: str | None
     category: str | None
+    document: str | None
     retired_at: str | None
 
 

@@ -34,10 +34,11 @@ from ranking.results import FIELDS
 from ranking.streamed_files import AT_ONCE, batches
 from ranking.votes import HUMAN, Bools, Ints, VoteTable
 
-VERSION = 3
+VERSION = 4
 # Files of version 1 do not say which votes verified people cast, those of 2 do not number networks.
+# Those up to 3 know no documents, and their intervals were made by an earlier rule.
 # Earlier releases wrote a "group" that raters of a large arena shared.
-READABLE = (1, 2, VERSION)
+READABLE = (1, 2, 3, VERSION)
 ADDS = frozenset(map(str, LogLink.ADDS))
 REMOVES = frozenset(map(str, LogLink.REMOVES))
 TOLERANCE = 1e-6  # of Elo and of shares: two machines may round the last digits differently
@@ -82,9 +83,13 @@ def write_lines(arena: Arena) -> Iterator[Line]:
     }
     for candidate in arena.candidates.revealed().order_by("pk"):
         yield {"type": "candidate", "id": candidate.pk, "name": str(candidate)}
-    prompts = arena.prompts.revealed().order_by("pk").values_list("pk", "external_id", "category")
-    for pk, name, category in prompts.iterator():
-        yield {"type": "prompt", "id": pk, "name": name, "category": category}
+    prompts = arena.prompts.revealed().order_by("pk")
+    numbers_of: dict[str, int] = {"": 0}  # of documents, whose names may be secret
+    rows = prompts.values_list("pk", "external_id", "category", "document")
+    for pk, name, category, document in rows.iterator():
+        number = numbers_of.setdefault(document, len(numbers_of))
+        line = {"type": "prompt", "id": pk, "name": name, "category": category}
+        yield line | {"document": number}
     for place, number in enumerate(numbers.values(), start=1):
         groups = {"group": place, "verified_group": place}
         yield {"type": "rater", "rater": _hex(number), "place": place} | groups
@@ -104,7 +109,9 @@ def _leaderboard_lines(
             "category": board.category,
             "published_at": snapshot.published_at.isoformat(),
             "settings": {
-                name: snapshot.settings[name] for name in ("both_bad", "n_resamples", "seed")
+                name: snapshot.settings[name]
+                for name in ("both_bad", "n_resamples", "seed", "mixture")
+                if name in snapshot.settings
             },
             "rater_share": arena.rater_cap / 100 if board.raters in HUMAN else 1.0,
             "network_share": snapshot.settings.get("network_share", 1.0),
@@ -229,7 +236,9 @@ class LogFile:
     key: str
     n_links: int
     candidates: dict[int, str] = field(default_factory=dict)
+    version: int = VERSION
     categories: dict[int, str] = field(default_factory=dict)
+    documents: dict[int, int] = field(default_factory=dict)
     places: dict[int, int] = field(default_factory=dict)
     boards: list[Line] = field(default_factory=list)
     links: list[ChainLink] = field(default_factory=list)
@@ -247,7 +256,7 @@ def _read_lines(lines: Iterator[Line]) -> LogFile:
     head = next(lines, {})
     if head.get("type") != "log" or head.get("version") not in READABLE:
         raise LogFileError("This file is not a vote log that this version can read.")
-    file = LogFile(head["arena"], head["key"], head["links"])
+    file = LogFile(head["arena"], head["key"], head["links"], version=head["version"])
     rows: list[Line] = []
     try:
         for line in lines:
@@ -261,10 +270,12 @@ def _read_lines(lines: Iterator[Line]) -> LogFile:
                 file.candidates[line["id"]] = line["name"]
             elif kind == "prompt":
                 file.categories[line["id"]] = line["category"]
+                file.documents[line["id"]] = line.get("document", 0)
             elif kind == "rater":
                 file.places[_number(line["rater"])] = line["place"]
             elif kind == "leaderboard":
-                file.boards.append(line | {"raters": Counted(line["raters"])})
+                board = line | {"raters": Counted(line["raters"])}
+                file.boards.append(board | {"by_earlier_rule": file.version < VERSION})
             elif kind == "link":
                 file.links.append(ChainLink(**line))
         _end_link(file, rows)
@@ -404,6 +415,7 @@ def votes_at(file: LogFile, until: int) -> VoteTable:
         named=np.zeros(len(chosen), np.bool_),
         names=file.candidates,
         categories=file.categories,
+        documents={pk: str(number) for pk, number in file.documents.items() if number},
     )
 
 
@@ -432,8 +444,9 @@ def check_board(file: LogFile, line: Line) -> CheckedBoard:
 
 
 def has_checked_intervals(line: Line) -> bool:
-    """Whether the intervals are those of the votes, and no raters share a group."""
-    return bool(line["intervals_are_current"] and not line.get("shared_groups"))
+    """Whether the intervals are those of the votes by today's rule, and no raters share a group."""
+    is_comparable = not line.get("shared_groups") and not line["by_earlier_rule"]
+    return bool(line["intervals_are_current"] and is_comparable)
 
 
 def _compare_board(line: Line, made: Leaderboard) -> CheckedBoard:

@@ -165,6 +165,30 @@ def test_a_file_of_version_1_is_still_checked(arena: Arena, tmp_path: Path, caps
     assert capsys.readouterr().out.count("numbers match the published") == 6
 
 
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_intervals_of_earlier_rules_are_not_recomputed(
+    arena: Arena, tmp_path: Path, capsys: Any, version: int
+) -> None:
+    path = write(arena, tmp_path / "log.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[0]["version"] = version
+    for line in lines:
+        line.pop("document", None)
+        if line["type"] == "leaderboard":
+            line["settings"].pop("mixture", None)
+            for row in line["standings"]:
+                row["low"] = row["rank_low"] = 1.0
+    path.write_text("".join(log_file.as_jsonl(lines)))
+    call_command("verify", path)
+    printed = capsys.readouterr().out
+    assert printed.count("made by an earlier rule, so they are not recomputed") == 6
+    assert printed.count("numbers match the published") == 6
+    first(lines, "leaderboard")["standings"][0]["score"] += 1
+    path.write_text("".join(log_file.as_jsonl(lines)))
+    with pytest.raises(CommandError, match="1 fault"):
+        call_command("verify", path)
+
+
 def test_a_leaderboard_with_older_intervals_is_checked_without_them(
     arena: Arena, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +246,7 @@ def test_the_file_names_nobody_and_shows_what_counts(arena: Arena, client: Clien
 
 
 Rewrite = Callable[[list[dict[str, Any]]], Any]
-HEADER = '{"type": "log", "version": 3, "arena": {}, "key": "", "links": 0}\n'
+HEADER = '{"type": "log", "version": 4, "arena": {}, "key": "", "links": 0}\n'
 
 
 def first(lines: list[dict[str, Any]], kind: str) -> dict[str, Any]:
@@ -310,7 +334,7 @@ def test_another_key_is_refused(arena: Arena, tmp_path: Path, capsys: Any) -> No
         ("", "not a vote log"),
         ("{}\n", "Line 1 is not a line"),
         ("no JSON\n", "Line 1 is not JSON"),
-        ('{"type": "log", "version": 4}\n', "not a vote log"),
+        ('{"type": "log", "version": 5}\n', "not a vote log"),
         (f'{HEADER}{{"type": "leaderboard", "raters": "nobody"}}\n', "'nobody' is not a valid"),
         ("[" * 100_000, "failed the check"),
     ],

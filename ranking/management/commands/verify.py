@@ -25,6 +25,7 @@ NOT_CHECKED = (
     "key and the head with those published elsewhere. Style-controlled scores, costs, times, Elo "
     "intervals and combined leaderboards are not checked: they need more than votes."
 )
+EARLIER = "Its intervals were made by an earlier rule, so they are not recomputed."
 LATER = "Its intervals are from an earlier refresh or release, so they are not checked."
 
 
@@ -72,7 +73,9 @@ class Command(BaseCommand):
             rank = "-" if row["rank"] is None else f"{row['rank']:.0f}"
             score = _number(row["score"])
             self._say(f"{rank:>4}  {score:>8}  {interval:<20}  {name}")
-        if not has_checked_intervals(line):
+        if line["by_earlier_rule"]:
+            self.stdout.write(EARLIER)
+        elif not has_checked_intervals(line):
             self.stdout.write(LATER)
         for fault in list_faults(board.faults):
             self._say(fault)

@@ -1,0 +1,131 @@
+"""Prompts of one document are alike: they count as one group, wherever votes are counted."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from arena.actors import CLI
+from arena.models import Arena, Prompt
+from arena.services.prompts import use_categories_as_documents
+from ranking.log.file import read_log, votes_at
+from ranking.models import ArenaRefresh
+from ranking.question import Evidence, Question
+from ranking.services.votes import read
+from ranking.stats.claim import Unit, claim
+from ranking.votes import read_file
+from tests.factories import make_arena, make_person, make_votes
+from tests.ranking.helpers import publish
+from tests.ranking.test_log_file import write
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def arena(db: None) -> Arena:
+    """60 prompts of six documents; the first candidate wins on four of them."""
+    arena = make_arena(2, 60, slug="documents")
+    for number, prompt in enumerate(arena.prompts.order_by("pk")):
+        Prompt.objects.filter(pk=prompt.pk).update(document=f"doc-{number % 6}")
+    a, b = arena.candidates.order_by("pk")
+    raters = [make_person() for _ in range(10)]
+    for turn, prompt in enumerate(arena.prompts.order_by("pk")):
+        outcome = "left" if turn % 6 < 4 else "right"
+        make_votes(arena, [(a, b, outcome, prompt)], raters[turn % 10])
+    publish(arena)
+    return arena
+
+
+def evidence_of(arena: Arena) -> Evidence:
+    return Evidence.of(read(arena), Question())
+
+
+def test_votes_on_one_document_are_one_group(arena: Arena) -> None:
+    evidence = evidence_of(arena)
+    assert evidence.by_prompt.n_clusters == 60
+    assert evidence.by_document.n_clusters == 6
+    assert evidence.groups.effective["prompts"] == 6
+    a, b = arena.candidates.order_by("pk").values_list("pk", flat=True)
+    found = claim(evidence.between(a, b))
+    assert (found.n_prompts, found.n_documents) == (60, 6)
+    assert found.missing is not None
+    assert found.missing.unit is Unit.DOCUMENTS
+
+
+def test_without_documents_nothing_changes(arena: Arena) -> None:
+    digest = evidence_of(arena).digest
+    Prompt.objects.update(document="")
+    evidence = evidence_of(arena)
+    assert evidence.by_document is evidence.by_prompt
+    assert evidence.digest != digest
+    assert evidence.document_codes(evidence.votes.prompt) is None
+
+
+def test_a_prompt_without_a_document_is_a_group_of_its_own(arena: Arena) -> None:
+    first = arena.prompts.order_by("pk")[0]
+    Prompt.objects.filter(pk=first.pk).update(document="")
+    evidence = evidence_of(arena)
+    assert evidence.by_document.n_clusters == 7
+    codes = evidence.document_codes(np.array([first.pk, 0]))
+    assert codes is None  # neither has one
+    among = evidence.document_codes(evidence.votes.prompt)
+    assert among is not None
+    assert len(np.unique(among)) == 7
+
+
+def test_the_log_numbers_documents_and_names_none(arena: Arena, tmp_path: Path) -> None:
+    path = write(arena, tmp_path / "log.jsonl")
+    text = path.read_text()
+    assert "doc-1" not in text
+    file = read_log(path)
+    votes = votes_at(file, file.n_links)
+    assert len(set(votes.documents.values())) == 6
+    assert Evidence.of(votes, Question()).by_document.n_clusters == 6
+
+
+def test_an_export_keeps_documents(arena: Arena, tmp_path: Path) -> None:
+    from arena.services.exports import prompts
+
+    lines = list(prompts(arena))
+    assert lines[0]["document"] == "doc-0"
+    folder = tmp_path / "arena"
+    folder.mkdir()
+    rows = "\n".join(
+        f'{{"id": "{line["id"]}", "text": "{line["text"]}", "document": "{line["document"]}"}}'
+        for line in lines
+    )
+    (folder / "prompts.jsonl").write_text(rows + "\n")
+    (folder / "votes.jsonl").write_text(
+        f'{{"a": "A", "b": "B", "outcome": "left", "prompt": "{lines[0]["id"]}"}}\n'
+        f'{{"a": "B", "b": "A", "outcome": "left", "prompt": "{lines[6]["id"]}"}}\n'
+    )
+    table, _ = read_file(folder)
+    assert sorted(set(table.documents.values())) == [f"doc-{n}" for n in range(6)]
+    assert Evidence.of(table, Question()).by_document.n_clusters == 1
+
+
+def test_categories_are_offered_as_documents(
+    arena: Arena, admin_client: Client, django_capture_on_commit_callbacks: Any
+) -> None:
+    Prompt.objects.update(document="")
+    ArenaRefresh.objects.filter(arena=arena).update(is_stale=False)
+    page = admin_client.get(reverse("manage_prompts", args=[arena.slug])).text
+    assert "Use categories as documents" in page
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = admin_client.post(reverse("use_categories", args=[arena.slug]), follow=True)
+    assert "60 prompts now have their category as the document." in answer.text
+    assert "Use categories as documents" not in answer.text
+    assert set(arena.prompts.values_list("document", flat=True)) == set(
+        arena.prompts.values_list("category", flat=True)
+    )
+    assert ArenaRefresh.objects.get(arena=arena).is_stale
+    assert use_categories_as_documents(arena=arena, by=CLI) == 0
+    outsider: Any = Client()
+    assert outsider.post(reverse("use_categories", args=[arena.slug])).status_code in (
+        302,
+        403,
+        404,
+    )
