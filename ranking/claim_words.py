@@ -32,7 +32,8 @@ def missing_words(missing: Missing) -> str:
     """What is missing, in its own unit: "about 20 more prompts"."""
     if missing.number is None:
         return "no number that can be estimated"
-    return f"about {numbered(rounded_up(missing.number), f'more {missing.unit.value[:-1]}')}"
+    number = numbered(rounded_up(missing.number), f"more {missing.unit.value[:-1]}")
+    return f"about {number}{' on new prompts' if missing.on_new_prompts else ''}"
 
 
 def rounded_up(number: int) -> int:

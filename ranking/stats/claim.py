@@ -16,10 +16,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 import numpy as np
-from scipy.special import betaln, gammaln, ndtr, ndtri
+from scipy.special import betaln, gammaln, ndtr, ndtri, stdtrit
 
 from ranking.stats.arrays import Bools, Floats, Ints, codes, summed
 from ranking.stats.intervals import RATER_SHARE, capped_weights, largest_share
@@ -34,6 +35,7 @@ MOST = 100_000  # more prompts or votes are not forecast
 FUTILE = 0.025  # a decision at the planned end that is less probable is not waited for
 GRID = 60  # steps of a score; means of up to six votes are exact
 LONGEST_PLAN = 2_000
+TOSSES = 1_000  # that stand for normal errors
 FEW_GROUPS = 50
 TYPICAL_GAP = 60 * math.log(10) / 400  # natural log-odds; of leaderboards, 60 Elo
 HALVINGS = 25  # of an interval's ends, to 1e-7 of the score
@@ -70,10 +72,14 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True)
 class Missing:
-    """How many more of what would settle it, as a median; None if no number is known to."""
+    """How many more of what would settle it, as a median; None if no number is known to.
+
+    `on_new_prompts`: these raters, or votes, settle it on new prompts only.
+    """
 
     unit: Unit
     number: int | None
+    on_new_prompts: bool = False
 
 
 @dataclass(frozen=True)
@@ -240,13 +246,20 @@ class Bets:
         won = (side * self.values - theta) / (1 + theta)
         return _log_mean(self.counts @ np.log1p(won[:, None] * BETS))
 
-    def to_go(self, mean: float) -> int | None:
-        """How many more prompts decide, if their mean is this; None if `MOST` do not."""
-        size = math.sqrt(float(self.values**2 @ self.counts / self.counts.sum()))
-        if not size or not mean:
+    def to_go(self) -> int | None:
+        """How many more prompts decide, if the true mean is as forecast; None if `MOST` do not.
+
+        The variance of the mean is taken where a flat prior puts it, since a few prompts may agree
+        by chance.
+        """
+        size = float(self.counts.sum())
+        square = float(self.values**2 @ self.counts) / size
+        mean = shrunk(self.mean, (square - (self.mean * size / (size + 2)) ** 2) / size)
+        if not mean:
             return None
-        won = min(1.0, (1 + abs(mean) / size) / 2)
-        growth = won * np.log1p(size * BETS) + (1 - won) * np.log1p(-size * BETS)
+        each = math.sqrt(square)
+        won = min(1.0, (1 + abs(mean) / each) / 2)
+        growth = won * np.log1p(each * BETS) + (1 - won) * np.log1p(-each * BETS)
         so_far = self.counts @ np.log1p(math.copysign(1, mean) * self.values[:, None] * BETS)
         return _least(lambda n: _log_mean(so_far + n * growth) >= ENOUGH)
 
@@ -286,7 +299,7 @@ class Means:
     def to_go(self) -> int | None:
         """How many more groups as large as these decide; None if no forecast finds a number."""
         variance, size = self.variance_if(0.0), max(self.n_groups, 1.0)
-        mean = abs(shrunk(self.mean, variance))
+        mean = abs(shrunk(self.mean, self.likely_variance))
 
         def enough(more: int) -> bool:
             groups = size + more
@@ -294,28 +307,15 @@ class Means:
 
         return _least(enough) if mean else None
 
-    def votes_to_go(self, n_votes: int, of_raters: float, n_raters: int) -> int | None:
-        """How many more votes by the same raters on new prompts decide; None if none do.
-
-        `of_raters`: the part of the variance of the mean that is between raters. It does not
-        shrink, and is pooled with that of `TYPICAL_RATERS` raters of typical taste.
-        """
-        variance = self.variance_if(0.0)
-        mean = abs(shrunk(self.mean, variance))
-        pooled = n_raters * of_raters * self.n_groups + TYPICAL_RATERS * TYPICAL_TASTE
-        stays = pooled / (n_raters + TYPICAL_RATERS) / self.n_groups
-        shrinks = max(variance - of_raters, variance / n_votes)
-
-        def enough(more: int) -> bool:
-            error = math.sqrt(stays + shrinks * n_votes / (n_votes + more))
-            return t_evidence(mean / error, self.n_groups) >= ENOUGH
-
-        return _least(enough)
-
     def variance_if(self, theta: float) -> float:
         """Of the mean, if the true one is theta."""
         constant, linear, square = self.null
         return max(self.variance, constant + linear * theta + square * theta**2)
+
+    @property
+    def likely_variance(self) -> float:
+        """Of the mean, if the true one is where a flat prior puts it."""
+        return self.variance_if(self.mean / (1 + 2 * self.null[2]))
 
     def evidence(self, theta: float = 0.0, side: int = 1) -> float:
         lead = side * self.mean - theta
@@ -410,16 +410,11 @@ def claim(votes: DirectVotes, kept: Claim | None = None, margin: float | None = 
     scope = Scope.JUDGE if votes.is_judged else Scope.THESE_RATERS
     if not size:
         return Claim(Verdict.OPEN, scope, missing=Missing(Unit.PROMPTS, None))
+    tests, means = tests_of(votes)
     prompt, n_prompts = codes(np.arange(size) if votes.prompt is None else votes.prompt)
-    tests: list[Bets | Means] = [Bets.of(votes.score, prompt, n_prompts)]
-    n_documents = n_raters = 0
-    if votes.document is not None:
-        document, n_documents = codes(votes.document)
-        tests.append(Means.of(votes.score, np.ones(size), document, n_documents))
-    if votes.rater is not None:
-        rater, n_raters = codes(votes.rater)
-    is_sample = n_raters > 0 and not votes.is_judged
-    parts = variance_parts(votes.score, prompt, rater if is_sample else None)
+    rater, n_raters = (None, 0) if votes.rater is None else codes(votes.rater)
+    n_documents = 0 if votes.document is None else codes(votes.document)[1]
+    parts = variance_parts(votes.score, prompt, None if means is None else rater)
     found = Claim(
         Verdict.OPEN,
         scope,
@@ -431,16 +426,42 @@ def claim(votes: DirectVotes, kept: Claim | None = None, margin: float | None = 
         parts=shares(parts),
     )
     narrow = _with_missing_prompts(_tested(found, tests, kept, margin), tests)
-    if not is_sample:
+    if means is None:
         return narrow
-    cast = np.bincount(rater).astype(np.float64)
-    weight = capped_weights(cast, largest_share(n_raters, votes.rater_share))[rater]
-    means = Means.of(votes.score, weight, rater, n_raters)
     found = replace(found, scope=Scope.RATERS, win_rate=(1 + means.mean) / 2)
     wide = _tested(found, [*tests, means], kept, margin)
     if wide.is_decided:
         return wide
-    return replace(narrow, wider=_with_missing_raters(wide, means, parts["raters"]))
+    return replace(narrow, wider=_with_missing_raters(wide, means, parts))
+
+
+def tests_of(votes: DirectVotes) -> tuple[list[Bets | Means], Means | None]:
+    """What a claim about this judge, or these raters, has to pass at 40 (over prompts, and over
+    documents if they are known), and what one about raters like these has to pass besides; None
+    if no sample of raters is known. There must be votes.
+    """
+    size = len(votes.score)
+    bets = Bets.of(votes.score, *codes(np.arange(size) if votes.prompt is None else votes.prompt))
+    tests: list[Bets | Means] = [bets]
+    if votes.document is not None:
+        tests.append(Means.of(votes.score, np.ones(size), *codes(votes.document)))
+    if votes.rater is None or votes.is_judged:
+        return tests, None
+    rater, n_raters = codes(votes.rater)
+    weight = rater_weights(rater, n_raters, votes.rater_share)
+    return tests, Means.of(votes.score, weight, rater, n_raters)
+
+
+def rater_weights(rater: Ints, n_raters: int, share: float) -> Floats:
+    """(N,) what each vote weighs where no rater may weigh more than this share."""
+    cast = np.bincount(rater, minlength=n_raters).astype(np.float64)
+    weight: Floats = capped_weights(cast, largest_share(n_raters, share))[rater]
+    return weight
+
+
+def decides(tests: Sequence[Bets | Means]) -> bool:
+    """Whether all of these tests confirm one direction."""
+    return any(all(test.evidence(0.0, side) >= ENOUGH for test in tests) for side in (1, -1))
 
 
 def decided_together(claims: Sequence[Claim]) -> list[bool]:
@@ -515,25 +536,51 @@ def _with_missing_prompts(found: Claim, tests: Sequence[Bets | Means]) -> Claim:
         if isinstance(test, Means) and max(test.evidence(0.0, s) for s in (1, -1)) < ENOUGH:
             return replace(found, missing=Missing(Unit.DOCUMENTS, test.to_go()))
         if isinstance(test, Bets):
-            square = float(test.values**2 @ test.counts) / test.counts.sum() ** 2
-            number = test.to_go(shrunk(test.mean, square))
-            return replace(found, missing=Missing(Unit.PROMPTS, number))
+            return replace(found, missing=Missing(Unit.PROMPTS, test.to_go()))
     return found
 
 
-def _with_missing_raters(found: Claim, means: Means, of_raters: float) -> Claim:
-    """What would make it a claim about raters like these, with the fewest votes."""
-    raters, votes = means.to_go(), None
-    if found.n_raters >= MIN_RATERS:
-        votes = means.votes_to_go(found.n_votes, of_raters, found.n_raters)
+def _with_missing_raters(found: Claim, means: Means, parts: dict[str, float]) -> Claim:
+    """What would make it a claim about raters like these, with the fewest votes.
+
+    What raters differ by is pooled with `TYPICAL_RATERS` raters of typical taste. More votes by the
+    same raters do not shrink it, and more votes on the same prompts not what these differ by. The
+    bets on prompts are forecast as if they were a t test.
+    """
+    variance, size = means.variance_if(0.0), max(means.n_groups, 1.0)
+    mean = abs(shrunk(means.mean, means.likely_variance + parts["prompts"]))
+    pooled = found.n_raters * parts["raters"] * size + TYPICAL_RATERS * TYPICAL_TASTE
+    of_raters = pooled / (found.n_raters + TYPICAL_RATERS) / size
+    of_votes = max(variance - parts["raters"], means.null[0])
+    of_others = max(parts["votes"] + parts["raters"], means.null[0])
+
+    def enough(raters: float, votes: float, prompts: float) -> bool:
+        """Whether it is decided with so many times the raters, the votes and the prompts."""
+        by_rater = of_raters / raters + of_votes / votes
+        by_prompt = parts["prompts"] / prompts + of_others / votes
+        return (
+            t_evidence(mean / math.sqrt(by_rater), size * raters) >= ENOUGH
+            and t_evidence(mean / math.sqrt(by_prompt), found.n_prompts * prompts) >= ENOUGH
+        )
+
+    on_new = False
+    raters = votes = None
+    if mean:
+        raters = _least(lambda n: enough(1 + n / size, 1 + n / size, 1))
+        on_new = raters is None
+    if on_new:
+        raters = _least(lambda n: enough(1 + n / size, 1 + n / size, 1 + n / size))
+    if mean and found.n_raters >= MIN_RATERS:
+        cast = found.n_votes
+        votes = _least(lambda n: enough(1, 1 + n / cast, 1 + n / cast))
     if raters is not None:
         raters = max(raters, MIN_RATERS - found.n_raters)
     if votes is None:
-        missing = Missing(Unit.RATERS, raters)
+        missing = Missing(Unit.RATERS, raters, on_new)
         verdict = Verdict.CANNOT_TELL if found.verdict is Verdict.OPEN else found.verdict
         return replace(found, verdict=verdict, missing=missing, no_votes_settle=True)
     is_less = raters is not None and raters * found.n_votes <= votes * found.n_raters
-    missing = Missing(Unit.RATERS, raters) if is_less else Missing(Unit.VOTES, votes)
+    missing = Missing(Unit.RATERS, raters, on_new) if is_less else Missing(Unit.VOTES, votes, True)
     return replace(found, missing=missing)
 
 
@@ -680,6 +727,74 @@ def is_futile(score: Floats, registration: Registration, limit: float) -> bool:
     total = 2 * (won + more) - decisive - left
     decides = np.abs(total) > limit if registration.two_sided else total > limit
     return float(chance[decides].sum()) < FUTILE
+
+
+def registered_people(votes: DirectVotes, registration: Registration) -> Claim:
+    """The claim about raters like these of a run by people that registered how many votes to cast.
+
+    `votes` have prompts and raters, in the order in which they were cast; the size and the looks
+    are counted in votes. The mean score is compared with its two-way error (Cameron, Gelbach and
+    Miller 2011) by Student's t, with one degree of freedom less than there are raters or prompts,
+    whichever are fewer. Raises ValueError without prompts or raters.
+    """
+    if votes.prompt is None or votes.rater is None:
+        raise ValueError("votes must have prompts and raters")
+    votes = votes.first(registration.size)
+    done, found = len(votes.score), claim(votes)
+    look = sum(end <= done for end in registration.ends)
+    left = Missing(Unit.VOTES, registration.size - done)
+    found = replace(
+        found.wider or found,
+        verdict=Verdict.OPEN if left.number else Verdict.CANNOT_TELL,
+        scope=Scope.RATERS,
+        look=Look(look, registration.looks, registration.size),
+        missing=left if left.number else None,
+        no_votes_settle=False,
+    )
+    for end, limit in zip(registration.ends[:look], normal_limits(registration), strict=False):
+        mean, error, n_groups = two_way_mean(votes.first(end))
+        if n_groups < MIN_RATERS:
+            continue
+        reach = float(stdtrit(n_groups - 1, ndtr(limit))) * error
+        low, high = ((1 + mean + side * reach) / 2 for side in (-1, 1))
+        found = replace(found, win_rate=(1 + mean) / 2, low=max(low, 0.0), high=min(high, 1.0))
+        if mean > reach:
+            return replace(found, verdict=Verdict.BETTER, missing=None)
+        if registration.two_sided and mean < -reach:
+            return replace(found, verdict=Verdict.WORSE, missing=None)
+    return found
+
+
+def two_way_mean(votes: DirectVotes) -> tuple[float, float, int]:
+    """The mean score by raters and on prompts like these, its error, and the number of groups of
+    the kind with fewer.
+    """
+    assert votes.prompt is not None
+    assert votes.rater is not None
+    (prompt, n_prompts), (rater, n_raters) = codes(votes.prompt), codes(votes.rater)
+    weight = rater_weights(rater, n_raters, votes.rater_share)
+    by_prompt, by_rater, by_both = (
+        Means.of(votes.score, weight, group, n_groups)
+        for group, n_groups in (
+            (prompt, n_prompts),
+            (rater, n_raters),
+            codes(prompt * n_raters + rater),
+        )
+    )
+    both = by_prompt.variance + by_rater.variance - by_both.variance
+    variance = max(both, by_prompt.variance_if(0.0), by_rater.variance_if(0.0))
+    return by_rater.mean, math.sqrt(variance), min(n_prompts, n_raters)
+
+
+@cache
+def normal_limits(registration: Registration) -> list[float]:
+    """The standard errors beyond which each look decides, of a mean with normal errors: the
+    boundaries of very many tosses.
+    """
+    ends = [round(TOSSES * k / registration.looks) for k in range(1, registration.looks + 1)]
+    sizes = [1.0] * TOSSES
+    limits = boundaries(sizes, ends, registration.alpha, two_sided=registration.two_sided)
+    return [limit / math.sqrt(end) for limit, end in zip(limits, ends, strict=True)]
 
 
 @dataclass(frozen=True)

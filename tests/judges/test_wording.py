@@ -188,6 +188,8 @@ def test_a_table_says_it_in_a_few_words() -> None:
 def test_no_more_digits_than_there_are() -> None:
     assert [rounded_up(n) for n in (1, 99, 101, 1234)] == [1, 99, 110, 1300]
     assert missing_words(Missing(Unit.VOTES, 1)) == "about 1 more vote"
+    more = Missing(Unit.RATERS, 31, on_new_prompts=True)
+    assert missing_words(more) == "about 31 more raters on new prompts"
     assert missing_words(Missing(Unit.RATERS, None)) == "no number that can be estimated"
 
 

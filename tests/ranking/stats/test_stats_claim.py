@@ -27,12 +27,15 @@ from ranking.stats.claim import (
     boundaries,
     claim,
     is_futile,
+    normal_limits,
     plan,
     possible_leaders,
     registered_claim,
+    registered_people,
     registered_power,
     shares,
     t_evidence,
+    two_way_mean,
     variance_parts,
     watched_power,
 )
@@ -256,6 +259,67 @@ def test_the_jackknife_is_that_of_leaving_groups_out():
     assert means.mean == pytest.approx(np.average(score, weights=weight))
     assert means.variance == pytest.approx(expected)
     assert means.variance_if(0.3) >= (weight**2 @ (score - 0.3) ** 2) / weight.sum() ** 2 - 1e-12
+
+
+def test_two_way_errors_add_both_ways_and_take_off_what_they_share():
+    rng = np.random.default_rng(4)
+    prompt, rater = np.repeat(np.arange(20), 8), np.tile(np.arange(8), 20)
+    score = np.sign(rng.normal(0.3 * rng.standard_normal(8)[rater], 1.0))
+    mean, error, n_groups = two_way_mean(DirectVotes(score, prompt, rater))
+    one, other, both = (
+        (len(set(g)) - 1) / len(set(g)) * sum((score[g != x].mean() - mean) ** 2 for x in set(g))
+        for g in (prompt, rater, np.arange(160))
+    )
+    assert (mean, n_groups) == (pytest.approx(score.mean()), 8)
+    assert error**2 == pytest.approx(max(one + other - both, one, other, 1 / 160))
+
+
+def test_looks_with_normal_errors_have_the_known_boundaries():
+    """Of five looks, with the error spent as by O'Brien and Fleming (Lan and DeMets 1983)."""
+    expected = [4.877, 3.357, 2.680, 2.290, 2.031]
+    assert normal_limits(Registration(300)) == pytest.approx(expected, abs=0.05)
+
+
+def people(seed, n_votes=300, gap=0.0):
+    rng = np.random.default_rng(seed)
+    prompt, rater = rng.integers(0, 60, n_votes), rng.integers(0, 8, n_votes)
+    score = np.sign(rng.normal(gap, 1.0, n_votes))
+    return DirectVotes(score, prompt, rater)
+
+
+def test_a_registered_run_by_people_decides_at_its_looks():
+    run = Registration(300)
+    early = registered_people(people(1, 119, gap=0.9), run)
+    assert (early.look.number, early.verdict) == (1, Verdict.OPEN)
+    assert early.missing == Missing(Unit.VOTES, 181)
+    found = registered_people(people(1, 300, gap=0.9), run)
+    assert (found.verdict, found.scope, found.missing) == (Verdict.BETTER, Scope.RATERS, None)
+    assert 0.5 < found.low < found.win_rate < found.high
+    other = registered_people(people(1, 300, gap=-0.9), run)
+    assert other.verdict is Verdict.WORSE
+    assert registered_people(people(1, 300, gap=-0.9), replace(run, two_sided=False)).verdict is (
+        Verdict.CANNOT_TELL
+    )
+    level = registered_people(people(2), run)
+    assert (level.verdict, level.missing) == (Verdict.CANNOT_TELL, None)
+    assert level.low < 0.5 < level.high
+    with pytest.raises(ValueError, match="prompts and raters"):
+        registered_people(DirectVotes(np.ones(3)), run)
+
+
+@pytest.mark.parametrize(
+    ("wins", "n", "prompts", "raters"), [(8, 9, 23, 69), (12, 15, 31, 55), (65, 100, 18, 11)]
+)
+def test_so_much_is_missing(wins, n, prompts, raters):
+    found = claim(won(wins, n))
+    assert found.missing == Missing(Unit.PROMPTS, prompts)
+    assert found.wider.missing == Missing(Unit.RATERS, raters)
+
+
+def test_on_prompts_that_differ_more_raters_need_new_ones():
+    prompt, rater = np.repeat(np.arange(20), 10), np.tile(np.arange(10), 20)
+    score = np.where(prompt % 20 < 13, 1.0, -1.0)
+    assert claim(DirectVotes(score, prompt, rater)).wider.missing.on_new_prompts
 
 
 def test_variance_parts_find_where_it_comes_from():
