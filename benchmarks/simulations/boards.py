@@ -4,6 +4,7 @@ import numpy as np
 
 from benchmarks.simulations.designs import Design, Drawn, Floats, draw
 from ranking.stats.bootstrap import Bootstrap
+from ranking.stats.bradley_terry import NoMaximumError
 from ranking.stats.intervals import Sandwich, critical_value
 from ranking.stats.ranks import rank_intervals, tiers
 
@@ -19,7 +20,7 @@ def simulate_coverage(design: Design, n_repeats: int, seed: int) -> dict[str, fl
     ``simultaneous`` and ``marginal`` of boards whose rank intervals contain all true ranks.
     """
     rows, ranks = [], []
-    for rng in _generators(n_repeats, seed):
+    for rng in generators(n_repeats, seed):
         votes = draw(design, rng)
         clustered = votes.battles(clustered=True)
         robust = Sandwich().fit(clustered)
@@ -50,7 +51,7 @@ def simulate_leader(design: Design, n_repeats: int, seed: int) -> dict[str, floa
     ``simultaneous``, in which the simultaneous rank intervals contain all true ranks.
     """
     rows = []
-    for rng in _generators(n_repeats, seed):
+    for rng in generators(n_repeats, seed):
         votes = draw(design, rng)
         groups = votes.evidence.groups
         fit = Sandwich(jackknifed=True).fit(*groups.groupings)
@@ -71,7 +72,7 @@ def simulate_tiers(design: Design, n_repeats: int, seed: int) -> dict[str, float
     of boards on which a candidate is in a higher tier than one that is at least as good.
     """
     fits, truths = [], []
-    for rng in _generators(n_repeats, seed):
+    for rng in generators(n_repeats, seed):
         votes = draw(design, rng)
         fits.append(Sandwich(jackknifed=True).fit(*votes.evidence.groups.groupings))
         truths.append(votes.truth)
@@ -98,7 +99,7 @@ def simulate_crowd(design: Design, n_repeats: int, seed: int) -> dict[str, float
     raters or prompts only; they are not counted otherwise.
     """
     rows, by_prompt, differences = [], [], []
-    for rng in _generators(n_repeats, seed):
+    for rng in generators(n_repeats, seed):
         votes = draw(design, rng)
         groups = votes.evidence.groups
         fit = Sandwich(jackknifed=True).fit(*groups.groupings)
@@ -116,6 +117,36 @@ def simulate_crowd(design: Design, n_repeats: int, seed: int) -> dict[str, float
     return figures
 
 
+def simulate_sparse(design: Design, n_repeats: int, seed: int) -> dict[str, float]:
+    """Shares over repeats of 95 % intervals that contain the truth, among the candidates that have
+    one, whose truths are centred as their scores are: ``scores``, of all candidates, ``first`` and
+    ``last``, of the strongest and the weakest; ``shown``, the candidates that have one.
+    """
+    rows, shown = [], []
+    for rng in generators(n_repeats, seed):
+        votes = draw(design, rng)
+        groups = votes.evidence.groups
+        try:
+            fit = Sandwich(jackknifed=True).fit(*groups.groupings)
+        except NoMaximumError:
+            shown.append(0.0)
+            continue
+        model = Bootstrap(CROWD_RESAMPLES, random_state=_seed(rng)).fit(fit.strongest_, fit)
+        scored = ~np.isnan(model.ratings_)
+        truth = votes.truth - votes.truth[scored].mean() + 1000
+        known = groups.measurable & ~np.isnan(model.low_)
+        rows.append(np.where(known, _holds(model, truth), np.nan))
+        shown.append(float(known.mean()))
+    each = np.nanmean(rows, axis=0)
+    order = np.argsort(-np.array(design.strengths), kind="stable")
+    return {
+        "scores": float(np.nanmean(rows)),
+        "first": float(each[order[0]]),
+        "last": float(each[order[-1]]),
+        "shown": float(np.mean(shown)),
+    }
+
+
 def _differences_hold(fit: Sandwich, truth: Floats) -> Floats:
     """(P,): 1 where the interval of the difference of two contains the true one."""
     i, j = np.triu_indices(len(truth), 1)
@@ -126,7 +157,7 @@ def _differences_hold(fit: Sandwich, truth: Floats) -> Floats:
     return (np.abs(missed) <= reach).astype(np.float64)
 
 
-def _generators(n_repeats: int, seed: int) -> list[np.random.Generator]:
+def generators(n_repeats: int, seed: int) -> list[np.random.Generator]:
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(n_repeats)]
 
 

@@ -21,13 +21,14 @@ from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
 from ranking.stats.intervals import Sandwich
 from ranking.stats.pairing import pair_weights
-from ranking.votes import LEFT, RIGHT, TIE, VoteTable
+from ranking.votes import KIND_OF, LEFT, RIGHT, TIE, VoteTable
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 TIES = 0.25
 EFFECT = 1.0  # standard deviation of effects, natural log-odds; a gap of 1 is odds of 2.7 to 1
+ELO = math.log(10) / 400  # natural log-odds
 NODES = 60  # of the quadrature
 PUBLISHED = 100  # votes between two publications of the weights of pairs
 TARGET_ERROR = 25.0  # Elo, as of a new arena's board
@@ -43,8 +44,7 @@ class Design:
     `n_raters`: 0 if raters do not matter; `taste`: standard deviation of their tastes; `largest`:
     the share of votes by one of them; `zipf`: prompts get votes by Zipf's law; `known`: whether
     prompts are known; `soft`: verdicts are the win probability itself; `ties`: their share;
-    `adaptive`: pairs are drawn by the weights that the product publishes; `opposed`: each rater's
-    taste is the reverse of another's, so that equal candidates are equal to these raters.
+    `adaptive`: pairs are drawn by the weights that the product publishes.
     """
 
     name: str
@@ -65,7 +65,6 @@ class Design:
     soft: bool = False
     ties: float = TIES
     adaptive: bool = False
-    opposed: bool = False
 
     @cached_property
     def strength(self) -> Floats:
@@ -142,6 +141,10 @@ class Drawn:
     @property
     def evidence(self) -> Evidence:
         """The votes as people's leaderboards see them; raters are unknown if they do not matter."""
+        return self.evidence_for(Question())
+
+    def evidence_for(self, question: Question) -> Evidence:
+        """The same for another question."""
         size, none = len(self.left), np.zeros_like(self.left)
         plain = np.isin(self.score, (0.0, 0.5, 1.0))
         table = VoteTable(
@@ -152,14 +155,14 @@ class Drawn:
             rater=none if self.rater is None else self.rater + 1,
             outcome=np.select([self.score > 0.5, self.score < 0.5], [LEFT, RIGHT], TIE),
             preference=np.where(plain, np.nan, self.score),
-            kind=none,
+            kind=none + KIND_OF[question.scored],
             verified=np.zeros(size, np.bool_),
             network=none,
             uncounted=none,
             named=np.zeros(size, np.bool_),
             names={pk: str(pk) for pk in range(len(self.truth))},
         )
-        return Evidence.of(table, Question())
+        return Evidence.of(table, question)
 
     def battles(self, *, clustered: bool) -> Battles:
         cluster = self.cluster if clustered else None
@@ -224,8 +227,6 @@ def _tastes(design: Design, rng: np.random.Generator) -> tuple[Ints, Floats]:
     share[0] = design.largest or share[0]
     rater = rng.choice(design.n_raters, design.n_votes, p=share / share.sum())
     taste = rng.normal(0, design.taste, (design.n_raters, len(design.strengths)))
-    if design.opposed:
-        taste[1::2] = -taste[::2]
     return rater, taste[:, design.pairs[0]] - taste[:, design.pairs[1]]
 
 
@@ -328,4 +329,31 @@ TIERED = (
     Design("prompt effects, 40 prompts", "prompt", 40, "prompt", stepped(1.2), ALIKE),
     crowd("10 raters", 10, strengths=stepped(1.2)),
     crowd("50 raters", 50, strengths=stepped(0.7)),
+)
+
+
+def sparse(n_candidates: int, votes_each: int, n_raters: int) -> Design:
+    """A board with few votes, about two a prompt, whose candidates span 240 Elo."""
+    n_votes = n_candidates * votes_each // 2
+    by = f"{n_raters} raters" if n_raters else "a judge"
+    return crowd(
+        f"{n_candidates} candidates, {votes_each} votes each, {by}",
+        n_raters,
+        max(n_votes // 2, 10),
+        strengths=tuple(np.linspace(0.7, -0.7, n_candidates).tolist()),
+        popular=(1.0,) * n_candidates,
+        n_votes=n_votes,
+        taste=0.3 if n_raters else 0.0,
+    )
+
+
+SPARSE = (
+    *(sparse(k, n, 0) for k in (2, 6, 10, 30) for n in (10, 20, 60)),
+    *(sparse(k, n, 12) for k in (2, 6, 10, 30) for n in (20, 60)),
+    replace(sparse(30, 29, 0), name="30 candidates, most pairs met once"),
+    *(replace(sparse(6, 100, n), name=f"6 candidates, {n} raters") for n in (5, 6, 8, 10)),
+    *(
+        replace(sparse(6, 100, n), name=f"6 candidates, these {n} raters", these_raters=True)
+        for n in (3, 4)
+    ),
 )

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
 BEGIN = "<!-- written by `make simulate`: begin -->"
 END = "<!-- written by `make simulate`: end -->"
 COVERS = (0.93, 0.97)
+ENDS = (0.92, 1.0)  # the first and the last candidate
 WIDE = 0.98  # people: what the second grouping adds is never below 0
 REFUSED = 0.05
 ALL_RANKS = 0.95
@@ -120,15 +122,44 @@ def tiers_row(name: str, figures: Figures, *, n_groups: int) -> Row:
     )
 
 
-WATCHED_HEAD = (
-    "equal candidates | called better at some look | 95 % interval excludes 0 at some look"
+CLAIMS_HEAD = "claim about | called better at some look, equal | 100 Elo apart | 200 Elo apart"
+REGISTERED_HEAD = "votes by people | called better, equal | 100 Elo apart | 200 Elo apart"
+ADDED_HEAD = (
+    "added for B | claims about these raters | of them lost if nothing is kept |"
+    " claims about raters like these | of them lost if nothing is kept | lost, as kept"
 )
+FORECASTS_HEAD = (
+    "undecided after | undecided | with a forecast | decided after exactly as many | median |"
+    " no number of votes by these raters settles it"
+)
+FAMILIES_HEAD = (
+    "ten candidates | any called better or worse, all equal | one 200 Elo ahead is found"
+)
+WATCHED_HEAD = (
+    "candidates | clear leader among equals, at any look | found, 100 Elo ahead, at any look |"
+    " ahead for now, at the last one"
+)
+SPARSE_HEAD = (
+    "leaderboard | scores | first candidate | last candidate | candidates with an interval"
+)
+COUNTS = ("made", "made_wide", "median")  # that are no shares
+Targets = Mapping[str, tuple[float, float]]
 
 
-def watched_row(name: str, figures: Figures) -> Row:
-    """Target: over all looks, the rule errs no more often than an interval at a single look."""
-    missed = ["called better"] if figures["known"] > WRONG_RESULT else []
-    return Row((name, _percent(figures["known"]), _percent(figures["interval"])), tuple(missed))
+def targets_row(
+    names: tuple[str, ...], columns: Sequence[str], targets: Targets, figures: Figures
+) -> Row:
+    """These figures; the targets are the least and the most of each."""
+    cells = [
+        "-"
+        if math.isnan(figures.get(key, math.nan))
+        else f"{figures[key]:,.0f}"
+        if key in COUNTS
+        else _percent(figures[key])
+        for key in columns
+    ]
+    missed = [key for key, (least, most) in targets.items() if not least <= figures[key] <= most]
+    return Row((*names, *cells), tuple(missed))
 
 
 JUDGES = {

@@ -1,84 +1,67 @@
-"""Simulation of repeated checks: how often two equal candidates are called different."""
-
-import math
-from collections.abc import Callable
+"""Simulation of leaderboards that are looked at again and again."""
 
 import numpy as np
 
-from benchmarks.simulations.designs import Design, Drawn, crowd, draw
-from ranking.stats.arrays import codes
-from ranking.stats.claim import DirectVotes, Means, Scope, claim, decided_together
-from ranking.stats.intervals import MIN_CLUSTERS, critical_value
+from benchmarks.simulations.boards import generators
+from benchmarks.simulations.designs import ELO, Design, Drawn, crowd, draw
+from ranking.intervals import Measurement, describe
+from ranking.question import Question
+from ranking.stats.bradley_terry import NoMaximumError
+from ranking.stats.claim import Scope, claim, decided_together
+from ranking.stats.intervals import Sandwich
 
-LOOKS = 50
-ALIKE = (1.0, 1.0)
-LEVEL = (0.0, 0.0)
-SIX = (0.0, 0.0, 0.3, -0.3, 0.1, -0.1)
-NEWCOMER = (0.0, 0.0, 0.86)  # the third is 150 Elo ahead, with many votes
-# In each design, the first two candidates are equal, and are checked after every 50 votes.
+LOOKS = 40
+
+
+def watched(name: str, strengths: tuple[float, ...], n_votes: int, n_raters: int = 0) -> Design:
+    """A board of judges or raters whose candidates are shown equally often; strengths in Elo."""
+    return crowd(
+        name,
+        n_raters,
+        60 if n_raters else 100,
+        strengths=tuple(strength * ELO for strength in strengths),
+        popular=(1.0,) * len(strengths),
+        n_votes=n_votes,
+        taste=0.3 if n_raters else 0.0,
+    )
+
+
+# A board whose best are equal, beside the same with one that is 100 Elo ahead of the others; how
+# often that one has to be found, if it is promised.
 WATCHED = (
-    *(
-        crowd(
-            f"{name}, {kind}",
-            0,
-            strengths=strengths,
-            popular=(1.0,) * len(strengths),
-            n_votes=2500,
-            taste=0.0,
-            prompt_effect=1.0,
-            **fields,
-        )
-        for name, strengths in (("two", LEVEL), ("two of six", SIX))
-        for kind, fields in (
-            ("independent votes", {"effect": "none", "cluster": "vote"}),
-            ("prompt effects, 15 prompts", {"n_prompts": 15}),
-            ("prompt effects, 60 prompts", {"n_prompts": 60}),
-        )
+    (*(watched("two", gaps, 1000) for gaps in ((0, 0), (100, 0))), 0.95),
+    (*(watched("two, 20 raters", gaps, 1000, 20) for gaps in ((0, 0), (100, 0))), 0.55),
+    (*(watched("three, two best", gaps, 1000) for gaps in ((0, 0, -100), (100, 0, 0))), 0.0),
+    (*(watched("six, all equal", gaps, 2000) for gaps in ((0,) * 6, (100, *(0,) * 5))), 0.8),
+    (*(watched("six, two best", g, 2000) for g in ((100, 100, *(0,) * 4), (100, *(0,) * 5))), 0.8),
+    (
+        *(
+            watched("six, two best, 20 raters", gaps, 2000, 20)
+            for gaps in ((100, 100, *(0,) * 4), (100, *(0,) * 5))
+        ),
+        0.0,
     ),
-    Design("two, (prompt, pair) effects, 20 prompts", "unit", 20, "unit", LEVEL, ALIKE, 2500),
-    Design("two, (prompt, pair) effects, 8 prompts", "unit", 8, "unit", LEVEL, ALIKE, 2500),
-    Design("one of them new, few votes", "none", 1, "vote", NEWCOMER, (1.0, 0.03, 1.0), 2500),
-    Design("one of them new, 40 prompts", "prompt", 40, "prompt", NEWCOMER, (1.0, 0.03, 1.0), 2500),
-    *(
-        crowd(
-            f"{name}, {n_raters} raters of taste {taste:g}, {n_prompts} prompts",
-            n_raters,
-            n_prompts,
-            strengths=strengths,
-            popular=(1.0,) * len(strengths),
-            n_votes=2500,
-            taste=taste,
-        )
-        for name, strengths in (("two", LEVEL), ("two of six", SIX))
-        for n_raters in (10, 20)
-        for taste in (0.25, 0.5)
-        for n_prompts in (15, 60)
-    ),
-    *(
-        crowd(
-            f"two, equal to these 4 raters of taste {taste:g}, 60 prompts",
-            4,
-            60,
-            strengths=LEVEL,
-            popular=ALIKE,
-            n_votes=2500,
-            taste=taste,
-            these_raters=True,
-            opposed=True,
-        )
-        for taste in (0.25, 0.5)
+    (
+        *(
+            watched("twenty, two best", gaps, 4000)
+            for gaps in ((100, 100, *(0,) * 18), (100, *(0,) * 19))
+        ),
+        0.0,
     ),
 )
-# The first is the baseline of the nine others. All are equal, so any claim is false.
+# The first is the baseline of the nine others; the last is 200 Elo ahead where it is to be found.
 FAMILIES = tuple(
-    crowd(
-        f"one against nine, {name}",
-        n_raters,
-        n_prompts,
-        strengths=(0.0,) * 10,
-        popular=(9.0, *(1.0,) * 9),
-        n_votes=2500,
-        **fields,
+    tuple(
+        crowd(
+            f"one against nine, {name}",
+            n_raters,
+            n_prompts,
+            strengths=(*(0.0,) * 9, lead * ELO),
+            popular=(9.0, *(1.0,) * 9),
+            n_votes=2500,
+            **fields,
+        )
+        for lead in (0.0, 200.0)
     )
     for name, n_raters, n_prompts, fields in (
         ("prompt effects, 15 prompts", 0, 15, {"taste": 0.0, "prompt_effect": 1.0}),
@@ -86,59 +69,73 @@ FAMILIES = tuple(
         ("20 raters of taste 0.5, 60 prompts", 20, 60, {"taste": 0.5}),
     )
 )
-Looks = list[tuple[bool, bool]]  # whether a 95 % interval excludes 0, and the claim decides
 
 
-def simulate_watching(design: Design, n_repeats: int, seed: int) -> dict[str, float]:
-    """Shares of repeats in which the two were called different at any look: ``interval``, by a t
-    interval that excludes 0, and ``known``, by the claim about raters like these; about these ones
-    where the design says so, or raters do not matter.
+def simulate_watching(equal: Design, apart: Design, n_repeats: int, seed: int) -> dict[str, float]:
+    """Shares of repeats in which a clear leader was named at any of 40 looks: ``false``, of boards
+    whose best are equal; ``found``, of those with a best candidate, which it has to be; and
+    ``ahead``, of these, in which it is ahead at the last look.
     """
-    return _simulate(lambda votes: _look(votes, design, [1]), design, n_repeats, seed)
+    false, found, ahead = 0, 0, 0
+    for rng in generators(n_repeats, seed):
+        leaders, _ = _leaders(draw(equal, rng))
+        false += any(leader is not None for leader in leaders)
+    for rng in generators(n_repeats, seed + 1):
+        leaders, first = _leaders(draw(apart, rng))
+        found += any(leader == 0 for leader in leaders)
+        ahead += first == 0
+    return {"false": false / n_repeats, "found": found / n_repeats, "ahead": ahead / n_repeats}
 
 
-def simulate_family(design: Design, n_repeats: int, seed: int) -> dict[str, float]:
-    """The same of any of the candidates against the first, taken together.
+def _leaders(votes: Drawn) -> tuple[list[int | None], int | None]:
+    """The clear leader at each look, and who is ahead at the last one."""
+    leaders, mixture, ahead = [], "", None
+    raters = "judges" if votes.rater is None else "people"
+    for n in np.linspace(0, len(votes.left), LOOKS + 1).astype(int)[1:].tolist():
+        evidence = votes.first(n).evidence_for(Question(raters, mixture=mixture))
+        try:
+            fit = Sandwich(jackknifed=True).fit(*evidence.groups.groupings)
+        except NoMaximumError:  # not all candidates can be compared yet
+            continue
+        measurement = Measurement(
+            fit.model_.theta_,
+            fit.covariance_,
+            fit.model_.covariance_,
+            fit.ratings_,
+            fit.low_,
+            fit.high_,
+            fit.standard_errors_,
+            fit.n_clusters_,
+            fit.reason_,
+        )
+        measured, _ = describe(evidence, measurement, fit)
+        mixture = measured.settings["mixture"]
+        leader, ahead = measured.findings["leader"], measured.findings["ahead"]
+        leaders.append(leader)
+    return leaders, ahead
 
-    As all are equal, ``known`` is the false discovery rate, however often one looks.
+
+def simulate_family(equal: Design, apart: Design, n_repeats: int, seed: int) -> dict[str, float]:
+    """Shares of repeats in which any candidate was called better or worse than the first at any of
+    40 looks, all of them taken together: ``false``, where all are equal, which is the false
+    discovery rate, and ``found``, where the last is better and was called so.
     """
-    others = list(range(1, len(design.strengths)))
-    return _simulate(lambda votes: _look(votes, design, others), design, n_repeats, seed)
+    false, found = 0, 0
+    for rng in generators(n_repeats, seed):
+        false += any(_called(draw(equal, rng)))
+    for rng in generators(n_repeats, seed + 1):
+        found += _called(draw(apart, rng))[-1]
+    return {"false": false / n_repeats, "found": found / n_repeats}
 
 
-def _simulate(
-    look: Callable[[Drawn], tuple[bool, bool]], design: Design, n_repeats: int, seed: int
-) -> dict[str, float]:
-    called = []
-    ends = np.linspace(0, design.n_votes, LOOKS + 1).astype(int)[1:].tolist()
-    for child in np.random.SeedSequence(seed).spawn(n_repeats):
-        votes = draw(design, np.random.default_rng(child))
-        called.append(np.any([look(votes.first(n)) for n in ends], axis=0))
-    interval, known = np.mean(called, axis=0)
-    return {"interval": float(interval), "known": float(known)}
-
-
-def _look(votes: Drawn, design: Design, others: list[int]) -> tuple[bool, bool]:
-    """The result for any of these candidates against the first."""
-    evidence = votes.evidence
-    ids = evidence.candidates.tolist()
-    pairs = [evidence.between(ids[i], ids[0]) for i in others]
-    claims = [claim(pair) for pair in pairs]
-    if design.n_raters and not design.these_raters:
-        claims = [
-            found if found.scope is Scope.RATERS else found.wider or found for found in claims
-        ]
-    known = np.array(decided_together(claims)) & [found.is_decided for found in claims]
-    return any(map(_is_beyond, pairs)), bool(known.any())
-
-
-def _is_beyond(votes: DirectVotes) -> bool:
-    """Whether a t interval over raters, or else prompts, excludes 0."""
-    group = votes.prompt if votes.rater is None else votes.rater
-    if group is None or len(group) < MIN_CLUSTERS:
-        return False
-    group, n_groups = codes(group)
-    means = Means.of(votes.score, np.ones(len(group)), group, n_groups)
-    if n_groups < MIN_CLUSTERS or not means.variance:
-        return False
-    return abs(means.mean) > critical_value(0.95, n_groups) * math.sqrt(means.variance)
+def _called(votes: Drawn) -> list[bool]:
+    """Of each candidate after the first, whether it was called different at any look."""
+    called = np.zeros(len(votes.truth) - 1, np.bool_)
+    for n in np.linspace(0, len(votes.left), LOOKS + 1).astype(int)[1:].tolist():
+        evidence = votes.first(n).evidence
+        ids = evidence.candidates.tolist()
+        claims = [claim(evidence.between(candidate, ids[0])) for candidate in ids[1:]]
+        if votes.rater is not None:
+            claims = [one if one.scope is Scope.RATERS else one.wider or one for one in claims]
+        called |= np.array(decided_together(claims)) & [one.is_decided for one in claims]
+    return called.tolist()

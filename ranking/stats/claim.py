@@ -37,6 +37,7 @@ GRID = 60  # steps of a score; means of up to six votes are exact
 LONGEST_PLAN = 2_000
 TOSSES = 1_000  # that stand for normal errors
 FEW_GROUPS = 50
+MOST_GAPS = 2_000  # between candidates, whose e-values are computed one by one
 TYPICAL_GAP = 60 * math.log(10) / 400  # natural log-odds; of leaderboards, 60 Elo
 HALVINGS = 25  # of an interval's ends, to 1e-7 of the score
 BETS: Floats = (np.arange(64) + 0.5) / 64
@@ -369,7 +370,9 @@ def possible_leaders(
     is_ahead = (gap > 0) & (variance > 1e-12 * inner.diagonal().max(initial=0.0))
     z = np.divide(gap, np.sqrt(variance.clip(min=1e-300)), out=np.zeros_like(gap), where=is_ahead)
     if mixture is Mixture.T and n_groups is not None:
-        at = np.linspace(0.0, float(z.max(initial=0.0)) + 1e-9, 2_000)
+        at = np.unique(z)
+        if len(at) > MOST_GAPS:
+            at = np.linspace(0.0, float(at[-1]), MOST_GAPS)
         logs = np.interp(z, at, [t_evidence(t, n_groups) if t else math.log(2) for t in at])
     else:
         spread = TYPICAL_GAP**2 / variance.clip(min=1e-300)
