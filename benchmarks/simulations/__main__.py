@@ -204,8 +204,8 @@ def text(finished: Mapping[Job, Row], repeats: int, fewer: int) -> str:
     called, registered, added, forecasts, families, watched, few = others
     return f"""\
 Commit {commit()}, seed {SEED}; NumPy {version("numpy")}.
-Leaderboards of {COVERAGE[0].n_votes:,} votes, {TIES:.0%} of them ties; effects have a standard deviation of {EFFECT:g} in natural log-odds. Rows of the first
-table are {repeats:,} leaderboards with {RESAMPLES:,} bootstrap replicates each, rows of the third
+Leaderboards of {COVERAGE[0].n_votes:,} votes, {TIES:.0%} of them ties; effects have a standard
+deviation of {EFFECT:g} in natural log-odds. Rows of the first table are {repeats:,} leaderboards with {RESAMPLES:,} bootstrap replicates each, rows of the third
 without raters {repeats:,}, others {fewer:,} where nothing else is said. The truth is the fit to an
 unlimited number of such votes.
 
@@ -279,8 +279,8 @@ missing have come; of six raters, four fifths are told that their own votes sett
 {families}
 
 **Clear leaders at any of {LOOKS} looks**, on {BOARDS} leaderboards each. Targets: one is named
-among equals on at most 5 %; of two candidates by a judge that are 100 Elo apart the better one is found
-on 95 %, with 20 raters on 55 %, of six by a judge on 80 %.
+among equals on at most 5 %; of two candidates by a judge that are 100 Elo apart the better one is
+found on 95 %, with 20 raters on 55 %, of six by a judge on 80 %.
 
 {watched}
 

@@ -14,15 +14,18 @@ LOOKS = 40
 
 
 def watched(name: str, strengths: tuple[float, ...], n_votes: int, n_raters: int = 0) -> Design:
-    """A board of judges or raters whose candidates are shown equally often; strengths in Elo."""
+    """A board whose candidates are shown equally often: by a judge, each vote on a prompt of its
+    own, or by raters on 60 prompts; strengths in Elo.
+    """
+    fields = {"taste": 0.3} if n_raters else {"taste": 0.0, "prompt_effect": 0.0}
     return crowd(
         name,
         n_raters,
-        60 if n_raters else 100,
+        60 if n_raters else n_votes,
         strengths=tuple(strength * ELO for strength in strengths),
         popular=(1.0,) * len(strengths),
         n_votes=n_votes,
-        taste=0.3 if n_raters else 0.0,
+        **fields,
     )
 
 

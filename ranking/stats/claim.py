@@ -36,7 +36,8 @@ FUTILE = 0.025  # a decision at the planned end that is less probable is not wai
 GRID = 60  # steps of a score; means of up to six votes are exact
 LONGEST_PLAN = 2_000
 TOSSES = 1_000  # that stand for normal errors
-FEW_GROUPS = 50
+FEW_GROUPS = 2  # have no standard error worth the name
+MANY_GROUPS = 10**9
 MOST_GAPS = 2_000  # between candidates, whose e-values are computed one by one
 TYPICAL_GAP = 60 * math.log(10) / 400  # natural log-odds; of leaderboards, 60 Elo
 HALVINGS = 25  # of an interval's ends, to 1e-7 of the score
@@ -338,7 +339,9 @@ def t_evidence(t: float, n_groups: float) -> float:
 
 
 class Mixture(StrEnum):
-    """The alternatives against which the leads of a leaderboard are tested."""
+    """The alternatives against which the leads of a leaderboard are tested: effect sizes that are
+    Cauchy, or differences that are normal with a deviation of 60 Elo, both by Student's t.
+    """
 
     T = "t"
     NORMAL = "normal"
@@ -376,7 +379,9 @@ def possible_leaders(
         logs = np.interp(z, at, [t_evidence(t, n_groups) if t else math.log(2) for t in at])
     else:
         spread = TYPICAL_GAP**2 / variance.clip(min=1e-300)
-        logs = math.log(2) + (z**2 * spread / (1 + spread) - np.log1p(spread)) / 2
+        freedom = MANY_GROUPS if n_groups is None else max(n_groups - 1, 1)
+        ratio = np.log1p(z**2 / freedom) - np.log1p(z**2 / (freedom * (1 + spread)))
+        logs = math.log(2) + ((freedom + 1) * ratio - np.log1p(spread)) / 2
     mean = np.logaddexp.reduce(np.where(is_ahead, logs, -np.inf), axis=0, initial=-np.inf)
     could: Bools = np.zeros(len(theta), np.bool_)
     could[known] = mean - math.log(max(len(strength) - 1, 1)) < ENOUGH

@@ -480,8 +480,33 @@ def test_the_possible_leaders_are_those_nobody_is_ahead_of():
         assert could.tolist() == [True, True, False, False]
     assert possible_leaders(theta, covariance, 4, Mixture.T).tolist()[2]
     assert possible_leaders(np.zeros(3), np.eye(3), 40, Mixture.T).all()
-    assert Mixture.chosen(50) is Mixture.T
-    assert Mixture.chosen(None) is Mixture.NORMAL is Mixture.chosen(51)
+    assert Mixture.chosen(2) is Mixture.T
+    assert Mixture.chosen(None) is Mixture.NORMAL is Mixture.chosen(3)
+
+
+def test_with_many_groups_the_mixture_is_the_normal_one():
+    """Robbins 1970, of a known error."""
+    z, spread = 4.2, (60 * math.log(10) / 400) ** 2
+    log = math.log(2) + (z**2 * spread / (1 + spread) - math.log1p(spread)) / 2
+    lead = np.array([z, 0.0])
+    for move, is_left in ((-0.01, True), (0.01, False)):
+        scale = math.sqrt(2 * (ENOUGH - log) * (1 + spread) / spread + z**2) / z + move
+        could = possible_leaders(lead * scale, np.eye(2) / 2, None, Mixture.NORMAL)
+        assert could[1] == is_left
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.3, 1.0, 3.0])
+def test_equals_are_rarely_told_apart_while_groups_come(spread):
+    """From 3 groups on, at each look; 5 % is allowed."""
+    rng, wrong = np.random.default_rng(5), 0
+    for group in rng.normal(0, spread, (150, 60)):
+        for n in range(3, 61, 3):
+            gap, variance = group[:n].mean(), group[:n].var(ddof=1) / n
+            covariance = np.eye(2) * variance / 2
+            if possible_leaders(np.array([gap, 0.0]), covariance, n, Mixture.NORMAL).sum() == 1:
+                wrong += 1
+                break
+    assert wrong / 150 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 150)
 
 
 def test_of_two_candidates_one_leads_where_the_e_value_decides():
