@@ -203,11 +203,11 @@ def text(finished: Mapping[Job, Row], repeats: int, fewer: int) -> str:
     coverage, people, leader, tiered, together, *others = tables.values()
     called, registered, added, forecasts, families, watched, few = others
     return f"""\
-Commit {commit()}, seed {SEED}; NumPy {version("numpy")}.
-Leaderboards of {COVERAGE[0].n_votes:,} votes, {TIES:.0%} of them ties; effects have a standard
-deviation of {EFFECT:g} in natural log-odds. Rows of the first table are {repeats:,} leaderboards with {RESAMPLES:,} bootstrap replicates each, rows of the third
-without raters {repeats:,}, others {fewer:,} where nothing else is said. The truth is the fit to an
-unlimited number of such votes.
+Commit {commit()}, seed {SEED}; NumPy {version("numpy")}. Leaderboards of {COVERAGE[0].n_votes:,}
+votes, {TIES:.0%} of them ties; effects have a standard deviation of {EFFECT:g} in natural log-odds.
+Rows of the first table are {repeats:,} leaderboards with {RESAMPLES:,} bootstrap replicates each,
+rows of the third without raters {repeats:,}, others {fewer:,} where nothing else is said. The truth
+is the fit to an unlimited number of such votes.
 
 **95 % intervals.** Targets: 93 % to 97 % contain the truth; the simultaneous rank intervals, which
 leaderboards show, contain all true ranks at once in at least 95 %. "Assuming independence" ignores
