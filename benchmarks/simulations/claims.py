@@ -329,7 +329,10 @@ REGISTERED = (
 REGISTERED_POWER = {6: {"200 Elo": 0.93}, 10: {"100 Elo": 0.80}}
 ADDED = {1: "1 vote", 10: "a new rater's 10 votes", 30: "a new rater's 30 votes"}
 FORECASTS = (
-    *(Pair(f"judge, {n} prompts", Scope.JUDGE, n, n) for n in (7, 20, 50, 100, 200)),
+    *(Pair(f"judge, {n} prompts", Scope.JUDGE, n, n) for n in (20, 50, 100, 200)),
     *(Pair(f"{n} raters, 300 votes", Scope.RATERS, 300, 60, n) for n in (6, 10)),
+)
+REPORTED_FORECASTS = (  # without a target
+    Pair("judge, 7 prompts", Scope.JUDGE, 7, 7),
     Pair("20 raters, 1,000 votes on 100 prompts", Scope.RATERS, 1000, 100, 20),
 )
