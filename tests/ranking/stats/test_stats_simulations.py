@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.simulations import __main__ as command
-from benchmarks.simulations import boards, page
+from benchmarks.simulations import boards, page, watching
 from benchmarks.simulations.boards import (
     simulate_coverage,
     simulate_crowd,
@@ -304,19 +304,20 @@ def test_a_clear_leader_is_found_and_rarely_wrong(place):
     assert found["found"] <= 1 >= found["ahead"]
 
 
-def test_a_family_is_watched_with_all_taken_together():
-    equal, apart = (replace(design, n_votes=600) for design in FAMILIES[2])
+def test_a_family_is_watched_with_all_taken_together(monkeypatch):
+    monkeypatch.setattr(watching, "LOOKS", 4)
+    equal, apart = (replace(design, n_votes=1000) for design in FAMILIES[1])
     found = simulate_family(equal, apart, 3, seed=1)
     assert found == simulate_family(equal, apart, 3, seed=1)
     assert found["false"] == 0
-    far = replace(apart, strengths=(0.0,) * 9 + (3.0,))
+    far = replace(apart, strengths=(0.0,) * 9 + (4.0,))
     assert simulate_family(equal, far, 2, seed=1)["found"] == 1
 
 
 @pytest.mark.parametrize("design", SPARSE, ids=lambda design: design.name)
 def test_every_board_of_few_votes_is_drawn_and_counted(design, monkeypatch):
     monkeypatch.setattr(boards, "CROWD_RESAMPLES", 20)
-    found = simulate_sparse(design, 4, seed=1)
+    found = simulate_sparse(design, 8, seed=1)
     assert found["shown"] > 0
     assert 0.5 < found["scores"] <= 1
 
