@@ -19,7 +19,7 @@ from ranking.stats.intervals import MIN_CLUSTERS, capped_note
 from ranking.stats.robustness import Stability
 from ranking.votes import PEOPLE, RATERS, BadFileError, VoteTable
 
-MOST_CANDIDATES = 5_000  # a quarter of an hour and 2 GB; the time grows with the cube
+MOST_CANDIDATES = 5_000  # minutes, and over 2 GB; the time grows with the cube
 MOST_NAMED = 10
 DIGITS = 6
 NONE = "-"
