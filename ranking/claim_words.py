@@ -84,7 +84,8 @@ def verdict_sentence(claim: Claim, candidate: str, baseline: str, *, raters: str
         return f"{candidate} is {claim.verdict.value} than {baseline} {scope}: {wins}."
     if claim.verdict is Verdict.NO_WORSE:
         return f"{candidate} is no worse than {baseline} by more than the margin {scope}: {wins}."
-    return f"Not decided yet {scope}: {candidate} against {baseline}, {wins}."
+    share = f"{numbers[0]}% of the time ({numbers[1]} to {numbers[2]})"
+    return f"Not decided yet: against {baseline}, {candidate} wins {share}, {scope}."
 
 
 def what_else(claim: Claim, raters: str = "", closed: str = "") -> str:

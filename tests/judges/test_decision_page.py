@@ -188,7 +188,7 @@ def test_open_differences_show_votes_needed_and_judge_cost(team: Team) -> None:
     arena = published_arena(team, (0.0, 0.45))
     client, url = join(team), decision_url(team, arena)
     page = page_text(client, url)
-    assert "Not decided yet for this one rater" in page.partition("</h1>")[0]
+    assert "for this one rater and prompts" in page.partition("</h1>")[0]
     assert re.search(r"<strong>about \d+ more prompts?</strong>", page)
     assert "With LLM judges: no price yet" in page
     run = order(arena, "scripted:scripted-1")
@@ -471,7 +471,7 @@ def test_who_loses_on_enough_prompts_is_known_to_be_worse(team: Team) -> None:
 
 def test_a_winner_on_too_few_prompts_sees_how_many_are_missing(team: Team) -> None:
     page = page_text(join(team), decision_url(team, shut_out(team, 7, "right")))
-    assert "Not decided yet for these 7 raters" in page
+    assert "for these 7 raters and prompts" in page
     assert re.search(r"<strong>about \d+ more prompts?</strong>", page)
 
 
@@ -482,7 +482,7 @@ def test_many_votes_on_one_prompt_are_one_prompt(team: Team) -> None:
         make_vote(arena, new, old, "right", arena.prompts.order_by("pk").first())
     publish(arena)
     page = page_text(join(team), decision_url(team, arena))
-    assert "Not decided yet for these 31 raters" in page
+    assert "for these 31 raters and prompts" in page
     assert member_of(team).get(f"arenas/{arena.slug}/decision/").json()["groups_to_go"] == 7
 
 

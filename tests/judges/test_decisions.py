@@ -197,7 +197,7 @@ def test_a_decision_stays_when_newer_votes_no_longer_support_it(team: Team) -> N
     publish(arena)
     decide()
     context = decision_context(team, arena, DecisionQuery(candidate=new.pk))
-    assert context["sentence"].startswith("Not decided yet ")
+    assert context["sentence"].startswith("Not decided yet: ")
 
 
 def test_the_body_of_a_webhook_has_all_fields_of_before(team: Team) -> None:

@@ -82,19 +82,19 @@ TABLE = [
     ),
     (
         OPEN,
-        "Not decided yet for these 6 raters and prompts like these: B against A, it wins 65% of"
-        " the time (49 to 79). If the difference stays the same, about 18 more prompts, judged by"
+        "Not decided yet: against A, B wins 65% of the time (49 to 79), for these 6 raters and"
+        " prompts like these. If the difference stays the same, about 18 more prompts, judged by"
         " these raters, settle it.",
     ),
     (
         found(Verdict.OPEN, 0.51, 0.4, 0.6, missing=Missing(Unit.PROMPTS, 17_000)),
-        "Not decided yet for these 6 raters and prompts like these: B against A, it wins 51% of"
-        " the time (40 to 60). The difference is too small to find with 10,000 more prompts.",
+        "Not decided yet: against A, B wins 51% of the time (40 to 60), for these 6 raters and"
+        " prompts like these. The difference is too small to find with 10,000 more prompts.",
     ),
     (
         found(Verdict.OPEN, 0.5, 0.4, 0.6, missing=Missing(Unit.PROMPTS, None)),
-        "Not decided yet for these 6 raters and prompts like these: B against A, it wins 50% of"
-        " the time (40 to 60). The difference is too small to find with 10,000 more prompts.",
+        "Not decided yet: against A, B wins 50% of the time (40 to 60), for these 6 raters and"
+        " prompts like these. The difference is too small to find with 10,000 more prompts.",
     ),
     (
         found(
@@ -103,8 +103,8 @@ TABLE = [
             n_documents=6,
             missing=Missing(Unit.DOCUMENTS, 3),
         ),
-        "Not decided yet for these 6 raters and prompts like these: B against A, it wins 70% of"
-        " the time (40 to 90). 6 documents are too few: about 3 more documents would settle it.",
+        "Not decided yet: against A, B wins 70% of the time (40 to 90), for these 6 raters and"
+        " prompts like these. 6 documents are too few: about 3 more documents would settle it.",
     ),
     (
         found(Verdict.NO_WORSE, 0.52, 0.46, 0.58, missing=Missing(Unit.PROMPTS, 300)),
@@ -135,7 +135,7 @@ def test_votes_and_category_are_named_where_they_differ() -> None:
     assert says.startswith("By jury votes on “code” prompts, B is better than A for these 6 raters")
     assert headline("B", "A", better, category="code").startswith("On “code” prompts, B is ")
     says = headline("B", "A", CandidateDifference(OPEN), raters="combined")
-    assert says.startswith("By human votes, not decided yet ")
+    assert says.startswith("By human votes, not decided yet: ")
     assert headline("B", "A", better, raters="judges").startswith("B is better")
 
 
