@@ -9,7 +9,7 @@ import numpy as np
 from ranking.findings import find
 from ranking.question import Evidence
 from ranking.stats.bootstrap import Bootstrap
-from ranking.stats.claim import Mixture, Scope, claim, possible_leaders
+from ranking.stats.claim import Scope, claim, possible_leaders
 from ranking.stats.intervals import Dependence, NoInterval, Sandwich
 from ranking.stats.ranks import (
     Places,
@@ -135,9 +135,8 @@ def describe(
     places = place(battles.wins(weighted=False), estimate.ratings, met, low, high, confidence)
     direct = direct_wins(battles, confidence)
     ahead = clear_number_one(places, leader_among(sure[1]), direct, evidence.active)
-    mixture = Mixture(evidence.question.mixture or Mixture.chosen(n_clusters))
     could = possible_leaders(
-        np.where(evidence.active, theta, np.nan), estimate.covariance, n_clusters, mixture
+        np.where(evidence.active, theta, np.nan), estimate.covariance, n_clusters
     )
     if np.count_nonzero(evidence.active) == 2:  # then it is the claim about the two
         first, second = np.flatnonzero(evidence.active).tolist()
@@ -161,7 +160,7 @@ def describe(
         digest=evidence.digest,
         n_votes=evidence.n_votes,
         reason=interval_reason(estimate.reason, known),
-        settings=group_settings(evidence, estimate.n_clusters, met) | {"mixture": mixture.value},
+        settings=group_settings(evidence, estimate.n_clusters, met),
         findings={
             "leader": None if leader is None else ids[leader],
             "ahead": None if ahead is None else ids[ahead],

@@ -44,8 +44,6 @@ class Question:
     rater_share, network_share : of people's votes, how much one rater, and the anonymous raters of
         one network, may weigh
     keeps_named : whether people's votes on answers that reveal their author count
-    mixture : against which alternatives leads are tested at every look, chosen at the first one;
-        "" if there was none
     cluster : which votes are dependent: those of a "prompt", "prompt_pair" (or "unit") or "rater",
         or "none"; "auto" is by prompt and, for people, by rater
     """
@@ -60,7 +58,6 @@ class Question:
     network_share: float = 1.0
     keeps_named: bool = False
     cluster: str = "auto"
-    mixture: str = ""
 
     @property
     def scored(self) -> str:
@@ -357,7 +354,7 @@ class Evidence:
     @cached_property
     def digest(self) -> str:
         """Of everything that the numbers depend on."""
-        question = replace(self.question, raters="", category="", mixture="")
+        question = replace(self.question, raters="", category="")
         digest = hashlib.sha256(repr((FIT_VERSION, question, self.narrowing)).encode())
         columns: list[Any] = [self.candidates, self.active, self.alphabetical]
         for votes in (self.votes, self.judged):

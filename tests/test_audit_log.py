@@ -213,6 +213,11 @@ def delete(on: Stage) -> None:
     prompts.delete_prompt(prompt=on.arena.prompts.all()[0], by=on.by)
 
 
+@act("took categories as documents")
+def _(on: Stage) -> None:
+    prompts.use_categories_as_documents(arena=on.arena, by=on.by)
+
+
 @act("brought back a prompt")
 def bring_back(on: Stage) -> None:
     prompt = on.arena.prompts.all()[0]

@@ -213,12 +213,12 @@ class PromptRow:
     text: Text
     external_id: NameOrNone = ""
     category: Category = ""
-    document: Category = ""
     reference: Text = ""
     rubric: Text = ""
     variables: Variables = field(default_factory=dict)
     retired: Flag = False
     messages: Messages = None
+    document: Category = ""
 
     @property
     def key(self) -> tuple[str, Hashable]:

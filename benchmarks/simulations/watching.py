@@ -92,10 +92,10 @@ def simulate_watching(equal: Design, apart: Design, n_repeats: int, seed: int) -
 
 def _leaders(votes: Drawn) -> tuple[list[int | None], int | None]:
     """The clear leader at each look, and who is ahead at the last one."""
-    leaders, mixture, ahead = [], "", None
+    leaders, ahead = [], None
     raters = "judges" if votes.rater is None else "people"
     for n in np.linspace(0, len(votes.left), LOOKS + 1).astype(int)[1:].tolist():
-        evidence = votes.first(n).evidence_for(Question(raters, mixture=mixture))
+        evidence = votes.first(n).evidence_for(Question(raters))
         try:
             fit = Sandwich(jackknifed=True).fit(*evidence.groups.groupings)
         except NoMaximumError:  # not all candidates can be compared yet
@@ -112,7 +112,6 @@ def _leaders(votes: Drawn) -> tuple[list[int | None], int | None]:
             fit.reason_,
         )
         measured, _ = describe(evidence, measurement, fit)
-        mixture = measured.settings["mixture"]
         leader, ahead = measured.findings["leader"], measured.findings["ahead"]
         leaders.append(leader)
     return leaders, ahead

@@ -109,9 +109,7 @@ def _leaderboard_lines(
             "category": board.category,
             "published_at": snapshot.published_at.isoformat(),
             "settings": {
-                name: snapshot.settings[name]
-                for name in ("both_bad", "n_resamples", "seed", "mixture")
-                if name in snapshot.settings
+                name: snapshot.settings[name] for name in ("both_bad", "n_resamples", "seed")
             },
             "rater_share": arena.rater_cap / 100 if board.raters in HUMAN else 1.0,
             "network_share": snapshot.settings.get("network_share", 1.0),

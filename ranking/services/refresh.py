@@ -30,7 +30,7 @@ from ranking.models import (
     Standing,
 )
 from ranking.models.refreshes import LONGEST_PAUSE
-from ranking.question import Evidence, Question, questions_of
+from ranking.question import Evidence, questions_of
 from ranking.services import leases, pair_weights, styles
 from ranking.services.leases import LEASE, REST_PER_SECOND, RefreshLeaseLostError, renew
 from ranking.services.votes import cast_by, question_of, read
@@ -74,7 +74,6 @@ MEASURED_SETTINGS = (
     "effective",
     "clusters_met",
     "groups_met",
-    "mixture",
 )
 
 
@@ -127,14 +126,7 @@ def _refresh_boards(arena_id: int, token: uuid.UUID) -> tuple[list[int], dict[st
     snapshots = Snapshot.objects.current().filter(board__in=boards.values()).select_related("board")
     current = {(s.board.raters, s.board.category): s for s in snapshots}
     first = boards[ALL_HUMAN]
-
-    def question(board: Board) -> Question:
-        """The mixture of a leaderboard's e-values stays that of its first look."""
-        before = current.get((board.raters, board.category))
-        mixture = before.settings.get("mixture", "") if before else ""
-        return replace(question_of(board, arena), mixture=mixture)
-
-    everybody = Evidence.of(votes, question(first))
+    everybody = Evidence.of(votes, question_of(first, arena))
     if ALL_HUMAN not in current:
         unstyled = replace(votes, answers=NO_STYLES, features=NO_STYLES)
         publish_past(replace(everybody, table=unstyled), first, token)
@@ -144,7 +136,7 @@ def _refresh_boards(arena_id: int, token: uuid.UUID) -> tuple[list[int], dict[st
     for key, board in in_order:
         evidence = everybody
         if board is not first:
-            evidence = Evidence.of(votes, question(board))
+            evidence = Evidence.of(votes, question_of(board, arena))
         human = current.get((Raters.PEOPLE.value, board.category))
         publication = _rank_newest(board, evidence, current.get(key), human, token)
         if publication is not None:

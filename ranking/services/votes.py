@@ -68,8 +68,8 @@ def read(arena: Arena, among: Collection[int] | None = None) -> VoteTable:
     columns = _read_columns(votes, Case(When(counts, then=0), *reason), named)
     shown = Candidate.objects.revealed().filter(arena=arena)
     candidates = list(shown.only("name", "version", "disclosed_at", "retired_at"))
-    prompts = Prompt.objects.filter(arena=arena)
-    categories, documents = prompts.exclude(category=""), prompts.exclude(document="")
+    prompts = Prompt.objects.filter(arena=arena).exclude(category="", document="")
+    about = list(prompts.values_list("pk", "category", "document"))
     judges = Rater.objects.exclude(kind=Rater.Kind.PERSON).filter(Q(arena=None) | Q(arena=arena))
     measured = dict(ArenaTrust.objects.filter(arena=arena).values_list("rater", "trusted"))
     answers, features = _read_styles(arena) if among is None else (NO_STYLES, NO_STYLES)
@@ -81,8 +81,8 @@ def read(arena: Arena, among: Collection[int] | None = None) -> VoteTable:
         **columns,
         names={candidate.pk: str(candidate) for candidate in candidates},
         archived=frozenset(row.pk for row in candidates if row.retired_at is not None),
-        categories=dict(categories.values_list("pk", "category")),
-        documents=dict(documents.values_list("pk", "document")),
+        categories={pk: category for pk, category, _ in about if category},
+        documents={pk: document for pk, _, document in about if document},
         trusted=frozenset(
             judge.pk for judge in judges if measured.get(judge.pk, judge.trusted_at is not None)
         ),

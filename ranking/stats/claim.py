@@ -36,8 +36,7 @@ FUTILE = 0.025  # a decision at the planned end that is less probable is not wai
 GRID = 60  # steps of a score; means of up to six votes are exact
 LONGEST_PLAN = 2_000
 TOSSES = 1_000  # that stand for normal errors
-FEW_GROUPS = 2  # have no standard error worth the name
-MANY_GROUPS = 10**9
+MANY_GROUPS = 10**6  # stand for infinitely many
 MOST_GAPS = 2_000  # between candidates, whose e-values are computed one by one
 TYPICAL_GAP = 60 * math.log(10) / 400  # natural log-odds; of leaderboards, 60 Elo
 HALVINGS = 25  # of an interval's ends, to 1e-7 of the score
@@ -338,27 +337,13 @@ def t_evidence(t: float, n_groups: float) -> float:
     return math.log(2) + _log_mean((freedom + 1) / 2 * ratio - np.log1p(spread) / 2)
 
 
-class Mixture(StrEnum):
-    """The alternatives against which the leads of a leaderboard are tested: effect sizes that are
-    Cauchy, or differences that are normal with a deviation of 60 Elo, both by Student's t.
-    """
-
-    T = "t"
-    NORMAL = "normal"
-
-    @classmethod
-    def chosen(cls, n_groups: int | None) -> "Mixture":
-        """For a leaderboard's first look; it stays what it was."""
-        return cls.NORMAL if n_groups is None or n_groups > FEW_GROUPS else cls.T
-
-
-def possible_leaders(
-    theta: Floats, covariance: Floats, n_groups: int | None, mixture: Mixture
-) -> Bools:
+def possible_leaders(theta: Floats, covariance: Floats, n_groups: int | None) -> Bools:
     """(K,) mask of the candidates that could be the best, at every look.
 
     A candidate leaves when the mean over the others of the e-values of "this one is ahead of it"
-    reaches 40; means of e-values are e-values, however these depend on one another (Vovk and Wang
+    reaches 40. Each of them is half that of a t mixture of Cauchy effect sizes, which finds large
+    leads from few groups, and half that of normal differences of 60 Elo, which finds small ones
+    from many. Means of e-values are e-values, however these depend on one another (Vovk and Wang
     2021). Candidates with an unknown strength are not among them.
 
     Parameters
@@ -372,16 +357,15 @@ def possible_leaders(
     variance = inner.diagonal()[:, None] + inner.diagonal() - 2 * inner
     is_ahead = (gap > 0) & (variance > 1e-12 * inner.diagonal().max(initial=0.0))
     z = np.divide(gap, np.sqrt(variance.clip(min=1e-300)), out=np.zeros_like(gap), where=is_ahead)
-    if mixture is Mixture.T and n_groups is not None:
-        at = np.unique(z)
-        if len(at) > MOST_GAPS:
-            at = np.linspace(0.0, float(at[-1]), MOST_GAPS)
-        logs = np.interp(z, at, [t_evidence(t, n_groups) if t else math.log(2) for t in at])
-    else:
-        spread = TYPICAL_GAP**2 / variance.clip(min=1e-300)
-        freedom = MANY_GROUPS if n_groups is None else max(n_groups - 1, 1)
-        ratio = np.log1p(z**2 / freedom) - np.log1p(z**2 / (freedom * (1 + spread)))
-        logs = math.log(2) + ((freedom + 1) * ratio - np.log1p(spread)) / 2
+    at = np.unique(np.append(z, 0.0))
+    if len(at) > MOST_GAPS:
+        at = np.linspace(0.0, float(at[-1]), MOST_GAPS)
+    groups = MANY_GROUPS if n_groups is None else n_groups
+    cauchy = np.interp(z, at, [t_evidence(t, groups) if t else -math.inf for t in at])
+    spread, freedom = TYPICAL_GAP**2 / variance.clip(min=1e-300), max(groups - 1, 1)
+    ratio = np.log1p(z**2 / freedom) - np.log1p(z**2 / (freedom * (1 + spread)))
+    normal = math.log(2) + ((freedom + 1) * ratio - np.log1p(spread)) / 2
+    logs = np.logaddexp(cauchy, normal) - math.log(2)
     mean = np.logaddexp.reduce(np.where(is_ahead, logs, -np.inf), axis=0, initial=-np.inf)
     could: Bools = np.zeros(len(theta), np.bool_)
     could[known] = mean - math.log(max(len(strength) - 1, 1)) < ENOUGH

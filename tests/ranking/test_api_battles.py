@@ -77,6 +77,7 @@ def test_a_battle_says_who_met_and_who_won(client: Client, empty_arena: Arena) -
     left, right = vote.comparison.left, vote.comparison.right
     [found] = listed(client)
     assert found == {
+        "document": "",
         "comparison": str(vote.comparison.key),
         "prompt": "p0",
         "category": "category-0",

@@ -175,7 +175,6 @@ def test_intervals_of_earlier_rules_are_not_recomputed(
     for line in lines:
         line.pop("document", None)
         if line["type"] == "leaderboard":
-            line["settings"].pop("mixture", None)
             for row in line["standings"]:
                 row["low"] = row["rank_low"] = 1.0
     path.write_text("".join(log_file.as_jsonl(lines)))

@@ -19,7 +19,6 @@ from ranking.stats.claim import (
     DirectVotes,
     Means,
     Missing,
-    Mixture,
     Registration,
     Scope,
     Unit,
@@ -475,24 +474,29 @@ def test_level_votes_are_forecast_by_nobody():
 def test_the_possible_leaders_are_those_nobody_is_ahead_of():
     theta = np.array([1.0, 0.95, 0.0, np.nan])
     covariance = np.diag([0.01, 0.01, 0.01, np.nan])
-    for mixture in Mixture:
-        could = possible_leaders(theta, covariance, 100, mixture)
+    for n_groups in (100, None):
+        could = possible_leaders(theta, covariance, n_groups)
         assert could.tolist() == [True, True, False, False]
-    assert possible_leaders(theta, covariance, 4, Mixture.T).tolist()[2]
-    assert possible_leaders(np.zeros(3), np.eye(3), 40, Mixture.T).all()
-    assert Mixture.chosen(2) is Mixture.T
-    assert Mixture.chosen(None) is Mixture.NORMAL is Mixture.chosen(3)
+    assert possible_leaders(theta, covariance, 4).tolist()[2]
+    assert possible_leaders(np.zeros(3), np.eye(3), 40).all()
+    nobody = np.full(3, np.nan)
+    assert not possible_leaders(nobody, np.full((3, 3), np.nan), 40).any()
+    assert possible_leaders(np.zeros(0), np.zeros((0, 0)), 40).tolist() == []
 
 
-def test_with_many_groups_the_mixture_is_the_normal_one():
-    """Robbins 1970, of a known error."""
+def test_an_e_value_of_a_lead_is_the_mean_of_both():
+    """Of a t mixture, and of a normal one (Robbins 1970), here of a known error."""
     z, spread = 4.2, (60 * math.log(10) / 400) ** 2
-    log = math.log(2) + (z**2 * spread / (1 + spread) - math.log1p(spread)) / 2
-    lead = np.array([z, 0.0])
-    for move, is_left in ((-0.01, True), (0.01, False)):
-        scale = math.sqrt(2 * (ENOUGH - log) * (1 + spread) / spread + z**2) / z + move
-        could = possible_leaders(lead * scale, np.eye(2) / 2, None, Mixture.NORMAL)
-        assert could[1] == is_left
+    normal = math.log(2) + (z**2 * spread / (1 + spread) - math.log1p(spread)) / 2
+    together = np.logaddexp(normal, t_evidence(z, 10**6)) - math.log(2)
+    could = possible_leaders(np.array([z, 0.0]), np.eye(2) / 2, None)
+    assert could.tolist() == [True, bool(together < ENOUGH)]
+
+
+def test_large_leads_of_few_groups_and_small_ones_of_many_are_found():
+    few = possible_leaders(np.array([2.2, 0.0]), np.eye(2) * 0.08, 12)  # 380 Elo, 5.5 errors
+    many = possible_leaders(np.array([0.58, 0.0]), np.eye(2) * 0.0075, 400)  # 100 Elo, 4.7 errors
+    assert few.tolist() == many.tolist() == [True, False]
 
 
 @pytest.mark.parametrize("spread", [0.1, 0.3, 1.0, 3.0])
@@ -503,17 +507,10 @@ def test_equals_are_rarely_told_apart_while_groups_come(spread):
         for n in range(3, 61, 3):
             gap, variance = group[:n].mean(), group[:n].var(ddof=1) / n
             covariance = np.eye(2) * variance / 2
-            if possible_leaders(np.array([gap, 0.0]), covariance, n, Mixture.NORMAL).sum() == 1:
+            if possible_leaders(np.array([gap, 0.0]), covariance, n).sum() == 1:
                 wrong += 1
                 break
     assert wrong / 150 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 150)
-
-
-def test_of_two_candidates_one_leads_where_the_e_value_decides():
-    covariance = np.eye(2) / 2
-    for lead in (4.0, 4.1, 4.2):
-        could = possible_leaders(np.array([lead, 0.0]), covariance, 10, Mixture.T)
-        assert could.tolist() == [True, t_evidence(lead, 10) < ENOUGH]
 
 
 def test_a_claim_is_json():
