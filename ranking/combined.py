@@ -81,23 +81,24 @@ def _samples(evidence: Evidence) -> tuple[Labelled, Unlabelled, int]:
     voted = (prompts * size + by_prompt.first) * size + by_prompt.second
     at = np.searchsorted(judged, voted)
     is_judged = (np.append(judged, -1)[at] == voted) & (prompts > 0)
+    alone = ~np.isin(judged, voted[is_judged]) & (judged >= 0)
+    of_prompt, pair = np.divmod(judged[alone], size**2)
+    units = evidence.table.documents_of(np.concatenate([prompts, of_prompt]))
     labelled = Labelled.from_arrays(
         by_prompt.first,
         by_prompt.second,
         by_prompt.score,
         np.where(is_judged, np.append(means, np.nan)[at], np.nan),
         weight=by_prompt.count * by_prompt.weight,
-        cluster=prompts,
+        cluster=units[: len(prompts)],
         n_candidates=size,
         stratum=evidence.table.categories_of(prompts),
     )
-    alone = ~np.isin(judged, voted[is_judged]) & (judged >= 0)
-    of_prompt, pair = np.divmod(judged[alone], size**2)
     unlabelled = Unlabelled.from_arrays(
         pair // size,
         pair % size,
         means[alone],
-        cluster=of_prompt,
+        cluster=units[len(prompts) :],
         n_candidates=size,
         stratum=evidence.table.categories_of(of_prompt),
     )

@@ -51,7 +51,7 @@ def _robustness(evidence: Evidence, sandwich: Sandwich, ids: Sequence[int]) -> d
     """How few votes would change number one, and whether one rater or prompt less would."""
     robustness = measure_robustness(evidence.battles, sandwich.model_)
     without = {}
-    prompts = "prompts" if evidence.by_document is evidence.by_prompt else "documents"
+    prompts = "documents" if evidence.n_documents else "prompts"
     for name, known in (("raters", evidence.votes.rater), (prompts, evidence.votes.prompt)):
         grouping = evidence.by_document if name != "raters" else evidence.grouped(known)
         if known.all() and len(known) and (found := leave_one_out(grouping, sandwich.model_)):
@@ -123,7 +123,7 @@ def _style_findings(evidence: Evidence, sandwich: Sandwich) -> dict[str, Any] | 
             rows.score,
             style_differences(*of_sides),
             weight=rows.weight,
-            cluster=rows.cluster,
+            cluster=votes.documents_of(prompts)[rows.cluster],
             n_candidates=len(candidates),
             count=rows.count,
         )

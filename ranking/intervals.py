@@ -190,7 +190,7 @@ def groups_met(evidence: Evidence) -> Ints:
     return independent_groups(
         evidence.left,
         evidence.right,
-        np.where(prompt > 0, prompt, -1),
+        np.where(prompt > 0, evidence.unit, -1),
         evidence.groups.clusters_per_candidate,
     )
 

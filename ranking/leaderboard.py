@@ -286,6 +286,7 @@ def _leaderboard_settings(evidence: Evidence) -> dict[str, Any]:
         "network_share": question.network_share,
         "capped_at": caps.share,
         "mean_weight": evidence.mean_weight,
+        "documents": evidence.n_documents,
         "versions": _library_versions(),
     }
 

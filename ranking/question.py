@@ -252,30 +252,24 @@ class Evidence:
         """
         return self.grouped(self.prompt_codes)
 
-    def document_codes(self, prompt: Ints) -> Ints | None:
-        """(N,) a number for the document of each prompt id, which is lower than that of any prompt
-        or vote; the id itself without a document; None if no prompt has one."""
-        documents = self.table.documents
-        known = [pk for pk in np.unique(prompt).tolist() if pk in documents]
-        if not known:
-            return None
-        names = {name: number for number, name in enumerate(sorted(set(documents.values())))}
-        codes = prompt.copy()
-        lowest = -4 * len(self.table) - 4
-        for pk in known:
-            codes[prompt == pk] = lowest - names[documents[pk]]
-        unknown = prompt <= 0
-        codes[unknown] = -1 - np.flatnonzero(unknown)
-        return codes
+    @cached_property
+    def unit(self) -> Ints:
+        """(N,) what the votes on a prompt are grouped by: its document, else as `prompt_codes`."""
+        return self.votes.documents_of(self.prompt_codes)
+
+    @cached_property
+    def n_documents(self) -> int:
+        """The number of documents that prompts with votes come from, each prompt without one as its
+        own; 0 if no prompt has one, or votes are grouped in a way of the user's choice."""
+        prompts, documents = np.unique(self.votes.prompt), self.table.documents
+        if self.question.cluster != "auto" or documents.keys().isdisjoint(prompts.tolist()):
+            return 0
+        return len(np.unique(self.table.documents_of(prompts[prompts > 0])))
 
     @cached_property
     def by_document(self) -> Battles:
-        """The votes in clusters by the document of their prompt; by prompt where it has none."""
-        documents = self.document_codes(self.votes.prompt)
-        if documents is None:
-            return self.by_prompt
-        known = self.votes.prompt > 0
-        return self.grouped(np.where(known, documents, self.prompt_codes))
+        """The votes in clusters by `unit`: by document where prompts have one, else by prompt."""
+        return self.grouped(self.unit) if self.n_documents else self.by_prompt
 
     @cached_property
     def prompt_codes(self) -> Ints:
@@ -298,12 +292,14 @@ class Evidence:
         votes = self.votes_between(a, b)
         prompt = votes.prompt
         score = np.where(votes.left == b, 1.0, -1.0) * (2 * votes.score - 1)
+        # A vote on an unknown prompt is taken as one of its own.
+        unit = self._or_alone(prompt)
+        has_documents = not self.table.documents.keys().isdisjoint(prompt.tolist())
         return DirectVotes(
             score,
-            # A vote on an unknown prompt is taken as one of its own.
-            np.where(prompt > 0, prompt, -1 - np.arange(len(prompt))),
+            unit,
             self._or_alone(votes.rater) if votes.rater.any() else None,
-            document=self.document_codes(votes.prompt),
+            document=votes.documents_of(unit) if has_documents else None,
             is_judged=self.question.scored not in HUMAN,
             rater_share=self.question.rater_share,
         )
@@ -365,8 +361,9 @@ class Evidence:
                 self.table.categories_of(votes.prompt) for votes in (self.votes, self.judged)
             ]
         columns += [] if self.caps.weight is None else [self.caps.weight]
-        documents = self.document_codes(self.votes.prompt)
-        columns += [] if documents is None else [documents]
+        if self.table.documents:
+            units = np.concatenate([self.prompt_codes, self.judged.prompt])
+            columns.append(self.table.documents_of(units))
         for column in columns:
             digest.update(np.ascontiguousarray(column).tobytes())
         return digest.hexdigest()

@@ -38,8 +38,8 @@ SETTINGS = (
     "seed",
 )
 RULES = {
-    "prompt_rater": "Votes on the same prompt or by the same rater are treated as dependent",
-    "prompt": "Votes on the same prompt are treated as dependent",
+    "prompt_rater": "Votes on {same} or by the same rater are treated as dependent",
+    "prompt": "Votes on {same} are treated as dependent",
     "prompt_pair": "Votes on the same prompt and the same two candidates are treated as dependent",
     "rater": "Votes by the same rater are treated as dependent",
     "vote": "All votes are treated as independent",
@@ -266,7 +266,9 @@ def _finding_sentences(ranked: RankedFile) -> Iterator[str]:
     made, found, settings = ranked.made, ranked.made.findings, ranked.made.settings
     yield _vote_counts(ranked)
     n_groups = settings["n_clusters"]
-    rule = f"{RULES[settings['clusters']]} ({n_groups:,} group{'' if n_groups == 1 else 's'})."
+    same = "prompts of the same document" if settings["documents"] else "the same prompt"
+    rule = RULES[settings["clusters"]].format(same=same)
+    rule += f" ({n_groups:,} group{'' if n_groups == 1 else 's'})."
     note = capped_note(settings["capped_raters"], settings["capped_at"])
     yield " ".join(filter(None, [rule, settings["clusters_note"], note]))
     scored = [row for row in ranked.rows if row.score is not None]

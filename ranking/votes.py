@@ -53,7 +53,8 @@ class VoteTable:
     named : (N,) bool, whether an answer reveals its author
     names : the shown names of candidates, by id
     archived : ids of candidates that are on no ballot any more
-    categories, documents : of prompts, by id; those without one may be left out
+    categories : of prompts, by id; those without one may be left out
+    documents : what prompts come from, by id: a name or a number; without those that have none
     trusted : ids of the judges and juries whose votes may narrow people's intervals
     raters : the names of judges and juries, by id
     reasons : why votes do not count
@@ -76,7 +77,7 @@ class VoteTable:
     names: Mapping[int, str] = field(default_factory=dict)
     archived: frozenset[int] = frozenset()
     categories: Mapping[int, str] = field(default_factory=dict)
-    documents: Mapping[int, str] = field(default_factory=dict)
+    documents: Mapping[int, str | int] = field(default_factory=dict)
     trusted: frozenset[int] = frozenset()
     raters: Mapping[int, str] = field(default_factory=dict)
     reasons: Sequence[str] = ()
@@ -105,6 +106,23 @@ class VoteTable:
         category = np.array([numbers[self.categories[pk]] for pk in ids.tolist()], np.int64)
         place = np.searchsorted(ids, prompt)
         return np.where(np.append(ids, -1)[place] == prompt, np.append(category, 0)[place], 0)
+
+    def documents_of(self, prompt: Ints) -> Ints:
+        """(N,) the lowest of these prompt ids that comes from the same document; the id itself, or
+        any other number in its place, if it has no document.
+
+        Bootstrap weights are drawn in the order of groups. This order needs no names, so an arena,
+        its log and its exported files draw the same.
+        """
+        if not self.documents:
+            return prompt
+        ids, place = np.unique(prompt, return_inverse=True)
+        first: dict[str | int, int] = {}
+        lowest = [
+            first.setdefault(self.documents[pk], pk) if pk in self.documents else pk
+            for pk in ids.tolist()
+        ]
+        return np.array(lowest, np.int64)[place]
 
     @cached_property
     def category_names(self) -> list[str]:

@@ -20,9 +20,9 @@ BOTH_BAD_SENTENCES = {
     BothBad.TIE: "“Both bad” counts as a tie on this leaderboard.",
 }
 CLUSTER_SENTENCES = {
-    "prompt_rater": "Votes on the same prompt are treated as dependent, and so are votes by the"
+    "prompt_rater": "Votes on {same} are treated as dependent, and so are votes by the"
     " same rater: ten votes by one person say less than ten votes by ten.",
-    "prompt": "Votes on the same prompt are treated as dependent, so each prompt counts as one"
+    "prompt": "Votes on {same} are treated as dependent, so each {unit} counts as one"
     " piece of evidence, however many votes it has.",
     "prompt_pair": "Votes on the same prompt and the same two candidates are treated as dependent.",
     "rater": "Votes by the same rater are treated as dependent.",
@@ -84,7 +84,10 @@ TRAIT_EXAMPLES = {
 
 def cluster_sentence(settings: Mapping[str, Any], raters: str) -> str:
     """Which votes a snapshot treats as dependent; '' without a snapshot."""
-    sentence = CLUSTER_SENTENCES.get(settings.get("clusters", ""), "")
+    same, unit = "the same prompt", "prompt"
+    if settings.get("documents"):
+        same, unit = "prompts of the same document", "document"
+    sentence = CLUSTER_SENTENCES.get(settings.get("clusters", ""), "").format(same=same, unit=unit)
     alone = sentence and raters in (Raters.JUDGES, Raters.JURIES)
     return f"{sentence} {JUDGES_ALONE}" if alone else sentence
 
@@ -116,7 +119,8 @@ def collecting(snapshot: Snapshot | None) -> Collecting | None:
     if not n or n >= evidence["needed"]:  # the number needed depends on the candidates
         text = gettext("Collecting votes: {n} so far.")
     headline = text.format(n=f"{n:,}", needed=f"{evidence['needed']:,}")
-    where = " votes on at least 5 prompts." if evidence["few_prompts"] else "."
+    units = "prompts of at least 5 documents" if snapshot.settings.get("documents") else ""
+    where = f" votes on {units or 'at least 5 prompts'}." if evidence["few_prompts"] else "."
     return Collecting(headline, "A ranking follows once there are enough" + where)
 
 

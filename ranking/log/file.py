@@ -413,7 +413,7 @@ def votes_at(file: LogFile, until: int) -> VoteTable:
         named=np.zeros(len(chosen), np.bool_),
         names=file.candidates,
         categories=file.categories,
-        documents={pk: str(number) for pk, number in file.documents.items() if number},
+        documents={pk: number for pk, number in file.documents.items() if number},
     )
 
 

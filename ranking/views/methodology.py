@@ -38,8 +38,8 @@ TOPICS = {
     "settings": "Current settings",
 }
 CLUSTERS = {
-    "prompt_rater": "the prompt, and by the rater",
-    "prompt": "the prompt",
+    "prompt_rater": "{unit}, and by the rater",
+    "prompt": "{unit}",
     "prompt_pair": "the prompt and the two candidates",
     "rater": "the rater",
     "vote": "each vote on its own",
@@ -98,7 +98,9 @@ def _snapshot_values(view: BoardView) -> dict[str, Any]:
         "times_in_100": f"{100 * settings['confidence']:g}",
         "confidence": f"{100 * settings['confidence']:g}\N{NO-BREAK SPACE}%",
         "doubt": f"{100 * (1 - settings['confidence']):g}\N{NO-BREAK SPACE}%",
-        "clusters": CLUSTERS[settings["clusters"]],
+        "clusters": CLUSTERS[settings["clusters"]].format(
+            unit="the prompt’s document" if settings.get("documents") else "the prompt"
+        ),
         "cluster_sentence": wording.cluster_sentence(settings, view.query.raters),
         "both_bad_sentence": wording.BOTH_BAD_SENTENCES[settings["both_bad"]],
         "capped": wording.capped(settings),

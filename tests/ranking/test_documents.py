@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
@@ -18,7 +19,7 @@ from ranking.services.votes import read
 from ranking.stats.claim import Unit, claim
 from ranking.votes import read_file
 from tests.factories import make_arena, make_person, make_votes
-from tests.ranking.helpers import publish
+from tests.ranking.helpers import get_page, publish, words
 from tests.ranking.test_log_file import write
 
 pytestmark = pytest.mark.django_db
@@ -61,7 +62,7 @@ def test_without_documents_nothing_changes(arena: Arena) -> None:
     evidence = evidence_of(arena)
     assert evidence.by_document is evidence.by_prompt
     assert evidence.digest != digest
-    assert evidence.document_codes(evidence.votes.prompt) is None
+    assert evidence.n_documents == 0
 
 
 def test_a_prompt_without_a_document_is_a_group_of_its_own(arena: Arena) -> None:
@@ -69,11 +70,8 @@ def test_a_prompt_without_a_document_is_a_group_of_its_own(arena: Arena) -> None
     Prompt.objects.filter(pk=first.pk).update(document="")
     evidence = evidence_of(arena)
     assert evidence.by_document.n_clusters == 7
-    codes = evidence.document_codes(np.array([first.pk, 0]))
-    assert codes is None  # neither has one
-    among = evidence.document_codes(evidence.votes.prompt)
-    assert among is not None
-    assert len(np.unique(among)) == 7
+    assert evidence.n_documents == 7
+    assert list(evidence.table.documents_of(np.array([first.pk, -3, 0]))) == [first.pk, -3, 0]
 
 
 def test_the_log_numbers_documents_and_names_none(arena: Arena, tmp_path: Path) -> None:
@@ -84,6 +82,27 @@ def test_the_log_numbers_documents_and_names_none(arena: Arena, tmp_path: Path) 
     votes = votes_at(file, file.n_links)
     assert len(set(votes.documents.values())) == 6
     assert Evidence.of(votes, Question()).by_document.n_clusters == 6
+
+
+def test_intervals_by_document_are_reproduced_from_the_log(
+    arena: Arena, tmp_path: Path, capsys: Any
+) -> None:
+    for number, prompt in enumerate(arena.prompts.order_by("pk")):
+        Prompt.objects.filter(pk=prompt.pk).update(document=f"doc-{-number % 13}")
+    snapshot = publish(arena)
+    assert (snapshot.n_prompts, snapshot.settings["documents"]) == (60, 13)
+    assert snapshot.standings.exclude(low=None).count() == 2
+    call_command("verify", write(arena, tmp_path / "log.jsonl"))
+    assert "numbers match the published" in capsys.readouterr().out
+
+
+def test_pages_count_documents(arena: Arena, client: Client) -> None:
+    methodology = words(get_page(client, f"/a/{arena.slug}/methodology/"))
+    assert "60 prompts from 6 documents, worth 6 with equally many votes" in methodology
+    assert "grouped by the prompt’s document, and by the rater" in methodology
+    assert "Votes on prompts of the same document are treated as dependent" in methodology
+    board = words(get_page(client, f"/a/{arena.slug}/"))
+    assert "on 60 prompts from 6 documents" in board
 
 
 def test_an_export_keeps_documents(arena: Arena, tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ranking.leaderboard import leaderboard
 from ranking.question import Evidence, Question, questions_of
 from ranking.stats.battles import Battles
 from ranking.stats.intervals import Dependence, Sandwich
-from ranking.votes import PackError, PairCounts, VoteTable
+from ranking.votes import COLUMNS, PackError, PairCounts, VoteTable
 
 IDS = np.array([3, 5, 8, 13])
 
@@ -125,6 +126,64 @@ def test_votes_on_a_prompt_or_by_a_rater_are_dependent(cast, some_unknown):
     mine, theirs = Sandwich().fit(*ours.groupings), Sandwich().fit(*true.groupings)
     assert mine.n_clusters_ == theirs.n_clusters_
     np.testing.assert_allclose(mine.standard_errors_, theirs.standard_errors_, rtol=1e-9)
+
+
+def of_documents(cast, n_documents):
+    """The same votes on prompts of so many documents, whose names have another order."""
+    prompts = np.unique(cast.prompt[cast.prompt > 0]).tolist()
+    return replace(cast, documents={pk: f"d{-pk % n_documents}" for pk in prompts})
+
+
+@given(votes(max_votes=300, n_prompts=60), st.booleans(), st.booleans())
+def test_prompts_of_one_document_are_grouped_as_if_they_were_one(cast, some_unknown, by_judges):
+    if some_unknown:
+        cast.prompt[::9] = 0
+    if by_judges:
+        cast = replace(cast, kind=np.ones(len(cast), np.int64))
+    question = Question("judges" if by_judges else "people")
+    cast = of_documents(cast, 7)
+    merged = replace(cast, prompt=cast.documents_of(cast.prompt), documents={})
+    ours, theirs = Evidence.of(cast, question), Evidence.of(merged, question)
+    assert ours.groups.rule == theirs.groups.rule
+    for mine, true in zip(ours.groups.groupings, theirs.groups.groupings, strict=True):
+        assert np.array_equal(mine.cluster, true.cluster)
+    assert ours.groups.effective == theirs.groups.effective
+
+
+def leaderboard_of(cast):
+    made = leaderboard(cast, Question(n_resamples=100))
+    told = {name: value for name, value in made.settings.items() if name != "documents"}
+    findings = {name: value for name, value in made.findings.items() if name != "robustness"}
+    return made.rows, made.fields, told, findings
+
+
+def test_documents_of_one_prompt_each_change_no_number():
+    rng = np.random.default_rng(5)
+    left = rng.integers(0, 4, 600)
+    right = (left + rng.integers(1, 4, 600)) % 4
+    outcome = np.where(rng.random(600) < 0.4 + 0.1 * (left < right), 0, rng.integers(1, 4, 600))
+    prompt, rater = rng.integers(0, 40, 600), rng.integers(1, 12, 600)
+    cast = table(IDS[left], IDS[right], outcome, prompt=prompt, rater=rater)
+    alone = leaderboard_of(of_documents(cast, 1000))
+    assert repr(alone) == repr(leaderboard_of(cast))
+    assert repr(alone) != repr(leaderboard_of(of_documents(cast, 8)))
+    assert Evidence.of(cast, Question()).n_documents == 0
+
+
+def test_the_order_of_groups_depends_on_no_name():
+    rng = np.random.default_rng(6)
+    left = rng.integers(0, 2, 300)
+    prompt = rng.integers(1, 50, 300)
+    cast = of_documents(table(IDS[left], IDS[1 - left], left, prompt=prompt), 20)
+    numbers = {}
+    numbered = {pk: numbers.setdefault(name, len(numbers)) for pk, name in cast.documents.items()}
+    other = Evidence.of(replace(cast, documents=numbered), Question())
+    evidence = Evidence.of(cast, Question())
+    assert evidence.unit.tolist() == other.unit.tolist()
+    assert evidence.digest == other.digest
+    by_judge = {name: np.append(getattr(cast, name), getattr(cast, name)[0]) for name in COLUMNS}
+    by_judge["kind"][-1] = 1
+    assert Evidence.of(replace(cast, **by_judge), Question()).digest == evidence.digest
 
 
 @given(votes(max_votes=300, n_prompts=60), st.booleans())
