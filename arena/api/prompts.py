@@ -132,7 +132,8 @@ class PromptsGiven(StrictSerializer):
 
 
 class PromptChanges(ModelChanges):
-    """Changes to a prompt that has not been used yet; `retired` can be changed at any time."""
+    """Changes to a prompt that has not been used yet; `document` and `retired` can be changed at
+    any time."""
 
     messages = MessagesField(allow_null=True, help_text=CONVERSATION_HELP)
     variables = serializers.DictField(child=Text(), help_text=VARIABLES_HELP)

@@ -124,7 +124,13 @@ class AddPromptsForm(UploadForm):
         help_text="The leaderboard can be filtered by category.",
     )
     kept = forms.CharField(required=False, widget=forms.HiddenInput)
-    field_order = ["pasted", "file", "category", "atomic"]
+    document = forms.CharField(
+        label="Document for prompts without one",
+        required=False,
+        max_length=length_limit(Prompt, "document"),
+        help_text="Votes on prompts of one document count as one group.",
+    )
+    field_order = ["pasted", "file", "category", "document", "atomic"]
 
     def __init__(
         self, *args: Any, table: Table[PromptRow] | None = None, unread: Any = (), **kwargs: Any
@@ -226,6 +232,14 @@ class PromptForm(RowForm):
         if messages:
             self.cleaned_data["text"] = prompt_fields(messages)["text"]
         return self.cleaned_data
+
+
+class DocumentForm(RowForm):
+    """What can still change of a prompt that is in use."""
+
+    class Meta(RowForm.Meta):
+        model = Prompt
+        fields = ["document"]
 
 
 class FilterForm(forms.Form):

@@ -30,9 +30,11 @@ from arena.validation import numbered, quoted
 
 BATCH = 500
 IN_USE = (
-    "Prompt {id} already has answers or comparisons, so it cannot be changed. Archive it and add a "
-    "new one."
+    "Prompt {id} already has answers or comparisons, so only its document can be changed. Archive "
+    "it and add a new one."
 )
+# What says how votes on a prompt depend on others, and changes nothing that anybody has seen.
+ALWAYS_OPEN = {"document"}
 DUPLICATE = "Prompt {id} already has this text."
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
@@ -132,7 +134,7 @@ class PromptChangePlan:
             self.report.unchanged += 1
         elif draft:
             self._refuse_row(row.row, column, f"An earlier row already changes prompt {name}.")
-        elif prompt.retired_at is not None:
+        elif prompt.retired_at is not None and changes.keys() - ALWAYS_OPEN:
             self._refuse_row(row.row, column, f"Prompt {name} is archived.")
         else:
             self._draft_change(row, prompt, changes)
@@ -208,6 +210,16 @@ class PromptChangePlan:
     def changed(self) -> list[Prompt]:
         return [draft.prompt for draft in self.drafts.values() if draft.prompt.pk is not None]
 
+    @property
+    def fixed_once_used(self) -> list[int]:
+        """The ids of the prompts whose change is refused if they are in use."""
+        drafts = self.drafts.values()
+        return [draft.prompt.pk for draft in drafts if draft.before.keys() - ALWAYS_OPEN]
+
+    @property
+    def regroups_votes(self) -> bool:
+        return any("document" in draft.before for draft in self.drafts.values())
+
     def count(self) -> None:
         """Count the accepted rows in the report."""
         report, drafts = self.report, self.drafts.values()
@@ -252,7 +264,7 @@ def upsert_prompts(
     lock_arena(arena.pk)
     plan = PromptChangePlan(arena, UploadReport(refused=list(unread)))
     plan.take(rows)
-    plan.refuse_in_use(prompts_in_use(arena, [prompt.pk for prompt in plan.changed]))
+    plan.refuse_in_use(prompts_in_use(arena, plan.fixed_once_used))
     plan.refuse_duplicates()
     plan.count()
     report = plan.report
@@ -265,6 +277,8 @@ def upsert_prompts(
     if report.added or report.changed:
         added, changed = report.added, report.changed
         audit.record_in(arena, by, "brought in prompts", added=added, changed=changed)
+    if plan.regroups_votes:
+        announce(votes_changed, arena_id=arena.pk, reason="documents")
     return report
 
 
@@ -288,7 +302,7 @@ def prompts_in_use(arena: Arena, ids: Sequence[int]) -> set[int]:
 
 @transaction.atomic
 def revise_prompt(*, prompt: Prompt, by: Actor, **changes: Any) -> Prompt:
-    """Change a prompt that is not in use yet. Raises PromptError."""
+    """Change a prompt that is not in use yet, or its document. Raises PromptError."""
     arena = lock_arena(prompt.arena_id)
     locked = Prompt.objects.select_for_update().get(pk=prompt.pk)
     clean = checked_fields(Prompt, changes, PromptError)
@@ -297,7 +311,7 @@ def revise_prompt(*, prompt: Prompt, by: Actor, **changes: Any) -> Prompt:
     differing = {name: value for name, value in clean.items() if getattr(locked, name) != value}
     if not differing:
         return locked
-    if prompts_in_use(arena, [locked.pk]):
+    if differing.keys() - ALWAYS_OPEN and prompts_in_use(arena, [locked.pk]):
         raise PromptError(IN_USE.format(id=quoted(locked.external_id)))
     key_before = _key(locked)
     apply_changes(locked, differing)
@@ -305,6 +319,8 @@ def revise_prompt(*, prompt: Prompt, by: Actor, **changes: Any) -> Prompt:
         _check_unique(locked)
     locked.save()
     _record(locked, by, "changed a prompt")
+    if "document" in differing:
+        announce(votes_changed, arena_id=arena.pk, reason="documents")
     return locked
 
 
@@ -351,19 +367,12 @@ def bring_back_prompt(*, prompt: Prompt, by: Actor) -> None:
 @retry_on_deadlock
 @transaction.atomic
 def use_categories_as_documents(*, arena: Arena, by: Actor) -> int:
-    """Take the category of each prompt without a document as its document; return of how many."""
+    """Take the category of each prompt without a document as its document; return how many."""
     lock_arena(arena.pk)
     lacking = Prompt.objects.filter(arena=arena, document="").exclude(category="")
     count = lacking.update(document=F("category"))
     if count:
-        subject = numbered(count, "prompt")
-        audit.record(
-            team=arena.team,
-            by=by,
-            action="took categories as documents",
-            subject=subject,
-            arena=arena.slug,
-        )
+        audit.record_in(arena, by, "took categories as documents", numbered(count, "prompt"))
         announce(votes_changed, arena_id=arena.pk, reason="documents")
     return count
 

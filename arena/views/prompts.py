@@ -26,6 +26,7 @@ from arena.files.tables import AT_MOST_BYTES, PROMPTS, RESPONSES, Table, parse_p
 from arena.forms.base import add_service_error, errors_as_messages, errors_in
 from arena.forms.prompts import (
     AddPromptsForm,
+    DocumentForm,
     FilterForm,
     ImportForm,
     PromptForm,
@@ -175,6 +176,7 @@ def manage_prompts(request: HttpRequest, context: ArenaContext) -> HttpResponse:
         some_active=any(prompt.retired_at is None for prompt in page),
         some_retired=any(prompt.retired_at is not None for prompt in page),
         without_document=context.arena.prompts.filter(document="").exclude(category="").count(),
+        some_documents=any(prompt.document for prompt in page),
         some_variables=context.can_see_variables and any(prompt.variables for prompt in page),
         query=query.urlencode(),
     )
@@ -241,7 +243,7 @@ def _added_or_previewed(
         return _added(context, fields, table)
     unasked = [] if roles else prompts.new_variables(arena, table.rows)
     key = key or responses.keep_upload(arena=arena, name=name, data=data, by=context.actor)
-    initial = {"kept": key, "category": fields["category"], "atomic": fields["atomic"]}
+    initial = {"kept": key} | {name: fields[name] for name in ("category", "document", "atomic")}
     unread = unasked if len(unasked) > MOST_UNASKED else []
     return {
         "form": AddPromptsForm(initial=initial, table=table, unread=unread),
@@ -253,10 +255,17 @@ def _added_or_previewed(
 def _added(
     context: ArenaContext, fields: dict[str, Any], table: Table[PromptRow]
 ) -> dict[str, Any]:
-    category = fields["category"]
+    rows = [
+        replace(
+            row,
+            category=row.category or fields["category"],
+            document=row.document or fields["document"],
+        )
+        for row in table.rows
+    ]
     report = prompts.upsert_prompts(
         arena=context.arena,
-        rows=[replace(row, category=row.category or category) for row in table.rows],
+        rows=rows,
         unread=table.problems,
         by=context.actor,
         atomic=fields["atomic"],
@@ -281,12 +290,14 @@ def _of_another_tool(context: ArenaContext, name: str, data: bytes) -> dict[str,
 @require_permission("can_read")
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit_prompt(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
-    """Show a prompt to the arena's team, or change it until it is in use."""
+    """Show a prompt to the arena's team, or change it; once it is in use, only its document."""
     if request.method == "POST" and not context.can_submit:
         raise PermissionDenied(READ_ONLY)
     prompt = _find_prompt(context, pk)
     fixed = bool(prompts.prompts_in_use(context.arena, [prompt.pk]))
-    form = PromptForm(request.POST) if request.method == "POST" else PromptForm(instance=prompt)
+    # A form that was opened before the prompt was in use is refused, not saved in part.
+    form_class = DocumentForm if fixed and "text" not in request.POST else PromptForm
+    form = form_class(request.POST) if request.method == "POST" else form_class(instance=prompt)
     if form.is_bound and form.is_valid():
         with errors_in(form):
             prompts.revise_prompt(prompt=prompt, by=context.actor, **form.cleaned_data)

@@ -99,11 +99,30 @@ def test_a_prompt_that_something_was_made_with_is_not_changed(made_with: str) ->
     report = upsert(arena, PromptRow(1, "Other?", "p0"), PromptRow(2, "New?"))
     assert (report.added, report.changed) == (1, 0)
     assert "Prompt 'p0' already has answers or comparisons" in report.refused[0].sentence
-    with pytest.raises(PromptError, match="cannot be changed"):
+    with pytest.raises(PromptError, match="only its document can be changed"):
         revise_prompt(prompt=prompt, by=Actor(), category="other")
     prompt.refresh_from_db()
     assert (prompt.text, prompt.category) in [("Question 0?", "category-0"), ("Question 0?", "")]
     assert revise_prompt(prompt=prompt, by=Actor(), text="Question 0?").pk == prompt.pk
+
+
+def test_the_document_of_a_used_or_archived_prompt_is_changed() -> None:
+    arena = make_arena(2, 2, team=make_team())
+    used, archived = arena.prompts.order_by("pk")
+    retire_prompt(prompt=archived, by=Actor(), now=NOW)
+    rows = [PromptRow(n, "", name, document="guide") for n, name in ((1, "p0"), (2, "p1"))]
+    assert upsert(arena, *rows).changed == 2
+    assert set(arena.prompts.values_list("document", "text")) == {
+        ("guide", "Question 0?"),
+        ("guide", "Question 1?"),
+    }
+    report = upsert(arena, PromptRow(1, "", "p0", category="new", document="manual"))
+    assert (report.changed, len(report.refused)) == (0, 1)
+    assert revise_prompt(prompt=used, by=Actor(), document=" manual ").document == "manual"
+    with pytest.raises(PromptError):
+        revise_prompt(prompt=used, by=Actor(), document="guide", text="Other?")
+    used.refresh_from_db()
+    assert (used.document, used.text) == ("manual", "Question 0?")
 
 
 def test_one_bad_row_keeps_all_out_where_that_is_wanted(empty_arena: Arena) -> None:

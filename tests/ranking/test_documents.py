@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from arena.actors import CLI
 from arena.models import Arena, Prompt
-from arena.services.prompts import use_categories_as_documents
+from arena.services.prompts import revise_prompt, use_categories_as_documents
 from ranking.log.file import read_log, votes_at
 from ranking.models import ArenaRefresh
 from ranking.question import Evidence, Question
@@ -124,6 +124,42 @@ def test_an_export_keeps_documents(arena: Arena, tmp_path: Path) -> None:
     table, _ = read_file(folder)
     assert sorted(set(table.documents.values())) == [f"doc-{n}" for n in range(6)]
     assert Evidence.of(table, Question()).by_document.n_clusters == 1
+
+
+@pytest.mark.parametrize("how", ["form", "service", "upload"])
+def test_another_document_makes_the_leaderboards_anew(
+    arena: Arena, admin_client: Client, how: str, django_capture_on_commit_callbacks: Any
+) -> None:
+    ArenaRefresh.objects.filter(arena=arena).update(is_stale=False)
+    prompt = arena.prompts.order_by("pk")[0]
+    page = reverse("edit_prompt", args=[arena.slug, prompt.pk])
+    assert "only its document can change" in admin_client.get(page).text
+    with django_capture_on_commit_callbacks(execute=True):
+        if how == "form":
+            assert admin_client.post(page, {"document": "manual"}).status_code == 302
+        elif how == "service":
+            revise_prompt(prompt=prompt, by=CLI, document="manual")
+        else:
+            data = {"pasted": prompt.text, "document": "manual"}
+            answer = admin_client.post(reverse("add_prompts", args=[arena.slug]), data)
+            assert "1 changed" in answer.text
+    prompt.refresh_from_db()
+    assert prompt.document == "manual"
+    assert ArenaRefresh.objects.get(arena=arena).is_stale
+    assert evidence_of(arena).n_documents == 7
+    listed = admin_client.get(reverse("manage_prompts", args=[arena.slug])).text
+    assert '<td data-label="Document">manual</td>' in listed
+
+
+def test_a_form_from_before_a_prompt_was_used_is_not_saved_in_part(
+    arena: Arena, admin_client: Client
+) -> None:
+    prompt = arena.prompts.order_by("pk")[0]
+    page = reverse("edit_prompt", args=[arena.slug, prompt.pk])
+    answer = admin_client.post(page, {"text": "Other?", "document": "manual"})
+    assert "only its document can be changed" in answer.text
+    prompt.refresh_from_db()
+    assert prompt.document == "doc-0"
 
 
 def test_categories_are_offered_as_documents(

@@ -148,9 +148,10 @@ PAGES: dict[tuple[str, str], Row] = {
     ("import_file", "get"): Row(MEMBERS),
     ("import_file", "post"): Row("403 403 403 200 200 200"),
     ("edit_prompt", "get"): Row(READ_BY_TEAM),
-    ("edit_prompt", "post"): Row("403 403 403 200 200 200"),
+    ("edit_prompt", "post"): Row(MEMBERS_DO),  # the document of one in use
     ("retire_prompt", "post"): Row(MEMBERS_DO),
     ("retire_prompts", "post"): Row(MEMBERS_DO),
+    ("use_categories", "post"): Row(MEMBERS_DO),
     ("vote_orders", "get"): Row(READ_BY_TEAM),
     ("vote_orders", "post"): Row("403 403 403 302 302 302", {"per_pair": 1}),
     ("cancel_order", "post"): Row(MEMBERS_DO),
