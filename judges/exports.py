@@ -55,6 +55,7 @@ SFT = {
     "criteria": "text",
     "prompt_id": "name",
     "category": "name",
+    "document": "name",
     "judge": "name",
 }
 PAIRS = {
@@ -64,6 +65,7 @@ PAIRS = {
     "people": "name",
     "prompt_id": "name",
     "category": "name",
+    "document": "name",
     "chosen_judge": "name",
     "rejected_judge": "name",
 }
@@ -279,7 +281,12 @@ def verdict_pairs(arena: Arena, actor: Actor) -> Iterator[Row]:
 
 
 def _named(reading: _Reading) -> dict[str, Any]:
-    return {"prompt_id": reading.prompt.external_id, "category": reading.prompt.category}
+    prompt = reading.prompt
+    return {
+        "prompt_id": prompt.external_id,
+        "category": prompt.category,
+        "document": prompt.document,
+    }
 
 
 EXPORTS = {

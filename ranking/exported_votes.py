@@ -220,7 +220,9 @@ LMARENA = {
     "anony": "flag",
     "language": "name",
     "tstamp": "number",
-    "rater_kind": "name",  # only in our files: a jury's votes stay a jury's when they are imported
+    # Only in our files: an import keeps a jury's votes a jury's, and groups as they are.
+    "rater_kind": "name",
+    "document": "name",
 }
 WINNERS = {
     Outcome.LEFT: "model_a",
@@ -255,6 +257,7 @@ def lmarena_battles(arena: Arena, actor: Actor) -> Iterator[Row]:
             "language": (comparison.prompt and comparison.prompt.category) or "unknown",
             "tstamp": vote.cast_at.timestamp(),
             "rater_kind": vote.rater.kind,
+            "document": comparison.prompt.document if comparison.prompt else "",
         }
 
 

@@ -25,7 +25,8 @@ def promptfoo_tests(arena: Arena, actor: object) -> Iterator[Row]:
     """Yield a test for each prompt that is not archived; `actor` may read them all."""
     for prompt in _prompts(arena):
         if prompt.retired_at is None:
-            metadata = {"category": prompt.category} if prompt.category else {}
+            named = {"category": prompt.category, "document": prompt.document}
+            metadata = {name: value for name, value in named.items() if value}
             yield {
                 "description": prompt.external_id,
                 "vars": _variables(prompt),
@@ -41,7 +42,10 @@ def langfuse_items(arena: Arena, actor: object) -> Iterator[Row]:
             "id": prompt.external_id,
             "input": {"messages": prompt.messages} if prompt.messages else prompt.text,
             "expectedOutput": prompt.reference or None,
-            "metadata": filled({"category": prompt.category, "rubric": prompt.rubric}) or None,
+            "metadata": filled(
+                {name: getattr(prompt, name) for name in ("category", "document", "rubric")}
+            )
+            or None,
             "status": "ACTIVE" if prompt.retired_at is None else "ARCHIVED",
         }
 

@@ -424,6 +424,7 @@ class _Reader:
             return
         if isinstance(record, VoteRow):
             prompt, rater = _number(self.prompts, record.prompt), _number(self.raters, record.rater)
+            self._note_document(prompt, record.document)
             is_counted = not record.provenance or record.provenance.counts
             # A vote that does not count adds no candidate to the ranking.
             sides = [
@@ -436,8 +437,7 @@ class _Reader:
             if len(self.rows) == AT_ONCE:
                 self._pack()
         elif isinstance(record, PromptRow):
-            number = _number(self.prompts, record.external_id)
-            self.documents[number] = record.document
+            self._note_document(_number(self.prompts, record.external_id), record.document)
         elif isinstance(record, CandidateRow) and not record.retired:
             _number(self.candidates, record.name)
 
@@ -446,11 +446,16 @@ class _Reader:
         size = len(votes)
         outcomes = np.array([OUTCOMES.index(text) for text in votes.outcome.texts], np.int64)
         none = np.zeros(size, np.int64)
+        prompt = _numbers(self.prompts, votes.prompt) if votes.prompt else none
+        if votes.document:
+            met = np.column_stack([prompt, votes.document.codes.to_numpy()])
+            for number, code in np.unique(met, axis=0).tolist():
+                self._note_document(number, votes.document.texts[code])
         self.chunks.append(
             [
                 _numbers(self.candidates, votes.left),
                 _numbers(self.candidates, votes.right),
-                _numbers(self.prompts, votes.prompt) if votes.prompt else none,
+                prompt,
                 _numbers(self.raters, votes.rater) if votes.rater else none,
                 outcomes[votes.outcome.codes.to_numpy()],
                 none,
@@ -458,6 +463,11 @@ class _Reader:
                 none,
             ]
         )
+
+    def _note_document(self, prompt: int, document: str) -> None:
+        """The first one that a file names for a prompt counts, as in an import."""
+        if prompt and document:
+            self.documents.setdefault(prompt, document)
 
     def _pack(self) -> None:
         if self.rows:
@@ -485,7 +495,7 @@ class _Reader:
             network=np.zeros(size, np.int64),
             named=np.zeros(size, np.bool_),
             names=dict(enumerate(names, start=1)),
-            documents={number: name for number, name in self.documents.items() if name},
+            documents=self.documents,
             reasons=("left out by the file",),
         )
 

@@ -303,9 +303,10 @@ class Provenance:
 
 @dataclass(slots=True)
 class VoteRow:
-    """One vote; a missing prompt or rater is ''.
+    """One vote; a missing prompt, document or rater is ''.
 
-    `makes_names`: create the vote's candidates and prompts if they are new.
+    `document`: what the prompt comes from, for a prompt that is new. `makes_names`: create the
+    vote's candidates and prompts if they are new.
     """
 
     __pydantic_config__ = NUMBERS_ARE_TEXTS
@@ -313,6 +314,7 @@ class VoteRow:
     right: CandidateName
     outcome: Outcome
     prompt: NameOrNone = ""
+    document: Category = ""
     preference: float | None = None
     rater: NameOrNone = ""
     rater_kind: str = "person"

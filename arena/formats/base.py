@@ -41,7 +41,7 @@ MOST_NAMES = 5_000  # of columns or keys, among which a layout looks for its own
 class VoteColumns:
     """Good votes by people, as columns; `line` and `end`: of the last row, in the file.
 
-    An empty `prompt` or `rater` is unknown; None if the file does not have the column.
+    An empty `prompt`, `document` or `rater` is unknown; None if the file has no such column.
     """
 
     left: Column
@@ -50,6 +50,7 @@ class VoteColumns:
     line: int
     end: int
     prompt: Column | None = None
+    document: Column | None = None
     rater: Column | None = None
     unread: Sequence[str] = ()  # names of the columns that are not used
 

@@ -20,6 +20,7 @@ from arena.formats.records import (
     answer_row,
     candidate_row,
     content_id,
+    document_of,
     filled,
     messages_between,
     prompt_id,
@@ -60,7 +61,7 @@ def _of_battle(record: SourceRecord) -> Iterator[Made]:
         category = None if language == "unknown" else language
         by_model = dict(zip((left, right), answers, strict=True))
         vote["prompt"] = prompt = _shared_prompt(record, (questions, category), by_model)
-        yield prompt_row(questions, id=prompt, category=category)
+        yield prompt_row(questions, id=prompt, category=category, document=document_of(record))
         for model, messages, side in zip((left, right), answers, ("a", "b"), strict=True):
             yield candidate_row(model)
             name = f"response_{side}"
@@ -68,6 +69,7 @@ def _of_battle(record: SourceRecord) -> Iterator[Made]:
             yield answer_row(model, prompt, messages, field)
     elif record.get("id") is not None:
         vote["prompt"] = read_name(record.get("id"))
+        vote |= filled({"document": document_of(record)})
     who = "rater" if record.get("judge") is None else "judge"
     vote |= filled({"rater": record.get(who), "cast_at": read_time(record.get("time"))})
     vote |= filled({n: record.get(n) for n in ("kind", "turn")} | {"question_id": record.get("id")})
@@ -303,7 +305,7 @@ def _preferred_pair(record: SourceRecord) -> Iterator[Made]:
     by_model = {names[name]: answer for name, answer in answers.items()}
     category = record.get("category")
     prompt = _shared_prompt(record, (question, category, record.get("id")), by_model)
-    yield prompt_row(question, id=prompt, category=category)
+    yield prompt_row(question, id=prompt, category=category, document=document_of(record))
     for name, answer in answers.items():
         yield candidate_row(names[name])
         yield answer_row(names[name], prompt, answer, name)
@@ -398,6 +400,7 @@ def _of_exported_vote(record: SourceRecord) -> Iterator[Made]:
     vote |= filled({"cast_at": record.get("cast_at"), "comparison": record.get("comparison")})
     if record.get("prompt") is not None:
         vote["prompt"] = read_name(record.get("prompt"))
+        vote |= filled({"document": document_of(record)})
     if record.get("preference") is not None:
         vote["preference_a"] = read_number(record, "preference")
     origin: Values = filled({"channel": record.get("channel")})
@@ -485,14 +488,15 @@ lmarena: LMArena battles
     id=question_id,id,evaluation_session_id model_a model_b winner winner_a=winner_model_a
     winner_b=winner_model_b winner_tie prompt response_a response_b rater=rater,worker
     conversation_a=conversation_a,messages_a conversation_b=conversation_b,messages_b
-    judge=judge,judge_hash,evaluator kind=rater_kind language turn time=tstamp,timestamp
+    judge=judge,judge_hash,evaluator kind=rater_kind language document turn
+    time=tstamp,timestamp
     encoded conversation_a conversation_b
     needs model_a model_b winner|winner_a response_a|conversation_a|judge|time|winner_a
     becomes prompts candidates responses votes
 
 battles: Ringside export of votes
-    left right outcome preference prompt rater_kind rater cast_at comparison channel seconds
-    network state
+    left right outcome preference prompt document rater_kind rater cast_at comparison channel
+    seconds network state
     needs left right outcome rater_kind rater cast_at
     becomes votes
 
@@ -518,7 +522,7 @@ preferences: preference pairs
     prompt=prompt,question,instruction,input chosen=chosen,preferred_output,chosen_response
     rejected=rejected,non_preferred_output,rejected_response models
     chosen_model=chosen_model,chosen_candidate rejected_model=rejected_model,rejected_candidate
-    category=subset,category id=id,prompt_id
+    category=subset,category document id=id,prompt_id
     decided=decided_by
     chat_cells prompt chosen rejected
     needs chosen rejected

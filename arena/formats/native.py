@@ -46,7 +46,9 @@ RESPONSE: Schema[ResponseRow] = Schema(
     {"candidate": "candidate", "prompt_id": "prompt", "text": "text", "messages": "messages"}
     | {name: name for name in COSTS},
 )
-VOTE_COLUMNS = {"left": "a", "right": "b", "prompt": "prompt", "cast_at": "cast_at"}
+VOTE_COLUMNS = {"left": "a", "right": "b"} | {
+    name: name for name in ("prompt", "document", "cast_at")
+}
 VOTE: Schema[VoteRow] = Schema(VoteRow, VOTE_COLUMNS | {"rater": "rater"})
 JUDGE_VOTE: Schema[VoteRow] = Schema(VoteRow, VOTE_COLUMNS | {"rater": "judge"})
 PROVENANCE: Schema[Provenance] = Schema(Provenance)

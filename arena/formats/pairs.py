@@ -1,4 +1,5 @@
-"""Votes as CSV or Parquet: `left,right,winner`, with an optional `prompt`, `worker` and `cast_at`.
+"""Votes as CSV or Parquet: `left,right,winner`, with an optional `prompt`, `document`, `worker` and
+`cast_at`.
 
 There are no texts, so an arena imported from this format alone is only a leaderboard: candidates,
 prompts and raters are created from the names in the rows. Further columns become the vote's
@@ -36,6 +37,7 @@ FIELDS = {
     "right": "right",
     "outcome": "winner",
     "prompt": "prompt",
+    "document": "document",
     "rater": "worker",
     "cast_at": "cast_at",
 }

@@ -214,12 +214,11 @@ def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, A
             "vars",
         )
     text = _text_of_variables(values, case)
-    category = inside(case, "metadata", "category")
     chat = _chat_in_text(text)
     fields = {"id": prompt} | ({"messages": chat} if chat else {"text": text})
-    fields |= filled(
-        _expectations_of(case) | {"category": category if isinstance(category, str) else None}
-    )
+    named = {name: inside(case, "metadata", name) for name in ("category", "document")}
+    fields |= filled(_expectations_of(case))
+    fields |= {name: value for name, value in named.items() if value and isinstance(value, str)}
     variables = {name: value for name, value in values.items() if name != "prompt"}
     names = dict.fromkeys(("text", "messages", "variables"), "vars")
     return Made("prompts", fields | ({"variables": variables} if variables else {}), names)
@@ -505,7 +504,7 @@ def _case_of_row(row: Mapping[str, Any]) -> dict[str, Any]:
         "vars": {name: cell for name, cell in cells.items() if not name.startswith("__")},
         "assert": [_expected(cells[name]) for name in cells if name.startswith("__expected")],
         "description": cells.get("__description"),
-        "metadata": {"category": cells.get("__metadata:category")},
+        "metadata": {name: cells.get(f"__metadata:{name}") for name in ("category", "document")},
     }
 
 

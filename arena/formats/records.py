@@ -44,7 +44,7 @@ from arena.formats.base import (
 )
 from arena.formats.native import PARSERS
 from arena.formats.pairs import PLAIN_TIME, vote_parts
-from arena.validation import InputError, is_unicode, join_names, json_type, quoted
+from arena.validation import CATEGORY_LIMIT, InputError, is_unicode, join_names, json_type, quoted
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".yaml", ".yml")
 TIMES = rf"{PLAIN_TIME}|^\d{{9,10}}(\.\d{{1,9}})?$"  # ISO, or seconds since 1970
@@ -388,6 +388,13 @@ def messages_between(questions: list[str], answers: list[str]) -> list[Message]:
             messages.append({"role": "user", "content": questions[number]})
         messages.append({"role": "assistant", "content": answer})
     return messages
+
+
+def document_of(record: "SourceRecord") -> str | None:
+    """The name of what a prompt comes from; None if the column has texts, not names."""
+    value = record.get("document")
+    name = "" if value is None else str(value).strip()
+    return name if 0 < len(name) <= CATEGORY_LIMIT and "\n" not in name else None
 
 
 def prompt_row(messages: list[Message], field: str = "prompt", **fields: Any) -> Made:

@@ -16,6 +16,7 @@ from arena.formats.records import (
     answer_row,
     candidate_row,
     content_id,
+    document_of,
     inside,
     prompt_id,
     prompt_row,
@@ -43,7 +44,7 @@ def _of_example(record: SourceRecord) -> Iterator[Made]:
     retired = str(record.get("status")).upper() == "ARCHIVED" or None
     prompt = prompt_id(record, messages)
     more = {"reference": reference, "retired": retired}
-    for name in ("category", "rubric"):  # of our own export
+    for name in ("category", "document", "rubric"):  # of our own export
         value = inside(record.row.get("metadata"), name)
         more |= {name: value if isinstance(value, str) else None}
     yield prompt_row(messages, "input", id=prompt, **more)
@@ -340,6 +341,7 @@ def _of_prompt(record: SourceRecord) -> Iterator[Made]:
     they are.
     """
     given = {name: record.get(name) for name in ("category", "reference", "rubric", "variables")}
+    given["document"] = document_of(record)
     given["variables"] = decoded(given["variables"])
     if record.get("messages") is None:
         messages = _asked_text(record, "text")
@@ -370,7 +372,7 @@ def _outputs_of(record: SourceRecord) -> Iterator[Made]:
         messages = user_messages([question])
     prompt = prompt_id(record, question)
     more = {name: record.get(name) for name in ("category", "reference")}
-    yield prompt_row(messages, id=prompt, **more)
+    yield prompt_row(messages, id=prompt, document=document_of(record), **more)
     if "response" in record.cells and record.cells["response"] is None:
         return  # a golden of DeepEval
     yield candidate_row(model)
@@ -513,7 +515,7 @@ answers: answers of one model (AutoArena)
     prompt=prompt,question,instruction,input,user_input
     response=response,answer,output,completion,actual_output,actualoutput,reply,model_output
     response=model_response,prediction,generated_text,generation model=model,candidate
-    id=id,prompt_id category context=input
+    id=id,prompt_id category document=document,document_id,doc_id context=input
     reference=reference,ground_truth,expected_output,expectedoutput,expected
     needs prompt response
     inside testCases
@@ -521,7 +523,8 @@ answers: answers of one model (AutoArena)
 
 prompts: prompts
     id=id,prompt_id,external_id text=text,prompt,question,input,user_input messages
-    category=category,tag reference=reference,expected,expected_output,expected_answer rubric
+    category=category,tag document=document,document_id,doc_id
+    reference=reference,expected,expected_output,expected_answer rubric
     variables candidate=candidate,name,model answer=answer,response,output,completion,reply
     answer=model_output,model_response,prediction,generated_text,generation left=left,model_a,a
     winner=winner,outcome,preference,label,score template=user_template,system_prompt

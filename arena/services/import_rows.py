@@ -6,9 +6,9 @@ checked first, the importer holds the arena's lock, and errors of the database a
 """
 
 import uuid
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Generic, TypeVar, cast
 
 from django.db import connection, transaction
@@ -186,8 +186,10 @@ class Writer:
             if name not in self.candidates
         )
         self.candidates |= {candidate.name: candidate for candidate in created}
+        documents = {vote.prompt: vote.document for vote in reversed(votes) if vote.document}
         prompts = self.prompts.made(
-            (vote.prompt for vote in votes if vote.prompt), self._create_prompts
+            (vote.prompt for vote in votes if vote.prompt),
+            partial(self._create_prompts, documents),
         )
         raters = self.raters.made(
             ((vote.rater_kind, vote.rater) for vote in votes), self._create_raters
@@ -304,9 +306,15 @@ class Writer:
         raters = Rater.objects.filter(arena=self.arena, name__in={name for _, name in names})
         return {(kind, name): pk for kind, name, pk in raters.values_list("kind", "name", "pk")}
 
-    def _create_prompts(self, names: list[str]) -> None:
+    def _create_prompts(self, documents: Mapping[str, str], names: list[str]) -> None:
         Prompt.objects.bulk_create(
-            Prompt(arena=self.arena, external_id=name, source=self.source) for name in names
+            Prompt(
+                arena=self.arena,
+                external_id=name,
+                document=documents.get(name, ""),
+                source=self.source,
+            )
+            for name in names
         )
 
     def _create_raters(self, names: list[tuple[str, str]]) -> None:

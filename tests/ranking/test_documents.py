@@ -1,5 +1,6 @@
 """Prompts of one document are alike: they count as one group, wherever votes are counted."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from arena.actors import CLI
 from arena.models import Arena, Prompt
+from arena.services.imports import import_files
 from arena.services.prompts import revise_prompt, use_categories_as_documents
 from ranking.log.file import read_log, votes_at
 from ranking.models import ArenaRefresh
@@ -103,6 +106,42 @@ def test_pages_count_documents(arena: Arena, client: Client) -> None:
     assert "Votes on prompts of the same document are treated as dependent" in methodology
     board = words(get_page(client, f"/a/{arena.slug}/"))
     assert "on 60 prompts from 6 documents" in board
+
+
+@pytest.mark.parametrize("name", ["battles.csv", "battles.jsonl", "lmarena.csv", "lmarena.parquet"])
+def test_files_of_votes_keep_documents(arena: Arena, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    call_command("export", arena.slug, str(path), verbosity=0)
+    table, rejected = read_file(path)
+    assert rejected.count == 0
+    evidence = Evidence.of(table, Question(rater_share=1.0))
+    assert (evidence.by_prompt.n_clusters, evidence.by_document.n_clusters) == (60, 6)
+    import_files(slug="copy", paths=[path], now=timezone.now())
+    copy = Arena.objects.get(slug="copy")
+    assert sorted(copy.prompts.values_list("document", flat=True)) == sorted(
+        arena.prompts.values_list("document", flat=True)
+    )
+    publish(copy)
+    again = Evidence.of(read(copy), Question(rater_share=1.0))
+    assert again.unit.argsort().tolist() == evidence.unit.argsort().tolist()
+
+
+@pytest.mark.parametrize("winner", ["left", "model_a"])  # read by column, and row by row
+def test_a_table_of_votes_has_a_column_for_documents(tmp_path: Path, winner: str) -> None:
+    lines = ["left,right,winner,prompt,document"]
+    lines += [f"A,B,{winner},p{n},{'' if n == 4 else f'd{n % 2}'}" for n in range(8)]
+    (tmp_path / "votes.csv").write_text("\n".join(lines) + "\n")
+    table, _ = read_file(tmp_path / "votes.csv")
+    assert table.documents == {n + 1: f"d{n % 2}" for n in range(8) if n != 4}
+    assert Evidence.of(table, Question()).n_documents == 3
+
+
+def test_a_column_of_whole_documents_is_no_name_of_one(tmp_path: Path) -> None:
+    rows = [{"text": f"Question {n}?", "document": "All of it. " * 40} for n in range(3)]
+    path = tmp_path / "questions.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    import_files(slug="copy", paths=[path], now=timezone.now())
+    assert set(Prompt.objects.filter(arena__slug="copy").values_list("document")) == {("",)}
 
 
 def test_an_export_keeps_documents(arena: Arena, tmp_path: Path) -> None:

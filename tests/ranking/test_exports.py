@@ -229,10 +229,10 @@ def test_lmarenas_votes_leave_as_they_came_with_one_more(tmp_path: Path, client:
     came = list(map(json.loads, given.read_text().splitlines()))
     for row in written:
         assert row.pop("judge").startswith("rater-")
-        assert row.pop("rater_kind") == "person"
+        assert (row.pop("rater_kind"), row.pop("document")) == ("person", "")
     assert written == [{name: row[name] for name in row if name != "judge"} for row in came]
     assert new["winner"] == "model_a"
-    assert set(new) == {*came[0], "rater_kind"}
+    assert set(new) == {*came[0], "rater_kind", "document"}
 
 
 def test_votes_without_texts_keep_their_prompts_in_lmarenas_columns(tmp_path: Path) -> None:
