@@ -245,6 +245,7 @@ class Battle(TypedDict):
     comparison: str
     prompt: str | None
     category: str
+    document: str
     left_id: int
     left: str
     right_id: int
@@ -578,8 +579,8 @@ class Ringside:
         return cast(Arena, self.get(_arena(slug)))
 
     def upsert_prompts(self, arena: str, rows: Iterable[Mapping[str, Any]]) -> Report:
-        """Upload prompts: `text`, and optionally `external_id`, `category`, `document`, `reference`,
-        `rubric` and `variables`."""
+        """Upload prompts: `text`, and optionally `external_id`, `category`, `document`,
+        `reference`, `rubric` and `variables`."""
         return self._upsert(f"{_arena(arena)}prompts/", "prompts", rows, atomic=False)
 
     def prompts(self, arena: str, **query: Any) -> Iterator[Prompt]:

@@ -31,6 +31,7 @@ SHOWN = {
     "comparison": "1b671a64-40d5-491e-99b0-da01ff1f3341",
     "prompt": "p-7",
     "category": "refunds",
+    "document": "returns-policy",
     "left_id": 17,
     "left": "short-answers",
     "right_id": 12,
@@ -71,6 +72,7 @@ class BattleShown(serializers.Serializer[Vote]):
     comparison = serializers.UUIDField(help_text="The key in the address of its page.")
     prompt = serializers.CharField(allow_null=True, help_text="Its id, as set by the team.")
     category = serializers.CharField()
+    document = serializers.CharField(help_text="What the prompt comes from.")
     left_id = serializers.IntegerField()
     left = serializers.CharField()
     right_id = serializers.IntegerField()

@@ -1,8 +1,8 @@
 """Cluster bootstraps of ratings, and of statistics of sums (shares, kappas, correlations).
 
 Rows of one cluster, usually of one prompt, are not independent. Each replicate therefore gives
-every cluster an exponential weight (Rubin 1981) and recomputes the statistic from the weighted
-sums. Deviations from the estimate are widened for few clusters.
+every cluster a random weight and recomputes the statistic from the weighted sums: exponential
+weights (Rubin 1981), except for ratings. Deviations from the estimate are widened for few clusters.
 """
 
 from collections.abc import Callable
@@ -143,16 +143,20 @@ def sum_per_cluster(cluster: Ints, *values: Floats) -> Floats:
 
 
 CELLS = 2_000_000  # most weights drawn at once, 16 MB; affects seeded results
+SHAPE = 4  # of gamma weights: divided by the root, variance 1 and third moment 1
+SPREAD = 2
 
 
 @dataclass(eq=False)
 class Bootstrap:
     """Intervals of Bradley-Terry ratings by resampling clusters of votes, without refitting.
 
-    A replicate gives each cluster an exponential weight (Rubin 1981) and moves the ratings by one
-    step: the sum of the jackknife's movements of each cluster, times its weight minus 1. On sparse
-    boards refitted replicates move outward; these do not. They are scaled to the sandwich's errors,
-    and their quantiles are bias-corrected (Efron 1987).
+    A replicate gives each cluster a random weight and moves the ratings by one step: the sum of the
+    jackknife's movements of each cluster, times its weight minus 1. Weights are gamma, with the
+    first three moments of Poisson(1): more skewed ones, such as exponential weights, move intervals
+    away from the truth where few clusters have most votes. On sparse boards refitted replicates
+    move outward; these do not. They are scaled to the sandwich's errors, and their quantiles are
+    bias-corrected (Efron 1987).
 
     Parameters
     ----------
@@ -213,8 +217,8 @@ class Bootstrap:
             height = max(1, CELLS // self.n_resamples)
             for start in range(0, len(moved), height):
                 part = moved[start : start + height]
-                weight = generator.standard_exponential((len(part), self.n_resamples))
-                total += (weight - 1).T @ part
+                weight = generator.standard_gamma(SHAPE, (len(part), self.n_resamples))
+                total += (weight / SPREAD - SPREAD).T @ part
         return total
 
     def _moved_by_votes(
@@ -226,7 +230,8 @@ class Bootstrap:
         for start in range(0, len(residual), height := max(1, CELLS // self.n_resamples)):
             rows = slice(start, start + height)
             count = inside.count[rows][:, None]
-            weight = generator.standard_gamma(count, (len(count), self.n_resamples)) - count
+            weight = generator.standard_gamma(SHAPE * count, (len(count), self.n_resamples))
+            weight = weight / SPREAD - SPREAD * count
             np.add.at(score, inside.pair_of_row[rows], weight * residual[rows][:, None])
         n_pairs, shape = np.arange(len(pairs.first)), (inside.n_candidates, len(pairs.first))
         sign = np.repeat([1.0, -1.0], len(n_pairs))

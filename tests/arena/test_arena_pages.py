@@ -545,7 +545,7 @@ def test_prompts_are_archived_and_restored_many_at_once(owner: Client, arena: Ar
 def test_a_prompt_in_use_is_shown_and_retired(owner: Client, arena: Arena) -> None:
     url = address(arena, "edit_prompt", "prompt")
     assert b"only its document can change" in owner.get(url).content
-    assert b"cannot be changed" in owner.post(url, {"text": "Other?"}).content
+    assert b"only its document can be changed" in owner.post(url, {"text": "Other?"}).content
     retire = address(arena, "retire_prompt", "prompt")
     assert owner.post(retire, {"do": "retire"}).url == url
     assert arena.prompts.active().count() == 2

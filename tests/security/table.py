@@ -343,6 +343,7 @@ API: dict[tuple[str, str], Row] = {
     ),
     # What there is to be asked
     ("api_schema", "get"): Row(ANYBODY_READS, arena=""),
+    ("api_plan", "get"): Row(ANYBODY_READS, arena=""),
 }
 ROWS = PAGES | API
 # The same addresses, sent something that more is needed for.

@@ -79,12 +79,13 @@ def test_a_movement_is_what_leaving_the_cluster_out_does():
 
 
 def test_on_a_dense_board_it_agrees_with_refitted_replicates():
-    """200 replicates, with the same weights, are fitted again by Newton."""
+    """200 replicates are fitted again by Newton, with weights a quarter as far from 1: none is
+    negative, and quantiles are in standard deviations."""
     left, right, score, cluster = clustered_votes(n_candidates=3, n_votes=30_000, n_clusters=1500)
     battles = Battles.from_arrays(left, right, score, cluster=cluster)
     fit = Bootstrap(n_resamples=200).fit(battles)
     generator = np.random.Generator(np.random.SFC64(0))
-    weights = generator.standard_exponential((1500, 200))
+    weights = 1 + (generator.standard_gamma(4, (1500, 200)) / 2 - 2) / 4
     refitted = np.array(
         [
             BradleyTerry().fit(Battles.from_arrays(left, right, score, weight=w[cluster])).theta_
