@@ -358,6 +358,7 @@ def test_the_answer_that_more_people_prefer_is_chosen(client: Client, empty_aren
         "rejected": "Answer 0-1 of somebody.",
         "prompt_id": "p0",
         "category": "category-0",
+        "document": "",
         "chosen_candidate": "candidate-0",
         "rejected_candidate": "candidate-1",
         "votes_for": 2,
