@@ -37,7 +37,6 @@ from ranking.votes import HUMAN, Bools, Ints, VoteTable
 VERSION = 4
 # Files of version 1 do not say which votes verified people cast, those of 2 do not number networks.
 # Those up to 3 know no documents, and their intervals were made by an earlier rule.
-# Earlier releases wrote a "group" that raters of a large arena shared.
 READABLE = (1, 2, 3, VERSION)
 ADDS = frozenset(map(str, LogLink.ADDS))
 REMOVES = frozenset(map(str, LogLink.REMOVES))
@@ -54,6 +53,7 @@ MEASURED = (
     "sure_rank_low",
     "sure_rank_high",
 )
+SENTENCES = ("reason",)  # whose words change from version to version
 NOT_FROM_VOTES = {"style", "combined", "capped"}  # findings that need texts, trust, or raters' ids
 Line = dict[str, Any]
 
@@ -442,14 +442,15 @@ def check_board(file: LogFile, line: Line) -> CheckedBoard:
 
 
 def has_checked_intervals(line: Line) -> bool:
-    """Whether the intervals are those of the votes by today's rule, and no raters share a group."""
-    is_comparable = not line.get("shared_groups") and not line["by_earlier_rule"]
-    return bool(line["intervals_are_current"] and is_comparable)
+    """Whether the intervals are those of the votes, by today's rule."""
+    return bool(line["intervals_are_current"] and not line["by_earlier_rule"])
 
 
 def _compare_board(line: Line, made: Leaderboard) -> CheckedBoard:
     is_current = has_checked_intervals(line)
-    names = [name for name in FIELDS if is_current or name not in MEASURED]
+    unchecked = set(() if is_current else MEASURED)
+    unchecked |= set(SENTENCES if line["by_earlier_rule"] else ())
+    names = [name for name in FIELDS if name not in unchecked]
     standings = [
         {"candidate": row.candidate_id} | {name: getattr(row, name) for name in FIELDS}
         for row in made.rows

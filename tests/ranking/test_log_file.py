@@ -153,41 +153,6 @@ def test_of_two_networks_with_as_many_votes_of_a_rater_the_one_of_the_last_vote_
     assert list(votes_at(file, file.n_links).networks.values()) == [number]
 
 
-def test_a_file_of_version_1_is_still_checked(arena: Arena, tmp_path: Path, capsys: Any) -> None:
-    path = write(arena, tmp_path / "log.jsonl")
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    lines[0]["version"] = 1
-    for line in lines:
-        line.pop("verified", None)
-        line.pop("verified_group", None)
-    path.write_text("".join(log_file.as_jsonl(lines)))
-    call_command("verify", path)
-    assert capsys.readouterr().out.count("numbers match the published") == 6
-
-
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_intervals_of_earlier_rules_are_not_recomputed(
-    arena: Arena, tmp_path: Path, capsys: Any, version: int
-) -> None:
-    path = write(arena, tmp_path / "log.jsonl")
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    lines[0]["version"] = version
-    for line in lines:
-        line.pop("document", None)
-        if line["type"] == "leaderboard":
-            for row in line["standings"]:
-                row["low"] = row["rank_low"] = 1.0
-    path.write_text("".join(log_file.as_jsonl(lines)))
-    call_command("verify", path)
-    printed = capsys.readouterr().out
-    assert printed.count("made by an earlier rule, so they are not recomputed") == 6
-    assert printed.count("numbers match the published") == 6
-    first(lines, "leaderboard")["standings"][0]["score"] += 1
-    path.write_text("".join(log_file.as_jsonl(lines)))
-    with pytest.raises(CommandError, match="1 fault"):
-        call_command("verify", path)
-
-
 def test_a_leaderboard_with_older_intervals_is_checked_without_them(
     arena: Arena, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,27 +174,6 @@ def test_leaderboards_are_those_of_their_own_heads(
     update_log(arena)
     call_command("verify", write(arena, tmp_path / "log.jsonl"))
     assert "match the published" in capsys.readouterr().out
-
-
-def test_intervals_of_raters_who_shared_groups_are_not_checked(
-    arena: Arena, tmp_path: Path, capsys: Any
-) -> None:
-    """Earlier releases gave the raters of large arenas groups in common."""
-    path = write(arena, tmp_path / "log.jsonl")
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
-        if line["type"] == "leaderboard":
-            line["shared_groups"] = 3
-            for row in line["standings"]:
-                row["low"] = row["rank_low"] = None
-    path.write_text("".join(log_file.as_jsonl(lines)))
-    call_command("verify", path)
-    printed = capsys.readouterr().out
-    assert printed.count("from an earlier refresh or release, so they are not checked") == 6
-    first(lines, "leaderboard")["standings"][0]["votes"] += 1
-    path.write_text("".join(log_file.as_jsonl(lines)))
-    with pytest.raises(CommandError, match="1 fault"):
-        call_command("verify", path)
 
 
 def test_the_file_names_nobody_and_shows_what_counts(arena: Arena, client: Client) -> None:
