@@ -72,7 +72,7 @@ class BattleShown(serializers.Serializer[Vote]):
     comparison = serializers.UUIDField(help_text="The key in the address of its page.")
     prompt = serializers.CharField(allow_null=True, help_text="Its id, as set by the team.")
     category = serializers.CharField()
-    document = serializers.CharField(help_text="What the prompt comes from.")
+    document = serializers.CharField(help_text="What the prompt comes from; empty if not given.")
     left_id = serializers.IntegerField()
     left = serializers.CharField()
     right_id = serializers.IntegerField()
