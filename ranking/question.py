@@ -45,7 +45,7 @@ class Question:
         one network, may weigh
     keeps_named : whether people's votes on answers that reveal their author count
     cluster : which votes are dependent: those of a "prompt", "prompt_pair" (or "unit") or "rater",
-        or "none"; "auto" is by prompt and, for people, by rater
+        or "none"; "auto" is by document, or prompt without one, and, for people, by rater
     """
 
     raters: str = PEOPLE

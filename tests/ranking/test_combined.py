@@ -1,6 +1,7 @@
 """The combined board: people decide, judges narrow the interval."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from statistics import mean
 from typing import Any
@@ -11,7 +12,10 @@ from django.test import Client
 from django.utils import timezone
 
 from arena.models import Arena, Rater, Vote
+from ranking.combined import combine
 from ranking.models import ArenaRefresh, Board, Snapshot
+from ranking.question import Evidence, Question
+from ranking.services.votes import read
 from ranking.stats.battles import Battles
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.intervals import Dependence, Sandwich
@@ -96,6 +100,23 @@ def test_a_judge_that_tosses_coins_changes_next_to_nothing(trusted_judge: Rater)
     scores = dict(alone.standings.values_list("candidate", "score"))
     assert all(abs(s.score - scores[s.candidate_id]) < 10 for s in both.standings.all())
     assert both.findings["combined"]["lambda"] < 0.2
+
+
+def test_verdicts_on_prompts_of_one_document_are_one_group(judged: Arena) -> None:
+    publish(judged)
+    table = read(judged)
+
+    def figures(documents: dict[int, str | int]) -> tuple[str, str]:
+        evidence = Evidence.of(replace(table, documents=documents), Question("combined"))
+        model, measured = combine(evidence)
+        return repr((model.standard_errors_, measured.spreads)), evidence.digest
+
+    prompts = list(judged.prompts.order_by("pk").values_list("pk", flat=True))
+    alone = figures({})
+    assert figures({pk: pk for pk in prompts})[0] == alone[0]
+    numbers, digest = figures({pk: place // 3 for place, pk in enumerate(prompts)})
+    assert numbers != alone[0]
+    assert digest != alone[1]
 
 
 def test_it_is_made_again_when_judges_have_voted(trusted_judge: Rater, judged: Arena) -> None:

@@ -35,7 +35,7 @@ class Command(BaseCommand):
             choices=list(CLUSTERS),
             default="auto",
             help="which votes to treat as dependent; unit: by prompt and pair; auto: as on the"
-            " leaderboards, people's by prompt and rater, others' by prompt",
+            " leaderboards, people's by prompt (or its document) and rater, others' by prompt",
         )
         parser.add_argument(
             "--bootstrap", type=_at_least(2), default=1000, metavar="N", help="replicates (1000)"
