@@ -126,14 +126,18 @@ def test_files_of_votes_keep_documents(arena: Arena, tmp_path: Path, name: str) 
     assert again.unit.argsort().tolist() == evidence.unit.argsort().tolist()
 
 
-@pytest.mark.parametrize("winner", ["left", "model_a"])  # read by column, and row by row
-def test_a_table_of_votes_has_a_column_for_documents(tmp_path: Path, winner: str) -> None:
+def test_a_table_of_votes_has_a_column_for_documents(tmp_path: Path) -> None:
     lines = ["left,right,winner,prompt,document"]
-    lines += [f"A,B,{winner},p{n},{'' if n == 4 else f'd{n % 2}'}" for n in range(8)]
+    lines += [f"A,B,left,p{n},{'' if n == 4 else f'd{n % 2}'}" for n in range(8)]
     (tmp_path / "votes.csv").write_text("\n".join(lines) + "\n")
-    table, _ = read_file(tmp_path / "votes.csv")
+    table, _ = read_file(tmp_path / "votes.csv")  # by column
     assert table.documents == {n + 1: f"d{n % 2}" for n in range(8) if n != 4}
     assert Evidence.of(table, Question()).n_documents == 3
+    import_files(slug="copy", paths=[tmp_path / "votes.csv"], now=timezone.now())  # row by row
+    prompts = Prompt.objects.filter(arena__slug="copy").order_by("pk")
+    assert [prompt.document for prompt in prompts] == [
+        table.documents.get(n + 1, "") for n in range(8)
+    ]
 
 
 def test_a_column_of_whole_documents_is_no_name_of_one(tmp_path: Path) -> None:
