@@ -67,7 +67,7 @@ def test_the_interval_excludes_a_half_exactly_when_decided(wins: int, n: int) ->
     arena = arena_of(wins, n)
     publish(arena)
     found = read(arena).difference(*two(arena))
-    assert found.is_decided == (wins == 60)
+    assert found.is_decided == read(arena).is_decided(*two(arena)) == (wins == 60)
     assert (found.claim.low > 0.5) == (found.low > 0) == found.is_decided  # type: ignore[operator]
     assert found.lead == ("ahead" if found.is_decided else "open")
 
@@ -239,8 +239,10 @@ def test_a_decision_is_kept_against_newer_votes() -> None:
     found = read(arena).claim(a, b)
     assert (found.verdict, found.is_kept) == (Verdict.BETTER, True)
     assert read(arena).claim(b, a).verdict is Verdict.WORSE
+    assert read(arena).is_decided(b, a)
     KeptClaim.objects.all().delete()
     assert read(arena).claim(a, b).verdict is Verdict.OPEN
+    assert not read(arena).is_decided(b, a)
 
 
 def test_a_decision_is_not_kept_against_removed_votes() -> None:

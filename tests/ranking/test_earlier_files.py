@@ -13,7 +13,8 @@ from django.core.management import CommandError, call_command
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
 
-EARLIER = Path(__file__).parent.parent / "files" / "earlier"
+# As Ringside itself wrote them: `log-N.jsonl` is of version N, the copy of the votes of log 3.
+EARLIER = Path(__file__).parent / "earlier"
 LOGS = sorted(EARLIER.glob("log-*.jsonl"))
 Lines = list[dict[str, Any]]
 

@@ -1,6 +1,7 @@
 """Votes as columns: counted per pair, grouped, and weighed."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -87,6 +88,15 @@ def test_every_vote_is_in_one_pair_with_its_points(cast, tie):
     wins, scored = battles.wins(), counts.scored(tie)
     points = wins[np.searchsorted(IDS, counts.first), np.searchsorted(IDS, counts.second)]
     assert counts.wins_of_first(tie)[scored > 0] == pytest.approx(points[scored > 0], abs=1e-7)
+
+
+@given(votes(), st.booleans())
+def test_the_votes_between_two_are_those_on_either_side(cast, tie):
+    evidence = Evidence.of(cast, Question(both_bad="tie" if tie else "separate"))
+    for a, b in permutations(IDS.tolist(), 2):
+        is_between = np.isin(cast.left, (a, b)) & np.isin(cast.right, (a, b))
+        expected = cast.pk[is_between & (tie | (cast.outcome != 3))]
+        assert evidence.votes_between(a, b).pk.tolist() == expected.tolist()
 
 
 @given(votes())

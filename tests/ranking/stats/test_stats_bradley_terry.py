@@ -252,11 +252,6 @@ def test_a_fit_expects_of_each_candidate_what_it_scored(v):
     assert np.nansum(expected * seen.votes, axis=1) == pytest.approx(scored, abs=1e-6)
 
 
-def test_with_a_tie_parameter_it_is_a_win_and_half_a_tie():
-    win, loss = (1 / (1 + math.exp(eta - 0.7)) for eta in (1, -1))
-    assert predicted_shares([0.7, 0.0], 1)[0, 1] == pytest.approx(win + (loss - win) / 2)
-
-
 def test_the_unranked_are_unknown():
     share = predicted_shares([0.0, math.nan, 1.0])
     assert np.isnan(share[1]).all()
@@ -269,8 +264,6 @@ def test_the_unranked_are_unknown():
     [
         (lambda: predicted_shares([[0.0]]), "theta must be one-dim"),
         (lambda: predicted_shares([math.inf, 0]), "theta must be finite"),
-        (lambda: predicted_shares([0.0, 1], -1), "eta must be 0 or more"),
-        (lambda: predicted_shares([0.0, 1], math.nan), "eta must be 0 or more"),
     ],
 )
 def test_bad_input_is_refused_by_name(call, message):
