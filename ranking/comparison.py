@@ -28,7 +28,7 @@ from ranking.question import Evidence
 from ranking.services.claims import Kept, claim_between, read_kept
 from ranking.services.votes import question_of, read
 from ranking.stats.bradley_terry import WinMatrix, observed_shares
-from ranking.stats.claim import Claim, Scope, Unit, Verdict, claim
+from ranking.stats.claim import Claim, Scope, Unit, Verdict, claim, decides, tests_of
 from ranking.votes import Floats, Ints, PairCounts
 
 NOT_ON_BOARD = "It is not on this leaderboard yet."
@@ -255,6 +255,13 @@ class DifferenceBoard:
         first, second = sorted((candidate, baseline))
         kept = self.kept.get((self.snapshot.board_id, first, second))
         return claim_between(self.evidence, candidate, baseline, kept)
+
+    def is_decided(self, candidate: int, baseline: int) -> bool:
+        """Whether `claim` is, without its interval and forecast, for many pairs at once."""
+        if (self.snapshot.board_id, *sorted((candidate, baseline))) in self.kept:
+            return self.claim(candidate, baseline).is_decided
+        votes = self.evidence.between(candidate, baseline)
+        return bool(len(votes.score)) and decides(tests_of(votes)[0])
 
     def claims_over_time(self, candidate: int, baseline: int) -> list[tuple[int, Claim]]:
         """The claim after each of at most CHECKS parts of the votes between the two, and how many

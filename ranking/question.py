@@ -282,10 +282,21 @@ class Evidence:
         alone = np.where(self.votes.rater > 0, below - of_rater, self._or_alone(self.votes.rater))
         return np.where(prompt > 0, prompt, alone)
 
+    @cached_property
+    def _rows_of_pairs(self) -> dict[tuple[int, int], Ints]:
+        """The votes that the scores are based on, by the two candidates in order: their rows."""
+        rows = np.flatnonzero(self.scored)
+        left, right = self.votes.left[rows], self.votes.right[rows]
+        low, high = np.minimum(left, right), np.maximum(left, right)
+        pair, size = codes(low * (high.max(initial=0) + 1) + high)
+        parts = np.split(np.argsort(pair, kind="stable"), np.cumsum(np.bincount(pair))[:-1])
+        of_pairs = parts if size else []
+        return {(int(low[part[0]]), int(high[part[0]])): rows[part] for part in of_pairs}
+
     def votes_between(self, a: int, b: int) -> VoteTable:
         """The votes between two candidates that the scores are based on."""
-        votes, pair = self.votes, (a, b)
-        return votes.where(self.scored & np.isin(votes.left, pair) & np.isin(votes.right, pair))
+        pair, none = (min(a, b), max(a, b)), np.zeros(0, np.int64)
+        return self.votes.where(self._rows_of_pairs.get(pair, none))
 
     def between(self, b: int, a: int) -> DirectVotes:
         """The same as a claim about `b`, compared with `a`, needs them."""

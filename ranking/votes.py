@@ -129,9 +129,9 @@ class VoteTable:
         """The categories, in order; the first one is "", for prompts without one."""
         return sorted({"", *self.categories.values()})
 
-    def where(self, chosen: Bools) -> "VoteTable":
-        """These votes ((N,) mask), with the same tables beside them."""
-        if chosen.all():
+    def where(self, chosen: Bools | Ints) -> "VoteTable":
+        """These votes ((N,) mask, or rows), with the same tables beside them."""
+        if chosen.dtype == np.bool_ and chosen.all():
             return self
         columns = {name: getattr(self, name)[chosen] for name in COLUMNS}
         return replace(self, **columns)

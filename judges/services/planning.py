@@ -187,7 +187,7 @@ def _decided_pairs(arena: Arena, pairs: Sequence[Pair], raters: str) -> frozense
         (low, high)
         for board in boards.values()
         for low, high in map(_ids_of_pair, pairs)
-        if board.votes_between(low, high) and board.claim(low, high).is_decided
+        if board.is_decided(low, high)
     )
 
 
