@@ -1,7 +1,7 @@
 """The sentences of a Claim, the same on pages, in the API, in e-mails and in commands. Pure."""
 
 from arena.validation import numbered
-from ranking.stats.claim import Claim, Missing, Scope, Unit, Verdict
+from ranking.stats.claim import MIN_RATERS, Claim, Missing, Scope, Unit, Verdict
 
 MOST_DIGITS = 3
 HALF = 0.5
@@ -127,7 +127,7 @@ def _wider(claim: Claim) -> str:
         return ""
     missing = missing_words(wider.missing)
     can = wider.missing.number is not None and wider.missing.number <= MOST_WORTHWHILE
-    if claim.n_raters < 3:
+    if claim.n_raters < MIN_RATERS:
         few = "One rater says" if claim.n_raters == 1 else f"{claim.n_raters:,} raters say"
         return f"{few} nothing about others."
     if wider.no_votes_settle:

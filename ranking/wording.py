@@ -63,7 +63,6 @@ AHEAD = (
 )
 WITHOUT_SCORE = "It has never lost, on enough prompts to rule out chance, for {}."
 BOARD_SCOPES = {"judges": "these judges", "juries": "these juries"}
-BOARD_SCOPES = {"judges": "these judges", "juries": "these juries"}
 TRANSITIVE_BY_CHANCE = 0.75  # share of triads without a cycle if each winner is a coin toss
 LEAST_GAIN = 1.05  # the smallest gain from judges' votes that is stated as a number
 NO_TRUSTED_JUDGE = (

@@ -80,14 +80,6 @@ def default_baseline(own: Iterable[Candidate]) -> Candidate | None:
     return min(active, key=lambda candidate: candidate.pk, default=None)
 
 
-def baseline_of(arena: Arena) -> int | None:
-    """Return the candidate with which the arena's team compares its others."""
-    if chosen := Baseline.objects.filter(arena=arena, team=arena.team_id).first():
-        return chosen.candidate_id
-    default = default_baseline(arena.candidates.filter(Q(team=None) | Q(team=arena.team_id)))
-    return default.pk if default else None
-
-
 def write_decisions(*, now: datetime, seen: SeenBoards) -> int:
     """Store new results of leaderboards over all prompts, notify the teams, count them.
 

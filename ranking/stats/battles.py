@@ -1,7 +1,7 @@
 """Votes as arrays, folded to distinct rows with counts, and their totals per pair.
 
 After folding, estimators read rows, pairs or the win matrix, never single votes. The Bradley-Terry
-and Rao-Kupper likelihoods are here because they are sums over pairs.
+likelihood is here because it is a sum over pairs.
 """
 
 import math
@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import NegativeCycleError, bellman_ford
 
 from ranking.stats import arrays
 from ranking.stats.arrays import Bools, Floats, Ints, codes, summed
@@ -119,89 +117,6 @@ def expected_score(gap: Floats) -> Floats:
     score *= 0.5
     score += 0.5
     return score
-
-
-# With d the difference of two strengths and eta the threshold, P(win) = 1 / (1 + exp(eta - d)),
-# P(loss) = 1 / (1 + exp(eta + d)) and P(tie) = (exp(2 eta) - 1) P(win) P(loss) (Rao and Kupper
-# 1967, with eta for the logarithm of their parameter).
-
-
-@dataclass(frozen=True, eq=False)
-class Outcomes:
-    """P pairs with votes, and the weight of votes that ``first`` won, tied and lost."""
-
-    n_candidates: int
-    first: Ints
-    second: Ints
-    won: Floats
-    tied: Floats
-    lost: Floats
-
-    @classmethod
-    def count(cls, battles: "Battles") -> "Outcomes":
-        """Sum the votes per pair and outcome; scores must be 0, a half or 1."""
-        pairs = battles.pairs
-        cell = battles.pair_of_row * 3 + (2 * battles.score).astype(int)
-        table = summed(cell, battles.count * battles.weight, 3 * len(pairs.first)).reshape(-1, 3)
-        return cls(battles.n_candidates, pairs.first, pairs.second, *table.T[::-1])
-
-    def has_maximum(self) -> bool:
-        """Whether the likelihood has a finite maximum; for strongly connected pairs with ties.
-
-        There is none exactly if strengths exist that put every winner at least 1 above its loser
-        and any two candidates that tied at most 1 apart. Such a system of differences has no
-        solution if and only if its graph has a cycle of negative length (Bellman 1958), such as
-        two candidates that beat each other.
-        """
-        won, tied, lost = self.won > 0, self.tied > 0, self.lost > 0
-        if (won & lost).any():
-            return True
-        down, up = won | tied, lost | tied  # arrows from first to second, and back
-        tails = np.concatenate([self.first[down], self.second[up]])
-        heads = np.concatenate([self.second[down], self.first[up]])
-        length = np.where(np.concatenate([won[down], lost[up]]), -1.0, 1.0)
-        graph = csr_array((length, (tails, heads)), shape=(self.n_candidates,) * 2)
-        try:
-            bellman_ford(graph, indices=[0])
-        except NegativeCycleError:
-            return True
-        return False
-
-    def typical_eta(self) -> float:
-        """A starting value: the threshold at which equal candidates tie at the overall rate."""
-        ties = float(self.tied.sum())
-        return 2 * math.atanh(ties / (ties + float(self.won.sum() + self.lost.sum())))
-
-    def log_likelihood(self, x: Floats) -> float:
-        """The log-likelihood in nats at x, (K + 1,): the strengths, and eta above 0."""
-        gap, eta = x[self.first] - x[self.second], float(x[-1])
-        decided = -(self.won + self.tied) @ np.logaddexp(0.0, eta - gap)
-        decided -= (self.lost + self.tied) @ np.logaddexp(0.0, eta + gap)
-        zone = 2 * eta + math.log(-math.expm1(-2 * eta))
-        return float(decided + self.tied.sum() * zone)
-
-    def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
-        """(K + 1,) and (K + 1, K + 1): the gradient, and minus the second derivative."""
-        gap, eta, size = x[self.first] - x[self.second], float(x[-1]), self.n_candidates
-        win, loss = expected_score(gap - eta), expected_score(-gap - eta)
-        above, below = self.won + self.tied, self.lost + self.tied
-        pull, push = above * (1 - win), below * (1 - loss)
-        ties = float(self.tied.sum())
-        slope = -float(pull.sum() + push.sum()) - 2 * ties / math.expm1(-2 * eta)
-        gradient = np.append(self._contrast(pull - push), slope)
-        a, b = pull * win, push * loss
-        information = np.zeros((size + 1, size + 1))
-        information[self.first, self.second] = -(a + b)
-        information += information.T
-        information[range(size), range(size)] = -information.sum(axis=1)[:size]
-        information[:size, size] = information[size, :size] = self._contrast(b - a)
-        information[size, size] = float((a + b).sum()) + ties / math.sinh(eta) ** 2
-        return gradient, information
-
-    def _contrast(self, values: Floats) -> Floats:
-        """(K,): the sums of the pairs' values, added to ``first``, subtracted from ``second``."""
-        size = self.n_candidates
-        return summed(self.first, values, size) - summed(self.second, values, size)
 
 
 @dataclass(frozen=True, eq=False)

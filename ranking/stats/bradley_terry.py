@@ -381,30 +381,25 @@ def observed_shares(battles: Battles) -> WinMatrix:
     return WinMatrix(share, votes + votes.T)
 
 
-def predicted_shares(theta: ArrayLike, eta: float = 0.0) -> Floats:
+def predicted_shares(theta: ArrayLike) -> Floats:
     """(K, K): the expected score of the row's candidate against the column's.
 
     Parameters
     ----------
     theta : (K,) natural log-odds, as the ``theta_`` of any fitted model; NaN for the unranked
-    eta : the tie parameter, `RaoKupper.eta_`; 0 is Bradley-Terry. A tie is a half, so the
-        expected score P(win) + P(tie) / 2 is the mean of the logistic function at both thresholds
 
     Returns
     -------
     floats from 0 to 1; NaN on the diagonal and in the rows and columns of the unranked
 
-    Raises ValueError if ``theta`` is not (K,) or contains infinity, or if ``eta`` is negative.
+    Raises ValueError if ``theta`` is not (K,) or contains infinity.
     """
     strength = np.asarray(theta, np.float64)
     if strength.ndim != 1:
         raise ValueError(f"theta must be one-dimensional, not of shape {strength.shape}")
     if np.isinf(strength).any():
         raise ValueError("theta must be finite, or NaN for the unranked")
-    if not eta >= 0:
-        raise ValueError(f"eta must be 0 or more, not {eta}")
-    gap = strength[:, None] - strength[None, :]
-    share: Floats = (expected_score(gap - eta) + expected_score(gap + eta)) / 2
+    share: Floats = expected_score(strength[:, None] - strength[None, :])
     np.fill_diagonal(share, np.nan)
     return share
 

@@ -332,9 +332,15 @@ def t_evidence(t: float, n_groups: float) -> float:
     """
     if n_groups <= 2 or not t > 0:
         return -math.inf
-    freedom, spread = n_groups - 1, n_groups * EFFECTS
+    return math.log(2) + _log_mean(t_likelihood(t, n_groups - 1, n_groups * EFFECTS))
+
+
+def t_likelihood(t: float | Floats, freedom: float, spread: Floats) -> Floats:
+    """The log ratio of the likelihoods of t: if the true difference varies normally, with `spread`
+    the ratio of its variance to the squared error, and if it is 0."""
     ratio = np.log1p(t**2 / freedom) - np.log1p(t**2 / (freedom * (1 + spread)))
-    return math.log(2) + _log_mean((freedom + 1) / 2 * ratio - np.log1p(spread) / 2)
+    logs: Floats = ((freedom + 1) * ratio - np.log1p(spread)) / 2
+    return logs
 
 
 def possible_leaders(theta: Floats, covariance: Floats, n_groups: int | None) -> Bools:
@@ -362,9 +368,8 @@ def possible_leaders(theta: Floats, covariance: Floats, n_groups: int | None) ->
         at = np.linspace(0.0, float(at[-1]), MOST_GAPS)
     groups = MANY_GROUPS if n_groups is None else n_groups
     cauchy = np.interp(z, at, [t_evidence(t, groups) if t else -math.inf for t in at])
-    spread, freedom = TYPICAL_GAP**2 / variance.clip(min=1e-300), max(groups - 1, 1)
-    ratio = np.log1p(z**2 / freedom) - np.log1p(z**2 / (freedom * (1 + spread)))
-    normal = math.log(2) + ((freedom + 1) * ratio - np.log1p(spread)) / 2
+    spread = TYPICAL_GAP**2 / variance.clip(min=1e-300)
+    normal = math.log(2) + t_likelihood(z, max(groups - 1, 1), spread)
     logs = np.logaddexp(cauchy, normal) - math.log(2)
     mean = np.logaddexp.reduce(np.where(is_ahead, logs, -np.inf), axis=0, initial=-np.inf)
     could: Bools = np.zeros(len(theta), np.bool_)

@@ -61,12 +61,6 @@ def measurable(battles: Battles) -> Bools:
     return enough
 
 
-def known_among(covariance: Floats, known: Bools) -> Floats:
-    """(K, K): the covariance, NaN for candidates that are not `known` (K,)."""
-    masked: Floats = np.where(known[:, None] & known, covariance, np.nan)
-    return masked
-
-
 def check_confidence(confidence: float) -> None:
     """Raise ValueError unless the confidence is strictly between 0 and 1."""
     if not 0 < confidence < 1:

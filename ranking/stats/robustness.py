@@ -117,7 +117,7 @@ def measure_robustness(battles: Battles, model: BradleyTerry | None = None) -> R
     # First-order effects add up to less than what a refit finds, so fewer votes are tried too.
     while low < high and high <= of // 2:
         middle = (low + high) // 2 if winner is not None else high
-        found = _first_without(inside, order, middle, first)
+        found = _first_of(_without(inside, order, middle), first)
         if found is not None and found != first:
             high, winner = middle, found
         elif winner is None:
@@ -143,13 +143,13 @@ def _effects(inside: Battles, theta: Floats, inverse: Floats, top: int, rival: i
     return effect
 
 
-def _first_without(inside: Battles, order: Ints, dropped: int, top: int) -> int | None:
-    """Who is first without so many votes in this order; None if not all are ranked."""
+def _without(inside: Battles, order: Ints, dropped: int) -> Battles:
+    """The battles without so many votes of the rows in this order."""
     count = inside.count.copy()
     taken = np.cumsum(count[order]) - count[order]
     count[order] -= (dropped - taken).clip(0, count[order])
     kept = count > 0
-    rest = Battles.from_arrays(
+    return Battles.from_arrays(
         inside.first[kept],
         inside.second[kept],
         inside.score[kept],
@@ -157,7 +157,6 @@ def _first_without(inside: Battles, order: Ints, dropped: int, top: int) -> int 
         n_candidates=inside.n_candidates,
         count=count[kept],
     )
-    return _first_of(rest, top)
 
 
 def _first_of(battles: Battles, top: int) -> int | None:
@@ -208,17 +207,7 @@ def leave_one_out(battles: Battles, model: BradleyTerry) -> LeftOut | None:
     changes = int((leads < 0).sum())
     winner = None
     if changes:
-        kept = inside.cluster != int(np.argmin(leads))
-        winner = _first_of(
-            Battles.from_arrays(
-                inside.first[kept],
-                inside.second[kept],
-                inside.score[kept],
-                inside.weight[kept],
-                n_candidates=inside.n_candidates,
-                count=inside.count[kept],
-            ),
-            top,
-        )
+        group = np.flatnonzero(inside.cluster == int(np.argmin(leads)))
+        winner = _first_of(_without(inside, group, int(inside.count[group].sum())), top)
     rival = None if winner is None or winner == top else int(ids[winner])
     return LeftOut(inside.n_clusters, changes, rival)

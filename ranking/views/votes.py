@@ -78,13 +78,12 @@ def _direct_result(arena: Arena, left: Candidate, right: Candidate) -> dict[str,
         .filter(board__raters=Raters.PEOPLE, board__category="")
     )
     for board in load_difference_boards(arena, snapshot, (left.pk, right.pk)).values():
-        found = board.claim(left.pk, right.pk)
+        found = board.difference(left.pk, right.pk)
         if found.is_decided:
-            better = left if found.verdict is Verdict.BETTER else right
-            return {"better": better, "for_all": found.scope is Scope.RATERS}
-        missing = found.missing
-        if missing and missing.number and missing.number <= MOST_WORTHWHILE:
-            return {"votes_to_go": rounded_up(missing.number)}
+            better = left if found.claim.verdict is Verdict.BETTER else right
+            return {"better": better, "for_all": found.claim.scope is Scope.RATERS}
+        if found.votes_to_go and found.votes_to_go <= MOST_WORTHWHILE:
+            return {"votes_to_go": rounded_up(found.votes_to_go)}
     return {}
 
 
