@@ -10,10 +10,11 @@ from allauth.socialaccount.models import SocialApp, SocialToken
 from django import forms
 from django.apps import apps
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ActionForm
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import User
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import models
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -26,9 +27,11 @@ from django.utils.safestring import SafeString
 from django.views.decorators.csrf import csrf_protect
 
 from arena.actors import actor_of
+from arena.calls.money import dollars
 from arena.errors import ServiceError
-from arena.models import Candidate, Hold, NetworkKey, Vote
-from arena.services import holds, voting
+from arena.forms.base import DollarsField
+from arena.models import Candidate, Hold, NetworkKey, Run, Vote
+from arena.services import holds, runs, voting
 from arena.services.privacy import AccountError, close_account, loss_of_account, reason_to_stay
 from arena.validation import percent
 
@@ -115,6 +118,37 @@ class VoteAdmin(ReadOnly):
     def has_void_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may void votes, which is the only way to change one."""
         return bool(request.user.has_perm("arena.change_vote"))
+
+
+class SettleForm(ActionForm):
+    billed = DollarsField(required=False, label="Billed, in dollars")
+
+
+@admin.register(Run)
+class RunAdmin(ReadOnly):
+    actions = ["settle"]
+    action_form = SettleForm
+
+    @admin.action(description="Settle what may have been billed", permissions=["settle"])
+    def settle(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
+        """Book what was billed of one run's uncertain money, and release the rest."""
+        try:
+            billed = DollarsField().clean(request.POST.get("billed"))
+            run = queryset.get()
+            released = runs.settle(run=run, billed=billed or 0, by=actor_of(request))
+        except ValidationError as error:
+            messages.error(request, f"Billed, in dollars: {' '.join(error.messages)}")
+        except Run.MultipleObjectsReturned:
+            messages.error(request, "Settle one run at a time.")
+        except ServiceError as error:
+            messages.error(request, error.message)
+        else:
+            messages.success(
+                request, f"{dollars(billed)} is booked to {run}, {dollars(released)} is free again."
+            )
+
+    def has_settle_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm("arena.change_run"))
 
 
 RELEASE, VOID = "release", "void"

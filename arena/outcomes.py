@@ -15,6 +15,7 @@ COUNTED = OUTCOMES
 MIRRORED = {outcome: outcome for outcome in OUTCOMES} | {LEFT: RIGHT, RIGHT: LEFT}
 # Points of the left answer, from 0 to 1. "Both bad" prefers neither side and has none.
 PREFERENCES = {LEFT: 1.0, TIE: 0.5, RIGHT: 0.0}
+VOTES_IN_A_ROUND = 10  # of a rater, who then sees what they moved
 VOTES_PER_CANDIDATE = 10  # on average; fewer make no ranking
 # As choices to vote for, and as verdicts in a sentence.
 LABELS = {

@@ -161,6 +161,19 @@ def can_read_authors(
     return actor.may(TeamPermission.READ, arena.team_id) and not is_blind(actor, arena)
 
 
+def readable_votes(actor: Actor, arena: Arena) -> Q:
+    """The votes in `arena` on answers whose authors `actor` can read, by `can_read_authors`; the
+    actor's own votes aside."""
+    if actor.may(TeamPermission.READ, arena.team_id) and not is_blind(actor, arena):
+        return Q()
+    ended = Q(comparison__prompt=None) | Q(comparison__prompt__retired_at__isnull=False)
+    if not arena.has_open_answers:
+        return ended
+    prompts = arena.prompts.only("arena", "external_id") if arena.held_out else []
+    held_out = [prompt.pk for prompt in prompts if prompt.is_held_out(arena)]
+    return ended | ~Q(comparison__prompt__in=held_out)
+
+
 def is_raters_link(arena: Arena, secret: str) -> bool:
     """Whether `secret` is that of the link whose holders vote in a private arena, and no more."""
     return bool(arena.raters_secret) and constant_time_compare(secret, arena.raters_secret)

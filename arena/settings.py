@@ -74,7 +74,9 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     DATABASE_OPTIONS |= {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+        # temp_store 2 keeps the steps of a query in memory: with files, drawing a pair took 3.1 ms
+        # instead of .5.
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=2;",
     }
 else:
     # A connection that its server has ended is replaced before anybody uses it.

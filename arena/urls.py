@@ -146,6 +146,7 @@ workspace_urls = [
     path(f"{WORKSPACE}/import/", prompts.import_file, name="import_file"),
     path(f"{WORKSPACE}/prompts/<int:pk>/", prompts.edit_prompt, name="edit_prompt"),
     path(f"{WORKSPACE}/prompts/<int:pk>/retire/", prompts.retire_prompt, name="retire_prompt"),
+    path(f"{WORKSPACE}/prompts/<int:pk>/showcase/", prompts.showcase, name="showcase_prompt"),
     path(f"{WORKSPACE}/prompts/<int:pk>/delete/", prompts.remove_prompt, name="delete_prompt"),
     path(f"{WORKSPACE}/votes/", arenas.vote_orders, name="vote_orders"),
     path(f"{WORKSPACE}/votes/<int:pk>/cancel/", arenas.cancel_order, name="cancel_order"),

@@ -120,7 +120,7 @@ def numbered(count: int, noun: str) -> str:
 
 
 def percent(share: float, digits: int = 0) -> str:
-    return f"{100 * share:.{digits}f} %"
+    return f"{100 * share:.{digits}f}%"
 
 
 def join_names(names: Iterable[str], most: int = 10) -> str:

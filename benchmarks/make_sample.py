@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 SEED = "ringside sample 2"
 VOTES_PER_PAIR = 80
+VOTES_ON_SPECIMEN = 4  # of a pair, on each prompt of the showcase
 RATERS_INVENTED = 40
 SHARE_EXPLAINED = 0.4
 JURY = "scripted-sample-jury"
@@ -73,6 +74,17 @@ QUALITY: dict[str, tuple[float, ...]] = {
     "train-or-car": (5.6, 6.2, 6.6, 2.0, 6.8, 7.0, 1.8, 3.0),
     "chilli-for-twenty": (5.8, 6.6, 6.8, 6.8, 6.8, 6.4, 4.4, 3.4),
     "brochure-dates": (5.8, 6.6, 7.0, 1.8, 6.8, 7.0, 1.6, 3.6),
+}
+# The same of the prompts in the showcase, which raters no longer see.
+SHOWCASE: dict[str, tuple[float, ...]] = {
+    "invoice-after-cancelling": (4.8, 6.6, 5.6, 6.4, 6.4, 7.0, 1.4, 2.0),
+    "shoes-by-saturday": (5.0, 6.4, 6.0, 7.0, 6.2, 7.0, 2.0, 1.6),
+    "holiday-notice": (6.4, 6.4, 5.0, 5.2, 5.6, 6.2, 2.2, 2.2),
+    "headline-fix": (5.2, 6.8, 5.4, 4.4, 6.6, 6.6, 2.6, 2.0),
+    "mean-or-median": (5.0, 6.8, 6.6, 1.8, 7.0, 7.0, 1.2, 3.8),
+    "unique-addresses": (2.6, 7.0, 6.8, 5.6, 7.0, 7.0, 1.8, 3.0),
+    "interview-slots": (6.2, 6.8, 7.0, 1.8, 6.8, 7.0, 1.4, 3.2),
+    "tins-of-paint": (6.0, 6.6, 6.8, 1.6, 7.0, 7.0, 1.4, 3.6),
 }
 # What raters' tastes are about: short answers, warm ones, and lists, tables and steps.
 TASTES: dict[str, tuple[float, ...]] = {
@@ -143,7 +155,7 @@ def noise(*key: str) -> float:
 
 
 def quality(prompt: str, candidate: str) -> float:
-    return QUALITY[prompt][CANDIDATES.index(candidate)]
+    return (QUALITY | SHOWCASE)[prompt][CANDIDATES.index(candidate)]
 
 
 def make_rater(number: int) -> SampleRater:
@@ -169,6 +181,12 @@ def slots_of_pair(pair: tuple[str, str]) -> list[Slot]:
         wanted = VOTES_PER_PAIR // len(prompts) + (index < VOTES_PER_PAIR % len(prompts))
         slots += [Slot(prompt, pair, rater) for rater in willing_raters(prompt, pair)[:wanted]]
     return slots
+
+
+def slots_of_specimens(pair: tuple[str, str]) -> list[Slot]:
+    """Return the slots from the time when the prompts of the showcase were still in voting."""
+    raters = {prompt: willing_raters(prompt, pair)[:VOTES_ON_SPECIMEN] for prompt in SHOWCASE}
+    return [Slot(prompt, pair, rater) for prompt in raters for rater in raters[prompt]]
 
 
 def willing_raters(prompt: str, pair: tuple[str, str]) -> list[SampleRater]:
@@ -201,8 +219,9 @@ def seated(slots: Iterable[Slot]) -> Iterator[tuple[Slot, str, str]]:
 
 def make_votes() -> list[Row]:
     """Return all votes, in the order of casting."""
-    pairs = combinations(CANDIDATES, 2)
+    pairs = list(combinations(CANDIDATES, 2))
     rows = [row for pair in pairs for row in seated(slots_of_pair(pair))]
+    rows += [row for pair in pairs for row in seated(slots_of_specimens(pair))]
     rows.sort(key=lambda row: draw(row[0].key, "order"))
     return [vote_row(*row) for row in rows]
 

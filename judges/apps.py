@@ -3,8 +3,12 @@ from importlib import import_module
 from typing import Any
 
 from django.apps import AppConfig
-from django.core.checks import Error, register
+from django.core.checks import WARNING, CheckMessage, register
+from django.db import connections
+from django.db.migrations.loader import MigrationLoader
 from django.db.models import Q
+from django.db.models.signals import post_migrate
+from django.utils import timezone
 
 from arena.signals import run_cancelled
 
@@ -31,6 +35,7 @@ class JudgesConfig(AppConfig):
         engine.HANDLERS["judge"] = judge_handler
         engine.HANDLERS[engine.LABELS] = label_handler
         run_cancelled.connect(cancel_judgements, dispatch_uid="cancel judgements")
+        post_migrate.connect(succeed_judges, sender=self, dispatch_uid="succeed judges")
         scripted = import_module("judges.models.judges").SCRIPTED
         disclosure = import_module("arena.services.candidates")
         disclosure.ignore_raters(Q(epoch__judge__endpoint=scripted))
@@ -43,13 +48,22 @@ def cancel_judgements(**cancelled: Any) -> None:
     import_module("judges.services.runs").cancel_judgements(**cancelled)
 
 
+def succeed_judges(*, using: str, **migrated: Any) -> None:
+    """Let judges follow a new reader of replies, once a database is on the newest migrations."""
+    if "plan" not in migrated:  # a flush of a test's database
+        return
+    loader = MigrationLoader(connections[using])
+    if set(loader.graph.leaf_nodes()) <= loader.applied_migrations.keys():
+        import_module("judges.services.succession").succeed_judges(now=timezone.now())
+
+
 @register()
-def check_rubrics(app_configs: Any, **kwargs: Any) -> list[Error]:
-    """Check that every rubric can be loaded."""
-    errors, rubrics = [], import_module("judges.core.rubric")
+def check_rubrics(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Warn of rubrics on the server that cannot be used: the others, and all commands, can."""
+    warnings, rubrics = [], import_module("judges.core.rubric")
     for slug in rubrics.rubric_slugs():
         try:
             rubrics.load_rubric(slug)
         except rubrics.RubricError as error:
-            errors.append(Error(str(error), id="judges.E001"))
-    return errors
+            warnings.append(CheckMessage(WARNING, str(error), id="judges.W001"))
+    return warnings

@@ -108,7 +108,7 @@ def find_last_price(arena: Arena) -> JudgePrice | None:
 def _price_per_vote(run: Run) -> int | None:
     """Rounded up, so that rounding never makes a forecast too low."""
     if run.votes_done:
-        return -(-run.spent // run.votes_done)
+        return -(-run.settled // run.votes_done)
     if run.expected_cost is None or not run.votes_wanted:
         return None
     return -(-run.expected_cost // run.votes_wanted)

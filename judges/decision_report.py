@@ -340,7 +340,7 @@ def choose_next_step(
         return NextStep("View lost votes", "#lost")
     if focus.is_retired or context["baseline"].is_retired:
         return None
-    if difference.is_decided:
+    if difference.is_decided and not difference.claim.is_kept:
         url = reverse("decision", args=[context["team"].slug, slug])
         return NextStep(f"Make {focus.name} the baseline", url, True) if can_submit else None
     if can_order and context["counts_judges"]:

@@ -1,6 +1,7 @@
-"""Judgements as training data for judge models: in the Prometheus format, and as preferences.
+"""Judgements as training data for judge models: in the Prometheus format, and as preferences
+between replies or between scored answers.
 
-Both follow Kim et al. 2024 (Prometheus 2): the feedback comes first, then `[RESULT]` and a letter
+All follow Kim et al. 2024 (Prometheus 2): the feedback comes first, then `[RESULT]` and a letter
 or a score from 1 to 5. Verdicts that the format does not support (ties, other scales, checklists)
 are left out, and so are pairwise verdicts that changed with the order of the answers.
 """
@@ -8,9 +9,9 @@ are left out, and so are pairwise verdicts that changed with the order of the an
 import json
 import re
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import combinations
 from typing import Any
 
 from django.db.models import Q
@@ -19,7 +20,7 @@ from arena.actors import Actor
 from arena.calls.models import Call
 from arena.models import Arena, Prompt, Rater, Response
 from arena.permissions import FieldVisibility
-from judges.core.doubts import final_text
+from judges.core.parsing import final_text
 from judges.core.prompts import (
     Material,
     MaterialError,
@@ -32,6 +33,8 @@ from judges.core.prompts import (
 from judges.core.rubric import Rubric, RubricError, load_rubric
 from judges.core.spec import OUTCOMES, JudgeSpec
 from judges.models import Judge, Judgement
+from judges.permissions import can_read_rubric
+from judges.services.rubrics import rubric_of_judge
 from judges.services.subjects import read_subject
 from ranking.exported_votes import assistant
 from ranking.exports import Export
@@ -69,6 +72,22 @@ PAIRS = {
     "chosen_judge": "name",
     "rejected_judge": "name",
 }
+COLLECTION = {
+    "orig_instruction": "text",
+    "orig_response_A": "text",
+    "orig_response_B": "text",
+    "orig_reference_answer": "text",
+    "orig_criteria": "text",
+    "orig_score_A": "name",
+    "orig_score_B": "name",
+    "orig_feedback_A": "text",
+    "orig_feedback_B": "text",
+    "orig_preference": "name",
+    "prompt_id": "name",
+    "category": "name",
+    "document": "name",
+    "judge": "name",
+}
 States = Judgement.State
 
 
@@ -93,7 +112,7 @@ class _Reading:
         if self.judge.protocol == Judge.Protocol.PAIRWISE:
             letter = OUTCOMES.get(verdict.get("outcome", ""))
             return letter if letter in ("A", "B") else None
-        rubric = _rubric_or_none(self.judge.rubric)
+        rubric = _rubric_or_none(self.judge)
         on_scale = rubric is not None and rubric.scale and tuple(rubric.scale.labels) == SCALE
         return str(verdict["label"]) if on_scale and "label" in verdict else None
 
@@ -135,35 +154,42 @@ def _reasoning_in(text: str) -> str:
     return reasoning if isinstance(reasoning, str) else ""
 
 
-@lru_cache(maxsize=64)
-def _rubric_or_none(slug: str) -> Rubric | None:
+def _rubric_or_none(judge: Judge) -> Rubric | None:
     try:
-        return load_rubric(slug)
+        return rubric_of_judge(judge)
     except RubricError:  # its folder was removed
         return None
 
 
 def _readings(arena: Arena, actor: Actor) -> Iterator[list[_Reading]]:
     """Yield the replies about a few pairs of answers at a time, each call once."""
-    reader = FieldVisibility(actor, arena)
     for prompts in readable_prompts(arena, actor, PROMPTS_AT_ONCE):
-        people = count_preferences(arena, prompts, Rater.Kind.PERSON)
-        scores_read: set[int] = set()
-        for batch in _batches_of_judgements(arena, prompts):
-            rows = Judgement.objects.select_related("epoch__judge", "run", "forward", "reverse")
-            calls: dict[int, tuple[Judgement, Call]] = {}
-            for judgement in rows.filter(pk__in=batch).order_by("responses", "pk"):
-                for call in (judgement.forward, judgement.reverse):
-                    calls.setdefault(call.pk, (judgement, call))
-            for pk in scores_read & calls.keys():  # of an answer that is in several pairs
-                del calls[pk]
-            scores_read |= {pk for pk, (_, call) in calls.items() if "," not in call.subject}
-            texts = _known_answers(calls, reader)
-            yield [
-                reading
-                for judgement, call in calls.values()
-                if (reading := _read_call(judgement, call, texts, prompts, people))
-            ]
+        yield from _readings_on(prompts, arena, actor)
+
+
+def _readings_on(
+    prompts: Mapping[int, Prompt], arena: Arena, actor: Actor
+) -> Iterator[list[_Reading]]:
+    reader = FieldVisibility(actor, arena)
+    people = count_preferences(arena, prompts, Rater.Kind.PERSON)
+    scores_read: set[int] = set()
+    for batch in _batches_of_judgements(arena, prompts):
+        rows = Judgement.objects.select_related(
+            "epoch__judge__rubric_version__rubric", "run", "forward", "reverse"
+        )
+        calls: dict[int, tuple[Judgement, Call]] = {}
+        for judgement in rows.filter(pk__in=batch).order_by("responses", "pk"):
+            for call in (judgement.forward, judgement.reverse):
+                calls.setdefault(call.pk, (judgement, call))
+        for pk in scores_read & calls.keys():  # of an answer that is in several pairs
+            del calls[pk]
+        scores_read |= {pk for pk, (_, call) in calls.items() if "," not in call.subject}
+        texts = _known_answers(calls, reader)
+        yield [
+            reading
+            for judgement, call in calls.values()
+            if (reading := _read_call(judgement, call, texts, prompts, people, reader))
+        ]
 
 
 def _batches_of_judgements(arena: Arena, prompts: Mapping[int, Prompt]) -> Iterator[list[int]]:
@@ -202,11 +228,13 @@ def _read_call(
     texts: Mapping[int, Response],
     prompts: Mapping[int, Prompt],
     people: Votes,
+    reader: FieldVisibility,
 ) -> _Reading | None:
     answers = read_subject(call.subject).shown
     if call.state != Call.State.DONE or call.copied or not all(pk in texts for pk in answers):
         return None
-    judge, rubric = judgement.epoch.judge, _rubric_or_none(judgement.epoch.judge.rubric)
+    judge = judgement.epoch.judge
+    rubric = _rubric_or_none(judge) if can_read_rubric(reader.actor, judge) else None
     votes = (people[answers], people[answers[::-1]]) if len(answers) == 2 else (0, 0)
     preferred = None if votes[0] == votes[1] else "A" if votes[0] > votes[1] else "B"
     return _Reading(
@@ -280,6 +308,41 @@ def verdict_pairs(arena: Arena, actor: Actor) -> Iterator[Row]:
                     }
 
 
+def preference_collection(arena: Arena, actor: Actor) -> Iterator[Row]:
+    """Yield pairs of answers to one prompt to which one judge gave different scores, as in the
+    Preference Collection: ten of five answers, one for each score. Of several answers with the same
+    score the first counts."""
+    for prompts in readable_prompts(arena, actor, PROMPTS_AT_ONCE):
+        scored: dict[tuple[int, int], dict[str, _Reading]] = {}
+        for readings in _readings_on(prompts, arena, actor):
+            for reading in sorted(readings, key=lambda reading: reading.shown):
+                if len(reading.shown) == 1 and reading.verdict is not None:
+                    of_prompt = scored.setdefault((reading.prompt.pk, reading.judge.pk), {})
+                    of_prompt.setdefault(reading.verdict, reading)
+        for (prompt, _), by_score in sorted(scored.items()):
+            pairs = combinations(sorted(by_score.items()), 2)
+            for number, (worse, better) in enumerate(pairs, start=prompt):
+                sides = (better, worse) if number % 2 else (worse, better)
+                yield _pair_of_scores(sides, "A" if number % 2 else "B")
+
+
+def _pair_of_scores(sides: Sequence[tuple[str, _Reading]], preference: str) -> Row:
+    (score_a, first), (score_b, second) = sides
+    return {
+        "orig_instruction": first.prompt.text,
+        "orig_response_A": first.texts[0],
+        "orig_response_B": second.texts[0],
+        "orig_reference_answer": first.prompt.reference,
+        "orig_criteria": rubric_of(load_rubric(FORMS["direct"]), first.material()),
+        "orig_score_A": score_a,
+        "orig_score_B": score_b,
+        "orig_feedback_A": first.feedback,
+        "orig_feedback_B": second.feedback,
+        "orig_preference": preference,
+        "judge": str(first.judge),
+    } | _named(first)
+
+
 def _named(reading: _Reading) -> dict[str, Any]:
     prompt = reading.prompt
     return {
@@ -292,4 +355,5 @@ def _named(reading: _Reading) -> dict[str, Any]:
 EXPORTS = {
     "judgements": Export(SFT, training_examples),
     "judge-pairs": Export(PAIRS, verdict_pairs),
+    "preference-collection": Export(COLLECTION, preference_collection),
 }

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from django import forms
@@ -13,18 +14,19 @@ from arena.actors import ANONYMOUS, Actor
 from arena.calls.money import dollars
 from arena.calls.prices import known_models
 from arena.forms.base import CapForm, DollarsField
-from arena.models import Arena, Candidate, Run
+from arena.models import Arena, Candidate, Run, Team
 from arena.models.fields import length_limit
-from arena.permissions import visible_arenas
-from judges.core.rubric import load_rubric, rubric_slugs
-from judges.core.spec import MOST_READINGS, JudgeSpec
-from judges.models import Judge
+from arena.permissions import visible_arenas, visible_teams
+from judges.core.rubric import Rubric, RubricError, load_rubric, rubric_slugs
+from judges.core.spec import EFFORTS, LEAST_OUTPUT, MOST_OUTPUT, MOST_READINGS, JudgeSpec
+from judges.models import Judge, LabelSet
 from judges.models.judges import SCRIPTED
-from judges.permissions import listed_judges
+from judges.models.rubrics import FILE_COLUMNS, REASON_LIMIT
+from judges.permissions import listed_judges, listed_label_sets, steered_arenas, usable_judges
 from judges.services.decisions import name_for
 from judges.services.orders import MOST_JUDGES
 from judges.services.planning import MOST_PER_PAIR, PER_PAIR, OrderOptions
-from judges.services.quotes import expected_costs
+from judges.services.quotes import expected_costs, is_measured
 from judges.services.registry import (
     DEFAULT_RUBRIC,
     DEFAULT_SWITCHES,
@@ -33,6 +35,7 @@ from judges.services.registry import (
     Switches,
     spec_named,
 )
+from judges.services.rubrics import newest_versions, read_version
 from judges.wording import QUORUM_TOO_HIGH
 from ranking.board_data import LARGEST_ID, LONG_TEXTS
 
@@ -49,6 +52,20 @@ ORDER_POLICIES = [
     ("tie", "Call it a tie"),
     ("average", "Average the two verdicts"),
 ]
+
+
+MOST_TRIED = 2000
+
+
+def file_field(name: str, rows: int, help_text: str) -> forms.CharField:
+    """A file of a rubric, exactly as it was typed."""
+    return forms.CharField(
+        label=name,
+        required=False,
+        strip=False,
+        help_text=help_text,
+        widget=forms.Textarea(attrs={"rows": rows, "spellcheck": "false"}),
+    )
 
 
 class CriteriaForm(forms.Form):
@@ -86,7 +103,7 @@ class OrderForm(forms.Form):
         required=False,
         label="Other models, by name",
         help_text="One endpoint:model per line, such as openai:gpt-4.1-2025-04-14. You can add "
-        "@rubric. The site’s administrators set up endpoints.",
+        "@rubric or @team/rubric. The site’s administrators set up endpoints.",
         max_length=2000,
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
     )
@@ -149,6 +166,25 @@ class OrderForm(forms.Form):
         min_value=1,
         max_value=MOST_READINGS,
     )
+    output_limit = forms.IntegerField(
+        required=False,
+        label="Output limit in tokens",
+        help_text="The longest reply, including what a model thinks first. Leave empty for the "
+        "rubric’s limit, or for what the model needed when it was measured.",
+        min_value=LEAST_OUTPUT,
+        max_value=MOST_OUTPUT,
+    )
+    effort = forms.ChoiceField(
+        required=False,
+        label="Reasoning effort",
+        help_text="For models that think before they reply. Others ignore it.",
+        choices=[("", "The model’s default"), *((name, name.capitalize()) for name in EFFORTS)],
+    )
+    schema = forms.BooleanField(
+        required=False,
+        label="Hold judges of an earlier release to a JSON schema in every reply",
+        help_text="New judges always are, where the server can. It makes another judge.",
+    )
     any_length = forms.BooleanField(
         required=False,
         label="Don’t mention length",
@@ -163,8 +199,7 @@ class OrderForm(forms.Form):
     weigh = forms.BooleanField(
         required=False,
         label="Weigh the members of a jury by their accuracy here",
-        help_text="Possible if they were measured together and weighting improves the result: see "
-        "the arena’s judge runs.",
+        help_text="Possible if they were measured together: see the arena’s judge runs.",
     )
     like_run = forms.IntegerField(
         required=False, widget=forms.HiddenInput, error_messages={"invalid": NO_SUCH_RUN}
@@ -173,12 +208,12 @@ class OrderForm(forms.Form):
 
     def __init__(self, *args: Any, arena: Arena, actor: Actor = ANONYMOUS, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.arena = arena
-        self._set_choices("registered", priced_judges(arena, judges_that_can_vote(arena, actor)))
+        self.arena, self.actor = arena, actor
+        registered = priced_judges(arena, judges_that_can_vote(arena, actor), actor)
+        self._set_choices("registered", registered)
         self._set_choices("models", priced_models(arena))
         self._set_choices("candidates", candidate_choices(arena))
-        titles = {slug: load_rubric(slug).title for slug in rubric_slugs()}
-        self._set_choices("rubric", [(slug, f"{titles[slug]} ({slug})") for slug in titles])
+        self._set_choices("rubric", rubric_choices(visible_teams(actor)))
 
     def _set_choices(self, name: str, choices: list[tuple[str, str]]) -> None:
         field = self.fields[name]
@@ -232,6 +267,9 @@ class OrderForm(forms.Form):
             length_neutral=False if self.cleaned_data["any_length"] else None,
             soft=self.cleaned_data["soft"],
             readings=self.cleaned_data["samples"] or 1,
+            output_limit=self.cleaned_data["output_limit"],
+            effort=self.cleaned_data["effort"],
+            schema=True if self.cleaned_data["schema"] else None,
         )
 
     def options(self) -> OrderOptions:
@@ -269,7 +307,7 @@ class HoneypotForm(CapForm):
 def judges_that_can_vote(arena: Arena, actor: Actor) -> QuerySet[Judge]:
     """Registered judges whose endpoint is configured and whose open epoch is not blocked: those
     that are listed for `actor`, and those used in the arena."""
-    visible = listed_judges(actor) | Judge.objects.asked_in(arena)
+    visible = usable_judges(actor, listed_judges(actor) | Judge.objects.asked_in(arena))
     judges = visible.exclude(protocol=Judge.Protocol.JURY).filter(
         endpoint__in=settings.MODEL_ENDPOINTS,
         epochs__ended_at=None,
@@ -278,10 +316,27 @@ def judges_that_can_vote(arena: Arena, actor: Actor) -> QuerySet[Judge]:
     return judges.order_by("endpoint", "name")
 
 
-def priced_judges(arena: Arena, judges: Iterable[Judge]) -> list[tuple[str, str]]:
+def rubric_choices(teams: QuerySet[Team]) -> list[tuple[str, str]]:
+    """Rubrics by name, those of these teams first; a broken one is left out."""
+    rubrics = []
+    for version in newest_versions(teams):
+        with suppress(RubricError):
+            rubrics.append(read_version(version))
+    return [(rubric.slug, f"{rubric.title} ({rubric.slug})") for rubric in rubrics + templates()]
+
+
+def templates() -> list[Rubric]:
+    """The rubrics of the server."""
+    rubrics = []
+    for slug in rubric_slugs():
+        with suppress(RubricError):
+            rubrics.append(load_rubric(slug))
+    return rubrics
+
+
+def priced_judges(arena: Arena, judges: Iterable[Judge], by: Actor) -> list[tuple[str, str]]:
     """Registered judges as choices, each with what it is expected to cost."""
-    specs: dict[str, JudgeSpec | None] = {judge.name: _spec_or_none(judge.name) for judge in judges}
-    return _with_costs(arena, specs)
+    return _with_costs(arena, {judge.name: _spec_or_none(judge.name, by=by) for judge in judges})
 
 
 def priced_models(arena: Arena) -> list[tuple[str, str]]:
@@ -292,9 +347,11 @@ def priced_models(arena: Arena) -> list[tuple[str, str]]:
     return _with_costs(arena, {name: _spec_or_none(name, any_name) for name in names})
 
 
-def _spec_or_none(name: str, switches: Switches = DEFAULT_SWITCHES) -> JudgeSpec | None:
+def _spec_or_none(
+    name: str, switches: Switches = DEFAULT_SWITCHES, by: Actor = ANONYMOUS
+) -> JudgeSpec | None:
     try:
-        return spec_named(name, switches)
+        return spec_named(name, switches, by)
     except JudgeError:
         return None  # a quote says why
 
@@ -302,8 +359,20 @@ def _spec_or_none(name: str, switches: Switches = DEFAULT_SWITCHES) -> JudgeSpec
 def _with_costs(arena: Arena, specs: Mapping[str, JudgeSpec | None]) -> list[tuple[str, str]]:
     known = {name: spec for name, spec in specs.items() if spec is not None}
     costs = dict(zip(known, expected_costs(arena=arena, specs=known.values()), strict=True))
-    label = '{} <span class="muted small">{}</span>'
-    return [(name, format_html(label, name, _describe_cost(costs.get(name)))) for name in specs]
+    label = '{} <span class="muted small">{}{}</span>'
+    unmeasured = {name for name, spec in known.items() if costs[name] and not is_measured(spec)}
+    return [
+        (
+            name,
+            format_html(
+                label,
+                name,
+                _describe_cost(costs.get(name)),
+                ", before it is measured" if name in unmeasured else "",
+            ),
+        )
+        for name in specs
+    ]
 
 
 def _describe_cost(nano: int | None) -> str:
@@ -325,3 +394,124 @@ def candidate_choices(arena: Arena) -> list[tuple[str, str]]:
 
 class BaselineForm(forms.Form):
     candidate = forms.IntegerField(min_value=1, max_value=LARGEST_ID)
+
+
+class RubricForm(forms.Form):
+    """The files of a rubric, and what a preview needs. `slug` is the rubric's, unless it is new."""
+
+    address = forms.CharField(
+        label="Address",
+        help_text="Part of the names of judges, such as support-answers. It cannot be changed.",
+        max_length=40,
+        widget=forms.TextInput(attrs={"spellcheck": "false"}),
+    )
+    toml = file_field("rubric.toml", 10, "Title, protocol, scale, criteria and parameters.")
+    system = file_field("system.md", 14, "The instructions, with {how_to_reply} once.")
+    user = file_field("user.md", 10, "The prompt and the answers.")
+    note = file_field(
+        "note.md", 6, "Asks for a grading note first, if rubric.toml says note = true."
+    )
+    reason = forms.CharField(required=False, label="What changed, and why", max_length=REASON_LIMIT)
+    arena = forms.ModelChoiceField(
+        Arena.objects.none(),
+        required=False,
+        help_text="Five pairs of it are shown as they would be sent.",
+        to_field_name="slug",
+    )
+    model = forms.CharField(
+        required=False,
+        max_length=300,
+        help_text="One endpoint:model. Nothing is sent to it.",
+        widget=forms.TextInput(attrs={"spellcheck": "false"}),
+    )
+    after = forms.IntegerField(min_value=0, max_value=LARGEST_ID, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, actor: Actor, slug: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.actor, self.of_rubric = actor, slug
+        if slug:
+            del self.fields["address"]
+        arenas = self.fields["arena"]
+        assert isinstance(arenas, forms.ModelChoiceField)
+        arenas.queryset = steered_arenas(actor).order_by("name")
+        arenas.initial = arenas.queryset.first()
+
+    @classmethod
+    def of(
+        cls, texts: Mapping[str, str], *, actor: Actor, slug: str = "", after: int = 0
+    ) -> "RubricForm":
+        """Return a form with these files, to be changed."""
+        initial: dict[str, Any] = {FILE_COLUMNS[name]: text for name, text in texts.items()}
+        initial |= {"after": after, "model": SCRIPTED_JUDGES[0]}
+        return cls(actor=actor, slug=slug, initial=initial)
+
+    def clean(self) -> dict[str, Any]:
+        super().clean()
+        if self.data.get("do") == "preview":
+            for name in ("arena", "model"):
+                if not self.cleaned_data.get(name) and name not in self.errors:
+                    self.add_error(name, "A preview needs an arena and a model.")
+        return self.cleaned_data
+
+    def accept_newest(self, number: int) -> None:
+        """Let whoever saves again write after this version, of which they have been told."""
+        self.data = {**self.data.dict(), "after": str(number)}  # type: ignore[attr-defined]
+
+    @property
+    def slug(self) -> str:
+        return self.of_rubric or str(self.cleaned_data["address"])
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The texts of the files by name."""
+        return {name: self.cleaned_data[column] for name, column in FILE_COLUMNS.items()}
+
+
+class ImportRubricForm(forms.Form):
+    file = forms.FileField(label="ZIP file", help_text="The files of a rubric, in one folder.")
+    slug = forms.CharField(
+        label="Address",
+        required=False,
+        max_length=40,
+        help_text="By default, the folder’s name. A rubric with this address gets a new version.",
+    )
+
+
+class TrialForm(CapForm):
+    """A trial of a version of a rubric: with which judge, on which labels."""
+
+    judge = forms.ModelChoiceField(
+        Judge.objects.none(), help_text="It is compared with itself with this version."
+    )
+    labels = forms.ChoiceField(label="Labelled pairs")
+    pairs = forms.IntegerField(
+        label="Pairs at most",
+        min_value=1,
+        max_value=MOST_TRIED,
+        initial=100,
+        help_text="Drawn from the half that measures.",
+    )
+    field_order = ["judge", "labels", "pairs", "cap"]
+
+    def __init__(self, *args: Any, team: Team, actor: Actor, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.arenas = {f"arena:{arena.slug}": arena for arena in team.arenas.revealed()}
+        files = listed_label_sets(actor).filter(from_arena=False, kind=LabelSet.Kind.PAIRS)
+        self.label_sets = {f"set:{labels.pk}": labels for labels in files.order_by("name")}
+        judge, labels = self.fields["judge"], self.fields["labels"]
+        assert isinstance(judge, forms.ModelChoiceField)
+        assert isinstance(labels, forms.ChoiceField)
+        judge.queryset = judges_to_try(actor)
+        arenas = [(name, f"Human votes in {arena}") for name, arena in self.arenas.items()]
+        labels.choices = arenas + [(name, str(file)) for name, file in self.label_sets.items()]
+
+    @property
+    def source(self) -> Arena | LabelSet:
+        chosen: str = self.cleaned_data["labels"]
+        return self.arenas.get(chosen) or self.label_sets[chosen]
+
+
+def judges_to_try(actor: Actor) -> QuerySet[Judge]:
+    """Judges of which a changed rubric can be tried: those that `actor` knows and may ask."""
+    judges = usable_judges(actor, listed_judges(actor)).exclude(protocol=Judge.Protocol.JURY)
+    return judges.filter(endpoint__in=settings.MODEL_ENDPOINTS).order_by("name")

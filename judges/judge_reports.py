@@ -11,6 +11,7 @@ from arena.calls.models import Call
 from arena.models import Run
 from arena.permissions import listed_arenas
 from judges.core.calibration.trust import RULE
+from judges.core.parsing import final_text, last_named_winner
 from judges.models import Calibration, DriftCheck, DriftCheckSet, Epoch, Judge, Judgement, LabelSet
 from judges.permissions import listed_calibrations, listed_judges, listed_runs
 from judges.run_reports import Estimate, without_key
@@ -90,19 +91,9 @@ class JudgeStanding:
         return coverage["value"] if coverage else None
 
     @property
-    def lift(self) -> Estimate | None:
-        """How much that exceeds the rule that the longer answer wins.
-
-        Older reports have only the lift on decided pairs.
-        """
-        if self.calibration is None:
-            return None
-        report = self.calibration.report
-        if self.calibration.kind != LabelSet.Kind.PAIRS:
-            lift: Estimate = report["length"]["lift"]
-        else:
-            lift = report["longer"].get("lift_on_all", report["longer"]["lift_decisive"])
-        return lift
+    def against_length(self) -> Estimate | None:
+        """How often it agrees with people who disagree with length; older reports lack it."""
+        return self.calibration.report.get("against_length") if self.calibration else None
 
     @property
     def false_wins(self) -> Estimate | None:
@@ -273,3 +264,56 @@ def _count_calls(requesters: Iterable[str], runs: QuerySet[Run]) -> dict[str, di
         .order_by()
     )
     return {row["requester"]: without_key(row, "requester") for row in rows}
+
+
+READABLE = (Call.State.DONE, Call.State.REFUSED)
+MOST_READ = 300
+
+
+@dataclass(frozen=True)
+class ReplyFigures:
+    """How a judge's replies could be read, over its own requests for a verdict.
+
+    at_first, repaired: how many of `answered` gave a verdict at first, and once asked again.
+    against: of the newest pairwise verdicts, `named` of which name a better answer in their
+    reasons, how many give another one: what no reader finds.
+    """
+
+    answered: int
+    at_first: int
+    repaired: int
+    named: int
+    against: int
+
+    @property
+    def share_at_first(self) -> float | None:
+        return self.at_first / self.answered if self.answered else None
+
+    @property
+    def share_in_the_end(self) -> float | None:
+        return (self.at_first + self.repaired) / self.answered if self.answered else None
+
+    @property
+    def share_against(self) -> float | None:
+        return self.against / self.named if self.named else None
+
+
+def count_replies(epoch: Epoch, actor: Actor = ANONYMOUS) -> ReplyFigures:
+    """Return how an epoch's replies could be read, in the runs that are listed for `actor`."""
+    calls = Call.objects.filter(
+        requester=epoch.requester, run__in=listed_runs(actor), copied=False
+    ).exclude(Q(subject__startswith="note:") | Q(subject__endswith=":note"))
+    done = Q(state=Call.State.DONE)
+    counts = calls.filter(state__in=(*READABLE, Call.State.UNREADABLE)).aggregate(
+        answered=Count("pk"),
+        at_first=Count("pk", filter=done & Q(turn=0)),
+        repaired=Count("pk", filter=done & Q(turn__gt=0)),
+    )
+    newest = calls.filter(done, verdict__outcome__isnull=False).order_by("-pk")
+    verdicts = newest.values_list("reply", "verdict")[:MOST_READ]
+    named = [
+        winner == (verdict or {}).get("outcome")
+        for reply, verdict in verdicts
+        if (winner := last_named_winner(final_text(reply))) is not None
+    ]
+    return ReplyFigures(**counts, named=len(named), against=named.count(False))

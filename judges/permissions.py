@@ -20,6 +20,14 @@ def can_steer(actor: Actor, arena: Arena | None) -> bool:
     return actor.may(TeamPermission.JUDGE, arena.team_id if arena else None)
 
 
+def steered_arenas(actor: Actor) -> QuerySet[Arena]:
+    """The arenas in which `actor` may order judge runs, and see what judges are sent."""
+    arenas = Arena.objects.revealed()
+    if actor.is_operator:
+        return arenas
+    return arenas.filter(team__in=actor.teams_with(TeamPermission.JUDGE))
+
+
 def listed_label_sets(actor: Actor) -> QuerySet[LabelSet]:
     """Files of labels, and what was made from an arena that is listed for `actor`."""
     if actor.is_operator:
@@ -47,6 +55,20 @@ def listed_judges(actor: Actor) -> JudgeQuerySet:
     )
     listed = Q(run_judges__run__arena__in=listed_arenas(actor))
     return Judge.objects.with_epochs(in_label_run | listed)
+
+
+def usable_judges(actor: Actor, judges: JudgeQuerySet) -> JudgeQuerySet:
+    """Those of `judges` that `actor` may ask: the team of a judge's rubric must be one it sees."""
+    if actor.is_operator:
+        return judges
+    is_own = Q(rubric_version__rubric__team__in=actor.teams_seen())
+    return judges.filter(Q(rubric_version=None) | is_own)
+
+
+def can_read_rubric(actor: Actor, judge: Judge) -> bool:
+    """Whether `actor` can read a judge's rubric: everyone can, or only the rubric's team."""
+    version = judge.rubric_version
+    return version is None or actor.may(TeamPermission.READ, version.rubric.team_id)
 
 
 def listed_runs(actor: Actor) -> QuerySet[Run]:

@@ -6,14 +6,28 @@ from arena.api.core.views import endpoint
 from judges.api import decisions as api_decisions
 from judges.api import exports
 from judges.api import judges as api_judges
+from judges.api import rubrics as api_rubrics
 from judges.api import runs as api_runs
 from judges.exports import EXPORTS
-from judges.views import arena_judges, decisions, judges, orders, runs, verdicts
+from judges.views import (
+    arena_judges,
+    decisions,
+    disagreements,
+    judges,
+    orders,
+    rubrics,
+    runs,
+    setups,
+    verdicts,
+)
 from ranking.exports import file_names
 from ranking.urls import ExportName
 
 IN_ARENA = "a/<slug:slug>/runs"
 VERDICT = "<int:pk>/verdicts/<int:judgement>"
+RUBRICS = "teams/<slug:slug>/rubrics"
+RUBRIC = f"{RUBRICS}/<slug:rubric>"
+VERSION = f"{RUBRIC}/versions/<int:number>"
 
 page_urls = [
     path(f"{IN_ARENA}/", runs.judge_runs, name="judge_runs"),
@@ -25,8 +39,24 @@ page_urls = [
     path(f"{IN_ARENA}/{VERDICT}/vote/", verdicts.vote_on_verdict, name="vote_on_verdict"),
     path(f"{IN_ARENA}/{VERDICT}/marks/", verdicts.mark_verdict, name="mark_verdict"),
     path("teams/<slug:slug>/arenas/<slug:arena>/", decisions.decision, name="decision"),
+    path(f"{RUBRICS}/", rubrics.team_rubrics, name="team_rubrics"),
+    path(f"{RUBRICS}/new/", rubrics.new_rubric, name="new_rubric"),
+    path(f"{RUBRICS}/import/", rubrics.import_rubric, name="import_rubric"),
+    path(f"{RUBRICS}/trials/<int:pk>/", rubrics.rubric_trial, name="rubric_trial"),
+    path(f"{RUBRIC}/", rubrics.team_rubric, name="team_rubric"),
+    path(f"{RUBRIC}/edit/", rubrics.edit_rubric, name="edit_rubric"),
+    path(f"{RUBRIC}/delete/", rubrics.delete_rubric, name="delete_rubric"),
+    path(f"{VERSION}/", rubrics.rubric_version, name="rubric_version"),
+    path(f"{VERSION}/files/", rubrics.rubric_files, name="rubric_files"),
+    path(f"{VERSION}/try/", rubrics.try_rubric, name="try_rubric"),
     path("judges/", judges.leaderboard, name="judges"),
     path("judges/<int:pk>/", judges.judge, name="judge"),
+    path("judges/<int:pk>/setups/", setups.setups, name="judge_setups"),
+    path(
+        "judges/<int:pk>/disagreements/<slug:slug>/",
+        disagreements.disagreements,
+        name="disagreements",
+    ),
     path("judges/<int:pk>/honeypots/", orders.honeypot_test, name="honeypot_test"),
     path("judges/runs/", runs.trial_runs, name="trial_runs"),
     path("judges/runs/<int:pk>/", runs.trial_run, name="trial_run"),
@@ -46,6 +76,12 @@ ARENA = "arenas/<slug:slug>/"
 RUN = "judge-runs/<int:pk>/"
 
 api_urls = [
+    endpoint("teams/<slug:slug>/rubrics/", api_rubrics.Rubrics, "api_rubrics"),
+    endpoint(
+        "teams/<slug:slug>/rubrics/<slug:rubric>/versions/",
+        api_rubrics.RubricVersions,
+        "api_rubric_versions",
+    ),
     endpoint(f"{ARENA}judges/", api_judges.Judges, "api_judges"),
     endpoint(
         f"{ARENA}judge-exports/<judgement_file:file>",

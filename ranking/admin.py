@@ -15,7 +15,6 @@ class BoardAdmin(admin.ModelAdmin):
         "category",
         "both_bad",
         "n_resamples",
-        "target_error",
         "problem",
     ]
     list_filter = ["raters", "arena"]

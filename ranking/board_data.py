@@ -1,19 +1,20 @@
 """The data behind a board's page, files and API responses: scores, findings, costs, voters."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import F, FilteredRelation, OuterRef, Q, QuerySet, Subquery
 from django.http import Http404
 from django.urls import reverse
+from django.utils.translation import gettext, gettext_noop
 
 from arena.actors import ANONYMOUS, Actor
 from arena.models import Candidate
 from arena.permissions import visible_arenas
 from arena.services.candidates import with_ballots
-from ranking.costs import UNKNOWN_COSTS, CostAndSpeed, read_costs_with_scores
+from ranking.costs import UNKNOWN_COSTS, CostAndSpeed, has_costs, read_costs_with_scores
 from ranking.models import Counted, EloInterval, Snapshot, Standing
 
 LARGEST_ID = 2**63 - 1
@@ -26,14 +27,10 @@ SORTS = (
 # All other columns start with the largest value.
 RISING = {"rank", "name", "price", "seconds"}
 PAGES = {
-    "board": "Leaderboard",
-    "categories": "Categories",
-    "price": "Price and speed",
-    "compare": "Head to head",
-    "history": "History",
-    "side_by_side": "People and judges",
-    "entries": "Entry log",
-    "methodology": "Methodology",
+    "board": gettext_noop("Leaderboard"),
+    "compare": gettext_noop("Compare"),
+    "price": gettext_noop("Price"),
+    "about": gettext_noop("About"),
 }
 LONG_TEXTS = ("system_prompt", "user_template", "messages", "parameters", "notes")
 Columns = dict[str, Any]
@@ -60,11 +57,14 @@ class AdjacentCandidates:
 
 @dataclass(frozen=True)
 class StyleScore:
-    """A candidate's style-controlled score in Elo, and its interval."""
+    """A candidate's style-controlled score in Elo, its interval, and its possible ranks, which
+    older snapshots lack."""
 
     score: float | None = None
     low: float | None = None
     high: float | None = None
+    rank_low: int | None = None
+    rank_high: int | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Findings:
                 for pair in stored.get("neighbours") or []
             },
             style_scores={
-                int(pk): StyleScore(row.get("score"), row.get("low"), row.get("high"))
+                int(pk): StyleScore(*(row.get(each.name) for each in fields(StyleScore)))
                 for pk, row in scores
             },
             **parts,
@@ -184,6 +184,13 @@ def choice_links(
     return links if len(links) > 1 else []
 
 
+def is_own(snapshot: Snapshot) -> bool:
+    """Whether it is a leaderboard of its own: without trusted judges, the combined one is the human
+    one again."""
+    is_combined = snapshot.board.raters == Counted.COMBINED
+    return not is_combined or bool(Findings.of(snapshot).combined.get("names"))
+
+
 @dataclass(frozen=True)
 class BoardLinks:
     """The board that a page is about: its current snapshot (None before the first), and all current
@@ -198,44 +205,52 @@ class BoardLinks:
         return self.query.address(self.arena.slug, page, **changes)
 
     def page_links(self, here: str) -> list[Link]:
-        return page_links(self.arena.slug, self.query, self.snapshots, here)
+        return page_links(self.arena, self.query, self.snapshots, here, self.shows_costs())
+
+    def shows_costs(self) -> bool:
+        """Whether any answer of the arena has a price or a time."""
+        return has_costs(self.arena)
 
     def raters_links(self, page: str = "board", **parameters: str) -> list[Link]:
         """Links to the boards of this category by raters; `parameters` are kept in the URL."""
-        raters = {s.board.raters for s in self.snapshots if s.board.category == self.query.category}
+        raters = {s.board.raters for s in self.snapshots if self._is_worth_a_link(s)}
         return choice_links(
-            [(value, label) for value, label in Counted.choices if value in raters],
+            [(value, gettext(label)) for value, label in Counted.choices if value in raters],
             self.query.raters,
             lambda value: self.address(page, **parameters, raters=value),
         )
+
+    def _is_worth_a_link(self, snapshot: Snapshot) -> bool:
+        """Whether a leaderboard of this category shows something that the others do not."""
+        board = snapshot.board
+        if board.category != self.query.category:
+            return False
+        return board.raters == self.query.raters or (is_own(snapshot) and snapshot.n_votes > 0)
 
     def category_links(self, page: str = "board", **parameters: str) -> list[Link]:
         """Links to all prompts, and to each category in which these raters have voted."""
         names = [s.board.category for s in self.snapshots if s.board.raters == self.query.raters]
         return choice_links(
-            [(name, name or "All prompts") for name in names],
+            [(name, name or gettext("All prompts")) for name in names],
             self.query.category,
             lambda name: self.address(page, **parameters, category=name),
         )
 
 
 def page_links(
-    slug: str, query: BoardQuery, snapshots: Iterable[Snapshot], here: str
+    arena: Any, query: BoardQuery, snapshots: Iterable[Snapshot], here: str, shows_costs: bool
 ) -> list[Link]:
-    """Links to the pages about the same votes; “side by side” only if two boards have votes,
-    categories only if there are two."""
-    query, snapshots = replace(query, sort="rank"), list(snapshots)
-    voted = {s.board.category for s in snapshots if s.n_votes and s.board.category}
-    kinds = [s for s in snapshots if s.board.raters != Counted.VERIFIED and s.n_votes]
-    with_votes = [s for s in kinds if s.board.category == query.category]
-    offered = {"side_by_side": len(with_votes) > 1, "categories": len(voted) > 1}
-    links = [
-        Link(label, query.address(slug, page), page == here)
+    """The tabs of an arena that have something to show."""
+    query = replace(query, sort="rank")
+    offered = {
+        "compare": any(snapshot.n_votes for snapshot in snapshots),
+        "price": shows_costs,
+    }
+    return [
+        Link(gettext(label), query.address(arena.slug, page), page == here)
         for page, label in PAGES.items()
         if page == here or offered.get(page, True)
     ]
-    judge_runs = reverse("judge_runs", args=[slug])
-    return [*links, Link("Judge runs", judge_runs, chosen=here == "judge_runs")]
 
 
 @dataclass(frozen=True)
@@ -284,6 +299,11 @@ class BoardView(BoardLinks):
         scored = [row.standing for row in self.ranked if row.standing.score is not None]
         bounded = [standing.low is not None for standing in scored]
         return any(bounded) and not all(bounded)
+
+    def shows_costs(self) -> bool:
+        is_known = self.has_prices or self.has_times
+        # A category may lack what the others have.
+        return is_known or bool(self.query.category and super().shows_costs())
 
     @property
     def has_prices(self) -> bool:

@@ -7,8 +7,10 @@ from typing import Any
 from django.core.paginator import Page, Paginator
 from django.db.models import Count, Q, QuerySet, Sum
 
+from arena.actors import ANONYMOUS, Actor
 from arena.models import Candidate, Outcome, Vote
 from arena.outcomes import COUNTED
+from arena.permissions import readable_votes
 from ranking.board_data import parse_id
 from ranking.models import Raters
 from ranking.services.votes import cast_by
@@ -57,13 +59,6 @@ class Against(Results):
     """The results against one opponent."""
 
     opponent: Candidate = field(kw_only=True)
-
-
-@dataclass
-class InCategory(Results):
-    """The results on a category's prompts; '' for prompts without one."""
-
-    category: str = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -116,15 +111,6 @@ def count_record(candidate: Candidate, raters: str) -> list[Against]:
     return sorted(by_opponent.values(), key=lambda against: (-against.votes, str(against.opponent)))
 
 
-def count_categories(candidate: Candidate, raters: str) -> list[InCategory]:
-    """The same record by the category of the prompt, the best win rate first."""
-    by_category: dict[str, InCategory] = {}
-    for category, *result in _count(candidate, raters, "prompt__category"):
-        name = category or ""
-        by_category.setdefault(name, InCategory(category=name)).add(*result)
-    return sorted(by_category.values(), key=lambda row: (-(row.win_rate or 0.0), row.category))
-
-
 def _count(candidate: Candidate, raters: str, by: str) -> Iterator[tuple[Any, str, int, int, Any]]:
     """The candidate's votes grouped by a column of the comparison, or by the `other` side: the
     group, the result, how many votes, how many of them soft, and the points of these."""
@@ -142,9 +128,12 @@ def _count(candidate: Candidate, raters: str, by: str) -> Iterator[tuple[Any, st
             yield value, results[outcome], n, soft, own_points
 
 
-def list_votes(candidate: Candidate, filters: VoteFilters, page: str) -> Page[Any]:
-    """One page of the votes that match, newest first."""
-    votes: Page[Any] = Paginator(find_votes(candidate, filters), PER_PAGE).get_page(page)
+def list_votes(
+    candidate: Candidate, filters: VoteFilters, page: str, actor: Actor = ANONYMOUS
+) -> Page[Any]:
+    """One page of the votes that match, newest first: those whose answers `actor` can read."""
+    found = find_votes(candidate, filters).filter(readable_votes(actor, candidate.arena))
+    votes: Page[Any] = Paginator(found, PER_PAGE).get_page(page)
     votes.object_list = [_seen_from(candidate, vote) for vote in votes.object_list]
     return votes
 

@@ -80,12 +80,24 @@ def verdict_sentence(claim: Claim, candidate: str, baseline: str, *, raters: str
     if not numbers:
         return f"No votes yet: nobody has compared {candidate} with {baseline}."
     wins = f"it wins {numbers[0]}% of the time ({numbers[1]} to {numbers[2]})"
+    if _has_turned(claim):
+        # All votes together say what the interval of the earlier ones excludes.
+        found = f"{candidate} was found to be {claim.verdict.value} than {baseline} {scope}"
+        return (
+            f"{found}, and newer votes no longer support it: it wins {numbers[0]}% of the time now."
+        )
     if claim.is_decided:
         return f"{candidate} is {claim.verdict.value} than {baseline} {scope}: {wins}."
     if claim.verdict is Verdict.NO_WORSE:
         return f"{candidate} is no worse than {baseline} by more than the margin {scope}: {wins}."
     share = f"{numbers[0]}% of the time ({numbers[1]} to {numbers[2]})"
     return f"Not decided yet: against {baseline}, {candidate} wins {share}, {scope}."
+
+
+def _has_turned(claim: Claim) -> bool:
+    """Whether a decision is kept although the win rate has left its interval."""
+    low, high = claim.low or 0.0, 1.0 if claim.high is None else claim.high
+    return claim.is_kept and claim.win_rate is not None and not low <= claim.win_rate <= high
 
 
 def what_else(claim: Claim, raters: str = "", closed: str = "") -> str:
@@ -95,7 +107,7 @@ def what_else(claim: Claim, raters: str = "", closed: str = "") -> str:
         return ""
     if not claim.is_decided:
         return closed or what_is_missing(claim, raters)
-    kept = "Newer votes no longer support it." if claim.is_kept else ""
+    kept = "Newer votes no longer support it." if claim.is_kept and not _has_turned(claim) else ""
     return f"{kept} {_wider(claim)}".strip()
 
 
@@ -115,9 +127,8 @@ def what_is_missing(claim: Claim, raters: str = "") -> str:
         whom = (
             scope_words(claim, raters).removeprefix("for ").removesuffix(" and prompts like these")
         )
-    return (
-        f"If the difference stays the same, {missing_words(missing)}, judged by {whom}, settle it."
-    )
+    more = f"{missing_words(missing)}, judged by {whom},"
+    return f"If the difference stays the same, {more} would settle it."
 
 
 def _wider(claim: Claim) -> str:

@@ -29,7 +29,7 @@ from ranking.services.claims import Kept, claim_between, read_kept
 from ranking.services.votes import question_of, read
 from ranking.stats.bradley_terry import WinMatrix, observed_shares
 from ranking.stats.claim import Claim, Scope, Unit, Verdict, claim, decides, tests_of
-from ranking.votes import Floats, Ints, PairCounts
+from ranking.votes import Ints, PairCounts
 
 NOT_ON_BOARD = "It is not on this leaderboard yet."
 LEADS = {Verdict.BETTER: "ahead", Verdict.WORSE: "behind"}
@@ -98,17 +98,15 @@ class DirectRecord:
 
 @dataclass(frozen=True, eq=False)
 class PublishedPairs:
-    """The votes between all pairs of K candidates, and their scores.
+    """The votes between all pairs of K candidates.
 
     Attributes
     ----------
     candidates : (K,) ids, ascending
-    theta : (K,) natural log-odds, NaN for the unranked
     counts : a row per pair with votes; `both_bad_is_tie` says whether "both bad" is a tie
     """
 
     candidates: Ints
-    theta: Floats
     counts: PairCounts
     both_bad_is_tie: bool
 
@@ -126,11 +124,9 @@ def read_pairs(board: PublishedBoard) -> PublishedPairs | None:
     if matrices is None:
         return None
     settings = board.snapshot.settings
-    by_id = sorted(board.standings, key=lambda standing: standing.candidate_id)
-    scores = np.array([standing.score for standing in by_id], np.float64)  # None is NaN
+    ids = sorted(standing.candidate_id for standing in board.standings)
     return PublishedPairs(
-        candidates=np.array([standing.candidate_id for standing in by_id], np.int64),
-        theta=(scores - settings["center"]) * math.log(10) / settings["scale"],
+        candidates=np.array(ids, np.int64),
         counts=matrices.pairs,
         both_bad_is_tie=settings["both_bad"] == BothBad.TIE,
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db.models import Count, Q, Sum
 
-from arena.models import Arena, Response
+from arena.models import Arena, Candidate, Response
 from arena.validation import NANO
 from ranking.models import Snapshot, Standing
 
@@ -54,14 +54,49 @@ class CostAndSpeed:
 UNKNOWN_COSTS = CostAndSpeed()
 
 
-def read_costs(arena: Arena, category: str) -> dict[int, CostAndSpeed]:
-    """Cost and speed of answers to a category's prompts, by candidate; one query.
+@dataclass(frozen=True)
+class PricedScore:
+    """A candidate's score with its interval, and what it costs: a price in dollars, or seconds."""
+
+    candidate: int
+    name: str
+    value: float
+    score: float
+    low: float | None
+    high: float | None
+
+    def beats(self, other: "PricedScore") -> bool:
+        """Whether its interval lies wholly above the other's."""
+        return self.low is not None and other.high is not None and self.low > other.high
+
+
+def best_for_their_price(points: Sequence[PricedScore]) -> set[int]:
+    """The candidates that none that costs as little, or less, clearly beats."""
+    return {
+        point.candidate
+        for point in points
+        if not any(other.value <= point.value and other.beats(point) for other in points)
+    }
+
+
+def has_costs(arena: Arena) -> bool:
+    """Whether any answer has a price or a time."""
+    answers = Response.objects.revealed().filter(candidate__arena=arena)
+    return answers.filter(Q(cost__isnull=False) | Q(seconds__isnull=False)).exists()
+
+
+def read_costs(
+    arena: Arena, category: str, candidates: Iterable[Candidate] | None = None
+) -> dict[int, CostAndSpeed]:
+    """Cost and speed of answers to a category's prompts, by candidate (default: all); one query.
 
     Where names are hidden until the vote, means are rounded, and candidates are left out for which
     these means, alone or taken from those of all prompts, are about fewer than `LEAST_ANSWERS` to
     prompts that are not archived.
     """
     answers = Response.objects.revealed().filter(candidate__arena=arena)
+    if candidates is not None:
+        answers = answers.filter(candidate__in=candidates)
     measured = answers.filter(Q(cost__isnull=False) | Q(seconds__isnull=False) | TOKENS_KNOWN)
     live = Q(prompt__retired_at=None)
     figures: dict[str, Sum | Count] = {f"sum_{name}": Sum(name) for name in FIGURES}

@@ -5,23 +5,43 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Case, ExpressionWrapper, F, IntegerField, OuterRef, Subquery, Sum, When
+from django.db.models import (
+    Case,
+    ExpressionWrapper,
+    F,
+    FloatField,
+    Func,
+    IntegerField,
+    OuterRef,
+    Q,
+    Subquery,
+    When,
+)
 from django.db.models.functions import Coalesce
 
 from arena.models import Candidate, Pair, Team
 from arena.services.candidates import votes_so_far
+from arena.services.pairs import PARTS
+from arena.validation import percent
 from ranking.models import BothBad, Raters, Snapshot, SnapshotMatrices
 from ranking.votes import PairCounts
 
 DATE_FORMAT = "%-d %B %Y, %H:%M UTC"
+PURPOSES = {"first": "first place", "order": "undecided pairs", "newcomers": "newcomers"}
+LEAST_SHOWN = 0.005  # of all new pairs
 
 
-def _weight(end: str) -> Coalesce:
-    """The total weight of drawn pairs with the candidate as their `low` or `high` one."""
-    active = Pair.objects.filter(low__retired_at=None, high__retired_at=None)
-    drawn = active.filter(**{end: OuterRef("pk")}, shared_prompts__gt=0)
-    total = drawn.order_by().values(end).annotate(sum=Sum("weight")).values("sum")
-    return Coalesce(Subquery(total), 0.0)
+def _total(part: str) -> Coalesce:
+    """The sum of this part of the weights of all drawn pairs with the candidate."""
+    drawn = Pair.objects.filter(
+        Q(low=OuterRef("pk")) | Q(high=OuterRef("pk")),
+        low__retired_at=None,
+        high__retired_at=None,
+        shared_prompts__gt=0,
+    )
+    # Not Sum(), which would group by pairs.
+    total = drawn.annotate(total=Func(part, function="SUM", output_field=FloatField()))
+    return Coalesce(Subquery(total.values("total")), 0.0)
 
 
 def _votes_before() -> Coalesce:
@@ -44,7 +64,7 @@ def _votes_before() -> Coalesce:
 
 # What `list_entrants` reads from candidates and snapshots (people's votes per pair).
 CANDIDATE_COLUMNS = {
-    "weight": _weight("low") + _weight("high"),
+    **{part: _total(part) for part in ("weight", *PARTS)},
     "votes_before": _votes_before(),
     "so_far": votes_so_far(),
 }
@@ -62,12 +82,13 @@ SNAPSHOT_COLUMNS = {
 @dataclass(frozen=True)
 class CandidateEntry:
     """A candidate, and its share of human comparisons: of all, of those since it was entered, and
-    of those drawn now. None if there are none."""
+    of those drawn now, with what they are for. None if there are none."""
 
     candidate: Candidate
     ever: float | None
     since: float | None
     now: float | None
+    purposes: str
 
     @property
     def undisclosed_until(self) -> str:
@@ -114,6 +135,7 @@ def list_entrants(candidates: Sequence[Any], snapshots: Iterable[Any]) -> list[E
             _share(votes[candidate.pk], all_votes),
             _share(votes[candidate.pk], all_votes - min(candidate.votes_before, all_votes)),
             _share(candidate.weight, weights),
+            _purposes(candidate, weights),
         )
         for candidate in candidates
     ]
@@ -130,6 +152,15 @@ def list_entrants(candidates: Sequence[Any], snapshots: Iterable[Any]) -> list[E
 
 def _share(part: float, whole: float) -> float | None:
     return min(part / whole, 1.0) if whole else None
+
+
+def _purposes(candidate: Any, weights: float) -> str:
+    """What the current rate is for: "9% first place, 5% even share"; '' if there is none."""
+    parts = {name: getattr(candidate, name) for name in PURPOSES}
+    named = [(parts[name], words) for name, words in PURPOSES.items()]
+    named.append((candidate.weight - sum(parts.values()), "even share"))
+    shares = [(_share(part, weights) or 0.0, words) for part, words in named]
+    return ", ".join(f"{percent(share)} {words}" for share, words in shares if share >= LEAST_SHOWN)
 
 
 def disclosure_rule(candidate: Candidate) -> str:

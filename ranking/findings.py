@@ -14,7 +14,15 @@ from ranking.stats.arrays import codes
 from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
 from ranking.stats.connectivity import transitivity
 from ranking.stats.intervals import Sandwich
-from ranking.stats.ranks import Places, other_groups, ranks
+from ranking.stats.ranks import (
+    Places,
+    clearly_below,
+    other_groups,
+    rank_intervals,
+    ranks,
+    simultaneous_value,
+    tiers,
+)
 from ranking.stats.robustness import leave_one_out, measure_robustness
 from ranking.stats.style import StyledBradleyTerry, style_differences
 from ranking.votes import BOTH_BAD, LEFT, RIGHT, TIE, Floats, Ints
@@ -130,9 +138,11 @@ def _style_findings(evidence: Evidence, sandwich: Sandwich) -> dict[str, Any] | 
     except NotConvergedError:
         return None
     wider = _widening(evidence, sandwich)
+    scores = _scores(candidates, model, wider)
     return {
         "features": _coefficients(model, wider),
-        "scores": _scores(candidates, model, wider),
+        "scores": scores,
+        "tiers": _place_styled(candidates, model, wider, scores),
         "reason": model.reason_.reason if model.reason_ else "",
         "n_votes": rows.n_votes,
     }
@@ -191,6 +201,25 @@ def _scores(candidates: Ints, model: StyledBradleyTerry, wider: Floats) -> dict[
         for i, pk in enumerate(candidates.tolist())
         if isfinite(model.ratings_[i]) and kept[i]
     }
+
+
+def _place_styled(
+    candidates: Ints, model: StyledBradleyTerry, wider: Floats, scores: dict[str, Any]
+) -> list[list[int]]:
+    """Add the possible ranks to style-controlled scores; the ids of the candidates by tier."""
+    kept = np.array([str(pk) in scores for pk in candidates.tolist()], np.bool_)
+    wider = np.where(kept, wider, np.nan)
+    covariance = model.covariance_ * wider[:, None] * wider
+    n_clusters = model.n_clusters_ if model.n_clusters_ > 1 else None
+    theta = np.where(np.isnan(covariance.diagonal()), np.nan, model.theta_)
+    critical = simultaneous_value(covariance, model.confidence, n_clusters=n_clusters)
+    best, worst = rank_intervals(theta, covariance, critical=critical)
+    for i in np.flatnonzero(~np.isnan(best)).tolist():
+        scores[str(candidates[i])] |= {"rank_low": int(best[i]), "rank_high": int(worst[i])}
+    order = np.argsort(-theta)[: np.count_nonzero(~np.isnan(theta))]
+    below = clearly_below(theta[order], covariance[np.ix_(order, order)], critical)
+    number = tiers(below)
+    return [candidates[order[number == n]].tolist() for n in np.unique(number)]
 
 
 def _finite(value: float) -> float | None:

@@ -10,11 +10,13 @@ from functools import cache
 from typing import Any, TypeVar, cast
 
 from csp.decorators import csp, csp_update
+from django.conf import settings
 from django.db import OperationalError, connection
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.utils.cache import get_conditional_response, patch_vary_headers
+from django.utils.translation import get_language
 
 from arena.actors import actor_of
 from arena.models import Arena
@@ -181,10 +183,18 @@ def send_stored(
     Pages found by the slug alone are public. Otherwise the reader must be allowed to see the arena;
     a private arena answers like a missing one.
     """
+    key = in_language(key, content_type)
     page = find(slug=slug, key=key)
     if page is not None:
         return send(request, page, content_type)
     return send_made(request, find_arena(slug, actor_of(request)), key, content_type, make)
+
+
+def in_language(key: str, content_type: str) -> str:
+    """The key of the page in the reader's language; files are in English."""
+    language = get_language() or settings.LANGUAGE_CODE
+    is_translated = content_type == HTML and language != settings.LANGUAGE_CODE
+    return f"{key}|{language}" if is_translated else key
 
 
 def send_made(

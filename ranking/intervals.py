@@ -19,6 +19,7 @@ from ranking.stats.ranks import (
     leader_among,
     place,
     rank_intervals,
+    simultaneous_value,
 )
 from ranking.stats.shrinkage import design_effects
 from ranking.votes import Bools, Floats, Ints
@@ -125,9 +126,11 @@ def describe(
     theta = np.where(known, estimate.theta, np.nan)
     # With too few groups, the covariance is unknown.
     n_clusters = estimate.n_clusters if estimate.n_clusters > 1 else None
+    covariance = np.where(known[:, None] & known, estimate.covariance, np.nan)
+    critical = simultaneous_value(covariance, confidence, n_clusters=n_clusters)
     marginal, sure = (
-        rank_intervals(theta, estimate.covariance, simultaneous, confidence, n_clusters=n_clusters)
-        for simultaneous in (False, True)
+        rank_intervals(theta, covariance, False, confidence, n_clusters=n_clusters, critical=value)
+        for value in (None, critical)
     )
     low, high = (np.where(known, ends, np.nan) for ends in (estimate.low, estimate.high))
     below, above = estimate.ratings - low, high - estimate.ratings
@@ -160,7 +163,7 @@ def describe(
         digest=evidence.digest,
         n_votes=evidence.n_votes,
         reason=interval_reason(estimate.reason, known),
-        settings=group_settings(evidence, estimate.n_clusters, met),
+        settings=group_settings(evidence, estimate.n_clusters, met) | {"critical": critical},
         findings={
             "leader": None if leader is None else ids[leader],
             "ahead": None if ahead is None else ids[ahead],

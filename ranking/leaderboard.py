@@ -22,7 +22,7 @@ from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry, largest_difference
 from ranking.stats.elo import Elo
 from ranking.stats.intervals import MIN_CLUSTERS
-from ranking.stats.ranks import Places, place, tiers
+from ranking.stats.ranks import Places, clearly_below, place, simultaneous_value, tiers
 from ranking.stats.shrinkage import Shrinkage
 from ranking.votes import Floats, Ints, VoteTable
 
@@ -115,7 +115,7 @@ def fit_leaderboard(evidence: Evidence, measured: MeasuredIntervals | None = Non
     rows = _ranked_candidates(evidence, model, ratings, measured, places, shrinkage, elo)
     if findings["ahead"] is None:
         _share_first_place(rows)
-    placed_tiers = _tiers(evidence, places, measured, findings["ahead"])
+    placed_tiers = _tiers(evidence, places, measured, ratings, findings["ahead"])
     return Leaderboard(
         rows=rows,
         fields={
@@ -211,15 +211,27 @@ def _sufficiency(evidence: Evidence, measured: MeasuredIntervals) -> dict[str, A
 
 
 def _tiers(
-    evidence: Evidence, places: Places, measured: MeasuredIntervals, ahead: int | None
+    evidence: Evidence,
+    places: Places,
+    measured: MeasuredIntervals,
+    ratings: Floats,
+    ahead: int | None,
 ) -> list[list[int]]:
     """The ids of the candidates with intervals, by tier; open intervals are among them. If nobody
     is ahead, nobody is alone in the first tier."""
-    worst = _column(evidence, measured, "sure_rank_high") + places.n_above + places.maybe_below
-    worst = np.where(np.isnan(places.worst), worst, places.worst)
+    ends = (_column(evidence, measured, name) for name in ("sure_rank_low", "sure_rank_high"))
+    best, worst = places.among_all(*ends)
     placed = np.flatnonzero(~np.isnan(worst) & ~np.isnan(places.rank))
     order = placed[np.argsort(places.rank[placed], kind="stable")]
-    number = tiers(worst[order])
+    _, place_of, at = np.intersect1d(evidence.candidates, measured.candidates, return_indices=True)
+    covariance = np.full((len(ratings), len(ratings)), nan)
+    covariance[np.ix_(place_of, place_of)] = measured.covariance[np.ix_(at, at)]
+    critical = measured.settings.get("critical") or simultaneous_value(covariance)
+    below = clearly_below(ratings, covariance, critical)
+    # Beside a candidate without a score, the possible ranks tell.
+    is_open = np.isnan(ratings)
+    below |= (is_open[:, None] | is_open) & (best > worst[:, None])
+    number = tiers(below[np.ix_(order, order)])
     tiers_of_ids: list[list[int]] = [
         evidence.candidates[order[number == n]].tolist() for n in np.unique(number)
     ]

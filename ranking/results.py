@@ -103,6 +103,8 @@ def _findings_with_names(board: BoardView, findings: Findings) -> dict[str, Any]
 
     style = dict(findings.style)
     style.pop("scores", None)
+    if "tiers" in style:
+        style["tiers"] = [named_of(tier) for tier in style["tiers"]]
     combined = dict(findings.combined)
     if combined.get("moved_most"):
         combined["moved_most"] = named.get(combined["moved_most"])
@@ -136,7 +138,7 @@ def _standing_values(row: BoardStanding, findings: Findings) -> dict[str, Any]:
     style = findings.style_scores.get(row.standing.candidate_id, StyleScore())
     values = {name: getattr(row.standing, name) for name in FIELDS}
     values |= {"elo_low": row.elo_low, "elo_high": row.elo_high}
-    values |= {f"style_{name}": value for name, value in asdict(style).items()}
+    values |= {f"style_{name}": getattr(style, name) for name in ("score", "low", "high")}
     values |= {name: getattr(row.value, source) for name, source in VALUES.items()}
     return {
         name: round(value, DIGITS) if isinstance(value, float) else value

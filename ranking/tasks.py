@@ -9,6 +9,7 @@ from django.utils import timezone
 from ranking.models import ArenaRefresh
 from ranking.services import anomalies, leases, refresh
 from ranking.services import elo as elo_service
+from ranking.views import pictures
 
 LONG_REFRESH = 1.0  # seconds
 
@@ -18,6 +19,7 @@ def refresh_arena(arena_id: int) -> None:
     started = monotonic()
     if refresh.refresh_arena(arena_id=arena_id, now=timezone.now()):
         add_elo_intervals.delay(arena_id)
+        pictures.draw_ahead(arena_id)
     if monotonic() - started > LONG_REFRESH:
         give_back_memory()
 

@@ -5,30 +5,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 from arena.outcomes import UNCOUNTED_VOTES
 from arena.validation import join_names, numbered, percent
 from ranking import wording
 from ranking.board_data import BoardStanding, BoardView, Findings
 from ranking.models import BothBad, Raters, Snapshot, Standing
+from ranking.reasons import NamedReason
 from ranking.stats.intervals import capped_note
+from ranking.stats.ranks import CLEAR_AT, least_error
 from ranking.templatetags.ranking_tags import grouped, signed
 
 BOTH_BAD_SENTENCES = {
     BothBad.SEPARATE: "“Both bad” does not affect scores; its rate is shown separately.",
     BothBad.TIE: "“Both bad” counts as a tie on this leaderboard.",
 }
-CLUSTER_SENTENCES = {
-    "prompt_rater": "Votes on {same} are treated as dependent, and so are votes by the"
-    " same rater: ten votes by one person say less than ten votes by ten.",
-    "prompt": "Votes on {same} are treated as dependent, so each {unit} counts as one"
-    " piece of evidence, however many votes it has.",
-    "prompt_pair": "Votes on the same prompt and the same two candidates are treated as dependent.",
-    "rater": "Votes by the same rater are treated as dependent.",
-    "vote": "Each vote is treated as independent.",
-}
-JUDGES_ALONE = "These results apply to these judges only; others may judge differently."
 # Why candidates are unranked, by status; those nearest the top first.
 GROUPS = {
     "above": (
@@ -56,13 +48,17 @@ GROUPS = {
 }
 MOST_CHANGES = 5  # of ranks that one sentence names
 PLACE = ("rank", "score", "low", "high")
-CLEAR = "Its lead over every other ranked candidate{} holds at every look, for {}."
-AHEAD = (
+CLEAR = gettext_noop("Its lead over every other ranked candidate{} holds at every look, for {}.")
+AHEAD = gettext_noop(
     "At this count its lead over every other ranked candidate{} is statistically significant,"
     " corrected for multiple comparisons, for {}; at every look it is not clear yet."
 )
-WITHOUT_SCORE = "It has never lost, on enough prompts to rule out chance, for {}."
-BOARD_SCOPES = {"judges": "these judges", "juries": "these juries"}
+WITHOUT_SCORE = gettext_noop("It has never lost, on enough prompts to rule out chance, for {}.")
+BOARD_SCOPES = {
+    "judges": gettext_noop("these judges and prompts like these"),
+    "juries": gettext_noop("these juries and prompts like these"),
+}
+OPEN_SCOPE = gettext_noop("raters and prompts like these")
 TRANSITIVE_BY_CHANCE = 0.75  # share of triads without a cycle if each winner is a coin toss
 LEAST_GAIN = 1.05  # the smallest gain from judges' votes that is stated as a number
 NO_TRUSTED_JUDGE = (
@@ -70,6 +66,8 @@ NO_TRUSTED_JUDGE = (
     " judges and juries have leaderboards of their own; they count here once their agreement with"
     " people has been measured and is good enough."
 )
+TWICE_AS_MUCH = 2.0
+LEAST_TIMES = 1.2  # how much more the first must cost for the story to say so
 TWICE = 1 / 3  # (a - b) / (a + b) if one answer has twice as many as the other
 ANY = 1.0  # the same if one has some and the other has none
 # An answer with the trait, the answer it is compared with, and their difference.
@@ -79,16 +77,6 @@ TRAIT_EXAMPLES = {
     "list_items": ("An answer with a list", "one without", ANY),
     "bold": ("An answer with bold words", "one without", ANY),
 }
-
-
-def cluster_sentence(settings: Mapping[str, Any], raters: str) -> str:
-    """Which votes a snapshot treats as dependent; '' without a snapshot."""
-    same, unit = "the same prompt", "prompt"
-    if settings.get("documents"):
-        same, unit = "prompts of the same document", "document"
-    sentence = CLUSTER_SENTENCES.get(settings.get("clusters", ""), "").format(same=same, unit=unit)
-    alone = sentence and raters in (Raters.JUDGES, Raters.JURIES)
-    return f"{sentence} {JUDGES_ALONE}" if alone else sentence
 
 
 def capped(settings: Mapping[str, Any]) -> str:
@@ -120,7 +108,7 @@ def collecting(snapshot: Snapshot | None) -> Collecting | None:
     headline = text.format(n=f"{n:,}", needed=f"{evidence['needed']:,}")
     units = "prompts of at least 5 documents" if snapshot.settings.get("documents") else ""
     where = f" votes on {units or 'at least 5 prompts'}." if evidence["few_prompts"] else "."
-    return Collecting(headline, "A ranking follows once there are enough" + where)
+    return Collecting(headline, gettext("A ranking follows once there are enough") + where)
 
 
 def description(
@@ -138,34 +126,39 @@ def description(
 @dataclass(frozen=True)
 class LeadSummary:
     """Who is first, whether the lead is `clear` at every look, or significant at this count
-    (`is_ahead`), and a sentence about it, which says so if the results are about these few raters
-    only."""
+    (`is_ahead`), and a sentence about it. `sharing`: how many could be first, if that is known to
+    be several. `beyond_votes`: a sentence if no votes alone can settle it."""
 
     candidate: int
     name: str
     clear: bool
     says: str
-    is_of_few: bool = False
     is_ahead: bool = False
-
-    @property
-    def clear_candidate(self) -> int | None:
-        return self.candidate if self.clear else None
+    sharing: int = 0
+    beyond_votes: str = ""
 
     @property
     def headline(self) -> str:
         if self.clear:
-            return f"{self.name} is the clear leader."
-        return f"{self.name} is ahead for now." if self.is_ahead else "No clear leader yet."
+            return gettext("{name} is the clear leader.").format(name=self.name)
+        if self.is_ahead:
+            return gettext("{name} is ahead for now.").format(name=self.name)
+        if self.sharing:
+            return gettext("{number} candidates share the lead.").format(
+                number=count_words(self.sharing).capitalize()
+            )
+        return gettext("No clear leader yet.")
 
 
 def lead(
-    rows: Sequence[BoardStanding], findings: Findings, raters: str = "", these_raters: int = 0
+    rows: Sequence[BoardStanding],
+    findings: Findings,
+    raters: str,
+    settings: Mapping[str, Any],
 ) -> LeadSummary | None:
     """What the simultaneous rank intervals say about the first place; None without intervals.
 
-    `raters`: whose votes these are. `these_raters`: the number of raters, if the results are about
-    them only.
+    `raters`: whose votes these are. `settings`: of the snapshot.
     """
     ranked = sorted(rows, key=lambda row: (row.standing.rank or 0, row.name))
     measured = sum(row.standing.sure_rank_low is not None for row in ranked)
@@ -174,56 +167,188 @@ def lead(
     first = ranked[0]
     pk = first.standing.candidate_id
     if pk in (findings.leader, findings.ahead):
-        scope = f"{BOARD_SCOPES.get(raters, 'raters')} and prompts like these"
+        scope = gettext(BOARD_SCOPES.get(raters, OPEN_SCOPE))
         words = CLEAR if pk == findings.leader else AHEAD
         if first.standing.score is None:
-            words = WITHOUT_SCORE.format(scope)
+            words = gettext(WITHOUT_SCORE).format(scope)
         else:
-            words = words.format(" with an interval" if measured < len(ranked) else "", scope)
+            measured_ones = gettext(" with an interval") if measured < len(ranked) else ""
+            words = gettext(words).format(measured_ones, scope)
         return LeadSummary(pk, first.name, pk == findings.leader, words, is_ahead=True)
     reason = _why_no_leader(ranked, len(findings.apart))
+    these_raters = settings.get("these_raters", 0)
     if these_raters:
-        few = "one rater is" if these_raters == 1 else f"{these_raters:,} raters are"
-        reason = f"{few} too few to say what others would prefer"
-    says, is_of_few = f"{first.name} is ahead, but {reason}.", these_raters > 0
+        reason = gettext("one rater is too few to say what others would prefer")
+        if these_raters > 1:
+            reason = gettext("{n} raters are too few to say what others would prefer")
+        reason = reason.format(n=f"{these_raters:,}")
+    says = gettext("{name} is ahead, but {reason}.").format(name=first.name, reason=reason)
+    is_of_few = these_raters > 0
     if (level := sum(row.standing.rank == 1 for row in ranked)) > 1:
-        says, is_of_few = f"{level:,} candidates share first place.", False
-    return LeadSummary(first.standing.candidate_id, first.name, False, says, is_of_few)
+        says = gettext("{n} candidates share first place.").format(n=f"{level:,}")
+        is_of_few = False
+    beyond_votes = ""
+    if not these_raters and _is_beyond_votes(ranked, settings.get("effective", {})):
+        beyond_votes = gettext(
+            "More votes alone won’t settle it: it takes more raters and prompts."
+        )
+        says += f" {beyond_votes}"
+    possible = sum(row.standing.sure_rank_low == 1 for row in ranked)
+    is_known = measured == len(ranked) and not is_of_few and possible > 1
+    is_known &= not findings.apart and not first.standing.candidate.retired_at
+    return LeadSummary(
+        first.standing.candidate_id,
+        first.name,
+        False,
+        says,
+        sharing=possible if is_known else 0,
+        beyond_votes=beyond_votes,
+    )
 
 
-def style_lead(plain: Sequence[BoardStanding], styled: Sequence[BoardStanding]) -> str:
-    """Whether somebody else scores highest once style is controlled for, and who has no score."""
+def _is_beyond_votes(ranked: Sequence[BoardStanding], effective: Mapping[str, int]) -> bool:
+    """Whether no number of votes by as many people on as many prompts would make a clear leader."""
+    first, second = (row.standing.score for row in ranked[:2])
+    if first is None or second is None or not {"raters", "prompts"} <= effective.keys():
+        return False
+    return first - second < CLEAR_AT * least_error(effective["raters"], effective["prompts"])
 
-    def first(rows: Sequence[BoardStanding]) -> str:
-        return join_names(sorted(row.name for row in rows if row.standing.rank == 1))
 
-    before, after = first(plain), first(styled)
-    if before == after:
-        says = f"With style controlled for, {after} still scores highest."
+def count_words(n: int) -> str:
+    """A small count in words."""
+    words = (
+        *("", "", gettext("two"), gettext("three"), gettext("four"), gettext("five")),
+        *(gettext("six"), gettext("seven"), gettext("eight"), gettext("nine"), gettext("ten")),
+    )
+    return str(words[n]) if 1 < n < len(words) else f"{n:,}"
+
+
+@dataclass(frozen=True)
+class Story:
+    """The headline of a leaderboard, and what else is known about the lead; `about_style`: who
+    leads among answers of equal style, where somebody else does."""
+
+    headline: str
+    sentences: list[str]
+    about_style: str = ""
+
+
+def story(
+    lead: LeadSummary,
+    ranked: Sequence[BoardStanding],
+    reasons: Iterable[NamedReason],
+    styled: Sequence[BoardStanding],
+) -> Story:
+    """Who leads, what raters praise it for, and what it costs.
+
+    `ranked`: with an interval or not. `styled`: ranked by style-controlled scores; may be empty.
+    """
+    by_id = {row.standing.candidate_id: row for row in ranked}
+    first, sentences = by_id[lead.candidate], [lead.says]
+    if lead.sharing and sum(row.standing.rank == 1 for row in ranked) == 1:
+        sentences = [gettext("{name} is ahead on points.").format(name=lead.name)]
+    for reason in reasons:
+        is_own = reason.candidate == lead.candidate and reason.is_strength and not reason.category
+        if is_own and reason.stands_out and (reason.percent_elsewhere or 0) < reason.percent:
+            sentences.insert(1, _praise(reason))
+            break
+    contenders = [row for row in ranked if row.standing.sure_rank_low == 1]
+    sentences += _price_of(first, contenders)
+    return Story(lead.headline, sentences, _style_contrast(first, styled))
+
+
+def _praise(reason: NamedReason) -> str:
+    if not reason.percent_elsewhere:
+        text = gettext("Raters name “{tag}” in {share}% of its explained wins and ties.")
     else:
-        says = f"With style controlled for, {after} scores highest instead of {before}."
-    if without := len(plain) - len(styled):
-        has = "candidate has" if without == 1 else "candidates have"
-        says += f" {without:,} {has} no style-controlled score."
-    return says
+        text = gettext(
+            "Raters name “{tag}” in {share}% of its explained wins and ties,"
+            " {others}% of the others’."
+        )
+    return text.format(share=reason.percent, tag=reason.tag, others=reason.percent_elsewhere)
+
+
+def _price_of(first: BoardStanding, contenders: Sequence[BoardStanding]) -> list[str]:
+    """How the price of the first compares with the cheapest that could be first too."""
+    priced = [row for row in contenders if row.value.n_priced and row.value.dollars]
+    if first not in priced or len(priced) < 2:
+        return []
+    others = [row for row in priced if row is not first]
+    cheapest = min(others, key=lambda row: row.value.dollars or 0.0)
+    times = (first.value.dollars or 0.0) / (cheapest.value.dollars or 1.0)
+    if times * LEAST_TIMES <= 1:
+        return [gettext("Of those that could be first, it costs least.")]
+    if times < LEAST_TIMES:
+        return []
+    text = gettext("It costs {times} times as much as {other}.")
+    if round(times, 1) == TWICE_AS_MUCH:
+        text = gettext("It costs twice as much as {other}.")
+    shown = f"{times:.0f}" if times >= 2 else f"{times:.1f}"
+    return [text.format(times=shown, other=cheapest.name)]
+
+
+def _style_contrast(first: BoardStanding, styled: Sequence[BoardStanding]) -> str:
+    """Who scores highest among answers of equal style, if that is somebody else."""
+    best = next((row for row in styled if row.standing.rank == 1), None)
+    if best is None or best.standing.candidate_id == first.standing.candidate_id:
+        return ""
+    if best.standing.sure_rank_high == 1:
+        text = gettext("Between answers of equal style, {name} leads.")
+    else:
+        text = gettext("Between answers of equal style, {name} scores highest.")
+    return text.format(name=best.name)
+
+
+def style_story(
+    plain: Sequence[BoardStanding], styled: Sequence[BoardStanding], matters: bool = True
+) -> Story:
+    """The headline of the view that controls for style, whether style `matters`, and who has no
+    score in it."""
+    ranked = sorted(styled, key=lambda row: (row.standing.rank or 10**9, row.name))
+    possible = [row for row in ranked if row.standing.sure_rank_low == 1]
+    sentences = []
+    if len(possible) > 1:
+        text = gettext("Between answers of equal style, {number} candidates share the lead.")
+        headline = text.format(number=count_words(len(possible)))
+        text = gettext("{name} is ahead on points.")
+    else:
+        headline = gettext("Between answers of equal style, {name} scores highest.")
+        headline = headline.format(name=ranked[0].name)
+        text = ""
+    if text:
+        sentences.append(text.format(name=ranked[0].name))
+    if not matters:
+        sentences.append(gettext("No feature of style has a significant effect here."))
+    without = len(plain) - sum(row.standing.score is not None for row in styled)
+    if without:
+        text = gettext("{n} candidates have no style-controlled score.")
+        if without == 1:
+            text = gettext("1 candidate has no style-controlled score.")
+        sentences.append(text.format(n=f"{without:,}"))
+    return Story(headline, sentences)
 
 
 def _why_no_leader(ranked: Sequence[BoardStanding], n_apart: int) -> str:
     if ranked[0].standing.candidate.retired_at:
-        return "it is archived"
+        return gettext("it is archived")
     if n_apart:
-        others = numbered(n_apart, "other candidate")
-        return f"{others} with enough votes cannot be compared with it yet"
+        reason = gettext("{n} other candidates with enough votes cannot be compared with it yet")
+        if n_apart == 1:
+            reason = gettext("1 other candidate with enough votes cannot be compared with it yet")
+        return reason.format(n=f"{n_apart:,}")
     # With a place but no interval, any rank is possible.
     could_be_first = [row.standing.sure_rank_low in (1, None) for row in ranked]
     n = sum(could_be_first)
     if ranked[0].standing.score is None and n > 1:
-        return "too few of its votes are against the best of the others"
+        return gettext("too few of its votes are against the best of the others")
     if n < 2:
-        return "not all of its leads are statistically significant"
+        return gettext("not all of its leads are statistically significant")
     if not all(could_be_first[:n]):
-        return f"{n} candidates could be first"
-    return f"{'either of the top two' if n == 2 else f'any of the top {n}'} could be first"
+        return gettext("{n} candidates could be first").format(n=n)
+    reason = gettext("any of the top {n} could be first")
+    if n == 2:
+        reason = gettext("either of the top two could be first")
+    return reason.format(n=n)
 
 
 def robustness(findings: Findings, names: Mapping[int, str]) -> str:
@@ -376,7 +501,7 @@ def agreement(findings: Findings, raters: str) -> str:
         sentence += (
             " When both prefer an answer, they prefer the same one in "
             f"{percent(stored['decisive_share'])} of cases ({stored['decisive_n_pairs']:,}); "
-            "chance would give 50 %."
+            "chance would give 50%."
         )
     if stored.get("alpha") is not None:
         alpha = f"{stored['alpha']:.2f}"
@@ -393,7 +518,7 @@ def transitivity(findings: Findings) -> str:
     return (
         "Three candidates form a cycle if A beats B, B beats C, and yet C beats A. Of the "
         f"{stored['triads']:,} sets of three with a winner in each pair, {share} have no cycle. "
-        f"One clear order would give 100 %, and coin tosses {percent(TRANSITIVE_BY_CHANCE)}."
+        f"One clear order would give 100%, and coin tosses {percent(TRANSITIVE_BY_CHANCE)}."
     )
 
 
@@ -480,6 +605,12 @@ def traits(findings: Findings) -> list[Trait]:
     return rows if has_effects else []
 
 
+def style_matters(findings: Findings) -> bool:
+    """Whether any feature of style has a significant effect on this leaderboard's votes."""
+    ends = [(trait.low, trait.high) for trait in traits(findings)]
+    return any(low is not None and high is not None and not low <= 0 <= high for low, high in ends)
+
+
 def _trait(feature: Mapping[str, Any]) -> Trait:
     """Convert a coefficient (per standard deviation of the differences) to the effect in Elo
     between two answers that are easy to imagine."""
@@ -500,53 +631,6 @@ def _trait(feature: Mapping[str, Any]) -> Trait:
         says = f"{answer} scores about {abs(elo):.0f} Elo {side} than {other}"
         says += "." if low is not None else "; the uncertainty is unknown."
     return Trait(label, says, elo, low, high)
-
-
-@dataclass(frozen=True)
-class Remark:
-    """How another board's score differs: `difference` in Elo, None if either has no score;
-    `is_apart`: whether the intervals do not overlap."""
-
-    difference: float | None
-    is_apart: bool
-    sentence: str
-
-
-def disagreement(
-    reference: str, own: Standing | None, raters: str, other: Standing | None, shift: float
-) -> Remark:
-    """Compare a candidate's `other` standing by `raters`, whose scale is higher by `shift`, with
-    its `own` standing by the `reference`."""
-    if own is None or own.score is None:
-        return Remark(None, False, f"No score by {reference} to compare with the one by {raters}.")
-    if other is None or other.score is None:
-        return Remark(None, False, f"No score by {raters} yet.")
-    difference = other.score - shift - own.score
-    points = round(abs(difference))
-    amount = f"{points} Elo {'higher' if difference > 0 else 'lower'}" if points else "same score"
-    opening = f"{raters.capitalize()}: {amount}"
-    if own.low is None or own.high is None or other.low is None or other.high is None:
-        return Remark(difference, False, f"{opening} (significance unknown).")
-    if other.low - shift <= own.high and own.low <= other.high - shift:
-        return Remark(difference, False, f"{opening} (not significant).")
-    ranks = _separate_ranks(reference, own, raters, other)
-    return Remark(difference, True, f"{opening} (significant{ranks}).")
-
-
-def _separate_ranks(reference: str, own: Standing, raters: str, other: Standing) -> str:
-    """A sentence with both rank intervals, if these do not overlap either."""
-    if own.sure_rank_low is None or own.sure_rank_high is None:
-        return ""
-    if other.sure_rank_low is None or other.sure_rank_high is None:
-        return ""
-    if other.sure_rank_low <= own.sure_rank_high and own.sure_rank_low <= other.sure_rank_high:
-        return ""
-    return f"; rank {_rank_range(other)} by {raters}, {_rank_range(own)} by {reference}"
-
-
-def _rank_range(standing: Standing) -> str:
-    low, high = standing.sure_rank_low, standing.sure_rank_high
-    return f"{low}" if low == high else f"{low}–{high}"
 
 
 def uncounted_votes(settings: Mapping[str, Any]) -> str:
@@ -611,7 +695,7 @@ def describe_standing(standing: Standing | None) -> str:
     interval = _interval_ends(standing)
     certainty = "no interval yet"
     if interval is not None:
-        certainty = f"between {' and '.join(interval)} with 95 % confidence"
+        certainty = f"between {' and '.join(interval)} with 95% confidence"
     return f"{place}score {standing.score:.0f}, {certainty}"
 
 

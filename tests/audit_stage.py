@@ -24,11 +24,13 @@ from arena.models import (
 )
 from arena.services import invitations, runs, tokens, webhooks
 from arena.services.runs import order_run
+from judges.models import RubricVersion
 from judges.services.orders import prepare_order
 from judges.services.planning import OrderOptions
 from judges.services.registry import spec_named
 from tests.arena.generation import order as order_answers
 from tests.factories import make_arena, make_empty_team, make_variant, make_vote
+from tests.judges.helpers import write_version
 
 NOW = timezone.now()
 HOOK = "https://hooks.example.org/"
@@ -89,6 +91,9 @@ class Stage:
         wanted = OrderOptions(1, "all")
         order = prepare_order(arena=self.arena, specs=[spec_named("scripted")], options=wanted)
         return order_run(order=order, cap=None, by=self.by, now=self.now)
+
+    def rubric(self) -> RubricVersion:
+        return write_version(self.team, by=self.by)
 
     def paused(self, run: Run) -> Run:
         runs.pause(run=run, by=CLI)

@@ -5,8 +5,10 @@ from itertools import count
 from typing import Any
 
 from django.contrib.auth import get_user_model
+from django.core import signing
 from django.db.models import TextField, Value
 from django.db.models.functions import Cast, Concat
+from django.test import Client
 from django.utils import timezone
 
 from arena.actors import CLI, Actor
@@ -125,6 +127,14 @@ def make_variant(n_prompts: int = 3, team: Team | None = None, **fields: Any) ->
 def make_person(**fields: Any) -> Rater:
     """An anonymous rater."""
     return Rater.objects.create(kind=Rater.Kind.PERSON, **fields)
+
+
+def known(client: Client) -> Client:
+    """The same browser, with the cookie of a rater: whoever only looks gets a preview."""
+    if "rater" not in client.cookies and "sessionid" not in client.cookies:
+        signer = signing.get_cookie_signer(salt="rater")
+        client.cookies["rater"] = signer.sign(f"{make_person().pk}-")
+    return client
 
 
 def make_vote(

@@ -34,10 +34,10 @@ from arena.services import (
     webhooks,
 )
 from arena.services.responses import Upload, import_upload
-from judges.services import decisions
+from judges.services import decisions, rubrics
 from tests.audit_actions import actions
 from tests.audit_stage import Stage, set_stage
-from tests.factories import make_candidate, make_empty_team
+from tests.factories import make_arena, make_candidate, make_empty_team
 from tests.ranking.helpers import publish
 
 pytestmark = pytest.mark.django_db
@@ -225,6 +225,15 @@ def bring_back(on: Stage) -> None:
     prompts.bring_back_prompt(prompt=prompt, by=on.by)
 
 
+@act("showcased a prompt")
+@act("removed a prompt from the showcase")
+def showcase(on: Stage) -> None:
+    arena = make_arena(2, 41, team=on.team)
+    prompt = arena.prompts.all()[0]
+    prompts.showcase_prompt(prompt=prompt, by=on.by, now=on.now)
+    prompts.remove_from_showcase(prompt=prompt, by=on.by)
+
+
 @act("retired prompts")
 def retire_several(on: Stage) -> None:
     prompts.retire_prompts(arena=on.arena, prompts=on.arena.prompts.all(), by=on.by, now=on.now)
@@ -275,6 +284,8 @@ def disclose(on: Stage) -> None:
 
 ACTS |= {
     "ordered a run of judges": lambda on: on.judgements(),
+    "wrote a rubric": lambda on: on.rubric(),
+    "deleted a rubric": lambda on: rubrics.remove_rubric(rubric=on.rubric().rubric, by=on.by),
     "paused a run of answers": lambda on: runs.pause(run=on.answers(), by=on.by),
     "paused a run of judges": lambda on: runs.pause(run=on.judgements(), by=on.by),
     "cancelled a run of answers": lambda on: runs.cancel(run=on.answers(), by=on.by, now=on.now),
@@ -306,6 +317,14 @@ def ask_verdicts_again(on: Stage) -> None:
     runs.retry_failed(run=run, by=on.by, now=on.now)
 
 
+@act("settled uncertain costs")
+def settle_costs(on: Stage) -> None:
+    run = on.judgements()
+    run.calls.update(state="failed", uncertain=9, finished_at=on.now)
+    Run.objects.filter(pk=run.pk).update(state="done", uncertain=9 * run.calls.count())
+    runs.settle(run=run, billed=9, by=Actor(user=on.operator))
+
+
 BY = {
     "boss": {
         "cancelled a run of judges",
@@ -313,6 +332,7 @@ BY = {
         "joined the team",
         "ordered votes of people",
         "set the budget",
+        "settled uncertain costs",
         "voided votes",
     },
     "an administrator (command line)": {

@@ -12,7 +12,7 @@ import pytest
 from tests.ops.running import Up, eventually, manage, up
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
-SAMPLE_VOTES = 2240
+SAMPLE_VOTES = 3136
 QUIET_MOMENT = 5.0  # seconds in which votes reach the board
 LOADED_MACHINE = 6.0  # this test shares its two cores with the browser it drives
 

@@ -32,8 +32,10 @@ from arena.services import responses
 from arena.services.prompts import (
     bring_back_prompt,
     delete_prompt,
+    remove_from_showcase,
     retire_prompt,
     revise_prompt,
+    showcase_prompt,
     upsert_prompts,
 )
 from arena.services.responses import upsert_responses
@@ -49,7 +51,8 @@ ROW = {
     "document": "returns-policy",
     "reference": "Within 30 days, on the page Orders.",
 }
-SHOWN: dict[str, Any] = ROW | {"messages": None, "variables": {}, "rubric": "", "retired_at": None}
+STATE = {"retired_at": None, "showcased_at": None, "in_showcase": False}
+SHOWN: dict[str, Any] = ROW | {"messages": None, "variables": {}, "rubric": ""} | STATE
 REPORT = {
     "added": 9,
     "changed": 0,
@@ -81,9 +84,15 @@ class PromptShown(ModelShown):
         model = Prompt
         fields = [
             *("external_id", *Prompt.SHOWN, "document", "variables", *Prompt.TEAM_ONLY),
-            "retired_at",
+            *("retired_at", "showcased_at", "in_showcase"),
         ]
-        extra_kwargs = hidden("text", "category", "document", *Prompt.TEAM_ONLY)
+        extra_kwargs = hidden("text", "category", "document", *Prompt.TEAM_ONLY) | {
+            "showcased_at": {
+                "help_text": "Since when everybody can read who wrote its answers. It can then "
+                "never be voted on again."
+            },
+            "in_showcase": {"help_text": "Whether public pages show it with its answers."},
+        }
 
     def to_representation(self, prompt: Prompt) -> dict[str, Any]:
         reader: FieldVisibility = self.context["view"].reader
@@ -105,12 +114,15 @@ class PromptRowGiven(ModelGiven):
     messages = MessagesField(required=False, help_text=CONVERSATION_HELP)
     variables = serializers.DictField(child=Text(), required=False, help_text=VARIABLES_HELP)
     retired = serializers.BooleanField(required=False, help_text="For new prompts only.")
+    showcased = serializers.BooleanField(
+        required=False, help_text="As in an export, and ignored: its answers are not here yet."
+    )
 
     class Meta:
         model = Prompt
         fields = [
             *("text", "messages", "external_id", "category", "document"),
-            *(*Prompt.TEAM_ONLY, "variables", "retired"),
+            *(*Prompt.TEAM_ONLY, "variables", "retired", "showcased"),
         ]
         extra_kwargs = {
             "text": {"allow_blank": False, "help_text": "Required without `messages`."},
@@ -132,16 +144,20 @@ class PromptsGiven(StrictSerializer):
 
 
 class PromptChanges(ModelChanges):
-    """Changes to a prompt that has not been used yet; `document` and `retired` can be changed at
-    any time."""
+    """Changes to a prompt that has not been used yet; `document`, `retired` and `in_showcase` can
+    be changed at any time."""
 
     messages = MessagesField(allow_null=True, help_text=CONVERSATION_HELP)
     variables = serializers.DictField(child=Text(), help_text=VARIABLES_HELP)
     retired = serializers.BooleanField()
+    in_showcase = serializers.BooleanField(
+        help_text="True shows visitors who wrote which answer and ends voting for good. At least "
+        "40 other prompts must remain in voting; at most two per category, none held out."
+    )
 
     class Meta:
         model = Prompt
-        fields = [*Prompt.CONTENT, "retired"]
+        fields = [*Prompt.CONTENT, "retired", "in_showcase"]
         extra_kwargs = {"text": {"allow_blank": False}}
 
 
@@ -217,7 +233,7 @@ class OnePrompt(OfPrompts):
 
     @operation(
         "update_prompt",
-        "Change, archive or restore a prompt",
+        "Change, archive, restore or showcase a prompt",
         body=PromptChanges,
         sent={"retired": True},
         answer=PromptShown,
@@ -252,13 +268,17 @@ class OnePrompt(OfPrompts):
         return Answer(status=204)
 
     def _change(self, prompt: Prompt, changes: dict[str, Any]) -> None:
-        retired = changes.pop("retired", None)
+        retired, showcased = changes.pop("retired", None), changes.pop("in_showcase", None)
         if changes:
             revise_prompt(prompt=prompt, by=self.actor, **changes)
         if retired:
             retire_prompt(prompt=prompt, by=self.actor, now=timezone.now())
         elif retired is not None:
             bring_back_prompt(prompt=prompt, by=self.actor)
+        if showcased:
+            showcase_prompt(prompt=prompt, by=self.actor, now=timezone.now())
+        elif showcased is not None:
+            remove_from_showcase(prompt=prompt, by=self.actor)
 
     def _find(self, external_id: str, *, lock: bool = False) -> Prompt:
         rows = self.prompts()

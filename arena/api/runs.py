@@ -89,6 +89,7 @@ SHOWN = {
     "expected_cost": 0.11,
     "worst_cost": 0.4,
     "spent": 0.03,
+    "uncertain": 0.0,
     "created_at": "2026-11-22T09:00:00Z",
     "closed_at": None,
 }
@@ -100,11 +101,11 @@ QUOTE: dict[str, Any] = {
     "worst_cost": 0.4,
     "left_out": [],
 }
-MONEY = ("cap", "expected_cost", "worst_cost", "spent")
+MONEY = ("cap", "expected_cost", "worst_cost", "spent", "uncertain")
 
 
 class AnswerRunShown(serializers.ModelSerializer[Run]):
-    """A run that generates answers. Amounts are in dollars; `spent` is an upper bound.
+    """A run that generates answers. Amounts are in dollars.
 
     For teams other than the candidate's, amounts are null and the reason for a pause is empty.
     """
@@ -116,14 +117,15 @@ class AnswerRunShown(serializers.ModelSerializer[Run]):
     cap = Dollars(allow_null=True)
     expected_cost = Dollars(allow_null=True)
     worst_cost = Dollars(allow_null=True)
-    spent = serializers.SerializerMethodField()
+    spent = Dollars(source="settled", allow_null=True, help_text="What servers billed.")
+    uncertain = Dollars(
+        allow_null=True,
+        help_text="The most that they may have billed for requests that got no answer.",
+    )
 
     class Meta:
         model = Run
         fields = list(SHOWN)
-
-    def get_spent(self, run: Run) -> float | None:
-        return Dollars().to_representation(run.spent)
 
 
 class RunWithoutMoney(AnswerRunShown):

@@ -4,6 +4,7 @@ parameter."""
 import json
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -14,6 +15,7 @@ from django.db.models.signals import post_delete, post_save
 from arena.calls.models import CachedLookup, Capability
 from arena.calls.providers.base import (
     LOGPROBS,
+    MAX_TOKENS,
     SCHEMA,
     EndpointStoppedError,
     Message,
@@ -30,8 +32,9 @@ from arena.calls.providers.base import (
 from arena.endpoints import endpoint_named, provider_for
 
 LIMIT = "max_tokens"
-# A reasoning model needs room before its reply begins; others say hello and stop.
-ROOM = 512
+# A model that thinks needs room before its reply begins; others stop on their own. Some servers
+# allow no model as many tokens.
+ROOMS = (16_384, 4_096, 512)
 # Nothing in the question hints at this word; only a server that enforces the schema, or shows it
 # to the model, gets it.
 WORD = "ringside-obeys"
@@ -74,9 +77,9 @@ def probe(provider: Provider, model: str) -> Probed:
     as somebody may wait for a page. A server that stays busy, is down or denies access says nothing
     about abilities: not ok.
     """
-    trial = _Trial(provider, Request(model, GREETING, {LIMIT: ROOM}))
+    trial = _Trial(provider, Request(model, GREETING, {LIMIT: ROOMS[0]}))
     try:
-        trial.greet()
+        trial.begin()
         schema = trial.try_out(schema=ENUM_SCHEMA)
         logprobs = trial.try_out(logprobs=True)
         abilities: dict[str, Any] = {
@@ -88,6 +91,35 @@ def probe(provider: Provider, model: str) -> Probed:
     except ProviderError as error:
         return replace(trial.so_far, problem=str(error) or type(error).__name__)
     return replace(trial.so_far, ok=True, **abilities)
+
+
+def measure(
+    provider: Provider, requests: Sequence[Request], known: Capability | None
+) -> list[Reply | ProviderError]:
+    """Send each request once with ample room, and return what came of each, in order.
+
+    The first shows how much room the server allows; the others are sent together.
+    """
+    ready = [
+        fitted(replace(one, parameters={**one.parameters, LIMIT: ROOMS[0]}), known)[0]
+        for one in requests
+    ]
+    trial = _Trial(provider, ready[0], until=0.0)  # a lost request is not paid for again
+    limits = [name for name in ready[0].parameters if name in MAX_TOKENS]
+    trial.so_far = replace(trial.so_far, limit=limits[0] if limits else "")
+    try:
+        first = trial.begin()
+    except ProviderError as error:
+        return [error]
+
+    def ask(request: Request) -> Reply | ProviderError:
+        try:
+            return provider.complete(replace(request, parameters=trial.plain.parameters))
+        except ProviderError as error:
+            return error
+
+    with ThreadPoolExecutor(len(ready)) as threads:
+        return [first, *threads.map(ask, ready[1:])]
 
 
 def _obeys_schema(text: str) -> bool:
@@ -106,16 +138,23 @@ class _Trial:
     so_far: Probed = field(default_factory=lambda: Probed(ok=False))
     until: float = field(default_factory=lambda: time.monotonic() + PATIENCE)
 
-    def greet(self) -> Reply:
-        """Ask for a greeting; ask again if the server has another name for the limit."""
-        try:
-            return self._ask_patiently(self.plain)
-        except UnsupportedParameterError as error:
-            if error.parameter != LIMIT:
-                raise
-            self.plain = self.plain.without(LIMIT, error.instead)
-            self.so_far = replace(self.so_far, limit=error.instead)
-            return self._ask_patiently(self.plain)
+    def begin(self) -> Reply:
+        """Ask the plain request; ask again if the server has another name for the limit, or allows
+        the model fewer tokens."""
+        smaller = iter(ROOMS[1:])
+        while True:
+            try:
+                return self._ask_patiently(self.plain)
+            except UnsupportedParameterError as error:
+                if error.parameter != LIMIT:
+                    raise
+                self.plain = self.plain.without(LIMIT, error.instead)
+                self.so_far = replace(self.so_far, limit=error.instead)
+            except (RejectedError, TooLongError) as error:
+                room, limit = next(smaller, None), self.so_far.limit
+                if room is None or not limit or "token" not in str(error).lower():
+                    raise
+                self.plain = replace(self.plain, parameters={**self.plain.parameters, limit: room})
 
     def try_out(self, parameters: Mapping[str, Any] | None = None, **more: Any) -> Reply | None:
         """Return the reply, or None if the server or model rejects what is added."""
@@ -187,6 +226,17 @@ def probe_endpoint(endpoint: str, model: str, now: datetime) -> Capability:
         endpoint=endpoint, model=model, defaults=values
     )
     return capability
+
+
+@transaction.atomic
+def note_replies(*, endpoint: str, model: str, effort: str, tokens: Sequence[int]) -> None:
+    """Remember how long a model's replies were when it was measured with this effort."""
+    Capability.objects.get_or_create(endpoint=endpoint, model=model)
+    row = Capability.objects.select_for_update().get(endpoint=endpoint, model=model)
+    facts = {"mean": sum(tokens) / len(tokens), "longest": max(tokens)}
+    row.replies = {**row.replies, effort: facts}
+    row.save(update_fields=["replies"])
+    transaction.on_commit(_capabilities.forget)
 
 
 @transaction.atomic

@@ -121,6 +121,7 @@ def _request_of_turn(call: Call, handler: CallHandler) -> Request:
     verdict.
     """
     request = handler.render(call)
+    request = replace(request, stable=len(request.messages) - 1)
     if call.turn == 0:
         return request
     message = handler.repair(call)
@@ -154,8 +155,13 @@ NO_USAGE = "The server reported no token counts, so the highest possible cost is
 # A reply that reached its limit is asked for once more, with this many times the room.
 MORE_ROOM = 4
 WITHOUT_ROOM = {Call.State.UNREADABLE, Call.State.TOO_LONG}
-CUT_OFF = "The reply was cut off at {:,} tokens."
 NO_MORE_ROOM = "{} The server does not allow {} times as many: {}"
+# Requests in a row without an answer: ten, and ten attempts within a quarter of an hour.
+GIVEN_UP = 2 * paces.BROKEN_IN_A_ROW
+NO_ANSWERS = (
+    "{} has left {} requests in a row without an answer. The last one: {} Resume the run once the"
+    " server answers again."
+)
 BILLED_MORE = "The server billed more than the request's maximum cost, so the cap is exceeded."
 
 
@@ -216,12 +222,13 @@ def _plan_or_stop(call: Call, handler: CallHandler) -> PlannedRequest | None:
 
 def _claim_call(call: Call, plan: PlannedRequest) -> bool:
     """Take a turn of the endpoint's limit, the call and its money; otherwise postpone the call."""
-    now = timezone.now()
+    now, lease = timezone.now(), lease_of(plan.endpoint)
     later = paces.take_turn(endpoint=plan.endpoint, tokens=plan.tokens, now=now)
+    later = later or paces.may_try(endpoint=plan.endpoint, broken=call.broken, lease=lease, now=now)
     if later is not None:
         return _put_off_call(call, later)
     try:
-        taken = leases.claim(call=call, lease=lease_of(plan.endpoint), now=now, amount=plan.amount)
+        taken = leases.claim(call=call, lease=lease, now=now, amount=plan.amount)
     except money.BudgetDeniedError as denied:
         if denied.passes:
             return _put_off_call(call, now + UNTIL_SETTLED)
@@ -275,6 +282,8 @@ def _record_outcome(
     assert until is not None, "it is claimed"
     while True:
         try:
+            if call.broken and not (isinstance(result, RetryableError) and result.is_broken):
+                paces.note_answered(endpoint=plan.endpoint)
             if isinstance(result, ProviderError):
                 return _record_error(call, plan, result, seconds)
             return _record_reply(call, plan, handler, result, seconds)
@@ -294,11 +303,13 @@ def _record_reply(
     facts = _facts_of(call, plan, reply, seconds)
     limit = money.output_limit(plan.request)
     if reply.cut_off and limit and reading.state in WITHOUT_ROOM:
-        reading = replace(reading, note=CUT_OFF.format(limit))
+        reading = replace(reading, note=runs.CUT_OFF.format(limit))
         if call.room == 1:
             _ask_for_repair(call, plan, reply, reading, facts | {"room": MORE_ROOM})
             return True
-    if reading.state == Call.State.UNREADABLE and call.turn == 0:
+    # A model that was still thinking has said nothing that could be asked for again.
+    was_thinking = reply.cut_off and not reply.text.strip()
+    if reading.state == Call.State.UNREADABLE and call.turn == 0 and not was_thinking:
         call.reply = leases.storable("reply", reply.text)
         if handler.repair(call) is not None:
             _ask_for_repair(call, plan, reply, reading, facts | {"turn": 1})
@@ -336,6 +347,8 @@ def _finish_call(
     _write_call(call, facts | ended, cost=cost)
     _settle_usage(call, plan, reply)
     _pause_if_failing(call)
+    if call.run_id and call.state in WITHOUT_ROOM:
+        runs.pause_if_cut_off(run_id=call.run_id, requester=call.requester, now=timezone.now())
 
 
 def _record_error(call: Call, plan: PlannedRequest, error: ProviderError, seconds: float) -> bool:
@@ -377,6 +390,10 @@ def _schedule_retry(call: Call, plan: PlannedRequest, error: RetryableError) -> 
         pause = min(timedelta(seconds=error.retry_after), leases.LONGEST_PAUSE)
         paces.hold(endpoint=plan.endpoint, until=now + pause)
     _pause_if_failing(call)
+    if error.is_broken:
+        broken = paces.note_broken(endpoint=plan.endpoint, now=now)
+        if broken >= GIVEN_UP and call.run_id:
+            _stop_requester(call, NO_ANSWERS.format(plan.endpoint.name, broken, error))
 
 
 def _state_after(call: Call, error: ProviderError) -> str:
@@ -394,7 +411,7 @@ def _note_on(call: Call, plan: PlannedRequest, error: ProviderError) -> str:
     limit = money.output_limit(plan.request)
     if call.room == 1 or call.turn or not limit or isinstance(error, ModelRefusedError):
         return str(error)
-    return NO_MORE_ROOM.format(CUT_OFF.format(limit // call.room), call.room, error)
+    return NO_MORE_ROOM.format(runs.CUT_OFF.format(limit // call.room), call.room, error)
 
 
 def _write_call(call: Call, fields: dict[str, Any], cost: int = 0, uncertain: int = 0) -> None:

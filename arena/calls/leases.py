@@ -41,10 +41,11 @@ DUE = """
         SELECT 1 FROM arena_call o
         WHERE o.requester = c.requester AND o.subject = c.subject AND o.sample = c.sample
             AND o.id <> c.id
-    ) AS is_shared
+    ) AS is_shared, coalesce(e.broken, 0) AS broken
     FROM arena_call c
     LEFT JOIN arena_run r ON r.id = c.run_id
     LEFT JOIN arena_call n ON n.id = c.needs_id
+    LEFT JOIN arena_endpointpace e ON e.endpoint = c.endpoint
     WHERE c.id = %s AND coalesce(r.kind, 'judge') = %s
         AND (c.state = 'waiting' AND c.due_at <= %s
             OR c.state = 'running' AND c.lease_expires_at <= %s)

@@ -159,7 +159,10 @@ class Call(models.Model):
     finished_at = models.DateTimeField(null=True, blank=True)
 
     objects = CallQuerySet.as_manager()
-    is_shared: bool  # annotated by `leases.due_call`: another run has the same call
+    # Annotated by `leases.due_call`: whether another run has the same call, and how many requests
+    # in a row its endpoint has left without an answer.
+    is_shared: bool
+    broken: int
 
     class Meta:
         app_label = "arena"
@@ -252,7 +255,9 @@ class Price(models.Model):
 class Capability(models.Model):
     """What a model at an endpoint supports, as probed once; `dropped`: parameters rejected since.
 
-    Null: not tried yet. `model_returned` is the model name that the server reported.
+    Null: not tried yet. `model_returned` is the model name that the server reported. `replies` maps
+    an effort ("": the model's own) to how long its replies were when it was measured as a judge,
+    thought included: {"mean": 1612.5, "longest": 1650}, in tokens.
     """
 
     endpoint = models.CharField(max_length=100)
@@ -262,6 +267,9 @@ class Capability(models.Model):
     seed = models.BooleanField(null=True)
     logprobs = models.BooleanField(null=True)
     dropped = models.JSONField(default=list, blank=True)
+    replies = models.JSONField(
+        default=dict, blank=True, db_default=models.Value({}, models.JSONField())
+    )
     model_returned = models.CharField(max_length=200, blank=True)
     probed_at = models.DateTimeField(null=True, blank=True)
 
@@ -280,12 +288,16 @@ class EndpointPace(models.Model):
     """When an endpoint may be asked again, shared by all workers.
 
     The times (seconds since 1970) from which all requests and tokens so far are within the limits:
-    the theoretical arrival times of the generic cell rate algorithm.
+    the theoretical arrival times of the generic cell rate algorithm. `broken` counts the requests
+    in a row that got no answer; after ten, nothing is sent before `closed_until`, and then one at a
+    time.
     """
 
     endpoint = models.CharField(max_length=100, unique=True)
-    requests_until = models.FloatField(default=0.0)
-    tokens_until = models.FloatField(default=0.0)
+    requests_until = models.FloatField(default=0.0, db_default=0.0)
+    tokens_until = models.FloatField(default=0.0, db_default=0.0)
+    broken = models.PositiveIntegerField(default=0, db_default=0)
+    closed_until = models.FloatField(default=0.0, db_default=0.0)
 
     class Meta:
         app_label = "arena"

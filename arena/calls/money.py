@@ -21,9 +21,11 @@ CHARACTERS_PER_TOKEN = 4
 MILLION = 1_000_000
 
 
-def cost(rate: Rate, tokens_in: int, tokens_out: int, cached: int = 0) -> int:
-    """Return the cost of these tokens, rounded up; `cached` of `tokens_in` came from a cache."""
+def cost(rate: Rate, tokens_in: int, tokens_out: int, cached: int = 0, kept: int = 0) -> int:
+    """Return the cost of these tokens, rounded up; `cached` of `tokens_in` came from a cache, and
+    `kept` of them were put there, for a quarter more (Anthropic's price)."""
     millionths = tokens_in * rate.input_per_million + tokens_out * rate.output_per_million
+    millionths += -(-kept * rate.input_per_million // 4)
     if rate.cached_per_million is not None:
         saved = rate.input_per_million - rate.cached_per_million
         millionths -= min(cached, tokens_in) * saved
@@ -92,7 +94,7 @@ def billed(rate: Rate, reply: Reply, at_most: int) -> int:
     """Return the cost of `reply`, or `at_most` if the server reported no token counts."""
     if reply.tokens_in is None or reply.tokens_out is None:
         return at_most
-    return cost(rate, reply.tokens_in, reply.tokens_out, reply.tokens_cached)
+    return cost(rate, reply.tokens_in, reply.tokens_out, reply.tokens_cached, reply.tokens_kept)
 
 
 def cap_in_words(nano: int | None) -> str:
@@ -107,6 +109,16 @@ def dollars(nano: int | None) -> str:
     amount = Decimal(nano) / NANO
     places = next((n for n in (2, 4, 6) if not amount or abs(amount) >= Decimal(10) ** (1 - n)), 9)
     return f"-${-amount:,.{places}f}" if amount < 0 else f"${amount:,.{places}f}"
+
+
+def spent_in_words(run: Run) -> str:
+    """Write what a run was billed, and what it may have been billed besides."""
+    return f"{dollars(run.settled)}{doubt_in_words(run.uncertain)}"
+
+
+def doubt_in_words(uncertain: int) -> str:
+    """End a clause about what was spent with what is uncertain, if anything is."""
+    return f", and up to {dollars(uncertain)} more may have been billed" if uncertain else ""
 
 
 def rate_in_words(rate: Rate | Price) -> str:
@@ -167,13 +179,13 @@ def is_over_its_cap(run_id: int) -> bool:
 
 
 def raise_cap(*, run_id: int, cap: int) -> None:
-    """Set a run's cap in nano-dollars. Raises ValidationError below what is spent or reserved."""
+    """Set a run's cap in nano-dollars. Raises ValidationError below what counts towards it."""
     if sql.one(RAISE_CAP, cap, run_id, cap):
         return
     run = Run.objects.get(pk=run_id)
     raise ValidationError(
-        f"This run has already spent or reserved {dollars(committed(run))},"
-        f" so its cap cannot be {dollars(cap)}."
+        f"This run has already spent or reserved {dollars(run.settled + run.reserved)}"
+        f"{doubt_in_words(run.uncertain)}, so its cap cannot be {dollars(cap)}."
     )
 
 
@@ -192,9 +204,9 @@ def _why_denied(run_id: int | None, amount: int) -> BudgetDeniedError:
         return BudgetDeniedError(
             "This run has no spending cap, and its model costs money. Set a cap."
         )
-    spent = run.spent
     return BudgetDeniedError(
-        f"The cap of {dollars(run.cap)} is reached: {dollars(spent)} is spent, and the next"
-        f" request may cost up to {dollars(amount)}. Raise the cap and resume the run.",
-        passes=spent + amount <= run.cap,
+        f"The cap of {dollars(run.cap)} is reached: {dollars(run.settled)} is spent"
+        f"{doubt_in_words(run.uncertain)}, and the next request may cost up to {dollars(amount)}."
+        " Raise the cap and resume the run.",
+        passes=run.settled + run.uncertain + amount <= run.cap,
     )

@@ -1,9 +1,12 @@
-"""Limits per minute at model servers.
+"""Limits per minute at model servers, and the breaker for those that do not answer.
 
 One row per endpoint holds the time at which all requests so far will be within its limits (the
 generic cell rate algorithm; ITU-T I.371, "virtual scheduling"). One statement decides and counts,
 so no minute holds more requests than the operator allows, however many workers ask at once. Tokens
 are counted before the answer, by the most it can have; unused tokens are returned.
+
+A request that gets no answer may be billed. So after ten in a row an endpoint is tried by one
+request at a time, at growing intervals, until one is answered.
 """
 
 import secrets
@@ -21,6 +24,9 @@ ALWAYS = 1e15  # seconds: the leeway without a limit
 LEAST_JITTER = 0.05
 MOST_JITTER = 5.0
 _jitter = secrets.SystemRandom()
+BROKEN_IN_A_ROW = 10
+LONGEST_BREAK = 300.0
+ASKED_AGAIN = (5.0, 30.0)  # seconds, at random, so that a waiting run does not ask all at once
 LATER = "CASE WHEN kept.{0} > %s THEN kept.{0} ELSE %s END"
 TAKE = f"""
     INSERT INTO arena_endpointpace AS kept (endpoint, requests_until, tokens_until)
@@ -56,6 +62,47 @@ def take_turn(*, endpoint: Endpoint, tokens: int, now: datetime) -> datetime | N
     grown = (at, at, step, at, at, wide)
     taken = sql.one(TAKE, *new, *grown, at + leeway, at + token_leeway)
     return None if taken else _next_turn(endpoint, now, leeway, token_leeway)
+
+
+TRY = """
+    UPDATE arena_endpointpace SET closed_until = %s WHERE endpoint = %s AND closed_until <= %s
+    RETURNING id
+"""
+BROKEN = """
+    INSERT INTO arena_endpointpace AS kept (endpoint, broken, closed_until) VALUES (%s, 1, 0)
+    ON CONFLICT (endpoint) DO UPDATE SET broken = kept.broken + 1
+    RETURNING broken
+"""
+
+
+def may_try(*, endpoint: Endpoint, broken: int, lease: timedelta, now: datetime) -> datetime | None:
+    """Return None if a request may be sent, else when to try again.
+
+    After ten broken requests in a row, it is the only one of the endpoint within its lease.
+    """
+    at = now.timestamp()
+    if broken < BROKEN_IN_A_ROW:
+        return None
+    if sql.one(TRY, at + lease.total_seconds(), endpoint.name, at):
+        return None
+    return now + timedelta(seconds=_jitter.uniform(*ASKED_AGAIN))
+
+
+def note_answered(*, endpoint: Endpoint) -> None:
+    """Remember that an endpoint answers, with an error or not."""
+    EndpointPace.objects.filter(endpoint=endpoint.name).update(broken=0, closed_until=0.0)
+
+
+def note_broken(*, endpoint: Endpoint, now: datetime) -> int:
+    """Count a request without an answer; return how many there were in a row."""
+    row = sql.one(BROKEN, endpoint.name)
+    assert row is not None, "it was inserted or updated"
+    broken: int = row[0]
+    if broken >= BROKEN_IN_A_ROW:
+        pause = min(LONGEST_BREAK, 2.0 ** (broken - BROKEN_IN_A_ROW))
+        until = now.timestamp() + pause
+        EndpointPace.objects.filter(endpoint=endpoint.name).update(closed_until=until)
+    return broken
 
 
 def hold(*, endpoint: Endpoint, until: datetime) -> None:

@@ -21,10 +21,10 @@ _turn = Lock()
 # arena's are found by its team only, and by operators and holders of its link, who are let through.
 ISSUED = f"""
     SELECT c.id, c.run_id, c.draw_probability, c.issued_at, c.expires_at, c.skipped_at,
-        a.id, a.team_id, a.voters, a.self_identifying,
+        a.id, a.team_id, a.strengths, a.faults, a.reasons_first, a.voters, a.self_identifying,
         r.id, r.kind, r.user_id, r.arena_id, r.blocked_at,
-        l.id, l.name, l.version, l.disclosed_at,
-        o.id, o.name, o.version, o.disclosed_at,
+        l.id, l.name, l.version, l.organisation, l.disclosed_at,
+        o.id, o.name, o.version, o.organisation, o.disclosed_at,
         (SELECT count(*) FROM arena_vote v
             WHERE v.rater_id = c.rater_id AND v.arena_id = c.arena_id
             AND v.voided_at IS NULL AND v.comparison_id <> c.id) AS other_votes
@@ -149,11 +149,8 @@ OWN = """
 """
 # What a page shows of a prompt and the answers of two candidates, the lower id first.
 ANSWERED = """
-    p.id AS prompt_id, p.html, p.html_version,
-    low.id AS low_response_id, low.names_itself AS low_names, low.html AS low_html,
-    low.html_version AS low_version,
-    high.id AS high_response_id, high.names_itself AS high_names, high.html AS high_html,
-    high.html_version AS high_version
+    p.id, p.html, p.html_version, low.id, low.names_itself, low.html, low.html_version,
+    high.id, high.names_itself, high.html, high.html_version
 """
 # Nobody can say which of two equal answers is better. Of answers in steps, the steps count too.
 DIFFERENT = """
@@ -168,46 +165,78 @@ DIFFERENT = """
 # Nobody gets a pair of a candidate of their own team and one of another: they might know theirs.
 # What either rater of a browser has seen, neither gets.
 #
+# So that nobody recognises a candidate by meeting it again and again, a pair is not drawn
+# - if it shows a candidate for the third time running (`broken`: 2),
+# - if it was one of the last five, or shows a candidate that had twice its even share of the last
+#   SESSION pairs (`broken`: 1),
+# unless all pairs that are left break such a rule; then one is drawn that breaks no graver rule
+# than necessary. With up to FEW candidates the only rule is: not the last pair again. `ago` numbers
+# the pairs that were drawn, the latest first; those that somebody asked for do not count.
+#
 # What keeps PostgreSQL fast: min(v.id) instead of NOT EXISTS, or it would read all votes.
 # (SELECT %(rater)s) hides the rater from its planner: with one estimate for all raters it plans
-# once, not for each pair. Candidates are looked up and not joined: planning two more joins took
-# longer than all else. What the rater has seen depends on no row, so it is read once. The lower
-# candidate's prompts are shuffled first, because usually the first of them will do.
-#
-# What keeps SQLite fast: +c.arena_id, or it would read the arena's comparisons, not the rater's.
+# once, not for each pair. Sets of candidates are looked up and not joined. `mine` is not limited to
+# the arena, or it would be thought so small that all pairs are compared with each of its rows. The
+# lower candidate's prompts are shuffled first, because usually the first of them will do.
+SESSION = 42
+FEW = 4
 NEXT = f"""
     WITH own AS ({OWN}),
     waiting AS (
         SELECT (
             SELECT min(c.id) FROM arena_comparison c
-            JOIN arena_prompt q ON q.id = c.prompt_id AND q.retired_at IS NULL
-            JOIN arena_candidate l ON l.id = c.left_id AND l.retired_at IS NULL
-            JOIN arena_candidate o ON o.id = c.right_id AND o.retired_at IS NULL
-            WHERE c.rater_id = (SELECT %(rater)s) AND c.arena_id = %(arena)s
+            JOIN arena_prompt q ON q.id = prompt_id AND q.retired_at IS NULL
+            JOIN arena_candidate l ON l.id = left_id AND l.retired_at IS NULL
+            JOIN arena_candidate o ON o.id = right_id AND o.retired_at IS NULL
+            WHERE rater_id = (SELECT %(rater)s) AND c.arena_id = %(arena)s
             AND c.id NOT IN (%(skip_0)s, %(skip_1)s, %(skip_2)s)
-            AND c.expires_at > %(now)s AND c.skipped_at IS NULL
+            AND expires_at > %(now)s AND skipped_at IS NULL
             AND (SELECT min(v.id) FROM arena_vote v WHERE v.comparison_id = c.id) IS NULL) AS id,
         EXISTS (
             SELECT 1 FROM arena_pairdemand WHERE arena_id = %(arena)s AND remaining > 0
             AND (rater_id IS NULL OR rater_id = %(rater)s)) AS demanded
     ),
-    seen AS (
-        SELECT
-            CASE WHEN c.left_id < c.right_id THEN c.left_id ELSE c.right_id END AS low_id,
-            CASE WHEN c.left_id < c.right_id THEN c.right_id ELSE c.left_id END AS high_id,
-            count(DISTINCT c.prompt_id) AS n
+    mine AS (
+        SELECT q.id AS prompt_id,
+            CASE WHEN left_id < right_id THEN left_id ELSE right_id END AS low_id,
+            CASE WHEN left_id < right_id THEN right_id ELSE left_id END AS high_id,
+            CASE WHEN draw_probability > 0 AND run_id IS NULL THEN row_number() OVER (
+                PARTITION BY c.arena_id, draw_probability > 0 AND run_id IS NULL
+                ORDER BY c.id DESC) END AS ago
         FROM arena_comparison c
-        JOIN arena_prompt q ON q.id = c.prompt_id AND q.retired_at IS NULL
-        WHERE c.rater_id IN ((SELECT %(rater)s), (SELECT %(also)s)) AND +c.arena_id = %(arena)s
-            AND c.left_response_id IS NOT NULL AND c.repeats_id IS NULL
-        GROUP BY 1, 2
+        LEFT JOIN arena_prompt q ON q.id = prompt_id AND q.retired_at IS NULL
+            AND left_response_id IS NOT NULL AND repeats_id IS NULL
+        WHERE rater_id IN ((SELECT %(rater)s), (SELECT %(also)s))
+    ),
+    seen AS (
+        SELECT low_id, high_id, count(DISTINCT prompt_id) AS n, min(ago) AS ago
+        FROM mine GROUP BY 1, 2
+    ),
+    field AS (
+        SELECT c.id, CASE WHEN count(*) OVER () > {FEW} THEN 5 ELSE 1 END AS apart,
+            count(*) OVER () > {FEW} AND count(CASE WHEN m.ago < 3 THEN 1 END) = 2 AS twice,
+            count(*) OVER () * count(m.ago) >= 4 * {SESSION} AS often
+        FROM arena_candidate c
+        LEFT JOIN mine m ON m.ago <= {SESSION} AND c.id IN (m.low_id, m.high_id)
+        WHERE c.arena_id = %(arena)s AND c.retired_at IS NULL
+        GROUP BY c.id
+    ),
+    able AS (
+        SELECT p.id, p.low_id, p.high_id, p.weight, CASE
+            WHEN p.low_id IN (SELECT id FROM field WHERE twice)
+                OR p.high_id IN (SELECT id FROM field WHERE twice) THEN 2
+            WHEN p.low_id IN (SELECT id FROM field WHERE often)
+                OR p.high_id IN (SELECT id FROM field WHERE often)
+                OR s.ago <= (SELECT max(apart) FROM field) THEN 1
+            ELSE 0 END AS broken
+        FROM arena_pair p
+        LEFT JOIN seen s ON s.low_id = p.low_id AND s.high_id = p.high_id
+        WHERE p.arena_id = %(arena)s AND p.weight > 0 AND p.shared_prompts > coalesce(s.n, 0)
+            AND (p.low_id IN (SELECT id FROM own)) = (p.high_id IN (SELECT id FROM own))
     ),
     pairs AS (
-        SELECT p.id, p.low_id, p.high_id, p.weight, sum(p.weight) OVER (ORDER BY p.id) AS upto
-        FROM arena_pair p
-        LEFT JOIN seen ON seen.low_id = p.low_id AND seen.high_id = p.high_id
-        WHERE p.arena_id = %(arena)s AND p.weight > 0 AND p.shared_prompts > coalesce(seen.n, 0)
-            AND (p.low_id IN (SELECT id FROM own)) = (p.high_id IN (SELECT id FROM own))
+        SELECT id, low_id, high_id, weight, sum(weight) OVER (ORDER BY id) AS upto
+        FROM able WHERE broken = (SELECT min(broken) FROM able)
     ),
     drawn AS (
         SELECT id, low_id, high_id, weight / (SELECT max(upto) FROM pairs) AS probability
@@ -226,17 +255,11 @@ NEXT = f"""
         JOIN arena_response high ON high.prompt_id = low.prompt_id
         JOIN arena_prompt p ON p.id = low.prompt_id
         WHERE high.candidate_id = d.high_id AND p.retired_at IS NULL AND {DIFFERENT}
-            AND NOT EXISTS (SELECT 1 FROM arena_candidate
-                WHERE id IN ((SELECT low_id FROM drawn), (SELECT high_id FROM drawn))
-                AND retired_at IS NOT NULL)
+            AND d.low_id IN (SELECT id FROM field) AND d.high_id IN (SELECT id FROM field)
             AND NOT EXISTS (SELECT 1 FROM arena_import i WHERE i.revealed_at IS NULL
                 AND i.id IN (p.source_id, low.source_id, high.source_id))
-            AND p.id NOT IN (
-                SELECT s.prompt_id FROM arena_comparison s
-                WHERE s.rater_id IN ((SELECT %(rater)s), (SELECT %(also)s))
-                AND s.prompt_id IS NOT NULL
-                AND s.left_id IN ((SELECT low_id FROM drawn), (SELECT high_id FROM drawn))
-                AND s.right_id IN ((SELECT low_id FROM drawn), (SELECT high_id FROM drawn)))
+            AND NOT EXISTS (SELECT 1 FROM mine s WHERE s.prompt_id = p.id
+                AND s.low_id = d.low_id AND s.high_id = d.high_id)
         ORDER BY turn LIMIT 1
     )
     SELECT w.id, w.demanded, m.* FROM waiting w LEFT JOIN matchup m ON true

@@ -217,6 +217,7 @@ class PromptRow:
     rubric: Text = ""
     variables: Variables = field(default_factory=dict)
     retired: Flag = False
+    showcased: Flag = False
     messages: Messages = None
     document: Category = ""
 

@@ -31,7 +31,8 @@ KINDS = {
     "responses": "response",
     "votes": "vote",
 }
-NOT_CONTENT = {"row", "external_id", "name", "retired"}  # fields other than a row's content
+# Fields other than a row's content
+NOT_CONTENT = {"row", "external_id", "name", "retired", "showcased"}
 FIRST_SHOWN = 20
 MOST_UNREAD = 100  # columns to name
 MOST_NAMES = 5_000  # of columns or keys, among which a layout looks for its own

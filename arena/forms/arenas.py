@@ -47,8 +47,15 @@ class ArenaForm(RowForm):
         formfield_callback = setting_field
         fields = [
             *("name", "question", "description", "visibility", "voters", "open_to_teams"),
-            *("open_answers", "held_out", "guide", "strengths", "faults", "self_identifying"),
-            *("counts", "counts_tokens", "rater_cap", "network_share", "criteria"),
+            *("open_answers", "held_out", "guide", "strengths", "faults", "reasons_first"),
+            *(
+                "self_identifying",
+                "counts",
+                "counts_tokens",
+                "rater_cap",
+                "network_share",
+                "criteria",
+            ),
         ]
         labels = {"visibility": "Who can see it"}
         error_messages = {"name": {"required": "Enter a name for the arena."}}

@@ -115,6 +115,12 @@ class Arena(models.Model):
         validators=[Check(clean_tags)],
         help_text="Leave both lists empty to ask for no reasons.",
     )
+    reasons_first = models.BooleanField(
+        "ask for reasons before the names are shown",
+        default=False,
+        db_default=False,
+        help_text="Raters then give reasons without knowing the names; expect fewer of them.",
+    )
     is_sample = models.BooleanField(default=False)
     visibility = models.CharField(max_length=10, choices=Visibility, default=Visibility.PUBLIC)
     voters = models.CharField("who can vote", max_length=10, choices=Voters, default=Voters.ANYONE)
@@ -182,7 +188,8 @@ class Arena(models.Model):
     )
     # What its team sets, in the order of exports.
     SETTINGS = (
-        *("name", *RULES, "guide", "strengths", "faults", "question", "description", "criteria"),
+        *("name", *RULES, "guide", "strengths", "faults", "reasons_first"),
+        *("question", "description", "criteria"),
     )
     # The least and the most of each percentage.
     PERCENTAGES = {"held_out": (0, 100), "rater_cap": (1, 100), "network_share": (1, 100)}

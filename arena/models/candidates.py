@@ -144,6 +144,11 @@ class Candidate(Sourced):
         return self.own_name if self.disclosed_at else f"Undisclosed {self.pk}"
 
     @property
+    def shown_organisation(self) -> str:
+        """The organisation that the public may see."""
+        return self.organisation if self.disclosed_at else ""
+
+    @property
     def facts(self) -> dict[str, str]:
         """The facts that its team gave, by label."""
         facts = {label_of(type(self), name): getattr(self, name) for name in self.FACTS}

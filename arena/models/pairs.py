@@ -15,6 +15,8 @@ from arena.models.runs import Run
 class Pair(models.Model):
     """Two candidates of an arena, lower id first, with their weight in draws.
 
+    `first`, `order` and `newcomers` are the parts of the weight that ask who is first, what the
+    order of other candidates is, and how good newcomers are; the rest is everybody's even share.
     `low_left` and `high_left` count the comparisons issued with each candidate on the left; they
     never differ by more than `sql.MOST_UNEVEN`. `low_went_left`: the sides of the latest one.
     """
@@ -24,6 +26,9 @@ class Pair(models.Model):
     high = models.ForeignKey(Candidate, models.CASCADE, related_name="+")
     shared_prompts = models.PositiveIntegerField(default=0)
     weight = models.FloatField(default=1.0)
+    first = models.FloatField(default=0.0)
+    order = models.FloatField(default=0.0)
+    newcomers = models.FloatField(default=0.0)
     low_left = models.PositiveIntegerField(default=0)
     high_left = models.PositiveIntegerField(default=0)
     low_went_left = models.BooleanField(default=False)

@@ -3,9 +3,10 @@
 from zlib import crc32
 
 from django.db import models
+from django.db.models import Q
 
 from arena.models.arenas import Arena
-from arena.models.constraints import unique
+from arena.models.constraints import check, unique
 from arena.models.fields import Check
 from arena.models.imports import CatalogQuerySet, Sourced
 from arena.validation import (
@@ -71,6 +72,10 @@ class Prompt(Sourced):
     html = models.TextField(null=True, editable=False)
     html_version = models.PositiveSmallIntegerField(default=0, editable=False)
     retired_at = models.DateTimeField(null=True, blank=True)
+    # Since when visitors may read its answers with their authors: it is never voted on again, even
+    # if the showcase no longer has it.
+    showcased_at = models.DateTimeField(null=True, blank=True, editable=False)
+    in_showcase = models.BooleanField(default=False, db_default=False, editable=False)
 
     objects = CatalogQuerySet.as_manager()
 
@@ -82,6 +87,14 @@ class Prompt(Sourced):
         constraints = [
             *Sourced.Meta.constraints,
             unique("prompt_external_id_once_per_arena", "arena", "external_id"),
+            check(
+                "prompt_once_showcased_is_archived",
+                Q(showcased_at=None) | Q(retired_at__isnull=False),
+            ),
+            check(
+                "prompt_in_the_showcase_since",
+                Q(in_showcase=False) | Q(showcased_at__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -137,11 +137,6 @@ class Run(models.Model):
         return self.state in (self.State.ORDERED, self.State.OPEN)
 
     @property
-    def spent(self) -> int:
-        """What was billed, plus the most that cut-off requests may have cost."""
-        return self.settled + self.uncertain
-
-    @property
     def can_be_paused(self) -> bool:
         return self.state == self.State.OPEN
 
@@ -183,10 +178,6 @@ class RunProgress:
     @property
     def can_retry(self) -> bool:
         return self.run.state == Run.State.DONE and self.failures > 0
-
-    @property
-    def spent(self) -> int:
-        return self.run.spent
 
     def per_minute(self, now: datetime) -> float | None:
         """Results per minute from the order until now, or until the run closed."""

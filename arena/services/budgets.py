@@ -78,13 +78,20 @@ def budget_left(team: Team) -> int:
 
 
 def committed_by(team: Team) -> int:
-    """Return what the team has spent and what its unfinished runs may still spend."""
+    """Return what the team has spent or may have been billed, and what its unfinished runs may
+    still spend."""
     share = Case(
         When(OVER, then=COST),
         default=Coalesce(F("cap"), 0, output_field=BigIntegerField()),
         output_field=BigIntegerField(),
     )
     return int(Run.objects.filter(team=team).aggregate(total=Sum(share, default=0))["total"])
+
+
+def uncertain_of(team: Team) -> int:
+    """Return the part of `committed_by` that finished runs may have been billed."""
+    over = Run.objects.filter(OVER, team=team)
+    return int(over.aggregate(total=Sum("uncertain", default=0))["total"])
 
 
 MOST_BUDGET = MOST * NANO

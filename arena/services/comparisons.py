@@ -36,9 +36,9 @@ NOBODY = 0  # no rater has this id
 MAX_EXCLUDED = 3  # as many as sql.NEXT names
 # The fields that sql.ISSUED and sql.ANSWERED read.
 COMPARISON = ("id", "run_id", "draw_probability", "issued_at", "expires_at", "skipped_at")
-ARENA = ("id", "team_id", "voters", "self_identifying")
+ARENA = ("id", "team_id", "strengths", "faults", "reasons_first", "voters", "self_identifying")
 RATER = ("id", "kind", "user_id", "arena_id", "blocked_at")
-CANDIDATE = ("id", "name", "version", "disclosed_at")
+CANDIDATE = ("id", "name", "version", "organisation", "disclosed_at")
 PROMPT = ("id", "html", "html_version")
 RESPONSE = ("id", "names_itself", "html", "html_version")
 draw = random.SystemRandom()

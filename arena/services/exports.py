@@ -177,7 +177,7 @@ def prompts(arena: Arena) -> Iterator[Line]:
         rest = {
             name: getattr(prompt, name) for name in ("document", "reference", "rubric", "variables")
         }
-        rest["retired"] = prompt.retired_at is not None
+        rest |= {"retired": prompt.retired_at is not None, "showcased": prompt.in_showcase}
         yield line | {name: value for name, value in rest.items() if value}
 
 

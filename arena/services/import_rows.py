@@ -137,10 +137,17 @@ class Writer:
     def _write_prompts(self, rows: list[Row]) -> None:
         known = self.prompts.of(row.content.external_id for row in rows)
         Prompt.objects.bulk_create(
-            Prompt(arena_id=self.arena.pk, **self._shared_fields(row, PROMPT))
+            self._prompt(row)
             for row in _without_repetitions(rows, lambda content: content.external_id)
             if row.content.external_id not in known
         )
+
+    def _prompt(self, row: Row) -> Prompt:
+        prompt = Prompt(arena_id=self.arena.pk, **self._shared_fields(row, PROMPT))
+        if row.content.showcased and not prompt.is_held_out(self.arena):
+            prompt.in_showcase = True
+            prompt.showcased_at = prompt.retired_at = self.source.started_at
+        return prompt
 
     def _write_candidates(self, rows: list[Row]) -> None:
         Candidate.objects.bulk_create(

@@ -104,6 +104,12 @@ class Progress:
         return self.done >= self.wanted
 
 
+def is_anyone_asked(*, arena: Arena) -> bool:
+    """Return whether a run asks for votes of whoever comes."""
+    open_to_all = PairDemand.objects.filter(arena=arena, rater=None, remaining__gt=0)
+    return open_to_all.exclude(run=None).exists()
+
+
 def progress_for(*, arena: Arena, rater: Rater) -> Progress | None:
     """Return the progress of the run that asks `rater` for votes: one that names them before one
     for anybody. If none does, that of the newest run that they voted for; None without one."""

@@ -16,6 +16,7 @@ from arena.signals import announce, answers_changed
 from arena.validation import numbered
 
 BATCH = 1000
+PARTS = ("first", "order", "newcomers")  # of a pair's weight, beside the even share
 draw = random.SystemRandom()
 
 
@@ -118,6 +119,12 @@ def _shared_prompts(arena: Arena) -> dict[tuple[int, int], int]:
     return {ids: count for ids, count in counts.items() if count}
 
 
+def count_votable_prompts(arena: Arena, besides: int) -> int:
+    """Return on how many prompts, `besides` this one, two candidates answer differently."""
+    answers = _showable_answers(arena.pk).exclude(prompt=besides).order_by().values("prompt")
+    return answers.annotate(n=Count("digest", distinct=True)).filter(n__gt=1).count()
+
+
 def _showable_answers(arena_id: int) -> CatalogQuerySet:
     answers = Response.objects.revealed().filter(
         candidate__arena=arena_id, candidate__retired_at=None, prompt__retired_at=None
@@ -126,13 +133,24 @@ def _showable_answers(arena_id: int) -> CatalogQuerySet:
 
 
 @transaction.atomic
-def publish_pair_weights(*, arena: Arena, weights: Mapping[tuple[int, int], float]) -> None:
-    """Store the weights computed by ranking; pairs that are not named keep theirs."""
+def publish_pair_weights(
+    *,
+    arena: Arena,
+    weights: Mapping[tuple[int, int], float],
+    parts: Mapping[tuple[int, int], Mapping[str, float]] | None = None,
+) -> None:
+    """Store the weights computed by ranking; pairs that are not named keep theirs.
+
+    `parts`: how much of each weight is for what (`PARTS`); by default nothing but the even share.
+    """
     lock_arena(arena.pk)
     pairs = [pair for pair in arena.pairs.all() if (pair.low_id, pair.high_id) in weights]
     for pair in pairs:
-        pair.weight = weights[pair.low_id, pair.high_id]
-    Pair.objects.bulk_update(pairs, ["weight"], batch_size=BATCH)
+        ids = (pair.low_id, pair.high_id)
+        pair.weight = weights[ids]
+        for name in PARTS:
+            setattr(pair, name, parts[ids][name] if parts else 0.0)
+    Pair.objects.bulk_update(pairs, ["weight", *PARTS], batch_size=BATCH)
 
 
 def flip_coin() -> bool:

@@ -1,16 +1,17 @@
-"""Uploading, revising, archiving and restoring prompts.
+"""Uploading, revising, archiving, restoring and showcasing prompts.
 
 An upload is planned against the arena's prompts before anything is written. Duplicate texts are
 judged by the final state, not row by row, because rows may swap two texts.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from arena.actors import Actor
@@ -18,14 +19,14 @@ from arena.conversations import prompt_fields
 from arena.errors import ServiceError, checked_fields
 from arena.files.rows import PromptRow
 from arena.files.tables import Problem
-from arena.models import Arena, Call, Comparison, Prompt, Response
+from arena.models import Arena, Call, Comparison, Prompt, Rater, Response, Vote
 from arena.models.prompts import subject_of
 from arena.services import audit
 from arena.services.candidate_checks import variables_of
 from arena.services.locks import lock_arena, retry_on_deadlock
-from arena.services.pairs import reason_to_keep, sync_pairs
+from arena.services.pairs import count_votable_prompts, reason_to_keep, sync_pairs
 from arena.services.responses import UploadReport
-from arena.signals import announce, votes_changed
+from arena.signals import announce, answers_changed, votes_changed
 from arena.validation import numbered, quoted
 
 BATCH = 500
@@ -36,6 +37,13 @@ IN_USE = (
 # What says how votes on a prompt depend on others, and changes nothing that anybody has seen.
 ALWAYS_OPEN = {"document"}
 DUPLICATE = "Prompt {id} already has this text."
+LEAST_IN_VOTING = 40  # prompts; with fewer, a leaderboard may not hold for similar ones
+MOST_IN_SHOWCASE = 2  # of one category
+NAMED = (
+    "Visitors have seen who wrote the answers to prompt {id}, so it can never be voted on again."
+)
+
+SHOWCASE = ["retired_at", "showcased_at", "in_showcase"]
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -348,8 +356,9 @@ def retire_prompts(*, arena: Arena, prompts: QuerySet[Prompt], by: Actor, now: d
 
 
 def bring_back_prompts(*, arena: Arena, prompts: QuerySet[Prompt], by: Actor) -> int:
-    """Restore those of these prompts that are archived; return how many."""
-    return _set_retired(arena, prompts, None, by, "brought back")
+    """Restore those of these prompts that are archived, unless they were ever showcased; return
+    how many."""
+    return _set_retired(arena, prompts.filter(showcased_at=None), None, by, "brought back")
 
 
 def retire_prompt(*, prompt: Prompt, by: Actor, now: datetime) -> None:
@@ -359,9 +368,95 @@ def retire_prompt(*, prompt: Prompt, by: Actor, now: datetime) -> None:
 
 
 def bring_back_prompt(*, prompt: Prompt, by: Actor) -> None:
+    """Restore an archived prompt. Raises PromptError if it was ever showcased."""
+    if prompt.showcased_at:
+        raise PromptError(NAMED.format(id=quoted(prompt.external_id)))
     this_prompt = Prompt.objects.filter(pk=prompt.pk)
     bring_back_prompts(arena=prompt.arena, prompts=this_prompt, by=by)
     prompt.refresh_from_db(fields=["retired_at"])
+
+
+@retry_on_deadlock
+@transaction.atomic
+def showcase_prompt(*, prompt: Prompt, by: Actor, now: datetime) -> None:
+    """Show visitors who wrote which answer to a prompt, and end the voting on it for good.
+
+    Its votes still count. Raises PromptError.
+    """
+    arena = lock_arena(prompt.arena_id)
+    locked = Prompt.objects.select_for_update(no_key=True).get(pk=prompt.pk)
+    if not locked.in_showcase:
+        if reason := reason_against_showcase(arena, locked):
+            raise PromptError(reason)
+        locked.retired_at = locked.retired_at or now
+        locked.showcased_at = locked.showcased_at or now
+        locked.in_showcase = True
+        locked.save(update_fields=SHOWCASE)
+        # Those who have it before them could look up the names now.
+        shown = Comparison.objects.filter(prompt=locked, rater__kind=Rater.Kind.PERSON)
+        shown.open(now).update(expires_at=now)
+        sync_pairs(arena=arena)
+        _record(locked, by, "showcased a prompt")
+    prompt.refresh_from_db(fields=SHOWCASE)
+
+
+def reason_against_showcase(arena: Arena, prompt: Prompt) -> str:
+    """Return a sentence about why the prompt cannot be in the showcase; '' if it can."""
+    name = quoted(prompt.external_id)
+    if prompt.is_held_out(arena):
+        return f"Prompt {name} is held out: its answers are never published with names."
+    if Response.objects.revealed().filter(prompt=prompt).count() < 2:
+        return f"Prompt {name} has fewer than two answers."
+    shown = arena.prompts.filter(in_showcase=True, category=prompt.category)
+    if shown.count() >= MOST_IN_SHOWCASE:
+        of = f"of the category {quoted(prompt.category)}" if prompt.category else "of no category"
+        return (
+            f"The showcase already has {MOST_IN_SHOWCASE} prompts {of}. Remove one of them first."
+        )
+    left = count_votable_prompts(arena, besides=prompt.pk)
+    if left < LEAST_IN_VOTING:
+        return (
+            f"Only {numbered(left, 'other prompt')} can be voted on, and at least "
+            f"{LEAST_IN_VOTING} must remain."
+        )
+    return ""
+
+
+def suggest_for_showcase(arena: Arena) -> list[Prompt]:
+    """Return the prompts with the most votes that every candidate has answered, as many of each
+    category as the showcase may still have; none if too few would remain in voting.
+    """
+    votes = Vote.objects.live().filter(arena=arena).order_by().values_list("comparison__prompt")
+    n_votes = dict(votes.annotate(Count("pk")))
+    active = arena.candidates.active()
+    answered = Count("responses", filter=Q(responses__candidate__in=active))
+    found = arena.prompts.active().filter(pk__in=n_votes).annotate(n_answers=answered)
+    candidates = [
+        prompt
+        for prompt in found.filter(n_answers=active.count()).defer("html")
+        if not prompt.is_held_out(arena)
+    ]
+    candidates.sort(key=lambda prompt: (-n_votes[prompt.pk], prompt.pk))
+    taken = Counter(arena.prompts.filter(in_showcase=True).values_list("category", flat=True))
+    suggested = []
+    for prompt in candidates:
+        if taken[prompt.category] < MOST_IN_SHOWCASE:
+            taken[prompt.category] += 1
+            suggested.append(prompt)
+    if not suggested or count_votable_prompts(arena, suggested[0].pk) < LEAST_IN_VOTING:
+        return []
+    return sorted(suggested, key=lambda prompt: prompt.category)
+
+
+@retry_on_deadlock
+@transaction.atomic
+def remove_from_showcase(*, prompt: Prompt, by: Actor) -> None:
+    """Stop showing a prompt to visitors. It stays archived, because its names are known."""
+    arena = lock_arena(prompt.arena_id)
+    if Prompt.objects.filter(pk=prompt.pk, in_showcase=True).update(in_showcase=False):
+        announce(answers_changed, arena_id=arena.pk)
+        _record(prompt, by, "removed a prompt from the showcase")
+    prompt.refresh_from_db(fields=SHOWCASE)
 
 
 @retry_on_deadlock

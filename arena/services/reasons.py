@@ -1,18 +1,24 @@
 """The reasons that raters give for their votes, on the page and in files."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
-from django.utils.translation import gettext_lazy
+from django.db.models import Count, Q, QuerySet
+from django.utils.translation import gettext, gettext_lazy
 
 from arena.models import Comparison, Rater, Reason, Vote
+from arena.models.arenas import FAULTS, STRENGTHS
 from arena.outcomes import LEFT, RIGHT
 from arena.services.comparisons import VoteError
 from arena.services.voting import check_rater
 from arena.validation import COMMENT_LIMIT, TAG_LIMIT, InputError, clean_paragraphs
 
 REASONS_IN_FILES = {"reasons_a": LEFT, "reasons_b": RIGHT}
+BOTH_SIDES = "both"  # of a form's field, for reasons that hold for either answer
+MOST_LIKELY = 3  # reasons offered first
+VOTES_READ = 1000  # the latest ones, whose reasons tell which are likely
 
 
 class NotVotedError(VoteError):
@@ -27,6 +33,57 @@ class UnknownReasonError(VoteError):
 
 class LongCommentError(VoteError):
     message = gettext_lazy("A comment can have up to 1,000 characters, and no control characters.")
+
+
+@dataclass(frozen=True)
+class OfferedReason:
+    """A reason that a rater can give; `field` is LEFT, RIGHT or BOTH_SIDES."""
+
+    field: str
+    tag: str
+    is_given: bool = False
+
+    @property
+    def label(self) -> str:
+        """The tag, in the rater's language if it is one of those that every new arena offers."""
+        return gettext(self.tag) if self.tag in (*STRENGTHS, *FAULTS) else self.tag
+
+
+@dataclass(frozen=True)
+class OfferedReasons:
+    """The likeliest reasons for a vote, and all others by side."""
+
+    likely: list[OfferedReason]
+    others: dict[str, list[OfferedReason]]
+
+    @classmethod
+    def after(
+        cls, vote: Vote, comparison: Comparison, given: Collection[tuple[str, str]] = ()
+    ) -> "OfferedReasons":
+        """What the arena offers after this vote; `given` are the (side, tag) given already.
+
+        Likely are reasons for the better answer, or for both answers if neither is better, in the
+        order of how often they were given for the arena's latest votes.
+        """
+        arena, outcome = comparison.arena, vote.outcome
+        by_side = {side: arena.reasons_for(side, outcome) for side in (LEFT, RIGHT)}
+        better = outcome if outcome in by_side else None
+        latest = Vote.objects.filter(arena=comparison.arena_id).order_by("-pk").values("pk")
+        named = Reason.objects.filter(vote__in=latest[:VOTES_READ]).order_by().values_list("tag")
+        often = Counter(dict(named.annotate(n=Count("pk"))))
+        first = sorted(by_side[better or LEFT], key=lambda tag: -often[tag])[:MOST_LIKELY]
+
+        def offer(field: str, tag: str) -> OfferedReason:
+            sides = (LEFT, RIGHT) if field == BOTH_SIDES else (field,)
+            return OfferedReason(field, tag, all((side, tag) in given for side in sides))
+
+        return cls(
+            [offer(better or BOTH_SIDES, tag) for tag in first],
+            {
+                side: [offer(side, tag) for tag in tags if side != better or tag not in first]
+                for side, tags in by_side.items()
+            },
+        )
 
 
 @transaction.atomic

@@ -36,6 +36,12 @@ State = Run.State
 UNFINISHED = [State.ORDERED, State.OPEN, State.PAUSED]
 BATCH = 500
 IN_A_ROW = 10
+CUT_OFFS = 6
+CUT_OFF = "The reply was cut off at {:,} tokens."
+NEEDS_ROOM = (
+    "{} replies in a row were cut off. The last one: {} A model that thinks before it replies needs"
+    " more room: cancel this run, and start one with a larger output limit."
+)
 LONGEST_REASON = 300
 # A run's page is public, so the reason names no account.
 BY_AN_OPERATOR, BY_THE_TEAM = "Paused by an administrator.", "Paused by the team."
@@ -356,6 +362,20 @@ def pause_if_failing(*, run_id: int, requester: str, now: datetime) -> bool:
     return True
 
 
+def pause_if_cut_off(*, run_id: int, requester: str, now: datetime) -> bool:
+    """Pause a requester whose last six replies in a run were all cut off, with all their room."""
+    asked = Call.objects.filter(
+        run=run_id, requester=requester, finished_at__isnull=False, requests__gt=0
+    )
+    last = list(asked.order_by("-finished_at").values_list("error", flat=True)[:CUT_OFFS])
+    sign = CUT_OFF.partition("{")[0]
+    if len(last) < CUT_OFFS or not all(error.startswith(sign) for error in last):
+        return False
+    reason = NEEDS_ROOM.format(CUT_OFFS, last[0])
+    pause_requester(run_id=run_id, requester=requester, reason=reason, now=now)
+    return True
+
+
 def pause_stuck_runs() -> int:
     """Pause open runs in which only paused requesters have calls left; return their number."""
     ids = list(_stuck_runs().values_list("pk", flat=True))
@@ -476,6 +496,46 @@ def _wake_failed(calls: CallQuerySet, now: datetime) -> None:
 def _reopen_run(run_id: int, states: list[Run.State]) -> bool:
     run = Run.objects.filter(pk=run_id, state__in=states)
     return bool(run.update(state=State.OPEN, pause_reason="", closed_at=None, counted_at=None))
+
+
+@transaction.atomic
+def settle(*, run: Run, billed: int, by: Actor) -> int:
+    """Book what servers billed of a run's uncertain money, and release the rest.
+
+    `billed` is in nano-dollars, from the server's own account of these requests. It is booked to
+    the calls in order; returns what was released. Raises RunError.
+    """
+    calls = Call.objects.filter(run=run)
+    doubtful = list(
+        calls.filter(uncertain__gt=0).select_for_update(of=("self",), no_key=True).order_by("pk")
+    )
+    run = Run.objects.select_for_update(of=("self",), no_key=True).get(pk=run.pk)
+    if run.goes_on or calls.filter(state=Call.State.RUNNING).exists():
+        raise RunError("Pause this run first, and let its requests end.")
+    # A run that measured a model has no calls.
+    uncertain = sum(call.uncertain for call in doubtful) if doubtful else run.uncertain
+    if not uncertain:
+        raise RunError("Nothing is uncertain about what this run was billed.")
+    if not 0 <= billed <= uncertain:
+        raise RunError(
+            f"At most {dollars(uncertain)} may have been billed, so {dollars(billed)} cannot be"
+            " right.",
+            field="billed",
+        )
+    left = billed
+    for call in doubtful:
+        share = min(call.uncertain, left)
+        left -= share
+        # The next attempt fences a worker that has read the call before.
+        call.cost, call.uncertain, call.attempts = call.cost + share, 0, call.attempts + 1
+    Call.objects.bulk_update(doubtful, ["cost", "uncertain", "attempts"], batch_size=BATCH)
+    run.settled, run.uncertain = run.settled + billed, run.uncertain - uncertain
+    run.save(update_fields=["settled", "uncertain"])
+    released = uncertain - billed
+    _record_action(
+        run, by, "settled uncertain costs", billed=dollars(billed), released=dollars(released)
+    )
+    return released
 
 
 @transaction.atomic

@@ -142,8 +142,8 @@ def delete_team(*, team: Team, by: Actor) -> None:
 def loss_of_team(team: Team) -> str:
     """Return a sentence about what is lost when the team is deleted."""
     return (
-        f"Deleting {team} also permanently deletes its memberships, API tokens, webhooks and "
-        "audit log."
+        f"Deleting {team} also permanently deletes its memberships, API tokens, webhooks, rubrics "
+        "that no judge has used, and audit log."
     )
 
 

@@ -5,6 +5,7 @@ import re
 import shlex
 from datetime import datetime
 from typing import Any
+from zlib import crc32
 
 from django import template
 from django.template.base import FilterExpression, Parser, Token
@@ -15,6 +16,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 
 from arena.calls.money import dollars
+from arena.models import Candidate
 from arena.views.choices import result_of
 
 register = template.Library()
@@ -27,7 +29,23 @@ LISTED = 1000  # characters; no list shows more of a prompt
 MARKS = re.compile(
     r"^[ \t]*(?:>[ \t]?|#{1,6}[ \t]|```\w*)+|(\*\*|`)(?=\S)([^\n]+?)(?<=\S)\1", re.MULTILINE
 )
+TINTS = 6
 MOMENTS = {"": "j M Y, H:i", "date": "j M Y", "time": "H:i:s"}
+
+
+@register.filter
+def monogram(candidate: Candidate) -> str:
+    """Two letters for the candidate's organisation, or else for the candidate."""
+    words = re.findall(r"\w+", candidate.shown_organisation or str(candidate)) or ["?"]
+    letters = words[0][0] + words[1][0] if len(words) > 1 else words[0][:2]
+    return letters.upper()
+
+
+@register.filter
+def tint(candidate: Candidate) -> str:
+    """The class of the monogram's colour, the same for all candidates of an organisation."""
+    name = candidate.shown_organisation or str(candidate)
+    return f"tint-{crc32(name.encode()) % TINTS + 1}"
 
 
 @register.filter

@@ -1,4 +1,4 @@
-"""The pages of an arena's prompts (list, add, edit, archive) and uploads of answers to them."""
+"""The pages of an arena's prompts (list, add, edit, archive, showcase), and uploads of answers."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -38,7 +38,7 @@ from arena.prompting.templates import TEXT_LIMIT
 from arena.services import prompts, responses
 from arena.services.candidate_checks import CandidateError
 from arena.services.responses import upsert_responses
-from arena.validation import numbered
+from arena.validation import numbered, quoted
 from arena.views.arena_context import READ_ONLY, ArenaContext, require_permission
 
 MAX_FORM_BYTES = AT_MOST_BYTES + 2_000_000  # a file and the fields around it
@@ -179,6 +179,9 @@ def manage_prompts(request: HttpRequest, context: ArenaContext) -> HttpResponse:
         some_documents=any(prompt.document for prompt in page),
         some_variables=context.can_see_variables and any(prompt.variables for prompt in page),
         query=query.urlencode(),
+        showcased=context.arena.prompts.filter(in_showcase=True).order_by("category", "pk"),
+        suggested=prompts.suggest_for_showcase(context.arena) if context.can_submit else [],
+        least_in_voting=prompts.LEAST_IN_VOTING,
     )
 
 
@@ -322,6 +325,21 @@ def retire_prompt(request: HttpRequest, context: ArenaContext, pk: int) -> HttpR
 
 @require_permission("can_submit")
 @require_POST
+def showcase(request: HttpRequest, context: ArenaContext, pk: int) -> HttpResponse:
+    """Show visitors the answers to a prompt with their authors, or stop showing them."""
+    prompt = _find_prompt(context, pk)
+    with errors_as_messages(request):
+        if request.POST.get("action") == "remove":
+            prompts.remove_from_showcase(prompt=prompt, by=context.actor)
+            messages.success(request, f"Prompt {prompt} removed from the showcase.")
+        else:
+            prompts.showcase_prompt(prompt=prompt, by=context.actor, now=timezone.now())
+            messages.success(request, f"Prompt {prompt} is in the showcase.")
+    return redirect(f"{reverse('manage_prompts', args=[context.arena.slug])}#showcase")
+
+
+@require_permission("can_submit")
+@require_POST
 def retire_prompts(request: HttpRequest, context: ArenaContext) -> HttpResponse:
     """Archive or restore the chosen prompts, or all that match the filter in the address."""
     rows = _filtered(context.arena, FilterForm(request.GET, arena=context.arena))
@@ -338,6 +356,11 @@ def _archive_or_restore(
     """Do what the pressed button says, and say what became of the prompts."""
     arena, by = context.arena, context.actor
     if request.POST.get("do") == "bring_back":
+        if named := rows.exclude(showcased_at=None).first():
+            messages.warning(request, prompts.NAMED.format(id=quoted(named.external_id)))
+            rows = rows.filter(showcased_at=None)
+            if not rows.exists():
+                return
         count = prompts.bring_back_prompts(arena=arena, prompts=rows, by=by)
         done = "restored."
     else:

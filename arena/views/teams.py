@@ -24,15 +24,17 @@ from arena.forms.teams import InvitationForm, RoleForm, TeamBudgetForm, TeamForm
 from arena.models import Arena, Membership, Role, Team
 from arena.permissions import visible_arenas, visible_teams
 from arena.services import budgets, invitations, teams
-from arena.services.budgets import committed_by
+from arena.services.budgets import committed_by, uncertain_of
 from arena.site import absolute_url
 from arena.validation import in_dollars
 
 ROWS_PER_PAGE = 50
+MEMBERS_ONLY = gettext_lazy(
+    "Only members and owners of the team can do this. Your access is read-only."
+)
 REFUSALS = {
-    TeamPermission.SUBMIT: gettext_lazy(
-        "Only members and owners of the team can do this. Your access is read-only."
-    ),
+    TeamPermission.SUBMIT: MEMBERS_ONLY,
+    TeamPermission.JUDGE: MEMBERS_ONLY,
     TeamPermission.MANAGE: gettext_lazy("Only owners of the team can do this. Ask one of them."),
 }
 View = Callable[..., HttpResponse]
@@ -111,7 +113,7 @@ def team(request: HttpRequest, team: Team) -> HttpResponse:
     actor = actor_of(request)
     entered = visible_arenas(actor).exclude(team=team)
     entered = entered.filter(pk__in=team.candidates.values("arena"))
-    spent = committed_by(team)
+    committed, uncertain = committed_by(team), uncertain_of(team)
     return render_team_page(
         request,
         team,
@@ -120,8 +122,9 @@ def team(request: HttpRequest, team: Team) -> HttpResponse:
         entered_arenas=with_counts(entered),
         can_submit=actor.may(TeamPermission.SUBMIT, team),
         n_members=team.memberships.count(),
-        spent=spent,
-        remaining=max(0, team.budget - spent),
+        spent=committed - uncertain,
+        uncertain=uncertain,
+        remaining=max(0, team.budget - committed),
         is_operator=actor.is_operator,
         budget_form=TeamBudgetForm(initial={"budget": in_dollars(team.budget)}),
         form=TeamForm(initial={"name": team.name}),

@@ -3,11 +3,9 @@ and the rater of a request, with the rater cookie.
 """
 
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
@@ -16,8 +14,8 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import strip_tags
 from django.utils.http import urlencode
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST, require_safe
@@ -26,12 +24,12 @@ from django_htmx.middleware import HtmxDetails
 from arena.actors import actor_of
 from arena.db import sql
 from arena.forms.base import errors_as_messages
-from arena.language import translate_own_words, translated
+from arena.language import translated
 from arena.models import Arena, Comparison, Rater, Vote
 from arena.outcomes import LEFT, RIGHT
 from arena.permissions import visible_arenas
 from arena.services import comparisons, holds, orders, previews, reasons, voting
-from arena.services.ballots import ballot_html, guide_html, prompt_html
+from arena.services.ballots import guide_html
 from arena.services.candidates import with_ballots
 from arena.services.comparisons import (
     MAX_EXCLUDED,
@@ -40,9 +38,10 @@ from arena.services.comparisons import (
     find_issued_comparison,
 )
 from arena.services.locks import retry_on_deadlock
-from arena.services.rate_limits import allow, client_address, network_of
+from arena.services.rate_limits import network_of
 from arena.services.raters import allow_comparison
-from arena.views.choices import CHOICES, SKIP
+from arena.views.ballots import RoundProgress, ballot_of, reveal_of
+from arena.views.choices import SKIP
 from arena.views.raters import (
     LINK_COOKIE,
     TooManyRatersError,
@@ -63,22 +62,12 @@ class HtmxRequest(HttpRequest):
     htmx: HtmxDetails
 
 
-NOTICES = {
-    # The page's address identifies an error by its class name without the suffix.
-    error.__name__.removesuffix("Error"): error.message
-    for error in comparisons.VoteError.__subclasses__()
-}
+def notice_of(error: type[Exception]) -> str:
+    """The name of an error in the page's address."""
+    return error.__name__.removesuffix("Error")
 
 
-@dataclass(frozen=True)
-class Ballot:
-    """The parts of a comparison that a page may show before the vote: texts, but no names."""
-
-    key: SafeString
-    prompt: SafeString
-    left: SafeString
-    right: SafeString
-    choices: ClassVar = CHOICES
+NOTICES = {notice_of(error): error.message for error in comparisons.VoteError.__subclasses__()}
 
 
 @dataclass(frozen=True)
@@ -94,13 +83,22 @@ class NextPair:
 @never_cache
 @require_safe
 def vote(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show the rater's current pair, and the result of the last vote."""
+    """Show the rater's current pair; with `after` in the address, the pair just voted on and who
+    wrote its answers.
+
+    A visitor becomes a rater by voting. Until then their pair is a preview, unless a run asks
+    anybody who comes for votes.
+    """
     arena = _find_arena(request, slug)
     if arena.voters != Arena.Voters.ANYONE and not request.user.is_authenticated:
         return redirect_to_login(request.path)
     is_new = not request.user.is_authenticated and not any(raters_in_cookie(request))
-    if "preview" in request.GET and is_new:
-        return _show_preview(request, arena)
+    if is_new and request.GET.get("notice") == notice_of(TooManyRatersError):
+        return _slow_down(request, arena, crowded=True)
+    if is_new and not orders.is_anyone_asked(arena=arena):
+        comparison, sealed = previews.preview_comparison(arena=arena, now=timezone.now())
+        context = {"ballot": ballot_of(comparison), "sealed": sealed, "round": RoundProgress(0)}
+        return render(request, "arena/vote.html", context | _page_context(request, arena))
     try:
         rater = find_or_create_rater(request)
         check_admission(arena, rater)
@@ -108,39 +106,45 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
         return _slow_down(request, arena, crowded=True)
     except MembersOnlyError as error:
         return _slow_down(request, arena, not_admitted=str(error))
-    if not _can_have_another(rater):
-        return _slow_down(request, arena, blocked=bool(rater.blocked_at))
-    now = timezone.now()
-    comparison = _requested_pair(request, arena, rater) or comparisons.next_comparison(
-        arena=arena, rater=rater, now=now, also=other_rater_of_cookie(request, rater)
-    )
-    done = rater.votes.filter(arena=arena, voided_at=None).count()
+    return _show_pair(request, arena, rater)
+
+
+def _show_pair(request: HttpRequest, arena: Arena, rater: Rater) -> HttpResponse:
+    now, done = timezone.now(), rater.votes.filter(arena=arena, voided_at=None).count()
     context = {
-        "arena": arena,
-        "ballot": _ballot_of(comparison),
-        "done": done,
         "hold": holds.find_newest(
             raters=[rater, *find_anonymous(request, rater)], arena=arena, now=now
         ),
-        "guide": guide_html(arena),
         "progress": orders.progress_for(arena=arena, rater=rater),
-        "notice": NOTICES.get(request.GET.get("notice", "")),
-        **_context_of_last_vote(rater, arena, request.GET.get("after", "")),
+        **_context_of_last_vote(request, rater, arena),
+        **_page_context(request, arena),
     }
+    if "reveal" in context:
+        context["round"] = RoundProgress(done, is_revealing=True)
+        return render(request, "arena/vote.html", context)
+    if not _can_have_another(rater):
+        return _slow_down(request, arena, blocked=bool(rater.blocked_at))
+    comparison = _requested_pair(request, arena, rater) or comparisons.next_comparison(
+        arena=arena, rater=rater, now=now, also=other_rater_of_cookie(request, rater)
+    )
+    progress = RoundProgress(done)
+    has_news = context["notice"] or context["hold"] or "last" in context
+    if comparison is None and done and not (has_news or arena.is_opened_by_link):
+        return redirect("round", arena.slug, progress.number)  # which thanks for all of them
+    context |= {"ballot": ballot_of(comparison), "round": progress}
     response = render(request, "arena/vote.html", context)
     set_rater_cookie(request, response, rater)
     return response
 
 
-def _show_preview(request: HttpRequest, arena: Arena) -> HttpResponse:
-    """Show a pair to somebody who becomes a rater only by voting on it."""
-    now, key = timezone.now(), f"previews:{client_address(request)}"
-    limit = settings.VOTES_PER_MINUTE
-    if not allow(key=key, limit=limit, window=timedelta(minutes=1), now=now):
-        return _slow_down(request, arena)
-    comparison, sealed = previews.preview_comparison(arena=arena, now=now)
-    context = {"arena": arena, "sealed": sealed}
-    return _render_fragment(request, "arena/_ballot.html", comparison, context)
+def _page_context(request: HttpRequest, arena: Arena) -> dict[str, Any]:
+    guide = guide_html(arena)
+    return {
+        "arena": arena,
+        "guide": guide,
+        "guide_line": next(iter(strip_tags(guide).strip().splitlines()), ""),
+        "notice": NOTICES.get(request.GET.get("notice", "")),
+    }
 
 
 @translated
@@ -180,9 +184,7 @@ def cast_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     try:
         new_owner = _issue_previewed(request, slug, key) if "sealed" in request.POST else None
         comparison, vote, following = _vote_and_follow(request, slug, key, new_owner)
-    except TooManyRatersError:
-        return _to_vote_page(request, slug)
-    except voting.VoteError as error:
+    except (TooManyRatersError, voting.VoteError) as error:
         return _refuse_vote(request, slug, error)
     response = _respond_with_pair(request, comparison, following, vote=vote, skipped=vote is None)
     if new_owner:
@@ -236,17 +238,26 @@ def give_reasons(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     """Replace the reasons of the rater's vote; the response tells htmx that they are saved."""
     comparison = _find_issued_pair(request, slug, key)
     back = "vote" if comparison.arena.is_opened_by_link else "my_votes"
-    comparison.arena = Arena.objects.get(pk=comparison.arena_id)  # with the reasons it offers
     try:
         _check_owner(request, comparison.rater)
         reasons.give_reasons(
             comparison=comparison,
             rater=comparison.rater,
-            tags={side: request.POST.getlist(side) for side in (LEFT, RIGHT)},
+            tags={
+                side: [*request.POST.getlist(side), *request.POST.getlist(reasons.BOTH_SIDES)]
+                for side in (LEFT, RIGHT)
+            },
             comment=request.POST.get("comment", ""),
         )
     except voting.VoteError as error:
         return _refuse_vote(request, slug, error)
+    if "show" in request.POST:
+        if not request.htmx:
+            return _to_vote_page(request, slug, after=key, named="1")
+        vote = comparison.votes.get(rater=comparison.rater, voided_at=None)
+        return _respond_with_pair(
+            request, comparison, NextPair(wanted=False), vote=vote, has_explained=True
+        )
     if request.htmx:
         return HttpResponse(gettext("Saved. Thank you."))
     return redirect(back, comparison.arena.slug)
@@ -330,29 +341,19 @@ def _requested_pair(request: HttpRequest, arena: Arena, rater: Rater) -> Compari
     return Comparison.objects.open(timezone.now()).with_texts().filter(pk=comparison.pk).first()
 
 
-def _ballot_of(comparison: Comparison | None) -> Ballot | None:
-    if comparison is None:
-        return None
-    return Ballot(
-        key=SafeString(comparison.key),
-        prompt=translate_own_words(prompt_html(comparison.prompt)),
-        left=translate_own_words(ballot_html(comparison, comparison.left_response)),
-        right=translate_own_words(ballot_html(comparison, comparison.right_response)),
-    )
-
-
-def _context_of_last_vote(rater: Rater, arena: Arena, key: str) -> dict[str, Any]:
+def _context_of_last_vote(request: HttpRequest, rater: Rater, arena: Arena) -> dict[str, Any]:
     """Return the result of the last vote, for the page that follows a POST without htmx."""
-    comparison = _find_comparison(key, arena)
-    if comparison is None or comparison.rater_id != rater.pk:
+    last = _find_comparison(request.GET.get("after", ""), arena)
+    if last is None or last.rater_id != rater.pk:
         return {}
+    comparison = Comparison.objects.with_texts().get(pk=last.pk)
+    comparison.arena = arena
     vote = comparison.votes.filter(voided_at=None).first()
-    return {
-        "last": comparison,
-        "vote": vote,
-        "undone": vote is None and comparison.votes.exists(),
-        "skipped": comparison.skipped_at is not None,
-    }
+    if vote is None:
+        undone, skipped = comparison.votes.exists(), comparison.skipped_at is not None
+        return {"last": comparison, "undone": undone, "skipped": skipped}
+    reveal = reveal_of(comparison, vote, has_explained="named" in request.GET)
+    return {"last": comparison, "reveal": reveal, "ballot": ballot_of(comparison, reveal)}
 
 
 def _following_pair(request: HtmxRequest, comparison: Comparison) -> NextPair:
@@ -379,16 +380,17 @@ def _respond_with_pair(
     vote: Vote | None,
     skipped: bool = False,
     undone: bool = False,
+    has_explained: bool = False,
 ) -> HttpResponse:
     if not request.htmx or following.too_fast:
         return _to_vote_page(request, comparison.arena.slug, after=comparison.key)
     context = {
         "arena": comparison.arena,
         "last": comparison,
-        "vote": vote,
+        "reveal": reveal_of(comparison, vote, has_explained=has_explained) if vote else None,
         "skipped": skipped,
         "undone": undone,
-        "done": comparison.other_votes + bool(vote),
+        "round": RoundProgress(comparison.other_votes + bool(vote), is_revealing=bool(vote)),
         "with_next": following.wanted,
     }
     if comparison.run_id:
@@ -405,14 +407,13 @@ def _render_fragment(
     masked again.
     """
     token = request.POST.get("csrfmiddlewaretoken") or get_token(request)
-    context |= {"ballot": _ballot_of(comparison), "csrf_token": token}
+    context |= {"ballot": ballot_of(comparison), "csrf_token": token}
     return HttpResponse(render_to_string(template, context))
 
 
-def _refuse_vote(request: HtmxRequest, slug: str, error: voting.VoteError) -> HttpResponse:
+def _refuse_vote(request: HtmxRequest, slug: str, error: Exception) -> HttpResponse:
     """Redirect to a new voting page that shows why the vote does not count."""
-    notice = type(error).__name__.removesuffix("Error")
-    return _to_vote_page(request, slug, notice=notice)
+    return _to_vote_page(request, slug, notice=notice_of(type(error)))
 
 
 def _to_vote_page(request: HtmxRequest, slug: str, **query: Any) -> HttpResponse:

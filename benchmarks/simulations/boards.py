@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from benchmarks.simulations.designs import Design, Drawn, Floats, draw
+from benchmarks.simulations.designs import Design, Drawn, Floats, Ints, draw
 from ranking.stats.bootstrap import Bootstrap
 from ranking.stats.bradley_terry import NoMaximumError
 from ranking.stats.intervals import Sandwich, critical_value
-from ranking.stats.ranks import rank_intervals, tiers
+from ranking.stats.ranks import clearly_below, rank_intervals, simultaneous_value, tiers
 
 RESAMPLES = 1000
 CROWD_RESAMPLES = 300
@@ -69,7 +69,7 @@ def simulate_leader(design: Design, n_repeats: int, seed: int) -> dict[str, floa
 def simulate_tiers(design: Design, n_repeats: int, seed: int) -> dict[str, float]:
     """``drawn`` and ``known``: how often a tier ends on a board, by its own covariance and by that
     of all simulated scores, which estimates the true one; ``share``: of the two; ``wrong``: share
-    of boards on which a candidate is in a higher tier than one that is at least as good.
+    of boards on which a tier begins with a candidate that is as good as the first above, or better.
     """
     fits, truths = [], []
     for rng in generators(n_repeats, seed):
@@ -81,15 +81,19 @@ def simulate_tiers(design: Design, n_repeats: int, seed: int) -> dict[str, float
     for fit, truth in zip(fits, truths, strict=True):
         theta = fit.model_.theta_
         order = np.argsort(-theta)
-        number = tiers(_ranks(fit, simultaneous=True)[1][order])
-        best = tiers(rank_intervals(theta, covariance, simultaneous=True)[1][order])
-        above = number[:, None] < number[None, :]
-        behind = truth[order][None, :] - truth[order][:, None] >= -EQUAL
+        number = _tiers(theta[order], fit.covariance_[np.ix_(order, order)], fit.n_clusters_)
+        best = _tiers(theta[order], covariance[np.ix_(order, order)], None)
+        firsts = truth[order][np.unique(number, return_index=True)[1]]
         drawn.append(number.max() - 1)
         known.append(best.max() - 1)
-        wrong.append((above & behind).any())
+        wrong.append((np.diff(firsts) >= -EQUAL).any())
     figures = {"drawn": float(np.mean(drawn)), "known": float(np.mean(known))}
     return figures | {"share": figures["drawn"] / figures["known"], "wrong": float(np.mean(wrong))}
+
+
+def _tiers(theta: Floats, covariance: Floats, n_clusters: int | None) -> Ints:
+    critical = simultaneous_value(covariance, n_clusters=n_clusters)
+    return tiers(clearly_below(theta, covariance, critical))
 
 
 def simulate_crowd(design: Design, n_repeats: int, seed: int) -> dict[str, float]:

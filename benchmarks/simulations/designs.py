@@ -9,6 +9,7 @@ each pair, by Gauss-Hermite quadrature over the distribution of effects.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,8 +20,6 @@ from numpy.typing import NDArray
 from ranking.question import Evidence, Question
 from ranking.stats.battles import Battles
 from ranking.stats.bradley_terry import BradleyTerry
-from ranking.stats.intervals import Sandwich
-from ranking.stats.pairing import pair_weights
 from ranking.votes import KIND_OF, LEFT, RIGHT, TIE, VoteTable
 
 Floats = NDArray[np.float64]
@@ -28,10 +27,9 @@ Ints = NDArray[np.int64]
 
 TIES = 0.25
 EFFECT = 1.0  # standard deviation of effects, natural log-odds; a gap of 1 is odds of 2.7 to 1
+PUBLISHED = 100  # votes between two publications of the weights of pairs
 ELO = math.log(10) / 400  # natural log-odds
 NODES = 60  # of the quadrature
-PUBLISHED = 100  # votes between two publications of the weights of pairs
-TARGET_ERROR = 25.0  # Elo, as of a new arena's board
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,7 @@ class Design:
     `these_prompts`, `these_raters`: the truth is about those drawn, not about all similar ones.
     `n_raters`: 0 if raters do not matter; `taste`: standard deviation of their tastes; `largest`:
     the share of votes by one of them; `zipf`: prompts get votes by Zipf's law; `known`: whether
-    prompts are known; `soft`: verdicts are the win probability itself; `ties`: their share;
-    `adaptive`: pairs are drawn by the weights that the product publishes.
+    prompts are known; `soft`: verdicts are the win probability itself; `ties`: their share.
     """
 
     name: str
@@ -64,7 +61,6 @@ class Design:
     known: bool = True
     soft: bool = False
     ties: float = TIES
-    adaptive: bool = False
 
     @cached_property
     def strength(self) -> Floats:
@@ -108,13 +104,10 @@ class Design:
         wins: Floats = sigmoid(gap[..., None] + spread * node) @ share / share.sum()
         return wins
 
-    def fitted_to(self, wins: Floats, draws: Floats | None = None) -> Floats:
-        """(K,) Elo, given the (P,) probabilities that the first wins a vote that is not a tie.
-
-        ``draws``: (P,) how often the pairs were drawn, if not as designed.
-        """
+    def fitted_to(self, wins: Floats) -> Floats:
+        """(K,) Elo, given the (P,) probabilities that the first wins a vote that is not a tie."""
         score = self.ties / 2 + (1 - self.ties) * wins
-        votes = Battles.from_arrays(*self.pairs, score, self.chance if draws is None else draws)
+        votes = Battles.from_arrays(*self.pairs, score, self.chance)
         return BradleyTerry().fit(votes).ratings_
 
 
@@ -170,8 +163,14 @@ class Drawn:
         return Battles.from_arrays(self.left, self.right, self.score, None, cluster, size)
 
 
-def draw(design: Design, rng: np.random.Generator) -> Drawn:
-    """Draw one board of a design, with new prompts and votes."""
+Choice = Callable[["Drawn", Ints], Ints]
+
+
+def draw(design: Design, rng: np.random.Generator, choose: Choice | None = None) -> Drawn:
+    """Draw one board of a design, with new prompts and votes.
+
+    ``choose``: who meets instead, given the votes so far and the raters of the next PUBLISHED ones.
+    """
     pair = rng.choice(len(design.gap), design.n_votes, p=design.chance)
     prompt = rng.integers(0, design.n_prompts, design.n_votes)
     if design.zipf:
@@ -181,44 +180,30 @@ def draw(design: Design, rng: np.random.Generator) -> Drawn:
     rater, liked = _tastes(design, rng) if design.n_raters else (None, np.zeros((1, len(odds.T))))
     by = np.zeros_like(prompt) if rater is None else rater
     chance, is_tie = rng.random(design.n_votes), rng.random(design.n_votes) < design.ties
-    cluster = {"vote": None, "unit": prompt * len(design.gap) + pair, "prompt": prompt}
-    known = cluster[design.cluster] if design.known else None
+    truth = _truth(design, odds, liked)
 
     def voted() -> Drawn:
+        cluster = {"vote": None, "unit": prompt * len(design.gap) + pair, "prompt": prompt}
+        known = cluster[design.cluster] if design.known else None
         score = sigmoid(odds[prompt, pair] + liked[by, pair])
         if not design.soft:
             score = (chance < score).astype(np.float64)
         left, right = (side[pair] for side in design.pairs)
-        return Drawn(left, right, np.where(is_tie, 0.5, score), known, design.truth, rater)
+        return Drawn(left, right, np.where(is_tie, 0.5, score), known, truth, rater)
 
-    if design.adaptive:
-        for n in range(PUBLISHED, design.n_votes, PUBLISHED):
-            more = min(PUBLISHED, design.n_votes - n)
-            weights = _weights(voted().first(n))[design.pairs]
-            pair[n : n + more] = rng.choice(len(weights), more, p=weights / weights.sum())
-    return replace(voted(), truth=_truth(design, odds, liked, pair))
+    if choose:
+        for n in range(0, design.n_votes, PUBLISHED):
+            pair[n : n + PUBLISHED] = choose(voted().first(n), by[n : n + PUBLISHED])
+    return voted()
 
 
-def _truth(design: Design, odds: Floats, liked: Floats, pair: Ints) -> Floats:
+def _truth(design: Design, odds: Floats, liked: Floats) -> Floats:
     """(K,) Elo: what this board's votes would say if there were infinitely many of them."""
     if design.these_prompts:
         return design.fitted_to(sigmoid(odds).mean(axis=0))
     if design.these_raters:
         return design.fitted_to(design.wins(design.gap + liked).mean(axis=0))
-    if design.adaptive:
-        draws = np.bincount(pair, minlength=len(design.gap)).astype(np.float64)
-        return design.fitted_to(design.wins(design.gap, 2**0.5 * design.taste), draws)
     return design.truth
-
-
-def _weights(votes: Drawn) -> Floats:
-    """(K, K) the weights that the product (`pair_weights`) would publish after these votes."""
-    battles = votes.battles(clustered=False)
-    votes_between = np.zeros((len(votes.truth),) * 2)
-    np.add.at(votes_between, (battles.first, battles.second), battles.count)
-    fit = Sandwich(jackknifed=True).fit(*votes.evidence.groups.groupings)
-    theta, wins = fit.model_.theta_, battles.wins()
-    return pair_weights(theta, fit.covariance_, votes_between + votes_between.T, TARGET_ERROR, wins)
 
 
 def _tastes(design: Design, rng: np.random.Generator) -> tuple[Ints, Floats]:
@@ -306,7 +291,6 @@ CROWDS = (
     crowd("50 raters, 100 prompts", 50, 100),
     crowd("20 raters, soft votes", 20, soft=True),
     crowd("20 raters, 30 % ties", 20, ties=0.3),
-    crowd("50 raters, pairs by the published weights", 50, adaptive=True),
     crowd("4 raters, results for these raters only", 4, these_raters=True),
     *NEWCOMERS,
 )

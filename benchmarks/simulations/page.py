@@ -142,6 +142,12 @@ WATCHED_HEAD = (
 SPARSE_HEAD = (
     "leaderboard | scores | first candidate | last candidate | candidates with an interval"
 )
+DRAWS_HEAD = (
+    "leaderboard | most frequent candidate of a session | most frequent pair |"
+    " pairs among the best four | pairs in settled order | error of first against second |"
+    " errors of all scores | coverage | worst of the best five | wrong clear leader |"
+    " newcomer’s error"
+)
 COUNTS = ("made", "made_wide", "median")  # that are no shares
 Targets = Mapping[str, tuple[float, float]]
 

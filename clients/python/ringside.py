@@ -114,6 +114,8 @@ class Prompt(TypedDict):
     category: str | None
     document: str | None
     retired_at: str | None
+    showcased_at: str | None
+    in_showcase: bool
 
 
 class RowProblem(TypedDict):
@@ -143,6 +145,7 @@ class AnswerRun(TypedDict):
     done: int
     cap: float | None
     spent: float | None
+    uncertain: float | None
     closed_at: str | None
 
 
@@ -173,6 +176,18 @@ class Judge(TypedDict):
     honeypots: dict[str, Any] | None
 
 
+class Rubric(TypedDict):
+    """A version of a team's rubric; judges use it as endpoint:model@`name`."""
+
+    name: str
+    rubric: str
+    version: int
+    digest: str
+    reason: str
+    made_at: str
+    files: dict[str, str]
+
+
 class JudgeRun(TypedDict):
     """A judge run; `wanted` and `done` count verdicts by single judges.
 
@@ -186,6 +201,7 @@ class JudgeRun(TypedDict):
     done: int
     cap: float | None
     spent: float | None
+    uncertain: float | None
     closed_at: str | None
 
 
@@ -732,6 +748,15 @@ class Ringside:
         body = {**order, "dry_run": True}
         return cast(Quote, self.post(f"{_arena(arena)}judge-runs/", body))
 
+    def rubrics(self, team: str) -> list[Rubric]:
+        """Return the newest version of each of a team's rubrics."""
+        return list(self.rows(_rubrics(team)))
+
+    def rubric_versions(self, team: str, rubric: str) -> list[Rubric]:
+        """Return all versions of a rubric, the first one first."""
+        of_one = urllib.parse.quote(rubric, safe="")
+        return list(self.rows(f"{_rubrics(team)}{of_one}/versions/"))
+
     def judges(self, arena: str, *names: str) -> list[Judge]:
         """Return the registered judges; with names, the judges that a run would use for them."""
         path, queries = f"{_arena(arena)}judges/", [{"name": name} for name in names] or [{}]
@@ -953,6 +978,10 @@ def _stripped(value: Any) -> str:
 
 def _arena(slug: str) -> str:
     return f"arenas/{urllib.parse.quote(slug, safe='')}/"
+
+
+def _rubrics(team: str) -> str:
+    return f"teams/{urllib.parse.quote(team, safe='')}/rubrics/"
 
 
 def _candidate(arena: str, pk: int) -> str:

@@ -17,8 +17,9 @@ class JudgementExport(ExportEndpoint):
         "Export judgements as training data for judge models",
         f"{JSONL},{PARQUET}",
         "`judgements`: judges' replies in the Prometheus 2 format, for supervised fine-tuning. "
-        "`judge-pairs`: two replies to one request; most people agree with the `chosen` one. Only "
-        "the arena's team gets them, because replies may repeat references and rubrics.",
+        "`judge-pairs`: two replies to one request; most people agree with the `chosen` one. "
+        "`preference-collection`: two answers to which a judge gave different scores. Only the "
+        "arena's team gets them, because replies may repeat references and rubrics.",
         '{"format": "pairwise", "output": "Feedback: B answers. [RESULT] B", "people": "B"}\n',
         [named_file(file_names(EXPORTS))],
     )

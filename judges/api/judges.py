@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from arena.actors import TeamPermission
+from arena.actors import Actor, TeamPermission
 from arena.api.core.errors import BadParameter
 from arena.api.core.parameters import check_names
 from arena.api.core.schema import operation
@@ -51,7 +51,7 @@ JUDGE_LISTED: dict[str, Any] = {
         "categories": [
             {"category": "code", "items": 90, "agreement": FIGURE, "trusted": False},
         ],
-        "benchmarks": {"single": ACCURACY, "both": ACCURACY, "verdict": ACCURACY},
+        "benchmarks": {"verdict": ACCURACY},
     },
     "honeypots": {"value": 0.05, "low": 0.01, "high": 0.2, "n": 40},
 }
@@ -74,11 +74,8 @@ class AccuracyShown(serializers.Serializer[dict[str, Any]]):
 
 
 class BenchmarksShown(serializers.Serializer[dict[str, Any]]):
-    """Figures as published benchmarks define them: each reading by itself, right in both orders,
-    and by the verdict made of the two."""
+    """Accuracy as published benchmarks define it, by the verdict."""
 
-    single = AccuracyShown()
-    both = AccuracyShown()
     verdict = AccuracyShown()
 
 
@@ -187,7 +184,7 @@ class Judges(ArenaEndpoint, ListEndpoint):
         if name is None:
             return self.page(judges, JudgeShown)
         check_names(request, self.other_parameters)
-        spec = _spec_named(name)
+        spec = _spec_named(name, self.actor)
         judge: Any = judges.filter(digest=spec.digest).first() or dict.fromkeys(JUDGE_LISTED) | {
             "name": spec.label,
             "endpoint": spec.endpoint,
@@ -201,10 +198,10 @@ class Judges(ArenaEndpoint, ListEndpoint):
         return {**super().get_serializer_context(), "arena": self.arena}
 
 
-def _spec_named(name: str) -> JudgeSpec:
+def _spec_named(name: str, by: Actor) -> JudgeSpec:
     """The judge that an order with this name would use; raises BadParameter."""
     try:
-        return spec_named(TYPED.run_validation(name))
+        return spec_named(TYPED.run_validation(name), by=by)
     except serializers.ValidationError as error:
         details: Any = serializers.as_serializer_error(error)["non_field_errors"]
         raise BadParameter("name", str(details[0])) from None

@@ -30,13 +30,13 @@ from arena.services.runs import order_run, rehearse_payment
 from arena.tasks import enqueue_on_commit
 from judges.api.judges import JUDGE
 from judges.api.quotes import QUOTE, QuoteShown
-from judges.core.spec import MOST_READINGS, JudgeSpec
+from judges.core.spec import EFFORTS, LEAST_OUTPUT, MOST_OUTPUT, MOST_READINGS, JudgeSpec
 from judges.forms import ORDER_POLICIES, PAIRS
 from judges.models import Judgement
 from judges.run_reports import JudgeReport, report_on
-from judges.services.orders import MOST_JUDGES, prepare_order
+from judges.services.orders import MOST_JUDGES, JudgeOrder, prepare_order
 from judges.services.planning import MOST_PER_PAIR, PER_PAIR, OrderOptions
-from judges.services.quotes import quote_for, smallest_quote
+from judges.services.quotes import prepare_measured, quote_for, smallest_quote
 from judges.services.registry import Switches, spec_named
 from judges.services.runs import runs_in, runs_of_judges
 from judges.wording import QUORUM_TOO_HIGH, REASON_HIDDEN
@@ -45,7 +45,7 @@ from ranking.board_data import LARGEST_ID
 TAG = "Judges"
 MOST_CANDIDATES = 1000
 SENT = {"judges": [JUDGE], "candidates": [17, 12], "per_pair": 5, "cap": 2.0}
-MONEY = ("cap", "expected_cost", "worst_cost", "spent", "reserved")
+MONEY = ("cap", "expected_cost", "worst_cost", "spent", "uncertain", "reserved")
 RUN: dict[str, Any] = {
     "id": 5,
     "arena": "search-answers",
@@ -59,6 +59,7 @@ RUN: dict[str, Any] = {
     "expected_cost": 0.31,
     "worst_cost": 1.4,
     "spent": 0.12,
+    "uncertain": 0.0,
     "created_at": "2026-11-22T09:00:00Z",
     "closed_at": None,
 }
@@ -82,8 +83,7 @@ REPORT: dict[str, Any] = RUN | {
 
 
 class RunShown(serializers.ModelSerializer[Run]):
-    """A judge run. `wanted` and `done` count verdicts by single judges; `spent` is the most that it
-    can have cost so far.
+    """A judge run. `wanted` and `done` count verdicts by single judges.
 
     Money is null for everybody but the arena's team, and the reason for a pause is hidden.
     """
@@ -96,7 +96,11 @@ class RunShown(serializers.ModelSerializer[Run]):
     cap = Dollars(allow_null=True)
     expected_cost = Dollars(allow_null=True)
     worst_cost = Dollars(allow_null=True)
-    spent = serializers.SerializerMethodField()
+    spent = Dollars(source="settled", allow_null=True, help_text="What servers billed.")
+    uncertain = Dollars(
+        allow_null=True,
+        help_text="The most that they may have billed for requests that got no answer.",
+    )
 
     class Meta:
         model = Run
@@ -104,9 +108,6 @@ class RunShown(serializers.ModelSerializer[Run]):
 
     def get_judges(self, run: Any) -> list[str]:
         return [str(member.epoch) for member in run.members if not member.epoch.judge.is_jury]
-
-    def get_spent(self, run: Run) -> float | None:
-        return Dollars().to_representation(run.spent)
 
     def to_representation(self, run: Run) -> dict[str, Any]:
         data: dict[str, Any] = super().to_representation(run)
@@ -202,7 +203,7 @@ class JudgingGiven(StrictSerializer):
     weigh = serializers.BooleanField(
         default=False,
         help_text="Weigh the members of a jury by their accuracy in this arena; possible if they "
-        "were measured together and weighting improves the result.",
+        "were measured together.",
     )
     own_family = serializers.BooleanField(
         default=False, help_text="Let judges judge answers by their own model family."
@@ -218,6 +219,25 @@ class JudgingGiven(StrictSerializer):
         default=1,
         help_text="How often to ask each judge for one verdict: scores are averaged, otherwise "
         "more than half must agree.",
+    )
+    output_limit = serializers.IntegerField(
+        min_value=LEAST_OUTPUT,
+        max_value=MOST_OUTPUT,
+        required=False,
+        allow_null=True,
+        help_text="The most tokens of a reply, including what a model thinks first; by default the "
+        "rubric's limit, or what the model needed when it was measured.",
+    )
+    effort = serializers.ChoiceField(
+        choices=EFFORTS,
+        allow_blank=True,
+        default="",
+        help_text="How much a model that thinks shall think; by default the model decides.",
+    )
+    schema = serializers.BooleanField(
+        default=False,
+        help_text="Hold judges of an earlier release to a JSON schema in every reply; judges that "
+        "are new are held to one anyway, where the server can.",
     )
     unpinned = serializers.BooleanField(
         default=False, help_text="Allow a model name that may point to a different model later."
@@ -275,30 +295,34 @@ class JudgeRuns(ArenaEndpoint, ListEndpoint):
         arena = self.arena
         self.require(TeamPermission.JUDGE, arena.team_id)
         body = self.validated(JudgingGiven)
-        specs = _specs_of_judges(body)
-        if body["dry_run"] and "cap" in body:
-            rehearse_payment(team=arena.team, quote=smallest_quote(specs), cap=body["cap"])
+        specs = _specs_of_judges(body, self.actor)
+        if "cap" in body or not body["dry_run"]:  # before a model is measured, which costs money
+            rehearse_payment(team=arena.team, quote=smallest_quote(specs), cap=body.get("cap"))
         candidates = _check_candidates(arena, body.get("candidates", []))
-        order = prepare_order(
-            arena=arena,
-            specs=specs,
-            options=OrderOptions(
-                body["per_pair"], body["pairs"], body["again"], candidates=candidates
-            ),
-            own_family=body["own_family"],
-            quorum=body.get("quorum"),
-            weigh=body["weigh"],
-        )
+
+        def prepare() -> JudgeOrder:
+            return prepare_order(
+                arena=arena,
+                specs=_specs_of_judges(body, self.actor),
+                options=OrderOptions(
+                    body["per_pair"], body["pairs"], body["again"], candidates=candidates
+                ),
+                own_family=body["own_family"],
+                quorum=body.get("quorum"),
+                weigh=body["weigh"],
+            )
+
+        now = timezone.now()
+        order = prepare_measured(prepare, cap=body.get("cap"), now=now)
         if body["dry_run"]:
             return Response(QuoteShown(quote_for(order)).data)
-        now = timezone.now()
         run = order_run(order=order, cap=body.get("cap"), now=now, by=self.actor)
         enqueue_on_commit()
         place = reverse("api_judge_run", args=[run.pk])
         return Response(report_of(run, now, self.actor), status=201, headers={"Location": place})
 
 
-def _specs_of_judges(body: dict[str, Any]) -> list[JudgeSpec]:
+def _specs_of_judges(body: dict[str, Any], by: Actor) -> list[JudgeSpec]:
     """Raises JudgeError and Unprocessable."""
     names, quorum = body["judges"], body.get("quorum")
     if quorum and quorum > len(names):
@@ -309,8 +333,11 @@ def _specs_of_judges(body: dict[str, Any]) -> list[JudgeSpec]:
         length_neutral=body.get("length_neutral"),
         soft=body["soft"],
         readings=body["samples"],
+        output_limit=body.get("output_limit"),
+        effort=body["effort"],
+        schema=True if body["schema"] else None,
     )
-    return [spec_named(name, switches) for name in names]
+    return [spec_named(name, switches, by) for name in names]
 
 
 def _check_candidates(arena: Arena, ids: list[int]) -> frozenset[int]:

@@ -6,13 +6,9 @@ never by the model.
 """
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from judges.core.doubts import final_text
-from judges.core.parsing import EDGE, EDGES, ReadReply, fold, unreadable, useless, without_verdict
 
 MOST_ITEMS = 50
 HOW_TO_REPLY = (
@@ -23,7 +19,6 @@ REPAIR = (
     "Your answers to the items cannot be read from your reply. Do not judge anew: write one line "
     "for each item, each with YES or NO after the colon, and nothing else:\n{lines}"
 )
-EXPECTED = "a line with YES or NO for each item"
 
 
 class ChecklistError(ValueError):
@@ -73,37 +68,6 @@ def describe_items(items: Sequence[ChecklistItem]) -> str:
 def item_lines(n: int, nonce: str) -> str:
     """Return the lines to be completed, one for each of `n` items."""
     return "\n".join(f"VERDICT-{nonce} {number}:" for number in range(1, n + 1))
-
-
-def parse_checklist(reply: str, nonce: str, n: int, *, cut_off: bool = False) -> ReadReply:
-    """Read `VERDICT-<nonce> 1: YES` for each of `n` items, decorated or not.
-
-    Unreadable unless each item has one answer, alone on its line and the same wherever it appears.
-    """
-    if trouble := useless(reply):
-        return trouble
-    text = final_text(reply)
-    mark = rf"verdict-{re.escape(nonce.lower())}"
-    line = re.compile(
-        rf"[{re.escape(EDGE)}\-.>]*{mark}{EDGES}[#.]?(\d{{1,3}}){EDGES}[:=]{EDGES}(yes|no)"
-        rf"[{re.escape(EDGE)}.!]*"
-    )
-    marked = [folded for folded in map(fold, text.splitlines()) if mark in folded]
-    if not marked:
-        return without_verdict(text, cut_off, EXPECTED)
-    answers: dict[int, set[str]] = {}
-    for folded in marked:
-        match = line.fullmatch(folded)
-        if match is None:
-            return unreadable("A line with an item's answer says something other than YES or NO.")
-        answers.setdefault(int(match[1]), set()).add(match[2])
-    if sorted(answers) != list(range(1, n + 1)) or any(
-        len(given) > 1 for given in answers.values()
-    ):
-        return unreadable(f"The reply does not answer each of the {n} items exactly once.")
-    if cut_off:
-        return unreadable("The reply was cut off, so its answers may not be complete.")
-    return ReadReply("done", met=tuple("yes" in answers[number] for number in range(1, n + 1)))
 
 
 def stored_verdict(items: Sequence[ChecklistItem], met: Sequence[bool]) -> dict[str, object]:

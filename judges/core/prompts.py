@@ -17,6 +17,7 @@ from judges.core.rubric import Rubric, fill
 from judges.core.spec import OUTCOMES, Example, JudgeSpec
 from judges.core.verdict_format import (
     LETTERS,
+    NOTE_OBJECT,
     can_show,
     how_to_repair,
     how_to_reply,
@@ -157,30 +158,32 @@ def render_prompt(
     return [("system", fill(spec.rubric.system, values)), ("user", fill(spec.rubric.user, values))]
 
 
-def render_note(spec: JudgeSpec, material: Material, *, nonce: str) -> Messages:
+def render_note(
+    spec: JudgeSpec, material: Material, *, nonce: str, structured: bool = False
+) -> Messages:
     """Return the request for the grading note: the prompt without the answers.
 
-    Raises MissingMaterialError for a missing reference, ValueError if the rubric has no note.
+    `structured`: the reply will be held to `note_schema`. Raises MissingMaterialError for a missing
+    reference, ValueError if the rubric has no note.
     """
     check_nonce(nonce)
     check_reference(spec.rubric, material)
     if not spec.rubric.note:
         raise ValueError(f"Rubric {spec.rubric.slug} asks for no grading note.")
-    return [("user", fill(spec.rubric.note, _fenced(spec.rubric, material, nonce)))]
+    text = fill(spec.rubric.note, _fenced(spec.rubric, material, nonce))
+    return [("user", f"{text}\n\n{NOTE_OBJECT}" if structured else text)]
 
 
-def repair_message(spec: JudgeSpec, *, nonce: str, n_answers: int) -> str:
-    """Return the user message of the one repair turn, which asks for nothing but the verdict
-    line.
-    """
+def repair_message(spec: JudgeSpec, *, nonce: str, n_answers: int, structured: bool = False) -> str:
+    """Return the user message of the one repair turn, which asks for nothing but the verdict."""
     check_nonce(nonce)
-    return how_to_repair(spec.rubric, _checked(spec, n_answers), nonce)
+    return how_to_repair(spec.rubric, _checked(spec, n_answers), nonce, structured=structured)
 
 
-def verdict_schema(spec: JudgeSpec, n_answers: int) -> dict[str, Any]:
+def verdict_schema(spec: JudgeSpec, n_answers: int, *, repair: bool = False) -> dict[str, Any]:
     """Return the JSON schema of a structured reply; raises ValueError if the format has none."""
     _check_schema(spec)
-    return schema_of(spec.rubric, _checked(spec, n_answers))
+    return schema_of(spec.rubric, _checked(spec, n_answers), repair=repair)
 
 
 def _check_schema(spec: JudgeSpec) -> None:

@@ -20,7 +20,7 @@ import os
 import re
 import tomllib
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -56,6 +56,10 @@ PARAMETERS = {
     "reasoning_effort",
 }
 FEWEST, MOST = 2, 101  # entries of a scale
+LONGEST_TITLE = 100
+MOST_TOKENS = 1_000_000
+MOST_WEIGHT = 1_000_000
+MOST_SETTING = 100.0  # of temperature, top_p and the penalties
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 # Anything that may be meant as a placeholder, however it is spelled.
 MEANT = re.compile(r"\{\s*[A-Za-z_][\w -]{0,40}\}")
@@ -249,6 +253,8 @@ def _table(text: str) -> dict[str, Any]:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise FactsError(f"rubric.toml is not TOML: {error}") from None
+    except (ValueError, RecursionError):  # a number or a list that no rubric needs
+        raise FactsError("rubric.toml has a number that is too long or lists too deep.") from None
     if missing := {"title", "protocol"} - raw.keys():
         raise FactsError(f"rubric.toml lacks {_names(missing)}.")
     if unknown := raw.keys() - TYPES.keys():
@@ -284,9 +290,12 @@ def _levels(raw: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _items(raw: Mapping[str, Any]) -> tuple[ChecklistItem, ...]:
     try:
-        return read_items(raw["items"]) if "items" in raw else ()
+        items = read_items(raw["items"]) if "items" in raw else ()
     except ChecklistError as error:
         raise FactsError(str(error)) from None
+    if any(abs(item.weight) > MOST_WEIGHT for item in items):
+        raise FactsError(f"the weight of an item is at most {MOST_WEIGHT:,}.")
+    return items
 
 
 def _parameters(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -294,11 +303,24 @@ def _parameters(raw: Mapping[str, Any]) -> dict[str, Any]:
     if unknown := parameters.keys() - PARAMETERS:
         raise FactsError(f"unknown parameters {_names(unknown)}.")
     for name, value in parameters.items():
-        wanted = (str,) if name == "reasoning_effort" else (int, float)
-        if not isinstance(value, wanted) or isinstance(value, bool):
-            kind = "text" if wanted == (str,) else "a number"
+        kind, is_kind = _kind_of_parameter(name)
+        if isinstance(value, bool) or not is_kind(value):
             raise FactsError(f"the parameter {name} is not {kind}: {value!r}.")
     return parameters
+
+
+def _kind_of_parameter(name: str) -> tuple[str, Callable[[Any], bool]]:
+    """Return in words what a parameter's value must be, and whether a value is that."""
+    if name == "reasoning_effort":
+        return "text", lambda value: isinstance(value, str)
+    if name in ("max_tokens", "max_completion_tokens"):
+        return (
+            f"a whole number from 1 to {MOST_TOKENS:,}",
+            lambda value: isinstance(value, int) and 1 <= value <= MOST_TOKENS,
+        )
+    if name == "seed":
+        return "a whole number", lambda value: isinstance(value, int) and abs(value) < 2**63
+    return "a number", lambda value: isinstance(value, int | float) and abs(value) <= MOST_SETTING
 
 
 def _check_together(facts: Facts) -> None:
@@ -318,6 +340,8 @@ def _check_together(facts: Facts) -> None:
         raise FactsError(f"{len(facts.levels)} levels describe {entries} entries of the scale.")
     if not facts.title:
         raise FactsError("the title is empty.")
+    if len(facts.title) > LONGEST_TITLE or not facts.title.isprintable():
+        raise FactsError(f"the title is one line of at most {LONGEST_TITLE} characters.")
     if facts.verdict == "prometheus" and facts.protocol == "listwise":
         raise FactsError("the Prometheus formats have no listwise protocol.")
 
@@ -469,31 +493,50 @@ def _stamps(folder: Path) -> Stamps:
     try:
         with os.scandir(folder) as entries:
             files = [(entry.name, entry.stat()) for entry in entries]
-    except OSError:
+    except (OSError, ValueError):  # a name with a NUL
         return ()
     return tuple(sorted((name, s.st_ctime_ns, s.st_size, s.st_ino) for name, s in files))
 
 
 @lru_cache(maxsize=64)
 def _as_of(slug: str, folder: Path, _stamps: Stamps) -> Rubric:
+    return rubric_of(slug, read_files(slug, folder))
+
+
+def read_files(slug: str, folder: Path = RUBRICS) -> dict[str, bytes]:
+    """Return a rubric's files by name, without checking them; raises RubricError if one is
+    missing."""
     if slug not in rubric_slugs(folder):
         slugs = ", ".join(rubric_slugs(folder))
         raise RubricError(f"There is no rubric called {slug!r}. Known: {slugs}.")
     try:
-        return _load(slug, folder / slug)
+        files = {name: (folder / slug / name).read_bytes() for name in FILES}
+        if (folder / slug / NOTE).exists():
+            files[NOTE] = (folder / slug / NOTE).read_bytes()
+    except OSError as error:
+        where = Path(str(error.filename)).name
+        raise RubricError(f"Rubric {slug}: {where} cannot be read: {error.strerror}.") from None
+    return files
+
+
+def rubric_of(slug: str, files: Mapping[str, bytes]) -> Rubric:
+    """Check the files of a rubric and return it; raises RubricError with a sentence."""
+    try:
+        return _checked(slug, files)
     except (FactsError, RubricTemplateError) as error:
         raise RubricError(f"Rubric {slug}: {error}") from None
+    except ArithmeticError:
+        raise RubricError(f"Rubric {slug}: rubric.toml has a number that is too large.") from None
 
 
-def _load(slug: str, folder: Path) -> Rubric:
-    contents = {name: _read(folder / name) for name in FILES}
-    facts = read_facts(_text(contents, "rubric.toml"))
-    if facts.note:
-        contents[NOTE] = _read(folder / NOTE)
-    elif (folder / NOTE).exists():
+def _checked(slug: str, files: Mapping[str, bytes]) -> Rubric:
+    facts = read_facts(_text(files, "rubric.toml"))
+    if facts.note and NOTE not in files:
+        raise FactsError(f"rubric.toml says note = true, but there is no {NOTE}.")
+    if NOTE in files and not facts.note:
         raise FactsError(f"{NOTE} exists, but rubric.toml does not say note = true.")
     # Only line ends are removed: a format may end with a significant space.
-    texts = {name: _text(contents, name).strip("\n") for name in contents}
+    texts = {name: _text(files, name).strip("\n") for name in files}
     check_templates(facts, texts)
     return Rubric(
         slug=slug,
@@ -502,7 +545,7 @@ def _load(slug: str, folder: Path) -> Rubric:
         system=texts["system.md"],
         user=texts["user.md"],
         parameters=facts.parameters,
-        digest=_digest(contents),
+        digest=_digest(files),
         verdict=facts.verdict,
         reference=facts.reference,
         note=texts.get(NOTE, ""),
@@ -511,13 +554,6 @@ def _load(slug: str, folder: Path) -> Rubric:
         criteria=facts.criteria,
         items=facts.items,
     )
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise FactsError(f"{path.name} cannot be read: {error.strerror}.") from None
 
 
 def _text(contents: Mapping[str, bytes], name: str) -> str:

@@ -8,13 +8,17 @@ from dataclasses import asdict, dataclass
 from itertools import chain, zip_longest
 from typing import Any
 
-from judges.core.parsing import PARSER_VERSION
+from judges.core.parsing import reader_digest
 from judges.core.rubric import Rubric
 from judges.core.verdict_format import can_show, is_order, verdicts_of
 
 # Raise it when the texts that `prompts` and `verdict_format` add to a rubric's files change.
 PROMPT_VERSION = 1
+# What stands in the digests of judges whose replies an earlier release read by its own grammar.
+EARLIER_READER = {"parser": 3}
 MOST_READINGS = 9
+EFFORTS = ("minimal", "low", "medium", "high")
+LEAST_OUTPUT, MOST_OUTPUT = 64, 200_000  # tokens
 SWAP_POLICIES = ("abstain", "tie", "average")
 OUTCOMES = {"left": "A", "right": "B", "tie": "TIE"}
 Drawn = tuple[str, str, "Example"]  # key, label, example
@@ -116,7 +120,11 @@ class JudgeSpec:
     soft: record the probability of each outcome, where the endpoint returns it; of a scale, the
         expected score counts.
     readings: how often each call is asked; together they are one verdict.
+    schema: hold every reply to a JSON schema, also those that repair one, checklists and notes,
+        where the server can; judges of earlier releases know fewer schemas.
     parents_family: the family of a merged model, whose name does not tell it.
+    output_limit: the most tokens of a reply, thought included; None leaves it to the rubric.
+    effort: how much a model that thinks shall think; "" leaves it to the model.
 
     Raises SpecError for options that contradict the rubric.
     """
@@ -131,6 +139,9 @@ class JudgeSpec:
     soft: bool = False
     parents_family: str = ""
     readings: int = 1
+    schema: bool = True
+    output_limit: int | None = None
+    effort: str = ""
 
     def __post_init__(self) -> None:
         if self.swap_policy not in SWAP_POLICIES:
@@ -144,6 +155,13 @@ class JudgeSpec:
             raise SpecError(f"Ask a judge 1 to {MOST_READINGS} times, not {self.readings}.")
         if self.readings > 1 and self.protocol == "listwise":
             raise SpecError("A listwise judge can be asked only once.")
+        if self.output_limit and not LEAST_OUTPUT <= self.output_limit <= MOST_OUTPUT:
+            raise SpecError(
+                f"An output limit is {LEAST_OUTPUT} to {MOST_OUTPUT:,} tokens,"
+                f" not {self.output_limit:,}."
+            )
+        if self.effort and self.effort not in EFFORTS:
+            raise SpecError(f"Unknown effort {self.effort!r}; known: {', '.join(EFFORTS)}.")
         for example in self.examples:
             _check_example(example, self.rubric)
 
@@ -157,7 +175,12 @@ class JudgeSpec:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        return self.rubric.parameters
+        """The rubric's sampling parameters, with the judge's own limit and effort."""
+        given = dict(self.rubric.parameters)
+        if self.output_limit:
+            given.pop("max_completion_tokens", None)
+            given["max_tokens"] = self.output_limit
+        return given | ({"reasoning_effort": self.effort} if self.effort else {})
 
     @property
     def is_length_neutral(self) -> bool:
@@ -168,9 +191,9 @@ class JudgeSpec:
 
     @property
     def takes_schema(self) -> bool:
-        """Whether an endpoint may hold replies to a JSON schema. Some formats have a form of their
+        """Whether an endpoint may hold verdicts to a JSON schema. Some formats have a form of their
         own."""
-        return not self.rubric.is_prometheus and not self.rubric.items
+        return not self.rubric.is_prometheus and (self.schema or not self.rubric.items)
 
     @property
     def label(self) -> str:
@@ -186,6 +209,10 @@ class JudgeSpec:
             yield "+soft"
         if self.readings > 1:
             yield f"+samples{self.readings}"
+        if self.output_limit:
+            yield f"+limit{self.output_limit}"
+        if self.effort:
+            yield f"+effort-{self.effort}"
         if self.swap_policy != "abstain":
             yield f"/{self.swap_policy}"
 
@@ -193,21 +220,31 @@ class JudgeSpec:
     def digest(self) -> str:
         """The SHA-256 of everything that could change a verdict.
 
-        That is every field except `unpinned`, the rubric's files and settings, and the versions of
-        Ringside's own prompts and parser.
+        That is every field except `unpinned`, the rubric's files and settings, the version of
+        Ringside's own prompts, and the reader of the replies.
         """
-        facts = self._own_facts() | _facts_of(self.rubric)
-        versions = {"prompts": PROMPT_VERSION, "parser": PARSER_VERSION}
-        return hashlib.sha256(json.dumps(facts | versions, sort_keys=True).encode()).hexdigest()
+        return self.digest_with(reader_digest())
+
+    def digest_with(self, reader: str) -> str:
+        """Return the digest with another reader than today's; "" is the one before readers had
+        digests."""
+        versions = {"prompts": PROMPT_VERSION} | ({"reader": reader} if reader else EARLIER_READER)
+        facts = self._own_facts() | _facts_of(self.rubric) | versions
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def _own_facts(self) -> dict[str, Any]:
         # Options that came later are facts only if they are used, so that other digests stay the
         # same.
         expected = {"scores": "expected"} if self.soft and self.protocol == "direct" else {}
         readings = {"samples": self.readings} if self.readings > 1 else {}
+        output_limit = {"output_limit": self.output_limit} if self.output_limit else {}
+        effort = {"effort": self.effort} if self.effort else {}
         return (
             expected
             | readings
+            | ({"schema": True} if self.schema else {})
+            | output_limit
+            | effort
             | {
                 "endpoint": self.endpoint,
                 "model": self.model,

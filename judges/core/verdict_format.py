@@ -33,6 +33,11 @@ LISTED_OBJECT = (
     "letters that names every answer from {letters} exactly once: the best group first, and in one "
     "group those answers that are equally good. For example, the form is {groups}."
 )
+CHECKED_OBJECT = (
+    'Reply with one JSON object and nothing else. It has two keys, in this order: "reasoning", '
+    'which is your reasoning in a few sentences, item by item, and "verdict", which is an object '
+    "with one key for each item, its number, and true for yes or false for no: {answers}."
+)
 LINE_REMINDER = (
     "Give your reasoning first. Then end with your verdict on a last line of its own, in the form "
     "that was described: VERDICT-{nonce}, a colon, the verdict."
@@ -47,6 +52,13 @@ LISTED_REPAIR = (
     "one line, and write nothing else. Name every answer from {letters} exactly once, the best "
     "first, with > or = between them. Two examples of the form:\n{lines}"
 )
+OBJECT_REPAIR = (
+    "No verdict can be read from your reply. Do not judge anew: reply with one JSON object and "
+    'nothing else, with the verdict that you reached as its only key, "verdict". Its form is '
+    "{form}."
+)
+NOTE_OBJECT = 'Reply with one JSON object and nothing else, with the note as its only key, "note".'
+LONGEST_NOTE = 6_000
 PROMETHEUS_REPAIR = (
     "No result can be read from your reply. Do not judge anew: write the result that you reached, "
     "and nothing else. The output format should look as follows: "
@@ -63,6 +75,8 @@ def can_show(rubric: Rubric, n_answers: int) -> bool:
 
 def how_to_reply(rubric: Rubric, n_answers: int, nonce: str, *, structured: bool) -> str:
     """Return the closing instruction: reasoning first, then a verdict line or a JSON object."""
+    if rubric.items and structured:
+        return CHECKED_OBJECT.format(answers=_some_answers(len(rubric.items)))
     if rubric.items:
         return HOW_TO_REPLY.format(lines=item_lines(len(rubric.items), nonce))
     form = (OBJECT, LISTED_OBJECT) if structured else (LINE, LISTED_LINE)
@@ -74,8 +88,10 @@ def reminder(nonce: str, *, structured: bool) -> str:
     return OBJECT_REMINDER if structured else LINE_REMINDER.format(nonce=nonce)
 
 
-def how_to_repair(rubric: Rubric, n_answers: int, nonce: str) -> str:
+def how_to_repair(rubric: Rubric, n_answers: int, nonce: str, *, structured: bool = False) -> str:
     """Return the message after an unreadable reply, which asks for nothing but the verdict."""
+    if structured:
+        return OBJECT_REPAIR.format(form=_form_alone(rubric, n_answers))
     if rubric.items:
         return checklist.REPAIR.format(lines=item_lines(len(rubric.items), nonce))
     if not rubric.is_prometheus:
@@ -84,19 +100,33 @@ def how_to_repair(rubric: Rubric, n_answers: int, nonce: str) -> str:
     return PROMETHEUS_REPAIR.format(verdicts=verdicts)
 
 
-def schema_of(rubric: Rubric, n_answers: int) -> dict[str, Any]:
-    """Return the JSON schema of a reply: `reasoning`, then `verdict`.
+def schema_of(rubric: Rubric, n_answers: int, *, repair: bool = False) -> dict[str, Any]:
+    """Return the JSON schema of a reply: `reasoning`, then `verdict`; to repair one, `verdict`.
 
     A listwise verdict is an array of arrays of letters, best first; those of one array are equal.
+    A checklist's is an object of booleans by the items' numbers.
     """
+    reasoning = {} if repair else {"reasoning": {"type": "string"}}
+    if rubric.items:
+        answers = {str(n): {"type": "boolean"} for n in range(1, len(rubric.items) + 1)}
+        return _object({**reasoning, "verdict": _object(answers)})
     verdict: dict[str, Any] = {"type": "string", "enum": list(verdicts_of(rubric, n_answers))}
     if rubric.protocol == "listwise":
         group = {"type": "array", "items": verdict, "minItems": 1, "maxItems": n_answers}
         verdict = {"type": "array", "items": group, "minItems": 1, "maxItems": n_answers}
+    return _object({**reasoning, "verdict": verdict})
+
+
+def note_schema() -> dict[str, Any]:
+    """Return the JSON schema of a grading note: one string of bounded length."""
+    return _object({"note": {"type": "string", "maxLength": LONGEST_NOTE}})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
-        "properties": {"reasoning": {"type": "string"}, "verdict": verdict},
-        "required": ["reasoning", "verdict"],
+        "properties": properties,
+        "required": list(properties),
         "additionalProperties": False,
     }
 
@@ -128,6 +158,21 @@ def _worded(forms: tuple[str, str], rubric: Rubric, n_answers: int, nonce: str) 
         letters=f"{verdicts[0]} to {verdicts[-1]}",
         groups=json.dumps([group.split(" = ") for group in endings[0].split(" > ")]),
     )
+
+
+def _some_answers(n: int) -> str:
+    return json.dumps({str(number): number % 2 == 1 for number in range(1, n + 1)})
+
+
+def _form_alone(rubric: Rubric, n_answers: int) -> str:
+    """Return what an object with the verdict alone may look like."""
+    verdicts = verdicts_of(rubric, n_answers)
+    if rubric.items:
+        return f'{{"verdict": {_some_answers(len(rubric.items))}}}, with your own answers'
+    if rubric.protocol == "listwise":
+        groups = [group.split(" = ") for group in _some_orders(verdicts)[0].split(" > ")]
+        return f'{{"verdict": {json.dumps(groups)}}}, with your own order'
+    return " or ".join(json.dumps({"verdict": each}, ensure_ascii=False) for each in verdicts)
 
 
 def _some_orders(letters: tuple[str, ...]) -> tuple[str, str]:

@@ -3,10 +3,14 @@
 With the weights a and b of two judges, their base model o, and the share s of the first:
 
 - linear: s a + (1 - s) b (their equation 3)
+- task arithmetic (Ilharco et al. 2022): o + scale (s (a - o) + (1 - s) (b - o)); with a scale of 1,
+  which their equation 5 has, the base cancels out and this is linear
 - DARE (Yu et al. 2023): o + scale (s d(a - o) + (1 - s) d(b - o)), where d drops each number with
   the probability p and divides the others by 1 - p
 - TIES (Yadav et al. 2024): of each difference the largest numbers stay, the sign with the greater
   sum wins, and o + scale times the weighted mean of the numbers with that sign
+- DARE-TIES (their appendix G): DARE, but of the enlarged differences only those with the sign that
+  has the greater sum are added
 - SLERP (Shoemake 1985): along the arc between a and b, where a share of 1 is a
 
 Weights are safetensors files. They are read and written in pieces, computed in float64, and rounded
@@ -29,8 +33,8 @@ Combine = Callable[[list[Array]], Array]
 PIECE = 1 << 21  # numbers of a tensor that are in memory at once
 LONGEST_HEADER = 100_000_000
 FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
-METHODS = ("linear", "dare", "ties", "slerp")
-NEEDS_BASE = ("dare", "ties")
+METHODS = ("linear", "task-arithmetic", "dare", "ties", "dare-ties", "slerp")
+NEEDS_BASE = ("task-arithmetic", "dare", "ties", "dare-ties")
 
 
 class WeightsError(Exception):
@@ -175,6 +179,11 @@ def _linear(name: str, tensors: Sequence[Tensor], recipe: Recipe) -> Combine:
     return lambda parts: recipe.share * parts[0] + (1 - recipe.share) * parts[1]
 
 
+def _task_arithmetic(name: str, tensors: Sequence[Tensor], recipe: Recipe) -> Combine:
+    merged = _linear(name, tensors, recipe)
+    return lambda parts: parts[2] + recipe.factor * (merged(parts) - parts[2])
+
+
 def _dare(name: str, tensors: Sequence[Tensor], recipe: Recipe) -> Combine:
     """Whatever the size of the pieces, the same seed and name drop the same numbers."""
     draws = [dropping(recipe.seed, name, parent) for parent in (0, 1)]
@@ -182,10 +191,14 @@ def _dare(name: str, tensors: Sequence[Tensor], recipe: Recipe) -> Combine:
 
     def combine(parts: list[Array]) -> Array:
         base = parts[2]
-        total = np.zeros_like(base)
-        for part, share, draw in zip(parts, shares, draws, strict=False):
-            stays = draw.random(base.size) >= recipe.drop
-            total += share * stays * (part - base) / (1 - recipe.drop)
+        changes = [
+            share * (draw.random(base.size) >= recipe.drop) * (part - base) / (1 - recipe.drop)
+            for part, share, draw in zip(parts, shares, draws, strict=False)
+        ]
+        total = changes[0] + changes[1]
+        if recipe.method == "dare-ties":
+            sign = np.sign(total)
+            total = np.sum([np.where(np.sign(part) == sign, part, 0.0) for part in changes], axis=0)
         return base + recipe.factor * total
 
     return combine
@@ -247,8 +260,10 @@ def _slerp(name: str, tensors: Sequence[Tensor], recipe: Recipe) -> Combine:
 
 _COMBINE: dict[str, Callable[[str, Sequence[Tensor], Recipe], Combine]] = {
     "linear": _linear,
+    "task-arithmetic": _task_arithmetic,
     "dare": _dare,
     "ties": _ties,
+    "dare-ties": _dare,
     "slerp": _slerp,
 }
 

@@ -1,12 +1,13 @@
 """A calibration in words, for the commands."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from arena.calls.money import dollars
-from arena.validation import percent
 from judges.models import Calibration, LabelSet
 from judges.wording import HONEYPOTS
+from ranking.stats.bootstrap import Estimate
 
 Figures = dict[str, Any]
 
@@ -20,15 +21,11 @@ def describe_calibration(calibration: Calibration) -> list[str]:
         LabelSet.Kind.HONEYPOTS.value: _describe_honeypots,
     }[calibration.kind]
     lines = [*describe(report)]
-    for other in report.get("beside", []):
-        difference = other["difference"]
-        points = (
-            f"{_points(difference['strict'])} counting ties as wrong "
-            f"({_plain_share(difference['strict_first'])} minus "
-            f"{_plain_share(difference['strict_second'])}), {_points(difference['decisive'])} "
-            f"where both decide, on {difference['n_items']} items"
+    for row in report.get("setups", []):
+        lines.append(
+            f"{row['what']}, accuracy without ties: {_share(row['first']['without_ties'])} against "
+            f"{_share(row['second']['without_ties'])}, {_points(row['difference'])}."
         )
-        lines.append(f"{other['what']} ({other['judge']}): {points}.")
     return [*lines, _describe_cost(report["money"]), *_describe_trust(report["trust"])]
 
 
@@ -41,7 +38,7 @@ def _describe_trust(trust: Figures) -> Iterable[str]:
 
 def _describe_pairs(report: Figures) -> Iterable[str]:
     yield f"{report['n_items']} pairs with {report['n_labels']} labels: {_states(report)}."
-    against_all, longer = report["against_all"], report["longer"]
+    against_all, accuracy = report["against_all"], report["benchmarks"]["verdict"]
     yield (
         f"On all items (a tie or no verdict counts half): {_share(report['on_all'])}; with a "
         f"verdict: {_share(report['coverage'])}."
@@ -51,18 +48,14 @@ def _describe_pairs(report: Figures) -> Iterable[str]:
         f"Ties included: {_share(against_all['three_way'])}; "
         f"Cohen's kappa {_number(against_all['kappa'])}."
     )
+    yield f"People with each other: {_share(report['people']['decisive'])}."
     yield (
-        f"With the majority of people: {_share(report['against_majority']['decisive'])}; where all "
-        f"people agree: {_share(report['where_all_agree']['decisive'])}."
+        f"Accuracy, where no verdict is wrong: {_share(accuracy['with_ties'])} with ties; "
+        f"{_share(accuracy['without_ties'])} without."
     )
     yield (
-        f"People with each other, on the items it decided: {_share(report['people']['decisive'])}; "
-        f"on all items: {_share(report['people_everywhere']['decisive'])}."
-    )
-    yield from _describe_benchmarks(report)
-    yield (
-        f"Baseline “the longer answer wins”: {_share(longer['decisive'])}; lift over it, on "
-        f"all items: {_points(longer['lift_on_all'])}."
+        f"People prefer the longer answer: {_share(report['by_length'])}; where they prefer the "
+        f"shorter one, the judge agrees: {_share(report['against_length'])}."
     )
     yield (
         f"Inconsistent when swapped: {_share(report['flips'])}; picks the answer shown first: "
@@ -78,31 +71,10 @@ def _describe_pairs(report: Figures) -> Iterable[str]:
         yield f"{report['not_asked']} pairs with human votes have no verdict by this judge yet."
 
 
-def _describe_benchmarks(report: Figures) -> Iterable[str]:
-    counted = {"single": "single readings averaged", "both": "right in both orders"}
-    figures = [
-        f"{name} {_plain_share(report['benchmarks'][key]['with_ties'])} "
-        f"({_plain_share(report['benchmarks'][key]['without_ties'])} without ties)"
-        for key, name in counted.items()
-    ]
-    yield f"As benchmarks count it, over all items: {', '.join(figures)}."
-    left_out = report["left_out"]
-    if left_out["people"]["value"] is not None:
-        yield (
-            f"In a person's place: {_plain_share(left_out['judge'])} agreement with the others; a "
-            f"left-out person reaches {_plain_share(left_out['people'])}."
-        )
-
-
 def _describe_scores(report: Figures) -> Iterable[str]:
     yield f"{report['n_items']} answers with {report['n_labels']} scores: {_states(report)}."
     yield f"People with each other: Pearson {_number(report['people']['pearson'])}."
-    for name, against in (
-        ("all human scores", "against_all"),
-        ("their average", "against_average"),
-        ("answers on which all people agree", "where_all_agree"),
-    ):
-        yield f"Against {name}: {_correlations(report[against])}."
+    yield f"Judge with people: {_correlations(report['against_all'])}."
     if report["repeats"]["nominal"]["value"] is not None:
         alphas = [f"{name} {report['repeats'][name]['value']:.4f}" for name in report["repeats"]]
         yield f"Krippendorff's alpha over repeated runs: {', '.join(alphas)}."
@@ -113,6 +85,14 @@ def _describe_honeypots(report: Figures) -> Iterable[str]:
     yield f"Honeypot failures: {_share(report['false_wins'])}."
     for kind in report["traps"]:
         yield f"  {HONEYPOTS[kind['trap']]}: {_share(kind['false_wins'])}."
+
+
+def describe_raters(kind: str, agreement: Estimate) -> str:
+    """Return how far people agree in a file, as one sentence."""
+    figures = asdict(agreement)
+    if kind == LabelSet.Kind.SCORES:
+        return f"People with each other, on all items: Pearson {_number(figures)}."
+    return f"People with each other, on all items: {_share(figures)}."
 
 
 def _describe_cost(money: Figures) -> str:
@@ -132,10 +112,6 @@ def _share(estimate: Figures) -> str:
         return f"not available ({estimate['reason']})"
     share = f"{estimate['value']:.1%}{_interval(estimate, '{:.1%}')}".replace("%", " %")
     return f"{share} of {estimate['n']}"
-
-
-def _plain_share(estimate: Figures) -> str:
-    return "not available" if estimate["value"] is None else percent(estimate["value"], 1)
 
 
 def _points(estimate: Figures) -> str:

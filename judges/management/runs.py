@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.core.management.base import CommandError, OutputWrapper
 from django.utils import timezone
 
-from arena.calls.money import dollars
+from arena.calls.money import spent_in_words
 from arena.management import terminal
 from arena.management.terminal import NO_WORKER
 from arena.models import Run
@@ -42,5 +42,5 @@ def wait_for_runs(runs: Sequence[Run], out: OutputWrapper, err: OutputWrapper) -
         elif not report.is_over:
             raise CommandError(NO_WORKER)
         requests = f"{report.requests} requests for {report.calls} calls"
-        out.write(f"Run {run.pk}: {requests}: {dollars(report.spent)}.")
+        out.write(f"Run {run.pk}: {requests}: {spent_in_words(report.run)}.")
     return True

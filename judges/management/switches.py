@@ -4,7 +4,8 @@ from argparse import ArgumentParser
 
 from django.core.management.base import CommandError
 
-from judges.core.spec import Example
+from arena.actors import CLI
+from judges.core.spec import EFFORTS, Example
 from judges.management.calibrations import Figures
 from judges.models import Judge
 from judges.services.examples import examples_from, rubric_in
@@ -22,9 +23,18 @@ def add_switches(parser: ArgumentParser) -> None:
     )
     add("--soft", action="store_true", help="record probabilities where the endpoint returns them")
     add("--samples", type=int, default=1, metavar="K", help="ask K times for each verdict")
+    add(
+        "--output-limit",
+        type=int,
+        metavar="TOKENS",
+        help="the most tokens of a reply, thought included; default: the rubric's own, or what the"
+        " model needed when it was measured",
+    )
+    add("--effort", choices=EFFORTS, default="", help="how much a model that thinks shall think")
     add("--any-length", action="store_true", help="do not mention length to the judge")
     add("--examples", type=int, metavar="N", help="show the judge N examples with verdicts")
     add("--examples-from", metavar="SET", help="the label set to draw the examples from")
+    add("--schema", action="store_true", help="hold an earlier judge to a schema in every reply")
     add("--unpinned", action="store_true", help="allow a model name that can change")
 
 
@@ -37,6 +47,9 @@ def switches_of(name: str, options: Figures) -> Switches:
         length_neutral=False if options["any_length"] else None,
         soft=options["soft"],
         readings=options["samples"],
+        schema=True if options["schema"] else None,
+        output_limit=options["output_limit"],
+        effort=options["effort"],
     )
 
 
@@ -50,4 +63,5 @@ def _examples(name: str, options: Figures) -> tuple[Example, ...]:
         rubric=rubric_in(name),
         n=options["examples"],
         seed=int(options["seed"]),
+        by=CLI,
     )

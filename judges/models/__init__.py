@@ -5,3 +5,5 @@ from judges.models.decisions import Baseline, Decision
 from judges.models.judgements import Judgement, JuryVerdict, Mark, RunJudge
 from judges.models.judges import Epoch, Judge, MergedModel, requester_of
 from judges.models.labels import Label, LabelItem, LabelSet
+from judges.models.rubrics import RubricVersion, TeamRubric
+from judges.models.trials import RubricTrial

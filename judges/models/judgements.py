@@ -254,8 +254,8 @@ class Mark(models.Model):
     """A person's feedback on a judge's reasoning: whether one statement about it `holds`."""
 
     class Kind(models.TextChoices):
-        COHERENT = "coherent", "Coherent: the verdict follows from the reasoning"
-        SUITABLE = "suitable", "Relevant: it discusses these answers and the criteria"
+        COHERENT = "coherent", "Consistent: the verdict follows from the reasoning"
+        SUITABLE = "suitable", "Specific: it discusses these answers and the criteria"
         CRITICAL = "critical", "Critical: it names weaknesses, not only strengths"
 
     judgement = models.ForeignKey(Judgement, models.CASCADE, related_name="marks")

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from arena.models import Arena, Rater
 from arena.models.constraints import check, unique
+from judges.models.rubrics import RubricVersion
 
 SCRIPTED = "scripted"
 
@@ -18,12 +19,18 @@ class JudgeQuerySet(models.QuerySet["Judge"]):
     def asked_in(self, arena: Arena) -> "JudgeQuerySet":
         return self.with_epochs(Q(run_judges__run__arena=arena))
 
+    def with_digest(self, digest: str) -> "Judge | None":
+        """Return the judge that has this digest, or had it in an earlier epoch."""
+        return self.filter(Q(digest=digest) | Q(epochs__digest=digest)).first()
+
     def with_epochs(self, condition: Q) -> "JudgeQuerySet":
         return self.filter(Exists(Epoch.objects.filter(condition, judge=OuterRef("pk"))))
 
 
 class Judge(models.Model):
     """An LLM judge, or a jury of several. Immutable: other settings make another judge.
+
+    Its `rubric` is a folder of the server, or, with a `rubric_version`, a team's.
 
     `digest` is the SHA-256 over everything that could change its verdicts, the rubric's files
     included; the name is for people. A jury has members and a quorum, but neither endpoint nor
@@ -51,7 +58,10 @@ class Judge(models.Model):
     unpinned = models.BooleanField(default=False)
     family = models.CharField(max_length=50, blank=True)
     protocol = models.CharField(max_length=20, choices=Protocol)
-    rubric = models.SlugField(max_length=60, blank=True)
+    rubric = models.CharField(max_length=130, blank=True)
+    rubric_version = models.ForeignKey(
+        RubricVersion, models.PROTECT, null=True, blank=True, related_name="judges"
+    )
     parameters = models.JSONField(default=dict, blank=True)
     order_policy = models.CharField(max_length=10, choices=SwapPolicy, default=SwapPolicy.ABSTAIN)
     length_neutral = models.BooleanField(null=True, blank=True)
@@ -60,6 +70,22 @@ class Judge(models.Model):
     )
     readings = models.PositiveSmallIntegerField(
         default=1, db_default=1, help_text="How many times each call is made for one verdict."
+    )
+    schema = models.BooleanField(
+        default=True,
+        db_default=False,
+        help_text="Every reply is held to a JSON schema, where the server can.",
+    )
+    output_limit = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="The most tokens of a reply, thought included; empty: the rubric’s own limit.",
+    )
+    effort = models.CharField(
+        max_length=10,
+        blank=True,
+        db_default="",
+        help_text="How much a model that thinks shall think; empty: the model’s default.",
     )
     examples = models.JSONField(default=list, blank=True)
     members = models.ManyToManyField("self", symmetrical=False, related_name="juries", blank=True)
@@ -80,9 +106,14 @@ class Judge(models.Model):
                 "judge_protocol_known", Q(protocol__in=["pairwise", "direct", "listwise", "jury"])
             ),
             check("judge_order_policy_known", Q(order_policy__in=["abstain", "tie", "average"])),
+            check("judge_effort_known", Q(effort__in=["", "minimal", "low", "medium", "high"])),
+            check("judge_output_limit_positive", Q(output_limit=None) | Q(output_limit__gt=0)),
             check(
                 "judge_with_quorum_is_a_jury",
                 Q(protocol="jury", quorum__gt=0) | Q(~Q(protocol="jury"), quorum=None),
+            ),
+            check(
+                "judge_of_a_teams_rubric_names_it", Q(rubric_version=None) | Q(rubric__contains="/")
             ),
         ]
 
@@ -139,11 +170,21 @@ class EpochQuerySet(models.QuerySet["Epoch"]):
 class Epoch(models.Model):
     """A period with no detected change in a judge. It votes as one rater.
 
-    A drift alarm ends an epoch and opens the next, which votes as another rater.
+    A drift alarm ends an epoch and opens the next, which votes as another rater. Another reader of
+    replies does too, but there the next one takes over what can be read again.
     """
 
     judge = models.ForeignKey(Judge, models.PROTECT, related_name="epochs")
     number = models.PositiveSmallIntegerField(default=1)
+    digest = models.CharField(
+        max_length=64, blank=True, db_default="", help_text="The judge's digest in this epoch."
+    )
+    reader = models.CharField(
+        max_length=64,
+        blank=True,
+        db_default="",
+        help_text="The digest of what read its replies; empty before readers had one.",
+    )
     rater = models.OneToOneField(Rater, models.PROTECT, related_name="epoch")
     requester = models.CharField(max_length=64, unique=True)
     reason = models.CharField(max_length=300, blank=True)

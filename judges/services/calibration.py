@@ -4,35 +4,36 @@ A report holds the figures of `judges.core.calibration` as plain numbers, and:
 
     trust         whether this measurement passes the rule, over all and by category, and why
     money         what the verdicts cost, and how long they took
-    beside        this judge minus other judges of the same model, on the same items; if one of the
-                  two scores single answers, it comes first, whichever of them is measured
-    transitivity  of its verdicts in the arena: A over B over C over A is none (arenas only); of the
-                  majorities over all prompts, and `transitivity_per_prompt`
-    ranking       how its votes order the candidates, compared with people's (arenas only)
-    panel         how well this judge and others do together, on the pairs that all have judged: the
-                  report of `judges.core.calibration.panels`, with the ids of the `judges` and the
-                  newest vote, `fitted_until` (arenas only; None if there is too little)
+    setups        this judge beside others of the same model, on the same items; if one of the two
+                  scores single answers, it comes first, whichever of them is measured
+    transitivity_per_prompt  of its verdicts on each prompt: A over B over C over A is none (arenas
+                  only)
+    panel         the weights of this judge and others in a jury of all: the ids of the `judges`,
+                  `weights`, `n_items`, and the newest vote, `fitted_until` (arenas only; None if
+                  there is too little)
+    to_label      pairs of candidates, [id, id, n]: on n pairs of their answers that nobody voted on
+                  the judge prefers the shorter one (arenas only)
     not_asked     pairs that people voted on and the judge has not settled (arenas only)
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, F, Max, Q, Sum
+from django.db.models.functions import Length
 
 from arena.calls.models import Call
 from arena.models import Arena, Vote
 from arena.outcomes import PREFERENCES
 from judges.core.calibration import panels
-from judges.core.calibration.items import PairItem
+from judges.core.calibration.items import SIDES, PairItem
 from judges.core.calibration.pairs import PairReport, calibrate_pairs
 from judges.core.calibration.scores import ScoreReport, calibrate_scores, rescale
 from judges.core.calibration.trust import TrustLimits, assess_categories, assess_trust
-from judges.core.rubric import load_rubric
 from judges.models import Calibration, Epoch, Judgement, LabelSet
 from judges.models.judgements import JudgementQuerySet
 from judges.services.calibration_items import (
@@ -43,10 +44,9 @@ from judges.services.calibration_items import (
     voted_on,
 )
 from judges.services.registry import JudgeError
-from judges.services.same_model import compare_same_model
+from judges.services.rubrics import rubric_of_judge
+from judges.services.same_model import compare_setups
 from judges.services.trust import settle_trust
-from ranking.raters import compare_orders
-from ranking.stats.bradley_terry import NotConvergedError
 from ranking.stats.connectivity import transitivity
 
 NOTHING_SETTLED = (
@@ -55,6 +55,7 @@ NOTHING_SETTLED = (
 MOSTLY = 0.8
 Duel = tuple[int, int, str]  # the candidates on the left and on the right, and the outcome
 MOST_LOOKED_AT = 10
+MOST_TO_LABEL = 5
 
 
 def measure_labels(
@@ -75,14 +76,14 @@ def measure_labels(
     if labels_in.kind == LabelSet.Kind.SCORES:
         scores = score_items(epoch, labels_in)
         converted: dict[str, Any] = {}
-        if scale and (own := load_rubric(epoch.judge.rubric).scale):
+        if scale and (own := rubric_of_judge(epoch.judge).scale):
             scores = rescale(scores, (own.low, own.high), scale)
             converted = {"scale": {"judge": [own.low, own.high], "people": list(scale)}}
         report = _measure_items(calibrate_scores, scores, judgements) | converted
     else:
         items = pair_items(epoch, labels_in)
         report = _measure_items(calibrate_pairs, items, judgements)
-        report["beside"] = compare_same_model(epoch, items, Q(item__labels_in=labels_in), labels_in)
+        report["setups"] = compare_setups(epoch, items, Q(item__labels_in=labels_in), labels_in)
     return _store_calibration(
         epoch, labels_in.kind, report, now, label_set=labels_in, everywhere=everywhere
     )
@@ -94,13 +95,13 @@ def measure_arena(*, epoch: Epoch, arena: Arena, now: datetime) -> Calibration:
     A jury is measured by its own verdicts, and costs what its members' verdicts cost. Raises
     JudgeError where it has settled none of them.
     """
-    items = arena_items(epoch, arena)
+    items, voted = arena_items(epoch, arena), voted_on(arena)
     report = _measure_items(calibrate_pairs, items, _judgements_in(epoch, arena)) | {
-        "beside": compare_same_model(epoch, items, Q(comparison__arena=arena), arena),
-        **_measure_transitivity(epoch, arena),
-        "ranking": _compare_ranking_with_people(epoch, arena),
+        "setups": compare_setups(epoch, items, Q(comparison__arena=arena), arena),
+        "transitivity_per_prompt": _measure_transitivity(epoch, arena),
         "panel": _measure_panel(epoch, items, arena),
-        "not_asked": len(voted_on(arena)) - len(items),
+        "to_label": _find_pairs_to_label(epoch, arena, voted),
+        "not_asked": len(voted) - len(items),
     }
     return _store_calibration(epoch, LabelSet.Kind.PAIRS, report, now, arena=arena)
 
@@ -169,21 +170,16 @@ def _judgements_in(epoch: Epoch, arena: Arena) -> JudgementQuerySet:
 
 
 def _measure_transitivity(epoch: Epoch, arena: Arena) -> dict[str, Any]:
-    """Count the transitive triads of candidates: by the majorities of the judge's votes, and on
-    each prompt (Kim et al. 2024, Prometheus 2, section 5.3)."""
-    votes = Vote.objects.live().filter(arena=arena, rater=epoch.rater_id).order_by("pk")
+    """Count the transitive triads of candidates on each prompt (Kim et al. 2024, Prometheus 2,
+    table 15)."""
+    votes = Vote.objects.live().filter(
+        arena=arena, rater=epoch.rater_id, comparison__prompt__isnull=False
+    )
     columns = ("comparison__prompt", "comparison__left", "comparison__right", "outcome")
-    by_prompt: dict[int | None, list[Duel]] = {}
-    for prompt, *duel in votes.values_list(*columns):
-        by_prompt.setdefault(prompt, []).append((duel[0], duel[1], duel[2]))
-    over_all = _count_triads([[duel for duels in by_prompt.values() for duel in duels]])
-    per_prompt = _count_triads(duels for prompt, duels in by_prompt.items() if prompt)
-    return {"transitivity": over_all, "transitivity_per_prompt": per_prompt}
-
-
-def _count_triads(groups: Iterable[Sequence[Duel]]) -> dict[str, Any]:
-    """Add up the triads of each group of votes, and those of them that are transitive."""
-    counts = [transitivity(_points_of_duels(duels)) for duels in groups if duels]
+    by_prompt: dict[int, list[Duel]] = {}
+    for prompt, left, right, outcome in votes.order_by("pk").values_list(*columns):
+        by_prompt.setdefault(prompt, []).append((left, right, outcome))
+    counts = [transitivity(_points_of_duels(duels)) for duels in by_prompt.values()]
     triads = sum(count.triads for count in counts)
     transitive = sum(count.transitive for count in counts)
     share = transitive / triads if triads else None
@@ -202,17 +198,25 @@ def _points_of_duels(duels: Sequence[Duel]) -> list[list[float]]:
     return wins
 
 
-def _compare_ranking_with_people(epoch: Epoch, arena: Arena) -> dict[str, Any] | None:
-    """Compare the order of the candidates by this judge with that by people."""
-    votes = arena.votes.live()
-    try:
-        return asdict(compare_orders(votes.filter(rater=epoch.rater_id), votes.of_people()))
-    except NotConvergedError:
-        return None
+def _find_pairs_to_label(
+    epoch: Epoch, arena: Arena, voted: Collection[str]
+) -> list[tuple[int, int, int]]:
+    """Find where people's votes would show best whether a judge goes by more than length."""
+    decided = epoch.judgements.counted().filter(
+        sample=0, comparison__arena=arena, state=Judgement.State.VOTED, outcome__in=SIDES
+    )
+    lengths = [Length(f"comparison__{side}_response__text") for side in SIDES]
+    columns = ("responses", "outcome", "comparison__left", "comparison__right")
+    counts = Counter[tuple[int, int]]()
+    for responses, outcome, first, second, left, right in decided.values_list(*columns, *lengths):
+        is_shorter = left < right if outcome == "left" else right < left
+        if is_shorter and responses not in voted:
+            counts[min(first, second), max(first, second)] += 1
+    return [(*pair, n) for pair, n in counts.most_common(MOST_TO_LABEL)]
 
 
 def _measure_panel(epoch: Epoch, items: Sequence[PairItem], arena: Arena) -> dict[str, Any] | None:
-    """Measure a judge together with others that have judged nearly all of the same pairs."""
+    """Weigh a judge together with others that have judged nearly all of the same pairs."""
     if epoch.judge.is_jury:
         return None
     fitted_until = arena.votes.aggregate(newest=Max("pk"))["newest"]
@@ -226,13 +230,12 @@ def _measure_panel(epoch: Epoch, items: Sequence[PairItem], arena: Arena) -> dic
             judged.append((other, other_items))
             common = shared
     judged = judged[: panels.MOST_MEMBERS]
-    costs = []
-    for member, _ in judged:
-        on_pairs = _judgements_in(member, arena).exclude(state__in=Judgement.UNSETTLED)
-        costs.append(float(summarise_costs(on_pairs)["cost"]) / max(1, on_pairs.count()))
-    report = panels.measure_panel(panels.panel_items([own for _, own in judged]), costs)
-    if report is None:
+    shared_items = panels.panel_items([own for _, own in judged])
+    if len(judged) < 2 or len(shared_items) < panels.FEWEST_ITEMS:
         return None
-    ids, names = zip(*((member.pk, str(member)) for member, _ in judged), strict=True)
-    stored = {"judges": list(ids), "names": list(names)}
-    return report.to_json() | stored | {"fitted_until": fitted_until}
+    return {
+        "judges": [member.pk for member, _ in judged],
+        "weights": panels.fit_weights(shared_items).to_json(),
+        "n_items": len(shared_items),
+        "fitted_until": fitted_until,
+    }

@@ -1,24 +1,21 @@
 """A judge's calls for the ledger: the request, and the verdict that its reply gives."""
 
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
 from arena.calls.capabilities import capability_of
 from arena.calls.execution import CannotAskCallError, CannotAskError, ReplyReading
 from arena.calls.models import Call
 from arena.calls.providers.base import Message, Reply, Request
 from arena.models import Run
-from judges.core.checklist import parse_checklist, stored_verdict
+from judges.core.checklist import stored_verdict
 from judges.core.parsing import (
     LETTERS,
+    Asked,
     ProtocolName,
     ReadReply,
-    parse_direct,
-    parse_listwise,
-    parse_pairwise,
-    parse_prometheus_pairwise,
-    parse_prometheus_score,
-    parse_structured,
+    read_note,
+    read_reply,
 )
 from judges.core.prompts import (
     MaterialError,
@@ -30,6 +27,7 @@ from judges.core.prompts import (
 from judges.core.rubric import RubricError
 from judges.core.soft_verdicts import Form, read_soft_verdict
 from judges.core.spec import JudgeSpec
+from judges.core.verdict_format import note_schema
 from judges.models import Epoch
 from judges.services.registry import spec_of
 from judges.services.settlement import settle_call
@@ -45,25 +43,8 @@ class JudgeCallHandler:
 
     def render(self, call: Call) -> Request:
         spec, subject = spec_for(call), read_subject(call.subject)
-        material = material_for(subject, note=call.needs.reply if call.needs else "")
-        structured = wants_schema(spec, subject)
-        # The repair turn asks for a line, which a schema would not let the model write.
-        has_schema = structured and not call.turn
-        try:
-            messages = (
-                render_note(spec, material, nonce=call.nonce)
-                if subject.is_note
-                else render_prompt(spec, material, nonce=call.nonce, structured=structured)
-            )
-        except MaterialError as error:
-            raise CannotAskCallError(str(error)) from None
-        return Request(
-            spec.model,
-            tuple(Message(role, text) for role, text in messages),
-            spec.parameters,
-            schema=verdict_schema(spec, len(subject.shown)) if has_schema else None,
-            logprobs=wants_logprobs(spec, subject),
-        )
+        note = read_note(call.needs.reply) if call.needs else ""
+        return request_for(spec, subject, nonce=call.nonce, note=note, turn=call.turn)
 
     def read(self, call: Call, reply: Reply) -> ReplyReading:
         """Read the verdict, whose outcome is about the order that was shown."""
@@ -81,9 +62,37 @@ class JudgeCallHandler:
         spec, subject = spec_for(call), read_subject(call.subject)
         if subject.is_note:
             return None
-        return repair_message(spec, nonce=call.nonce, n_answers=len(subject.shown))
+        return repair_message(
+            spec,
+            nonce=call.nonce,
+            n_answers=len(subject.shown),
+            structured=spec.schema and wants_schema(spec, subject),
+        )
 
     settle = staticmethod(settle_call)
+
+
+def request_for(
+    spec: JudgeSpec, subject: CallTarget, *, nonce: str, note: str = "", turn: int = 0
+) -> Request:
+    """Return the request of a call, as it is sent and as previews show it.
+
+    `note` is the judge's grading note; in a second `turn` the messages are still to be added.
+    Raises CannotAskError.
+    """
+    material, structured = material_for(subject, note=note), wants_schema(spec, subject)
+    render = render_note if subject.is_note else render_prompt
+    try:
+        messages = render(spec, material, nonce=nonce, structured=structured)
+    except MaterialError as error:
+        raise CannotAskCallError(str(error)) from None
+    return Request(
+        spec.model,
+        tuple(Message(role, text) for role, text in messages),
+        spec.parameters,
+        schema=_schema_of(spec, subject, turn) if structured else None,
+        logprobs=wants_logprobs(spec, subject),
+    )
 
 
 def spec_for(call: Call) -> JudgeSpec:
@@ -110,10 +119,19 @@ def _epoch_of(requester: str) -> Epoch:
 def wants_schema(spec: JudgeSpec, subject: CallTarget) -> bool:
     """Whether the reply is held to a JSON schema: the model must support it, and the rubric's
     format allow it."""
-    if subject.is_note or not spec.takes_schema:
+    if not (spec.schema if subject.is_note else spec.takes_schema):
         return False
     capability = capability_of(spec.endpoint, spec.model)
     return bool(capability and capability.json_schema)
+
+
+def _schema_of(spec: JudgeSpec, subject: CallTarget, turn: int) -> dict[str, Any] | None:
+    """Return the schema of a turn's reply. Judges of earlier releases repair a reply by a line."""
+    if subject.is_note:
+        return note_schema()
+    if turn and not spec.schema:
+        return None
+    return verdict_schema(spec, len(subject.shown), repair=bool(turn))
 
 
 def wants_logprobs(spec: JudgeSpec, subject: CallTarget) -> bool:
@@ -126,39 +144,25 @@ def wants_logprobs(spec: JudgeSpec, subject: CallTarget) -> bool:
 
 
 def _read_note(reply: Reply) -> ReplyReading:
-    if not reply.text.strip():
+    """Read a grading note, which serves even where it was cut off."""
+    if not read_note(reply.text):
         return ReplyReading(Call.State.UNREADABLE, note="The grading note is empty.")
-    if reply.cut_off:
-        return ReplyReading(Call.State.UNREADABLE, note="The grading note was cut off.")
     return ReplyReading(Call.State.DONE, verdict={})
 
 
 def _parse_reply(spec: JudgeSpec, subject: CallTarget, call: Call, reply: Reply) -> ReadReply:
-    text, cut_off, n_answers = reply.text, reply.cut_off, len(subject.shown)
-    if spec.rubric.verdict != "line":
-        return _parse_own_form(spec, call, reply)
-    spellings = spec.rubric.scale.spellings if spec.rubric.scale else {}
-    labels = tuple(spellings)
-    if not call.turn and wants_schema(spec, subject) and text.lstrip().startswith(("{", "```")):
-        protocol = cast(ProtocolName, spec.protocol)
-        parsed = parse_structured(text, protocol, labels=labels, n=n_answers, cut_off=cut_off)
-        if parsed.state == "done":
-            return parsed
-    if spec.protocol == "direct":
-        return parse_direct(text, call.nonce, labels, cut_off=cut_off)
-    if spec.protocol == "listwise":
-        return parse_listwise(text, call.nonce, n_answers, cut_off=cut_off)
-    return parse_pairwise(text, call.nonce, cut_off=cut_off)
-
-
-def _parse_own_form(spec: JudgeSpec, call: Call, reply: Reply) -> ReadReply:
-    """Read a checklist, or one of the Prometheus formats."""
-    text, cut_off = reply.text, reply.cut_off
-    if spec.rubric.items:
-        return parse_checklist(text, call.nonce, len(spec.rubric.items), cut_off=cut_off)
-    if spec.rubric.scale is not None:
-        return parse_prometheus_score(text, spec.rubric.scale.labels, cut_off=cut_off)
-    return parse_prometheus_pairwise(text, cut_off=cut_off)
+    rubric = spec.rubric
+    asked = Asked(
+        cast(ProtocolName, spec.protocol),
+        call.nonce,
+        labels=tuple(rubric.scale.spellings) if rubric.scale else (),
+        n=len(subject.shown),
+        items=len(rubric.items),
+        prometheus=rubric.is_prometheus,
+        structured=wants_schema(spec, subject) and (spec.schema or not call.turn),
+        repairs=bool(call.turn),
+    )
+    return read_reply(reply.text, asked, cut_off=reply.cut_off)
 
 
 def _verdict_of(spec: JudgeSpec, parsed: ReadReply) -> dict[str, object] | None:

@@ -3,16 +3,20 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from arena.actors import ANONYMOUS, Actor
 from arena.outcomes import BOTH_BAD
-from judges.core.rubric import Rubric, RubricError, Scale, load_rubric
+from judges.core.rubric import Rubric, RubricError, Scale
 from judges.core.spec import Drawn, Example, ExampleError, draw_examples
 from judges.models import LabelItem, LabelSet
 from judges.services.registry import DEFAULT_RUBRIC, JudgeError
+from judges.services.rubrics import rubric_named
 
 MOST_EXAMPLES = 16
 
 
-def examples_from(*, name: str, rubric: str, n: int, seed: int) -> tuple[Example, ...]:
+def examples_from(
+    *, name: str, rubric: str, n: int, seed: int, by: Actor = ANONYMOUS
+) -> tuple[Example, ...]:
     """Draw `n` examples for a judge of this rubric from the label set called `name`.
 
     As evenly over the labels as possible, and only from items with one outcome (or score) that
@@ -25,7 +29,7 @@ def examples_from(*, name: str, rubric: str, n: int, seed: int) -> tuple[Example
         names = ", ".join(LabelSet.objects.values_list("name", flat=True)) or "none"
         raise JudgeError(f"There are no labels called {name!r}. Known: {names}.")
     try:
-        return draw_examples(_example_pool(label_set, load_rubric(rubric)), n, seed)
+        return draw_examples(_example_pool(label_set, rubric_named(rubric, by)), n, seed)
     except (ExampleError, RubricError) as error:
         raise JudgeError(str(error)) from None
 

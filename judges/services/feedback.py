@@ -33,7 +33,7 @@ class FeedbackShare:
 def give_feedback(
     *, judgement: Judgement, user: Any, kind: str, holds: bool, now: datetime
 ) -> Mark:
-    """Store whether a judge's reasoning is coherent, suitable or critical.
+    """Store whether a judge's reasoning is consistent, specific or critical.
 
     A second answer of the same person replaces the first. Raises FeedbackError.
     """

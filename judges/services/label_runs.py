@@ -7,8 +7,8 @@ from datetime import datetime
 
 from django.db import transaction
 
-from arena.actors import Actor
-from arena.models import Run
+from arena.actors import CLI, Actor
+from arena.models import Run, Team
 from arena.services import runs
 from arena.services.locks import exclusive_lock
 from judges.core.spec import JudgeSpec
@@ -53,17 +53,20 @@ def _text_bytes(item: LabelItem, spec: JudgeSpec, places: Sequence[int]) -> int:
 
 @dataclass(frozen=True)
 class LabelOrder:
-    """Items that a judge is asked about, once for each sample number."""
+    """Items that a judge is asked about, once for each sample number; `team` pays, if any."""
 
     kind = runs.LABELS
     epoch: Epoch
     spec: JudgeSpec
     items: Sequence[LabelItem]
     samples: Sequence[int] = (0,)
+    team: Team | None = None
 
 
 class LabelRunHandler(JudgementRunHandler):
-    """Runs of one judge about labelled items, which belong to no arena and no team."""
+    """Runs of one judge about labelled items, which belong to no arena."""
+
+    ordered = "ordered a run of judges"
 
     def lock(self, about: LabelOrder | Run) -> AbstractContextManager[None]:
         if isinstance(about, LabelOrder):
@@ -75,7 +78,7 @@ class LabelRunHandler(JudgementRunHandler):
 
     def draft(self, order: LabelOrder, by: Actor) -> Run:
         votes = len(order.items) * len(order.samples)
-        return Run(kind=Run.Kind.JUDGE, per_pair=1, votes_wanted=votes)
+        return Run(kind=Run.Kind.JUDGE, per_pair=1, votes_wanted=votes, team=order.team)
 
     def begin(self, order: LabelOrder, run: Run, now: datetime) -> "LabelRunWriter":
         labels_in = order.items[0].labels_in
@@ -138,6 +141,8 @@ def order_label_run(
     cap: int | None,
     now: datetime,
     samples: Sequence[int] = (0,),
+    team: Team | None = None,
+    by: Actor = CLI,
 ) -> Run:
     """Ask a judge about labelled items, once for each sample number; return the open run.
 
@@ -146,8 +151,8 @@ def order_label_run(
     RunError.
     """
     spec = spec_of(epoch.judge)
-    order = LabelOrder(epoch, spec, usable_items(spec, items), samples)
-    return runs.order_run(order=order, cap=cap, now=now)
+    order = LabelOrder(epoch, spec, usable_items(spec, items), samples, team)
+    return runs.order_run(order=order, cap=cap, now=now, by=by)
 
 
 def one_label_run_at_a_time(*, epoch_id: int) -> AbstractContextManager[None]:
@@ -242,6 +247,8 @@ def order_outstanding(
     samples: Sequence[int],
     cap: int | None,
     now: datetime,
+    team: Team | None = None,
+    by: Actor = CLI,
 ) -> list[Run]:
     """Resume unfinished runs and order the missing items; return the runs to wait for.
 
@@ -253,7 +260,9 @@ def order_outstanding(
         if not outstanding.missing:
             return outstanding.runs
         items = outstanding.items
-        run = order_label_run(epoch=epoch, items=items, cap=cap, now=now, samples=samples)
+        run = order_label_run(
+            epoch=epoch, items=items, cap=cap, now=now, samples=samples, team=team, by=by
+        )
     return [*outstanding.runs, run]
 
 

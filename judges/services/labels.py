@@ -2,12 +2,17 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import permutations
 
 from django.db import IntegrityError, transaction
 
 from arena.models import Arena
+from judges.core.calibration.items import Sampling
+from judges.core.calibration.pairs import NO_TWO_PEOPLE
 from judges.models import Label, LabelItem, LabelSet
-from judges.services.label_files import LabelFile
+from judges.services.label_files import LabelFile, LabelledItem, LabelsError, LabelValue
+from ranking.stats.bootstrap import Estimate
 
 BATCH = 500
 
@@ -28,6 +33,49 @@ def add_labels(*, file: LabelFile, name: str, arena: Arena | None = None) -> Lab
         for rater, label in labelled.labels.items()
     ]
     return store_once(file.digest, items, labels, name=name, kind=file.kind, arena=arena)
+
+
+def selected(
+    file: LabelFile, *, agreed: bool = False, per_score: int | None = None, seed: str = "0"
+) -> LabelFile:
+    """Select items of a file for a small, clean set of labels.
+
+    `agreed`: only those to which at least two people gave the same label, and nobody another one.
+    `per_score`: so many of each label, drawn by seed, of the items with one label only. Raises
+    LabelsError if nothing is left.
+    """
+    items = file.items
+    if agreed or per_score:
+        items = [item for item in items if len(set(item.labels.values())) == 1]
+    if agreed:
+        items = [item for item in items if len(item.labels) > 1]
+    if per_score:
+        by_label: dict[LabelValue, list[LabelledItem]] = {}
+        for item in sorted(items, key=lambda item: place_in_draw(seed, item.key)):
+            by_label.setdefault(next(iter(item.labels.values())), []).append(item)
+        items = [
+            item for label in sorted(by_label, key=str) for item in by_label[label][:per_score]
+        ]
+    if not items:
+        raise LabelsError("No item is left: people agree on none, or each has one label.")
+    return replace(file, items=items)
+
+
+def agreement_of_raters(file: LabelFile) -> Estimate:
+    """How far people agree in a file: Pearson of scores, or the share of equal labels of pairs."""
+    rows = [
+        (item.prompt, first, second)
+        for item in file.items
+        for first, second in permutations(item.labels.values(), 2)
+    ]
+    sampling = Sampling(level=0.95, n_resamples=1000, seed=0)
+    if file.kind == LabelSet.Kind.SCORES:
+        scores = ((prompt, float(first), float(second)) for prompt, first, second in rows)
+        found = sampling.correlations(scores, NO_TWO_PEOPLE).pearson
+    else:
+        equal = ((prompt, float(first == second), 1) for prompt, first, second in rows)
+        found = sampling.share(equal, NO_TWO_PEOPLE)
+    return replace(found, n=found.n // 2)  # each two labels are there both ways round
 
 
 def stored_labels(file: LabelFile) -> LabelSet | None:

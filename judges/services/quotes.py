@@ -1,26 +1,45 @@
 """Quotes: what a judge order will cost, and whether its models respond, before it is written."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from django.db.models import Avg, QuerySet
 from django.db.models.functions import Length
 
-from arena.calls.capabilities import capability_of, probe_endpoint
+from arena.calls import money
+from arena.calls.capabilities import (
+    ROOMS,
+    capability_of,
+    measure,
+    note_replies,
+    probe_endpoint,
+)
+from arena.calls.execution import CannotAskError
 from arena.calls.models import Call
-from arena.calls.money import DEFAULT_MAX_TOKENS, cost
+from arena.calls.money import cost
 from arena.calls.prices import Rate, price_of
-from arena.calls.providers.base import EndpointStoppedError
-from arena.models import Arena, Prompt, Response
+from arena.calls.providers.base import (
+    EndpointStoppedError,
+    ProviderError,
+    Reply,
+    Request,
+    RetryableError,
+)
+from arena.endpoints import endpoint_named, provider_for
+from arena.models import Arena, Prompt, Response, Run
+from arena.services.budgets import budget_left
 from arena.validation import numbered
 from judges.core.prompts import Material, render_prompt
 from judges.core.spec import JudgeSpec
 from judges.models import Epoch
 from judges.models.judges import SCRIPTED
+from judges.services.calls import request_for
 from judges.services.orders import JudgeOrder, Member
-from judges.services.registry import JudgeError
+from judges.services.registry import JudgeError, max_reply_tokens
 from judges.services.subjects import CallTarget, read_subject
 from ranking.stats.claim import least_share
 
@@ -32,6 +51,7 @@ REASON_TOKENS = 75
 ITEM_TOKENS = 30
 NOTE_TOKENS = 200
 REPAIR = 400  # bytes of the message that asks for nothing but the verdict
+MEASURED = 3  # requests to a new model, before its first quote
 BATCH = 500
 SAMPLED = 200  # texts whose mean length is taken for all
 
@@ -185,11 +205,6 @@ def worst_cost(rate: Rate | None, sizes: Iterable[int], reply_tokens: int) -> in
     )
 
 
-def max_reply_tokens(parameters: Mapping[str, object]) -> int:
-    limit = parameters.get("max_tokens") or parameters.get("max_completion_tokens")
-    return int(str(limit or DEFAULT_MAX_TOKENS))
-
-
 def _paid_calls(member: Member) -> set[str]:
     """Return the calls that were answered in any run; their replies are copied."""
     if member.epoch is None:
@@ -202,20 +217,40 @@ def _paid_calls(member: Member) -> set[str]:
 
 
 def typical_reply_tokens(spec: JudgeSpec) -> int:
-    """Return the mean length of replies so far: by this judge; else by this model with this rubric,
-    by any model with it, by this model as a judge."""
-    epochs = Epoch.objects.filter(judge__rubric=spec.rubric.slug)
+    """Return the mean length of replies so far, thought included: by this judge; else by this model
+    with this rubric, by this model when it was measured, by any model with the rubric, by this
+    model as a judge."""
+    epochs = Epoch.objects.filter(judge__rubric=spec.rubric.slug, judge__effort=spec.effort)
     own_model: dict[str, Any] = {"endpoint": spec.endpoint, "model": spec.model}
-    alike: list[dict[str, Any]] = [
+    of_model: list[dict[str, Any]] = [
         own_model | {"requester__in": epochs.filter(judge__digest=spec.digest).values("requester")},
         own_model | {"requester__in": epochs.values("requester")},
+    ]
+    of_others: list[dict[str, Any]] = [
         {"requester__in": epochs.exclude(judge__endpoint=SCRIPTED).values("requester")},
         own_model | {"requester__in": Epoch.objects.values("requester")},
     ]
-    done = Call.objects.filter(state=Call.State.DONE, tokens_out__gt=0)
-    means = (done.filter(**calls).aggregate(mean=Avg("tokens_out"))["mean"] for calls in alike)
-    mean = next((mean for mean in means if mean), _reply_tokens_asked(spec))
-    return min(round(mean), max_reply_tokens(spec.parameters))
+    mean = _mean_tokens(of_model) or _measured_tokens(spec) or _mean_tokens(of_others)
+    return min(round(mean or _reply_tokens_asked(spec)), max_reply_tokens(spec.parameters))
+
+
+def _mean_tokens(alike: Sequence[dict[str, Any]]) -> float | None:
+    """Return the mean over the first of these kinds of calls that were answered, read or not."""
+    answered = Call.objects.filter(state__in=Call.ANSWERED, copied=False, tokens_out__gt=0)
+    means = (answered.filter(**calls).aggregate(mean=Avg("tokens_out"))["mean"] for calls in alike)
+    return next((float(mean) for mean in means if mean), None)
+
+
+def is_measured(spec: JudgeSpec) -> bool:
+    """Whether it is known how much this model writes and thinks."""
+    alike = {"endpoint": spec.endpoint, "model": spec.model}
+    return spec.endpoint == SCRIPTED or bool(_measured_tokens(spec) or _mean_tokens([alike]))
+
+
+def _measured_tokens(spec: JudgeSpec) -> float | None:
+    capability = capability_of(spec.endpoint, spec.model)
+    measured = capability.replies.get(spec.effort) if capability else None
+    return float(measured["mean"]) if measured else None
 
 
 def _reply_tokens_asked(spec: JudgeSpec) -> int:
@@ -292,3 +327,82 @@ def probe_judges(*, specs: Iterable[JudgeSpec], now: datetime) -> None:
             probe_endpoint(endpoint=endpoint, model=model, now=now)
         except EndpointStoppedError as error:
             raise JudgeError(f"{endpoint}:{model} cannot be asked: {error}") from None
+
+
+def prepare_measured(
+    prepare: Callable[[], JudgeOrder], *, cap: int | None, now: datetime
+) -> JudgeOrder:
+    """Return the order, prepared again if its models had to be measured first: what was learned may
+    give a new judge more room. Nothing is measured for a team that could not pay for the run."""
+    order = prepare()
+    team = order.arena.team
+    if team and budget_left(team) < (cap or 1):
+        return order
+    new = [member for member in order.members if member.epoch is None]
+    learned = [
+        measure_if_new(spec=member.spec, subjects=list(member.calls), now=now) for member in new
+    ]
+    return prepare() if any(learned) else order
+
+
+def measure_if_new(*, spec: JudgeSpec, subjects: Sequence[str], now: datetime) -> bool:
+    """Send three requests about these subjects to a judge's model if it was never measured.
+
+    The site pays for them, once for each model and effort, because all its teams learn from it: the
+    cost is booked as a run without calls. A model without a price or an answer is not measured.
+    Returns whether anything was learned.
+    """
+    rate, endpoint = price_of(spec.endpoint, spec.model), endpoint_named(spec.endpoint)
+    if rate is None or endpoint.provider == SCRIPTED or _measured_tokens(spec):
+        return False
+    try:
+        probe_judges(specs=[spec], now=now)
+    except JudgeError:
+        return False  # the order says why, if it is made
+    requests = _samples_of(spec, subjects)
+    if not requests:
+        return False
+    wide = [replace(one, parameters={"max_tokens": ROOMS[0]}) for one in requests]
+    cap = sum(money.worst_cost(rate, one) for one in wide)
+    # Until they are answered, the most that the requests can cost is uncertain.
+    booked = Run.objects.create(
+        kind=Run.Kind.JUDGE,
+        state=Run.State.DONE,
+        cap=cap,
+        uncertain=cap,
+        closed_at=now,
+        counted_at=now,
+    )
+    known = capability_of(spec.endpoint, spec.model)
+    outcomes = measure(provider_for(endpoint), requests, known)
+    _book_measurement(booked, rate, outcomes, cap // len(requests))
+    tokens = [one.tokens_out for one in outcomes if isinstance(one, Reply) and one.tokens_out]
+    if not tokens:
+        return False
+    note_replies(endpoint=spec.endpoint, model=spec.model, effort=spec.effort, tokens=tokens)
+    return True
+
+
+def _samples_of(spec: JudgeSpec, subjects: Sequence[str]) -> list[Request]:
+    """Three requests, from all over the subjects; fewer if some cannot be built."""
+    verdicts = [name for name in subjects if not read_subject(name).is_note]
+    requests = []
+    for name in verdicts[:: max(1, len(verdicts) // MEASURED)][:MEASURED]:
+        with suppress(CannotAskError):
+            note = "?" if spec.rubric.note else ""
+            subject, nonce = read_subject(name), secrets.token_hex(8)
+            requests.append(request_for(spec, subject, nonce=nonce, note=note))
+    return requests
+
+
+def _book_measurement(
+    run: Run, rate: Rate, outcomes: Sequence[Reply | ProviderError], each: int
+) -> None:
+    """Book what the replies were billed; a request that was lost stays uncertain."""
+    run.settled = sum(money.billed(rate, one, each) for one in outcomes if isinstance(one, Reply))
+    lost = [one for one in outcomes if isinstance(one, RetryableError) and one.maybe_billed]
+    run.uncertain = each * len(lost)
+    if run.settled or run.uncertain:
+        run.save(update_fields=["settled", "uncertain"])
+    else:
+        run.delete()

@@ -10,27 +10,38 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from arena.actors import ANONYMOUS, Actor
+from arena.calls.capabilities import capability_of
+from arena.calls.money import DEFAULT_MAX_TOKENS
 from arena.calls.providers.base import EndpointStoppedError
 from arena.endpoints import UnknownEndpointError, endpoint_named, key_of
 from arena.errors import ServiceError
-from arena.models import Arena, Rater
-from judges.core.rubric import Rubric, RubricError, load_rubric
-from judges.core.spec import Example, JudgeSpec, SpecError, check_pinned, family_of
-from judges.models import Calibration, Epoch, Judge, MergedModel, requester_of
+from arena.models import Arena, Rater, Team
+from arena.permissions import visible_teams
+from judges.core.parsing import reader_digest
+from judges.core.rubric import Rubric, RubricError
+from judges.core.spec import (
+    MOST_OUTPUT,
+    Example,
+    JudgeSpec,
+    SpecError,
+    check_pinned,
+    family_of,
+)
+from judges.models import Calibration, Epoch, Judge, MergedModel, RubricVersion, requester_of
 from judges.models.judges import SCRIPTED
+from judges.services.rubrics import find_version, rubric_named, rubric_of_judge
 
 DEFAULT_RUBRIC = "pairwise"
 SCRIPTED_MODELS = [f"{SCRIPTED}-{number}" for number in (1, 2, 3)]
 SCRIPTED_MODEL = SCRIPTED_MODELS[0]
 MOST_PANELS = 50
+# How many times the room of a verdict an effort gets, until the model has been measured.
+ROOM_OF_EFFORT = {"minimal": 2, "low": 4, "medium": 16, "high": 32}
 NOT_MEASURED_TOGETHER = (
     "Members are weighed by their accuracy in this arena, and these judges were not measured "
     "together here. Run `calibrate --arena` for each of them; this requires at least 60 pairs "
     "with human votes that all of them have judged, and at most 5 judges."
-)
-NO_GAIN = (
-    "Weighing these judges gains nothing here: an option that costs no more agreed with people at "
-    "least as often. The figures are on the arena's page of judge runs."
 )
 
 
@@ -60,6 +71,10 @@ class Switches:
     soft: record the probability of each outcome, where the endpoint returns it.
     examples: few-shot examples.
     readings: how often each call is asked; together they are one verdict.
+    schema: as in JudgeSpec; None is what the judge of that name has, and True for a new one.
+    output_limit: the most tokens of a reply, thought included; None leaves it to the rubric, or to
+        what was learned about the model.
+    effort: how much a model that thinks shall think; "" leaves it to the model.
     """
 
     swap_policy: str = "abstain"
@@ -68,18 +83,24 @@ class Switches:
     soft: bool = False
     examples: tuple[Example, ...] = ()
     readings: int = 1
+    schema: bool | None = None
+    output_limit: int | None = None
+    effort: str = ""
 
 
 DEFAULT_SWITCHES = Switches()
 
 
-def spec_named(name: str, switches: Switches = DEFAULT_SWITCHES) -> JudgeSpec:
+def spec_named(
+    name: str, switches: Switches = DEFAULT_SWITCHES, by: Actor = ANONYMOUS
+) -> JudgeSpec:
     """Return the judge called `name`: a registered one, or `endpoint:model[@rubric]`.
 
-    Nothing is written. Raises JudgeError with a sentence.
+    A team's rubric can only be used by those who see the team. Nothing is written. Raises
+    JudgeError with a sentence.
     """
     try:
-        spec = _spec_of_registered(name, switches) or _spec_of_typed(name, switches)
+        spec = _spec_of_registered(name, switches, by) or _spec_of_typed(name, switches, by)
         key_of(endpoint_named(spec.endpoint))
     except (UnknownEndpointError, RubricError, SpecError, EndpointStoppedError) as error:
         raise JudgeError(str(error)) from None
@@ -87,16 +108,19 @@ def spec_named(name: str, switches: Switches = DEFAULT_SWITCHES) -> JudgeSpec:
 
 
 def spec_of(judge: Judge) -> JudgeSpec:
-    """Return the spec of a registered judge, with the rubric's files as they are now."""
+    """Return the spec of a registered judge, with the server's rubric as it is now."""
     return JudgeSpec(
         endpoint=judge.endpoint,
         model=judge.model,
-        rubric=load_rubric(judge.rubric),
+        rubric=rubric_of_judge(judge),
         swap_policy=judge.order_policy,
         unpinned=judge.unpinned,
         length_neutral=judge.length_neutral,
         soft=judge.soft,
         readings=judge.readings,
+        schema=judge.schema,
+        output_limit=judge.output_limit,
+        effort=judge.effort,
         examples=tuple(
             Example(**{**facts, "answers": tuple(facts["answers"])}) for facts in judge.examples
         ),
@@ -104,9 +128,18 @@ def spec_of(judge: Judge) -> JudgeSpec:
     )
 
 
-def _spec_of_registered(name: str, switches: Switches) -> JudgeSpec | None:
-    judge = Judge.objects.exclude(protocol=Judge.Protocol.JURY).filter(name=name).first()
-    if judge is None:
+def may_use(judge: Judge, by: Actor) -> bool:
+    """Whether `by` sees the team whose rubric the judge uses."""
+    version = judge.rubric_version
+    if version is None or by.is_operator:
+        return True
+    return visible_teams(by).filter(rubrics=version.rubric_id).exists()
+
+
+def _spec_of_registered(name: str, switches: Switches, by: Actor) -> JudgeSpec | None:
+    judges = Judge.objects.exclude(protocol=Judge.Protocol.JURY)
+    judge = judges.filter(name=name).first() or judges.with_digest(name)
+    if judge is None or not may_use(judge, by):
         return None
     spec = spec_of(judge)
     if spec.digest != judge.digest:
@@ -120,7 +153,7 @@ def _spec_of_registered(name: str, switches: Switches) -> JudgeSpec | None:
     return spec if switches == DEFAULT_SWITCHES else None
 
 
-def _spec_of_typed(name: str, switches: Switches) -> JudgeSpec:
+def _spec_of_typed(name: str, switches: Switches, by: Actor) -> JudgeSpec:
     head, rubric = name.rsplit("@", 1) if "@" in name else (name, DEFAULT_RUBRIC)
     endpoint, _, model = head.partition(":")
     if endpoint not in settings.MODEL_ENDPOINTS and ":" not in name:
@@ -138,22 +171,49 @@ def _spec_of_typed(name: str, switches: Switches) -> JudgeSpec:
     if endpoint == SCRIPTED and model not in SCRIPTED_MODELS:
         names = ", ".join(SCRIPTED_MODELS)
         raise SpecError(f"There is no scripted judge {model!r}. The scripted judges are: {names}.")
+    loaded = rubric_named(rubric, by)
     return JudgeSpec(
         endpoint,
         model,
-        load_rubric(rubric),
+        loaded,
         swap_policy=switches.swap_policy,
         unpinned=switches.unpinned,
         length_neutral=switches.length_neutral,
         soft=switches.soft,
         readings=switches.readings,
+        schema=switches.schema is not False,
+        output_limit=switches.output_limit
+        or proposed_limit(endpoint, model, switches.effort, loaded),
+        effort=switches.effort,
         examples=switches.examples,
         parents_family=MergedModel.objects.family_of(model),
     )
 
 
+def proposed_limit(endpoint: str, model: str, effort: str, rubric: Rubric) -> int | None:
+    """Propose an output limit for a new judge; None if the rubric's own is enough.
+
+    Twice the longest reply measured, as a power of two: the measured replies are three. Before a
+    measurement, an effort has the room that it usually takes.
+    """
+    capability = capability_of(endpoint, model)
+    measured = capability.replies.get(effort) if capability else None
+    usual = max_reply_tokens(rubric.parameters)
+    needed = 2 * measured["longest"] if measured else usual * ROOM_OF_EFFORT.get(effort, 1)
+    return None if needed <= usual else min(2 ** (needed - 1).bit_length(), MOST_OUTPUT)
+
+
+def max_reply_tokens(parameters: Mapping[str, object]) -> int:
+    limit = parameters.get("max_tokens") or parameters.get("max_completion_tokens")
+    return int(str(limit or DEFAULT_MAX_TOKENS))
+
+
+@transaction.atomic
 def register_judge(*, spec: JudgeSpec) -> Epoch:
-    """Return the open epoch of the judge with this spec; registers it first if it is new."""
+    """Return the open epoch of the judge with this spec; registers it first if it is new.
+
+    Raises JudgeError if its rubric has been deleted.
+    """
     if (epoch := _open_epoch(spec.digest)) is not None:
         return epoch
     draft = Judge(
@@ -163,15 +223,31 @@ def register_judge(*, spec: JudgeSpec) -> Epoch:
         family=spec.family,
         protocol=spec.protocol,
         rubric=spec.rubric.slug,
+        rubric_version=_version_of(spec.rubric),
         parameters=dict(spec.parameters),
         order_policy=spec.swap_policy,
         length_neutral=spec.length_neutral,
         soft=spec.soft,
         readings=spec.readings,
+        schema=spec.schema,
+        output_limit=spec.output_limit,
+        effort=spec.effort,
         examples=[asdict(example) for example in spec.examples],
         digest=spec.digest,
     )
     return _register_judge(draft, spec.label, Rater.Kind.JUDGE)
+
+
+def _version_of(rubric: Rubric) -> RubricVersion | None:
+    """Return the version of a team's rubric, locked so that nobody deletes it before the judge is
+    written; None for a folder of the server."""
+    if "/" not in rubric.slug:
+        return None
+    version = find_version(rubric.slug, Team.objects.all())
+    locked = RubricVersion.objects.select_for_update(no_key=True)
+    if version is None or not locked.filter(pk=version.pk):
+        raise JudgeError(f"Rubric {rubric.slug} has been deleted.")
+    return version
 
 
 def register_jury(
@@ -219,7 +295,7 @@ def jury_digest(
 def jury_weights(*, arena: Arena, members: Sequence[Epoch | None]) -> dict[str, Any]:
     """Return the weights of a jury of these judges, as they were measured in the arena.
 
-    Raises JudgeError if they were not measured together there, or if weighting gains nothing.
+    Raises JudgeError if they were not measured together there.
     """
     epochs = {epoch.pk: epoch.requester for epoch in members if epoch is not None}
     measured = Calibration.objects.filter(arena=arena, report__panel__isnull=False).order_by("-pk")
@@ -233,9 +309,6 @@ def jury_weights(*, arena: Arena, members: Sequence[Epoch | None]) -> dict[str, 
 def _weights_in(
     panel: Mapping[str, Any], requesters: Mapping[int, str], arena: Arena
 ) -> dict[str, Any]:
-    weighted = next(option for option in panel["options"] if option["kind"] == "weighted")
-    if not weighted["offered"]:
-        raise JudgeError(NO_GAIN)
     order = [requesters[pk] for pk in panel["judges"]]
     stored = panel["weights"]
     return {
@@ -280,6 +353,8 @@ def _begin_epoch(judge: Judge, number: int, kind: str, reason: str) -> Epoch:
     return Epoch.objects.create(
         judge=judge,
         number=number,
+        digest=judge.digest,
+        reader=reader_digest(),
         requester=requester_of(judge.digest, number),
         reason=reason[:300],
         rater=Rater.objects.create(kind=kind, name=_shortened(display_name)),
@@ -297,6 +372,16 @@ def begin_next_epoch(*, epoch: Epoch, reason: str, now: datetime) -> Epoch:
     if not ended:
         return Epoch.objects.open().select_related("judge", "rater").get(judge=epoch.judge_id)
     return _begin_epoch(epoch.judge, epoch.number + 1, epoch.rater.kind, reason)
+
+
+def take_over_rater(*, epoch: Epoch, successor: Epoch) -> None:
+    """Let a successor vote as the rater of an ended epoch, which keeps one without votes."""
+    rater, fresh = epoch.rater_id, successor.rater_id
+    spare = Rater.objects.create(kind=epoch.rater.kind, name=epoch.rater.name)
+    Epoch.objects.filter(pk=epoch.pk).update(rater=spare)
+    Epoch.objects.filter(pk=successor.pk).update(rater=rater)
+    Rater.objects.filter(pk=fresh).delete()
+    epoch.rater, successor.rater = spare, epoch.rater
 
 
 def _free_name(label: str) -> str:
@@ -325,11 +410,11 @@ class JudgeSource:
 
 
 def read_source(judge: Judge) -> JudgeSource:
-    """Read a judge's rubric from its files as they are today. A jury has none."""
+    """Read a judge's rubric, on the server as it is today. A jury has none."""
     if judge.is_jury:
         return JudgeSource()
     try:
         spec = spec_of(judge)
-        return JudgeSource(load_rubric(judge.rubric), spec, spec.digest != judge.digest)
+        return JudgeSource(spec.rubric, spec, spec.digest != judge.digest)
     except (RubricError, ValueError) as error:
         return JudgeSource(problem=str(error))

@@ -1,4 +1,4 @@
-"""Judges of the same model, compared on the items that both have settled."""
+"""Two setups of one model, compared on the items that both have settled."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,20 +8,22 @@ from django.db.models import Q
 from arena.models import Arena
 from judges.core.calibration.items import PairItem
 from judges.core.calibration.pairs import paired_difference
-from judges.core.rubric import RubricError, load_rubric
+from judges.core.rubric import RubricError
 from judges.models import Epoch, Judge, Judgement, LabelSet
 from judges.services.calibration_items import arena_items, pair_items
+from judges.services.rubrics import rubric_of_judge
 
 MOST_COMPARED = 5
 DIRECT = Judge.Protocol.DIRECT
 
 
-def compare_same_model(
+def compare_setups(
     epoch: Epoch, items: Sequence[PairItem], measured: Q, against: LabelSet | Arena
 ) -> list[dict[str, Any]]:
-    """Compare with other judges of the same model on the items that both have settled.
+    """Compare with the newest other judges of the same model, in their open epochs.
 
-    `measured` selects the judgements on `against`. The newest judges, in their open epochs.
+    `measured` selects the judgements on `against`. Each row has the ids of the two `judges`, a word
+    about `what` differs, and the figures of `PairedDifference`.
     """
     judge = epoch.judge
     if judge.is_jury:
@@ -35,7 +37,7 @@ def compare_same_model(
         .select_related("judge")
         .order_by("-pk")[:MOST_COMPARED]
     )
-    comparisons = []
+    rows = []
     for other in others:
         if isinstance(against, LabelSet):
             other_items = pair_items(other, against)
@@ -46,31 +48,25 @@ def compare_same_model(
             first, second = second, first
         difference = paired_difference(first[1], second[1])
         if difference.n_items:
-            comparisons.append(
-                {
-                    "judge": other.judge.name,
-                    "epoch": other.pk,
-                    "what": _what_differs(first[0], second[0]),
-                    "difference": difference.to_json(),
-                }
-            )
-    return comparisons
+            setups = {
+                "judges": [first[0].pk, second[0].pk],
+                "what": _what_differs(judge, other.judge),
+            }
+            rows.append(setups | difference.to_json())
+    return rows
 
 
 def _what_differs(judge: Judge, other: Judge) -> str:
     """Name the first difference between two judges of one model."""
     if judge.protocol != other.protocol:
-        return f"{judge.get_protocol_display()} minus {other.get_protocol_display().lower()}"
-    if _reference(judge) != _reference(other):
-        return f"{_reference(judge)} minus {_reference(other)}"
-    if judge.rubric != other.rubric:
-        return f"Rubric {judge.rubric} minus {other.rubric}"
-    return "Other options"
+        return "Protocol"
+    if judge.rubric == other.rubric:
+        return "Switches"
+    return "Reference" if _needs_reference(judge) != _needs_reference(other) else "Rubric"
 
 
-def _reference(judge: Judge) -> str:
+def _needs_reference(judge: Judge) -> bool:
     try:
-        needed = load_rubric(judge.rubric).reference == "required"
-    except RubricError:
-        return "with an unknown rubric"
-    return "with reference" if needed else "without reference"
+        return rubric_of_judge(judge).reference == "required"
+    except RubricError:  # its folder was removed
+        return False

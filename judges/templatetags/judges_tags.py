@@ -30,7 +30,7 @@ def p_value(value: float | None) -> str:
 @register.filter
 def share(value: float | None) -> str:
     """A share in whole percent, because no interval here supports more."""
-    return NONE if value is None else f"{100 * value:.0f}\N{NO-BREAK SPACE}%"
+    return NONE if value is None else f"{100 * value:.0f}%"
 
 
 @register.filter

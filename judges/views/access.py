@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext_lazy
 
-from arena.actors import actor_of
+from arena.actors import TeamPermission, actor_of
 from arena.models import Arena, Run
 from arena.permissions import visible_arenas
 from judges.permissions import can_steer, known_runs
@@ -48,6 +48,15 @@ def check_steering(request: HttpRequest, arena: Arena | None) -> None:
     """Raise PermissionDenied unless the request may control judge runs there."""
     if not can_steer(actor_of(request), arena):
         raise PermissionDenied(MEMBERS_ONLY if arena and arena.team_id else "")
+
+
+def require_reading(request: HttpRequest, arena: Arena) -> HttpResponse | None:
+    """Admit the arena's team, asking who is not signed in to do so; raises PermissionDenied."""
+    if not request.user.is_authenticated:
+        return redirect_to_login(request.get_full_path())
+    if not actor_of(request).may(TeamPermission.READ, arena.team_id):
+        raise PermissionDenied
+    return None
 
 
 def _require_steering(request: HttpRequest, arena: Arena | None) -> HttpResponse | None:

@@ -1,7 +1,5 @@
-"""The judges of one arena: where each is trusted, and how well several do together."""
+"""The judges of one arena: where each is trusted, and which can vote as a weighted jury."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 from urllib.parse import urlencode
@@ -28,16 +26,6 @@ NOTHING_TO_MEASURE = "No judge has judged a pair here that people voted on, so n
 BROKER_DOWN = "The judges could not be measured: the site’s queue cannot be reached."
 
 
-@dataclass(frozen=True)
-class PanelRow:
-    """One way to ask judges, in words; `order` is the query that fills in the order form."""
-
-    name: str
-    option: dict[str, Any]
-    over: str
-    order: str
-
-
 def judges_in(arena: Arena) -> "QuerySet[Epoch]":
     """The judges used in an arena, in their present epochs."""
     asked = Epoch.objects.open().filter(run_judges__run__arena=arena).distinct()
@@ -46,7 +34,7 @@ def judges_in(arena: Arena) -> "QuerySet[Epoch]":
 
 def measured_judges(arena: Arena, actor: Actor) -> dict[str, Any]:
     """What is known about the judges used in an arena: where each is trusted, which were not
-    measured here, and how well several do together."""
+    measured here, and which were measured together, as a weighted jury needs it."""
     epochs = judges_in(arena)
     seen: dict[int, list[Calibration]] = {epoch.pk: [] for epoch in epochs}
     listed = listed_calibrations(actor) | Calibration.objects.filter(arena=arena)
@@ -63,38 +51,15 @@ def measured_judges(arena: Arena, actor: Actor) -> dict[str, Any]:
     measured_here = [each for own in seen.values() for each in own if each.arena == arena]
     panels = [each for each in measured_here if each.report.get("panel")]
     newest = max(panels, key=attrgetter("pk"), default=None)
-    panel = newest.report["panel"] if newest else None
+    together = newest.report["panel"]["judges"] if newest else []
+    names = sorted(epoch.judge.name for epoch in epochs if epoch.pk in together)
+    query = urlencode([*(("judge", name) for name in names), ("weigh", "1")])
+    is_whole = bool(names) and len(names) == len(together)
     return {
         "places": places,
         "unmeasured": unmeasured,
-        "panel": panel,
-        "panel_rows": _panel_rows(panel) if panel else [],
+        "weighable": {"names": names, "query": query} if is_whole else None,
     }
-
-
-def _panel_rows(panel: dict[str, Any]) -> list[PanelRow]:
-    """The ways that are offered, the cheapest first, then the others."""
-    names = [_panel_name(option, panel["names"]) for option in panel["options"]]
-    ways = list(zip(names, panel["options"], strict=True))
-    ways.sort(key=lambda way: (not way[1]["offered"], way[1]["cost"]))
-    rows = []
-    for name, option in ways:
-        over = "" if option["over"] is None else names[option["over"]]
-        first = option["members"][:1] if option["kind"] == "cascade" else option["members"]
-        query = [("judge", panel["names"][member]) for member in first]
-        query += [("weigh", "1")] if option["kind"] == "weighted" else []
-        rows.append(PanelRow(name, option, over, urlencode(query)))
-    return rows
-
-
-def _panel_name(option: dict[str, Any], judges: Sequence[str]) -> str:
-    everybody = "both" if len(judges) == 2 else f"all {len(judges)}"
-    if option["kind"] == "majority":
-        return f"Jury of {everybody}, by majority"
-    if option["kind"] == "weighted":
-        return f"Jury of {everybody}, weighed by accuracy"
-    first, *second = (judges[member] for member in option["members"])
-    return f"{first}, then {second[0]} where it has no verdict" if second else first
 
 
 @require_POST

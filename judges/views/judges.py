@@ -3,40 +3,32 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.template.defaultfilters import floatformat
+from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from arena.actors import actor_of
+from arena.actors import Actor, TeamPermission, actor_of
+from arena.models import Arena, Candidate
 from arena.permissions import listed_arenas
-from judges.judge_reports import EpochReport, JudgeStanding, list_standings, report_on_judge
-from judges.models import Calibration, Judge, Judgement, LabelSet
-from judges.permissions import listed_judges
+from judges.judge_reports import (
+    EpochReport,
+    JudgeStanding,
+    count_replies,
+    list_standings,
+    report_on_judge,
+)
+from judges.models import Calibration, Judge, Judgement, LabelSet, RunJudge
+from judges.permissions import can_read_rubric, listed_judges
 from judges.services.registry import JudgeSource, read_source
 from judges.views.jury_weights import jury_weights_of
+from judges.views.setups import setup_rows
 from judges.wording import HONEYPOTS
 
-OUTCOMES = {"left": "Left", "right": "Right", "tie": "Tie"}
-VERDICTS = OUTCOMES | {"none": "None"}
-AGREEMENTS = {
-    "against_all": "Judge and all labels, where it has a verdict",
-    "against_majority": "Judge and the majority of people",
-    "where_all_agree": "Judge and people, where all people agree",
-    "people": "People with each other, on the items the judge decided",
-    "people_everywhere": "People with each other, on all items",
-}
-BENCHMARKS = {
-    "single": "Single readings, both orders averaged",
-    "both": "Right in both orders",
-    "verdict": "Its settled verdict",
-}
-CORRELATIONS = {
-    "against_all": "Judge and all scores",
-    "against_average": "Judge and people’s average",
-    "where_all_agree": "Judge and people, where all people agree",
-}
 HEADINGS = {
     LabelSet.Kind.PAIRS: "Agreement with people, pairs",
     LabelSet.Kind.SCORES: "Agreement with people, scores",
@@ -103,35 +95,18 @@ class CalibrationTables:
         return [(str(state.label), counts[state]) for state in Judgement.State if counts.get(state)]
 
     @property
-    def agreements(self) -> list[tuple[str, Any]]:
-        return [(name, self.report[key]) for key, name in AGREEMENTS.items()]
-
-    @property
-    def benchmarks(self) -> list[tuple[str, Any]]:
-        return [(name, self.report["benchmarks"][key]) for key, name in BENCHMARKS.items()]
-
-    @property
-    def correlations(self) -> list[tuple[str, Any]]:
-        return [(name, self.report[key]) for key, name in CORRELATIONS.items()]
-
-    @property
-    def verdicts(self) -> list[str]:
-        return list(VERDICTS.values())
-
-    @property
-    def confusion(self) -> list[tuple[str, list[int]]]:
-        """For each human label, how often the judge gave each verdict."""
-        counts = self.report["confusion"]
-        return [
-            (name, [counts[label][verdict] for verdict in VERDICTS])
-            for label, name in OUTCOMES.items()
-        ]
-
-    @property
     def categories(self) -> list[Any]:
         """Empty if there is only one."""
         categories: list[Any] = self.report["categories"]
         return categories if len(categories) > 1 else []
+
+    @property
+    def to_label(self) -> list[tuple[list[Candidate], int]]:
+        """The pairs of candidates on which people's votes would say most, and on how many pairs of
+        their answers."""
+        rows = self.report.get("to_label", [])
+        known = Candidate.objects.in_bulk({pk for *pair, _ in rows for pk in pair})
+        return [([known[pk] for pk in pair], n) for *pair, n in rows if known.keys() >= {*pair}]
 
     @property
     def honeypots(self) -> list[tuple[str, Any]]:
@@ -187,6 +162,38 @@ def configuration_rows(judge: Judge, source: JudgeSource) -> list[ConfigurationR
     ]
 
 
+def _arenas_of_disagreements(judge: Judge, actor: Actor) -> QuerySet[Arena]:
+    """The arenas of the reader's teams in which the judge has voted; none for a jury."""
+    own = (
+        Arena.objects.revealed()
+        if actor.is_operator
+        else listed_arenas(actor).filter(team__in=actor.teams_with(TeamPermission.READ))
+    )
+    asked = RunJudge.objects.filter(epoch__judge=judge, epoch__ended_at=None)
+    arenas = own.filter(pk__in=asked.values("run__arena"))
+    return arenas.none() if judge.is_jury else arenas.order_by("name")
+
+
+def _places_to_change(judge: Judge, actor: Actor) -> list[tuple[str, str]]:
+    """Where the reader can try a change of the judge's rubric: labels and addresses."""
+    version = judge.rubric_version
+    if version is not None:
+        is_of_team = version.rubric.team_id and can_read_rubric(actor, judge)
+        return [("Try a change", version.rubric.get_absolute_url())] if is_of_team else []
+    teams = actor.teams_with(TeamPermission.MANAGE).order_by("name")
+    return [
+        (f"Write a rubric from it for {team}", f"{reverse('new_rubric', args=[team.slug])}?{query}")
+        for query in [urlencode({"template": judge.rubric})]
+        for team in teams
+    ]
+
+
+def _readable_source(judge: Judge, actor: Actor) -> JudgeSource:
+    if can_read_rubric(actor, judge):
+        return read_source(judge)
+    return JudgeSource(problem="Only the team that wrote this rubric can read it.")
+
+
 @require_safe
 def judge(request: HttpRequest, pk: int) -> HttpResponse:
     """A judge's configuration, and all its measurements."""
@@ -200,10 +207,14 @@ def judge(request: HttpRequest, pk: int) -> HttpResponse:
         "calibrations": (calibrations := newest_of_each_kind(report.epochs[0])),
         "is_tested": any(each.calibration.kind == LabelSet.Kind.HONEYPOTS for each in calibrations),
         "is_rated": any(mark.n for mark in report.marks),
+        "has_setups": bool(setup_rows(report.judge, actor)),
         "has_checks": any(epoch.checks for epoch in report.epochs),
-        "source": (source := read_source(report.judge)),
+        "source": (source := _readable_source(report.judge, actor)),
         "configuration": [] if report.judge.is_jury else configuration_rows(report.judge, source),
         "is_operator": actor.is_operator,
+        "replies": count_replies(report.epochs[0].epoch, actor),
         "jury_weights": jury_weights_of(report.judge, actor),
+        "changes": _places_to_change(report.judge, actor),
+        "disagreed_in": _arenas_of_disagreements(report.judge, actor),
     }
     return render(request, "judges/judge.html", context)

@@ -1,6 +1,7 @@
 """The order page of judge runs, with its quote and a preview of requests; and honeypot tests."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -15,23 +16,24 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from arena.actors import actor_of
 from arena.calls.execution import CannotAskError
+from arena.calls.providers.base import Request
 from arena.errors import ServiceError
 from arena.models import Arena
 from arena.services import runs
 from arena.services.arenas import ArenaError, update_arena
 from arena.services.budgets import budget_left
 from arena.tasks import enqueue_on_commit
-from judges.core.prompts import MaterialError, render_note, render_prompt
 from judges.core.spec import JudgeSpec
 from judges.forms import PAIRS, CriteriaForm, HoneypotForm, OrderForm
 from judges.models import Judge
 from judges.models.judges import SCRIPTED
+from judges.services.calls import request_for
 from judges.services.honeypots import order_honeypots, quote_honeypots
 from judges.services.orders import JudgeOrder, Member, calls_for, prepare_order
 from judges.services.planning import MOST_PER_PAIR, OrderOptions
-from judges.services.quotes import Quote, probe_judges, quote_for
+from judges.services.quotes import Quote, prepare_measured, probe_judges, quote_for
 from judges.services.registry import JudgeError, spec_named
-from judges.services.subjects import material_for, read_subject
+from judges.services.subjects import read_subject
 from judges.views.access import for_judging, operators_only
 from judges.views.addresses import run_url
 
@@ -71,7 +73,7 @@ def honeypot_test(request: HttpRequest, pk: int) -> HttpResponse:
     if form.is_valid():
         arena = form.cleaned_data["arena"]
         try:
-            spec = spec_named(judge.name)
+            spec = spec_named(judge.name, by=actor_of(request))
             quote = quote_honeypots(spec=spec, arena=arena)
             if request.method == "POST":
                 cap, now = form.cleaned_data["cap"], timezone.now()
@@ -86,11 +88,17 @@ def honeypot_test(request: HttpRequest, pk: int) -> HttpResponse:
 
 @dataclass(frozen=True)
 class PreviewedRequest:
-    """One request to a judge: its messages, or `problem`, the reason why there are none."""
+    """One request to a judge, or `problem`, the reason why there is none."""
 
     title: str
-    messages: Sequence[tuple[str, str]] = ()
+    request: Request | None = None
     problem: str = ""
+
+    @property
+    def schema(self) -> str:
+        """The JSON schema of the reply, where the model is held to one."""
+        schema = self.request.schema if self.request else None
+        return json.dumps(schema, indent=2, ensure_ascii=False) if schema else ""
 
 
 @dataclass(frozen=True)
@@ -120,34 +128,41 @@ class Offer:
         number = max(1, min(number, len(self.order.picks)))
         responses = self.order.picks[number - 1].responses
         judges = [
-            (member.spec.label, _preview_requests(member, responses))
+            (member.spec.label, preview_requests(member, responses))
             for member in self.order.members
         ]
         return OrderPreview(number, len(self.order.picks), judges)
 
 
 def make_offer(form: OrderForm) -> Offer:
-    """Prepare and quote the order of a form that can be quoted; nothing is written.
+    """Prepare and quote the order of a form that can be quoted; no order is written.
 
     Raises JudgeError, which also suggests another choice if one would work.
     """
-    prepare = partial(
-        prepare_order,
-        arena=form.arena,
-        specs=[spec_named(name, switches) for name, switches in form.judges()],
-        own_family=form.cleaned_data["own_family"],
-        quorum=form.cleaned_data["quorum"],
-        weigh=form.cleaned_data["weigh"],
-    )
+
+    def prepare(options: OrderOptions) -> JudgeOrder:
+        return prepare_order(
+            arena=form.arena,
+            specs=[spec_named(name, switches, form.actor) for name, switches in form.judges()],
+            options=options,
+            own_family=form.cleaned_data["own_family"],
+            quorum=form.cleaned_data["quorum"],
+            weigh=form.cleaned_data["weigh"],
+        )
+
     options = form.options()
     try:
-        order = prepare(options=options)
+        order = prepare_measured(
+            partial(prepare, options), cap=form.cleaned_data.get("cap"), now=timezone.now()
+        )
     except JudgeError as error:
         raise JudgeError(f"{error} {_suggest_alternative(prepare, options)}".rstrip()) from error
     return Offer(order, quote_for(order))
 
 
-def _suggest_alternative(prepare: Callable[..., JudgeOrder], options: OrderOptions) -> str:
+def _suggest_alternative(
+    prepare: Callable[[OrderOptions], JudgeOrder], options: OrderOptions
+) -> str:
     """Name another choice of pairs that could be ordered; '' if there is none."""
     if options.like_run is not None:
         return ""
@@ -156,14 +171,14 @@ def _suggest_alternative(prepare: Callable[..., JudgeOrder], options: OrderOptio
         if alternative == options:
             continue
         try:
-            prepare(options=alternative)
+            prepare(alternative)
         except JudgeError:
             continue
         return f"{WHY_NO_PAIRS.get(options.pairs, '')} {advice}".strip()
     return ""
 
 
-def _preview_requests(member: Member, responses: str) -> list[PreviewedRequest]:
+def preview_requests(member: Member, responses: str) -> list[PreviewedRequest]:
     pick = next((pick for pick in member.picks if pick.responses == responses), None)
     if pick is None:
         problem = "This judge skips the pair: one answer is by its own model family."
@@ -178,11 +193,8 @@ def _preview_request(spec: JudgeSpec, name: str) -> PreviewedRequest:
     subject = read_subject(name)
     title = REQUEST_TITLES["note" if subject.is_note else spec.protocol]
     try:
-        material = material_for(subject, note=NOTE if spec.rubric.note else "")
-        if subject.is_note:
-            return PreviewedRequest(title, render_note(spec, material, nonce=NONCE))
-        return PreviewedRequest(title, render_prompt(spec, material, nonce=NONCE, structured=False))
-    except (CannotAskError, MaterialError) as error:
+        return PreviewedRequest(title, request_for(spec, subject, nonce=NONCE, note=NOTE))
+    except CannotAskError as error:
         return PreviewedRequest(title, problem=str(error))
 
 

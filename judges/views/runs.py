@@ -20,7 +20,6 @@ from judges.services.runs import runs_in
 from judges.views.access import check_steering, find_any_run, find_run, find_trial, operators_only
 from judges.views.addresses import run_url
 from judges.views.arena_judges import measured_judges
-from judges.views.rank_agreement import compare_rankings
 from judges.views.verdict_list import PER_PAGE, VerdictFilter, verdicts_of
 from judges.wording import HOW_MANY, REASON_HIDDEN
 from ranking import board_data
@@ -39,7 +38,9 @@ def judge_runs(request: HttpRequest, slug: str) -> HttpResponse:
     by_models = [s for s in snapshots if s.board.raters in (Raters.JUDGES, Raters.JURIES)]
     context = {
         "arena": arena,
-        "page_links": board_data.page_links(slug, board_data.BoardQuery(), snapshots, "judge_runs"),
+        "page_links": board_data.page_links(
+            arena, board_data.BoardQuery(), snapshots, "about", board_data.has_costs(arena)
+        ),
         "is_judged": any(s.n_votes for s in by_models),
         "page": page,
         "can_steer": can_steer(actor, arena),
@@ -98,7 +99,6 @@ def _run_page(request: HttpRequest, run: Run) -> HttpResponse:
         return render(request, "judges/_progress.html", context)
     chosen = VerdictFilter.of(request.GET.dict())
     context |= verdicts_of(context["report"], chosen, request.GET.get("page"))
-    context["rankings"] = compare_rankings(context["report"], request.GET.get("beside", ""))
     return render(request, "judges/run.html", context)
 
 

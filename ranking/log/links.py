@@ -299,7 +299,7 @@ def send_head(*, arena: Arena, now: datetime) -> bool:
         key=f"log-head:{arena.pk}:{now.astimezone(UTC):%Y-%m-%d}",
         kind=HEAD_NOTICE,
         sentence=f"{arena.name}: {link}.",
-        path=reverse("methodology", args=[arena.slug]),
+        path=reverse("about", args=[arena.slug]),
         arena=arena,
         details={"head": newest},
         by_email=False,

@@ -56,11 +56,6 @@ class Board(models.Model):
         default=1000, help_text="Bootstrap replicates behind each interval."
     )
     seed = models.PositiveIntegerField(default=0)
-    target_error = models.FloatField(
-        default=25.0,
-        help_text="In Elo. Raters are sent to candidates whose standard error is above this, on "
-        "the human board of all categories.",
-    )
     follows_claims = models.BooleanField(
         default=True,
         editable=False,
@@ -85,7 +80,6 @@ class Board(models.Model):
                 "board_resamples_two_to_20000",
                 Q(n_resamples__gte=2, n_resamples__lte=MOST_RESAMPLES),
             ),
-            check("board_target_error_above_zero", Q(target_error__gt=0)),
         ]
 
     def __str__(self) -> str:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from arena.models import Arena, Candidate
-from arena.services.pairs import publish_pair_weights
+from arena.services.pairs import PARTS, publish_pair_weights
 from ranking.models import Board, BothBad, Counted, Raters, Snapshot, SnapshotMatrices
 from ranking.question import Evidence
 from ranking.stats.bradley_terry import BradleyTerry, NotConvergedError
-from ranking.stats.pairing import pair_weights
+from ranking.stats.pairing import pair_shares
 from ranking.votes import Floats, Ints
 
 NOTICEABLE = 0.1  # the smallest relative change of a weight that is stored
@@ -22,45 +22,48 @@ def publish(*, board: Board, evidence: Evidence) -> None:
     `board` and its votes are people's, because raters add to them. See `ranking.stats.pairing`.
     """
     arena = board.arena
-    pairs = arena.pairs.filter(shared_prompts__gt=0).values_list("low", "high", "weight")
-    known = {(low, high): weight for low, high, weight in pairs}
-    if not known:
+    drawable = arena.pairs.filter(
+        shared_prompts__gt=0, low__retired_at=None, high__retired_at=None
+    ).order_by("pk")
+    pairs = list(drawable.values_list("low", "high"))
+    if not pairs:
         return
+    ids = np.array(pairs, np.int64)
+    candidates = np.unique(np.concatenate([evidence.candidates, ids.ravel()]))
+    battles = evidence.pairs.battles(candidates, board.both_bad == BothBad.TIE)
     try:
-        ids = np.array([pk for pair in known for pk in pair], np.int64)
-        candidates = np.unique(np.concatenate([evidence.candidates, ids]))
-        battles = evidence.pairs.battles(candidates, board.both_bad == BothBad.TIE)
-        votes = np.zeros((len(candidates),) * 2)
-        np.add.at(votes, (battles.first, battles.second), battles.count)
-        matrix = pair_weights(
-            BradleyTerry().fit(battles).theta_,
-            _theta_covariance(board, candidates),
-            votes + votes.T,
-            board.target_error,
-            wins=battles.wins(),
-        )
-        place = {pk: i for i, pk in enumerate(candidates.tolist())}
-        weights = {(low, high): float(matrix[place[low], place[high]]) for low, high in known}
+        theta = BradleyTerry().fit(battles).theta_
     except NotConvergedError:  # the board says so
         return
-    mean = sum(weights.values()) / len(weights)
+    covariance, critical = _measured(board, candidates)
+    low, high = np.searchsorted(candidates, ids.T)
+    shares = pair_shares((low, high), theta, covariance, battles.wins(), critical)
+    new = len(pairs) * np.column_stack([shares.total, shares.first, shares.order, shares.newcomers])
+    old = np.array(drawable.values_list("weight", *PARTS))
+    is_noticeable = np.any(np.abs(old - new) > NOTICEABLE * new[:, :1], axis=1)
     changed = {
-        pair: weight / mean
-        for pair, weight in weights.items()
-        if abs(known[pair] - weight / mean) > NOTICEABLE * weight / mean
+        pair: row
+        for pair, row, noticeable in zip(pairs, new.tolist(), is_noticeable, strict=True)
+        if noticeable
     }
     if changed:
-        publish_pair_weights(arena=arena, weights=changed)
+        publish_pair_weights(
+            arena=arena,
+            weights={pair: weight for pair, (weight, *_) in changed.items()},
+            parts={
+                pair: dict(zip(PARTS, parts, strict=True)) for pair, (_, *parts) in changed.items()
+            },
+        )
 
 
-def _theta_covariance(board: Board, candidates: Ints) -> Floats:
-    """(K, K) of theta from the newest intervals; NaN where unknown."""
-    matrices = SnapshotMatrices.objects.filter(
-        snapshot__board=board, snapshot__is_current=True
-    ).first()
-    if matrices is None:
-        return np.full((len(candidates),) * 2, np.nan)
-    return matrices.covariance_among(candidates) / BradleyTerry().elo_per_theta ** 2
+def _measured(board: Board, candidates: Ints) -> tuple[Floats, float | None]:
+    """(K, K) of theta from the newest intervals, NaN where unknown, and their critical value."""
+    found = SnapshotMatrices.objects.filter(snapshot__board=board, snapshot__is_current=True)
+    matrices = found.select_related("snapshot").first()
+    if matrices is None or not len(matrices.ids):
+        return np.full((len(candidates),) * 2, np.nan), None
+    covariance = matrices.covariance_among(candidates) / BradleyTerry().elo_per_theta ** 2
+    return covariance, matrices.snapshot.settings.get("critical")
 
 
 # What judge runs need to know.

@@ -72,6 +72,7 @@ MEASURED_SETTINGS = (
     "n_clusters",
     "these_raters",
     "effective",
+    "critical",
     "clusters_met",
     "groups_met",
 )

@@ -1,4 +1,4 @@
-"""Maximum-likelihood Bradley-Terry strengths, and observed and predicted win matrices.
+"""Maximum-likelihood Bradley-Terry strengths, and observed win matrices.
 
 A tie is half a win for each side. Strengths are natural log-odds, theta. `maximise_joint` fits
 models with further parameters that all candidates share, such as ties or style.
@@ -12,11 +12,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 
 from ranking.stats.arrays import Bools, Floats, Ints, summed
-from ranking.stats.battles import Battles, Pairs, expected_score
+from ranking.stats.battles import Battles, Pairs
 from ranking.stats.connectivity import Status, connect
 
 LONGEST_STEP = 4.0  # of theta: odds of 55 to 1
@@ -379,29 +378,6 @@ def observed_shares(battles: Battles) -> WinMatrix:
     cells = summed(battles.first * size + battles.second, battles.count, size**2)
     votes = cells.astype(np.int64).reshape(size, size)
     return WinMatrix(share, votes + votes.T)
-
-
-def predicted_shares(theta: ArrayLike) -> Floats:
-    """(K, K): the expected score of the row's candidate against the column's.
-
-    Parameters
-    ----------
-    theta : (K,) natural log-odds, as the ``theta_`` of any fitted model; NaN for the unranked
-
-    Returns
-    -------
-    floats from 0 to 1; NaN on the diagonal and in the rows and columns of the unranked
-
-    Raises ValueError if ``theta`` is not (K,) or contains infinity.
-    """
-    strength = np.asarray(theta, np.float64)
-    if strength.ndim != 1:
-        raise ValueError(f"theta must be one-dimensional, not of shape {strength.shape}")
-    if np.isinf(strength).any():
-        raise ValueError("theta must be finite, or NaN for the unranked")
-    share: Floats = expected_score(strength[:, None] - strength[None, :])
-    np.fill_diagonal(share, np.nan)
-    return share
 
 
 def largest_difference(battles: Battles, model: BradleyTerry, tol: float = 1e-9) -> float:

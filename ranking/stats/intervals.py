@@ -208,7 +208,7 @@ def capped_note(n_raters: int, share: float) -> str:
     if not n_raters:
         return ""
     whose = "1 rater’s votes are" if n_raters == 1 else f"{n_raters:,} raters’ votes are each"
-    return f"{whose} capped at {100 * share:.0f} % of the weight."
+    return f"{whose} capped at {100 * share:.0f}% of the weight."
 
 
 BLOCK = 4096  # clusters whose gradients are dense at once

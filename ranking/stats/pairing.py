@@ -1,94 +1,141 @@
-"""Weights for drawing pairs: how much a vote on each would reduce the uncertainty.
+"""How often each pair is drawn, and what for.
 
-One vote between i and j adds p (1 - p) d d' to the information, d = e_i - e_j. By Sherman and
-Morrison (1950) that reduces the summed variances of the unsettled candidates U by
-
-    p (1 - p) ||C_U d||^2 / (1 + p (1 - p) d'C d),
-
-where C_U are the covariance's rows for U: the criterion of an A-optimal design (Atkinson, Donev
-and Tobias 2007). A candidate is settled if its standard error is at most the target.
+40 % of the draws are among candidates that could be first, half of them with the leader; 20 % among
+other pairs whose order is open; 10 % with newcomers; 30 % are spread evenly. Without an even part,
+candidates would meet only those like them, which stretches the scores and makes their intervals too
+narrow (docs/statistics.md, "Choice of pairs").
 """
 
-import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ranking.stats.arrays import Bools, Floats, check_estimate
+from ranking.stats.arrays import Floats, Ints, check_estimate
 from ranking.stats.battles import expected_score
 
+LEADER, FIRST, ORDER, NEWCOMERS, EVEN = 0.2, 0.2, 0.2, 0.1, 0.3
+MOST = 0.1  # of all draws that one pair gets for what is asked of it, or
+MOST_EVEN = 3  # times an even share
+MOST_MORE = 0.05  # that the even part may add to it
+FEW_VOTES = 30
 PRIOR = 1.5  # standard deviation of theta without an estimate: 260 Elo at a scale of 400
-EXPLORATION = 0.1
-MOST_RATIO = 1000.0
 SWEEPS = 100  # iterations to place the unranked; weights need few digits
 
 
-def pair_weights(
+@dataclass(frozen=True, eq=False)
+class PairShares:
+    """(P,) shares of the draws, which sum to 1 over all parts and pairs.
+
+    Attributes
+    ----------
+    first : among candidates that could be first
+    order : other pairs whose order is open
+    newcomers : pairs with a candidate that has few votes
+    even : everybody's share
+    """
+
+    first: Floats
+    order: Floats
+    newcomers: Floats
+    even: Floats
+
+    @property
+    def total(self) -> Floats:
+        total: Floats = self.first + self.order + self.newcomers + self.even
+        return total
+
+
+def pair_shares(
+    pairs: tuple[Ints, Ints],
     theta: ArrayLike,
     covariance: ArrayLike,
-    counts: ArrayLike,
-    target_error: float,
-    wins: ArrayLike | None = None,
-    scale: float = 400.0,
-    exploration: float = EXPLORATION,
-    most_ratio: float = MOST_RATIO,
-) -> Floats:
-    """(K, K) symmetric weights, positive off the diagonal, that sum to 1 over the pairs.
+    wins: ArrayLike,
+    critical: float | None = None,
+) -> PairShares:
+    """Share the draws among the pairs that can be drawn.
 
-    If every candidate is settled, a pair's weight is proportional to 1 / sqrt(votes + 1), close to
-    uniform. If some are not, a share of ``1 - exploration`` goes to pairs in proportion to how much
-    their next vote would reduce the variances of the unsettled candidates.
+    A candidate could be first if no other is clearly above it: by more than `critical` times the
+    standard error of their difference. With v the variance of a difference, p the expected score
+    and n the pair's votes, a part is shared in proportion to v (first), p (1 - p) v (order and
+    newcomers) or 1 / sqrt(n + 1) (even). What a part cannot place goes to the next one.
 
-    A candidate without an estimate gets one from its votes and a weak normal prior around the mean
-    of the ranked with a standard deviation of 1.5 (odds of 4.5 to 1); a candidate without a
-    standard error gets the one implied by this prior and its votes.
+    A candidate without a score is placed by its votes and a weak normal prior around the mean of
+    the others with a standard deviation of 1.5 (odds of 4.5 to 1), and so is its variance where it
+    is unknown. Until it has more than a newcomer's votes, it counts as a newcomer alone.
 
     Parameters
     ----------
+    pairs : (P,) each, the two candidates of every pair that can be drawn
     theta : (K,) natural log-odds, NaN for the unranked
     covariance : (K, K) of theta; NaN where it is unknown
-    counts : (K, K) number of votes per pair, symmetric
-    target_error : Elo; a candidate with a larger standard error is not settled
-    wins : (K, K) score of the row's candidate against the column's, as `Battles.wins()`; used to
-        place the unranked, which otherwise are placed at the mean
-    scale : Elo points for odds of 10 to 1
-    exploration : 0 to 1, the share that is always close to uniform
-    most_ratio : at least 1, the limit of largest to smallest weight; smaller weights are raised
+    wins : (K, K) score of the row's candidate against the column's, as `Battles.wins()`
+    critical : of all differences at once (`simultaneous_value`); None if no interval is known
 
     Raises ValueError naming the invalid argument.
     """
     strength, matrix = check_estimate(theta, covariance)
-    votes = _square("counts", counts, len(strength))
-    if not np.array_equal(votes, votes.T):
-        raise ValueError("counts must be symmetric")
-    scored = votes / 2 if wins is None else _square("wins", wins, len(strength))
-    for name, value in (("target_error", target_error), ("scale", scale)):
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be a positive number, not {value}")
-    if not 0 <= exploration <= 1:
-        raise ValueError(f"exploration must be from 0 to 1, not {exploration}")
-    if not (math.isfinite(most_ratio) and most_ratio >= 1):
-        raise ValueError(f"most_ratio must be 1 or more, not {most_ratio}")
-    if len(strength) < 2:
-        return np.zeros(votes.shape)
+    scored = _square("wins", wins, len(strength))
+    low, high = pairs
+    if not len(low):
+        return PairShares(*np.zeros((4, 0)))
+    votes = scored + scored.T
+    is_shown = np.zeros(len(strength), np.bool_)
+    is_shown[low] = is_shown[high] = True
+    total = votes.sum(axis=1)
+    is_new = total < max(FEW_VOTES, np.median(total[is_shown]) / 2)
+    is_known = is_shown & (~np.isnan(matrix.diagonal()) | ~is_new)
+
     placed = _place_unranked(strength, scored)
     full = _complete_covariance(matrix, placed, votes)
-    errors = np.sqrt(full.diagonal().clip(min=0)) * scale / math.log(10)
-    weights = _normalise(1 / np.sqrt(votes + 1))
-    gain = _gain(full, placed, errors > target_error)
-    if gain.any():
-        weights = exploration * weights + (1 - exploration) * _normalise(gain)
-    return _normalise(np.maximum(weights, weights.max() / most_ratio))
+    variance = _squared_distances(full)
+    p = expected_score(placed[:, None] - placed[None, :])
+    value = p * (1 - p) * variance
+
+    is_first = is_open = np.zeros_like(votes, np.bool_)
+    leader = -1
+    if critical is not None and is_known.any():
+        gap = placed[:, None] - placed[None, :]  # how far the row is ahead
+        both_known = is_known[:, None] & is_known
+        is_above = both_known & (gap > critical * np.sqrt(variance))
+        could_lead = is_known & ~is_above.any(axis=0)
+        is_first = could_lead[:, None] & could_lead
+        is_open = both_known & ~is_above & ~is_above.T & ~is_first
+        leader = int(np.argmax(np.where(could_lead, placed, -np.inf)))
+    has_leader = (low == leader) | (high == leader)
+    is_first, is_open = is_first[low, high], is_open[low, high]
+    has_newcomer = is_new[low] | is_new[high]
+    variance, value = variance[low, high], value[low, high]
+
+    room = np.full(len(low), max(MOST, MOST_EVEN / len(low)))
+    parts, left = [], 0.0
+    for share, wanted in (
+        (LEADER, variance * (is_first & has_leader)),
+        (FIRST, variance * (is_first & ~has_leader)),
+        (ORDER, value * is_open),
+        (NEWCOMERS, value * has_newcomer),
+    ):
+        part, left = _fill(share + left, wanted, room)
+        room = room - part
+        parts.append(part)
+    with_leader, among_others, order, newcomers = parts
+    even, _ = _fill(EVEN + left, 1 / np.sqrt(votes[low, high] + 1), room + MOST_MORE)
+    return PairShares(with_leader + among_others, order, newcomers, even)
 
 
-def _gain(covariance: Floats, theta: Floats, unsettled: Bools) -> Floats:
-    """(K, K): the reduction of the unsettled candidates' variances by a pair's next vote."""
-    p = expected_score(theta[:, None] - theta[None, :])
-    information = p * (1 - p)
-    rows = covariance[unsettled]
-    reduced = information * _squared_distances(rows.T @ rows)
-    gain: Floats = reduced / (1 + information * _squared_distances(covariance))
-    return gain
+def _fill(budget: float, wanted: Floats, room: Floats) -> tuple[Floats, float]:
+    """Share a budget in proportion to what is `wanted`, nobody beyond their `room`; and what is
+    left of it."""
+    given, is_open = np.zeros_like(wanted), wanted > 0
+    while budget > 0 and is_open.any():
+        more = budget * np.where(is_open, wanted, 0.0) / wanted[is_open].sum()
+        is_full = is_open & (given + more >= room)
+        if not is_full.any():
+            return given + more, 0.0
+        budget -= float((room - given)[is_full].sum())
+        given[is_full] = room[is_full]
+        is_open &= ~is_full
+    return given, max(budget, 0.0)
 
 
 def _squared_distances(gram: Floats) -> Floats:
@@ -140,14 +187,6 @@ def _complete_covariance(covariance: Floats, theta: Floats, votes: Floats) -> Fl
     full = np.linalg.solve(np.eye(len(theta)) + start @ laplacian, start)
     symmetric: Floats = (full + full.T) / 2
     return symmetric
-
-
-def _normalise(weights: Floats) -> Floats:
-    """Symmetric weights with an empty diagonal that sum to 1 over the pairs."""
-    off = weights + weights.T
-    np.fill_diagonal(off, 0)
-    shares: Floats = 2 * off / off.sum()
-    return shares
 
 
 def _square(name: str, values: ArrayLike, size: int) -> Floats:

@@ -262,7 +262,8 @@ _REASONS = {
     "votes.",
     NoGain.OTHER_PROMPTS: "The prompts that only the judge has seen differ in kind from those "
     "that people voted on: by the judge's own verdicts, the candidates fare differently on them.",
-    NoGain.UNINFORMATIVE: "The judge's verdicts do not predict human votes.",
+    NoGain.UNINFORMATIVE: "The judge's verdicts would not narrow the intervals: they are too few "
+    "where nobody voted, or say too little about human votes that the scores do not say already.",
     NoGain.NO_MAXIMUM: "With the judge's correction, no finite scores fit so few votes.",
     NoGain.NO_VARIATION: "With the judge's correction, all groups of votes agree exactly.",
 }

@@ -35,6 +35,8 @@ MOST_DRAWN = 400  # candidates; with more, the draws of all pairs would take sec
 FARTHEST = 10_000.0  # Elo beyond the scores, within which a bound is sought
 LEVEL = 1e-6  # Elo; scores that differ by less are equal but for rounding
 ROUNDING = 1e-9  # of a vote; shares that differ by less agree
+CLEAR_AT = 3.1  # standard errors of the difference that a clear leader needs at every look
+VARIANCE = 0.18  # of the difference of two candidates between raters, and between prompts: typical
 BLOCK = 500  # draws whose differences are in memory at once, to fit the processor's cache
 
 
@@ -51,15 +53,15 @@ def rank_intervals(
     confidence: float = 0.95,
     random_state: int = 0,
     n_clusters: int | None = None,
+    critical: float | None = None,
 ) -> tuple[Floats, Floats]:
     """The best and the worst possible rank (1 is the top) of each candidate.
 
     ``low = 1 + the number clearly above`` and ``high = K - the number clearly below``; clearly
     means that the difference exceeds a critical value times its standard error. For marginal
     ranges that is the normal quantile (1.96): each comparison errs in 5 %. For simultaneous
-    ranges it is the quantile of the largest |difference| / error over all pairs (max-t, from
-    seeded normal draws): all ranges hold jointly at this confidence, as a claim about "number
-    one" requires. With ``n_clusters``, G, both quantiles are of Student's t with G - 1 degrees of
+    ranges it is `simultaneous_value`: all ranges hold jointly at this confidence, as a claim about
+    "number one" requires. With ``n_clusters``, G, both are of Student's t with G - 1 degrees of
     freedom, because the errors are estimated from few clusters.
 
     Parameters
@@ -68,6 +70,7 @@ def rank_intervals(
     covariance : (K, K) of theta on that scale, as `Sandwich.covariance_`
     random_state : seed of the draws; the same seed gives the same ranges
     n_clusters : clusters behind the covariance, at least 2; None for practically infinitely many
+    critical : the critical value, if it is known
 
     Returns
     -------
@@ -81,16 +84,51 @@ def rank_intervals(
     is_scored: Bools = ~np.isnan(strength) & ~np.isnan(matrix.diagonal())
     low, high = np.full(len(strength), np.nan), np.full(len(strength), np.nan)
     inner = matrix[np.ix_(is_scored, is_scored)]
-    error = _difference_errors(inner)
-    critical = critical_value(confidence, n_clusters)
-    if simultaneous and is_scored.sum() > 1:
-        largest = _largest(inner, error, np.random.default_rng(random_state), n_clusters)
-        # The draws are random; the value for all pairs must not fall below that for a single one.
-        critical = max(critical, float(np.quantile(largest, confidence)))
-    gap = strength[is_scored][None, :] - strength[is_scored][:, None]  # how far the column is ahead
-    low[is_scored] = 1 + (gap > critical * error).sum(axis=1)
-    high[is_scored] = is_scored.sum() - (-gap > critical * error).sum(axis=1)
+    if critical is None and simultaneous:
+        critical = simultaneous_value(inner, confidence, random_state, n_clusters)
+    elif critical is None:
+        critical = critical_value(confidence, n_clusters)
+    below = clearly_below(strength[is_scored], inner, critical)
+    low[is_scored] = 1 + below.sum(axis=0)
+    high[is_scored] = is_scored.sum() - below.sum(axis=1)
     return low, high
+
+
+def clearly_below(theta: Floats, covariance: Floats, critical: float) -> Bools:
+    """(K, K) whether the column's strength is clearly below the row's: by more than `critical`
+    standard errors of their difference. False where either is unknown."""
+    lead = theta[:, None] - theta[None, :]
+    below: Bools = lead > critical * _difference_errors(covariance)
+    return below
+
+
+def simultaneous_value(
+    covariance: ArrayLike,
+    confidence: float = 0.95,
+    random_state: int = 0,
+    n_clusters: int | None = None,
+) -> float:
+    """The critical value of all differences at once: the quantile of the largest
+    |difference| / error over all pairs (max-t, from seeded normal draws).
+
+    Parameters as for `rank_intervals`; candidates of unknown variance are left out.
+    """
+    matrix = np.asarray(covariance, np.float64)
+    known = ~np.isnan(matrix.diagonal())
+    single = critical_value(confidence, n_clusters)
+    if known.sum() < 2:
+        return single
+    inner, rng = matrix[np.ix_(known, known)], np.random.default_rng(random_state)
+    largest = _largest(inner, _difference_errors(inner), rng, n_clusters)
+    # The draws are random; the value for all pairs must not fall below that for a single one.
+    return max(single, float(np.quantile(largest, confidence)))
+
+
+def least_error(n_raters: int, n_prompts: int) -> float:
+    """The standard error of a difference, in Elo, that is left after any number of votes by these
+    raters on these prompts, if they vary as is typical."""
+    elo_per_theta = 400 / math.log(10)
+    return elo_per_theta * math.sqrt(VARIANCE / n_raters + VARIANCE / n_prompts)
 
 
 def clear_leader(
@@ -117,31 +155,30 @@ def leader_among(worst: Floats) -> int | None:
     return int(np.nanargmin(worst))
 
 
-def tiers(worst: ArrayLike) -> Ints:
-    """(K,) the tier of each candidate, 1 is the top, from simultaneous rank intervals.
+def tiers(below: Bools) -> Ints:
+    """(K,) the tier of each candidate, 1 is the top.
 
-    A tier ends after the first m candidates if none of them could be ranked below m: each then has
-    K - m candidates clearly below it. If all claims "clearly below" are true, these can only be the
-    other K - m, even if some strengths are equal: the truly weakest of the first m has at most the
-    candidates below it that are not among the first m, and it needs all K - m of them. So all
-    statements "this tier is above that one" hold together at the confidence of the intervals, and
-    no finer tiers follow from these.
+    A tier begins at the first candidate that is clearly below the first one of the tier above. With
+    a simultaneous critical value, all these statements hold together at its confidence.
 
     Parameters
     ----------
-    worst : (K,) the worst possible ranks of `rank_intervals(simultaneous=True)`, in the order of
-        falling strength; without NaN
+    below : (K, K) `clearly_below`, in the order of falling strength
     """
-    reach = np.maximum.accumulate(np.asarray(worst, np.float64))
-    ends = reach[:-1] <= np.arange(1, len(reach))
-    return 1 + np.concatenate([np.zeros(min(len(reach), 1), np.int64), np.cumsum(ends)])
+    numbers = np.ones(len(below), np.int64)
+    first = 0
+    for i in range(1, len(below)):
+        numbers[i] = numbers[i - 1]
+        if below[first, i]:
+            first, numbers[i] = i, numbers[i] + 1
+    return numbers
 
 
 def _difference_errors(covariance: Floats) -> Floats:
     """(K, K) standard errors of differences; infinite on the diagonal and where unknown."""
     variance = covariance.diagonal()
     square = variance[:, None] + variance[None, :] - 2 * covariance
-    floor = 1e-12 * variance.max(initial=0.0)
+    floor = 1e-12 * np.nan_to_num(variance).max(initial=0.0)
     known = square > floor
     errors: Floats = np.sqrt(np.where(known, square, np.inf))
     return errors

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils.formats import get_format
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext, gettext_noop
 
 from arena.markup.math import to_mathml
 from ranking.models import Counted, Raters, Standing
@@ -70,11 +71,11 @@ def signed(value: float | None) -> str:
 
 @register.filter
 def percent(value: float | None) -> str:
-    """Whole percent, with one decimal below 1 %, where rounding might give 0."""
+    """Whole percent, with one decimal below 1%, where rounding might give 0."""
     if value is None:
         return NONE
     digits = 1 if 0 < value < 0.01 else 0
-    return f"{100 * value:.{digits}f}\N{NO-BREAK SPACE}%"
+    return f"{100 * value:.{digits}f}%"
 
 
 @register.filter
@@ -107,14 +108,25 @@ def grouped(value: int | None) -> str:
     return NONE if value is None else f"{value:,}".replace(",", get_format("THOUSAND_SEPARATOR"))
 
 
-SINGULAR = {Raters.JUDGES.value: "judge", Raters.JURIES.value: "jury"}
+VOTERS = {  # one, several
+    Raters.JUDGES.value: (gettext_noop("judge"), gettext_noop("judges")),
+    Raters.JURIES.value: (gettext_noop("jury"), gettext_noop("juries")),
+    Counted.VERIFIED.value: (gettext_noop("verified rater"), gettext_noop("verified raters")),
+}
+SOMEBODY = (gettext_noop("rater"), gettext_noop("raters"))
+LABELS = (
+    *(gettext_noop("People"), gettext_noop("Verified people"), gettext_noop("Judges")),
+    *(gettext_noop("Juries"), gettext_noop("Combined")),
+)
+
+
+@register.filter
+def voters_label(raters: str) -> str:
+    """Whose votes a leaderboard counts."""
+    return gettext(Counted(raters).label) if raters in Counted.values else ""
 
 
 @register.filter
 def voters(raters: str, n: int) -> str:
     """The noun for n voters: judge, juries, raters."""
-    if raters == Counted.VERIFIED:
-        return "verified rater" if n == 1 else "verified raters"
-    if raters not in SINGULAR:
-        return "rater" if n == 1 else "raters"
-    return SINGULAR[raters] if n == 1 else raters
+    return gettext(VOTERS.get(raters, SOMEBODY)[n != 1])

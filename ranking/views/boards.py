@@ -1,6 +1,6 @@
 """A leaderboard as a page, as CSV and as JSON."""
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,100 +10,163 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from arena.actors import actor_of
+from arena.language import translated
+from arena.validation import numbered
 from ranking import http_cache, results, wording
-from ranking.board_data import BoardQuery, BoardView, Findings, find_arena, read_board, sort_rows
+from ranking.board_data import (
+    BoardQuery,
+    BoardView,
+    Findings,
+    find_arena,
+    read_board,
+    sort_rows,
+)
 from ranking.http_cache import CSV, HTML, JSON, allow_plotly, send, send_stored
-from ranking.models import Counted, Raters
+from ranking.models import Counted, Raters, Snapshot
+from ranking.reasons import NamedReason, count_reasons
 from ranking.scripted_raters import demo_notice
-from ranking.views.standings import TableQuery, table_context
+from ranking.specimens import SpecimenQuery, specimens_context
+from ranking.views.share import share_board
+from ranking.views.standings import TableQuery, control_style, table_context, tiers_of
 
 
-def board_context(
-    view: BoardView, table: TableQuery, own_teams: Set[int] = frozenset()
-) -> dict[str, Any]:
+def board_context(view: BoardView, table: TableQuery, pair: SpecimenQuery) -> dict[str, Any]:
     """The context of `ranking/board.html`."""
     query, snapshot = view.query, view.snapshot
-    settings = snapshot.settings if snapshot else {}
+    made = snapshot.settings if snapshot else {}
     findings = Findings.of(snapshot)
     names = {row.standing.candidate_id: row.name for row in view.rows}
     collecting = wording.collecting(snapshot)
     is_unvoted = snapshot is not None and not snapshot.n_votes + snapshot.n_both_bad
     unvoted = view.rows if is_unvoted and len(view.rows) > 1 else []
     rankings = [] if unvoted else wording.rankings(findings, view.unranked)
-    lead = wording.lead(view.ranked, findings, view.query.raters, settings.get("these_raters", 0))
+    shown = control_style(view)
+    reasons = [] if collecting else _reasons(view)
+    story_context = _story_context(view, shown, reasons, collecting)
+    story = story_context["story"]
+    says = story.headline if story else collecting.headline if collecting else ""
     return {
         "view": view,
         "arena": view.arena,
         "snapshot": snapshot,
         "all_people_url": view.address(raters=Counted.PEOPLE.value),
-        "raters_links": view.raters_links(**table.parameters(q="", rows="")),
-        "category_links": view.category_links(**table.parameters(q="", rows="")),
+        "all_prompts_url": view.address(category=""),
         "page_links": view.page_links("board"),
         "csv_url": view.address("board_csv", control=""),
         "json_url": view.address("board_json", control=""),
-        "compare_url": view.address("compare", control=""),
-        "methodology_url": view.address("methodology", sort="rank"),
-        "cluster_sentence": wording.cluster_sentence(settings, query.raters),
-        "both_bad_sentence": wording.BOTH_BAD_SENTENCES.get(settings.get("both_bad", ""), ""),
-        "left_out": wording.uncounted_votes(settings),
-        "named": wording.self_identified(settings, names),
-        "these_raters": settings.get("these_raters"),
-        "capped": wording.capped(settings),
-        "software": ", ".join(f"{name} {of}" for name, of in settings.get("versions", {}).items()),
+        "methodology_url": view.address("about", sort="rank"),
         "demo": demo_notice(view.arena, snapshot),
-        "freshness": wording.freshness(snapshot),
         "groups": [] if unvoted else wording.groups(view.unranked),
         "rankings": rankings,
         "no_ranking": ""
         if collecting and len(view.rows) > 1
         else wording.no_ranking(view, rankings),
         "can_vote": view.arena.has_texts and query.raters not in (Raters.JUDGES, Raters.JURIES),
-        "lead": lead,
         "collecting": collecting,
-        "description": wording.description(view.arena.question, snapshot, collecting or lead),
         "waiting": sort_rows(unvoted or view.ranked, "name") if collecting else [],
-        **table_context(view, table, lead.clear_candidate if lead else None, own_teams),
-        **_findings_context(view, findings, names),
+        "is_styled": shown.query.style,
+        "share": share_board(view, says=says),
+        "stays_at": view.address("board", **table.parameters(q="")),
+        "notes": [] if shown.query.style else _notes(view, findings, names),
+        "firmness": "" if collecting or shown.query.style else wording.robustness(findings, names),
+        "judges": made.get("judges", []),
+        **story_context,
+        **table_context(shown, table, reasons),
+        **specimens_context(
+            view.arena,
+            [row.standing for row in sort_rows(shown.ranked, "rank")],
+            *pair,
+            lambda **chosen: view.address("board", **table.parameters(q="", rows="") | chosen),
+            tiers=tiers_of(shown),
+            category=query.category,
+        ),
     }
 
 
-def _findings_context(view: BoardView, findings: Findings, names: dict[int, str]) -> dict[str, Any]:
+def _story_context(
+    view: BoardView,
+    shown: BoardView,
+    reasons: Sequence[NamedReason],
+    collecting: wording.Collecting | None,
+) -> dict[str, Any]:
+    """The headline and the sentences above the table, with links between the two views of style."""
+    snapshot = view.snapshot
+    made = snapshot.settings if snapshot else {}
+    lead = wording.lead(view.ranked, Findings.of(snapshot), view.query.raters, made)
+    story = None
+    other = replace(view.query, style=not shown.query.style)
+    if shown.query.style and not collecting:
+        matters = wording.style_matters(Findings.of(snapshot))
+        story = wording.style_story(view.ranked, shown.ranked, matters)
+    elif lead and not collecting:
+        styled = control_style(replace(view, query=other))
+        matters = styled.query.style and wording.style_matters(Findings.of(snapshot))
+        story = wording.story(lead, view.ranked, reasons, styled.ranked if matters else [])
     return {
-        "elo_note": wording.elo_note(view.elo_votes),
-        "interval_notes": wording.interval_notes(view),
-        "has_open": any(row.standing.score is None for row in view.ranked),
-        "has_elo": view.has_elo,
-        "has_neighbours": bool(findings.neighbours),
-        "robustness": wording.robustness(findings, names),
-        "combined": wording.combined(findings),
-        "combined_changed": wording.rank_changes(findings, names),
-        "combined_counted": wording.trusted_raters(findings),
-        "agreement": wording.agreement(findings, view.query.raters),
-        "transitivity": wording.transitivity(findings),
-        "traits": wording.traits(findings),
-        "style_votes": findings.style.get("n_votes"),
+        "lead": lead,
+        "story": story,
+        "style_url": other.address(view.arena.slug),
+        "description": wording.description(view.arena.question, snapshot, collecting or lead),
     }
 
 
+def _reasons(view: BoardView) -> list[NamedReason]:
+    """What people named about the candidates; nothing beside the votes of judges, or of a
+    category."""
+    is_human = view.query.raters in (Counted.PEOPLE, Counted.VERIFIED)
+    if view.snapshot is None or not is_human or view.query.category:
+        return []
+    return [reason for reason in count_reasons(view.arena) if not reason.category]
+
+
+def _notes(view: BoardView, findings: Findings, names: dict[int, str]) -> list[str]:
+    """What a careful reader should know about the votes and the intervals."""
+    made = view.snapshot.settings if view.snapshot else {}
+    notes = [
+        *wording.interval_notes(view),
+        *([] if findings.robustness.get("votes") == 0 else wording.without_one(findings, names)),
+        wording.agreement(findings, view.query.raters),
+        wording.transitivity(findings),
+        _both_bad(view.snapshot),
+        wording.uncounted_votes(made),
+        wording.self_identified(made, names),
+        wording.capped(made),
+        wording.combined(findings),
+        wording.rank_changes(findings, names),
+        wording.trusted_raters(findings),
+        wording.elo_note(view.elo_votes),
+    ]
+    if freshness := wording.freshness(view.snapshot):
+        notes.append(
+            f"Intervals include {freshness.seen:,} of {freshness.of:,} votes; the next update is"
+            f" due at {freshness.again_at:%H:%M:%S} UTC. Scores include every vote."
+        )
+    return [note for note in notes if note]
+
+
+def _both_bad(snapshot: Snapshot | None) -> str:
+    if snapshot is None or not snapshot.n_both_bad:
+        return ""
+    says = wording.BOTH_BAD_SENTENCES.get(snapshot.settings.get("both_bad", ""), "")
+    return f"{numbered(snapshot.n_both_bad, 'vote')} rated both answers bad. {says}".strip()
+
+
+@translated
 @require_safe
 @allow_plotly
 def board(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """The leaderboard; with a search, filters or chosen columns it is rendered each time."""
+    """The leaderboard; with a search or chosen specimens it is rendered each time."""
     query, table = BoardQuery.of(request.GET), TableQuery.of(request.GET)
-    own_teams: Set[int] = frozenset()
+    pair = SpecimenQuery.of(request.GET)
 
     def make(arena: Any) -> str:
-        context = board_context(read_board(arena, query), table, own_teams)
+        context = board_context(read_board(arena, query), table, pair)
         return render_to_string("ranking/board.html", context)
 
-    if table.is_stored:
+    if table.is_stored and pair == SpecimenQuery():
         return send_stored(request, slug, query.key(table.form), HTML, make)
-    actor = actor_of(request)
-    arena = find_arena(slug, actor)
-    if table.own:
-        own_teams = frozenset(actor.teams_seen().values_list("pk", flat=True))
-    private = arena.is_private or table.own
-    return send(request, http_cache.pack(make(arena)), HTML, private=private)
+    arena = find_arena(slug, actor_of(request))
+    return send(request, http_cache.pack(make(arena)), HTML, private=arena.is_private)
 
 
 @require_safe

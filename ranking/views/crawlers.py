@@ -10,16 +10,7 @@ from arena.actors import ANONYMOUS
 from arena.models import Candidate
 from arena.permissions import listed_arenas
 
-INDEXED = (
-    "board",
-    "categories",
-    "price",
-    "compare",
-    "history",
-    "side_by_side",
-    "entries",
-    "methodology",
-)
+INDEXED = ("board", "compare", "price", "about")
 MOST_ADDRESSES = 50_000  # of a sitemap: https://www.sitemaps.org/protocol.html
 
 

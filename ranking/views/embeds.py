@@ -65,14 +65,14 @@ def embed_context(board: PublishedBoard) -> dict[str, Any]:
     ranked = [standing for standing in placed if standing.rank is not None]
     rows = [BoardStanding(standing, str(standing.candidate)) for standing in ranked]
     standings = ranked[:MOST_STANDINGS]
-    these_raters = board.snapshot.settings.get("these_raters", 0) if board.snapshot else 0
+    settings = board.snapshot.settings if board.snapshot else {}
     return {
         "arena": board.arena,
         "snapshot": board.snapshot,
         "raters": board.query.raters,
         "category": board.query.category,
         "demo": demo_notice(board.arena, board.snapshot),
-        "lead": wording.lead(rows, Findings.of(board.snapshot), board.query.raters, these_raters),
+        "lead": wording.lead(rows, Findings.of(board.snapshot), board.query.raters, settings),
         "collecting": collecting,
         "standings": standings,
         "more": len(board.standings) - len(standings),

@@ -1,41 +1,33 @@
-"""The win matrix: how often each candidate is preferred to each other one."""
+"""The table of all pairs: how often each candidate is preferred to each other one."""
 
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
-from urllib.parse import urlencode
 
 import numpy as np
-from django.urls import reverse
 
 from arena.validation import shorten_apart
-from ranking.board_data import choice_links
 from ranking.comparison import PublishedBoard, PublishedPairs, read_pairs
 from ranking.models import Standing
-from ranking.stats.bradley_terry import WinMatrix, predicted_shares
+from ranking.stats.bradley_terry import WinMatrix
 from ranking.templatetags.ranking_tags import percent
 from ranking.votes import Floats, Ints
 
 MOST_ROWS = 100  # and columns; nobody can read a larger table
 FIRST_ROWS = 30  # of the table at first
-SHOWS = {"observed": "Actual", "predicted": "Predicted"}
 NAME_LENGTH = 22  # characters of a name that fit a column heading
 SHADE_STEPS = (0.05, 0.12, 0.2, 0.3)  # how far from one half each shade begins
 
 
-def clean_show(show: str) -> str:
-    return show if show in SHOWS else "observed"
-
-
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """A row's win rate against a column; `says` replaces a missing one."""
+    """A row's win rate against a column; without one, the two have no votes that count."""
 
     share: str
     votes: int
     shade: str
     url: str
-    says: str
+    is_itself: bool
 
 
 @dataclass(frozen=True)
@@ -46,98 +38,54 @@ class MatrixRow:
     cells: list[MatrixCell]
 
 
-@dataclass(frozen=True, eq=False)
-class MatrixTable:
-    """(K, K) each: the win rates, the votes that they count, all votes, and the CSS classes."""
-
-    share: Floats
-    votes: Ints
-    all_votes: Ints
-    shade: list[list[str]]
-    no_share: str
-
-
-def _parameter(show: str) -> str:
-    return "" if show == "observed" else show
-
-
-def matrix_context(board: PublishedBoard, show: str, show_all: bool = False) -> dict[str, Any]:
-    """The context of `ranking/_matrix.html`; `show` is one of SHOWS."""
+def matrix_context(board: PublishedBoard, show_all: bool = False) -> dict[str, Any]:
+    """The context of `ranking/_matrix.html`."""
     pairs = read_pairs(board)
-    rows = "all" if show_all else ""
-
-    def address(show: str, rows: str) -> str:
-        return board.address("compare", show=_parameter(show), rows=rows)
-
     n_shown = MOST_ROWS if show_all else FIRST_ROWS
     return {
-        "show": show,
-        "lines": _matrix_rows(board, pairs, show, n_shown) if pairs else [],
+        "lines": _matrix_rows(board, pairs, n_shown) if pairs else [],
         "n_candidates": len(board.standings),
-        "all_rows_url": "" if show_all else address(show, "all"),
-        "show_links": choice_links(SHOWS.items(), show, lambda value: address(value, rows)),
-        "raters_links": board.raters_links("compare", show=_parameter(show)),
-        "category_links": board.category_links("compare", show=_parameter(show)),
+        "rows_url": "" if show_all else board.address("compare", rows="all") + "#matrix",
+        "show_all": show_all,
     }
 
 
-def _matrix_rows(
-    board: PublishedBoard, pairs: PublishedPairs, show: str, n_shown: int
-) -> list[MatrixRow]:
+def _matrix_rows(board: PublishedBoard, pairs: PublishedPairs, n_shown: int) -> list[MatrixRow]:
     """The first `n_shown` candidates in rank order, each against all of them."""
-    table = _matrix_table(pairs, show)
     standings = board.standings[:n_shown]
     ids = [standing.candidate_id for standing in standings]
-    places = np.searchsorted(pairs.candidates, ids).tolist()
-    opponents = list(zip(places, ids, strict=True))
+    places = np.searchsorted(pairs.candidates, ids)
+    among = np.ix_(places, places)
+    shares, votes = pairs.observed.share[among], pairs.observed.votes[among]
+    all_votes = _all_votes(pairs)[among].tolist()
+    shades = _shade_classes(_shrunk_shares(pairs.observed)[among])
     names = [str(standing.candidate) for standing in standings]
     short = shorten_apart(names, NAME_LENGTH)
+    address = board.address("compare")
+    mark = "&" if "?" in address else "?"
     rows = []
-    for i, standing, name, label in zip(places, standings, names, short, strict=True):
-        cells = _matrix_cells(comparisons_url(board, standing.candidate_id), i, opponents, table)
-        rows.append(MatrixRow(standing, name, label, cells))
+    for i, standing in enumerate(standings):
+        cells = [
+            MatrixCell(
+                share="" if isnan(share) else percent(share),
+                votes=n,
+                shade=shades[i][j],
+                url=f"{address}{mark}a={ids[i]}&b={ids[j]}" if all_votes[i][j] else "",
+                is_itself=i == j,
+            )
+            for j, (share, n) in enumerate(zip(shares[i].tolist(), votes[i].tolist(), strict=True))
+        ]
+        rows.append(MatrixRow(standing, names[i], short[i], cells))
     return rows
 
 
-def _matrix_table(pairs: PublishedPairs, show: str) -> MatrixTable:
-    observed = pairs.observed
-    is_predicted = show == "predicted"
-    share = predicted_shares(pairs.theta) if is_predicted else observed.share
-    all_votes = np.zeros((len(pairs.candidates),) * 2, np.int64)
+def _all_votes(pairs: PublishedPairs) -> Ints:
+    """(K, K) the votes of each pair, whether or not they count."""
+    votes = np.zeros((len(pairs.candidates),) * 2, np.int64)
     first = np.searchsorted(pairs.candidates, pairs.counts.first)
     second = np.searchsorted(pairs.candidates, pairs.counts.second)
-    all_votes[first, second] = pairs.counts.votes
-    return MatrixTable(
-        share=share,
-        votes=observed.votes,
-        all_votes=all_votes + all_votes.T,
-        shade=_shade_classes(share if is_predicted else _shrunk_shares(observed)),
-        no_share="not comparable" if is_predicted else "no votes",
-    )
-
-
-def _matrix_cells(
-    address: str, i: int, opponents: list[tuple[int, int]], table: MatrixTable
-) -> list[MatrixCell]:
-    """The cells of a row; each links to its votes, if there are any."""
-    share, votes = table.share[i].tolist(), table.votes[i].tolist()
-    all_votes = table.all_votes[i].tolist()
-
-    def without_share(j: int) -> str:
-        if j == i:
-            return "itself"
-        return "both bad" if all_votes[j] and not votes[j] else table.no_share
-
-    return [
-        MatrixCell(
-            share="" if isnan(share[j]) else percent(share[j]),
-            votes=votes[j],
-            shade=table.shade[i][j],
-            url=f"{address}&opponent={pk}#comparisons" if all_votes[j] else "",
-            says=without_share(j),
-        )
-        for j, pk in opponents
-    ]
+    votes[first, second] = pairs.counts.votes
+    return votes + votes.T
 
 
 def _shrunk_shares(observed: WinMatrix) -> Floats:
@@ -157,10 +105,3 @@ def _shade_classes(share: Floats) -> list[list[str]]:
     below = np.array(["", *(f"under-{n}" for n in steps)], object)
     shades: list[list[str]] = np.where(share > 0.5, above[step], below[step]).tolist()
     return shades
-
-
-def comparisons_url(board: PublishedBoard, candidate: int) -> str:
-    """The URL that lists a candidate's votes on this board; an opponent may be appended."""
-    parameters = {"raters": board.voters, "category": board.query.category}
-    query = urlencode({name: value for name, value in parameters.items() if value})
-    return f"{reverse('candidate', args=[board.arena.slug, candidate])}?{query}"

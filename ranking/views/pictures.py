@@ -5,6 +5,7 @@ import re
 import struct
 import unicodedata
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -18,11 +19,11 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 from resvg_py import svg_to_bytes
 
-from arena.models import Candidate
+from arena.models import Arena, Candidate
 from ranking import wording
-from ranking.board_data import LARGEST_ID, BoardQuery
+from ranking.board_data import LARGEST_ID, BoardQuery, find_arena
 from ranking.comparison import PublishedBoard, read_published
-from ranking.http_cache import policy
+from ranking.http_cache import pack, policy, store
 from ranking.models import Standing
 from ranking.scripted_raters import demo_notice
 from ranking.templatetags.ranking_tags import NONE
@@ -35,7 +36,6 @@ MOST_TICKS = 5
 FIRST_LINE, LINE_HEIGHT = 278, 46  # px, as are all places and sizes
 PLOT = (560.0, 1020.0)
 TEXT_WIDTH, NAME_WIDTH = 1080, 370
-NO_BREAK = "\N{NO-BREAK SPACE}%"
 # The same pixels on every machine: no font of the system is used. Latin, Greek and Cyrillic.
 FONTS = [
     str(files("font_source_sans_pro") / "files" / f"SourceSansPro-{weight}.ttf")
@@ -111,7 +111,7 @@ def draw_candidate(board: PublishedBoard, candidate: Candidate, says: str) -> st
     arena = drawable(board.arena.name, board.arena.slug)
     heading = {
         "title": drawable(str(candidate), f"Candidate {candidate.pk}"),
-        "subtitle": f"{arena}: {says.replace(' %', NO_BREAK)}",
+        "subtitle": f"{arena}: {says}",
     }
     return _draw_picture(board, heading, near, _picture_lines(near, candidate.pk))
 
@@ -266,6 +266,16 @@ def board_picture(request: HttpRequest, slug: str) -> HttpResponseBase:
         return render_png(draw_board(read_published(arena, query)))
 
     return send_picture(request, slug, query.key("picture"), PNG, make)
+
+
+def draw_ahead(arena_id: int) -> None:
+    """Draw the picture of an arena's leaderboard before anybody asks for it, and store it; private
+    arenas have none."""
+    slug = Arena.objects.values_list("slug", flat=True).get(pk=arena_id)
+    with suppress(Http404):
+        arena, query = find_arena(slug), BoardQuery()
+        picture = pack(render_png(draw_board(read_published(arena, query))))
+        store(arena=arena, epoch=arena.page_epoch, key=query.key("picture"), page=picture)
 
 
 @require_safe

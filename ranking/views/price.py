@@ -7,7 +7,6 @@ from typing import Any
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
-from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from arena.templatetags.arena_tags import dollars, seconds
@@ -17,13 +16,15 @@ from ranking.board_data import (
     BoardQuery,
     BoardStanding,
     BoardView,
+    Findings,
     choice_links,
     read_board,
 )
-from ranking.costs import CostAndSpeed
-from ranking.http_cache import HTML, send_stored
-from ranking.templatetags.ranking_tags import elo, figures, interval
-from ranking.views.scatter_chart import ScatterPoint, frontier, scatter_chart
+from ranking.candidate_words import best_value
+from ranking.costs import CostAndSpeed, PricedScore, best_for_their_price
+from ranking.http_cache import HTML, allow_plotly, send_stored
+from ranking.scripted_raters import demo_notice
+from ranking.views.scatter_chart import scatter_chart
 from ranking.views.standings import control_style
 
 BY = {"price": "Price", "seconds": "Speed"}
@@ -32,14 +33,12 @@ AXES = {"price": "$ per 1,000 answers", "seconds": "Seconds per answer"}
 
 @dataclass(frozen=True)
 class PricedRow:
-    """A line of the table below the chart: a candidate, and whether it is on the frontier."""
+    """A line of the table below the chart: a candidate, and whether it is best for its price."""
 
     row: BoardStanding
-    url: str
     is_best: bool
     amount: str
     answers: int
-    wins: str
 
 
 def clean_by(by: str) -> str:
@@ -52,11 +51,15 @@ def price_context(view: BoardView, by: str) -> dict[str, Any]:
     known = [name for name in BY if any(_amount(row.value, name) is not None for row in view.rows)]
     by = by if by in known or not known else known[0]
     points = {
-        row.standing.candidate_id: _scatter_point(view, row, by)
+        standing.candidate_id: PricedScore(
+            standing.candidate_id, row.name, amount, standing.score, standing.low, standing.high
+        )
         for row in view.ranked
-        if row.standing.score is not None and _amount(row.value, by) is not None
+        for standing, amount in ((row.standing, _amount(row.value, by)),)
+        if standing.score is not None and amount is not None
     }
-    best = frontier(list(points.values()))
+    best = best_for_their_price(list(points.values()))
+    tiers = () if view.query.style else Findings.of(view.snapshot).tiers
     without = [row.name for row in view.rows if row.standing.candidate_id not in points]
     kept = {"by": "" if by == "price" else by}
     return {
@@ -64,9 +67,13 @@ def price_context(view: BoardView, by: str) -> dict[str, Any]:
         "view": view,
         "snapshot": view.snapshot,
         "collecting": wording.collecting(view.snapshot),
+        "demo": demo_notice(view.arena, view.snapshot),
         "by": by,
         "axis": AXES[by],
-        "chart": scatter_chart(list(points.values())),
+        "finding": best_value(list(points.values()), by),
+        "n_best": len(best),
+        "chart": scatter_chart(list(points.values()), tiers),
+        "json_url": view.address("board_json", control=""),
         "lines": _priced_rows(view, points, best, by),
         "without": without,
         "page_links": view.page_links("price"),
@@ -95,42 +102,25 @@ def _amount_in_words(value: CostAndSpeed, by: str) -> str:
     return f"{seconds(value.seconds)}"
 
 
-def _scatter_point(view: BoardView, row: BoardStanding, by: str) -> ScatterPoint:
-    standing, amount = row.standing, _amount(row.value, by)
-    assert standing.score is not None
-    assert amount is not None
-    ends = "" if standing.low is None else f", 95 % interval {interval(standing)}"
-    return ScatterPoint(
-        name=row.name,
-        url=reverse("candidate", args=[view.arena.slug, standing.candidate_id]),
-        value=amount,
-        score=standing.score,
-        low=standing.low,
-        high=standing.high,
-        says=f"{row.name}: {elo(standing.score)}{ends}; {_amount_in_words(row.value, by)}",
-    )
-
-
 def _priced_rows(
-    view: BoardView, points: Mapping[int, ScatterPoint], best: set[str], by: str
+    view: BoardView, points: Mapping[int, PricedScore], best: set[int], by: str
 ) -> list[PricedRow]:
     """The candidates of the chart, the cheapest or fastest first."""
-    rows = [row for row in view.ranked if row.standing.candidate_id in points]
     lines = [
         PricedRow(
             row,
-            points[row.standing.candidate_id].url,
-            points[row.standing.candidate_id].url in best,
+            row.standing.candidate_id in best,
             _amount_in_words(row.value, by),
             row.value.n_priced if by == "price" else row.value.n_timed,
-            figures(row.value.wins_per_dollar if by == "price" else row.value.wins_per_second),
         )
-        for row in rows
+        for row in view.ranked
+        if row.standing.candidate_id in points
     ]
     return sorted(lines, key=lambda line: points[line.row.standing.candidate_id].value)
 
 
 @require_safe
+@allow_plotly
 def price(request: HttpRequest, slug: str) -> HttpResponseBase:
     """Scores against price or speed."""
     query, by = (

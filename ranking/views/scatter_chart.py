@@ -5,127 +5,91 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 
 from arena.validation import shorten_apart
-from ranking.views.charts import (
-    HEIGHT,
-    MAX_LINE_TICKS,
-    SHORT,
-    WIDTH,
-    LineTick,
-    ScoreScale,
-    score_ticks,
-)
+from ranking.costs import PricedScore, best_for_their_price
+from ranking.views.charts import HEIGHT, MAX_LINE_TICKS, LineTick, ScoreScale, score_ticks
 
 LAPTOP, PHONE = 960, 300  # px of the plot's width, for which labels are placed
 LETTER, GAP = 7.2, 9  # px of a letter, and between a dot and its label
+LONGEST = 21  # letters of a label
 BESIDE = (
     *(("start", GAP, 0), ("end", -GAP, 0), ("middle", 0, -16)),
     *(("middle", 0, 16), ("end", GAP, -16), ("start", -GAP, -16)),
 )
+SHIFT = {"start": 0.0, "middle": 0.5, "end": 1.0}  # of its width, to the left
 MOST_LABELS = 40
-WIDE = 20  # times the smallest value; if the largest is above, the scale is logarithmic
-AXIS = (1, 2, 3, 5)  # first digits of round numbers
-
-
-@dataclass(frozen=True)
-class ScatterPoint:
-    """A candidate: its score, the interval if there is one, and what the score costs."""
-
-    name: str
-    url: str
-    value: float
-    score: float
-    low: float | None
-    high: float | None
-    says: str
+WIDE = 10  # times the smallest value; if the largest is above, the scale is logarithmic
+AXIS = (1, 2, 5)  # first digits of round numbers
+Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
 class ScatterLabel:
-    x: str
-    dx: int
+    """A candidate's name beside its dot, on the screen that has room for it there."""
+
+    screen: str
+    dx: float
     y: float
     anchor: str
 
 
 @dataclass(frozen=True)
 class PlottedPoint:
-    """`x` in percent, the rest in px from the top; labels are None if there is no room."""
+    """`x` in percent, the rest in px from the top; `tier` is 0 if it is unknown."""
 
-    point: ScatterPoint
+    point: PricedScore
     short: str
     is_best: bool
+    tier: int
     x: str
     y: float
     top: float | None
     bottom: float | None
-    on_laptop: ScatterLabel | None
-    on_phone: ScatterLabel | None
-
-    @property
-    def labels(self) -> list[tuple[str, ScatterLabel]]:
-        """The labels that found room, with the class of their screen."""
-        both = (("on-laptop", self.on_laptop), ("on-phone", self.on_phone))
-        return [(screen, label) for screen, label in both if label]
+    labels: list[ScatterLabel]
 
 
 @dataclass(frozen=True)
 class ScatterChart:
-    """`frontier`: corners of the line of the best scores for each value, in a box of WIDTH."""
-
     points: list[PlottedPoint]
-    frontier: str
     rows: list[LineTick]
     columns: list[LineTick]
     is_log: bool
-    width: int = WIDTH
     height: int = HEIGHT
 
 
-def frontier(points: Sequence[ScatterPoint]) -> set[str]:
-    """The addresses of the points that no other beats: at least as good for at most as much, and
-    better in one of the two."""
-    return {
-        point.url
-        for point in points
-        if not any(
-            other.score >= point.score
-            and other.value <= point.value
-            and (other.score, other.value) != (point.score, point.value)
-            for other in points
-        )
-    }
-
-
-def scatter_chart(points: Sequence[ScatterPoint]) -> ScatterChart | None:
+def scatter_chart(
+    points: Sequence[PricedScore], tiers: Sequence[Sequence[int]] = ()
+) -> ScatterChart | None:
     """Lay out scores against values; None without two points."""
     if len(points) < 2:
         return None
     scale = ScoreScale.covering([end for p in points for end in (p.score, p.low, p.high)])
     axis = _ValueAxis.covering([point.value for point in points])
-    best = frontier(points)
+    best = best_for_their_price(points)
+    tier_of = {pk: min(number, 4) for number, tier in enumerate(tiers, 1) for pk in tier}
+    tier_of = tier_of if len(tiers) > 1 else {}
     # The best points are named first; others go without a label if there is no room.
-    order = sorted(points, key=lambda point: (point.url not in best, -point.score))
+    order = sorted(points, key=lambda point: (point.candidate not in best, -point.score))
     places = [(axis.share(point.value), scale.y(point.score)) for point in order]
-    names = shorten_apart([point.name for point in order], SHORT)
-    wide = _place_labels(places, names, LAPTOP)
-    narrow = _place_labels(places, names, PHONE)
-    corners = sorted((axis.share(p.value), scale.y(p.score)) for p in points if p.url in best)
+    names = shorten_apart([point.name for point in order], LONGEST)
+    labels = [
+        _place_labels(places, names, screen, width)
+        for screen, width in (("on-laptop", LAPTOP), ("on-phone", PHONE))
+    ]
     return ScatterChart(
         points=[
             PlottedPoint(
                 point,
                 names[i],
-                point.url in best,
+                point.candidate in best,
+                tier_of.get(point.candidate, 0),
                 f"{100 * x:.2f}%",
                 y,
                 None if point.high is None else scale.y(point.high),
                 None if point.low is None else scale.y(point.low),
-                wide[i],
-                narrow[i],
+                [label for of_screen in labels if (label := of_screen[i])],
             )
             for i, (point, (x, y)) in enumerate(zip(order, places, strict=True))
         ],
-        frontier=_staircase(corners),
         rows=score_ticks(scale),
         columns=axis.ticks(),
         is_log=axis.is_log,
@@ -170,47 +134,28 @@ class _ValueAxis:
         return [v for v in values if self.low <= log10(v) <= self.high]
 
 
-def _staircase(corners: Sequence[tuple[float, float]]) -> str:
-    """A staircase from the cheapest of the best to the best of all."""
-    points: list[str] = []
-    for i, (x, y) in enumerate(corners):
-        if i:
-            points.append(f"{WIDTH * x:.1f},{corners[i - 1][1]:g}")
-        points.append(f"{WIDTH * x:.1f},{y:g}")
-    return " ".join(points)
-
-
 def _place_labels(
-    places: Sequence[tuple[float, float]], names: Sequence[str], width: int
+    places: Sequence[tuple[float, float]], names: Sequence[str], screen: str, width: int
 ) -> list[ScatterLabel | None]:
-    """A label beside or above each dot where it covers no other label and no dot."""
+    """A label beside or above each dot where it covers no other label and no other dot."""
     dots = [(width * x - 5, y - 6, width * x + 5, y + 6) for x, y in places]
-    taken, labels = [*dots], list[ScatterLabel | None]()
-    for (x, y), name, dot in zip(places, names, dots, strict=True):
-        for anchor, dx, dy in BESIDE if len(labels) < MOST_LABELS else ():
-            box = _label_box(width * x + dx, y + dy, LETTER * len(name), anchor)
-            inside = box[0] >= 0 and box[2] <= width and box[1] >= 0 and box[3] <= HEIGHT
-            if inside and not any(
-                (
-                    box[0] < other[2]
-                    and other[0] < box[2]
-                    and box[1] < other[3]
-                    and other[1] < box[3]
-                )
-                for other in taken
-                if other != dot
+    taken, labels = list[Box](), list[ScatterLabel | None]()
+    for i, ((x, y), name) in enumerate(zip(places, names, strict=True)):
+        found = None
+        for anchor, dx, dy in BESIDE if len(taken) < MOST_LABELS else ():
+            left = width * x + dx - SHIFT[anchor] * LETTER * len(name)
+            box = (left, y + dy - 8, left + LETTER * len(name), y + dy + 8)
+            is_inside = box[0] >= 0 and box[2] <= width and box[1] >= 0 and box[3] <= HEIGHT
+            if is_inside and not any(
+                _overlap(box, one) for one in (*taken, *dots[:i], *dots[i + 1 :])
             ):
-                labels.append(ScatterLabel(f"{100 * x:.2f}%", dx, y + dy, anchor))
+                found = ScatterLabel(screen, dx, y + dy, anchor)
                 taken.append(box)
                 break
-        else:
-            labels.append(None)
+        labels.append(found)
     return labels
 
 
-Box = tuple[float, float, float, float]
-
-
-def _label_box(x: float, y: float, width: float, anchor: str) -> Box:
-    left = x - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
-    return left, y - 8, left + width, y + 8
+def _overlap(one: Box, other: Box) -> bool:
+    across = one[0] < other[2] and other[0] < one[2]
+    return across and one[1] < other[3] and other[1] < one[3]

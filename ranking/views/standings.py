@@ -1,60 +1,69 @@
-"""The leaderboard's table: columns, cells, intervals on one scale, search, and links that keep
-all of these."""
+"""The leaderboard's table: rows with their ranges of ranks, intervals on one scale, and one of four
+sets of columns."""
 
-import re
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlencode
 
 from django.http import QueryDict
+from django.utils.translation import gettext
 
 from arena.models import Candidate
 from arena.templatetags.arena_tags import dollars, seconds
-from ranking import wording
 from ranking.board_data import (
     CONTROLLED,
-    RISING,
-    AdjacentCandidates,
     BoardStanding,
     BoardView,
     Findings,
+    Link,
     StyleScore,
+    choice_links,
     sort_rows,
 )
+from ranking.comparison import standings_with_candidates
 from ranking.costs import add_wins
-from ranking.templatetags.ranking_tags import NONE, elo, figures, grouped, percent, signed, tokens
+from ranking.models import Snapshot, Standing
+from ranking.reasons import FEWEST_NAMED, NamedReason
+from ranking.templatetags.ranking_tags import NONE, elo, grouped, percent, signed, tokens
 from ranking.views.charts import ScoreScale
+from ranking.wording import possible_ranks
 
 MOST_ROWS = 100  # on the page at first; the rest on request
-MOST_COLUMNS = 5  # beside rank, name and score; more make the table scroll sideways
+DENSE = 20  # candidates from which rows are lower and there is a search
 LONGEST_SEARCH = 100
-PRICE = re.compile(r"\d{1,7}(\.\d{1,6})?", re.ASCII)  # in dollars
-OWN = "own"
+LONGEST_NAME = 24  # characters; the end of a longer name stays in sight
+END = 8
+SHADES = 5
+MOST_CATEGORIES = 7  # side by side without scrolling sideways
+LINE = (120, 24)  # px of the line of a score over time
+MOST_POINTS = 30
+RESULTS, CATEGORIES, REASONS, DETAILS = "", "categories", "reasons", "details"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell shows: its text, a small line below it, a link; `spoken` is for screen readers
-    and comes after the text, `before` comes before it."""
+    """What a cell shows; `under`: a smaller text beside it, `shade`: from 0, none, to SHADES;
+    `share`: of a bar, in percent; `line`: the points of a polyline."""
 
     text: str
     under: str = ""
     url: str = ""
-    before: str = ""
-    spoken: str = ""
+    shade: int | None = None
+    share: int | None = None
+    line: str = ""
 
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column that readers may choose; `shown` by default; `has`: whether the board has values."""
+    """A column: its kind is its CSS class, `url` a leaderboard of its own."""
 
+    name: str
     title: str
-    hint: str
     cell: Callable[["TableRow"], Cell]
-    has: Callable[[BoardView], bool] = lambda view: True
-    shown: bool = False
+    hint: str = ""
+    url: str = ""
+    kind: str = "number"
 
 
 @dataclass(frozen=True)
@@ -67,253 +76,19 @@ class DrawnInterval:
 
 
 @dataclass(frozen=True)
-class AboutText:
-    """A text below a candidate's name, with the dot that parts it from its neighbour."""
-
-    text: str
-    for_laptops: bool = False
-
-
-@dataclass(frozen=True)
 class TableRow:
-    """What the table shows of a candidate; `cells`: of the chosen columns, by CSS class."""
+    """What the table shows of a candidate. `ranks`: the possible ones; `start` and `end`: its
+    name, of which a narrow column cuts the start; `cells`: with their classes, and the titles that
+    a phone shows."""
 
     row: BoardStanding
-    is_leader: bool
     ranks: str
-    about: Sequence[AboutText]
-    link: str
+    start: str
+    end: str
+    about: str
     drawn: DrawnInterval
     tier: int | None
-    below_name: str
-    compare_url: str
-    cells: Sequence[tuple[str, Cell]] = ()
-
-
-def _lead_cell(line: TableRow) -> Cell:
-    below = line.row.below
-    if below is None:
-        return Cell(NONE)
-    under = "next tier" if below.separated else ""
-    spoken = f"over {line.below_name}"
-    return Cell(signed(line.row.gap), under, url=line.compare_url, spoken=spoken)
-
-
-def _interval_cell(score: float | None, low: float | None, high: float | None) -> Cell:
-    return Cell(elo(score), "" if low is None else f"{elo(low)}–{elo(high)}")
-
-
-def _style_cell(line: TableRow) -> Cell:
-    style = line.row.style or StyleScore()
-    return _interval_cell(style.score, style.low, style.high)
-
-
-def _shrunk_cell(line: TableRow) -> Cell:
-    standing = line.row.standing
-    return _interval_cell(standing.shrunk, standing.shrunk_low, standing.shrunk_high)
-
-
-def _price_cell(line: TableRow) -> Cell:
-    value = line.row.value
-    if not value.n_priced:
-        return Cell(NONE)
-    before = "No other candidate is both better and cheaper" if value.unbeaten else ""
-    return Cell(dollars(value.price), before=before)
-
-
-def _seconds_cell(line: TableRow) -> Cell:
-    value = line.row.value
-    if not value.n_timed:
-        return Cell(NONE)
-    return Cell(seconds(value.seconds))
-
-
-def _tokens_cell(line: TableRow) -> Cell:
-    value = line.row.value
-    if not value.n_counted:
-        return Cell(NONE)
-    return Cell(f"{tokens(value.tokens_in)} → {tokens(value.tokens_out)}")
-
-
-COLUMNS = {
-    "lead": TableColumn(
-        "Lead over next",
-        "How far its score is above the next one, and whether a tier ends there",
-        _lead_cell,
-        has=lambda view: any(row.below for row in view.ranked),
-    ),
-    "win_rate": TableColumn(
-        "Win rate",
-        "Share of votes won; a tie counts as half",
-        lambda line: Cell(percent(line.row.standing.win_rate)),
-        shown=True,
-    ),
-    "style": TableColumn(
-        "Style-controlled",
-        "Score without the effect of length, headings, lists and bold words; below it, its 95 %"
-        " interval",
-        _style_cell,
-        has=lambda view: view.has_style,
-        shown=True,
-    ),
-    "shrunk": TableColumn(
-        "Shrunk score",
-        "Score pulled towards the average, more strongly with fewer votes; every candidate with "
-        "votes has one. No rank or lead is based on it. Below it, its 95 % interval",
-        _shrunk_cell,
-        has=lambda view: any(row.standing.shrunk is not None for row in view.rows),
-    ),
-    "price": TableColumn(
-        "$ per 1,000",
-        "Mean cost of 1,000 answers in dollars; below it, the number of answers measured",
-        _price_cell,
-        has=lambda view: view.has_prices,
-        shown=True,
-    ),
-    "wins_per_dollar": TableColumn(
-        "Wins per $",
-        "Prompts on which it is expected to beat the average candidate, per dollar spent",
-        lambda line: Cell(figures(line.row.value.wins_per_dollar)),
-        has=lambda view: view.has_costs,
-    ),
-    "seconds": TableColumn(
-        "Seconds",
-        "Mean time per answer; below it, the number of answers measured",
-        _seconds_cell,
-        has=lambda view: view.has_times,
-    ),
-    "wins_per_second": TableColumn(
-        "Wins per s",
-        "Prompts on which it is expected to beat the average candidate, per second of waiting",
-        lambda line: Cell(figures(line.row.value.wins_per_second)),
-        has=lambda view: view.has_times,
-    ),
-    "tokens": TableColumn(
-        "Tokens",
-        "Mean number of tokens sent and received per answer",
-        _tokens_cell,
-        has=lambda view: view.has_tokens,
-    ),
-    "elo": TableColumn(
-        "Elo",
-        "Online Elo rating, updated after every vote; below it, its 95 % interval",
-        lambda line: _interval_cell(line.row.standing.elo, line.row.elo_low, line.row.elo_high),
-        has=lambda view: view.has_elo,
-    ),
-    "both_bad": TableColumn(
-        "Both bad",
-        "Share of votes that rated both answers bad",
-        lambda line: Cell(percent(line.row.standing.both_bad_rate)),
-    ),
-    "votes": TableColumn(
-        "Votes",
-        "Votes this candidate took part in",
-        lambda line: Cell(grouped(line.row.standing.votes)),
-        shown=True,
-    ),
-}
-Columns = dict[str, TableColumn]
-UNSORTED = {"shrunk", "tokens"}
-FIXED = {
-    "rank": ("Rank", "1 + the number of candidates placed higher; below it, the possible ranks"),
-    "name": ("Candidate", ""),
-    "score": ("Score", "Bradley-Terry score on the Elo scale; the average candidate scores 1000"),
-}
-
-
-@dataclass(frozen=True)
-class TableQuery:
-    """The columns, search and filters that a reader has chosen. Empty `columns`: those shown by
-    default.
-
-    `price` is the most that 1,000 answers may cost, in dollars. `own`: only candidates of the
-    reader's teams. Only tables without chosen columns, a search or filters are stored, or strangers
-    could fill the store.
-    """
-
-    columns: tuple[str, ...] = ()
-    search: str = ""
-    show_all: bool = False
-    organisation: str = ""
-    licence: str = ""
-    price: str = ""
-    own: bool = False
-
-    @classmethod
-    def of(cls, parameters: QueryDict) -> "TableQuery":
-        named = {name for text in parameters.getlist("columns") for name in text.split(",")}
-        texts = {
-            name: " ".join(parameters.get(name, "").replace("\0", "").split())[:LONGEST_SEARCH]
-            for name in ("q", "organisation", "licence", "price")
-        }
-        return cls(
-            columns=tuple(name for name in COLUMNS if name in named),
-            search=texts["q"],
-            show_all=parameters.get("rows", "") == "all",
-            organisation=texts["organisation"],
-            licence=texts["licence"],
-            price=texts["price"] if PRICE.fullmatch(texts["price"]) else "",
-            own=parameters.get("team", "") == OWN,
-        )
-
-    @property
-    def is_stored(self) -> bool:
-        return not self.columns and not self.selects
-
-    @property
-    def selects(self) -> bool:
-        """Whether the table may lack candidates."""
-        return bool(self.selection)
-
-    @property
-    def selection(self) -> str:
-        """The search and the filters in words."""
-        return ", ".join([*([f"“{self.search}”"] if self.search else []), *self.filters])
-
-    @property
-    def filters(self) -> list[str]:
-        """The filters in words."""
-        words = [
-            self.organisation,
-            self.licence,
-            f"at most ${self.price} per 1,000" if self.price else "",
-            "your teams" if self.own else "",
-        ]
-        return [text for text in words if text]
-
-    @property
-    def form(self) -> str:
-        """The stored page's kind."""
-        return "html-all" if self.show_all else "html"
-
-    def parameters(self, **changes: str) -> dict[str, str]:
-        """As parameters of a URL; empty ones are left out by `BoardQuery.address`."""
-        rows = "all" if self.show_all else ""
-        fixed = {"columns": ",".join(self.columns), "q": self.search, "rows": rows}
-        return fixed | self.filter_parameters | changes
-
-    @property
-    def filter_parameters(self) -> dict[str, str]:
-        return {
-            "organisation": self.organisation,
-            "licence": self.licence,
-            "price": self.price,
-            "team": OWN if self.own else "",
-        }
-
-    def keeps(self, row: BoardStanding, own_teams: Set[int]) -> bool:
-        """Whether the search and the filters keep the candidate. What is not public about an
-        undisclosed candidate is neither searched nor filtered by."""
-        candidate, price = row.standing.candidate, row.value.dollars
-        is_disclosed = candidate.disclosed_at is not None
-        texts = " ".join([row.name, *candidate_line(candidate)])
-        return (
-            self.search.casefold() in texts.casefold()
-            and self.organisation in ("", is_disclosed and candidate.organisation)
-            and self.licence in ("", is_disclosed and candidate.licence)
-            and (not self.price or (price is not None and price <= float(self.price)))
-            and (not self.own or candidate.team_id in own_teams)
-        )
+    cells: Sequence[tuple[str, Cell, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -323,72 +98,62 @@ class Tier:
     number: int
     rows: list[TableRow]
 
-
-@dataclass(frozen=True)
-class Heading:
-    """A column's heading: its link sorts, and reverses the order of the sorted column."""
-
-    name: str
-    title: str
-    hint: str
-    kind: str = "number"
-    url: str = ""
-    aria_sort: str = ""
-    arrow: str = ""
+    @property
+    def colour(self) -> int:
+        """There are four."""
+        return min(self.number, 4)
 
 
 @dataclass(frozen=True)
-class ColumnChoice:
-    """A box in the list of columns."""
+class TableQuery:
+    """The set of columns, and the search. Only tables without a search are stored, or strangers
+    could fill the store."""
 
-    name: str
-    title: str
-    chosen: bool
-
-
-@dataclass(frozen=True)
-class Select:
-    """A filter by one of several values; each option says whether it is chosen."""
-
-    name: str
-    label: str
-    options: list[tuple[str, bool]]
-
-
-@dataclass(frozen=True)
-class FilterMenu:
-    """What the table can be filtered by; empty if no filter would separate candidates."""
-
-    title: str
-    selects: list[Select]
-    has_price: bool
-    has_team: bool
+    columns: str = RESULTS
+    search: str = ""
+    show_all: bool = False
 
     @classmethod
-    def of(cls, view: BoardView, table: TableQuery) -> "FilterMenu":
-        candidates = [row.standing.candidate for row in view.ranked]
-        disclosed = [candidate for candidate in candidates if candidate.disclosed_at]
-        selects = []
-        for name, chosen in (("organisation", table.organisation), ("licence", table.licence)):
-            values = {getattr(candidate, name) for candidate in disclosed} - {""}
-            options = [(value, value == chosen) for value in sorted(values, key=str.casefold)]
-            selects.append(Select(name, name.capitalize(), options))
+    def of(cls, parameters: QueryDict) -> "TableQuery":
+        """Addresses of earlier versions chose single columns, and filtered by organisation and
+        licence, which the search finds too."""
+        columns = parameters.get("columns", "")
+        if columns not in (CATEGORIES, REASONS, DETAILS):
+            single = {name for text in parameters.getlist("columns") for name in text.split(",")}
+            columns = DETAILS if single & {"elo", "both_bad", "lead", "tokens"} else RESULTS
+        texts = (parameters.get(name, "") for name in ("q", "organisation", "licence"))
+        search = next((text for text in texts if text.strip("\0 ")), "")
         return cls(
-            f"Filter ({len(table.filters)})" if table.filters else "Filter",
-            [select for select in selects if select.options],
-            view.has_prices,
-            any(candidate.team_id for candidate in candidates),
+            columns=columns,
+            search=" ".join(search.replace("\0", "").split())[:LONGEST_SEARCH],
+            show_all=parameters.get("rows", "") == "all",
         )
 
-    def __bool__(self) -> bool:
-        return bool(self.selects or self.has_price or self.has_team)
+    @property
+    def is_stored(self) -> bool:
+        return not self.search
+
+    @property
+    def form(self) -> str:
+        """The stored page's kind."""
+        return "-".join(["html", *filter(None, [self.columns, "all" if self.show_all else ""])])
+
+    def parameters(self, **changes: str) -> dict[str, str]:
+        """As parameters of a URL; empty ones are left out by `BoardQuery.address`."""
+        rows = "all" if self.show_all else ""
+        return {"columns": self.columns, "q": self.search, "rows": rows} | changes
+
+    def keeps(self, row: BoardStanding) -> bool:
+        """Whether the search finds the candidate. What is not public about an undisclosed one is
+        not searched."""
+        texts = " ".join([row.name, *candidate_line(row.standing.candidate)])
+        return all(word in texts.casefold() for word in self.search.casefold().split())
 
 
 def control_style(view: BoardView) -> BoardView:
-    """The same board, ranked by style-controlled scores if the reader asks for that.
+    """The same leaderboard, ranked by style-controlled scores if the reader asks for that.
 
-    Candidates without such a score have no rank. Leads are unknown, so there are no ranges of ranks
-    and no leads over the next.
+    Candidates without such a score have no rank.
     """
     if view.snapshot is None or not view.has_style:
         return replace(view, query=replace(view.query, style=False))
@@ -402,7 +167,7 @@ def control_style(view: BoardView) -> BoardView:
         standing.rank = None
         if style.score is not None:
             standing.rank = 1 + sum(score > style.score for score in scores)
-        standing.sure_rank_low = standing.sure_rank_high = None
+        standing.sure_rank_low, standing.sure_rank_high = style.rank_low, style.rank_high
         rows.append(replace(row, standing=standing, below=None))
     costs = add_wins(
         {row.standing.candidate_id: row.value for row in rows},
@@ -414,72 +179,292 @@ def control_style(view: BoardView) -> BoardView:
 
 
 def table_context(
-    view: BoardView, table: TableQuery, leader: int | None, own_teams: Set[int]
+    view: BoardView, table: TableQuery, reasons: Sequence[NamedReason]
 ) -> dict[str, Any]:
-    """The context of `ranking/_table.html`."""
-    plain, view = view, control_style(view)
-    is_styled = view.query.style
-    offered, columns = _choose_columns(view, table)
-    other_control = "" if view.query.style else CONTROLLED
-    matching = [row for row in view.ranked if table.keeps(row, own_teams)]
-    shown = matching if table.show_all or table.selects else matching[:MOST_ROWS]
-    scale = _score_scale(view.ranked)
-    rows = _table_rows(view, shown, scale, None if is_styled else leader, columns)
-    headings = [
-        *(_heading(view, table, name, *texts) for name, texts in FIXED.items()),
-        *(_heading(view, table, name, of.title, of.hint) for name, of in columns.items()),
-    ]
+    """The context of `ranking/_table.html`; `view`: after `control_style`."""
+    matching = [row for row in view.ranked if table.keeps(row)]
+    shown = matching if table.show_all or table.search else matching[:MOST_ROWS]
+    offered = {
+        RESULTS: gettext("Results"),
+        CATEGORIES: gettext("Categories") if category_snapshots(view) else "",
+        REASONS: gettext("Reasons") if reasons else "",
+    }
+    columns = _columns(view, table.columns, reasons, shown)
+    scale = _score_scale(view.ranked) if table.columns in (RESULTS, DETAILS) else None
+    rows = _table_rows(view, shown, scale, columns)
     return {
         "table": table,
-        "fixed": headings[: len(FIXED)],
-        "headings": headings[len(FIXED) :],
-        "sort_links": [heading for heading in headings if heading.url],
+        "columns": columns,
+        "has_scale": scale is not None,
         "ticks": scale.ticks() if scale else [],
-        "tiers": _group_by_tier(rows, view.query.sort == "rank" and not table.selects),
-        "n_columns": len(headings) + 1,
+        "tiers": _group_by_tier(rows, view.query.sort == "rank" and not table.search),
         "n_found": len(matching),
         "n_more": len(matching) - len(shown),
-        "all_url": _table_address(view, table, rows="all"),
-        "clear_url": view.address("board", columns=",".join(table.columns)),
-        "filters": FilterMenu.of(view, table),
-        "style_url": view.address("board", **table.parameters(), control=other_control)
-        if view.has_style
-        else "",
-        "is_styled": is_styled,
-        "style_says": wording.style_lead(plain.ranked, view.ranked) if is_styled else "",
-        "column_choices": [
-            ColumnChoice(name, column.title, name in columns) for name, column in offered.items()
-        ],
-        **_hidden_fields(view, table),
-        "is_wide": len(columns) > MOST_COLUMNS,
+        "is_dense": len(view.ranked) > DENSE,
+        "is_wide": len(columns) > MOST_CATEGORIES,
+        "all_url": view.address("board", **table.parameters(rows="all")),
+        "clear_url": view.address("board", **table.parameters(q="")),
+        "kept_by_search": _kept_by_search(view, table),
+        "column_links": choice_links(
+            [(name, label) for name, label in offered.items() if label],
+            table.columns,
+            lambda name: view.address("board", **table.parameters(columns=name)),
+        ),
+        "menu": _menu(view, table),
     }
 
 
-def _choose_columns(view: BoardView, table: TableQuery) -> tuple[Columns, Columns]:
-    """The columns for which the board has values, and those of them that the table shows."""
-    offered = {name: column for name, column in COLUMNS.items() if column.has(view)}
-    chosen = table.columns or [name for name, column in offered.items() if column.shown]
-    sorted_by = view.query.sort.removeprefix("-")
-    return offered, {name: of for name, of in offered.items() if name in (*chosen, sorted_by)}
+def _menu(view: BoardView, table: TableQuery) -> list[tuple[str, list[Link]]]:
+    """The choices in the one menu, by heading."""
+
+    def address(**changes: str) -> str:
+        return view.address("board", **table.parameters(q="", rows="") | changes)
+
+    sorts = {
+        "rank": gettext("Rank"),
+        "name": gettext("Name"),
+        "win_rate": gettext("Win rate"),
+        **({"price": gettext("Price")} if view.has_prices else {}),
+        **({"seconds": gettext("Time")} if view.has_times else {}),
+        "votes": gettext("Votes"),
+    }
+    style = [("", gettext("As voted")), (CONTROLLED, gettext("Controlled for style"))]
+    details = [
+        (RESULTS, gettext("Score and price")),
+        (DETAILS, gettext("Elo, both bad, lead, history")),
+    ]
+    choices = [
+        (gettext("Voters"), view.raters_links(**table.parameters(q="", rows=""))),
+        (
+            gettext("Style"),
+            choice_links(
+                style if view.has_style else [],
+                CONTROLLED if view.query.style else "",
+                lambda control: address(control=control),
+            ),
+        ),
+        (gettext("Category"), view.category_links(**table.parameters(q="", rows=""))),
+        (
+            gettext("Order"),
+            choice_links(sorts.items(), view.query.sort, lambda sort: address(sort=sort)),
+        ),
+        (
+            gettext("Numbers"),
+            choice_links(details, table.columns, lambda name: address(columns=name)),
+        ),
+    ]
+    return [(heading, links) for heading, links in choices if links]
 
 
-def _hidden_fields(view: BoardView, table: TableQuery) -> dict[str, list[tuple[str, str]]]:
-    """What each form of the table leaves as it is."""
-    board = {
+def _kept_by_search(view: BoardView, table: TableQuery) -> list[tuple[str, str]]:
+    kept = {
         "raters": view.query.raters,
         "category": view.query.category,
         "sort": "" if view.query.sort == "rank" else view.query.sort,
         "control": CONTROLLED if view.query.style else "",
+        "columns": table.columns,
     }
-    kept = [item for item in board.items() if item[1]]
-    filters = [item for item in table.filter_parameters.items() if item[1]]
-    columns = [("columns", name) for name in table.columns]
-    search = [("q", table.search)] if table.search else []
+    return [item for item in kept.items() if item[1]]
+
+
+def _columns(
+    view: BoardView,
+    chosen: str,
+    reasons: Sequence[NamedReason],
+    shown: Sequence[BoardStanding],
+) -> list[TableColumn]:
+    if chosen == CATEGORIES:
+        return _category_columns(view)
+    if chosen == REASONS:
+        return _reason_columns(reasons)
+    return _detail_columns(view, shown) if chosen == DETAILS else _result_columns(view)
+
+
+def _result_columns(view: BoardView) -> list[TableColumn]:
+    columns = [
+        TableColumn(
+            "win-rate",
+            gettext("Win rate"),
+            lambda line: Cell(percent(line.row.standing.win_rate)),
+            gettext("Share of votes won; a tie counts as half"),
+        )
+    ]
+    if view.has_prices:
+        hint = gettext("Mean price of 1,000 answers in dollars")
+        columns.append(TableColumn("price", gettext("$ / 1,000 answers"), _price_cell, hint))
+    if view.has_times:
+        hint = gettext("Mean time of an answer")
+        columns.append(TableColumn("time", gettext("Time"), _time_cell, hint))
+    hint = gettext("Votes this candidate took part in")
+    return [
+        *columns,
+        TableColumn(
+            "votes", gettext("Votes"), lambda line: Cell(grouped(line.row.standing.votes)), hint
+        ),
+    ]
+
+
+def _price_cell(line: TableRow) -> Cell:
+    value = line.row.value
+    return Cell(dollars(value.price) if value.n_priced else NONE)
+
+
+def _time_cell(line: TableRow) -> Cell:
+    time = line.row.value.seconds
+    return Cell(NONE if time is None else f"{time:.1f} s" if time >= 1 else seconds(time))
+
+
+def _detail_columns(view: BoardView, shown: Sequence[BoardStanding]) -> list[TableColumn]:
+    """Elo, “both bad”, the lead over the next, tokens, and the score over time; one query."""
+    lines = _score_lines(view, shown)
+    columns = []
+    if view.has_elo:
+        hint = gettext("Online Elo rating, updated after every vote, with its 95% interval")
+        columns.append(TableColumn("elo", "Elo", _elo_cell, hint))
+    hint = gettext("Share of votes that rated both answers bad")
+    columns.append(
+        TableColumn(
+            "both-bad",
+            gettext("Both bad"),
+            lambda line: Cell(percent(line.row.standing.both_bad_rate)),
+            hint,
+        )
+    )
+    if any(row.below for row in view.ranked):
+        hint = gettext("How far its score is above the next one")
+        columns.append(TableColumn("lead", gettext("Lead over next"), _lead_cell, hint))
+    if view.has_tokens:
+        hint = gettext("Mean number of tokens sent and received per answer")
+        columns.append(TableColumn("tokens", gettext("Tokens"), _tokens_cell, hint))
+    if lines:
+        columns.append(
+            TableColumn(
+                "history",
+                gettext("Score over time"),
+                lambda line: Cell("", line=lines.get(line.row.standing.candidate_id, "")),
+                kind="history",
+            )
+        )
+    return columns
+
+
+def _elo_cell(line: TableRow) -> Cell:
+    row = line.row
+    ends = "" if row.elo_low is None else f"{elo(row.elo_low)}–{elo(row.elo_high)}"
+    return Cell(elo(row.standing.elo), ends)
+
+
+def _lead_cell(line: TableRow) -> Cell:
+    return Cell(NONE if line.row.below is None else signed(line.row.gap))
+
+
+def _tokens_cell(line: TableRow) -> Cell:
+    value = line.row.value
+    known = f"{tokens(value.tokens_in)} → {tokens(value.tokens_out)}"
+    return Cell(known if value.n_counted else NONE)
+
+
+def _score_lines(view: BoardView, shown: Sequence[BoardStanding]) -> dict[int, str]:
+    """The points of each candidate's score over time, on one scale."""
+    if view.snapshot is None:
+        return {}
+    past = Snapshot.objects.kept().filter(board=view.snapshot.board_id)
+    times = list(past.order_by("published_at", "pk").values_list("pk", flat=True))
+    times = times[:: -(-len(times) // MOST_POINTS) or 1]
+    if len(times) < 2:
+        return {}
+    rows = Standing.objects.filter(
+        snapshot__in=times,
+        candidate__in=[row.standing.candidate_id for row in shown],
+        score__isnull=False,
+    ).values_list("candidate", "snapshot", "score")
+    place, (width, height) = {pk: at for at, pk in enumerate(times)}, LINE
+    scores: dict[int, list[tuple[int, float]]] = {}
+    for candidate, snapshot, score in rows:
+        assert score is not None
+        scores.setdefault(candidate, []).append((place[snapshot], score))
+    known = [score for points in scores.values() for _at, score in points]
+    if not known:
+        return {}
+    low, span = min(known), max(max(known) - min(known), 1.0)
     return {
-        "kept_by_search": kept + filters + columns,
-        "kept_by_filters": kept + columns + search,
-        "kept_by_columns": kept + filters + search,
+        pk: " ".join(
+            f"{width * at / (len(times) - 1):.0f},{height - height * (score - low) / span:.1f}"
+            for at, score in sorted(points)
+        )
+        for pk, points in scores.items()
     }
+
+
+def category_snapshots(view: BoardView) -> list[Snapshot]:
+    """The current snapshots of these voters in each category that has votes; none for one."""
+    found = [
+        snapshot
+        for snapshot in view.snapshots
+        if snapshot.board.raters == view.query.raters
+        and snapshot.board.category
+        and snapshot.n_votes
+    ]
+    found.sort(key=lambda snapshot: snapshot.board.category.casefold())
+    return found if len(found) > 1 else []
+
+
+def _category_columns(view: BoardView) -> list[TableColumn]:
+    """One query: the possible ranks of each candidate in each category."""
+    snapshots = category_snapshots(view)
+    standings: dict[int, dict[int, Standing]] = {snapshot.pk: {} for snapshot in snapshots}
+    for standing in standings_with_candidates(snapshots):
+        standings[standing.snapshot_id][standing.candidate_id] = standing
+
+    def column(snapshot: Snapshot) -> TableColumn:
+        of_category = standings[snapshot.pk]
+        n = sum(standing.sure_rank_high is not None for standing in of_category.values())
+
+        def cell(line: TableRow) -> Cell:
+            standing = of_category.get(line.row.standing.candidate_id)
+            if standing is None or snapshot.lacks_votes or not standing.sure_rank_high:
+                return Cell(NONE)
+            share = (n - standing.sure_rank_high) / max(n - 1, 1)
+            return Cell(possible(standing), shade=-(-round(max(share, 0) * 100) * SHADES // 100))
+
+        name = snapshot.board.category
+        return TableColumn(
+            f"category-{snapshot.pk}",
+            name,
+            cell,
+            url=view.address("board", category=name, columns="", control=""),
+            kind="category",
+        )
+
+    return [column(snapshot) for snapshot in snapshots]
+
+
+def _reason_columns(reasons: Iterable[NamedReason]) -> list[TableColumn]:
+    """What raters name most often about each candidate, for and against."""
+    most: dict[tuple[int, bool], NamedReason] = {}
+    for reason in reasons:
+        key = (reason.candidate, reason.is_strength)
+        if reason.named >= FEWEST_NAMED and (key not in most or reason.percent > most[key].percent):
+            most[key] = reason
+
+    def column(name: str, title: str, is_strength: bool) -> TableColumn:
+        def cell(line: TableRow) -> Cell:
+            reason = most.get((line.row.standing.candidate_id, is_strength))
+            if reason is None:
+                return Cell(NONE)
+            return Cell(reason.tag, f"{reason.percent}%", share=reason.percent)
+
+        return TableColumn(name, title, cell, kind=f"reason {name}")
+
+    return [
+        column("praise", gettext("Praised most for"), True),
+        column("blame", gettext("Blamed most for"), False),
+    ]
+
+
+def possible(standing: Standing) -> str:
+    """The possible ranks; without an interval any rank is possible."""
+    return possible_ranks(standing, "–") or gettext("any")
 
 
 def _group_by_tier(rows: Sequence[TableRow], in_order: bool) -> list[Tier]:
@@ -497,7 +482,7 @@ def _group_by_tier(rows: Sequence[TableRow], in_order: bool) -> list[Tier]:
 
 
 def candidate_line(candidate: Candidate) -> list[str]:
-    """What is shown below a candidate's name; nothing while it is undisclosed."""
+    """What is known of a candidate besides its name; nothing while it is undisclosed."""
     if candidate.disclosed_at is None:
         return []
     facts = (
@@ -525,57 +510,44 @@ def _score_scale(rows: Sequence[BoardStanding]) -> ScoreScale | None:
     return ScoreScale.covering([*scores, *ends])
 
 
+def tiers_of(view: BoardView) -> Sequence[Sequence[int]]:
+    """The ids by tier; `view`: after `control_style`."""
+    findings = Findings.of(view.snapshot)
+    return findings.style.get("tiers") or () if view.query.style else findings.tiers
+
+
 def _table_rows(
     view: BoardView,
     rows: Sequence[BoardStanding],
     scale: ScoreScale | None,
-    leader: int | None,
-    columns: Columns,
+    columns: Sequence[TableColumn],
 ) -> list[TableRow]:
-    names = {row.standing.candidate_id: row.name for row in view.rows}
-    tiers = () if view.query.style else Findings.of(view.snapshot).tiers
-    by_tier = {pk: number for number, tier in enumerate(tiers, 1) for pk in tier}
-    sorted_by = view.query.sort.removeprefix("-")
-    # If a row has no space for more, it shows the column that it is sorted by.
-    on_phone = sorted_by if sorted_by in columns else "votes"
-    classes = {name: f"c-{name} on-phone" if name == on_phone else f"c-{name}" for name in columns}
+    by_tier = {pk: number for number, tier in enumerate(tiers_of(view), 1) for pk in tier}
     lines = []
     for row in rows:
-        standing, below = row.standing, row.below
-        low, high = standing.sure_rank_low, standing.sure_rank_high
+        standing, name = row.standing, row.name
+        cut = len(name) - END if len(name) > LONGEST_NAME else len(name)
         line = TableRow(
             row=row,
-            is_leader=standing.candidate_id == leader,
-            ranks=f"{low}–{high}" if low and low != high else "",
-            about=_about_texts(standing.candidate),
-            link=standing.candidate.link if standing.candidate.disclosed_at else "",
+            ranks=possible(standing),
+            start=name[:cut],
+            end=name[cut:],
+            about=standing.candidate.model
+            if standing.candidate.disclosed_at and standing.candidate.model != name
+            else "",
             drawn=_draw_interval(row, scale),
             tier=by_tier.get(standing.candidate_id),
-            below_name=names.get(below.lower, "") if below else "",
-            compare_url=_compare_url(view, below) if below else "",
         )
-        cells = [(classes[name], column.cell(line)) for name, column in columns.items()]
+        cells = [
+            (
+                f"{of.kind} c-{of.name}",
+                of.cell(line),
+                of.title if of.name == "votes" or of.kind not in ("number", "history") else "",
+            )
+            for of in columns
+        ]
         lines.append(replace(line, cells=cells))
     return lines
-
-
-def _compare_url(view: BoardView, below: AdjacentCandidates) -> str:
-    pair = urlencode({"a": below.upper, "b": below.lower})
-    return f"{view.address('compare', sort='rank')}&{pair}"
-
-
-def _about_texts(candidate: Candidate) -> list[AboutText]:
-    """The texts with a dot between any two; phones leave out the model beside other facts."""
-    facts = candidate_line(candidate)
-    texts = []
-    for i, fact in enumerate(facts):
-        for_laptops = fact == candidate.model and len(facts) > 1
-        if for_laptops and i == 0:
-            fact = f"{fact} ·"
-        elif for_laptops or i > 1 or (i == 1 and facts[0] != candidate.model):
-            fact = f"· {fact}"
-        texts.append(AboutText(fact, for_laptops))
-    return texts
 
 
 def _draw_interval(row: BoardStanding, scale: ScoreScale | None) -> DrawnInterval:
@@ -589,26 +561,3 @@ def _draw_interval(row: BoardStanding, scale: ScoreScale | None) -> DrawnInterva
     low = scale.low if standing.low is None else max(standing.low, scale.low)
     high = scale.high if standing.high is None else min(standing.high, scale.high)
     return DrawnInterval(x, scale.percent(low), scale.percent(high))
-
-
-def _table_address(view: BoardView, table: TableQuery, **changes: str) -> str:
-    names = {name: value for name, value in changes.items() if name == "sort"}
-    others = {name: value for name, value in changes.items() if name != "sort"}
-    return view.address("board", **table.parameters(**others), **names)
-
-
-def _heading(view: BoardView, table: TableQuery, name: str, title: str, hint: str) -> Heading:
-    if name in UNSORTED:
-        return Heading(name, title, hint)
-    sort = view.query.sort
-    is_chosen, is_reversed = sort.removeprefix("-") == name, sort.startswith("-")
-    is_rising = (name in RISING) != is_reversed
-    return Heading(
-        name=name,
-        title=title,
-        hint=hint,
-        kind=name if name in ("rank", "name") else "number",
-        url=_table_address(view, table, sort=f"-{name}" if is_chosen and not is_reversed else name),
-        aria_sort=("ascending" if is_rising else "descending") if is_chosen else "",
-        arrow=("▲" if is_rising else "▼") if is_chosen else "",
-    )

@@ -32,7 +32,8 @@
         const name = row.querySelector("th[scope=row]");
         if (!name) continue;
         all += 1;
-        row.hidden = !name.textContent.toLowerCase().includes(text);
+        const shown = name.textContent.toLowerCase();
+        row.hidden = !text.split(/\s+/).every((word) => shown.includes(word));
         inBody += row.hidden ? 0 : 1;
       }
       body.hidden = !inBody;
@@ -73,9 +74,20 @@
   });
 })();
 
+// An address that ends in the name of something folded opens the fold.
+(() => {
+  const unfold = () => {
+    const fold = location.hash && document.getElementById(location.hash.slice(1))?.closest("details");
+    if (fold) fold.open = true;
+  };
+  window.addEventListener("hashchange", unfold);
+  unfold();
+})();
+
 (() => {
   const button = document.querySelector("[data-interactive]");
   if (!button) return;
+  const { plotly, chart, results, inline } = button.dataset;
   const status = document.querySelector("[data-interactive-status]");
   const figure = document.getElementById("chart");
 
@@ -88,27 +100,27 @@
       document.head.append(script);
     });
 
+  const read = async () => {
+    if (inline) return JSON.parse(document.getElementById(inline).textContent);
+    const answer = await fetch(results);
+    if (!answer.ok) throw new Error(`${results} answered ${answer.status}`);
+    return answer.json();
+  };
+
   button.hidden = false;
   button.addEventListener("click", async () => {
     button.disabled = true;
     figure.hidden = false;
     status.textContent = "Loading the interactive chart…";
     try {
-      const [answer] = await Promise.all([
-        fetch(button.dataset.results),
-        load(button.dataset.plotly),
-        load(button.dataset.chart),
-      ]);
-      if (!answer.ok) throw new Error(`${button.dataset.results} answered ${answer.status}`);
-      await window.ringsideChart(figure, await answer.json(), button.dataset.compare);
+      const [data] = await Promise.all([read(), load(plotly), load(chart)]);
+      await window.ringsideChart(figure, data, button.dataset);
       button.remove();
-      status.textContent = window.matchMedia("(pointer: coarse)").matches
-        ? "Tap a row for details and to pin it; pin two to compare them."
-        : "Hover over a row for details, click to pin it; pin two to compare them. Drag to zoom, double-click to reset.";
+      status.textContent = "Drag to zoom, double-click to reset.";
     } catch (error) {
       console.error(error);
       button.disabled = false;
-      status.textContent = "The interactive chart could not be loaded. The table above shows the same numbers.";
+      status.textContent = "The interactive chart could not be loaded.";
     }
   });
 })();

@@ -1,11 +1,21 @@
-// Draws a board's scores and intervals with Plotly, in the colours of the page. Rows are pinned by a
-// click, a tap or Enter, and two pinned rows are compared below the chart.
+// The figures that Plotly draws on request, in the colours of the page: scores with their intervals,
+// scores against a price, and scores over time.
 "use strict";
 
 (() => {
   const ROW = 26;
+  const DASHES = ["solid", "dash"];
+  const TINTS = 6; // of base.css; their colours have no meaning
 
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const colour = (name, of = "") => {
+    const probe = document.createElement("i"); // resolves light-dark()
+    probe.className = of;
+    probe.style.color = `var(${name})`;
+    document.body.append(probe);
+    const found = getComputedStyle(probe).color;
+    probe.remove();
+    return found;
+  };
 
   // Plotly reads a few tags in labels; a candidate's name is text and nothing else.
   const text = (name) =>
@@ -23,176 +33,150 @@
     return isClear ? short : shortNames(names, limit + 8);
   };
 
-  const says = (standing) => {
-    const interval =
-      standing.low === null ? "" : `<br>95 % interval ${standing.low.toFixed(0)} to ${standing.high.toFixed(0)}`;
-    const ranks =
-      standing.rank_low === null ? "" : ` (${standing.rank_low} to ${standing.rank_high})`;
-    return (
-      `<b>${text(standing.candidate)}</b><br>Score ${standing.score.toFixed(0)}${interval}` +
-      `<br>Rank ${standing.rank}${ranks}<br>${standing.votes} votes`
-    );
-  };
-
-  // Under a finger the chart stands still, so that the page can be scrolled past it.
-  const touch = window.matchMedia("(pointer: coarse)").matches;
-
-  const figure = (standings, width, pinned) => {
-    const names = shortNames(standings.map(({ candidate }) => candidate), width < 760 ? 22 : 40);
-    const trace = {
-      type: "scatter",
-      mode: "markers",
-      x: standings.map((standing) => standing.score),
-      y: standings.map((_, i) => i),
-      text: standings.map(says),
-      hoverinfo: "text",
-      marker: { color: colour("--accent"), size: 9 },
-      error_x: {
-        type: "data",
-        symmetric: false,
-        array: standings.map(({ score, high }) => (high === null ? 0 : high - score)),
-        arrayminus: standings.map(({ score, low }) => (low === null ? 0 : score - low)),
-        color: colour("--accent"),
-        thickness: 1.5,
-        width: 3,
-      },
-    };
-    const layout = {
-      height: ROW * standings.length + 96,
-      margin: { l: 10, r: 16, t: touch ? 48 : 64, b: 10 },
-      dragmode: touch ? false : "zoom",
-      hovermode: "y",
-      uirevision: "kept",
-      shapes: pinned.map((i) => ({
-        type: "rect",
-        layer: "below",
-        xref: "paper",
-        x0: 0,
-        x1: 1,
-        y0: i - 0.5,
-        y1: i + 0.5,
-        fillcolor: colour("--accent-soft"),
-        line: { width: 0 },
-      })),
-      paper_bgcolor: "transparent",
-      plot_bgcolor: "transparent",
-      font: { family: "system-ui, sans-serif", color: colour("--text"), size: 12 },
-      hoverlabel: { bgcolor: colour("--surface"), font: { color: colour("--text") }, align: "left" },
-      modebar: { bgcolor: "transparent", color: colour("--muted"), activecolor: colour("--accent") },
-      xaxis: {
-        side: "top",
-        fixedrange: touch,
-        nticks: width < 760 ? 4 : 10,
-        tickangle: 0,
-        gridcolor: colour("--line"),
-        zeroline: false,
-      },
-      yaxis: {
-        automargin: true,
-        fixedrange: touch,
-        autorange: "reversed",
-        showgrid: false,
-        zeroline: false,
-        tickvals: standings.map((_, i) => i),
-        ticktext: names.map(text),
-      },
-    };
-    return [[trace], layout];
-  };
-
-  const link = (address, words) => {
-    const anchor = document.createElement("a");
-    anchor.href = address;
-    anchor.textContent = words;
-    return anchor;
-  };
-
-  const pageOf = ({ url, candidate }) => link(url, candidate);
-
-  // What stands below the chart: links to the pinned candidates, and how they compare.
-  const comparison = (pinned, addressOf) => {
-    if (!pinned.length) return [];
-    const [first, second] = pinned;
-    if (!second) {
-      const { score, low, high, rank } = first;
-      const interval = low === null ? "" : ` (${low.toFixed(0)} to ${high.toFixed(0)})`;
-      const details = `score ${score.toFixed(0)}${interval}, rank ${rank}`;
-      return [pageOf(first), ` is pinned: ${details}. Pin another row to compare the two.`];
-    }
-    const points = first.score - second.score;
-    const rate = (100 / (1 + 10 ** (-points / 400))).toFixed(0);
-    const words = points < 0.5 ? "scores the same as" : `scores ${points.toFixed(0)} points more than`;
-    return [
-      pageOf(first),
-      ` ${words} `,
-      pageOf(second),
-      `: an expected win rate of ${rate} %. `,
-      link(addressOf(first, second), "Compare the two head to head"),
-    ];
-  };
-
-  const KEYS = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
-
-  window.ringsideChart = async (holder, board, compareAddress) => {
-    const standings = board.standings
+  const scored = ({ standings }, prefix = "") =>
+    standings
+      .map((row) => ({
+        ...row,
+        score: row[`${prefix}score`],
+        low: row[`${prefix}low`],
+        high: row[`${prefix}high`],
+      }))
       .filter(({ score }) => score !== null)
       .sort((a, b) => b.score - a.score);
+
+  const says = ({ candidate, score, low, high }) =>
+    `<b>${text(candidate)}</b><br>Score ${score.toFixed(0)}` +
+    (low === null || high === null ? "" : `<br>95% interval ${low.toFixed(0)} to ${high.toFixed(0)}`);
+
+  const intervalsOf = (rows) => ({
+    type: "data",
+    symmetric: false,
+    array: rows.map(({ score, high }) => (high === null ? 0 : high - score)),
+    arrayminus: rows.map(({ score, low }) => (low === null ? 0 : score - low)),
+    color: colour("--muted"),
+    thickness: 1.5,
+    width: 3,
+  });
+
+  const colours = (board, rows, prefix) => {
+    const groups = board.findings.tiers ?? [];
+    const tiers = new Map(
+      groups.flatMap((tier, i) => tier.map(({ url }) => [url, Math.min(i + 1, 4)])),
+    );
+    return rows.map(({ url }) => colour(prefix || groups.length < 2 ? "--muted" : `--tier-${tiers.get(url) ?? 4}`));
+  };
+
+  const markers = (board, rows, more, prefix = "") => ({
+    type: "scatter",
+    mode: "markers",
+    text: rows.map(says),
+    hoverinfo: "text",
+    marker: { color: colours(board, rows, prefix), size: 10 },
+    ...more,
+  });
+
+  const FIGURES = {
+    intervals: (board, _, width) => {
+      const rows = scored(board);
+      const names = shortNames(rows.map(({ candidate }) => candidate), width < 760 ? 22 : 40);
+      const at = rows.map((_, i) => i);
+      const trace = { x: rows.map(({ score }) => score), y: at, error_x: intervalsOf(rows) };
+      return {
+        traces: [markers(board, rows, trace)],
+        layout: {
+          height: ROW * rows.length + 96,
+          hovermode: "y",
+          xaxis: { side: "top", nticks: width < 760 ? 4 : 10, tickangle: 0 },
+          yaxis: {
+            autorange: "reversed",
+            showgrid: false,
+            tickvals: at,
+            ticktext: names.map(text),
+          },
+        },
+      };
+    },
+
+    price: (board, { value, axis, score }) => {
+      const rows = scored(board, score).filter((row) => row[value] !== null);
+      const amounts = rows.map((row) => row[value]);
+      const isBeaten = (row) =>
+        rows.some((one) => one[value] <= row[value] && one.low !== null && row.high !== null && one.low > row.high);
+      const least = Math.min(...amounts);
+      const places = { x: amounts, y: rows.map((row) => row.score), error_y: intervalsOf(rows) };
+      const trace = markers(board, rows, places, score);
+      trace.marker.symbol = rows.map((row) => (isBeaten(row) ? "circle-open" : "circle"));
+      return {
+        traces: [trace],
+        layout: {
+          height: 480,
+          hovermode: "closest",
+          xaxis: { title: { text: axis }, type: least > 0 && Math.max(...amounts) > 10 * least ? "log" : "linear" },
+          yaxis: { title: { text: "Score" } },
+        },
+      };
+    },
+
+    history: (lines) => ({
+      traces: lines.map(({ name, at, score }, i) => ({
+        type: "scatter",
+        mode: "lines",
+        name: text(shorten(name, 30)),
+        x: at,
+        y: score,
+        line: {
+          color: i ? colour("--tint", `tint-${(i % TINTS) + 1}`) : colour("--accent"),
+          dash: DASHES[Math.floor(i / TINTS) % DASHES.length],
+          width: i ? 1.5 : 3,
+        },
+      })),
+      layout: {
+        height: 480,
+        hovermode: "x unified",
+        showlegend: true,
+        legend: { orientation: "h", y: -0.15 },
+        yaxis: { title: { text: "Score" } },
+      },
+    }),
+  };
+
+  window.ringsideChart = async (holder, data, options) => {
+    // Under a finger the chart stands still, so that the page can be scrolled past it.
+    const touch = window.matchMedia("(pointer: coarse)").matches;
     const place = document.createElement("div");
     place.className = "interactive";
-    place.tabIndex = 0;
-    place.setAttribute("role", "application");
-    place.setAttribute(
-      "aria-label",
-      "Interactive chart: arrow keys move between candidates, Enter pins one, Escape unpins all",
-    );
-    const below = document.createElement("p");
-    below.setAttribute("role", "status");
-    holder.prepend(place, below);
-    const status = holder.querySelector("[data-interactive-status]");
-    let pinned = [];
-    let at = -1;
+    holder.querySelector("[data-picture]")?.remove();
+    holder.prepend(place);
 
-    const draw = () =>
-      window.Plotly.react(place, ...figure(standings, holder.clientWidth, pinned), {
-        responsive: true,
-        displaylogo: false,
-        displayModeBar: touch ? false : "hover",
-        modeBarButtonsToRemove: ["select2d", "lasso2d"],
-      });
-
-    const addressOf = (...two) => {
-      const address = new URL(compareAddress, window.location.href);
-      two.forEach(({ url }, i) => address.searchParams.set("ab"[i], url.split("/").at(-2)));
-      return address.href;
+    const draw = () => {
+      const { traces, layout } = FIGURES[options.interactive](data, options, holder.clientWidth);
+      const axis = { automargin: true, fixedrange: touch, gridcolor: colour("--line"), zeroline: false };
+      return window.Plotly.react(
+        place,
+        traces,
+        {
+          margin: { l: 10, r: 16, t: touch ? 48 : 64, b: 10 },
+          dragmode: touch ? false : "zoom",
+          uirevision: "kept",
+          paper_bgcolor: "transparent",
+          plot_bgcolor: "transparent",
+          font: { family: "system-ui, sans-serif", color: colour("--text"), size: 12 },
+          hoverlabel: { bgcolor: colour("--surface"), font: { color: colour("--text") }, align: "left" },
+          modebar: { bgcolor: "transparent", color: colour("--muted"), activecolor: colour("--accent") },
+          ...layout,
+          xaxis: { ...axis, ...layout.xaxis },
+          yaxis: { ...axis, ...layout.yaxis },
+        },
+        {
+          responsive: true,
+          displaylogo: false,
+          displayModeBar: touch ? false : "hover",
+          modeBarButtonsToRemove: ["select2d", "lasso2d"],
+        },
+      );
     };
-
-    const pin = (chosen) => {
-      pinned = chosen.slice(-2).sort((a, b) => a - b);
-      below.replaceChildren(...comparison(pinned.map((i) => standings[i]), addressOf));
-      return draw();
-    };
-
-    const toggle = (i) => pin(pinned.includes(i) ? pinned.filter((j) => j !== i) : [...pinned, i]);
 
     await draw();
-    // For one tap Plotly makes clicks of its own; the rows of a chart for fingers are never zoomed.
-    const tap = ({ clientY, isTrusted }) => {
-      const area = place.querySelector(".nsewdrag").getBoundingClientRect();
-      const row = Math.floor(((clientY - area.top) / area.height) * standings.length);
-      if (isTrusted && standings[row]) toggle((at = row));
-    };
-    if (touch) place.addEventListener("click", tap);
-    else place.on("plotly_click", ({ points }) => toggle((at = points[0].pointIndex)));
-    place.addEventListener("keydown", (event) => {
-      if (event.key in KEYS) at = Math.min(Math.max(at + KEYS[event.key], 0), standings.length - 1);
-      else if (event.key === "Enter" && at >= 0) toggle(at);
-      else if (event.key === "Escape") pin([]);
-      else return;
-      event.preventDefault();
-      if (at < 0) return;
-      window.Plotly.Fx.hover(place, [{ curveNumber: 0, pointNumber: at }]);
-      if (event.key in KEYS) status.textContent = `${standings[at].rank}. ${standings[at].candidate}`;
-    });
     new MutationObserver(draw).observe(document.documentElement, { attributeFilter: ["data-theme"] });
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   };

@@ -7,8 +7,8 @@
 
   const show = (page) => {
     const pair = page.querySelector(".pair");
-    if (!pair) throw new Error("There is no pair for this reader.");
-    const form = pair.querySelector("form.choices");
+    const form = pair?.querySelector("form.choices");
+    if (!form) throw new Error("There is no pair for this reader.");
     const openedAt = performance.now();
     form.action = new URL(form.getAttribute("action"), new URL(pairFrom, location.href));
     form.addEventListener("submit", (event) => {
@@ -16,15 +16,15 @@
       form.elements.seconds.value = ((performance.now() - openedAt) / 1000).toFixed(3);
     });
     for (const part of pair.querySelectorAll("nav, kbd, [data-unfold], [data-copy-answer], [value=skip]")) part.remove();
-    for (const prose of pair.querySelectorAll(".prose")) prose.tabIndex = 0; // a frame that the keyboard can scroll
-    place.replaceChildren(pair);
+    const guide = page.querySelector(".guide");
+    place.replaceChildren(...(guide ? [guide] : []), pair);
   };
 
   // Whoever comes back after voting gets another pair.
   addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
   addEventListener("load", async () => {
     try {
-      const answer = await fetch(`${pairFrom}?preview`); // makes no rater of whoever only looks
+      const answer = await fetch(pairFrom); // which makes no rater of whoever only looks
       show(new DOMParser().parseFromString(await answer.text(), "text/html"));
     } catch {
       place.classList.remove("try-pair"); // the button stays, and needs little room

@@ -1,5 +1,5 @@
-// Reading two answers: tabs on a phone, folding, frames that scroll together, copying, word counts,
-// and the words in which the answers differ. Nothing here is needed to vote.
+// Reading two answers: tabs on a phone, a folded prompt, frames that scroll together, copying, word
+// counts, and the words in which the answers differ. Nothing here is needed to vote.
 (() => {
   const floor = document.querySelector("[data-floor]");
   const ballot = document.getElementById("ballot");
@@ -10,50 +10,53 @@
   const onScreen = () => ballot.querySelector(".pair");
   const prosesOf = (pair) => [...pair.querySelectorAll(".answer > .prose")];
 
-  // -- Tabs, which follow a swipe -------------------------------------------------------------------
+  // -- Tabs for long answers on a phone: short ones stand one below the other -----------------------
 
-  const markTab = (pair, index) => {
+  const isPhone = matchMedia("(max-width: 760px)");
+  const MOST_SCREENS = 1.5; // of both answers together
+
+  const showAnswer = (pair, index) => {
     pair.querySelectorAll(".tabs a").forEach((tab, place) => {
       if (place === index) tab.setAttribute("aria-current", "true");
       else tab.removeAttribute("aria-current");
     });
+    pair.querySelectorAll(".answer").forEach((answer, place) => answer.classList.toggle("aside", place !== index));
   };
 
-  const showAnswer = (tab) => {
-    const pair = tab.closest(".pair");
-    const index = [...pair.querySelectorAll(".tabs a")].indexOf(tab);
-    const answers = pair.querySelector(".answers");
-    answers.scrollTo({ left: index * answers.clientWidth });
-    markTab(pair, index);
-    showText(answers, index);
+  const chooseTabs = (pair) => {
+    pair.classList.remove("tabbed");
+    const height = prosesOf(pair).reduce((sum, prose) => sum + prose.scrollHeight, 0);
+    pair.classList.toggle("tabbed", isPhone.matches && height > MOST_SCREENS * innerHeight);
+    showAnswer(pair, 0);
   };
 
   // Far down a long answer, a short one beside it would be an empty screen.
-  const showText = (answers, index) => {
-    const tabs = answers.previousElementSibling.getBoundingClientRect();
-    const { top } = answers.getBoundingClientRect();
-    const { bottom } = answers.children[index].querySelector(".prose").getBoundingClientRect();
-    if (tabs.height && bottom < tabs.bottom) window.scrollBy({ top: top - tabs.height });
+  const followTab = (tab) => {
+    const pair = tab.closest(".pair");
+    showAnswer(pair, [...pair.querySelectorAll(".tabs a")].indexOf(tab));
+    if (!pair.classList.contains("tabbed")) return;
+    const { top } = pair.querySelector(".tabs").getBoundingClientRect();
+    const { bottom } = pair.querySelector(".answer:not(.aside)").getBoundingClientRect();
+    if (bottom < innerHeight / 2) window.scrollBy({ top: pair.querySelector(".answers").getBoundingClientRect().top - top - 44 });
   };
 
-  // -- Folding: long answers end at the same place --------------------------------------------------
-
-  const SPARED = 0.3; // texts that are only a little longer than the fold are shown whole
+  // -- Folding: the first screen shows answers, whatever the length of the prompt -------------------
 
   // A prompt is folded only if that saves more room than its button takes.
-  const fold = (folded, texts, button) => {
-    folded.classList.add("folded");
+  const fold = (prompt) => {
+    const prose = prompt.querySelector(".prose");
+    const button = prompt.querySelector("[data-unfold]");
+    prompt.classList.add("folded");
     button.hidden = true;
     const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
-    const taken = parseFloat(getComputedStyle(folded).getPropertyValue("--unfold")) * rem;
-    const isLong = texts.some(({ scrollHeight, clientHeight }) =>
-      scrollHeight - clientHeight > (taken || clientHeight * SPARED));
-    folded.classList.toggle("folded", isLong);
+    const taken = parseFloat(getComputedStyle(prompt).getPropertyValue("--unfold")) * rem;
+    const isLong = prose.scrollHeight - prose.clientHeight > taken;
+    prompt.classList.toggle("folded", isLong);
     button.hidden = !isLong;
   };
 
   const unfold = (button) => {
-    (button.closest(".prompt") ?? button.closest(".pair").querySelector(".answers")).classList.remove("folded");
+    button.closest(".prompt").classList.remove("folded");
     button.hidden = true;
   };
 
@@ -75,19 +78,14 @@
   };
 
   ballot.addEventListener("scroll", ({ target }) => {
-    if (target.matches?.(".answers")) markTab(target.closest(".pair"), Math.round(target.scrollLeft / target.clientWidth));
-    else if (target.matches?.(".linked .answer > .prose")) scrollOther(target);
-  }, { capture: true, passive: true });
-
-  ballot.addEventListener("scrollend", ({ target }) => {
-    if (target.matches?.(".answers")) showText(target, Math.round(target.scrollLeft / target.clientWidth));
+    if (target.matches?.(".linked .answer > .prose")) scrollOther(target);
   }, { capture: true, passive: true });
 
   // -- Words that differ ----------------------------------------------------------------------------
 
   const WORD = /[\p{L}\p{N}]+(?:['’.,:-][\p{L}\p{N}]+)*/gu;
   const MOST_STEPS = 4_000_000;
-  const ALIKE = 0.4; // answers with less in common, in this order, are compared as sets of words
+  const OVERLAP = 0.6; // the share of words in common, in this order, beyond which differences are offered
 
   const wordsOf = (prose) => {
     const words = [];
@@ -121,25 +119,24 @@
     return common;
   };
 
+  // The words that only one answer has; none if these are so many that marking them would not help.
   const differingWords = (left, right) => {
-    if (left.length * right.length <= MOST_STEPS) {
-      const common = commonWords(left, right);
-      if (common.size >= 2 * ALIKE * Math.max(left.length, right.length)) {
-        return [...left, ...right].filter((word) => !common.has(word));
-      }
-    }
-    const [onLeft, onRight] = [left, right].map((words) => new Set(words.map((word) => word.text)));
-    return [...left.filter((word) => !onRight.has(word.text)), ...right.filter((word) => !onLeft.has(word.text))];
+    if (left.length * right.length > MOST_STEPS) return [];
+    const common = commonWords(left, right);
+    if (common.size <= OVERLAP * (left.length + right.length)) return [];
+    return [...left, ...right].filter((word) => !common.has(word));
   };
 
   const areHighlighted = () => differences.getAttribute("aria-pressed") === "true";
 
   const highlight = () => {
+    if (!CSS.highlights) return;
     CSS.highlights.delete("differs");
     const pair = onScreen();
-    if (!pair || !areHighlighted()) return;
-    const [left, right] = prosesOf(pair).map(wordsOf);
-    const ranges = differingWords(left, right).map((word) => {
+    const words = pair ? differingWords(...prosesOf(pair).map(wordsOf)) : [];
+    differences.hidden = !words.length;
+    if (!areHighlighted()) return;
+    const ranges = words.map((word) => {
       const range = new Range();
       range.setStart(word.node, word.start);
       range.setEnd(word.node, word.end);
@@ -148,13 +145,10 @@
     CSS.highlights.set("differs", new Highlight(...ranges));
   };
 
-  if (CSS.highlights) {
-    differences.hidden = false;
-    differences.addEventListener("click", () => {
-      differences.setAttribute("aria-pressed", String(!areHighlighted()));
-      highlight();
-    });
-  }
+  differences.addEventListener("click", () => {
+    differences.setAttribute("aria-pressed", String(!areHighlighted()));
+    highlight();
+  });
 
   // -- Copying, counting, settings ------------------------------------------------------------------
 
@@ -187,6 +181,7 @@
       const n = prose.innerText.match(/\S+/g)?.length ?? 0;
       count.textContent = n === 1 ? floor.dataset.oneWord : floor.dataset.manyWords.replace("{n}", n);
       count.hidden = !setting("words").checked;
+      prose.parentElement.querySelector("[data-copy-answer]").hidden = !navigator.clipboard;
       if (setting("linked").checked) prose.tabIndex = 0; // a frame that the keyboard can scroll
       else prose.removeAttribute("tabindex");
     }
@@ -199,22 +194,22 @@
     const button = event.target.closest("button");
     if (tab) {
       event.preventDefault();
-      showAnswer(tab);
+      followTab(tab);
     } else if (button?.matches("[data-unfold]")) unfold(button);
     else if (button?.matches("[data-copy-answer]")) copy(button);
   });
 
   const prepare = () => {
     const pair = onScreen();
+    differences.hidden = true;
     if (!pair) return;
-    const prompt = pair.querySelector(".prompt");
-    fold(prompt, [prompt.querySelector(".prose")], prompt.querySelector("[data-unfold]"));
-    fold(pair.querySelector(".answers"), prosesOf(pair), pair.querySelector(":scope > [data-unfold]"));
-    for (const button of pair.querySelectorAll("[data-copy-answer]")) button.hidden = !navigator.clipboard;
+    fold(pair.querySelector(".prompt"));
     applySettings();
+    chooseTabs(pair);
     highlight();
   };
 
   document.addEventListener("ballot:shown", prepare);
+  document.addEventListener("ballot:named", applySettings);
   prepare();
 })();

@@ -1,14 +1,14 @@
 // The voting page: fetches the next pair while this one is being read, shows it without waiting for
-// the vote's response, and adds keyboard shortcuts. Without this script, every button is a plain form.
+// the vote's response, and adds keyboard shortcuts. Without this script, every button is a plain form,
+// and the next pair a link.
 (() => {
   const floor = document.querySelector("[data-floor]");
   const ballot = document.getElementById("ballot");
   const ahead = document.getElementById("ahead");
   const behind = document.getElementById("behind");
   const after = document.getElementById("after");
-  const reasons = document.getElementById("reasons");
-  const nextButton = document.querySelector("[data-next]");
-  const guide = document.querySelector(".guide");
+  const next = document.querySelector("[data-next]");
+  const said = document.querySelector("[data-said]");
   if (!ahead) return;
   const says = floor.dataset; // sentences in the reader’s language
 
@@ -40,15 +40,16 @@
   const hasNextPair = () => ahead.firstElementChild && !shown.has(keyIn(ahead));
   const isVoted = () => floor.dataset.state === "voted";
 
+  // Whoever only looks is no rater yet, and gets no second pair.
+  const isPreview = () => ballot.querySelector("[name=sealed]");
+
   const fetchNextPair = () => {
-    if (!keyIn(ballot) || isFetching) return;
+    if (!keyIn(ballot) || isFetching || isPreview()) return;
     isFetching = true;
     const besides = new Set([keyIn(ballot), ...underWay.keys()]);
     const query = [...besides].map((key) => `besides=${key}`).join("&");
     htmx.ajax("GET", `${ahead.dataset.from}?${query}`, { source: "#ahead", target: "#ahead", swap: "innerHTML" });
   };
-
-  const isSmall = matchMedia("(max-width: 760px), (max-height: 480px)");
 
   // How long the pair has been open, and whether a press too soon has been questioned.
   let openedAt = performance.now();
@@ -57,16 +58,15 @@
   const showBallot = () => {
     openedAt = performance.now();
     isQuestioned = false;
+    if (isVoted()) after.replaceChildren(); // it was read beside its pair
     floor.dataset.state = "open";
-    nextButton.hidden = true;
-    reasons.replaceChildren();
+    next.hidden = true;
+    leadTo(".");
     htmx.process(ballot); // now, or a key pressed while htmx settles would send a plain form
     shown.add(keyIn(ballot));
     document.querySelector("[data-notice]")?.remove();
-    guide?.removeAttribute("open"); // read before the first vote
-    guide?.setAttribute("data-read", "");
     if (!hasNextPair()) ahead.replaceChildren();
-    window.scrollTo({ top: isSmall.matches ? floor.offsetTop : 0 });
+    window.scrollTo({ top: 0 });
     ballot.querySelector("[data-start]")?.focus({ preventScroll: true });
     document.dispatchEvent(new CustomEvent("ballot:shown", { detail: pairIn(ballot) }));
     if (!ahead.firstElementChild) fetchNextPair();
@@ -81,7 +81,17 @@
     showBallot();
   };
 
-  nextButton.addEventListener("click", showNextPair);
+  // After the last vote of a round, the link leads to what its votes have moved.
+  const leadTo = (address) => {
+    next.setAttribute("href", address);
+    next.querySelector("span").textContent = address === "." ? says.nextPair : says.roundDone;
+  };
+
+  next.addEventListener("click", (event) => {
+    if (next.getAttribute("href") !== ".") return;
+    event.preventDefault();
+    showNextPair();
+  });
 
   // -- Voting ---------------------------------------------------------------------------------------
 
@@ -91,6 +101,7 @@
 
   const markVoted = (pair, outcome) => {
     floor.dataset.state = "voted";
+    floor.dataset.pressed = outcome; // the next pair is one press of the same thumb away
     after.replaceChildren();
     const tabs = pair.querySelectorAll(".tabs a");
     pair.querySelectorAll(".answer").forEach((answer, index) => {
@@ -99,8 +110,8 @@
       answer.querySelector(".choice").hidden = !isChosen;
       if (isChosen) tabs[index].click(); // on a phone the other one may be on the screen
     });
-    nextButton.hidden = false;
-    nextButton.focus({ preventScroll: true });
+    next.hidden = false;
+    next.focus({ preventScroll: true });
     setTimeout(() => {
       if (keyIn(ballot) === pair.dataset.key && underWay.has(pair.dataset.key)) tell(says.saving, "result");
     }, 400);
@@ -113,12 +124,10 @@
     }
   };
 
-  const nameAnswers = (pair, names) => {
-    const tabs = pair.querySelectorAll(".tabs a");
-    pair.querySelectorAll(".answer").forEach((answer, index) => {
-      const name = names[answer.dataset.side];
-      answer.querySelector("h2").textContent = name;
-      tabs[index].textContent = name;
+  const nameTabs = (pair) => {
+    const names = pair.querySelectorAll(".answer h2 strong");
+    pair.querySelectorAll(".tabs a").forEach((tab, index) => {
+      if (names[index]) tab.textContent = names[index].textContent;
     });
   };
 
@@ -153,14 +162,17 @@
     if (!isVote(event) || !event.detail.successful) return;
     const pair = pairOf(event);
     underWay.delete(pair.dataset.key);
+    pair.querySelector("[name=sealed]")?.remove(); // its reader is a rater now
     if (behind.contains(pair)) pair.remove();
+    else if (isVoted() && !ahead.firstElementChild) fetchNextPair();
   });
 
   // A pair that came back for the failure of the one before it stays ahead.
-  // Facts and reasons that come after the rater has gone on are of no use.
+  // Facts that come after the rater has gone on have no place any more.
   document.addEventListener("htmx:beforeSwap", (event) => {
-    const { target } = event.detail;
-    const isLate = target.matches(".facts") && !(isVoted() && target.closest("[data-after]").dataset.after === keyIn(ballot));
+    const { target, requestConfig } = event.detail;
+    const key = requestConfig.path.match(/([^/]+)\/facts\/$/)?.[1];
+    const isLate = key && !document.getElementById(`facts-left-${key}`);
     if (isLate || (target === ahead && hasNextPair())) event.detail.shouldSwap = false;
   });
 
@@ -168,18 +180,20 @@
     if (event.detail.target === ballot) showBallot();
   });
 
-  // The names have come: beside the answers if they are still there.
+  // The names have come, above the answers if these are still there.
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.detail.target !== after) return;
+    said.textContent = after.querySelector(".result")?.textContent ?? "";
     const result = after.querySelector("[data-after]");
     if (!result && isVoted()) { // it was undone
       unmark(pairIn(ballot));
-      reasons.replaceChildren();
+      leadTo(".");
     }
     if (!result || !isVoted() || result.dataset.after !== keyIn(ballot)) return;
-    nameAnswers(pairIn(ballot), result.dataset);
-    if (!result.dataset.facts) return; // raters from outside a private arena's team see none
-    htmx.ajax("GET", result.dataset.facts, { source: result, target: result.querySelector(".facts"), swap: "innerHTML" });
+    nameTabs(pairIn(ballot));
+    document.dispatchEvent(new CustomEvent("ballot:named"));
+    if (result.dataset.round) leadTo(result.dataset.round);
+    if (result.dataset.facts) htmx.ajax("GET", result.dataset.facts, { source: result, swap: "none" });
   });
 
   // The second click of a double click would vote on the next pair, or leave this one.
@@ -202,7 +216,7 @@
     isQuestioned = true;
     event.preventDefault();
     event.stopImmediatePropagation();
-    tell(says.tooFast, "notice warn");
+    tell(says.tooFast, "result long warn");
   }, true);
 
   // Without its query, a reload shows no notice about an earlier pair.
@@ -213,7 +227,7 @@
   const tell = (message, className) => {
     const line = document.createElement("p");
     line.className = className;
-    line.textContent = message;
+    line.textContent = said.textContent = message;
     after.replaceChildren(line);
   };
 
@@ -234,13 +248,13 @@
 
   const fail = (event, reason) => {
     if (event.target === ahead && !wantsNext) return;
-    if (event.target.matches("[data-after]")) return; // facts about a vote, which is saved
+    if (event.target.matches("[data-after], #after")) return; // facts about a vote, which is saved
     if (event.target.matches(".reasons")) {
       event.target.querySelector("[data-saved]").textContent = says.reasonsLost;
       return;
     }
     if (isVote(event)) bringBack(pairOf(event));
-    tell(reason, "notice warn");
+    tell(reason, "result long warn");
   };
 
   const failUnsure = (event) => {
@@ -256,9 +270,9 @@
   // -- The last ten votes ---------------------------------------------------------------------------
 
   const recent = document.getElementById("recent");
-  const opener = document.querySelector("[data-recent-open]");
-  opener?.addEventListener("click", (event) => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+  document.addEventListener("click", (event) => {
+    const opener = event.target.closest("[data-recent-open]"); // each vote brings a new one
+    if (!opener || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     htmx.ajax("GET", opener.href, { source: opener, target: "#recent-list", swap: "innerHTML" });
     recent.showModal();
@@ -276,9 +290,9 @@
   document.addEventListener("keydown", (event) => {
     if (!settings.keys.checked || isTyping(event)) return;
     const name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-    const button = name === "h" ? opener
-      : /^[1-9]$/.test(name) ? reasons.querySelectorAll("input[type=checkbox]")[name - 1]
-      : [...floor.querySelectorAll(`button[data-key="${CSS.escape(name)}"]`)].find(isVisible);
+    const button = name === "h" ? document.querySelector("[data-recent-open]")
+      : /^[1-9]$/.test(name) ? after.querySelectorAll(".reasons input[type=checkbox]")[name - 1]
+      : [...floor.querySelectorAll(`[data-key="${CSS.escape(name)}"]:is(a, button)`)].find(isVisible);
     if (!button) return;
     event.preventDefault();
     button.click();

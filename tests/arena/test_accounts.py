@@ -14,7 +14,7 @@ from arena.models import Rater
 from arena.services.rate_limits import client_address, network_of
 from tests.arena.teams import is_signed_in
 from tests.described import undescribed
-from tests.factories import make_arena
+from tests.factories import known, make_arena
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 SECRET = "s3cret-words"
@@ -257,7 +257,7 @@ def test_pages_of_accounts_are_kept_by_no_cache(client):
 def test_anyone_who_signs_in_leaves_their_anonymous_rater_as_it_was(client, ada):
     arena = make_arena()
     vote = reverse("vote", args=[arena.slug])
-    client.get(vote)
+    known(client).get(vote)
     anonymous = Rater.objects.get()
     sign_in(client)
     client.get(vote)

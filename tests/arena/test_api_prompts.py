@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from arena.api.prompts import OnePrompt
 from arena.models import Arena, Prompt
 from tests.arena.rest import Caller, member_of, team_arena, token_of
-from tests.factories import make_team
+from tests.factories import make_arena, make_team
 
 pytestmark = pytest.mark.django_db
 
@@ -156,6 +156,20 @@ def test_a_prompt_is_changed_retired_and_restored(team: Any, empty_arena: Any) -
     assert token_of(make_team()).patch(path, {"retired": True}).status_code == 403
 
 
+def test_a_prompt_is_showcased_and_hidden_but_never_restored(team: Any) -> None:
+    arena, caller = make_arena(2, 41, team=team), token_of(team)
+    path = f"arenas/{arena.slug}/prompts/p0/"
+    shown = caller.patch(path, {"in_showcase": True}).json()
+    assert shown["in_showcase"]
+    assert shown["showcased_at"] == shown["retired_at"] is not None
+    assert caller.patch(path, {"in_showcase": False}).json()["in_showcase"] is False
+    refused = caller.patch(path, {"retired": False})
+    assert refused.status_code == 422
+    assert "never be voted on again" in refused.json()["detail"]
+    refused = caller.patch(f"arenas/{arena.slug}/prompts/p1/", {"in_showcase": True})
+    assert "Only 39 other prompts" in refused.json()["detail"]
+
+
 def test_an_arena_that_is_hidden_meanwhile_is_missing(
     team: Any, empty_arena: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,7 +225,7 @@ def test_a_token_that_may_only_submit_reads_nothing_by_a_change(
     assert "contains no changes" in empty.json()["detail"]
     assert changed.status_code == 200
     told = {name for name, value in changed.json().items() if value is not None}
-    assert told == {"external_id"}
+    assert told == {"external_id", "in_showcase"}
     assert token_of(team).patch(path, {"retired": False}).json()["reference"] == "42"
 
 

@@ -16,7 +16,7 @@ from arena.services import comparisons
 from arena.services.locks import retry_on_deadlock
 from tests.arena.rest import token_of
 from tests.deadlocks import deadlock, failing
-from tests.factories import make_person
+from tests.factories import known, make_person
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("no_doorbell")]
 NEXT = {"outcome": "left", "with_next": "1"}
@@ -52,7 +52,7 @@ def test_a_pair_that_ends_in_a_deadlock_is_drawn_again(
 def test_a_vote_undone_with_the_pair_after_it_is_cast_again(
     arena: Arena, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client.get(reverse("vote", args=[arena.slug]))
+    known(client).get(reverse("vote", args=[arena.slug]))
     once(monkeypatch)
     assert vote(client, arena).status_code == 200
     assert (Vote.objects.count(), Comparison.objects.count()) == (1, 2)
@@ -96,7 +96,7 @@ def test_a_second_deadlock_is_reported() -> None:
 def test_a_vote_that_cannot_be_taken_can_be_cast_again(
     arena: Arena, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client.get(reverse("vote", args=[arena.slug]))
+    known(client).get(reverse("vote", args=[arena.slug]))
     with monkeypatch.context() as patch:
         once(patch, times=2)
         answer = vote(client, arena)
@@ -110,7 +110,7 @@ def test_a_vote_that_cannot_be_taken_can_be_cast_again(
 def test_a_vote_whose_turn_does_not_come_can_be_cast_again(
     arena: Arena, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client.get(reverse("vote", args=[arena.slug]))
+    known(client).get(reverse("vote", args=[arena.slug]))
     with sql.turn(), monkeypatch.context() as patch:
         patch.setitem(connection.settings_dict["OPTIONS"], "timeout", 0.05)
         answer = vote(client, arena)
@@ -140,8 +140,10 @@ def test_a_page_says_whether_database_or_ringside_is_to_blame(
     arena: Arena, client: Client, error: Exception, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(comparisons, "next_comparison", raising(error))
-    answer = client.get(reverse("vote", args=[arena.slug]))
+    answer = known(client).get(reverse("vote", args=[arena.slug]))
     assert answer.status_code == status
     assert ("busy" if status == 503 else "The error is on our side") in answer.text
-    answer = client.get(reverse("vote", args=[arena.slug]), headers={"Accept-Language": "fr"})
+    answer = known(client).get(
+        reverse("vote", args=[arena.slug]), headers={"Accept-Language": "fr"}
+    )
     assert ("surchargé" if status == 503 else "L’erreur vient de nous") in answer.text

@@ -2,20 +2,30 @@
 resumed."""
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from arena.calls.models import MAX_REQUESTS, Call, RunRequester
-from arena.calls.providers.base import EndpointStoppedError, RejectedError
+from arena.calls import paces
+from arena.calls.models import MAX_REQUESTS, Call, EndpointPace, RunRequester
+from arena.calls.providers.base import EndpointStoppedError, RejectedError, RetryableError
 from arena.calls.scheduling import sweep
 from arena.endpoints import endpoint_named
 from arena.models import Run
 from arena.services import runs
 from arena.services.runs import pause_requester, pause_run, reopen_run, resume_run
-from tests.arena.ledger import Model, Question, add_requesters, end, execute, hand_out, must_take
+from tests.arena.ledger import (
+    Model,
+    Question,
+    add_requesters,
+    books,
+    end,
+    execute,
+    hand_out,
+    must_take,
+)
 from tests.factories import DOLLAR, NOW, make_call, make_run
 
 pytestmark = pytest.mark.django_db
@@ -232,3 +242,79 @@ def test_only_a_run_that_is_through_is_reopened(run: Run, state: str) -> None:
     run.refresh_from_db()
     call.refresh_from_db()
     assert (run.state, call.state) == (state, "failed")
+
+
+LOST = RetryableError("The connection broke: gone", maybe_billed=True)
+
+
+def reopen_endpoint() -> None:
+    """As if the pause after a broken request were over."""
+    EndpointPace.objects.update(closed_until=0.0)
+
+
+def test_after_ten_requests_without_an_answer_one_is_sent_at_a_time(model: Model, run: Run) -> None:
+    model.otherwise = LOST
+    for _ in range(10):
+        execute(row(run))
+    waiting = row(run)
+    assert (execute(waiting).requests, len(model.requests)) == (0, 10)
+    reopen_endpoint()
+    paid, lease, now = endpoint_named("paid"), timedelta(seconds=30), timezone.now()
+
+    def try_at(when: datetime) -> datetime | None:
+        return paces.may_try(endpoint=paid, broken=10, lease=lease, now=when)
+
+    assert try_at(now) is None
+    later = try_at(now)
+    assert later is not None
+    assert later > now
+    assert try_at(now + lease) is None
+
+
+def test_an_answer_opens_the_endpoint_again(model: Model, run: Run) -> None:
+    model.outcomes = [LOST] * 10
+    for _ in range(10):
+        execute(row(run))
+    reopen_endpoint()
+    assert execute(row(run)).state == "done"
+    assert execute(row(run)).state == "done"
+    assert EndpointPace.objects.get().broken == 0
+
+
+@pytest.mark.parametrize("answer", [RejectedError("HTTP 400"), RetryableError("HTTP 503")])
+def test_an_error_is_an_answer(model: Model, run: Run, answer: Exception) -> None:
+    model.outcomes = [*[LOST] * 9, answer, *[LOST] * 9]
+    for _ in range(19):
+        execute(row(run))
+    assert (execute(row(run)).state, len(model.requests)) == ("done", 20)
+
+
+def test_a_server_that_answers_nothing_costs_a_few_cents_of_doubt_and_pauses_the_run(
+    model: Model,
+) -> None:
+    run = make_run(cap=5 * DOLLAR)
+    add_requesters(run, "first")
+    model.otherwise = LOST
+    calls = [row(run) for _ in range(200)]
+    for call in calls:
+        execute(call)
+        reopen_endpoint()
+    settled, reserved, uncertain = books(run)
+    assert (len(model.requests), settled, reserved) == (20, 0, 0)
+    assert uncertain == sum(call.uncertain for call in Call.objects.all()) < DOLLAR // 10
+    assert run.state == "paused"
+    assert "paid has left 20 requests in a row without an answer." in run.pause_reason
+    assert "The last one: The connection broke: gone Resume the run once" in run.pause_reason
+
+
+def test_a_resumed_run_sends_one_request_to_a_server_that_is_still_down(
+    model: Model, run: Run
+) -> None:
+    model.otherwise = LOST
+    for _ in range(20):
+        execute(row(run))
+        reopen_endpoint()
+    assert paused_requesters(run) == ["first"]
+    resume_run(run_id=run.pk, now=NOW)
+    execute(row(run))
+    assert (paused_requesters(run), len(model.requests)) == (["first"], 21)

@@ -206,7 +206,7 @@ def test_amounts_of_more_than_32_bits_are_booked_as_they_are() -> None:
     assert books(run) == (MUCH + 1, 0, MUCH)
     with pytest.raises(money.BudgetDeniedError):
         must_take(make_call(run), amount=2 * MUCH)
-    with pytest.raises(ValidationError, match=r"spent or reserved \$10\.00"):
+    with pytest.raises(ValidationError, match=r"reserved \$5\.00, and up to \$5\.00 more may"):
         raise_cap(run_id=run.pk, cap=2 * MUCH)
     raise_cap(run_id=run.pk, cap=10 * MUCH)
     must_take(make_call(run), amount=2 * MUCH)

@@ -16,7 +16,7 @@ from arena.services.comparisons import (
     next_comparison,
 )
 from arena.services.voting import apply_rules, cast_vote, skip_comparison
-from tests.factories import make_arena, make_person, make_team
+from tests.factories import known, make_arena, make_person, make_team
 
 pytestmark = pytest.mark.django_db
 
@@ -111,7 +111,7 @@ def test_what_is_retired_or_no_pair_is_not_voted_on() -> None:
 
 
 def open_page(client: Client, arena: Arena, **query: object) -> str:
-    return client.get(reverse("vote", args=[arena.slug]), query).content.decode()
+    return known(client).get(reverse("vote", args=[arena.slug]), query).content.decode()
 
 
 def test_the_voting_page_shows_the_pair_that_was_requested(

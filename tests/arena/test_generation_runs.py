@@ -133,7 +133,7 @@ def test_a_report_counts_states_tokens_time_and_money(model: Model) -> None:
     assert {state: n for state, _, n in report.state_rows if n} == {"done": 2, "refused": 1}
     assert (report.total, report.settled, report.requests) == (4, 3, 3)
     assert (report.tokens_in, report.tokens_out, report.seconds) == (20, 10, 1.5)
-    assert report.spent == 2 * 20_000
+    assert report.run.settled == 2 * 20_000
     assert report.goes_on
     assert not report.is_over
     later = report.run.created_at + timedelta(seconds=90)

@@ -20,7 +20,7 @@ from arena.views.arena_context import READ_ONLY
 from arena.views.prompts import _too_large
 from ranking.models import HomePage
 from ranking.templatetags.ranking_tags import grouped
-from tests.factories import make_arena
+from tests.factories import known, make_arena
 
 sys.path.append(str(Path(settings.BASE_DIR) / ".ci"))
 import messages  # the command that collects sentences
@@ -107,10 +107,10 @@ def test_reasons_of_new_arenas_are_translated_and_those_of_teams_are_not(reader:
     arena = make_arena(2, 1)
     Arena.objects.update(strengths=f"{arena.strengths}\nComment", faults="wrong\nfully wrong")
     vote = reverse("vote", args=[arena.slug])
-    key = re.search(r'data-key="([0-9a-f-]{36})"', reader.get(vote).text)
+    key = re.search(r'data-key="([0-9a-f-]{36})"', known(reader).get(vote).text)
     assert key is not None
     reader.post(reverse("cast_vote", args=[arena.slug, key[1]]), {"outcome": "left"})
-    facts = reader.get(reverse("vote_facts", args=[arena.slug, key[1]])).text
+    facts = reader.get(vote, {"after": key[1]}).text
     tags = re.findall(r'value="([^"]*)"[^>]*>\s*(.*?)\s*</label>', facts)
     assert {("good tone", "bon ton"), ("wrong", "fausse")} <= {*tags}
     assert {("Comment", "Comment"), ("fully wrong", "fully wrong")} <= {*tags}
@@ -118,9 +118,9 @@ def test_reasons_of_new_arenas_are_translated_and_those_of_teams_are_not(reader:
 
 @pytest.mark.django_db
 def test_what_a_rater_meets_is_in_french(reader: Client) -> None:
-    arena = make_arena(2, 2)
+    arena = make_arena(2, 1)
     vote = reverse("vote", args=[arena.slug])
-    pages = [reader.get("/"), reader.get(vote), reader.get("/a/nowhere/")]
+    pages = [reader.get("/"), known(reader).get(vote), reader.get("/a/nowhere/")]
     key = re.search(r'data-key="([0-9a-f-]{36})"', pages[1].text)
     assert key is not None
     cast = reverse("cast_vote", args=[arena.slug, key[1]])
@@ -128,6 +128,7 @@ def test_what_a_rater_meets_is_in_french(reader: Client) -> None:
     pages += [reader.get(vote, {"after": key[1]}), reader.get(vote, {"notice": "Expired"})]
     pages += [reader.get(reverse("vote_facts", args=[arena.slug, key[1]]))]
     pages += [reader.get(reverse("my_votes", args=[arena.slug]))]
+    pages += [reader.get(reverse("round", args=[arena.slug, 1]))]
     pages += [reader.get(reverse(name)) for name in ACCOUNT_PAGES]
     english = [text for text in messages.collect() if isinstance(text, str) and len(text) > 12]
     for page in pages:
@@ -173,7 +174,7 @@ def test_the_switch_outlives_the_browsers_wish_and_returns_to_the_page(reader: C
 @pytest.mark.django_db
 def test_other_pages_and_the_api_stay_english(reader: Client) -> None:
     arena = make_arena(2, 2)
-    for address in (reverse("board", args=[arena.slug]), "/judges/"):
+    for address in (reverse("about", args=[arena.slug]), "/judges/"):
         page: Any = reader.get(address)
         assert 'lang="en"' in page.text
         assert ">Arenas</a>" in page.text

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from arena.calls.money import billed
+from arena.calls.prices import Rate
 from arena.calls.providers.base import (
     EndpointStoppedError,
     Message,
@@ -119,3 +121,80 @@ def test_thoughts_are_left_out_and_cached_tokens_are_counted(server: FakeServer)
     server.otherwise = answer
     reply = ask(server)
     assert (reply.text, reply.tokens_in) == ("A", 112)
+
+
+def test_what_other_requests_begin_with_is_kept_by_the_server(server: FakeServer) -> None:
+    server.otherwise = says("A")
+    turns = (Message("assistant", "An example."), Message("user", "Now this."))
+    example = (*ASKED.messages, *turns)
+    ask(server, dataclasses.replace(ASKED, stable=1))
+    ask(server, dataclasses.replace(ASKED, messages=example, stable=3))
+    rubric, shown = server.requests
+    kept = {"cache_control": {"type": "ephemeral"}}
+    assert rubric["system"] == [{"type": "text", "text": "Judge. VERDICT-00000000"} | kept]
+    assert rubric["messages"] == [{"role": "user", "content": "This."}]
+    assert shown["system"] == rubric["system"]
+    assert [turn["content"] for turn in shown["messages"]] == [
+        "This.",
+        [{"type": "text", "text": "An example."} | kept],
+        "Now this.",
+    ]
+
+
+def test_what_the_server_keeps_costs_a_quarter_more(server: FakeServer) -> None:
+    def answer(body: dict[str, Any]) -> Sent:
+        sent = completion("A")
+        sent.body = fake_server._as_message(sent.body)
+        sent.body["usage"]["cache_creation_input_tokens"] = 1000
+        return sent
+
+    server.otherwise = answer
+    reply = ask(server)
+    assert (reply.tokens_in, reply.tokens_kept) == (1100, 1000)
+    assert billed(Rate(4_000_000, 0), reply, 10**9) == 4 * 1350
+
+
+@pytest.mark.parametrize(
+    ("effort", "limit", "budget"),
+    [("low", 4096, 2048), ("high", 32_768, 24_576), ("high", 2048, 1536)],
+)
+def test_an_effort_is_a_budget_that_leaves_room_for_the_reply(
+    server: FakeServer, effort: str, limit: int, budget: int
+) -> None:
+    server.otherwise = says("A")
+    given = {"temperature": 0, "max_tokens": limit, "reasoning_effort": effort}
+    ask(server, dataclasses.replace(ASKED, parameters=given))
+    (body,) = server.requests
+    assert body["thinking"] == {"type": "enabled", "budget_tokens": budget}
+    assert body["max_tokens"] == limit
+    assert not {"temperature", "reasoning_effort"} & body.keys()
+
+
+def test_a_limit_without_room_for_thought_is_refused_and_not_sent(server: FakeServer) -> None:
+    given = {"max_tokens": 1024, "reasoning_effort": "low"}
+    with pytest.raises(RejectedError, match=r"1,024 tokens leaves no room for thought"):
+        ask(server, dataclasses.replace(ASKED, parameters=given))
+    assert server.requests == []
+
+
+def test_a_model_that_takes_no_budget_is_told_the_effort_itself(server: FakeServer) -> None:
+    server.script.append(
+        fails(400, 'thinking.type.enabled is not supported. Use "thinking.type.adaptive".')
+    )
+    server.otherwise = says('{"verdict": "A"}')
+    given = {"max_tokens": 4096, "reasoning_effort": "low"}
+    asked = dataclasses.replace(ASKED, parameters=given, schema=SCHEMA)
+    with pytest.raises(UnsupportedParameterError) as caught:
+        ask(server, asked)
+    ask(server, asked.without(caught.value.parameter, caught.value.instead))
+    body = server.requests[-1]
+    assert (body["thinking"], body["output_config"]["effort"]) == ({"type": "adaptive"}, "low")
+    assert body["output_config"]["format"]["type"] == "json_schema"
+
+
+def test_a_model_that_cannot_think_is_asked_without(server: FakeServer) -> None:
+    server.otherwise = fails(400, "thinking is not supported on this model")
+    given = {"max_tokens": 4096, "reasoning_effort": "low"}
+    with pytest.raises(UnsupportedParameterError) as caught:
+        ask(server, dataclasses.replace(ASKED, parameters=given))
+    assert (caught.value.parameter, caught.value.instead) == ("reasoning_effort", "")

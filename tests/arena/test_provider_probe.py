@@ -45,7 +45,15 @@ def test_a_server_that_can_do_it_all(server: FakeServer) -> None:
     assert found.requests == len(server.requests) == 5
     assert (found.tokens_in, found.tokens_out) == (500, 100)
     assert found.model_returned == MODEL
-    assert all(sent["max_tokens"] <= 512 for sent in server.requests)
+    assert {sent["max_tokens"] for sent in server.requests} == {16_384}
+
+
+def test_a_model_with_less_room_is_asked_for_less(server: FakeServer) -> None:
+    complains = fails(400, "max_tokens is too large: this model supports at most 8192 tokens.")
+    server.otherwise = lambda body: complains(body) if body["max_tokens"] > 8192 else able(body)
+    found = probe(openai(server), MODEL)
+    assert abilities(found) == (True, True, True, True)
+    assert [sent["max_tokens"] for sent in server.requests] == [16_384, *[4_096] * 5]
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,12 @@ from arena.calls.providers.base import (
     ModelRefusedError,
     Provider,
     ProviderError,
+    RejectedError,
     RetryableError,
     TooLongError,
     UnsupportedParameterError,
     seconds_of,
+    wait_of,
 )
 from arena.calls.providers.scripted import CONTEXT
 from tests.arena.providers import ASKED, DOWN, KEY, PROVIDERS, SCHEMA, WIRES, anthropic, openai
@@ -235,10 +237,73 @@ def test_retry_after_is_read_as_seconds_or_date(
     assert failure(provider, server).retry_after == seconds
 
 
+@every_wire
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6m0.5s"}, 360.5),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "20ms"}, 0.02),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "12"}, 12.0),
+        ({"x-ratelimit-remaining-tokens": "5", "x-ratelimit-reset-tokens": "12"}, None),
+        (
+            {
+                "anthropic-ratelimit-input-tokens-remaining": "0",
+                "anthropic-ratelimit-input-tokens-reset": "2915-10-21T07:28:00Z",
+            },
+            LONGEST_WAIT,
+        ),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "soon"}, None),
+    ],
+)
+def test_a_server_names_the_wait_in_one_of_several_headers(
+    provider: Make, server: FakeServer, headers: dict[str, str], seconds: float | None
+) -> None:
+    server.otherwise = lambda body: Sent({"error": {"message": "slow down"}}, 429, headers)
+    assert failure(provider, server).retry_after == seconds
+
+
 @given(st.text())
 def test_no_header_raises(header: str) -> None:
-    seconds = seconds_of(header)
-    assert seconds is None or 0 <= seconds <= LONGEST_WAIT
+    used_up = {"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": header}
+    for seconds in (seconds_of(header), wait_of({"retry-after-ms": header}), wait_of(used_up)):
+        assert seconds is None or 0 <= seconds <= LONGEST_WAIT
+
+
+@every_wire
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        ({"code": 429, "message": "Provider is busy"}, RetryableError),
+        ({"code": 402, "message": "No credits left"}, EndpointStoppedError),
+        ({"code": 400, "message": "maximum context length is 8192"}, TooLongError),
+        ({"type": "overloaded_error", "message": "Overloaded"}, RetryableError),
+        ({"code": "content_policy_violation", "message": "Not that."}, ModelRefusedError),
+        ("Something odd", RejectedError),
+    ],
+)
+def test_an_error_in_a_reply_with_status_200_is_shown_as_what_it_is(
+    provider: Make, server: FakeServer, error: Any, kind: type[ProviderError]
+) -> None:
+    server.otherwise = lambda body: Sent({"type": "error", "error": error})
+    found = failure(provider, server)
+    assert isinstance(found, kind)
+    message = error if isinstance(error, str) else error["message"]
+    assert str(found) == f"The reply is an error: {message}"
+    assert not getattr(found, "maybe_billed", False)
+
+
+def test_an_error_in_the_only_choice_is_shown_too(server: FakeServer) -> None:
+    def answer(body: dict[str, Any]) -> Sent:
+        sent = completion("")
+        sent.body = fake_server._as_completion(sent.body)
+        sent.body["choices"][0]["error"] = {"code": 502, "message": f"Upstream failed for {KEY}"}
+        return sent
+
+    server.otherwise = answer
+    found = failure(openai, server)
+    assert isinstance(found, RetryableError)
+    assert str(found) == "The reply is an error: Upstream failed for [key]"
 
 
 USE_OTHER = (

@@ -12,7 +12,7 @@ from arena.actors import CLI
 from arena.models import Arena, AuditEntry, Vote
 from arena.services.arenas import create_raters_link, revoke_raters_link
 from tests.arena.teams import signed_in
-from tests.factories import make_arena, make_member, make_user
+from tests.factories import known, make_arena, make_member, make_user
 from tests.security.requests import ADDRESSES
 
 pytestmark = pytest.mark.django_db
@@ -41,7 +41,7 @@ def holder_of(arena: Arena) -> Client:
 
 
 def vote(client: Client, arena: Arena, page: str = "cast_vote", **how: Any) -> Any:
-    shown = client.get(reverse("vote", args=[arena.slug])).context["ballot"]
+    shown = known(client).get(reverse("vote", args=[arena.slug])).context["ballot"]
     address = reverse(page, args=[arena.slug, shown.key])
     return client.post(address, {"outcome": "left", "seconds": 9}, **how)
 
@@ -56,7 +56,7 @@ def test_who_follows_the_link_votes_undoes_and_goes_on(private: Arena) -> None:
     client.post(reverse("undo_vote", args=[private.slug, last.key]))
     assert not Vote.objects.live().exists()
     ahead = reverse("next_pair", args=[private.slug])
-    shown = client.get(reverse("vote", args=[private.slug])).context["ballot"]
+    shown = known(client).get(reverse("vote", args=[private.slug])).context["ballot"]
     assert client.get(ahead, {"besides": shown.key}).status_code == 200
     after = vote(client, private, headers=HTMX, query_params={"with_next": "1"})
     assert "Vote saved." in after.text
@@ -64,7 +64,7 @@ def test_who_follows_the_link_votes_undoes_and_goes_on(private: Arena) -> None:
 
 def test_a_preview_becomes_a_vote_of_the_links_holder(private: Arena) -> None:
     client = holder_of(private)
-    preview = client.get(reverse("vote", args=[private.slug]), {"preview": ""}).text
+    preview = client.get(reverse("vote", args=[private.slug])).text
     key = re.search(r'data-key="([0-9a-f-]{36})"', preview)
     sealed = re.search(r'name="sealed" value="([^"]+)"', preview)
     assert key
@@ -78,15 +78,18 @@ def test_a_preview_becomes_a_vote_of_the_links_holder(private: Arena) -> None:
 
 def test_the_pages_of_a_holder_name_no_candidate_and_lead_nowhere_else(private: Arena) -> None:
     client = holder_of(private)
-    pages = [client.get(reverse("vote", args=[private.slug])).text]
+    pages = [known(client).get(reverse("vote", args=[private.slug])).text]
     for outcome in ("left", "right", "tie", "both_bad"):
-        shown = client.get(reverse("vote", args=[private.slug])).context["ballot"]
+        shown = known(client).get(reverse("vote", args=[private.slug])).context["ballot"]
         address = reverse("cast_vote", args=[private.slug, shown.key])
         pages.append(client.post(address, {"outcome": outcome}, headers=HTMX).text)
-        pages.append(client.get(reverse("vote", args=[private.slug]), {"after": shown.key}).text)
+        pages.append(
+            known(client).get(reverse("vote", args=[private.slug]), {"after": shown.key}).text
+        )
         undone = client.post(reverse("undo_vote", args=[private.slug, shown.key]), headers=HTMX)
         pages.append(undone.text)
-    assert "All done" in pages[-2]
+    pages.append(client.get(reverse("vote", args=[private.slug])).text)
+    assert "All done" in pages[-1]
     for page in pages:
         assert "secretname" not in page
         links = set(re.findall(r'(?:href|action)="(/a/[^"]*)"', page))
@@ -112,7 +115,7 @@ def test_a_holder_finds_nothing_but_voting(private: Arena) -> None:
         tried += 1
     assert tried > 40
     Arena.objects.filter(pk=other.pk).update(visibility="private")
-    assert client.get(reverse("vote", args=[other.slug])).status_code == 404
+    assert known(client).get(reverse("vote", args=[other.slug])).status_code == 404
 
 
 def test_a_stranger_gets_what_a_missing_arena_answers(private: Arena) -> None:
@@ -121,7 +124,7 @@ def test_a_stranger_gets_what_a_missing_arena_answers(private: Arena) -> None:
     stranger = Client()
     stranger.cookies["invitation"] = "x" * 64
     for client in (Client(), stranger, signed_in(make_user())):
-        assert client.get(reverse("vote", args=[private.slug])).status_code == 404
+        assert known(client).get(reverse("vote", args=[private.slug])).status_code == 404
     wrong = Client().get(reverse("raters_link", args=[private.slug, "x" * 64]))
     assert wrong.status_code == missing.status_code == 404
     assert not wrong.cookies
@@ -135,13 +138,13 @@ def test_the_secret_stays_within_the_voting_addresses(private: Arena) -> None:
     assert cookie["path"] == reverse("vote", args=[private.slug])
     assert cookie["httponly"]
     assert cookie["samesite"] == "Lax"
-    assert private.raters_secret not in client.get(reverse("vote", args=[private.slug])).text
+    assert private.raters_secret not in known(client).get(reverse("vote", args=[private.slug])).text
 
 
 def test_a_revoked_link_works_no_more_and_a_new_one_is_another(private: Arena) -> None:
     client, link = holder_of(private), link_of(private)
     client.get(link)
-    shown = client.get(reverse("vote", args=[private.slug])).context["ballot"]
+    shown = known(client).get(reverse("vote", args=[private.slug])).context["ballot"]
     revoke_raters_link(arena=private, by=CLI)
     assert client.get(link).status_code == 404
     for page in ("vote", "next_pair"):
@@ -155,7 +158,7 @@ def test_a_revoked_link_works_no_more_and_a_new_one_is_another(private: Arena) -
 def test_an_arena_for_members_takes_no_votes_by_link(private: Arena) -> None:
     client = holder_of(private)
     Arena.objects.filter(pk=private.pk).update(voters="members")
-    assert client.get(reverse("vote", args=[private.slug])).status_code == 404
+    assert known(client).get(reverse("vote", args=[private.slug])).status_code == 404
 
 
 def test_an_owner_creates_shows_and_revokes_the_link(private: Arena, owner: Client) -> None:

@@ -1,5 +1,7 @@
 """Reasons for votes: tags that the arena offers, comments, and who may give and read them."""
 
+import re
+
 import pytest
 from django.db import IntegrityError, transaction
 from django.test import Client
@@ -8,7 +10,7 @@ from django.utils import timezone
 
 from arena.models import Arena, Comparison, Reason, Vote
 from arena.services import comparisons, reasons, voting
-from tests.factories import make_arena, make_person
+from tests.factories import known, make_arena, make_person
 
 pytestmark = pytest.mark.django_db
 
@@ -101,17 +103,21 @@ def test_the_database_refuses_the_same_tag_twice(arena):
 
 def cast_in_browser(arena, outcome="left"):
     client = Client()
-    client.get(reverse("vote", args=[arena.slug]))
+    known(client).get(reverse("vote", args=[arena.slug]))
     comparison = Comparison.objects.latest("pk")
     client.post(reverse("cast_vote", args=[arena.slug, comparison.key]), {"outcome": outcome})
     return client, comparison
 
 
-def test_the_facts_offer_reasons_and_a_click_saves_them(arena):
+def reveal(client, comparison):
+    return client.get(reverse("vote", args=[comparison.arena.slug]), {"after": comparison.key}).text
+
+
+def test_the_reveal_offers_reasons_and_a_click_saves_them(arena):
     client, comparison = cast_in_browser(arena)
-    facts = client.get(reverse("vote_facts", args=[arena.slug, comparison.key])).text
-    assert 'name="left" value="clear"' in facts
-    assert 'name="right" value="missing step"' in facts
+    page = reveal(client, comparison)
+    assert 'name="left" value="clear"' in page
+    assert 'name="right" value="missing step"' in page
     saved = client.post(
         reverse("give_reasons", args=[arena.slug, comparison.key]),
         {"left": ["clear"], "comment": "<b>bold</b>"},
@@ -136,19 +142,33 @@ def test_comments_are_read_by_those_who_may_read_the_answers():
     give(comparison, comment="The second one invents a law.")
     where = reverse("comparison", args=[arena.slug, comparison.key])
     assert "invents a law" not in Client().get(where).text
-    assert "invents a law" in client.get(where).text
+    assert "invents a law" in known(client).get(where).text
 
 
-def test_the_guide_is_open_until_the_first_vote(arena):
-    Arena.objects.update(guide="Prefer **short** answers. <script>")
-    client = Client()
-    where = reverse("vote", args=[arena.slug])
-    page = client.get(where).text
-    assert '<details class="guide card" open>' in page
-    assert "<strong>short</strong>" in page
-    assert "<script>" not in page.split("How to judge")[1].split("</details>")[0]
-    comparison = Comparison.objects.get()
-    client.post(reverse("cast_vote", args=[arena.slug, comparison.key]), {"outcome": "tie"})
-    page = client.get(where).text
-    assert "How to judge" in page
-    assert '<details class="guide card" open>' not in page
+def test_the_guide_is_one_line_that_opens(arena):
+    Arena.objects.update(guide="Prefer **short** answers. <script>\n\nFacts come first.")
+    page = Client().get(reverse("vote", args=[arena.slug])).text
+    guide = page.split('<details class="guide">')[1].split("</details>")[0]
+    line, whole = guide.split("</summary>")
+    assert "<span>Prefer short answers." in line
+    assert "Facts" not in line
+    assert "<strong>short</strong>" in whole
+    assert "Facts come first." in whole
+    assert "<script>" not in guide
+
+
+def test_the_likeliest_reasons_come_first_for_ties_too(arena):
+    for outcome in ("left", "right", "left"):
+        give(voted(arena, outcome)[0], **{outcome: ["good tone"]})
+    for outcome, field in (("left", "left"), ("tie", "both")):
+        client, comparison = cast_in_browser(arena, outcome)
+        likely = reveal(client, comparison).split('class="likely"')[1].split("</fieldset>")[0]
+        assert re.findall(r'name="(\w+)"\s+value="([^"]+)"', likely)[0] == (field, "good tone")
+        assert likely.count("<input") == 3
+
+
+def test_a_reason_for_both_answers_is_kept_for_each(arena):
+    client, comparison = cast_in_browser(arena, "both_bad")
+    where = reverse("give_reasons", args=[arena.slug, comparison.key])
+    client.post(where, {"both": ["wrong"]})
+    assert kept(Vote.objects.get()) == [("left", "wrong", ""), ("right", "wrong", "")]

@@ -19,7 +19,7 @@ from arena.services import comparisons, orders, raters, voting
 from arena.services.comparisons import TIME_TO_VOTE
 from arena.services.pairs import sync_pairs
 from arena.tasks import reconcile_runs
-from tests.factories import make_arena, make_member, make_person, make_team, make_user
+from tests.factories import known, make_arena, make_member, make_person, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()
@@ -141,7 +141,7 @@ def test_the_command_orders_and_the_voting_page_shows_progress(client, capsys):
     for _ in range(2):
         vote(arena)
     reconcile_runs()
-    page = client.get(reverse("vote", args=[arena.slug]))
+    page = known(client).get(reverse("vote", args=[arena.slug]))
     assert "2 of 6 requested votes collected" in page.text
 
 
@@ -152,7 +152,7 @@ ALL_IN = "All 3 requested votes are in. Thank you."
 
 def vote_in_browser(client, arena, page="cast_vote", pair=None):
     """Vote on the pair that the voting page shows, as the page does; or undo the vote on `pair`."""
-    shown = client.get(reverse("vote", args=[arena.slug])).context["ballot"]
+    shown = known(client).get(reverse("vote", args=[arena.slug])).context["ballot"]
     address = reverse(page, args=[arena.slug, pair or shown.key])
     response = client.post(address, {"outcome": "left", "seconds": 9}, headers=HTMX)
     return str(shown.key), response.text
@@ -164,15 +164,15 @@ def test_a_named_raters_progress_moves_with_each_vote_and_ends_with_thanks(clien
     ordered_of([rater, bob], arena)
     client.force_login(ada)
     vote_page = reverse("vote", args=[arena.slug])
-    assert "0 of 3 requested votes collected" in client.get(vote_page).text
+    assert "0 of 3 requested votes collected" in known(client).get(vote_page).text
     for n in (1, 2):
         _, after = vote_in_browser(client, arena)
         assert f"{n} of 3 requested votes collected" in after
-        assert f"{n} of 3 requested votes collected" in client.get(vote_page).text
+        assert f"{n} of 3 requested votes collected" in known(client).get(vote_page).text
     pair, after = vote_in_browser(client, arena)
     assert END in after
     assert f'href="{reverse("board", args=[arena.slug])}"' in after
-    page = client.get(vote_page).text
+    page = known(client).get(vote_page).text
     assert END in page
     assert 'class="choices"' in page  # who likes to can go on
     _, after = vote_in_browser(client, arena, page="undo_vote", pair=pair)
@@ -185,12 +185,12 @@ def test_whoever_voted_for_an_order_to_anybody_sees_its_end(client):
     ordered(arena, per_pair=1)
     vote_page = reverse("vote", args=[arena.slug])
     vote(arena)
-    assert "1 of 3 requested votes collected" in client.get(vote_page).text
+    assert "1 of 3 requested votes collected" in known(client).get(vote_page).text
     assert "2 of 3 requested votes collected" in vote_in_browser(client, arena)[1]
     assert ALL_IN in vote_in_browser(client, arena)[1]
-    assert ALL_IN in client.get(vote_page).text
+    assert ALL_IN in known(client).get(vote_page).text
     reconcile_runs()
-    assert ALL_IN in client.get(vote_page).text
+    assert ALL_IN in known(client).get(vote_page).text
     assert "requested votes" not in vote_in_browser(client, arena)[1]  # not one of them
     assert "requested votes" not in Client().get(vote_page).text
 
@@ -203,9 +203,9 @@ def test_a_new_order_is_shown_in_place_of_the_thanks_for_an_earlier_one(client):
         vote_again(arena, rater, run)
     client.force_login(ada)
     vote_page = reverse("vote", args=[arena.slug])
-    assert END in client.get(vote_page).text
+    assert END in known(client).get(vote_page).text
     ordered_of([rater], arena, per_pair=2)
-    assert "0 of 6 requested votes collected" in client.get(vote_page).text
+    assert "0 of 6 requested votes collected" in known(client).get(vote_page).text
 
 
 def test_a_cancelled_order_thanks_nobody(client):
@@ -213,7 +213,7 @@ def test_a_cancelled_order_thanks_nobody(client):
     run = ordered(arena, per_pair=1)
     vote_in_browser(client, arena)
     orders.cancel_people_run(run=run, by=CLI, now=NOW)
-    assert "requested votes" not in client.get(reverse("vote", args=[arena.slug])).text
+    assert "requested votes" not in known(client).get(reverse("vote", args=[arena.slug])).text
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ FIELDS = {
     "votes": {"prompt", "a", "b", "outcome", "rater", "kind"},
     "jury_votes": {"prompt", "a", "b", "outcome", "rater", "kind"},
 }
-OPTIONAL = {"reference", "reasons_a", "reasons_b"}
+OPTIONAL = {"reference", "reasons_a", "reasons_b", "retired", "showcased"}
+QUALITY = make_sample.QUALITY | make_sample.SHOWCASE
 KINDS_OF_MARKUP = {
     "code": r"(?m)^```(python|sql|javascript)\n",
     "table": r"(?m)^\|(\s*:?-+:?\s*\|)+$",
@@ -58,13 +59,15 @@ def test_every_candidate_answers_every_prompt_once():
     answered = Counter((row["candidate"], row["prompt"]) for row in read("responses"))
     wanted = {(c["name"], p["id"]) for c in read("candidates") for p in read("prompts")}
     assert set(answered) == wanted
-    assert len(wanted) == 40 * 8
+    assert len(wanted) == 48 * 8
     assert set(answered.values()) == {1}
 
 
 def test_prompts_are_spread_over_their_categories():
     per_category = Counter(row["category"] for row in read("prompts"))
-    assert per_category == dict.fromkeys(["support", "writing", "data and code", "planning"], 10)
+    assert per_category == dict.fromkeys(["support", "writing", "data and code", "planning"], 12)
+    showcased = Counter(row["category"] for row in read("prompts") if "showcased" in row)
+    assert showcased == dict.fromkeys(per_category, 2)
 
 
 def test_variants_share_a_model_and_differ_in_what_they_send():
@@ -79,7 +82,7 @@ def test_answers_are_of_readable_length_and_all_different():
     texts = [row["text"] for row in read("responses")]
     assert all(len(text.split()) <= 350 for text in texts)
     assert sum(len(text.split()) >= 40 for text in texts) >= 190
-    assert len(set(texts)) == 40 * 8
+    assert len(set(texts)) == 48 * 8
 
 
 def test_no_answer_gives_its_candidate_away():
@@ -111,15 +114,15 @@ def test_the_script_writes_the_same_bytes_again(monkeypatch):
 
 def test_the_script_judges_exactly_the_answers_there_are():
     assert [row["name"] for row in read("candidates")] == list(make_sample.CANDIDATES)
-    assert [row["id"] for row in read("prompts")] == list(make_sample.QUALITY)
+    assert [row["id"] for row in read("prompts")] == list(QUALITY)
 
 
 def test_votes_reach_every_prompt_every_rater_and_every_pair():
     votes = read("votes")
     per_pair = Counter(frozenset((vote["a"], vote["b"])) for vote in votes)
-    assert len(votes) == 2240
-    assert per_pair == {frozenset(p): 80 for p in combinations(make_sample.CANDIDATES, 2)}
-    assert {vote["prompt"] for vote in votes} == set(make_sample.QUALITY)
+    assert len(votes) == 3136
+    assert per_pair == {frozenset(p): 112 for p in combinations(make_sample.CANDIDATES, 2)}
+    assert {vote["prompt"] for vote in votes} == set(QUALITY)
     assert len({vote["rater"] for vote in votes}) == 40
     assert {vote["kind"] for vote in votes} == {"person"}
 
@@ -148,7 +151,7 @@ def test_better_answers_win_more_often_than_not():
     votes = [vote for vote in read("votes") if vote["outcome"] in ("left", "right")]
     quality = {
         (prompt, name): value
-        for prompt, row in make_sample.QUALITY.items()
+        for prompt, row in QUALITY.items()
         for name, value in zip(make_sample.CANDIDATES, row, strict=True)
     }
     upheld = sum(
@@ -182,15 +185,15 @@ def test_loading_it_fills_every_view_in_time(no_doorbell):
     arena = Arena.objects.get(slug="sample")
     assert arena.is_sample
     assert "Example" in arena.guide
-    assert arena.votes.of_people().count() == 2240
-    assert arena.votes.count() == 2240 + 560
+    assert arena.votes.of_people().count() == 3136
+    assert arena.votes.count() == 3136 + 560
     assert Reason.objects.filter(vote__arena=arena).count() >= 500
     assert not Response.objects.filter(cost=None).exists()
     assert not Response.objects.filter(seconds=None).exists()
     assert seconds < 10
     before = Reason.objects.count()
     call_command("load_sample", quiet=True)
-    assert (Reason.objects.count(), arena.votes.count()) == (before, 2240 + 560)
+    assert (Reason.objects.count(), arena.votes.count()) == (before, 3136 + 560)
 
 
 def test_readme_and_script_say_the_votes_are_nobodys_opinion():

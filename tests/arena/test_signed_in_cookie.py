@@ -66,7 +66,7 @@ def test_a_stored_page_asks_no_session() -> None:
     arena = make_arena(2, 1)
     fill(arena, rounds=1)
     publish(arena)
-    address = reverse("board", args=[arena.slug])
+    address = reverse("about", args=[arena.slug])  # in one language
     Client().get(address)
     answer = signed_in(make_user()).get(address)
     assert "signed_in" not in answer.cookies

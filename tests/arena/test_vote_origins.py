@@ -21,6 +21,7 @@ from ranking.log import verification
 from ranking.models import Snapshot
 from ranking.services.votes import read_only
 from tests.factories import (
+    known,
     make_arena,
     make_member,
     make_person,
@@ -85,7 +86,7 @@ def test_a_vote_by_page_keeps_seconds_and_network_and_is_one_more_statement_than
     client: Client,
 ) -> None:
     arena = make_arena()
-    page = client.get(reverse("vote", args=[arena.slug]))
+    page = known(client).get(reverse("vote", args=[arena.slug]))
     Comparison.objects.update(issued_at=timezone.now() - timedelta(seconds=9))
     pair = Comparison.objects.get()
     assert page.status_code == 200
@@ -166,11 +167,11 @@ def test_masked_answers_are_voted_on_without_their_names(client: Client) -> None
     arena = make_arena(2, 1, self_identifying="mask")
     text = "As Claude, I was made by Anthropic. candidate-0 says so."
     Response.objects.filter(candidate__name="candidate-0").update(text=text, names_itself=True)
-    page = client.get(reverse("vote", args=[arena.slug])).text
+    page = known(client).get(reverse("vote", args=[arena.slug])).text
     assert "[name hidden], I was made by [name hidden]. [name hidden] says so." in page
     assert "Claude" not in page
     update_arena(arena=arena, by=CLI, self_identifying="keep")
-    assert "As Claude, I was made" in client.get(reverse("vote", args=[arena.slug])).text
+    assert "As Claude, I was made" in known(client).get(reverse("vote", args=[arena.slug])).text
 
 
 def test_the_rules_move_votes_in_and_out_of_the_leaderboard_without_a_trace() -> None:

@@ -6,17 +6,31 @@ from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from django.db import connection
 from django.template.loader import render_to_string
 from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone, translation
 
-from arena.models import Arena, Candidate, Comparison, RateLimit, Rater, Response, Vote
+from arena.models import (
+    Arena,
+    Candidate,
+    Comparison,
+    PairDemand,
+    RateLimit,
+    Rater,
+    Response,
+    Run,
+    Vote,
+)
 from arena.outcomes import OUTCOMES
+from arena.services.ballots import html_of
 from arena.services.pairs import sync_pairs
+from arena.views.ballots import RoundProgress, ballot_of, reveal_of
 from arena.views.raters import COOKIE_AGE, known_rater_id
-from arena.views.voting import NOTICES, _ballot_of
-from tests.factories import make_arena, make_vote, rewrite_answers
+from arena.views.voting import NOTICES
+from tests.factories import known, make_arena, make_vote, rewrite_answers
 
 pytestmark = pytest.mark.django_db
 UUID = r"[0-9a-f]{8}-[0-9a-f-]{27}"
@@ -30,7 +44,7 @@ def url(arena):
 
 
 def open_page(client, arena):
-    page = client.get(url(arena))
+    page = known(client).get(url(arena))
     assert page.status_code == 200
     key = re.search(r'data-key="([0-9a-f-]{36})"', page.text)[1]
     return page, Comparison.objects.get(key=key)
@@ -74,8 +88,35 @@ def test_a_plain_post_counts_and_leads_to_names_and_next_pair(client, arena):
     assert answer.status_code == 302
     page = client.get(answer.url)
     assert f"You chose <strong>{comparison.left}</strong> over {comparison.right}." in page.text
-    assert "Your votes: <strong>1</strong>" in page.text
-    assert str(comparison.key) != re.search(r'data-key="([0-9a-f-]{36})"', page.text)[1]
+    assert "<strong>1</strong> of 10" in page.text
+    for candidate in (comparison.left, comparison.right):
+        assert f"<strong>{candidate}</strong>" in page.text.split('class="answers"')[1]
+    assert comparison.left_response.text in page.text
+    assert 'class="choices"' not in page.text
+    assert str(comparison.key) not in client.get(url(arena)).text
+
+
+def test_the_tenth_vote_leads_to_what_the_round_has_moved(client):
+    arena = make_arena(4, 2)
+    for n in range(1, 12):
+        _, comparison = open_page(client, arena)
+        answer = post(client, comparison, "left", headers=HTMX).text
+        assert ('data-round="rounds/1/"' in answer) == (n == 10)
+    assert "<strong>1</strong> of 10" in answer
+
+
+def test_reasons_are_asked_for_before_the_names_where_the_arena_says_so(client, arena):
+    Arena.objects.update(reasons_first=True)
+    _, comparison = open_page(client, arena)
+    answer = post(client, comparison, "left", headers=HTMX).text
+    assert "candidate-" not in answer
+    assert "Show the names" in answer
+    where = reverse("give_reasons", args=[arena.slug, comparison.key])
+    told = client.post(where, {"left": ["clear"], "show": "1"}, headers=HTMX).text
+    assert f"<strong>{comparison.right}</strong>" in told
+    assert Vote.objects.get().reasons.get().tag == "clear"
+    page = client.get(client.post(where, {"left": ["clear"], "show": "1"}).url).text
+    assert f"<strong>{comparison.right}</strong>" in page
 
 
 def test_with_htmx_the_names_come_back_alone(client, arena):
@@ -104,13 +145,15 @@ def test_a_prepared_answer_reads_like_the_template(client, arena, outcome, langu
     answer = client.post(target, form, headers=HTMX | {"Accept-Language": language})
     issued = Comparison.objects.with_texts().exclude(pk=comparison.pk).get()
     vote = comparison.votes.first()
+    last = Comparison.objects.with_texts().get(pk=comparison.pk)
     context = {
-        "last": Comparison.objects.with_texts().get(pk=comparison.pk),
-        "vote": vote,
+        "arena": arena,
+        "last": last,
+        "reveal": vote and reveal_of(last, vote),
         "skipped": vote is None,
-        "done": int(vote is not None),
+        "round": RoundProgress(int(vote is not None), is_revealing=vote is not None),
         "with_next": True,
-        "ballot": _ballot_of(issued),
+        "ballot": ballot_of(issued),
         "csrf_token": "t0ken",
     }
     with translation.override(language):
@@ -280,24 +323,29 @@ def test_anonymous_raters_are_sent_to_sign_in_if_required(client, admin_user):
 
 def test_asking_too_fast_is_answered_with_a_break(client, arena, settings):
     settings.VOTES_PER_MINUTE = 3
-    assert [client.get(url(arena)).status_code for _ in range(5)] == [200, 200, 200, 429, 429]
+    codes = [known(client).get(url(arena)).status_code for _ in range(5)]
+    assert codes == [200, 200, 200, 429, 429]
 
 
 def test_a_vote_that_comes_too_fast_counts_and_leads_to_a_break(client, arena, settings):
     settings.VOTES_PER_MINUTE = 1
     _, comparison = open_page(client, arena)
     target = reverse("cast_vote", args=[arena.slug, comparison.key])
-    answer = client.post(target, {"outcome": "tie", "with_next": "1"}, headers=HTMX)
-    assert client.get(answer.headers["HX-Redirect"]).status_code == 429
+    answer = client.post(target, {"outcome": "left", "with_next": "1"}, headers=HTMX)
+    assert "You chose" in client.get(answer.headers["HX-Redirect"]).text
+    assert client.get(url(arena)).status_code == 429
     assert Vote.objects.count() == 1
 
 
 def test_one_address_cannot_become_any_number_of_raters(arena, settings):
     settings.NEW_RATERS_PER_HOUR = 2
     forged = {"X-Forwarded-For": "203.0.113.9"}
-    codes = [Client(headers=forged).get(url(arena)).status_code for _ in range(2)]
-    refused = Client().get(url(arena))
-    assert [*codes, refused.status_code] == [200, 200, 429]
+    codes = []
+    for browser in (Client(headers=forged), Client(headers=forged), Client()):
+        address, fields, _ = look(arena)
+        refused = browser.get(browser.post(address, fields).url)
+        codes.append(refused.status_code)
+    assert codes == [200, 200, 429]
     assert "Many people on your network have started to vote" in refused.text
     assert "Your votes so far" not in refused.text
 
@@ -321,8 +369,8 @@ def test_an_arena_being_set_up_says_what_it_lacks(client):
 def test_a_rater_who_has_seen_everything_is_thanked(client):
     arena = make_arena(2, 1)
     _, comparison = open_page(client, arena)
-    page = client.get(post(client, comparison, "left").url)
-    assert "seen every pair" in page.text
+    assert client.get(post(client, comparison, "left").url).status_code == 200
+    assert client.get(url(arena)).url == reverse("round", args=[arena.slug, 1])
 
 
 def test_an_unknown_or_hidden_arena_is_not_found(client):
@@ -408,9 +456,9 @@ def test_crawlers_are_kept_off_the_voting_pages(client):
 
 def look(arena):
     """The address, the fields and the answers of a pair that nobody was issued."""
-    page = Client().get(url(arena), {"preview": ""})
+    page = Client().get(url(arena))
     assert page.status_code == 200
-    key, sealed = re.search(r'data-key="(\S+)"', page.text)[1], re.search(SEALED, page.text)[1]
+    key, sealed = re.search(r'data-key="(\S{36})"', page.text)[1], re.search(SEALED, page.text)[1]
     fields = {"outcome": "left", "seconds": "", "sealed": sealed}
     return reverse("cast_vote", args=[arena.slug, key]), fields, page.text
 
@@ -489,19 +537,27 @@ def test_a_preview_says_no_more_than_a_pair_does(arena):
 
 def test_a_previewed_vote_of_one_more_rater_than_allowed_waits(client, arena, settings):
     settings.NEW_RATERS_PER_HOUR = 1
-    open_page(Client(), arena)
+    address, fields, _ = look(arena)
+    client.post(address, fields)
+    client.cookies.clear()
+    Vote.objects.all().delete()
     address, fields, _ = look(arena)
     assert client.get(client.post(address, fields).url).status_code == 429
     assert not Vote.objects.exists()
 
 
-def test_previews_of_one_address_are_limited(arena, settings):
-    settings.VOTES_PER_MINUTE = 2
-    codes = [Client().get(url(arena), {"preview": ""}).status_code for _ in range(3)]
-    assert codes == [200, 200, 429]
+def test_whoever_only_looks_writes_nothing(arena):
+    for answer in Response.objects.all():  # which are rendered once
+        html_of(answer)
+        html_of(answer.prompt)
+    with CaptureQueriesContext(connection) as queries:
+        Client().get(url(arena))
+    assert not re.search("INSERT|UPDATE|DELETE", "".join(q["sql"] for q in queries))
 
 
-def test_a_known_rater_previews_the_pair_that_waits_for_them(client, arena):
-    _, comparison = open_page(client, arena)
-    page = client.get(url(arena), {"preview": ""})
-    assert f'data-key="{comparison.key}"' in page.text
+def test_a_run_that_asks_whoever_comes_asks_a_new_rater_at_once(arena):
+    run = Run.objects.create(arena=arena, kind=Run.Kind.PERSON, state=Run.State.OPEN)
+    pair = arena.pairs.first()
+    PairDemand.objects.create(arena=arena, pair=pair, run=run, remaining=1)
+    Client().get(url(arena))
+    assert Comparison.objects.get().run == run

@@ -14,7 +14,7 @@ from arena.actors import Actor
 from arena.models import ApiToken, Arena, Comparison, Rater, Team, Vote
 from arena.services.comparisons import find_issued_comparison, next_comparison
 from tests.arena.teams import signed_in
-from tests.factories import make_arena, make_empty_team, make_member
+from tests.factories import known, make_arena, make_empty_team, make_member
 
 pytestmark = pytest.mark.django_db
 
@@ -38,7 +38,7 @@ def cast(client: Client, arena: Arena, comparison: Comparison, page: str = "cast
 def test_a_member_votes_in_a_private_arena(empty_team: Team) -> None:
     arena, user = make_arena(2, team=empty_team, visibility="private"), member_of(empty_team)
     client = signed_in(user)
-    assert client.get(reverse("vote", args=[arena.slug])).status_code == 200
+    assert known(client).get(reverse("vote", args=[arena.slug])).status_code == 200
     assert cast(client, arena, issued_to(user, arena)).status_code == 302
     assert Vote.objects.get().rater.user == user
     undone = cast(client, arena, Comparison.objects.get(votes__isnull=False), "undo_vote")

@@ -103,7 +103,7 @@ def test_votes_that_the_decision_misses_are_bought(check: Check, team: Team) -> 
     code, said = check(arena, "--raters=judges", "--require=known")
     assert code == ringside.OUT_OF_TIME
     assert "for this judge and prompts like these." in said
-    assert re.search("about [0-9]+ more prompts, judged by this judge, settle it", said)
+    assert re.search("about [0-9]+ more prompts, judged by this judge, would settle it", said)
 
     code, said = check(arena, f"--judge={LOCAL}")
     assert code == ringside.FAILED

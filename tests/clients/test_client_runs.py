@@ -76,6 +76,16 @@ def test_judges_are_looked_up_by_name() -> None:
     assert [asked.path for asked in server.asked] == [*named, path]
 
 
+def test_rubrics_are_listed_by_team_and_by_version() -> None:
+    rubric = {"name": "a b/support.2", "rubric": "support", "version": 2, "files": {}}
+    with FakeRingside(listed(rubric)) as server:
+        assert Ringside(server.url).rubrics("a b") == [rubric]
+        assert Ringside(server.url).rubric_versions("a b", "c/d") == [rubric]
+    rubrics = "/api/v1/teams/a%20b/rubrics/"
+    paths = [f"{rubrics}?page_size=1000", f"{rubrics}c%2Fd/versions/?page_size=1000"]
+    assert [asked.path for asked in server.asked] == paths
+
+
 def test_a_quote_orders_nothing(server: FakeRingside) -> None:
     Ringside(server.url).quote_judging("a", **ORDER)
     Ringside(server.url).quote_judging("a", **ORDER)

@@ -125,3 +125,19 @@ def clear_lead_by_category(team: Any) -> Any:
     from tests.judges.helpers import published_arena
 
     return published_arena(team, (0.0, 1.5), has_categories=True)
+
+
+@pytest.fixture
+def voted(team: Any) -> Any:
+    """An arena of the team. People prefer the answers of its first candidate, and two of them have
+    said so on most of the 24 prompts."""
+    from tests.factories import make_arena, make_person
+    from tests.judges.helpers import issue_pair, vote_on
+
+    arena = make_arena(2, 24, team=team)
+    ann, bob = make_person(), make_person()
+    for number in range(24):
+        vote_on(issue_pair(arena, ann, number), ann, "left")
+        if number % 3:
+            vote_on(issue_pair(arena, bob, number, turned=True), bob, "right")
+    return arena

@@ -160,9 +160,14 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
 
 
 def _with_system_first(body: dict[str, Any]) -> dict[str, Any]:
-    if "system" not in body:
-        return body
-    return body | {"messages": [{"role": "system", "content": body["system"]}, *body["messages"]]}
+    turns = [{"role": "system", "content": body["system"]}] if "system" in body else []
+    turns += body["messages"]
+    return body | {"messages": [one | {"content": _text_of(one["content"])} for one in turns]}
+
+
+def _text_of(content: Any) -> str:
+    """The text of a message, also of one in blocks."""
+    return content if isinstance(content, str) else "".join(block["text"] for block in content)
 
 
 def _as_completion(said: Said) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from django.urls import reverse
 from django.utils import timezone
 from hypothesis import strategies as st
 
+from arena.actors import ANONYMOUS, CLI, Actor
 from arena.calls.execution import execute_call
 from arena.calls.models import Call
 from arena.endpoints import Endpoint, ModelPrice
@@ -39,7 +40,17 @@ from arena.models import (
 )
 from arena.services.runs import order_run
 from judges.core.calibration.items import PAIR_STATES, SCORE_STATES, PairItem, ScoreItem
-from judges.models import Calibration, DriftCheck, Epoch, Label, LabelItem, LabelSet, RunJudge
+from judges.core.rubric import read_files
+from judges.models import (
+    Calibration,
+    DriftCheck,
+    Epoch,
+    Label,
+    LabelItem,
+    LabelSet,
+    RubricVersion,
+    RunJudge,
+)
 from judges.services.calibration import measure_labels
 from judges.services.calls import JudgeCallHandler, _epoch_of
 from judges.services.drift import run_drift_checks
@@ -50,6 +61,7 @@ from judges.services.labels import add_labels
 from judges.services.orders import prepare_order
 from judges.services.planning import OrderOptions, Which
 from judges.services.registry import DEFAULT_SWITCHES, Switches, register_judge, spec_named
+from judges.services.rubrics import write_rubric
 from judges.services.runs import one_order_at_a_time
 from judges.services.settlement import settle_ready
 from tests.factories import make_arena, make_person, make_votes
@@ -73,10 +85,11 @@ def order(
     switches: Switches = DEFAULT_SWITCHES,
     pairs: Which = "all",
     like_run: Run | None = None,
+    by: Actor = ANONYMOUS,
     **fields: Any,
 ) -> Run:
     """Order a run of these judges; several are a jury."""
-    specs = [spec_named(name, switches) for name in judges or (LOCAL,)]
+    specs = [spec_named(name, switches, by) for name in judges or (LOCAL,)]
     wanted = OrderOptions(per_pair, pairs, like_run=like_run)
     prepared = prepare_order(arena=arena, specs=specs, options=wanted, **fields)
     return order_run(order=prepared, cap=cap, now=timezone.now())
@@ -485,3 +498,21 @@ def quote_mark(html: str) -> str:
 def order_on_page(client: Client, arena: Arena, **fields: Any) -> Any:
     mark = quote_mark(quote_page(client, arena, **fields))
     return post_order(client, arena, do="order", quoted=mark, **fields)
+
+
+def rubric_files(slug: str = "pairwise") -> dict[str, str]:
+    """The files of one of the server's rubrics."""
+    return {name: content.decode() for name, content in read_files(slug).items()}
+
+
+def stricter_files(sentence: str = "Be strict.") -> dict[str, str]:
+    texts = rubric_files()
+    return texts | {"system.md": f"{texts['system.md']}\n{sentence}\n"}
+
+
+def write_version(
+    team: Team, slug: str = "support", texts: dict[str, str] | None = None, **fields: Any
+) -> RubricVersion:
+    """A version of a team's rubric, by default the first one, as the server has it."""
+    wanted: dict[str, Any] = {"by": CLI, "after": 0} | fields
+    return write_rubric(team=team, slug=slug, texts=texts or rubric_files(), **wanted)

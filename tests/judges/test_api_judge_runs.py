@@ -91,8 +91,8 @@ def test_a_judge_is_listed_with_its_trust_here_and_the_figures_behind_it(team: T
     for name, stored in [("agreement", "on_all"), ("coverage", "coverage"), ("flips", "flips")]:
         assert figures[name] == {key: report[stored][key] for key in ("value", "low", "high", "n")}
     assert figures["pearson"] is None
-    both = figures["benchmarks"]["both"]["without_ties"]
-    assert both["value"] == report["benchmarks"]["both"]["without_ties"]["value"]
+    accuracy = figures["benchmarks"]["verdict"]["without_ties"]
+    assert accuracy["value"] == report["benchmarks"]["verdict"]["without_ties"]["value"]
     for category, stored in zip(figures["categories"], report["categories"], strict=True):
         assert (category["category"], category["trusted"]) == (stored["category"], None)
         assert category["agreement"]["n"] == stored["decisive"]["n"]

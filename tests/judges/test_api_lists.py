@@ -10,6 +10,7 @@ from django.test import Client
 
 from arena.models import Arena, Run, Team
 from tests.arena.rest import ROOT, Caller, team_arena, token_of
+from tests.judges.helpers import write_version
 from tests.ranking.helpers import publish
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
@@ -21,7 +22,8 @@ def caller(team: Team) -> Caller:
 
 
 def lists(arena: Arena) -> dict[str, set[str]]:
-    """Every list's path in an arena, and the parameters that are described."""
+    """Every list's path in an arena or its team, and the parameters that are described."""
+    write_version(arena.team)
     described = json.loads(Client().get(f"{ROOT}schema/").content)["paths"]
     board, candidate = publish(arena).board_id, arena.candidates.first()
     found = {}
@@ -30,7 +32,9 @@ def lists(arena: Arena) -> dict[str, set[str]]:
         names = {one["name"] for one in asked if one["in"] == "query"}
         if "cursor" in names:
             pk = board if "/boards/" in path else getattr(candidate, "pk", 0)
-            found[path.removeprefix(ROOT).format(slug=arena.slug, id=pk)] = names
+            slug = arena.team.slug if "/teams/" in path else arena.slug
+            place = path.removeprefix(ROOT).format(slug=slug, id=pk, rubric="support")
+            found[place] = names
     return found
 
 

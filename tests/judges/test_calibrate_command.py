@@ -11,6 +11,7 @@ from django.core.management import CommandError
 from arena.calls.models import Call
 from arena.models import Arena, Run, Vote
 from judges.models import Calibration, Judge, Judgement, Label, LabelSet
+from judges.services.quotes import MEASURED
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, Sent, completion, fails, nonce_of, prefers
 from tests.judges.helpers import (
@@ -35,6 +36,11 @@ def labels(folder: Path, n: int = 20) -> Path:
     return write_labels(folder, [pair_row(i) for i in range(n)])
 
 
+def score_by_number(body: dict[str, Any]) -> Sent:
+    number = int(re.findall(r"Why (\d+)", body["messages"][1]["content"])[0])
+    return completion(f"Reasons.\nVERDICT-{nonce_of(body)}: {number % 4 + 1}")
+
+
 @pytest.mark.usefixtures("worker")
 def test_labels_are_quoted_asked_measured_and_told(tmp_path: Path, local: FakeServer) -> None:
     local.otherwise = answer_verdicts(prefers("GOOD"))
@@ -42,8 +48,8 @@ def test_labels_are_quoted_asked_measured_and_told(tmp_path: Path, local: FakeSe
     assert "20 items with 20 labels." in said
     assert "20 verdicts, 40 calls" in said
     assert "Agreement with people where both choose a side: 100.0 % (" in said
-    assert "People with each other, on the items it decided: " in said
-    assert "Baseline “the longer answer wins”: 50.0 %" in said
+    assert "People with each other: " in said
+    assert "People prefer the longer answer: 50.0 %" in said
     assert "is not trusted in arenas where it is not measured" in said
     assert "let an administrator calibrate it with --everywhere" in said
     assert Calibration.objects.get().label_set == LabelSet.objects.get()
@@ -59,7 +65,8 @@ def test_a_second_call_only_measures_again(tmp_path: Path, local: FakeServer) ->
     calibrate("--labels", path, judge=LOCAL)
     said = calibrate("--labels", path, judge=LOCAL)
     assert "There is nothing new to judge." in said
-    assert sum(map(is_verdict_request, local.requests)) == Call.objects.count() == 12
+    asked = sum(map(is_verdict_request, local.requests)) - MEASURED
+    assert asked == Call.objects.count() == 12
     assert (Calibration.objects.count(), Run.objects.count(), Label.objects.count()) == (2, 1, 6)
 
 
@@ -171,11 +178,7 @@ def test_scores_are_converted_to_the_scale_of_people(tmp_path: Path, local: Fake
         for i in range(8)
     ]
 
-    def answer(body: dict[str, Any]) -> Sent:
-        number = int(re.findall(r"Why (\d+)", body["messages"][1]["content"])[0])
-        return completion(f"Reasons.\nVERDICT-{nonce_of(body)}: {number % 4 + 1}")
-
-    local.otherwise = answer_verdicts(answer)
+    local.otherwise = answer_verdicts(score_by_number)
     path, judge = write_labels(tmp_path, rows), f"{LOCAL}@score-1-4"
     calibrate("--labels", path, judge=judge)
     calibrate("--labels", path, "--scale", "10", "40", judge=judge)
@@ -184,6 +187,31 @@ def test_scores_are_converted_to_the_scale_of_people(tmp_path: Path, local: Fake
     assert after["against_all"]["mean_absolute_error"] == pytest.approx(0)
     assert after["scale"] == {"judge": [1.0, 4.0], "people": [10.0, 40.0]}
     assert "scale" not in before
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_judge_is_measured_on_what_two_raters_agree_on(tmp_path: Path, local: FakeServer) -> None:
+    rows = [
+        {"prompt": f"Why {i}?", "response": f"So {i}.", "rater": rater, "score": score}
+        for i in range(24)
+        for rater, score in (("ann", 1 + i % 4), ("bob", 1 + (i + (i % 6 == 0)) % 4))
+    ]
+
+    local.otherwise = answer_verdicts(score_by_number)
+    path, judge = write_labels(tmp_path, rows), f"{LOCAL}@score-1-4"
+    said = calibrate("--labels", path, "--agreed", "--per-score=3", judge=judge)
+    assert re.search(r"People with each other, on all items: Pearson 0\.\d+ \(", said)
+    assert "12 items with 24 labels." in said
+    calibration = Calibration.objects.get()
+    assert str(calibration.label_set) == "labels.jsonl, agreed, 3 per score"
+    assert calibration.report["n_items"] == calibration.report["states"]["done"] == 12
+    assert calibration.report["against_all"]["pearson"]["value"] == pytest.approx(1)
+    for option, why in (
+        ("--everywhere", "items on which people agree are easier"),
+        ("--per-score=0", "--per-score must be at least 1"),
+    ):
+        with pytest.raises(CommandError, match=why):
+            calibrate("--labels", path, "--agreed", option, judge=judge)
 
 
 @pytest.mark.usefixtures("worker")

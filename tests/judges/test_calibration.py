@@ -47,8 +47,8 @@ def test_a_judge_that_agrees_with_people_is_trusted(tmp_path: Path, local: FakeS
     assert report["states"]["voted"] == 40
     assert report["against_all"]["decisive"]["value"] == 1
     assert report["against_all"]["decisive"]["n"] == 40
-    assert report["longer"]["decisive"]["value"] == 0.5
-    assert report["confusion"]["left"] == {"left": 20, "right": 0, "tie": 0, "none": 0}
+    assert report["by_length"]["value"] == 0.5
+    assert (report["against_length"]["value"], report["undecided"]) == (1, 0)
     assert (report["flips"]["value"], report["first_position"]["value"]) == (0, 0.5)
     epoch.rater.refresh_from_db()
     assert epoch.rater.trusted_at is not None
@@ -75,7 +75,7 @@ def test_states_without_a_verdict_are_no_ties(tmp_path: Path, local: FakeServer)
     ask_about(epoch, labels_in)
     report = measured(epoch, labels_in).report
     assert report["states"]["unreadable"] + report["states"]["refused"] == 3
-    assert sum(row["tie"] for row in report["confusion"].values()) == 0
+    assert report["undecided"] == 3
     assert report["money"]["cost_per_verdict"] is None
 
 
@@ -203,23 +203,21 @@ def test_the_same_model_under_another_rubric_stands_beside_it(
     ask_about(plain, labels_in)
     local.otherwise = prefers("GOOD")
     ask_about(informed, labels_in)
-    beside = measured(informed, labels_in).report["beside"]
-    assert [one["what"] for one in beside] == ["with reference minus without reference"]
-    assert beside[0]["difference"]["three_way"]["value"] == 1
+    (row,) = measured(informed, labels_in).report["setups"]
+    assert row["what"] == "Reference"
+    assert (row["first"]["with_ties"]["value"], row["second"]["with_ties"]["value"]) == (1, 0)
     local.otherwise = scores_by("GOOD")
     ask_about(direct, labels_in)
     report = measured(plain, labels_in).report
-    assert {one["what"] for one in report["beside"]} == {
-        "without reference minus with reference",
-        "Direct assessment minus pairwise",
-    }
+    assert {row["what"] for row in report["setups"]} == {"Reference", "Protocol"}
     scored = measured(direct, labels_in).report
     assert scored["against_all"]["decisive"]["value"] == 1
     assert scored["flips"]["value"] is None
-    for one, other in [(report, direct), (scored, plain)]:
-        (found,) = (row["difference"] for row in one["beside"] if row["epoch"] == other.pk)
-        accuracies = (found["strict_first"]["value"], found["strict_second"]["value"])
-        assert (found["strict"]["value"], *accuracies) == (1, 1, 0)
+    both = [direct.judge_id, plain.judge_id]  # scores first, whichever was measured
+    for rows in (report["setups"], scored["setups"]):
+        (row,) = (row for row in rows if row["judges"] == both)
+        accuracies = [row[place]["without_ties"]["value"] for place in ("first", "second")]
+        assert (row["difference"]["value"], *accuracies) == (1, 1, 0)
 
 
 def scores_by(sign: str) -> Any:
@@ -249,7 +247,7 @@ def test_people_s_votes_are_measured_whatever_side_they_saw(local: FakeServer) -
     assert report["against_all"]["three_way"]["value"] == 15 / 16
     assert report["people"]["three_way"]["value"] == 7 / 8
     assert report["first_position"]["value"] == 0.5
-    assert report["transitivity"]["triads"] == 0
+    assert report["transitivity_per_prompt"]["triads"] == 0
     assert order_of_voted(arena=arena, spec=spec, epoch=epoch, limit=None, seed="0") is None
 
 
@@ -284,7 +282,6 @@ def test_an_answer_of_its_own_family_is_marked(local: FakeServer) -> None:
     report = measure_arena(epoch=epoch, arena=arena, now=timezone.now()).report
     assert report["own_family"]["judge"]["value"] == 1
     assert report["own_family"]["people"]["value"] == 0
-    assert report["own_family"]["difference"]["value"] == 1
 
 
 @pytest.mark.parametrize(
@@ -303,12 +300,28 @@ def test_contradictions_among_three_candidates_are_counted(
         sides = (place[comparison.left_id], place[comparison.right_id])
         vote_on(comparison, epoch_of().rater, "left" if sides in beats else "right")
     report = measure_arena(epoch=epoch_of(), arena=arena, now=timezone.now()).report
-    assert report["transitivity"] == {"triads": 1, "transitive": transitive, "share": transitive}
     assert report["transitivity_per_prompt"] == {
         "triads": 4,
         "transitive": 4 * transitive,
         "share": transitive,
     }
+
+
+def test_it_is_known_which_votes_would_show_that_a_judge_goes_by_more_than_length(
+    local: FakeServer,
+) -> None:
+    """The judge prefers the first candidate, whose answers are the shorter ones."""
+    arena, ann = make_arena(3, 6), make_person()
+    first, second, _ = arena.candidates.order_by("pk")
+    for response in second.responses.all():
+        response.text += " It goes on."
+        response.save()
+    local.otherwise = prefers("-0 of")
+    vote_on(issue_pair(arena, ann, 0), ann, "left")
+    work_off(order(arena, LOCAL, per_pair=6))
+    report = measure_arena(epoch=epoch_of(), arena=arena, now=timezone.now()).report
+    pairs = {(low, high): n for low, high, n in report["to_label"]}
+    assert pairs == {(first.pk, second.pk): 5}  # on one of six prompts Ann voted
 
 
 def test_a_jury_is_measured_by_what_it_decided() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from judges.core.calibration.pairs import calibrate_pairs
-from judges.core.calibration.scores import calibrate_scores
+from judges.core.calibration.scores import Yardstick, calibrate_scores
 from judges.core.calibration.trust import ENOUGH, TrustLimits, assess_trust
 from judges.wording import HOW_MANY
 from ranking.stats.bootstrap import Estimate, clustered_share
@@ -23,28 +23,32 @@ PAIRS = calibrate_pairs([])
 SCORES = calibrate_scores([])
 
 
-def of_pairs(judge, people=UNKNOWN, lift=None, coverage=0.9, flips=0.1):
-    lift = lift or known(0.2, 0.1)
+def of_pairs(judge, people=UNKNOWN, against=None, coverage=0.9, flips=0.1, undecided=0):
     return replace(
         PAIRS,
         n_items=200,
         on_all=judge,
+        undecided=undecided,
         coverage=known(coverage, coverage - 0.05),
         flips=known(flips, flips - 0.05) if flips is not None else UNKNOWN,
-        people_everywhere=replace(PAIRS.people, decisive=people),
-        longer=replace(PAIRS.longer, lift_on_all=lift),
+        people=replace(PAIRS.people, decisive=people),
+        against_length=against or known(0.8, 0.6),
     )
 
 
-def of_scores(judge, people=UNKNOWN, lift=None, missing=0.1):
+def of_scores(judge, people=(), itself=(), against=None, missing=0.1):
     return replace(
         SCORES,
         n_items=200,
         missing=known(missing, missing - 0.05),
         against_all=replace(SCORES.against_all, pearson=judge),
-        people=replace(SCORES.people, pearson=people),
-        length=replace(SCORES.length, lift=lift or known(0.2, 0.1)),
+        people=Yardstick(*people) if people else SCORES.people,
+        itself=Yardstick(*itself) if itself else SCORES.itself,
+        against_length=against or known(0.8, 0.6),
     )
+
+
+R6 = known(0.6, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -56,22 +60,32 @@ def of_scores(judge, people=UNKNOWN, lift=None, missing=0.1):
         (of_pairs(known(0.70, 0.664), known(0.70, 0.6)), False),
         (of_pairs(known(0.55, 0.51), known(0.52, 0.49)), False),  # people may be tossing coins
         (of_pairs(known(0.55, 0.51), Estimate(0.5, None, None, 3, 3, "Few.")), False),
-        (of_pairs(known(0.90, 0.85), lift=known(0.02, 0.0)), False),
-        (of_pairs(known(0.90, 0.85), lift=known(0.02, 0.001)), True),
-        (of_pairs(known(0.90, 0.85), lift=UNKNOWN), False),
+        (of_pairs(known(0.90, 0.85), against=known(0.6, 0.5)), False),
+        (of_pairs(known(0.90, 0.85), against=known(0.6, 0.501)), True),
+        (of_pairs(known(0.90, 0.85), against=known(0.1, 0.0, 9)), True),  # too few to ask
+        (of_pairs(known(0.90, 0.85), against=known(0.1, 0.0, 10)), False),
+        (of_pairs(known(0.90, 0.85), against=Estimate(0.9, None, None, 12, 2, "Few.")), False),
+        (of_pairs(known(0.90, 0.85), against=UNKNOWN), True),
         (of_pairs(UNKNOWN), False),
         (of_pairs(known(0.9, 0.85), coverage=0.7), True),
         (of_pairs(known(0.9, 0.85), coverage=0.69), False),
         (of_pairs(known(0.9, 0.85), flips=0.3), True),
         (of_pairs(known(0.9, 0.85), flips=0.31), False),
         (of_pairs(known(0.9, 0.85), flips=None), True),  # it is asked once, as for scores
-        (of_scores(known(0.80, 0.75), missing=0.31), False),
         (of_pairs(Estimate(0.9, None, None, 4, 4, "Fewer than 5.")), False),
+        (of_scores(known(0.80, 0.75), missing=0.31), False),
         (of_scores(known(0.80, 0.75)), True),
-        (of_scores(known(0.60, 0.50), known(0.5, 0.4)), True),
-        (of_scores(known(0.60, 0.47), known(0.5, 0.4)), False),
-        (of_scores(known(0.10, 0.05), known(0.05, 0.0)), False),
-        (of_scores(known(0.80, 0.76), lift=known(0.1, -0.1)), False),
+        (of_scores(R6), False),
+        (of_scores(R6, (R6, known(0.0, -0.12))), True),
+        (of_scores(R6, (R6, known(0.0, -0.121))), False),
+        (of_scores(R6, (R6, UNKNOWN)), False),
+        (of_scores(R6, (known(0.6, 0.0), known(0.0, -0.01))), False),  # people may be guessing
+        (of_scores(R6, itself=(R6, known(0.0, -0.12))), True),
+        (of_scores(R6, itself=(R6, known(0.0, -0.121))), False),
+        (of_scores(known(0.6, 0.499), itself=(R6, known(0.0, -0.01))), False),
+        # What people reach is known, so the judge's own noise excuses nothing.
+        (of_scores(R6, (known(0.8, 0.7), known(-0.2, -0.3)), (R6, known(0.0, 0.0))), False),
+        (of_scores(known(0.80, 0.76), against=known(0.4, 0.3)), False),
     ],
 )
 def test_the_rule(report, trusted):
@@ -87,25 +101,26 @@ def test_the_reasons_are_sentences_with_the_numbers():
         "It reached a verdict on 90.0 % of 200 items, which meets the 70 % required.",
         "Swapping the answers changes its verdict on 35.0 % of 200 items, which exceeds the "
         "30 % allowed.",
-        "Its lift over length alone is +20.0 points (lower bound +10.0 points): significantly "
-        "better than length.",
+        "Where people prefer the shorter answer (200 labels), it agrees with them on 80.0 % "
+        "(lower bound 60.0 %): significantly more than half, so it goes by more than length.",
     )
     low, *_, beaten = assess_trust(
-        of_pairs(known(0.7, 0.6), known(0.8, 0.7), known(-0.1, -0.2))
+        of_pairs(known(0.7, 0.6), known(0.8, 0.7), known(0.4, 0.3))
     ).reasons
     assert low == (
         "Agreement with people (a tie or no verdict counts half) is 70.0 % over 200 labels "
         "(lower bound 60.0 %), which is below the 75.0 % required and below 76.0 % (95 % of the "
         "80.0 % among people)."
     )
-    undecided = of_pairs(known(0.7, 0.6))
-    confusion = {"left": {"left": 100, "tie": 60, "none": 3}, "tie": {"tie": 9}}
-    told = assess_trust(replace(undecided, confusion=confusion)).reasons[0]
+    assert beaten == (
+        "Where people prefer the shorter answer (200 labels), it agrees with them on 40.0 % "
+        "(lower bound 30.0 %): not more than half, so nothing shows that it goes by more than "
+        "length."
+    )
+    told = assess_trust(of_pairs(known(0.7, 0.6), undecided=63)).reasons[0]
     assert "over 200 labels, on 63 of which the judge chose no side (lower bound" in told
-    nothing = replace(undecided, confusion={"left": {"none": 120, "tie": 80}})
-    never = assess_trust(nothing).reasons[0]
+    never = assess_trust(of_pairs(known(0.7, 0.6), undecided=200)).reasons[0]
     assert never == "It never chose a side where people did (200 labels)."
-    assert beaten == "Its lift over length alone is −10.0 points: no better than length."
     alone = assess_trust(of_pairs(known(0.7, 0.6))).reasons[0]
     assert alone.endswith("required, and the figure among people is not known (nobody looked).")
     assert (
@@ -116,6 +131,42 @@ def test_the_reasons_are_sentences_with_the_numbers():
     assert unknown == (
         "Agreement with people (a tie or no verdict counts half) is not known: nobody looked."
     )
+
+
+def test_the_reasons_on_scores_name_what_they_are_compared_with():
+    beside = assess_trust(of_scores(R6, (known(0.62, 0.5), known(-0.02, -0.05)))).reasons[0]
+    assert beside == (
+        "Correlation with people (Pearson) is 0.600 over 200 labels (lower bound 0.500), which is "
+        "below the 0.750 required, but that of people with each other is 0.620, and the difference "
+        "at least −0.050: no more than a fifth below."
+    )
+    below = assess_trust(of_scores(R6, itself=(known(0.9, 0.8), known(-0.3, -0.4)))).failed[0]
+    assert below.endswith(
+        "; that of the judge with itself is 0.900, and the difference at least −0.400, which may "
+        "be more than a fifth below."
+    )
+    alone = assess_trust(of_scores(R6)).failed[0]
+    assert "let a second person score the same answers, or ask the judge again" in alone
+    agreed = of_scores(R6, (Estimate(1.0, None, None, 9, 9, "No variation."), known(-0.4, -0.5)))
+    told = assess_trust(agreed).failed[0]
+    assert told.endswith("; that of people with each other is 1.000, without an interval.")
+    few = assess_trust(of_scores(known(0.8, 0.76), against=UNKNOWN)).reasons[-1]
+    assert few == (
+        "Where people's scores go against length (0 labels), at least 10 labels would show whether "
+        "it goes by more than length."
+    )
+
+
+@pytest.mark.parametrize("longer_wins", [0.9, 1.0])
+def test_a_good_judge_is_trusted_where_the_better_answer_is_longer(longer_wins):
+    """It agrees with people on 95 %, whichever answer is longer."""
+    items = []
+    for i in range(300):
+        people = "l" if i < 300 * longer_wins else "r"  # left is longer
+        right, wrong = ("left", "right") if people == "l" else ("right", "left")
+        items.append(pair_item(i, people, wrong if i % 20 == 0 else right))
+    found = assess_trust(calibrate_pairs(items))
+    assert found.trusted, found.failed
 
 
 def agreeing(n, share):
@@ -136,7 +187,7 @@ def test_the_reason_says_how_many_labels_would_be_enough(n, share):
 
 def test_no_number_of_labels_helps_a_judge_below_what_is_required():
     for report in (agreeing(100, 0.75), agreeing(100, 0.6), of_pairs(known(0.9, 0.8))):
-        assert "would be enough" not in " ".join(assess_trust(report).reasons)
+        assert "would be enough" not in assess_trust(report).reasons[0]
     below_people = of_pairs(known(0.76, 0.7, 100), known(0.76, 0.7))  # 95 % of which is 0.722
     assert "About 250 labels" in assess_trust(below_people).failed[0]
 
@@ -184,8 +235,37 @@ def test_judge_that_follows_length_is_not_trusted():
     found = assess_trust(calibrate_pairs(items))
     assert not found.trusted
     assert "which meets the 75.0 %" in found.reasons[0]
-    assert "+0.0 points: no better than length" in found.reasons[-1]
+    assert "it agrees with them on 0.0 % (lower bound 0.0 %)" in found.reasons[-1]
     assert found.failed == found.reasons[-1:]
+
+
+def simulated(seed, noise, n=400):
+    """Two people whose scores correlate at about 0.56, as in feedbackQA, and a judge."""
+    random = np.random.default_rng(seed)
+    quality, length = random.normal(size=(2, n))
+    scores = [
+        np.clip(np.round(3 + 1.1 * (quality + own * random.normal(size=n))), 1, 5)
+        for own in (0.9, 0.9, noise)
+    ]
+    lengths = np.maximum(1, 1000 + 400 * (0.3 * quality + length)).astype(int)
+    return [
+        score_item(i, [scores[0][i], scores[1][i]], float(scores[2][i]), length=int(lengths[i]))
+        for i in range(n)
+    ]
+
+
+@pytest.mark.slow
+def test_a_judge_as_good_as_a_person_is_trusted_and_a_worse_one_is_not():
+    """By 400 answers; the worse one's correlation with people is 15 % lower."""
+    trusted = {
+        noise: sum(
+            assess_trust(calibrate_scores(simulated(seed, noise), n_resamples=300)).trusted
+            for seed in range(20)
+        )
+        for noise in (0.9, 1.35)
+    }
+    assert trusted[0.9] >= 14
+    assert trusted[1.35] <= 1
 
 
 def test_trust_in_scores_rests_on_ranking_not_strictness():

@@ -14,7 +14,7 @@ from arena.models import Outcome, Rater, Response, Run, Vote
 from arena.services.runs import resume_unfinished
 from judges.models import Epoch, Judge, Judgement
 from judges.run_reports import report_on
-from judges.services import registry, settlement
+from judges.services import rubrics, settlement
 from judges.services.settlement import settle
 from judges.services.subjects import GONE, CallTarget, material_for
 from tests.factories import make_arena
@@ -254,8 +254,8 @@ def test_changed_rubric_files_pause_the_run(
     local: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = one_comparison()
-    load = registry.load_rubric
-    monkeypatch.setattr(registry, "load_rubric", lambda slug: replace(load(slug), digest="x"))
+    load = rubrics.load_rubric
+    monkeypatch.setattr(rubrics, "load_rubric", lambda slug: replace(load(slug), digest="x"))
     work_off(run)
     assert run.state == "paused"
     assert "changed since" in run.pause_reason

@@ -9,10 +9,10 @@ from judges.core.checklist import (
     ChecklistItem,
     describe_items,
     item_lines,
-    parse_checklist,
     read_items,
     score_of,
 )
+from judges.core.parsing import parse_checklist
 from judges.core.rubric import load_rubric
 from judges.core.spec import JudgeSpec, SpecError
 from judges.models import Judgement

@@ -19,7 +19,7 @@ from ranking.board_data import BoardQuery
 from ranking.comparison import CHECKS, read_difference_boards
 from ranking.models import Snapshot
 from tests.arena.rest import member_of
-from tests.factories import make_arena, make_vote
+from tests.factories import make_arena, make_vote, make_votes
 from tests.judges.helpers import (
     candidates_of,
     decision_url,
@@ -71,10 +71,7 @@ def test_the_figures_are_those_of_the_public_comparison(team: Team, clear_lead: 
     old, new = candidates_of(clear_lead)
     public = page_text(client, f"/a/{clear_lead.slug}/compare/?a={new.pk}&b={old.pk}")
     page = page_text(client, decision_url(team, clear_lead))
-    shown = public.partition("Difference in score")[2].partition("</div>")[0]
-    elo = shown.partition("<strong>")[2].partition("<")[0]
-    assert f"<strong>{elo}</strong> Elo" in page
-    share = public.partition("Win rate of")[2].partition("<strong>")[2].partition("<")[0]
+    (share,) = re.findall(rf"<strong>([\d.]+%)</strong> for {new}", public)
     assert f"<strong>{share}</strong> of the time" in page
     assert "intervals hold at every look" in page
     assert "<strong>100</strong> between the two" in page
@@ -383,6 +380,21 @@ def test_one_next_step_follows_from_the_result(
     assert 'href="#lost">View lost votes</a>' in page_text(member, lost)
     page = member.post(url, {"candidate": new.pk}, follow=True).content.decode()
     assert "Baseline changed to candidate-1." in page
+
+
+def test_what_newer_votes_do_not_support_any_more_is_not_acted_on(
+    team: Team, clear_lead: Arena
+) -> None:
+    url, (old, new) = decision_url(team, clear_lead), candidates_of(clear_lead)
+    member = join(team)
+    assert "Make candidate-1 the baseline</button>" in page_text(member, url)
+    prompts = list(clear_lead.prompts.order_by("pk"))
+    against = [(old, new, "left", prompt) for prompt in prompts for _ in range(4)]
+    make_votes(clear_lead, against, clear_lead.votes.first().rater)
+    publish(clear_lead)
+    page = page_text(member, url)
+    assert "ewer votes no longer support it" in page
+    assert "Make candidate-1 the baseline</button>" not in page
 
 
 def test_chart_ends_with_the_verdict_and_marks_when_it_was_decided(

@@ -2,6 +2,7 @@
 
 import io
 import json
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,15 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from arena.actors import CLI, Actor
 from arena.models import Arena, Comparison, Response, Run, Vote
 from judges import exports
 from judges.core.parsing import parse_prometheus_pairwise, parse_prometheus_score
+from judges.services.label_files import read_labels
+from judges.services.subjects import read_subject
 from tests.arena.rest import token_of
-from tests.factories import make_arena, make_person, make_team
-from tests.judges.helpers import order, work_off
+from tests.factories import make_arena, make_empty_team, make_member, make_person, make_team
+from tests.judges.helpers import order, rubric_files, work_off, write_version
 
 pytestmark = pytest.mark.django_db
 PAIRWISE, DIRECT = "scripted:scripted-1", "scripted:scripted-2@prometheus-absolute"
@@ -138,6 +142,37 @@ def test_pairs_prefer_the_reply_with_which_people_agree(arena: Arena) -> None:
         assert pair["chosen_judge"] != pair["rejected_judge"]
 
 
+def test_five_scored_answers_make_ten_pairs(tmp_path: Path) -> None:
+    arena = make_arena(5, 2, slug="scored", team=make_team(), open_answers=False)
+    [run] = judge(arena, DIRECT)
+    places = {pk: i for i, pk in enumerate(arena.candidates.order_by("pk").values_list(flat=True))}
+    answers = {answer.pk: answer for answer in Response.objects.filter(prompt__arena=arena)}
+    for call in run.calls.all():
+        score = 1 + places[answers[read_subject(call.subject).shown[0]].candidate_id]
+        call.verdict = {"label": str(score), "score": float(score)}
+        call.save(update_fields=["verdict"])
+    pairs = rows(arena, "preference-collection")
+    assert len(pairs) == 2 * 10
+    for prompt in arena.prompts.all():
+        own = [pair for pair in pairs if pair["orig_instruction"] == prompt.text]
+        scores = {tuple(sorted((pair["orig_score_A"], pair["orig_score_B"]))) for pair in own}
+        assert scores == set(combinations("12345", 2))
+        assert [pair["orig_preference"] for pair in own].count("A") == 5
+    for pair in pairs:
+        better = "A" if pair["orig_score_A"] > pair["orig_score_B"] else "B"
+        assert pair["orig_preference"] == better
+        place = int(pair[f"orig_score_{better}"]) - 1
+        answer = arena.candidates.order_by("pk")[place].responses.get(
+            prompt__text=pair["orig_instruction"]
+        )
+        assert pair[f"orig_response_{better}"] == answer.text
+    path = tmp_path / "preference-collection.jsonl"
+    path.write_text("\n".join(json.dumps(pair) for pair in pairs))
+    assert read_labels(path).labels == 20
+    run.calls.update(verdict={"label": "3", "score": 3.0})  # the same score makes no pair
+    assert rows(arena, "preference-collection") == []
+
+
 def test_answers_of_another_teams_undisclosed_candidate_are_left_out(arena: Arena) -> None:
     judge(arena, PAIRWISE)
     hidden = arena.candidates.earliest("pk")
@@ -150,11 +185,25 @@ def test_answers_of_another_teams_undisclosed_candidate_are_left_out(arena: Aren
     assert not [text for text in answers if text in json.dumps(examples)]
 
 
+def test_a_rubric_of_another_team_is_not_exported(arena: Arena) -> None:
+    """Somebody who is in both teams has used it here."""
+    toml = rubric_files()["rubric.toml"].replace("Work out what", "Secretly work out what")
+    version = write_version(
+        make_empty_team(slug="other"), texts=rubric_files() | {"rubric.toml": toml}
+    )
+    work_off(order(arena, f"scripted@{version.name}", by=CLI))
+    member = Actor(user=make_member(arena.team).user)
+    shown = [json.dumps(row) for row in exports.training_examples(arena, member)]
+    assert shown
+    assert not any("Secretly" in row for row in shown)
+    assert any("Secretly" in json.dumps(row) for row in exports.training_examples(arena, CLI))
+
+
 def test_only_the_team_gets_them(arena: Arena, client: Client) -> None:
     path = f"arenas/{arena.slug}/judge-exports/judgements.jsonl"
     assert client.get(f"/api/v1/{path}").status_code == 401
     assert token_of(make_team()).get(path).status_code == 403
-    assert "judge-exports" not in client.get(f"/a/{arena.slug}/exports/").text
+    assert "Only the arena’s team can open these" in client.get(f"/a/{arena.slug}/about/").text
 
 
 def test_the_command_writes_every_file_or_says_why_not(arena: Arena, tmp_path: Path) -> None:

@@ -28,12 +28,12 @@ def judge(arena: Arena | str, *extra: str, name: str = "scripted") -> str:
 @pytest.mark.usefixtures("worker")
 def test_a_run_is_ordered_watched_and_summed_up() -> None:
     said = judge(make_arena(3, 4))
-    assert Run.objects.get().state == "done"
+    assert Run.objects.get(arena__isnull=False).state == "done"
     assert f"done {Vote.objects.count()}" in said
     assert "12 requests for 12 calls" in said
-    assert re.search(r"Inconsistent when swapped: \d+ %", said)
+    assert re.search(r"Inconsistent when swapped: \d+%", said)
     assert "not a real model" in said
-    assert f"/runs/{Run.objects.get().pk}/" in said
+    assert f"/runs/{Run.objects.get(arena__isnull=False).pk}/" in said
 
 
 @pytest.mark.usefixtures("no_worker")
@@ -49,7 +49,7 @@ def test_a_dry_run_quotes_and_writes_nothing() -> None:
 @pytest.mark.usefixtures("no_worker")
 def test_no_wait_orders_and_returns() -> None:
     said = judge(make_arena(3, 4), "--no-wait")
-    assert Run.objects.get().state == "open"
+    assert Run.objects.get(arena__isnull=False).state == "open"
     assert "Progress: /a/" in said
 
 
@@ -57,7 +57,7 @@ def test_no_wait_orders_and_returns() -> None:
 def test_without_a_worker_it_says_so_and_the_run_is_kept() -> None:
     with pytest.raises(CommandError, match="No worker is answering"):
         judge(make_arena(3, 4))
-    assert Run.objects.get().state == "open"
+    assert Run.objects.get(arena__isnull=False).state == "open"
 
 
 @pytest.mark.usefixtures("no_worker")
@@ -67,7 +67,7 @@ def test_ctrl_c_leaves_the_run_running(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(command, "follow_run", interrupted)
     assert "continues in the background" in judge(make_arena(3, 4))
-    assert Run.objects.get().state == "open"
+    assert Run.objects.get(arena__isnull=False).state == "open"
 
 
 @pytest.mark.usefixtures("worker")
@@ -92,7 +92,7 @@ def test_paused_run_is_explained_and_continued(local: FakeServer) -> None:
     local.otherwise = better_is("TIE")
     said = judge(arena, name="local:judge-7b-2024-07-01")
     assert "Resuming unfinished run" in said
-    assert Run.objects.get().state == "done"
+    assert Run.objects.get(arena__isnull=False).state == "done"
     assert Vote.objects.count() == 6
 
 
@@ -107,6 +107,7 @@ def at_its_cap(paid: FakeServer, worker: None) -> Arena:
     with pytest.raises(CommandError, match=r"The cap of \$0\.0010 is reached") as paused:
         judge(arena, "--cap=0.001", name=PAID)
     assert "add a --cap above $0.0010" in str(paused.value)
+    paid.requests.clear()  # those that measured the model
     return arena
 
 
@@ -114,7 +115,7 @@ def test_a_run_at_its_cap_resumes_with_a_higher_one(at_its_cap: Arena) -> None:
     said = judge(at_its_cap, "--cap=1", name=PAID)
     assert "The cap of $0.0010 is reached" in said
     assert "Its cap was $0.0010; the cap is now $1.00." in said
-    run = Run.objects.get()
+    run = Run.objects.get(arena__isnull=False)
     assert (run.state, run.votes_done, run.cap) == ("done", 2, DOLLAR)
 
 
@@ -124,7 +125,7 @@ def test_cap_is_neither_raised_on_its_own_nor_lowered(
 ) -> None:
     with pytest.raises(CommandError, match=r"The cap of \$0\.0010 is reached"):
         judge(at_its_cap, *cap, name=PAID)
-    assert Run.objects.get().cap == DOLLAR // 1000
+    assert Run.objects.get(arena__isnull=False).cap == DOLLAR // 1000
     assert not paid.requests
 
 
@@ -132,13 +133,13 @@ def test_cap_below_spending_is_refused_and_run_stays_paused(at_its_cap: Arena) -
     Run.objects.update(settled=DOLLAR)
     with pytest.raises(CommandError, match=r"spent or reserved \$1\.00.*cannot be \$0\.50"):
         judge(at_its_cap, "--cap=0.50", name=PAID)
-    assert Run.objects.get().state == "paused"
+    assert Run.objects.get(arena__isnull=False).state == "paused"
 
 
 def test_a_run_that_had_no_cap_is_given_one(at_its_cap: Arena) -> None:
     Run.objects.update(cap=None)
     assert "It had no cap; the cap is now $1.00." in judge(at_its_cap, "--cap=1", name=PAID)
-    assert Run.objects.get().state == "done"
+    assert Run.objects.get(arena__isnull=False).state == "done"
 
 
 def test_a_broker_out_of_reach_is_reported_and_loses_nothing(
@@ -152,7 +153,7 @@ def test_a_broker_out_of_reach_is_reported_and_loses_nothing(
     assert "The broker cannot be reached" in said
     for call_id in Call.objects.values_list("pk", flat=True):
         judge_call(call_id=call_id)
-    assert Run.objects.get().state == "done"
+    assert Run.objects.get(arena__isnull=False).state == "done"
 
 
 @pytest.mark.parametrize(

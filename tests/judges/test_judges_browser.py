@@ -1,5 +1,6 @@
 """Judge runs in a real browser: started, watched to the end, read, and voted on; for everybody."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,8 +9,10 @@ from django.contrib.auth import get_user_model
 from django.urls import reverse
 from playwright.sync_api import expect
 
+from arena.actors import CLI
 from arena.models import Arena, Run, Vote
 from judges.models import Judgement
+from judges.services.registry import spec_named
 from tests.factories import make_arena
 from tests.judges.helpers import ask_and_measure, make_labels, order, register_used_judge, work_off
 from tests.ranking.helpers import open_details, serious_violations, width_of
@@ -91,7 +94,7 @@ def test_a_jury_is_ordered_watched_read_and_voted_beside(
     expect(vote_on_it).to_have_count(0)
     expect(page.locator("#own-vote")).to_contain_text("You’ve seen which candidates these are")
 
-    marks = page.get_by_role("group", name="Coherent")
+    marks = page.get_by_role("group", name="Consistent")
     marks.get_by_role("button", name="Yes").click()
     expect(marks.get_by_role("button", name="Yes")).to_have_attribute("aria-pressed", "true")
     page.get_by_role("link", name="Older").click()
@@ -102,7 +105,7 @@ def test_a_jury_is_ordered_watched_read_and_voted_beside(
     assert "candidate-" not in page.content()
     page.wait_for_timeout(1150)  # or the page asks whether that was meant
     page.keyboard.press("t")
-    page.get_by_text("Tie between").wait_for()
+    page.locator("#after").get_by_text("Tie between").wait_for()
     vote = Vote.objects.of_people().get()
     read = Judgement.objects.get(pk=int(voted_on.split("/verdicts/")[1].split("/")[0]))
     assert vote.comparison.prompt_id == read.comparison.prompt_id
@@ -196,3 +199,55 @@ def test_a_phone_scrolls_down_only(boss: Any, pages: dict[str, str], width: int)
         open_details(boss)
         widths[name] = width_of(boss)
     assert set(widths.values()) == {width}, widths
+
+
+def test_a_rubric_is_written_previewed_and_tried_by_the_browser_alone(
+    boss: Any, live_server: Any, team: Any, voted: Arena
+) -> None:
+    """From no rubric to a measured change, as an evaluation lead would."""
+    page, rubrics = boss, live_server.url + reverse("team_rubrics", args=[team.slug])
+    page.goto(rubrics)
+    page.get_by_role("link", name=re.compile("Start from it ?: pairwise$")).click()
+    page.get_by_label("Address").fill("support")
+    written = page.get_by_label("user.md").input_value()
+    page.get_by_label("user.md").fill("{prompt}")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert").first).to_contain_text("{answer_a} is missing")
+    page.get_by_label("user.md").fill(written)
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("heading", name="Requests about 5 pairs")).to_be_visible()
+    expect(page.get_by_text("10 calls")).to_be_visible()
+    assert not serious_violations(page)
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", name="support, version 1")).to_be_visible()
+
+    spec = spec_named("scripted@help/support", by=CLI)
+    work_off(order(voted, spec.label, per_pair=24, by=CLI))
+    page.get_by_role("link", name="Edit").click()
+    page.get_by_label("system.md").press("Control+End")
+    page.get_by_label("system.md").type("Be strict.")
+    page.get_by_label("What changed, and why").fill("It was lenient.")
+    page.get_by_role("button", name="Save version 2").click()
+    expect(page.locator(".difference ins")).to_contain_text("Be strict.")
+    assert not serious_violations(page)
+
+    page.get_by_role("link", name=spec.label).click()
+    page.get_by_role("heading", name="Disagreements with people").wait_for()
+    page.get_by_role("heading", name="Configuration").scroll_into_view_if_needed()
+    first = page.locator("#disagreements details").first
+    expect(first).to_contain_text("Left answer first")
+    assert not serious_violations(page)
+    page.get_by_role("link", name="Try a change").click()
+    page.get_by_role("link", name="Try version 2").click()
+    page.get_by_role("button", name="Get a quote").click()
+    expect(page.get_by_text("13 pairs of the half that measures")).to_be_visible()
+    page.get_by_role("button", name="Start the trial").click()
+    expect(page.locator("#result")).to_contain_text("0 of 13")
+    for run in Run.objects.filter(arena=None):
+        work_off(run)
+    expect(page.locator("#result")).to_contain_text("p (McNemar, exact)", timeout=10_000)
+    assert not serious_violations(page)
+    page.set_viewport_size({"width": 390, "height": 844})
+    for url in (page.url, rubrics, rubrics + "support/", rubrics + "support/edit/"):
+        page.goto(url)
+        assert width_of(page) <= 390

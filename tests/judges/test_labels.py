@@ -2,8 +2,10 @@
 
 import csv
 import json
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from statistics import correlation
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -15,7 +17,7 @@ from arena.files import reader
 from arena.files.reader import FileError
 from judges.models import Label, LabelItem, LabelSet
 from judges.services.label_files import LabelFile, LabelsError, read_labels
-from judges.services.labels import add_labels, drawn, items_of
+from judges.services.labels import add_labels, agreement_of_raters, drawn, items_of, selected
 from tests.judges.helpers import write_labels
 
 PAIR = {"prompt": "Why?", "response_1": "Because.", "response_2": "No idea.", "label": "1"}
@@ -361,3 +363,48 @@ def test_the_models_that_wrote_the_answers_go_with_them(tmp_path: Path) -> None:
     assert plain.digest != file.digest
     stored = add_labels(file=file, name="named").items.get()
     assert (stored.model_1, stored.model_2) == item.models
+
+
+def two_raters(folder: Path, *scores: tuple[int, int]) -> LabelFile:
+    return read_labels(
+        jsonl(
+            folder,
+            *(
+                SCORE | {"response": f"Because {i}.", "score": score, "rater": rater}
+                for i, both in enumerate(scores)
+                for rater, score in zip("ab", both, strict=True)
+            ),
+        )
+    )
+
+
+def test_items_on_which_people_agree_are_selected_so_many_of_each_score(tmp_path: Path) -> None:
+    """As the two raters of feedbackQA are: some pairs of scores differ."""
+    file = two_raters(tmp_path, *[(1 + i % 4, 1 + (i % 4 + (i % 3 == 0)) % 4) for i in range(96)])
+    agreed = selected(file, agreed=True)
+    assert len(agreed.items) == 64
+    assert all(len(set(item.labels.values())) == 1 for item in agreed.items)
+    seven = selected(file, agreed=True, per_score=7, seed="1214")
+    assert Counter(item.labels["a"] for item in seven.items) == dict.fromkeys((1, 2, 3, 4), 7)
+    assert seven.digest == selected(file, agreed=True, per_score=7, seed="1214").digest
+    assert seven.digest != selected(file, agreed=True, per_score=7, seed="2").digest
+    assert len(selected(file, agreed=True, per_score=99).items) == 64
+
+
+def test_people_s_agreement_is_that_of_the_whole_file(tmp_path: Path) -> None:
+    scores = [(1, 2), (2, 2), (4, 3), (3, 3), (1, 1), (4, 4)]
+    found = agreement_of_raters(two_raters(tmp_path, *scores))
+    both_ways = scores + [(second, first) for first, second in scores]
+    expected = correlation(*zip(*both_ways, strict=True))
+    assert (found.value, found.n) == (pytest.approx(expected), 6)
+    pairs = jsonl(tmp_path, PAIR | {"rater": "a"}, PAIR | {"rater": "b"})
+    assert agreement_of_raters(read_labels(pairs)).value == 1
+
+
+def test_nothing_is_left_where_nobody_agrees(tmp_path: Path) -> None:
+    with pytest.raises(LabelsError, match="No item is left"):
+        selected(two_raters(tmp_path, (1, 2), (3, 4)), agreed=True)
+    one_rater = read_labels(jsonl(tmp_path, SCORE))
+    with pytest.raises(LabelsError, match="No item is left"):
+        selected(one_rater, agreed=True)
+    assert len(selected(one_rater, per_score=7).items) == 1

@@ -78,13 +78,19 @@ def oracle(method: str, name: str, a: Any, b: Any, o: Any, recipe: Recipe) -> An
         angle = np.arccos(x @ y / (np.linalg.norm(x) * np.linalg.norm(y)))
         t = 1 - share
         return (np.sin((1 - t) * angle) * a + np.sin(t * angle) * b) / np.sin(angle)
-    if method == "dare":
+    if method == "task-arithmetic":
+        return o + recipe.factor * share * (a - o) + recipe.factor * (1 - share) * (b - o)
+    if method in ("dare", "dare-ties"):
         kept = [
             dropping(recipe.seed, name, i).random(a.size).reshape(a.shape) >= recipe.drop
             for i in (0, 1)
         ]
         changes = [mask * (x - o) / (1 - recipe.drop) for mask, x in zip(kept, (a, b), strict=True)]
-        return o + 1.95 * (share * changes[0] + (1 - share) * changes[1])
+        if method == "dare":
+            return o + 1.95 * (share * changes[0] + (1 - share) * changes[1])
+        one, other = share * changes[0], (1 - share) * changes[1]
+        opposed = one * other < 0  # then the larger of the two is the sum's sign
+        return o + np.where(opposed, np.where(np.abs(one) > np.abs(other), one, other), one + other)
     trimmed = []
     for change in (a - o, b - o):
         n = int(np.ceil(recipe.keep * change.size))
@@ -117,6 +123,14 @@ def test_a_merge_follows_its_formula(
         assert merged[name].dtype == np.float32
         assert np.abs(merged[name] - expected).max() < 1e-6, name
     assert (merged["steps"] == np.arange(3)).all()
+
+
+def test_task_arithmetic_moves_further_only_with_a_scale(three: dict[str, Path]) -> None:
+    plain = merge(three, "plain", method="task-arithmetic", base=three["base"], share=0.3)
+    far = merge(three, "far", method="task-arithmetic", base=three["base"], share=0.3, scale=2.0)
+    linear, base = merge(three, "linear", share=0.3), read(three["base"])
+    assert np.allclose(plain["embed"], linear["embed"], atol=1e-6)
+    assert np.allclose(far["embed"], 2 * linear["embed"] - base["embed"], atol=1e-5)
 
 
 def test_dare_drops_the_share_that_it_should_and_repeats_itself(three: dict[str, Path]) -> None:

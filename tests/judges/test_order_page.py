@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from arena.calls.models import Price
+from arena.calls.models import Capability, Price
 from arena.models import Call, Response, Run
 from judges.models import Judge
 from judges.services.registry import register_judge, spec_named
@@ -134,6 +134,14 @@ def test_both_texts_are_shown_as_they_are_sent(staff: Client) -> None:
     assert "VERDICT-0123456789abcdef" in html
     assert "&lt;script&gt;alert(1)" in html
     assert "<script>alert(1)" not in html
+
+
+def test_the_schema_is_shown_where_the_model_takes_one(staff: Client) -> None:
+    Capability.objects.create(endpoint="scripted", model="scripted-1", json_schema=True)
+    html = quote_page(staff, make_arena(2, 2))
+    assert "JSON schema of the reply" in html
+    assert "&quot;enum&quot;: [" in html
+    assert "VERDICT-0123456789abcdef" not in html
 
 
 def test_the_grading_note_is_shown_before_the_verdict(staff: Client) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from judges.core.parsing import (
     LONGEST_REPLY,
+    Asked,
     ReadReply,
     parse_direct,
     parse_listwise,
@@ -43,13 +44,11 @@ UNITS = {
     "closed thoughts": "</think>",
     "end tokens": "<|im_end|>",
     "pictures": "✅",
-    "doubts": "not ",
     "values without marks": "A\n",
     "fences": "```json\n",
     "zero width": "\u200b",
     "full width": "Ａ",
     "refusals": "i can't ",
-    "foreign refusals": "ich kann dabei ",
 }
 PARSERS: dict[str, Callable[[str], ReadReply]] = {
     "pairwise": lambda text: parse_pairwise(text, NONCE),
@@ -57,7 +56,7 @@ PARSERS: dict[str, Callable[[str], ReadReply]] = {
     "listwise": lambda text: parse_listwise(text, NONCE, 3),
     "prometheus score": lambda text: parse_prometheus_score(text, HUNDRED),
     "prometheus pairwise": parse_prometheus_pairwise,
-    "structured": lambda text: parse_structured(text, "pairwise"),
+    "structured": lambda text: parse_structured(text, Asked("pairwise", NONCE)),
 }
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.core.parsing import parse_pairwise, parse_structured
+from judges.core.parsing import Asked, parse_pairwise, parse_structured
 from judges.core.prompts import (
     LENGTH_NEUTRAL,
     Material,
@@ -322,6 +322,31 @@ def test_structured_reply_is_asked_for_in_json(slug: str) -> None:
     )
 
 
+def test_a_checklist_has_a_schema_of_booleans_by_number() -> None:
+    spec = spec_of("checklist")
+    verdict = verdict_schema(spec, 1)["properties"]["verdict"]
+    assert verdict["properties"] == {str(n): {"type": "boolean"} for n in range(1, 6)}
+    assert verdict["required"] == list("12345")
+    whole = sent(spec, material("checklist"), structured=True)
+    assert '"verdict"' in whole
+    assert "VERDICT-" not in whole
+
+
+@pytest.mark.parametrize("slug", ["pairwise", "score-1-4", "listwise", "checklist"])
+def test_a_reply_is_repaired_by_an_object_with_the_verdict_alone(slug: str) -> None:
+    spec, shown = spec_of(slug), SHOWN[load_rubric(slug).protocol]
+    schema = verdict_schema(spec, shown, repair=True)
+    assert list(schema["properties"]) == schema["required"] == ["verdict"]
+    said = repair_message(spec, nonce=NONCE, n_answers=shown, structured=True)
+    assert '{"verdict": ' in said
+    assert NONCE not in said
+
+
+def test_judges_of_earlier_releases_know_no_schema_for_checklists() -> None:
+    assert not replace(spec_of("checklist"), schema=False).takes_schema
+    assert replace(spec_of("pairwise"), schema=False).takes_schema
+
+
 @pytest.mark.parametrize(
     ("slug", "labels"),
     [("pairwise", ["A", "B", "TIE"]), ("score-1-4", ["1", "2", "3", "4"])],
@@ -347,7 +372,7 @@ def test_the_parser_reads_the_list_that_the_instruction_shows() -> None:
     shown = re.search(r"the form is (\[.*\])\.", system)
     assert shown is not None
     reply = json.dumps({"reasoning": "So.", "verdict": json.loads(shown[1])})
-    assert parse_structured(reply, "listwise", n=3).order == ((2,), (0, 1))
+    assert parse_structured(reply, Asked("listwise", NONCE, n=3)).order == ((2,), (0, 1))
 
 
 def test_a_prometheus_format_has_no_schema() -> None:

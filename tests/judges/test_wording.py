@@ -52,6 +52,11 @@ TABLE = [
         " to 88). Newer votes no longer support it.",
     ),
     (
+        found(Verdict.BETTER, 0.51, 0.86, 1.0, is_kept=True),
+        "B was found to be better than A for these 6 raters and prompts like these, and newer votes"
+        " no longer support it: it wins 51% of the time now.",
+    ),
+    (
         found(Verdict.BETTER, 0.75, 0.58, 0.88, wider=wider(Unit.RATERS, 3)),
         "B is better than A for these 6 raters and prompts like these: it wins 75% of the time (58"
         " to 88). For raters like these it’s not decided yet: it takes about 3 more raters.",
@@ -84,7 +89,7 @@ TABLE = [
         OPEN,
         "Not decided yet: against A, B wins 65% of the time (49 to 79), for these 6 raters and"
         " prompts like these. If the difference stays the same, about 18 more prompts, judged by"
-        " these raters, settle it.",
+        " these raters, would settle it.",
     ),
     (
         found(Verdict.OPEN, 0.51, 0.4, 0.6, missing=Missing(Unit.PROMPTS, 17_000)),
@@ -110,7 +115,7 @@ TABLE = [
         found(Verdict.NO_WORSE, 0.52, 0.46, 0.58, missing=Missing(Unit.PROMPTS, 300)),
         "B is no worse than A by more than the margin for these 6 raters and prompts like these:"
         " it wins 52% of the time (46 to 58). If the difference stays the same, about 300 more"
-        " prompts, judged by these raters, settle it.",
+        " prompts, judged by these raters, would settle it.",
     ),
     (Claim(Verdict.OPEN, Scope.JUDGE), "No votes yet: nobody has compared B with A."),
 ]

@@ -101,8 +101,9 @@ def test_a_crowd_waits_and_whoever_is_too_many_is_told_so(serve: Serve) -> None:
         time.sleep(1)
         began = time.monotonic()
         assert get(web, "/healthz")[0] == 200
-        assert time.monotonic() - began < 1.5
+        healthy_after = time.monotonic() - began
         answers = [each.result() for each in crowd]
+        assert healthy_after < (time.monotonic() - began) / 2  # however slow the machine is
         statuses = Counter(status for status, _, _ in answers)
         assert set(statuses) == {200, 503}
         assert statuses[200] >= THREADS + 200

@@ -19,8 +19,12 @@ ROUNDS = 50
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """An installation whose database holds one number."""
+    """An installation whose database holds one number.
+
+    `migrate` has switched it to WAL. SQLite refuses one of several connections that switch at once.
+    """
     with closing(sqlite3.connect(tmp_path / "ringside.sqlite3")) as database:
+        database.execute("PRAGMA journal_mode=WAL")
         database.execute("CREATE TABLE counter (n INTEGER)")
         database.execute("INSERT INTO counter VALUES (0)")
         database.commit()
@@ -92,11 +96,13 @@ def count_up(rounds: int) -> None:
 
 if __name__ == "__main__":
     threads, rounds = map(int, sys.argv[1:])
-    failed: list[object] = []
+    failed: list[threading.ExceptHookArgs] = []
     threading.excepthook = failed.append
     workers = [threading.Thread(target=count_up, args=[rounds]) for _ in range(threads)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
+    print(*(failure.exc_value for failure in failed), file=sys.stderr)
+    sys.stderr.flush()
     os._exit(bool(failed))

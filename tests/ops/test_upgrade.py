@@ -31,6 +31,8 @@ SCORES = """
     JOIN arena_candidate c ON c.id = s.candidate_id JOIN arena_arena a ON a.id = b.arena_id
     WHERE n.is_current AND b.raters <> 'combined' AND a.slug <> 'interrupted' ORDER BY 1, 2, 3, 4
 """
+SUCCESSORS = "SELECT count(*) FROM judges_epoch WHERE reader <> '' AND number > 1"
+STALE = "SELECT count(*) FROM judges_epoch WHERE reader = '' AND ended_at IS NULL"
 SCHEMA = """
     SELECT m.name, c.name, c.type, c."notnull" FROM sqlite_master m, pragma_table_info(m.name) c
     UNION SELECT tbl_name, name, type, 0 FROM sqlite_master WHERE type = 'index'
@@ -80,7 +82,10 @@ def check_upgrade(query: Query, home: Path, **settings: str) -> None:
 
     migrated = manage("migrate", "--verbosity=0", home=home, **settings)
     assert migrated.returncode == 0, migrated.stderr
+    # A judge's successor takes over its rater and votes, and leaves a rater without any.
+    counts["arena_rater"] += query(SUCCESSORS)[0][0]
     assert contents(query) == (counts, scores)
+    assert query(STALE) == [(0,)]
 
     settings |= KEY
     checked = manage("shell", "--verbosity=0", "--command", CHECK, home=home, **settings)

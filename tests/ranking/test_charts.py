@@ -2,22 +2,16 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from arena.validation import shorten, shorten_apart
 from ranking.views.charts import (
     HEIGHT,
-    LABEL,
     WIDTH,
     ScoreAt,
     ScoreScale,
-    Series,
     line_chart,
-    spread,
 )
 from ranking.views.sequence_chart import ShareAt, sequence_chart
 
@@ -60,31 +54,29 @@ def test_long_names_that_differ_in_the_middle_stay_different() -> None:
 START = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 
 
-def series(label: str, *scores: float | None, days: float = 1) -> Series:
-    return Series(
-        label, [ScoreAt(START + timedelta(days=days * i), score) for i, score in enumerate(scores)]
-    )
+def moments(*scores: float | None, days: float = 1) -> list[ScoreAt]:
+    return [ScoreAt(START + timedelta(days=days * i), score) for i, score in enumerate(scores)]
 
 
 def test_points_span_the_plot_and_higher_scores_stand_higher() -> None:
-    chart = line_chart([series("a", 1000, 1100, 1050)])
+    chart = line_chart(moments(1000, 1100, 1050))
     assert chart is not None
-    points = [tuple(map(float, p.split(","))) for p in chart.lines[0].pieces[0].split()]
+    points = [tuple(map(float, p.split(","))) for p in chart.pieces[0].split()]
     assert [x for x, _ in points] == [0, WIDTH / 2, WIDTH]
     assert points[1][1] < points[2][1] < points[0][1]
     assert all(0 < y < HEIGHT for _, y in points)
-    assert chart.lines[0].end == points[-1][1]
 
 
 def test_without_two_moments_or_without_scores_there_is_no_chart() -> None:
     assert line_chart([]) is None
-    assert line_chart([series("a", 1000)]) is None
-    assert line_chart([series("a", None, None)]) is None
+    assert line_chart(moments(1000)) is None
+    assert line_chart(moments(None, None)) is None
 
 
 def test_a_band_stays_inside_the_chart() -> None:
-    moments = [ScoreAt(START, 1000, 900, 1200), ScoreAt(START + timedelta(1), 1010, 700, 1100)]
-    chart = line_chart([Series("a", moments)], band=True)
+    chart = line_chart(
+        [ScoreAt(START, 1000, 900, 1200), ScoreAt(START + timedelta(1), 1010, 700, 1100)]
+    )
     assert chart is not None
     (band,) = chart.bands
     heights = [float(point.split(",")[1]) for point in band.split()]
@@ -97,23 +89,9 @@ def test_a_band_stays_inside_the_chart() -> None:
     [(0.01, "12:35"), (0.3, "15:00"), (1, "2 Mar 00:00"), (9, "4 Mar"), (400, "6 Jul 2026")],
 )
 def test_times_are_round_and_say_as_much_as_they_must(days: float, expected: str) -> None:
-    chart = line_chart([series("a", 1000, 1001, days=days)])
+    chart = line_chart(moments(1000, 1001, days=days))
     assert chart is not None
     assert 1 <= len(chart.columns) <= 6
     assert expected in [tick.label for tick in chart.columns]
     places = [float(tick.place.rstrip("%")) for tick in chart.columns]
     assert all(0 <= place <= 100 for place in places)
-
-
-@given(st.lists(st.floats(0, HEIGHT), max_size=10))
-def test_labels_keep_their_order_and_their_distance(places: list[float]) -> None:
-    found = spread(places, LABEL, HEIGHT)
-    order = sorted(range(len(places)), key=lambda i: places[i])
-    moved = [found[i] for i in order]
-    assert all(b - a >= LABEL - 0.2 for a, b in pairwise(moved))
-    assert all(LABEL / 2 - 0.2 <= y <= HEIGHT - LABEL / 2 + 0.2 for y in moved)
-
-
-def test_labels_with_room_stay_where_they_are() -> None:
-    assert spread([100, 20, 200], LABEL, HEIGHT) == [100, 20, 200]
-    assert spread([100, 100], LABEL, HEIGHT) == [91, 109]

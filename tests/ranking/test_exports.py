@@ -29,7 +29,7 @@ from ranking.question import Question
 from ranking.services.votes import read
 from ranking.votes import read_file
 from tests.arena.rest import token_of, undisclosed
-from tests.factories import make_arena, make_person, make_team, make_vote
+from tests.factories import known, make_arena, make_person, make_team, make_vote
 from tests.ranking.helpers import publish
 from tests.ranking.test_api_battles import lines, vote_on
 
@@ -220,7 +220,7 @@ def test_an_arena_without_votes_gives_valid_files(client: Client, empty_arena: A
 def test_lmarenas_votes_leave_as_they_came_with_one_more(tmp_path: Path, client: Client) -> None:
     given = Path(__file__).parent.parent / "files" / "lmarena.jsonl"
     import_files(slug="there", paths=[given], now=timezone.now())
-    key = re.search(r'data-key="([0-9a-f-]{36})"', client.get("/a/there/vote/").text)[1]
+    key = re.search(r'data-key="([0-9a-f-]{36})"', known(client).get("/a/there/vote/").text)[1]
     hour_ago = timezone.now() - timedelta(hours=1)  # whoever votes at once has not read them
     Comparison.objects.filter(key=key).update(issued_at=hour_ago)
     client.post(reverse("cast_vote", args=["there", key]), {"outcome": "left"})

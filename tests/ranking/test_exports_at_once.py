@@ -33,7 +33,7 @@ def test_a_third_export_waits_until_one_has_ended(client: Client, arena: Arena) 
         assert (refused.status_code, refused["Retry-After"]) == (429, "60")
         assert refused["Content-Type"] == "application/problem+json"
         assert json.loads(refused.content)["detail"] == SENTENCE
-    assert client.get("/a/support/exports/").status_code == 200
+    assert client.get("/a/support/about/").status_code == 200
     assert client.head(f"{ROOT}battles.csv").status_code == 200
     assert first.getvalue().startswith(b"comparison,")
     third = client.get(f"{ROOT}battles.csv")

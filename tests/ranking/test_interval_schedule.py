@@ -9,7 +9,7 @@ from django.utils import timezone
 from arena.models import Arena
 from arena.services.pairs import sync_pairs
 from ranking import findings, leaderboard
-from ranking.models import ArenaRefresh, Board, Snapshot, boards
+from ranking.models import ArenaRefresh, Snapshot, boards
 from ranking.services import refresh
 from ranking.stats.bradley_terry import NotConvergedError
 from tests.factories import make_arena, make_vote, void_vote
@@ -110,15 +110,3 @@ def test_borrowed_intervals_may_name_somebody_who_has_left(
     assert snapshot.n_votes == 9
     for standing in snapshot.standings.all():
         assert standing.rank_low <= standing.rank <= standing.rank_high <= 2
-
-
-def test_new_target_error_moves_the_pair_weights(arena: Arena) -> None:
-    for _ in range(20):
-        cast(arena)
-    publish(arena)
-    Board.objects.filter(arena=arena).update(target_error=1000.0)
-    first = publish(arena)
-    before = dict(arena.pairs.values_list("pk", "weight"))
-    Board.objects.filter(arena=arena).update(target_error=1.0)
-    assert publish(arena).pk == first.pk
-    assert dict(arena.pairs.values_list("pk", "weight")) != before

@@ -129,7 +129,6 @@ def test_a_board_edited_in_the_admin_is_fitted_again(admin_client: Client, arena
         "category": "",
         "both_bad": BothBad.TIE.value,
         "n_resamples": 1000,
-        "target_error": 25,
         "seed": 0,
     }
     response = admin_client.post(f"/admin/ranking/board/{board.pk}/change/", form)

@@ -41,13 +41,11 @@ def addresses(published: Arena, live_server: Any) -> dict[str, str]:
     base = f"{live_server.url}/a/support"
     return {
         "matrix": f"{base}/compare/",
-        "predicted": f"{base}/compare/?show=predicted",
         "compare": f"{base}/compare/",
         "compared": f"{base}/compare/?a={a}&b={b}",
         "price": f"{base}/price/",
         "speed": f"{base}/price/?by=seconds",
-        "history": f"{base}/history/",
-        "one candidate": f"{base}/history/?candidate={b}",
+        "candidate": f"{base}/candidates/{b}/",
         "listed": f"{base}/candidates/{a}/?raters=people&category=category-0&opponent={b}",
     }
 
@@ -69,7 +67,7 @@ def test_no_page_is_wider_than_a_phone(phone: Any, addresses: dict[str, str]) ->
 def test_matrix_headings_stay_while_it_scrolls(browser: Any, addresses: dict[str, str]) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 500}, is_mobile=True)
     page = context.new_page()
-    page.goto(addresses["matrix"])
+    page.goto(addresses["matrix"] + "#matrix")  # which opens it
     box = page.locator(".matrix-scroll")
     box.evaluate("box => box.scrollTo(200, 200)")
     assert box.evaluate("box => [box.scrollLeft, box.scrollTop]") == [200, 200]
@@ -81,11 +79,11 @@ def test_matrix_headings_stay_while_it_scrolls(browser: Any, addresses: dict[str
 
 
 def test_a_cell_is_opened_by_keyboard(page: Any, addresses: dict[str, str]) -> None:
-    page.goto(addresses["matrix"])
+    page.goto(addresses["matrix"] + "#matrix")
     page.locator(".matrix td a").first.focus()
     page.keyboard.press("Enter")
-    page.wait_for_url("**/candidates/**#comparisons")
-    expect(page.get_by_role("heading", name="Votes")).to_be_visible()
+    page.wait_for_url("**/compare/?raters=people&a=*&b=*")
+    page.get_by_text("Votes that can be read").click()
     assert page.locator(".comparisons li").count() == 8
 
 
@@ -93,17 +91,15 @@ def test_all_of_it_works_without_javascript(browser: Any, addresses: dict[str, s
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(addresses["compare"])
-    page.get_by_label("Candidate B").select_option(index=5)
+    page.get_by_text("Change pair").click()
+    page.get_by_label("Right").select_option(index=5)
     page.get_by_role("button", name="Compare").click()
-    expect(page.get_by_text("Difference in score")).to_be_visible()
-    page.goto(addresses["history"])
-    assert page.locator(".history-chart >> nth=-1 >> polyline").count() == 10
-    page.get_by_text("Choose candidates").click()
-    for box in page.get_by_role("checkbox").all()[1:]:
-        box.uncheck()
-    page.get_by_role("button", name="Show", exact=True).click()
-    expect(page.locator(".history-chart >> nth=-1 >> polyline")).to_have_count(1)
-    assert page.locator("polygon.band").count() == 1
+    page.wait_for_url("**/compare/?raters=people&a=*&b=*")
+    expect(page.get_by_role("heading", name="Where each wins")).to_be_visible()
+    page.goto(addresses["candidate"])
+    page.get_by_text("History of its score").click()
+    expect(page.locator("polygon.band")).to_be_visible()
+    assert page.locator("[data-interactive]").is_hidden()
     context.close()
 
 
@@ -113,3 +109,16 @@ def test_nothing_is_refused_by_the_policy(page: Any, addresses: dict[str, str]) 
     for address in addresses.values():
         page.goto(address)
     assert not said
+
+
+@pytest.mark.parametrize(
+    ("page_name", "button"),
+    [("candidate", "Compare with others over time"), ("price", "Interactive chart")],
+)
+def test_a_click_replaces_the_chart_by_an_interactive_one(
+    page: Any, addresses: dict[str, str], page_name: str, button: str
+) -> None:
+    page.goto(f"{addresses[page_name]}#history")
+    page.get_by_role("button", name=button).click()
+    page.locator(".js-plotly-plot .scatterlayer .trace").first.wait_for()
+    assert page.locator("[data-picture]").count() == 0

@@ -1,34 +1,39 @@
 """Price and speed: the frontier, the chart and its table; and scores controlled for style."""
 
 import re
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from django.test import Client
 
 from arena.models import Candidate, Response
+from ranking.costs import PricedScore, best_for_their_price
 from ranking.models import Snapshot
 from ranking.services import leases
 from ranking.views.charts import HEIGHT
-from ranking.views.scatter_chart import ScatterPoint, frontier, scatter_chart
+from ranking.views.scatter_chart import scatter_chart
 from tests.factories import make_arena
 from tests.ranking.helpers import get_page, markup, publish, rank_anyway, words
 
 
-def point(name: str, value: float, score: float) -> ScatterPoint:
-    return ScatterPoint(name, f"/{name}/", value, score, score - 30, score + 30, name)
+def point(name: str, value: float, score: float, reach: float = 30) -> PricedScore:
+    return PricedScore(hash(name), name, value, score, score - reach, score + reach)
 
 
-def test_the_frontier_holds_the_undominated_candidates() -> None:
-    cheap, good, worse, dear = (
+def test_best_for_its_price_follows_intervals() -> None:
+    cheap, good, close, worse, dear = (
         point("cheap", 1, 900),
         point("good", 3, 1100),
-        point("worse", 4, 1050),
-        point("dear", 9, 1100),
+        point("close", 4, 1050),
+        point("worse", 4, 1030),
+        point("dear", 9, 1000),
     )
-    assert frontier([cheap, good, worse, dear]) == {"/cheap/", "/good/"}
+    best = best_for_their_price([cheap, good, close, worse, dear])
+    assert best == {one.candidate for one in (cheap, good, close)}
     twins = [point("a", 2, 1000), point("b", 2, 1000)]
-    assert frontier(twins) == {"/a/", "/b/"}
+    assert best_for_their_price(twins) == {one.candidate for one in twins}
+    unknown = replace(worse, low=None, high=None)
+    assert unknown.candidate in best_for_their_price([good, unknown])
 
 
 def test_far_prices_stand_on_a_logarithmic_scale() -> None:
@@ -55,9 +60,11 @@ def test_the_best_at_the_edge_of_a_phone_is_named() -> None:
         "step-by-step": (1.62, 1146, 1096, 1196),
         "mini": (0.02, 687, 619, 748),
     }
-    chart = scatter_chart([ScatterPoint(name, name, *of, name) for name, of in numbers.items()])
+    chart = scatter_chart(
+        [PricedScore(i, name, *of) for i, (name, of) in enumerate(numbers.items())]
+    )
     assert chart is not None
-    assert all(one.on_phone for one in chart.points if one.is_best)
+    assert all(len(one.labels) == 2 for one in chart.points if one.is_best)
     assert [tick.label for tick in chart.columns if not tick.minor] == ["0.1", "1", "10"]
 
 
@@ -65,17 +72,16 @@ def test_labels_cover_neither_one_another_nor_the_edges() -> None:
     points = [point(f"candidate-{i}", 5 + (i % 4) / 10, 1000 + i) for i in range(30)]
     chart = scatter_chart(points)
     assert chart is not None
-    for width, labels in (
-        (960, [one.on_laptop for one in chart.points]),
-        (300, [one.on_phone for one in chart.points]),
-    ):
-        placed = [label for label in labels if label]
+    for screen, width in (("on-laptop", 960), ("on-phone", 300)):
+        placed = [
+            (float(one.x.rstrip("%")) * width / 100 + label.dx, label.y, label.anchor)
+            for one in chart.points
+            for label in one.labels
+            if label.screen == screen
+        ]
         assert 0 < len(placed) < 30
-        assert len({(label.x, label.dx, label.y) for label in placed}) == len(placed)
-        assert all(0 <= label.y <= HEIGHT for label in placed)
-        assert all(
-            0 <= float(label.x.rstrip("%")) * width / 100 + label.dx <= width for label in placed
-        )
+        assert len(set(placed)) == len(placed)
+        assert all(0 <= x <= width and 0 <= y <= HEIGHT for x, y, _ in placed)
 
 
 @pytest.fixture
@@ -120,9 +126,10 @@ def test_the_chart_and_its_table_show_the_best_per_price(client: Client, priced:
     assert ["Best for its price" in row for row in rows] == [True, True, False]
     assert "$2.00 2 1100 1060–1140" in rows[1]
     assert page.count("<circle") == 3
-    assert page.count('class="best"') == 2
-    assert len(re.search(r'frontier" points="([^"]+)"', page)[1].split()) == 3  # type: ignore[index]
-    assert "candidate-0: 1100, 95 % interval 1060–1140; $2.00" in page
+    assert page.count('class="best ') == 2
+    assert "No cheaper candidate could be as good as candidate-0. 2 of 3 are best" in words(page)
+    assert "candidate-0: 1100, 95% interval 1060–1140; $2" in words(page)
+    assert "Wins per" not in page
     assert "style=" not in page
 
 
@@ -130,7 +137,8 @@ def test_the_chart_and_its_table_show_the_best_per_price(client: Client, priced:
 def test_speed_is_compared_likewise(client: Client, priced: Snapshot) -> None:
     page = get_page(client, "/a/support/price/?by=seconds")
     assert [row.split()[0] for row in body_of(page)] == [f"candidate-{i}" for i in (2, 1, 0)]
-    assert page.count('class="best"') == 3
+    assert page.count('class="best ') == 3
+    assert "No candidate is clearly better than a slower one." in words(page)
     assert "Seconds per answer" in words(page)
     assert 'aria-current="true">Speed' in markup(page)
 
@@ -154,11 +162,8 @@ def test_names_of_undisclosed_candidates_are_masked(client: Client, priced: Snap
     assert "Undisclosed" in page
 
 
-def ranks_of(page: str) -> list[tuple[str, str]]:
-    found: list[Any] = re.findall(
-        r'<td class="rank">(\d+).*?<th scope="row" class="name"><a [^>]+>([^<]+)</a>', markup(page)
-    )
-    return found
+def names_of(page: str) -> list[str]:
+    return re.findall(r'<a [^>]+title="([^"]+)"\s*><span>', markup(page))
 
 
 @pytest.mark.django_db
@@ -166,12 +171,12 @@ def test_controlling_for_style_ranks_anew_and_says_who_leads_instead(
     client: Client, priced: Snapshot
 ) -> None:
     plain = get_page(client, "/a/support/")
-    assert [name for _, name in ranks_of(plain)] == [f"candidate-{i}" for i in range(3)]
+    assert names_of(plain) == [f"candidate-{i}" for i in range(3)]
     assert "?raters=people&amp;control=style" in plain
     page = get_page(client, "/a/support/?control=style")
-    assert ranks_of(page) == [("1", "candidate-1"), ("2", "candidate-0")]
-    assert "candidate-1 scores highest instead of candidate-0. 1 candidate has no" in words(page)
-    assert "Clear leader" not in page
+    assert names_of(page) == ["candidate-1", "candidate-0"]
+    assert "Between answers of equal style, candidate-1 scores highest." in words(page)
+    assert "1 candidate has no style-controlled score." in words(page)
     assert 'href="/a/support/?raters=people"' in markup(page)
     chart = get_page(client, "/a/support/price/?control=style")
     assert [row.split()[0] for row in body_of(chart)] == ["candidate-0", "candidate-1"]
@@ -182,8 +187,8 @@ def test_style_changes_nothing_where_there_is_none_to_control_for(
     client: Client, published: Snapshot
 ) -> None:
     page = get_page(client, "/a/support/?control=style")
-    assert "Control for style" not in page
-    assert len(ranks_of(page)) == 3
+    assert "Controlled for style" not in page
+    assert len(names_of(page)) == 3
 
 
 @pytest.mark.django_db

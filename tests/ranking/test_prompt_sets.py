@@ -12,7 +12,7 @@ from django.utils import timezone
 from arena.models import Arena
 from arena.services.imports import import_files
 from tests.arena.rest import token_of
-from tests.factories import make_arena, make_member, make_team
+from tests.factories import make_arena, make_team
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 TURNS = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Why?"}]
@@ -130,7 +130,7 @@ def test_only_the_team_gets_references(arena: Arena, client: Client) -> None:
     sent = token_of(arena.team).get(path)
     assert json.loads(sent.getvalue())["assert"][1] == {"type": "llm-rubric", "value": "Be brief."}
     assert token_of(make_team()).get(path).status_code in (403, 404)
-    page = f"/a/{arena.slug}/exports/"
-    assert "prompt-exports" not in client.get(page).text
-    client.force_login(make_member(arena.team).user)
-    assert "prompt-exports/langfuse-items.csv" in client.get(page).text
+    assert client.get(f"/api/v1/{path}").status_code in (401, 403, 404)
+    page = client.get(f"/a/{arena.slug}/about/").text
+    assert "Only the arena’s team can open these" in page
+    assert "prompt-exports/langfuse-items.csv" in page

@@ -8,8 +8,7 @@ from scipy import stats
 
 from arena.models import Arena, Rater
 from ranking.models import Snapshot
-from ranking.rank_correlation import RankCorrelation, rank_correlation, scores_of_raters
-from tests.factories import make_arena, make_person, make_vote, void_vote
+from ranking.rank_correlation import RankCorrelation, rank_correlation
 from tests.ranking.helpers import cast, fill, get_page, make_voted_arena, publish
 
 pytestmark = pytest.mark.django_db
@@ -19,43 +18,6 @@ pytestmark = pytest.mark.django_db
 def arena(db: None) -> Arena:
     """Three candidates, four prompts in two categories, 24 votes of one person."""
     return make_voted_arena(n_prompts=4, rounds=2)
-
-
-def test_all_raters_of_a_board_give_its_scores(arena: Arena, judge: Rater) -> None:
-    cast(arena, "both_bad")
-    fill(arena, rounds=1, rater=judge)
-    board = publish(arena)
-    people = Rater.objects.filter(kind=Rater.Kind.PERSON).values_list("pk", flat=True)
-    found = scores_of_raters(arena=arena, rater_ids=list(people))
-    assert found == pytest.approx(dict(board.standings.values_list("candidate", "score")))
-
-
-def test_only_live_votes_of_these_raters_in_this_arena_count(arena: Arena) -> None:
-    mine, other = make_person(), make_person()
-    a, b, c = arena.candidates.order_by("pk")
-    for left, right in ((a, b), (b, a), (b, c), (c, b)):
-        make_vote(arena, left, right, "left", rater=mine)
-    before = scores_of_raters(arena=arena, rater_ids=[mine.pk])
-    assert before == pytest.approx({a.pk: 1000, b.pk: 1000, c.pk: 1000})
-    make_vote(arena, a, b, "left", rater=other)
-    void_vote(make_vote(arena, a, b, "left", rater=mine))
-    elsewhere = make_arena(2, 1)
-    make_vote(elsewhere, *elsewhere.candidates.all(), "left", rater=mine)
-    assert scores_of_raters(arena=arena, rater_ids=[mine.pk]) == pytest.approx(before)
-    together = scores_of_raters(arena=arena, rater_ids=[mine.pk, other.pk])
-    assert together[a.pk] > together[b.pk]
-
-
-def test_only_the_connected_part_has_scores(arena: Arena, judge: Rater) -> None:
-    a, b, c = arena.candidates.order_by("pk")
-    make_vote(arena, a, b, "tie", rater=judge)
-    make_vote(arena, c, b, "left", rater=judge)
-    assert set(scores_of_raters(arena=arena, rater_ids=[judge.pk])) == {a.pk, b.pk}
-
-
-def test_nobody_and_no_votes_give_no_scores(arena: Arena, judge: Rater) -> None:
-    assert scores_of_raters(arena=arena, rater_ids=[]) == {}
-    assert scores_of_raters(arena=arena, rater_ids=[judge.pk]) == {}
 
 
 def test_the_same_order_is_one_and_the_reverse_minus_one() -> None:
@@ -126,7 +88,7 @@ def test_a_board_of_juries_counts_juries_alone(
         "combined": 24,
     }
     page = " ".join(get_page(client, "/a/support/?raters=juries").split())
-    assert "<strong>2</strong> votes by <strong>1</strong> jury" in page
+    assert "2 blind votes </span> <span>1 jury</span>" in page
     assert "Jury: A jury of three." in page
     found = client.get("/a/support/results.json?raters=juries").json()
     assert (found["raters"], found["n_votes"]) == ("juries", 2)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import Sum
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -258,18 +259,27 @@ def test_pairs_with_fewer_votes_get_more_weight(arena: Arena) -> None:
     assert sum(weights.values()) == pytest.approx(3, rel=0.1)
 
 
-def test_raters_are_sent_to_the_newcomer_among_the_settled(arena: Arena) -> None:
-    publish(arena)
+def test_raters_are_sent_to_the_newcomer(arena: Arena) -> None:
+    fill(arena, rounds=4)
     newcomer = Candidate.objects.create(arena=arena, name="newcomer")
     for prompt in arena.prompts.all():
         newcomer.responses.create(prompt=prompt, text="A new answer.")
     sync_pairs(arena=arena)
-    Board.objects.filter(arena=arena).update(target_error=200)
-    weights = weights_of(arena)
-    new = [weight for pair, weight in weights.items() if newcomer.pk in pair]
-    old = [weight for pair, weight in weights.items() if newcomer.pk not in pair]
-    assert min(new) > 2 * max(old)
-    assert min(old) > 0
+    publish(arena)
+    for pair in arena.pairs.all():
+        assert (pair.newcomers > 0) == (newcomer.pk in (pair.low_id, pair.high_id))
+        assert 0 <= pair.first + pair.order + pair.newcomers < pair.weight
+    total = arena.pairs.aggregate(all=Sum("weight"), newcomers=Sum("newcomers"))
+    assert total["newcomers"] >= 0.1 * total["all"]
+
+
+def test_until_intervals_are_known_nobody_could_be_first() -> None:
+    arena = make_arena(3, 2)
+    make_vote(arena, *arena.candidates.order_by("pk")[:2], "left")
+    publish(arena)
+    for pair in arena.pairs.all():
+        assert pair.first == pair.order == 0
+        assert pair.newcomers > 0
 
 
 def test_what_cannot_be_compared_is_not_ranked(arena: Arena) -> None:
@@ -402,7 +412,7 @@ def test_a_leaderboard_can_be_read_as_of_verified_people(arena: Arena, client: C
     listed = client.get("/api/v1/arenas/support/boards/?raters=verified").json()["results"]
     assert {row["category"]: row["n_votes"] for row in listed}[""] == 144
     page = words(client.get("/a/support/?raters=verified").text)
-    assert "144 votes by 6 verified raters" in page
+    assert "144 blind votes 6 verified raters" in page
     assert "Only votes by verified people count here" in page
     others = Vote.objects.filter(arena=arena, verified=False)
     for vote in others:

@@ -63,6 +63,7 @@ class Row:
 
 # People: nobody stranger viewer member owner operator
 ALL = "200 200 200 200 200 200"
+MOVED = "301 301 301 301 301 301"
 LED_ON = "302 302 302 302 302 302"
 NOTHING_MORE = "204 204 204 204 204 204"
 SIGNED_IN = "302 200 200 200 200 200"
@@ -93,20 +94,23 @@ PAGES: dict[tuple[str, str], Row] = {
     ("give_reasons", "post"): Row(LED_ON),
     ("vote_facts", "get"): Row("404 404 404 404 404 404"),
     ("my_votes", "get"): Row(ALL),
+    # Nobody has voted here; tests/ranking/test_rounds.py says who sees a round.
+    ("round", "get"): Row("404 404 404 404 404 404"),
     # Boards
     ("index", "get"): Row(ALL, arena=""),
     ("board", "get"): Row(ALL),
     ("board_csv", "get"): Row(ALL),
     ("board_json", "get"): Row(ALL),
-    ("win_matrix", "get"): Row("301 301 301 301 301 301"),
+    ("win_matrix", "get"): Row(MOVED),
     ("compare", "get"): Row(ALL),
-    ("side_by_side", "get"): Row(ALL),
-    ("history", "get"): Row(ALL),
-    ("categories", "get"): Row(ALL),
+    ("side_by_side", "get"): Row(MOVED),
+    ("history", "get"): Row(MOVED),
+    ("categories", "get"): Row(MOVED),
     ("price", "get"): Row(ALL),
-    ("entries", "get"): Row(ALL),
-    ("exports", "get"): Row(ALL),
-    ("methodology", "get"): Row(ALL),
+    ("entries", "get"): Row(MOVED),
+    ("exports", "get"): Row(MOVED),
+    ("methodology", "get"): Row(MOVED),
+    ("about", "get"): Row(ALL),
     ("candidate", "get"): Row(ALL),
     ("comparison", "get"): Row(ALL),
     ("badge", "get"): Row(ALL, arena="elsewhere"),
@@ -126,12 +130,28 @@ PAGES: dict[tuple[str, str], Row] = {
     ("mark_verdict", "post"): Row("403 403 302 302 302 302", {"mark": "coherent:yes"}),
     ("judges", "get"): Row(ALL, arena=""),
     ("judge", "get"): Row(ALL, arena="listed"),
+    ("judge_setups", "get"): Row(ALL, arena="listed"),
+    ("disagreements", "get"): Row(READ_BY_TEAM),
     ("honeypot_test", "get"): Row(OPERATORS, arena=""),
     ("honeypot_test", "post"): Row("403 403 403 403 403 200", arena=""),
     ("trial_runs", "get"): Row(OPERATORS, arena=""),
     ("trial_run", "get"): Row(OPERATORS, arena=""),
     ("trial_verdict", "get"): Row("302 403 403 403 403 404", arena=""),
     ("mark_trial", "post"): Row("403 403 403 403 403 404", {"mark": "coherent:yes"}, arena=""),
+    # A team's rubrics; the bodies write nothing, because a form has more fields
+    ("team_rubrics", "get"): Row(TEAM, arena=""),
+    ("new_rubric", "get"): Row(TEAMS_OWNERS, arena=""),
+    ("new_rubric", "post"): Row(TEAMS_OWNERS, arena=""),
+    ("import_rubric", "post"): Row(TEAMS_OWNERS, arena=""),
+    ("team_rubric", "get"): Row(TEAM, arena=""),
+    ("edit_rubric", "get"): Row(TEAMS_OWNERS, arena=""),
+    ("edit_rubric", "post"): Row(TEAMS_OWNERS, arena=""),
+    ("delete_rubric", "post"): Row(TEAMS_OWNERS_DO, arena=""),
+    ("rubric_version", "get"): Row(TEAM, arena=""),
+    ("rubric_files", "get"): Row(TEAM, arena=""),
+    ("try_rubric", "get"): Row(TEAMS_MEMBERS, arena=""),
+    ("try_rubric", "post"): Row(TEAMS_MEMBERS, arena=""),
+    ("rubric_trial", "get"): Row(TEAM, arena=""),
     # Setting an arena up
     ("new_arena", "get"): Row(TEAMS_MEMBERS, arena=""),
     ("new_arena", "post"): Row(TEAMS_MEMBERS_DO, NEW_ARENA, arena=""),
@@ -151,6 +171,7 @@ PAGES: dict[tuple[str, str], Row] = {
     ("edit_prompt", "post"): Row(MEMBERS_DO),  # the document of one in use
     ("retire_prompt", "post"): Row(MEMBERS_DO),
     ("retire_prompts", "post"): Row(MEMBERS_DO),
+    ("showcase_prompt", "post"): Row(MEMBERS_DO),
     ("use_categories", "post"): Row(MEMBERS_DO),
     ("vote_orders", "get"): Row(READ_BY_TEAM),
     ("vote_orders", "post"): Row("403 403 403 302 302 302", {"per_pair": 1}),
@@ -264,6 +285,8 @@ API: dict[tuple[str, str], Row] = {
     ("api_teams", "get"): Row(NAMED_READ, arena=""),
     ("api_team", "get"): Row("401 404 200 200 200 200   200 403 403 200 404", arena=""),
     ("api_team", "delete"): Row("401 404 403 403 422 422   403 403 403 403 404", arena=""),
+    ("api_rubrics", "get"): Row("401 404 200 200 200 200   200 403 403 200 404", arena=""),
+    ("api_rubric_versions", "get"): Row("401 404 200 200 200 200   200 403 403 200 404", arena=""),
     ("api_arenas", "get"): Row(ANYBODY_READS, arena=""),
     ("api_arenas", "post"): Row(
         "401 422 403 201 201 201   403 201 403 201 422",

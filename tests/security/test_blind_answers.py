@@ -17,7 +17,7 @@ from arena.services.arenas import update_arena
 from arena.services.prompts import retire_prompt
 from ranking.exports import EXPORTS, file_names
 from tests.arena.rest import token_of
-from tests.factories import make_arena, make_person, make_team
+from tests.factories import known, make_arena, make_person, make_team
 from tests.judges.helpers import join, order, work_off
 from tests.ranking.helpers import fill, publish
 from tests.rows import written_once
@@ -129,7 +129,7 @@ def test_a_guest_reads_its_own_answers_alone(blind_arena: Arena) -> None:
 def test_voters_see_the_authors_of_their_pair(blind_arena: Arena) -> None:
     client = join(make_team())
     vote = reverse("vote", args=[blind_arena.slug])
-    key = re.findall(r'data-key="([0-9a-f-]{36})"', client.get(vote).text)[0]
+    key = re.findall(r'data-key="([0-9a-f-]{36})"', known(client).get(vote).text)[0]
     page = reverse("comparison", args=[blind_arena.slug, key])
     long_ago = timezone.now() - timedelta(seconds=9)
     Comparison.objects.filter(key=key).update(issued_at=long_ago)  # or the vote is too fast
@@ -146,9 +146,15 @@ def test_voters_see_the_authors_of_their_pair(blind_arena: Arena) -> None:
     assert rater.comparisons.get(key=key)
 
 
-def test_answers_to_archived_prompts_are_everybodys(blind_arena: Arena, client: Client) -> None:
+@pytest.mark.parametrize("is_showcased", [False, True])
+def test_answers_to_archived_prompts_are_everybodys(
+    blind_arena: Arena, client: Client, is_showcased: bool
+) -> None:
     prompt = blind_arena.prompts.order_by("pk")[3]
     retire_prompt(prompt=prompt, by=CLI, now=timezone.now())
+    if is_showcased:
+        since = {"in_showcase": True, "showcased_at": timezone.now()}
+        Prompt.objects.filter(pk=prompt.pk).update(**since)
     assert answers_in(served(client, blind_arena)) == {
         f"Answer 3-{j} of somebody." for j in range(3)
     }
@@ -162,7 +168,7 @@ def test_open_answers_are_everybodys_but_those_held_out(blind_arena: Arena, clie
     found = answers_in(served(client, blind_arena))
     texts = Prompt.objects.exclude(pk__in=kept).filter(arena=blind_arena)
     assert found == set(texts.values_list("responses__text", flat=True))
-    board = client.get(f"/a/{blind_arena.slug}/")
+    board = client.get(f"/a/{blind_arena.slug}/about/")
     assert "Everyone can read who wrote which answer" in " ".join(board.text.split())
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from tests.factories import PASSWORD, make_user
+from tests.factories import PASSWORD, known, make_user
 from tests.ops.running import manage
 from tests.ops.test_settings import PRODUCTION
 from tests.security.requests import ask, path_of
@@ -89,7 +89,7 @@ def test_cookies_are_out_of_reach_of_scripts_and_other_sites(settings: Any) -> N
     settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = True
     world = make_world()
     user, client = make_user(), Client()
-    client.get(reverse("vote", args=[world.arena.slug]))
+    known(client).get(reverse("vote", args=[world.arena.slug]))
     client.post(reverse("sign_in"), {"login": user.username, "password": PASSWORD})
     kept = {name: dict(morsel) for name, morsel in client.cookies.items()}
     assert kept.keys() >= {"rater", "sessionid", "csrftoken"}

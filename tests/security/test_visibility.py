@@ -18,7 +18,7 @@ def get(world: World, reader: str, name: str, **headers: str) -> Any:
 
 def test_no_cache_keeps_a_members_page_of_a_private_arena() -> None:
     world = make_world("private")
-    for name in ("board", "board_json", "candidate", "comparison", "compare", "history"):
+    for name in ("board", "board_json", "candidate", "comparison", "compare"):
         answer = get(world, "viewer", name)
         assert (answer.status_code, answer["Cache-Control"]) == (200, "private, no-store"), name
         assert "ETag" not in answer

@@ -7,16 +7,18 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.utils import timezone
 
-from arena.actors import Actor
+from arena.actors import CLI, Actor
 from arena.models import ApiToken, Arena, Candidate, Membership, Role, Run, Team, Webhook
 from arena.services import comparisons
 from arena.services.invitations import create_invitation
 from arena.services.raters import rater_of_name
 from arena.services.tokens import create_token
-from judges.models import Judgement, RunJudge
+from judges.models import Judgement, LabelSet, RubricTrial, RunJudge
+from judges.services.label_files import LabelFile, LabelledItem
+from judges.services.labels import add_labels
 from judges.services.registry import register_judge, spec_named
 from tests.factories import make_arena, make_candidate, make_empty_team, make_person
-from tests.judges.helpers import order, work_off
+from tests.judges.helpers import order, work_off, write_version
 from tests.ranking.helpers import fill, publish
 
 PEOPLE = ("nobody", "stranger", "viewer", "member", "owner", "operator")
@@ -70,6 +72,7 @@ def make_world(visibility: str = "public") -> World:
         "prompts external_id": prompt.external_id,
         "comparisons": arena.votes.order_by("pk")[0].comparison.key,
         "vote": issued(arena, make_person()),
+        "rounds": 1,
         "api comparisons": issued(arena, named),
         "exports": "battles.parquet",
         "judge-exports": "judgements.jsonl",
@@ -83,6 +86,10 @@ def make_world(visibility: str = "public") -> World:
         "mark_trial runs": trial().pk,
         "judge-runs": run.pk,
         "verdicts": Judgement.objects.filter(run=run)[0].pk,
+        "rubrics": trial_of_rubric(arena).version.rubric.slug,
+        "versions": 1,
+        "trials": RubricTrial.objects.get().pk,
+        "disagreements": arena.slug,
         "judges": RunJudge.objects.get(run=run).epoch.judge_id,
         "answers": answers.pk,
         "answer-runs": answers.pk,
@@ -109,6 +116,20 @@ def trial() -> Run:
     epoch = register_judge(spec=spec_named("scripted:scripted-2"))
     RunJudge.objects.create(run=run, epoch=epoch)
     return run
+
+
+def trial_of_rubric(arena: Arena) -> RubricTrial:
+    """A rubric of the arena's team, tried with a judge."""
+    assert arena.team is not None
+    version = write_version(arena.team)
+    before = register_judge(spec=spec_named("scripted:scripted-2"))
+    after = register_judge(spec=spec_named(f"scripted:scripted-2@{version.name}", by=CLI))
+    item = LabelledItem("Question 0?", "Yes.", "No.", "", "", "", 0, labels={"ann": "left"})
+    file = LabelFile(LabelSet.Kind.PAIRS, [item])
+    labels_in = add_labels(file=file, name="votes", arena=arena)
+    return RubricTrial.objects.create(
+        version=version, before=before.judge, after=after.judge, labels_in=labels_in, pairs=10
+    )
 
 
 def issued(arena: Arena, rater: Any) -> Any:

@@ -7,18 +7,22 @@ import anthropic
 
 from arena.calls.http_client import BoundedClient
 from arena.calls.providers.base import (
+    CACHE,
+    EFFORT,
     LOGPROBS,
     SCHEMA,
     UNREADABLE,
     Answered,
     ModelRefusedError,
     ProviderError,
+    RejectedError,
     Reply,
     Request,
     UnsupportedParameterError,
     broken_off,
     checked_key,
     count_of,
+    error_inside,
     from_answer,
     hidden,
     too_slow,
@@ -27,6 +31,13 @@ from arena.calls.providers.base import (
 
 MAX_TOKENS = 1024  # the format requires a limit, even if the request has none
 UNKNOWN = ("seed", LOGPROBS, "top_logprobs")  # this format has no equivalent
+# The most that a model may think, in tokens, within the request's limit.
+BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 24_576}
+LEAST_BUDGET = 1024
+# Newer models take an effort instead of a budget.
+ADAPTIVE = "adaptive_effort"
+NOT_WITH_THOUGHT = ("temperature", "top_p", "top_k")
+KEEP = {"cache_control": {"type": "ephemeral"}}
 CUT_OFF = {"max_tokens", "model_context_window_exceeded"}
 
 
@@ -35,7 +46,7 @@ class AnthropicProvider:
 
     def __init__(self, *, base_url: str, key: str, timeout: float) -> None:
         self._client = _shared_client(base_url, checked_key(key), timeout)
-        self._key = key
+        self._key, self._timeout = key, timeout
 
     def complete(self, request: Request) -> Reply:
         """Send `request` once and return the answer.
@@ -45,15 +56,17 @@ class AnthropicProvider:
         _refuse_unknown(request)
         body = _request_body(request)
         try:
-            return _reply_of_message(
-                self._client.messages.create(
-                    model=body["model"],
-                    max_tokens=body["max_tokens"],
-                    messages=body["messages"],
-                    extra_body=body,
-                    extra_headers=request.headers,
-                )
+            message = self._client.messages.create(
+                model=body["model"],
+                max_tokens=body["max_tokens"],
+                messages=body["messages"],
+                extra_body=body,
+                extra_headers=request.headers,
+                timeout=self._timeout,  # or the SDK refuses large limits, if it is its default
             )
+            if error := getattr(message, "error", None):
+                raise error_inside(error, self._key, _names_sent(body))
+            return _reply_of_message(message)
         except anthropic.APIStatusError as error:
             raise self._from_status(error, body) from None
         except anthropic.APITimeoutError as error:
@@ -64,18 +77,18 @@ class AnthropicProvider:
             raise unreadable(hidden(f"The reply cannot be read: {error}", self._key)) from None
 
     def _from_status(self, error: anthropic.APIStatusError, body: dict[str, Any]) -> ProviderError:
-        demanded = {"model", "messages", "system", "max_tokens", "output_config"}
-        sent = {name: name for name in body if name not in demanded}
-        if "output_config" in body:
-            names = ("output_config", "output_format", "structured outputs", "output format")
-            sent |= dict.fromkeys(names, SCHEMA)
+        message = hidden(error.api_message or error.message, self._key)
+        if body.get("thinking", {}).get("type") == "enabled" and "adaptive" in message:
+            return UnsupportedParameterError(
+                f"HTTP {error.status_code}: {message}", EFFORT, ADAPTIVE
+            )
         answer = Answered(
             status=error.status_code,
-            message=hidden(error.api_message or error.message, self._key),
+            message=message,
             code=error.error_code or error.type or "",
             parameter="",
-            retry_after=error.response.headers.get("retry-after"),
-            sent=sent,
+            headers=error.response.headers,
+            sent=_names_sent(body),
         )
         return from_answer(answer)
 
@@ -95,6 +108,19 @@ def _shared_client(base_url: str, key: str, timeout: float) -> anthropic.Anthrop
     return client
 
 
+def _names_sent(body: dict[str, Any]) -> dict[str, str]:
+    """Map the names that errors may mention to those of a Request."""
+    demanded = {"model", "messages", "system", "max_tokens", "output_config", "thinking"}
+    sent = {name: name for name in body if name not in demanded}
+    if "format" in body.get("output_config", {}):
+        names = ("output_config", "output_format", "structured outputs", "output format")
+        sent |= dict.fromkeys(names, SCHEMA)
+    if thinking := body.get("thinking"):
+        effort = EFFORT if thinking["type"] == "enabled" else ADAPTIVE
+        sent |= {"thinking": effort, "effort": effort}
+    return sent | {"cache_control": CACHE}
+
+
 def _refuse_unknown(request: Request) -> None:
     asked = [*request.parameters, *([LOGPROBS] if request.logprobs else [])]
     for name in UNKNOWN:
@@ -112,11 +138,48 @@ def _request_body(request: Request) -> dict[str, Any]:
     body["messages"] = [{"role": message.role, "content": message.content} for message in turns]
     if system:
         body["system"] = "\n\n".join(system)
+    _keep_what_is_stable(body, request.stable - len(system))
+    _let_think(body)
     if request.schema is not None:
         # The server supports only part of JSON Schema; the SDK moves the rest into descriptions.
         schema = anthropic.transform_schema(dict(request.schema))
-        body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
+        wanted = {"format": {"type": "json_schema", "schema": schema}}
+        body["output_config"] = body.get("output_config", {}) | wanted
     return body
+
+
+def _keep_what_is_stable(body: dict[str, Any], turns: int) -> None:
+    """Mark the end of what other requests begin with: the system's text, and so many turns."""
+    if turns >= 0 and "system" in body:
+        body["system"] = [{"type": "text", "text": body["system"]} | KEEP]
+    if turns > 0:
+        last = body["messages"][turns - 1]
+        last["content"] = [{"type": "text", "text": last["content"]} | KEEP]
+
+
+def _let_think(body: dict[str, Any]) -> None:
+    """Turn an effort into a budget for thought, which leaves a quarter of the limit to the reply.
+
+    Raises RejectedError if the limit has no room for thought.
+    """
+    effort, adaptive = body.pop(EFFORT, None), body.pop(ADAPTIVE, None)
+    if effort is None and adaptive is None:
+        return
+    if adaptive is not None:
+        body["thinking"] = {"type": "adaptive"}
+        body["output_config"] = {"effort": "low" if adaptive == "minimal" else adaptive}
+    else:
+        if effort not in BUDGETS:
+            raise UnsupportedParameterError(f"There is no effort {effort}.", EFFORT, sent=False)
+        budget = min(BUDGETS[effort], body["max_tokens"] * 3 // 4)
+        if budget < LEAST_BUDGET:
+            raise RejectedError(
+                f"An output limit of {body['max_tokens']:,} tokens leaves no room for thought:"
+                f" it takes {LEAST_BUDGET * 4 // 3 + 1:,}."
+            )
+        body["thinking"] = {"type": "enabled", "budget_tokens": budget}
+    for name in NOT_WITH_THOUGHT:
+        body.pop(name, None)
 
 
 def _reply_of_message(message: Any) -> Reply:
@@ -128,6 +191,7 @@ def _reply_of_message(message: Any) -> Reply:
         tokens_in=_read_and_cached(message.usage),
         tokens_out=count_of(message.usage.output_tokens),
         tokens_cached=count_of(message.usage.cache_read_input_tokens) or 0,
+        tokens_kept=count_of(message.usage.cache_creation_input_tokens) or 0,
         cut_off=message.stop_reason in CUT_OFF,
     )
     if message.stop_reason == "refusal":

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 SCHEMA = "json_schema"
 LOGPROBS = "logprobs"
+CACHE = "cache_control"
+EFFORT = "reasoning_effort"
 # Their names on the wire, which an operator's parameters may use as well.
 ON_THE_WIRE = {SCHEMA: ("response_format", "output_config"), LOGPROBS: ("top_logprobs",)}
 
@@ -31,7 +33,8 @@ class Request:
 
     With a JSON `schema` the reply must be an object that follows it; `logprobs` asks for the
     probabilities of the reply's tokens and of their alternatives. A server that already knows the
-    `idempotency_key` repeats its answer instead of doing the work again.
+    `idempotency_key` repeats its answer instead of doing the work again. The first `stable`
+    messages are the same in other requests, so a server may keep what it made of them.
     """
 
     model: str
@@ -40,6 +43,7 @@ class Request:
     schema: Mapping[str, Any] | None = None
     logprobs: bool = False
     idempotency_key: str = ""
+    stable: int = 0
 
     @property
     def headers(self) -> dict[str, str]:
@@ -56,6 +60,7 @@ class Request:
             parameters=left,
             schema=None if parameter == SCHEMA else self.schema,
             logprobs=self.logprobs and parameter != LOGPROBS,
+            stable=0 if parameter == CACHE else self.stable,
         )
 
 
@@ -76,7 +81,8 @@ class Reply:
     """What a model answered, and what the server said about it.
 
     `tokens_out` counts what is billed, including hidden reasoning tokens; `tokens_cached` are those
-    of `tokens_in` that the server had in its cache.
+    of `tokens_in` that the server had in its cache, `tokens_kept` those that it billed for keeping
+    there.
     """
 
     text: str
@@ -85,6 +91,7 @@ class Reply:
     tokens_in: int | None = None
     tokens_out: int | None = None
     tokens_cached: int = 0
+    tokens_kept: int = 0
     cut_off: bool = False
     logprobs: tuple[TokenLogprob, ...] = ()
 
@@ -109,7 +116,7 @@ class RetryableError(ProviderError):
 
     `maybe_billed` if the request had been sent and its answer was lost on the way: the server may
     have done the work, and may bill it. `in_progress` if the server is still at work on an earlier
-    request with the same idempotency key.
+    request with the same idempotency key. `is_broken` if no answer arrived, sent or not.
     """
 
     def __init__(
@@ -118,11 +125,13 @@ class RetryableError(ProviderError):
         retry_after: float | None = None,
         maybe_billed: bool = False,
         in_progress: bool = False,
+        is_broken: bool = False,
     ) -> None:
         super().__init__(message)
         self.retry_after = retry_after
         self.maybe_billed = maybe_billed
         self.in_progress = in_progress
+        self.is_broken = is_broken or maybe_billed
 
 
 class EndpointStoppedError(ProviderError):
@@ -218,6 +227,8 @@ UNKNOWN_SIGNS = (
     "max allowed",  # vLLM: more log probabilities than its operator allows
     "cannot both",  # Anthropic: temperature and top_p
 )
+# In an error without a status: what passes by itself.
+PASSING_SIGNS = ("overload", "rate_limit", "rate limit", "timeout", "unavailable", "internal")
 MAX_TOKENS = ("max_tokens", "max_completion_tokens")
 LONGEST_WAIT = 86_400.0
 LONGEST_MESSAGE = 500
@@ -232,26 +243,31 @@ UNREADABLE = (ValueError, TypeError, AttributeError, LookupError, RecursionError
 
 @dataclass(frozen=True)
 class Answered:
-    """A server's error response; `sent` maps names on the wire to those of `Request`."""
+    """A server's error response; `sent` maps names on the wire to those of `Request`.
+
+    `is_inside`: the error was in a reply with status 200.
+    """
 
     status: int
     message: str
     code: str
     parameter: str
-    retry_after: str | None
+    headers: Mapping[str, str]
     sent: Mapping[str, str]
+    is_inside: bool = False
 
 
 def from_answer(answer: Answered) -> ProviderError:
     """Return the error for a status and message."""
-    sentence = f"HTTP {answer.status}: {answer.message}"[:LONGEST_MESSAGE]
+    what = "The reply is an error" if answer.is_inside else f"HTTP {answer.status}"
+    sentence = f"{what}: {answer.message}"[:LONGEST_MESSAGE]
     hint = f"{answer.code} {answer.message}".lower()
     if 300 <= answer.status < 400:
         return EndpointStoppedError(f"HTTP {answer.status}: {REDIRECTED}")
     if answer.status in CLOSED or any(sign in hint for sign in NO_MONEY_SIGNS):
         return EndpointStoppedError(sentence)
     if answer.status in BUSY or answer.status >= 500:
-        seconds = seconds_of(answer.retry_after)
+        seconds = wait_of(answer.headers)
         return RetryableError(sentence, seconds, in_progress=answer.status == CONFLICT)
     return _from_invalid(answer, sentence, hint)
 
@@ -295,7 +311,8 @@ def _named_instead(parameter: str, hint: str) -> str:
 
 def too_slow(error: Exception) -> RetryableError:
     """Return the error for a server that did not respond in time."""
-    return RetryableError("The server did not answer in time.", maybe_billed=_was_sent(error))
+    sent = _was_sent(error)
+    return RetryableError("The server did not answer in time.", maybe_billed=sent, is_broken=True)
 
 
 def broken_off(error: Exception, key: str) -> RetryableError:
@@ -304,7 +321,8 @@ def broken_off(error: Exception, key: str) -> RetryableError:
         return unreadable(hidden(str(error.__cause__), key))
     sent = _was_sent(error)
     sentence = f"{'The connection broke' if sent else 'No connection'}: {error.__cause__ or error}"
-    return RetryableError(hidden(sentence, key)[:LONGEST_MESSAGE], maybe_billed=sent)
+    message = hidden(sentence, key)[:LONGEST_MESSAGE]
+    return RetryableError(message, maybe_billed=sent, is_broken=True)
 
 
 def _was_sent(error: Exception) -> bool:
@@ -331,6 +349,71 @@ def checked_key(key: str) -> str:
     return key
 
 
+# Names of the limits whose headers say how much is left, and when there will be more.
+LIMITS = ("requests", "tokens", "input-tokens", "output-tokens")
+DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)s)?(?:([\d.]+)ms)?")
+
+
+def wait_of(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds for which a server asks not to be asked; None if it names none.
+
+    `retry-after-ms` and `retry-after` come first; else the latest reset of the limits that are used
+    up, as OpenAI's (`x-ratelimit-reset-tokens: 6m0.5s`) and Anthropic's headers tell it
+    (`anthropic-ratelimit-tokens-reset: 2026-11-29T15:00:00Z`).
+    """
+    if (milliseconds := seconds_of(headers.get("retry-after-ms"))) is not None:
+        return milliseconds / 1000
+    if (seconds := seconds_of(headers.get("retry-after"))) is not None:
+        return seconds
+    resets = [
+        _seconds_until(headers.get(reset, ""))
+        for limit in LIMITS
+        for left, reset in (
+            (f"x-ratelimit-remaining-{limit}", f"x-ratelimit-reset-{limit}"),
+            (f"anthropic-ratelimit-{limit}-remaining", f"anthropic-ratelimit-{limit}-reset"),
+        )
+        if headers.get(left) == "0"
+    ]
+    return max((seconds for seconds in resets if seconds is not None), default=None)
+
+
+def _seconds_until(reset: str) -> float | None:
+    """Read a duration such as `1m30s` or `20ms`, a number of seconds, or a time (ISO 8601)."""
+    parts = DURATION.fullmatch(reset)
+    try:
+        if parts and any(parts.groups()):
+            sizes = (86_400, 3600, 60, 1, 0.001)
+            sums = zip(parts.groups(), sizes, strict=True)
+            return min(sum(float(n) * size for n, size in sums if n), LONGEST_WAIT)
+        wanted = datetime.fromisoformat(reset)
+    except ValueError:
+        return seconds_of(reset)
+    return _until(wanted)
+
+
+def _until(wanted: datetime) -> float:
+    """Return the seconds until a time, UTC unless it says otherwise; at most a day."""
+    wanted = wanted if wanted.tzinfo else wanted.replace(tzinfo=UTC)
+    now = datetime.fromtimestamp(time.time(), UTC)
+    return min(max(0.0, (wanted - now).total_seconds()), LONGEST_WAIT)
+
+
+def error_inside(error: Any, key: str, sent: Mapping[str, str]) -> ProviderError:
+    """Return the error that a server reported in the body of a reply with status 200.
+
+    Its code is that of an HTTP status, as OpenRouter has it, or a word.
+    """
+    facts = error if isinstance(error, Mapping) else {"message": error}
+    code = str(facts.get("code") or facts.get("type") or "")
+    message = hidden(str(facts.get("message") or code or facts), key)
+    status = int(code) if re.fullmatch(r"[45]\d\d", code) else 0
+    if not status:
+        passes = any(sign in f"{code} {message}".lower() for sign in PASSING_SIGNS)
+        status = 503 if passes else 400
+    parameter = str(facts.get("param") or "")
+    return from_answer(Answered(status, message, code, parameter, {}, sent, is_inside=True))
+
+
 def seconds_of(header: str | None) -> float | None:
     """Read Retry-After, a number of seconds or a date; at most a day."""
     if not header:
@@ -339,12 +422,9 @@ def seconds_of(header: str | None) -> float | None:
         seconds = float(header)
     except ValueError:
         try:
-            wanted = parsedate_to_datetime(header)
+            return _until(parsedate_to_datetime(header))
         except ValueError:
             return None
-        wanted = wanted if wanted.tzinfo else wanted.replace(tzinfo=UTC)
-        now = datetime.fromtimestamp(time.time(), UTC)
-        return min(max(0.0, (wanted - now).total_seconds()), LONGEST_WAIT)
     return min(max(0.0, seconds), LONGEST_WAIT) if math.isfinite(seconds) else None
 
 

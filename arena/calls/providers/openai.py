@@ -19,6 +19,7 @@ from arena.calls.providers.base import (
     broken_off,
     checked_key,
     count_of,
+    error_inside,
     from_answer,
     hidden,
     too_slow,
@@ -51,14 +52,15 @@ class OpenAIProvider:
                 {"role": message.role, "content": message.content} for message in request.messages
             ]
             # Sent in the body, because servers have parameters that the SDK does not know.
-            return _reply_of_completion(
-                self._client.chat.completions.create(
-                    model=request.model,
-                    messages=messages,
-                    extra_body=extra,
-                    extra_headers=request.headers,
-                )
+            completion = self._client.chat.completions.create(
+                model=request.model,
+                messages=messages,
+                extra_body=extra,
+                extra_headers=request.headers,
             )
+            if error := _error_in(completion):
+                raise error_inside(error, self._key, _names_sent(extra))
+            return _reply_of_completion(completion)
         except openai.APIStatusError as error:
             raise self._from_status(error, extra) from None
         except openai.APITimeoutError as error:
@@ -69,17 +71,13 @@ class OpenAIProvider:
             raise unreadable(hidden(f"The reply cannot be read: {error}", self._key)) from None
 
     def _from_status(self, error: openai.APIStatusError, extra: dict[str, Any]) -> ProviderError:
-        names = {"response_format": SCHEMA, "json_schema": SCHEMA, "top_logprobs": LOGPROBS}
-        sent = {name: names.get(name, name) for name in extra}
-        if "response_format" in extra:
-            sent["json_schema"] = SCHEMA
         answer = Answered(
             status=error.status_code,
             message=hidden(error.message, self._key),
             code=error.code or "",
             parameter=str(error.param or ""),
-            retry_after=error.response.headers.get("retry-after"),
-            sent=sent,
+            headers=error.response.headers,
+            sent=_names_sent(extra),
         )
         return from_answer(answer)
 
@@ -97,6 +95,20 @@ def _shared_client(base_url: str, key: str, timeout: float) -> openai.OpenAI:
     client.organization = client.project = None
     client._custom_headers = {}
     return client
+
+
+def _names_sent(extra: dict[str, Any]) -> dict[str, str]:
+    """Map the names that errors may mention to those of a Request."""
+    names = {"response_format": SCHEMA, "json_schema": SCHEMA, "top_logprobs": LOGPROBS}
+    sent = {name: names.get(name, name) for name in extra}
+    return sent | ({"json_schema": SCHEMA} if "response_format" in extra else {})
+
+
+def _error_in(completion: Any) -> Any:
+    """Return what a server reports as an error in a reply, or in its only choice."""
+    choices = getattr(completion, "choices", None)
+    inside = choices[0] if choices else completion
+    return getattr(inside, "error", None)
 
 
 def _reply_of_completion(completion: Any) -> Reply:

@@ -79,7 +79,8 @@ def _fenced_texts(text: str, schema: Mapping[str, Any] | None) -> ScriptedReques
         answers=answers,
         beside="\n".join(blocks[name] for name in ("reference", "note") if name in blocks),
         labels=_labels_of_answers(text, nonce, verdict) if len(answers) == 1 else (),
-        items=len(re.findall(rf"^VERDICT-{nonce} \d+:", text, re.MULTILINE)),
+        items=len(verdict.get("properties", ()))
+        or len(re.findall(rf"^VERDICT-{nonce} \d+:", text, re.MULTILINE)),
         nonce=nonce,
     )
 
@@ -348,7 +349,10 @@ def _verdict_on(request: Request, asked: ScriptedRequest, decided: ScriptedVerdi
     if decided.state == REFUSED:
         return REFUSAL
     if request.schema is not None:
-        given = {"reasoning": decided.reason, "verdict": _as_schema_has_it(request, decided)}
+        verdict = _as_schema_has_it(request, decided)
+        if asked.items:
+            verdict = _checked(_seed_of(request), asked, int(decided.verdict))
+        given = {"reasoning": decided.reason, "verdict": verdict}
         return json.dumps(obeying(request.schema, given))
     if decided.state == UNREADABLE:
         return f"{decided.reason} {EVASION}"
@@ -363,10 +367,16 @@ def _verdict_on(request: Request, asked: ScriptedRequest, decided: ScriptedVerdi
 def _checklist(seed: str, asked: ScriptedRequest, of_five: int) -> str:
     """Answer each item of a checklist; the better the answer, the more often with yes."""
     return "\n".join(
-        f"VERDICT-{asked.nonce} {item}: "
-        f"{'YES' if fraction(seed, f'item {item}', *asked.answers) < of_five / 5 else 'NO'}"
-        for item in range(1, asked.items + 1)
+        f"VERDICT-{asked.nonce} {item}: {'YES' if is_met else 'NO'}"
+        for item, is_met in _checked(seed, asked, of_five).items()
     )
+
+
+def _checked(seed: str, asked: ScriptedRequest, of_five: int) -> dict[str, bool]:
+    return {
+        str(item): fraction(seed, f"item {item}", *asked.answers) < of_five / 5
+        for item in range(1, asked.items + 1)
+    }
 
 
 def _as_schema_has_it(request: Request, decided: ScriptedVerdict) -> object:
@@ -381,7 +391,8 @@ def _as_schema_has_it(request: Request, decided: ScriptedVerdict) -> object:
 
 def _reply_text(request: Request, asked: ScriptedRequest) -> str:
     if asked.kind == "note":
-        return note_for(asked.prompt)
+        note = note_for(asked.prompt)
+        return json.dumps({"note": note}) if request.schema is not None else note
     if request.schema is not None:
         return json.dumps(obeying(request.schema))
     system = "\n".join(message.content for message in request.messages if message.role == "system")

@@ -5,9 +5,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from arena.actors import CLI
-from arena.calls.money import dollars
+from arena.calls.money import dollars, doubt_in_words
 from arena.models import Team
-from arena.services.budgets import committed_by, set_budget
+from arena.services.budgets import committed_by, set_budget, uncertain_of
 from arena.validation import dollars_argument
 
 
@@ -30,7 +30,9 @@ class Command(BaseCommand):
         if options["dollars"] is not None:
             budget = options["dollars"]
             team = set_budget(team=team, budget=budget, by=CLI)
-        spent = dollars(committed_by(team))
+        uncertain = uncertain_of(team)
+        spent = dollars(committed_by(team) - uncertain)
         self.stdout.write(
-            f"{team} may spend {dollars(team.budget)}; {spent} of it is spent or reserved."
+            f"{team} may spend {dollars(team.budget)}; {spent} of it is spent or reserved"
+            f"{doubt_in_words(uncertain)}."
         )

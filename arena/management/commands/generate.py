@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.actors import CLI
-from arena.calls.money import dollars
+from arena.calls.money import dollars, spent_in_words
 from arena.errors import ServiceError
 from arena.generation_runs import (
     AnswerOrder,
@@ -107,7 +107,7 @@ class Command(BaseCommand):
             return
         states = ", ".join(f"{label.lower()} {n}" for _, label, n in report.state_rows if n)
         self.stdout.write(f"{report.total} prompts: {states or 'none sent yet'}.")
-        self.stdout.write(f"{report.requests} requests: {dollars(report.spent)}.")
+        self.stdout.write(f"{report.requests} requests: {spent_in_words(report.run)}.")
         if report.run.state == Run.State.PAUSED:
             raise CommandError(
                 f"The run paused: {report.run.pause_reason} Run the command again to resume it, "

@@ -41,7 +41,6 @@ def _plain(value: Any) -> Any:
 SIDES = ("left", "right")
 OUTCOMES = (*SIDES, "tie")
 TURNED = {"left": "right", "right": "left", "tie": "tie"}
-LABELS = (*OUTCOMES, "both_bad")
 UNSETTLED = ("abstained", "unreadable", "refused", "too_long", "failed")
 PAIR_STATES = ("voted", *UNSETTLED)
 SCORE_STATES = ("done", *UNSETTLED)
@@ -59,8 +58,6 @@ class PairItem:
     ``length_left``, ``length_right``: of the responses, in characters
     ``repeats``: what further runs of the same judge settled on
     ``own_family``: the side whose response the judge's own model family wrote
-
-    Raises ValueError with a sentence that names the item.
     """
 
     key: str
@@ -75,18 +72,6 @@ class PairItem:
     length_right: int
     repeats: tuple[str | None, ...] = ()
     own_family: str | None = None
-
-    def __post_init__(self) -> None:
-        _check_state(self.key, self.state, PAIR_STATES, self.verdict is not None)
-        _check_raters(self.key, self.labels)
-        _check_known(self.key, "label", [outcome for _, outcome in self.labels], LABELS)
-        verdicts = (self.verdict, self.forward, self.reverse, *self.repeats)
-        given_verdicts = [verdict for verdict in verdicts if verdict is not None]
-        _check_known(self.key, "verdict", given_verdicts, OUTCOMES)
-        if self.own_family not in (None, *SIDES):
-            raise ValueError(f"Item {self.key}: own_family is left, right or None.")
-        if min(self.length_left, self.length_right) < 0:
-            raise ValueError(f"Item {self.key}: a length must not be negative.")
 
     @cached_property
     def people(self) -> tuple[str, ...]:
@@ -108,8 +93,6 @@ class ScoreItem:
     ``labels``: (rater, score) of people; ``score``: the judge's, None unless ``state`` is "done"
     ``length``: of the response, in characters; ``repeats``: scores of further runs of the judge
     ``key``, ``cluster``, ``category``: as for `PairItem`
-
-    Raises ValueError with a sentence that names the item.
     """
 
     key: str
@@ -120,15 +103,6 @@ class ScoreItem:
     state: str
     length: int
     repeats: tuple[float | None, ...] = ()
-
-    def __post_init__(self) -> None:
-        _check_state(self.key, self.state, SCORE_STATES, self.score is not None)
-        _check_raters(self.key, self.labels)
-        scores = (*self.people, self.score, *self.repeats)
-        if not all(math.isfinite(score) for score in scores if score is not None):
-            raise ValueError(f"Item {self.key}: a score must be a finite number.")
-        if self.length < 0:
-            raise ValueError(f"Item {self.key}: a length must not be negative.")
 
     @cached_property
     def people(self) -> tuple[float, ...]:
@@ -175,33 +149,6 @@ def count_labels(items: Iterable[PairItem | ScoreItem]) -> int:
 def count_states(items: Iterable[PairItem | ScoreItem], states: Sequence[str]) -> dict[str, int]:
     counts = Counter(item.state for item in items)
     return {state: counts[state] for state in states}
-
-
-def check_keys(keys: Iterable[str]) -> None:
-    """Raise ValueError for two items with the same key: one would be counted twice."""
-    repeated = [key for key, times in Counter(keys).items() if times > 1]
-    if repeated:
-        raise ValueError(f"Item {repeated[0]} occurs more than once.")
-
-
-def _check_state(key: str, state: str, known: Sequence[str], settled: bool) -> None:
-    if state not in known:
-        raise ValueError(f"Item {key}: the state {state!r} is not one of {', '.join(known)}.")
-    if settled != (state == known[0]):
-        raise ValueError(f"Item {key} must have a verdict if, and only if, it is {known[0]}.")
-
-
-def _check_raters(key: str, labels: Sequence[tuple[str, object]]) -> None:
-    if len({rater for rater, _ in labels}) < len(labels):
-        raise ValueError(f"Item {key}: one rater labelled it more than once.")
-
-
-def _check_known(key: str, name: str, outcomes: Iterable[str], known: Sequence[str]) -> None:
-    for outcome in outcomes:
-        if outcome not in known:
-            raise ValueError(
-                f"Item {key}: the {name} {outcome!r} is not one of {', '.join(known)}."
-            )
 
 
 ShareRow = tuple[str, float, int]  # cluster, successes, trials
@@ -309,12 +256,11 @@ NO_FAMILY = "There is no label about its own family where judge and person both 
 class Preference:
     """How often one kind of response wins, on labels where both judge and person choose a side.
 
-    ``judge``, ``people``: their shares; ``difference``: the judge's minus people's
+    ``judge``, ``people``: their shares
     """
 
     judge: Estimate
     people: Estimate
-    difference: Estimate
 
 
 def count_flips(items: Sequence[PairItem], sampling: Sampling) -> Estimate:
@@ -356,7 +302,6 @@ def _preference(
     return Preference(
         sampling.share(((cluster, judge, n) for cluster, judge, _, n in rows), nothing),
         sampling.share(((cluster, people, n) for cluster, _, people, n in rows), nothing),
-        sampling.difference(rows, nothing),
     )
 
 

@@ -1,7 +1,6 @@
 """The report on a judge that scores responses one at a time."""
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import permutations
 
@@ -10,91 +9,22 @@ from judges.core.calibration.items import (
     Alpha,
     JsonDataclass,
     LiftRow,
-    PairItem,
     Sampling,
     ScoreItem,
     ScoreRow,
+    ShareRow,
     alpha,
     by_category,
-    check_keys,
     count_labels,
     count_states,
 )
-from ranking.stats.agreement import AnnotatorTest, annotator_test
 from ranking.stats.bootstrap import Correlations, Estimate
 
-NO_OTHERS = "No item has labels by two people."
-Row = tuple[str, str, float, float]  # cluster, person, closeness of the judge and of the person
-
-
-@dataclass(frozen=True)
-class LeaveOneOut:
-    """The judge in place of each person, on all items that this person and others labelled.
-
-    ``people``: how well a person who is left out agrees with the others; ``judge``: how well the
-        judge does with the same others; ``difference``: the judge's minus people's. For pairs, the
-        share of equal labels of left, right and tie, where a missing verdict agrees with nobody;
-        for scores, Pearson with the others' mean
-    ``annotators``: the alternative annotator test
-    """
-
-    people: Estimate
-    judge: Estimate
-    difference: Estimate
-    annotators: AnnotatorTest
-
-
-def leave_one_out_of_pairs(items: Sequence[PairItem], sampling: Sampling) -> LeaveOneOut:
-    rows = list(_rows_of_pairs(items))
-    return LeaveOneOut(
-        sampling.share(((cluster, own, 1) for cluster, _, _, own in rows), NO_OTHERS),
-        sampling.share(((cluster, judge, 1) for cluster, _, judge, _ in rows), NO_OTHERS),
-        sampling.difference(
-            ((cluster, judge, own, 1) for cluster, _, judge, own in rows), NO_OTHERS
-        ),
-        _test(rows),
-    )
-
-
-def _rows_of_pairs(items: Sequence[PairItem]) -> Iterator[Row]:
-    for item in items:
-        people = item.people
-        for place, (person, _) in enumerate(item.labels):
-            others = people[:place] + people[place + 1 :]
-            if others:
-                judge = others.count(item.verdict) if item.verdict else 0
-                own = others.count(people[place])
-                yield item.cluster, person, judge / len(others), own / len(others)
-
-
-def leave_one_out_of_scores(items: Sequence[ScoreItem], sampling: Sampling) -> LeaveOneOut:
-    rows, close = [], []
-    for item in items:
-        people = item.people
-        if item.score is None or len(people) < 2:
-            continue
-        for place, (person, score) in enumerate(item.labels):
-            others = people[:place] + people[place + 1 :]
-            rows.append((item.cluster, item.score, score, sum(others) / len(others)))
-            close.append((item.cluster, person, _near(item.score, others), _near(score, others)))
-    return LeaveOneOut(
-        sampling.correlations(((row[0], row[2], row[3]) for row in rows), NO_OTHERS).pearson,
-        sampling.correlations(((row[0], row[1], row[3]) for row in rows), NO_OTHERS).pearson,
-        sampling.lift(rows, NO_OTHERS),
-        _test(close),
-    )
-
-
-def _near(score: float, others: Sequence[float]) -> float:
-    """The negative root mean square distance from the others' scores."""
-    squares = [(score - other) ** 2 for other in others]
-    return -math.sqrt(sum(squares) / len(squares))
-
-
-def _test(rows: Sequence[Row]) -> AnnotatorTest:
-    codes: dict[str, int] = {}
-    people = [codes.setdefault(person, len(codes)) for _, person, _, _ in rows]
-    return annotator_test(people, [row[2] for row in rows], [row[3] for row in rows])
+NO_SCORE = "No labelled item has a score from the judge."
+NO_TWO_PEOPLE = "No item that the judge has scored has scores by two people."
+NO_REPEATS = "No labelled item was scored twice by the judge."
+NO_ITEMS = "There are no items."
+NONE_AGAINST = "There is no label where people's score and the length point different ways."
 
 
 def rescale(
@@ -112,36 +42,17 @@ def rescale(
     ]
 
 
-NO_SCORE = "No labelled item has a score from the judge."
-NO_TWO_PEOPLE = "No item that the judge has scored has scores by two people."
-NO_COMMON = "No item that the judge has scored has two people who all gave the same score."
-NO_ITEMS = "There are no items."
-
-
 @dataclass(frozen=True)
-class PeopleScores:
-    """People's agreement with one another, on the items that the judge has scored.
+class Yardstick:
+    """What a correlation can be expected to reach on these items.
 
-    ``pearson``: over all pairs of scores of two people on one item, each pair taken both ways
-        round, because neither of the two is the first; ``n`` counts the pairs once
-    ``mean_absolute_difference``: of those pairs; None without any
-    ``alpha``: Krippendorff's, interval
+    ``pearson``: of two people's scores of one item, or of two scores of the judge; each pair is
+        taken both ways round, because neither is the first, and ``n`` counts it once
+    ``difference``: the judge's Pearson with people minus this one, on the same pairs
     """
 
     pearson: Estimate
-    mean_absolute_difference: float | None
-    alpha: Alpha
-
-
-@dataclass(frozen=True)
-class LengthBaseline:
-    """Length as a score: its Pearson with people's scores, and the judge's lift over it.
-
-    The lift is on the same labels; if all lengths are equal, their Pearson counts as 0.
-    """
-
-    pearson: Estimate
-    lift: Estimate
+    difference: Estimate
 
 
 @dataclass(frozen=True)
@@ -169,12 +80,11 @@ class ScoreReport(JsonDataclass):
 
     ``states``: items by how the judge's scoring ended
     ``missing``: share of the items without a score
-    ``people``: people's agreement with one another, by which a judge is measured
-    ``left_out``: people's ceiling: each person left out in turn, beside the judge
-    ``against_all``: every label counts; ``against_average``: each item's mean;
-        ``where_all_agree``: items of at least two labels that are all the same. The last flatters
-        a judge, because such items are easy: read all three
-    ``length``: what length alone reaches
+    ``against_all``: the judge with every label
+    ``people``, ``itself``: people with each other, and the judge with itself when asked again
+    ``by_length``: Pearson of length with people's scores
+    ``against_length``: of the labels on the other side of people's mean than the length is of its
+        mean, the share on whose side the judge's score is; half if the score is its own mean
     ``repeats``: agreement of the judge with itself
     ``categories``: by name
     """
@@ -184,12 +94,11 @@ class ScoreReport(JsonDataclass):
     n_labels: int
     states: Mapping[str, int]
     missing: Estimate
-    people: PeopleScores
-    left_out: LeaveOneOut
     against_all: Correlations
-    against_average: Correlations
-    where_all_agree: Correlations
-    length: LengthBaseline
+    people: Yardstick
+    itself: Yardstick
+    by_length: Estimate
+    against_length: Estimate
     repeats: ScoreRepeats
     categories: tuple[CategoryScores, ...]
 
@@ -197,10 +106,11 @@ class ScoreReport(JsonDataclass):
 def calibrate_scores(
     items: Iterable[ScoreItem], *, level: float = 0.95, n_resamples: int = 1000, seed: int = 0
 ) -> ScoreReport:
-    """Measure a judge on scored responses. Raises ValueError if two items share a key."""
+    """Measure a judge on scored responses."""
     known = tuple(items)
-    check_keys(item.key for item in known)
     sampling = Sampling(level, n_resamples, seed)
+    lengths = ((item.cluster, item.length, label) for item, _, label in _scored(known))
+    runs = [(item.score, *item.repeats) for item in known]
     return ScoreReport(
         level=level,
         n_items=len(known),
@@ -209,69 +119,64 @@ def calibrate_scores(
         missing=sampling.share(
             ((item.cluster, float(item.score is None), 1) for item in known), NO_ITEMS
         ),
-        people=_people(known, sampling),
-        left_out=leave_one_out_of_scores(known, sampling),
         against_all=sampling.correlations(_all(known), NO_SCORE),
-        against_average=sampling.correlations(_average(known), NO_SCORE),
-        where_all_agree=sampling.correlations(_agreed(known), NO_COMMON),
-        length=_length(known, sampling),
-        repeats=_repeats(known),
+        people=_yardstick(_people(known), sampling, NO_TWO_PEOPLE),
+        itself=_yardstick(_itself(known), sampling, NO_REPEATS),
+        by_length=sampling.correlations(lengths, NO_SCORE).pearson,
+        against_length=sampling.share(_against_length(known), NONE_AGAINST),
+        repeats=ScoreRepeats(*(alpha(runs, name) for name in ("nominal", "ordinal", "interval"))),
         categories=tuple(
-            _category(name, inside, sampling) for name, inside in by_category(known).items()
+            CategoryScores(
+                name,
+                len(inside),
+                count_labels(inside),
+                sampling.correlations(_all(inside), NO_SCORE),
+            )
+            for name, inside in by_category(known).items()
         ),
     )
 
 
+def _scored(items: Iterable[ScoreItem]) -> Iterator[tuple[ScoreItem, float, float]]:
+    """Yield each label of an item that the judge has scored: the item, its score, and the label."""
+    for item in items:
+        if item.score is not None:
+            yield from ((item, item.score, label) for label in item.people)
+
+
 def _all(items: Iterable[ScoreItem]) -> Iterator[ScoreRow]:
+    return ((item.cluster, score, label) for item, score, label in _scored(items))
+
+
+def _people(items: Iterable[ScoreItem]) -> Iterator[LiftRow]:
+    """The judge and one person, each compared with another person."""
     for item in items:
         if item.score is not None:
-            yield from ((item.cluster, item.score, score) for score in item.people)
+            for one, other in permutations(item.people, 2):
+                yield item.cluster, item.score, one, other
 
 
-def _average(items: Iterable[ScoreItem]) -> Iterator[ScoreRow]:
+def _itself(items: Iterable[ScoreItem]) -> Iterator[LiftRow]:
+    """A person and one run of the judge, each compared with another run."""
     for item in items:
-        if item.score is not None and item.labels:
-            yield item.cluster, item.score, sum(item.people) / len(item.people)
+        runs = [score for score in (item.score, *item.repeats) if score is not None]
+        for label in item.people:
+            for one, other in permutations(runs, 2):
+                yield item.cluster, label, one, other
 
 
-def _agreed(items: Iterable[ScoreItem]) -> Iterator[ScoreRow]:
-    for item in items:
-        if item.score is not None and len(item.people) > 1 and len(set(item.people)) == 1:
-            yield item.cluster, item.score, item.people[0]
+def _yardstick(rows: Iterable[LiftRow], sampling: Sampling, nothing: str) -> Yardstick:
+    known = list(rows)
+    alone = sampling.correlations(((row[0], row[2], row[3]) for row in known), nothing).pearson
+    return Yardstick(replace(alone, n=alone.n // 2), sampling.lift(known, nothing))
 
 
-def _people(items: Sequence[ScoreItem], sampling: Sampling) -> PeopleScores:
-    scored = [item for item in items if item.score is not None]
-    both_ways = (
-        (item.cluster, first, second)
-        for item in scored
-        for first, second in permutations(item.people, 2)
-    )
-    correlations = sampling.correlations(both_ways, NO_TWO_PEOPLE)
-    pearson = replace(correlations.pearson, n=correlations.n // 2)
-    runs = [item.people for item in scored]
-    return PeopleScores(pearson, correlations.mean_absolute_error, alpha(runs, "interval"))
-
-
-def _length(items: Sequence[ScoreItem], sampling: Sampling) -> LengthBaseline:
-    rows = list(_lengths(items))
-    alone = ((cluster, length, score) for cluster, _, length, score in rows)
-    return LengthBaseline(
-        sampling.correlations(alone, NO_SCORE).pearson, sampling.lift(rows, NO_SCORE)
-    )
-
-
-def _lengths(items: Iterable[ScoreItem]) -> Iterator[LiftRow]:
-    for item in items:
-        if item.score is not None:
-            yield from ((item.cluster, item.score, item.length, score) for score in item.people)
-
-
-def _repeats(items: Sequence[ScoreItem]) -> ScoreRepeats:
-    runs = [(item.score, *item.repeats) for item in items]
-    return ScoreRepeats(*(alpha(runs, level) for level in ("nominal", "ordinal", "interval")))
-
-
-def _category(name: str, items: Sequence[ScoreItem], sampling: Sampling) -> CategoryScores:
-    correlations = sampling.correlations(_all(items), NO_SCORE)
-    return CategoryScores(name, len(items), count_labels(items), correlations)
+def _against_length(items: Iterable[ScoreItem]) -> Iterator[ShareRow]:
+    rows = list(_scored(items))
+    columns = zip(*((item.length, label, score) for item, score, label in rows), strict=True)
+    means = [sum(column) / len(rows) for column in columns] or [0.0, 0.0, 0.0]
+    for item, score, label in rows:
+        side = label - means[1]
+        if (item.length - means[0]) * side < 0:
+            own = (score - means[2]) * side
+            yield item.cluster, 0.5 if own == 0 else float(own > 0), 1

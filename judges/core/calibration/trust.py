@@ -2,15 +2,21 @@
 
 Pairs: the lower bound of the agreement on all items, where a tie or no verdict counts half, is at
 least 75 %, or at least 95 % of people's agreement with one another; the judge has a verdict on
-enough of the items, and seldom changes it with the order of the answers (`TrustLimits`); and the
-lower bound of its lift over "the longer answer wins" is above 0, on all items too. A judge that is
-right when it decides, but seldom decides, is not trusted. People's agreement is a yardstick only if
-it is significantly better than chance: otherwise any judge would reach it.
+enough of the items, and seldom changes it with the order of the answers (`TrustLimits`). A judge
+that is right when it decides, but seldom decides, is not trusted. People's agreement is a yardstick
+only if it is significantly better than chance: otherwise any judge would reach it.
 
 Scores: a single response shows no preference, and a judge that is consistently stricter than people
-still ranks as they do. So the rule asks for correlation, not for equal scores: the lower bound of
-Pearson with all labels is at least 0.75, or at least 95 % of the correlation between people, where
-that is significantly above 0; and the lower bound of the lift over length is above 0.
+still ranks as they do. So the rule asks for correlation, not for equal scores. No judge correlates
+with people more than the noise of both lets it, so the lower bound of Pearson with all labels is at
+least 0.75, or Pearson is significantly no more than a fifth below that of people with each other.
+Where no item has two people's scores, the judge's own when asked again stand in for them, if the
+lower bound is at least 0.5: noise of its own excuses a judge only so far.
+
+Length: of the labels where people disagree with length, the judge agrees with more than half,
+significantly. On the others a judge that knows and one that measures say the same, so they are no
+evidence, and a good judge would be refused wherever the longer answers are better. Of fewer than
+`FEWEST_AGAINST_LENGTH` such labels nothing can be asked, and the reason says so.
 
 Drift: whether a judge is still the one that was calibrated. The same labelled items, judged again.
 An alarm means that the judge has *changed*, not that it got worse: a judge that improved is also a
@@ -18,8 +24,9 @@ different judge, and its votes belong to a new epoch. So McNemar's test is two-s
 changes that fix as much as they break; `count_changed` shows them.
 
 A bound that cannot be computed is not reached. Before rule 2, agreement was measured only on the
-items on which the judge had decided; before rule 3, so was the lift. Trust given by an earlier rule
-stands until the judge is measured again.
+items on which the judge had decided; before rule 4, a judge had to agree with people more than
+length does, on all items, and scores with people nearly as much as if there were no noise. Trust
+given by an earlier rule stands until the judge is measured again.
 """
 
 import math
@@ -28,16 +35,19 @@ from dataclasses import dataclass
 
 from judges.core.calibration.items import AnyItem, JsonDataclass, by_category
 from judges.core.calibration.pairs import PairReport
-from judges.core.calibration.scores import ScoreReport
+from judges.core.calibration.scores import ScoreReport, Yardstick
 from ranking.stats.agreement import mcnemar
 from ranking.stats.bootstrap import Estimate
 
 ENOUGH = 0.75
 OF_PEOPLE = 0.95
 COIN_TOSS = 0.5
+LESS_THAN_YARDSTICK = 0.2
+LEAST_BESIDE_ITSELF = 0.5
+FEWEST_AGAINST_LENGTH = 10
 FEWEST_OF_CATEGORY = 40
 HARDLY_ABOVE = 0.01  # by so little that the labels needed cannot be forecast
-RULE = 3  # raise it when the same report would be judged otherwise
+RULE = 4  # raise it when the same report would be judged otherwise
 
 
 @dataclass(frozen=True)
@@ -71,22 +81,18 @@ class CategoryTrust(JsonDataclass):
 
 @dataclass(frozen=True)
 class _Unit:
-    """The name and format of a figure; ``floor`` is its value by chance."""
+    """The name and format of a figure."""
 
     name: str
     percent: bool
-    floor: float
 
     def format(self, value: float) -> str:
-        return f"{100 * value:.1f} %" if self.percent else f"{value:.3f}"
-
-    def format_difference(self, value: float) -> str:
-        words = f"{100 * value:+.1f} points" if self.percent else f"{value:+.3f}"
-        return words.replace("-", "−")
+        written = f"{100 * value:.1f} %" if self.percent else f"{value:.3f}"
+        return written.replace("-", "−")
 
 
-_AGREEMENT = _Unit("Agreement with people (a tie or no verdict counts half)", True, COIN_TOSS)
-_CORRELATION = _Unit("Correlation with people (Pearson)", False, 0.0)
+_AGREEMENT = _Unit("Agreement with people (a tie or no verdict counts half)", True)
+_CORRELATION = _Unit("Correlation with people (Pearson)", False)
 
 
 def assess_trust(report: PairReport | ScoreReport, limits: TrustLimits | None = None) -> Trust:
@@ -98,14 +104,14 @@ def assess_trust(report: PairReport | ScoreReport, limits: TrustLimits | None = 
         checks.append(_check_coverage(report.coverage.value, report.n_items, limits.coverage))
         if report.flips.value is not None:  # it was asked in both orders
             checks.append(_check_flips(report.flips.value, report.flips.n, limits.flips))
-        checks.append(_check_lift(report.longer.lift_on_all, _AGREEMENT))
+        against = "Where people prefer the shorter answer"
     else:
-        people = report.people.pearson
         missing = report.missing.value
         scored = None if missing is None else 1 - missing
-        checks.append(_check_agreement(report.against_all.pearson, people, _CORRELATION))
+        checks.append(_check_scores(report))
         checks.append(_check_coverage(scored, report.n_items, limits.coverage))
-        checks.append(_check_lift(report.length.lift, _CORRELATION))
+        against = "Where people's scores go against length"
+    checks.append(_check_against_length(report.against_length, against))
     met, reasons = zip(*checks, strict=True)
     return Trust(all(met), reasons, tuple(reason for is_met, reason in checks if not is_met))
 
@@ -141,23 +147,69 @@ def _check_flips(share: float, n: int, most: float) -> tuple[bool, str]:
     return share <= most, f"{figure}, which {keeps} the {100 * most:.0f} % allowed."
 
 
-def _undecided(confusion: Mapping[str, Mapping[str, int]]) -> int:
-    """The labels for one side on whose items the judge has a tie or no verdict."""
-    rows = [confusion.get(side, {}) for side in ("left", "right")]
-    return sum(row.get(verdict, 0) for row in rows for verdict in ("tie", "none"))
-
-
 def _check_sides(report: PairReport) -> tuple[bool, str]:
-    n, undecided = report.on_all.n, _undecided(report.confusion)
+    n, undecided = report.on_all.n, report.undecided
     if undecided and undecided == n:
         return False, f"It never chose a side where people did ({n:,} labels)."
-    people = report.people_everywhere.decisive
-    return _check_agreement(report.on_all, people, _AGREEMENT, undecided)
+    met, figure = _check_enough(report.on_all, _AGREEMENT, undecided)
+    judge = report.on_all
+    if met or judge.value is None or judge.low is None:
+        return met, figure
+    bar, description = _people_bar(report.people.decisive)
+    if bar is None:
+        more = _enough_labels(judge.n, judge.value, judge.low, ENOUGH)
+        return False, f"{figure}, and {description}.{more}"
+    if judge.low >= bar:
+        return True, f"{figure}, but meets {description}."
+    more = _enough_labels(judge.n, judge.value, judge.low, min(bar, ENOUGH))
+    return False, f"{figure} and below {description}.{more}"
 
 
-def _check_agreement(
-    judge: Estimate, people: Estimate, unit: _Unit, undecided: int = 0
+def _check_scores(report: ScoreReport) -> tuple[bool, str]:
+    judge = report.against_all.pearson
+    met, figure = _check_enough(judge, _CORRELATION)
+    if met or judge.value is None or judge.low is None:
+        return met, figure
+    if report.people.pearson.n:
+        return _check_yardstick(figure, report.people, "people with each other", True)
+    if report.itself.pearson.n:
+        return _check_yardstick(
+            figure, report.itself, "the judge with itself", judge.low >= LEAST_BESIDE_ITSELF
+        )
+    more = _enough_labels(judge.n, judge.value, judge.low, ENOUGH)
+    return False, (
+        f"{figure}. Nothing shows how much noise is in these scores: let a second person score the "
+        f"same answers, or ask the judge again (--repeat 1).{more}"
+    )
+
+
+def _check_yardstick(
+    figure: str, yardstick: Yardstick, whose: str, may_stand: bool
 ) -> tuple[bool, str]:
+    """Whether the judge is significantly no more than a fifth below the yardstick."""
+    value, low = yardstick.pearson.value, yardstick.pearson.low
+    difference = yardstick.difference.low
+    if value is None:
+        return (
+            False,
+            f"{figure}; that of {whose} is not known: {_uncapped(yardstick.pearson.reason)}",
+        )
+    beside = f"that of {whose} is {value:.3f}"
+    if low is None or difference is None:
+        return False, f"{figure}; {beside}, without an interval."
+    if low <= 0:
+        return False, f"{figure}; {beside}, which may be chance (lower bound {low:.3f})."
+    if not may_stand:
+        floor = f"{LEAST_BESIDE_ITSELF:.3f}"
+        return False, f"{figure}; {beside}, but counts only if the lower bound is at least {floor}."
+    compared = f"{beside}, and the difference at least {difference:+.3f}".replace("-", "−")
+    if difference >= -LESS_THAN_YARDSTICK * value:
+        return True, f"{figure}, but {compared}: no more than a fifth below."
+    return False, f"{figure}; {compared}, which may be more than a fifth below."
+
+
+def _check_enough(judge: Estimate, unit: _Unit, undecided: int = 0) -> tuple[bool, str]:
+    """Whether a figure is high enough by itself; if not, its description goes on."""
     if judge.value is None:
         return False, f"{unit.name} is not known: {_uncapped(judge.reason)}"
     figure = (
@@ -171,14 +223,7 @@ def _check_agreement(
     required = f"the {unit.format(ENOUGH)} required"
     if judge.low >= ENOUGH:
         return True, f"{figure}, which meets {required}."
-    bar, description = _people_bar(people, unit)
-    if bar is None:
-        more = _enough_labels(judge.n, judge.value, judge.low, ENOUGH)
-        return False, f"{figure}, which is below {required}, and {description}.{more}"
-    if judge.low >= bar:
-        return True, f"{figure}, which meets {description}."
-    more = _enough_labels(judge.n, judge.value, judge.low, min(bar, ENOUGH))
-    return False, f"{figure}, which is below {required} and below {description}.{more}"
+    return False, f"{figure}, which is below {required}"
 
 
 def _enough_labels(n: int, value: float, low: float, required: float) -> str:
@@ -191,13 +236,14 @@ def _enough_labels(n: int, value: float, low: float, required: float) -> str:
     return f" About {needed:,} labels at the same rate would be enough."
 
 
-def _people_bar(people: Estimate, unit: _Unit) -> tuple[float | None, str]:
+def _people_bar(people: Estimate) -> tuple[float | None, str]:
     """Return 95 % of people's own figure and its description; None if it is not a yardstick."""
     if people.value is None or people.low is None:
         reason = _uncapped(people.reason).rstrip(".")
         return None, f"the figure among people is not known ({reason})"
+    unit = _AGREEMENT
     among_people = f"the {unit.format(people.value)} among people"
-    if people.low <= unit.floor:
+    if people.low <= COIN_TOSS:
         return None, f"{among_people} may be chance (lower bound {unit.format(people.low)})"
     bar = OF_PEOPLE * people.value
     return bar, f"{unit.format(bar)} (95 % of {among_people})"
@@ -207,18 +253,27 @@ def _uncapped(reason: str) -> str:
     return reason[:1].lower() + reason[1:]
 
 
-def _check_lift(lift: Estimate, unit: _Unit) -> tuple[bool, str]:
-    if lift.value is None:
-        return False, f"Its lift over length alone is not known: {_uncapped(lift.reason)}"
-    figure = f"Its lift over length alone is {unit.format_difference(lift.value)}"
-    if lift.value <= 0:
-        return False, f"{figure}: no better than length."
-    if lift.low is None:
-        return False, f"{figure}, without a lower bound: {_uncapped(lift.reason)}"
-    figure = f"{figure} (lower bound {unit.format_difference(lift.low)})"
-    if lift.low > 0:
-        return True, f"{figure}: significantly better than length."
-    return False, f"{figure}: not significantly better than length."
+def _check_against_length(share: Estimate, where: str) -> tuple[bool, str]:
+    """Whether the judge sides with people against length, where there are enough labels to ask."""
+    labels = f"{share.n:,} label{'s'[: share.n != 1]}"
+    if share.value is None or share.n < FEWEST_AGAINST_LENGTH:
+        return True, (
+            f"{where} ({labels}), at least {FEWEST_AGAINST_LENGTH} labels would show whether it "
+            "goes by more than length."
+        )
+    figure = f"{where} ({labels}), it agrees with them on {100 * share.value:.1f} %"
+    if share.low is None:
+        return False, f"{figure}, without a lower bound: {_uncapped(share.reason)}"
+    figure = f"{figure} (lower bound {100 * share.low:.1f} %)"
+    if share.low > COIN_TOSS:
+        return True, f"{figure}: significantly more than half, so it goes by more than length."
+    if share.value <= COIN_TOSS:
+        return (
+            False,
+            f"{figure}: not more than half, so nothing shows that it goes by more than length.",
+        )
+    more = _enough_labels(share.n, share.value, share.low, COIN_TOSS)
+    return False, f"{figure}: not significantly more than half.{more}"
 
 
 ALPHA = 0.01  # of drift

@@ -8,16 +8,17 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from arena.actors import CLI
 from arena.calls.money import dollars
 from arena.errors import ServiceError
 from arena.files.reader import FileError
 from arena.management.terminal import find_arena
-from arena.models import Run
-from arena.services.runs import order_run, resume_unfinished
+from arena.models import Arena, Run
+from arena.services.runs import check_cap, order_run, resume_unfinished
 from arena.tasks import enqueue_due_calls
 from arena.validation import dollars_argument
 from judges.core.spec import JudgeSpec
-from judges.management.calibrations import describe_calibration
+from judges.management.calibrations import describe_calibration, describe_raters
 from judges.management.runs import wait_for_runs
 from judges.management.switches import add_switches, switches_of
 from judges.models import Calibration, Epoch, LabelItem, LabelSet
@@ -30,15 +31,30 @@ from judges.services.honeypots import (
     measure_honeypots,
     reply_form_of,
 )
-from judges.services.label_files import LabelsError, read_labels
+from judges.services.label_files import LabelFile, LabelsError, read_labels
 from judges.services.label_runs import (
     Outstanding,
+    calls_for_item,
     find_outstanding,
     order_outstanding,
     quote_label_run,
 )
-from judges.services.labels import add_labels, drawn, items_of, stored_labels
-from judges.services.quotes import Quote, probe_judges, quote_for
+from judges.services.labels import (
+    add_labels,
+    agreement_of_raters,
+    drawn,
+    items_of,
+    selected,
+    stored_labels,
+)
+from judges.services.orders import JudgeOrder
+from judges.services.quotes import (
+    Quote,
+    measure_if_new,
+    probe_judges,
+    quote_for,
+    smallest_quote,
+)
 from judges.services.registry import jury_named, register_judge, spec_named
 from judges.services.runs import unfinished_run
 from judges.services.trust import TrustPlace, trust_places
@@ -73,6 +89,17 @@ class Command(BaseCommand):
         )
         add("--own-family", action="store_true", help="let the judge judge its own model family")
         add("--skip-bad", action="store_true", help="skip bad rows of the label file")
+        add(
+            "--agreed",
+            action="store_true",
+            help="with --labels: only items to which at least two people gave the same label",
+        )
+        add(
+            "--per-score",
+            type=int,
+            metavar="N",
+            help="with --labels: N random items of each score or label on which people agree",
+        )
         add_switches(parser)
         add("--repeat", type=int, default=0, metavar="K", help="judge each item K more times")
         add("--limit", type=int, metavar="N", help="use N random items (for honeypots: prompts)")
@@ -105,7 +132,7 @@ class Command(BaseCommand):
                 arena = find_arena(options["arena"])
                 self._print_calibration(measure_arena(epoch=jury, arena=arena, now=timezone.now()))
                 return
-            spec = spec_named(options["judge"], switches_of(options["judge"], options))
+            spec = _spec_of(options)
             if options["arena"] and not options["no_votes"]:
                 calibration = self._against_arena(spec, options)
             else:
@@ -117,6 +144,9 @@ class Command(BaseCommand):
 
     def _against_items(self, spec: JudgeSpec, options: dict[str, Any]) -> Calibration | None:
         labels_in, items = self._items(spec, options)
+        if labels_in is not None and _open_epoch(spec) is None:
+            subjects = [subject for item in items for subject in calls_for_item(spec, item)]
+            spec = _measured(spec, subjects, options)
         samples = range(options["repeat"] + 1)
         left = find_outstanding(spec=spec, epoch=_open_epoch(spec), items=items, samples=samples)
         quote = quote_label_run(spec=spec, items=left.missing)
@@ -154,6 +184,8 @@ class Command(BaseCommand):
         else:
             name = options["labels"].name
             file = read_labels(options["labels"], skip_bad=options["skip_bad"])
+            if options["agreed"] or options["per_score"]:
+                name, file = self._select(name, file, options)
         self.stdout.write(f"{len(file.items)} items with {file.labels} labels.")
         if file.empty:
             self.stdout.write(f"Note: {file.empty} rows have a blank text and are left out.")
@@ -164,6 +196,14 @@ class Command(BaseCommand):
             stored = add_labels(file=file, name=name, arena=arena)
         items = items_of(file) if stored is None else list(stored.items.all())
         return stored, drawn(items, options["limit"], options["seed"])
+
+    def _select(self, name: str, file: LabelFile, options: dict[str, Any]) -> tuple[str, LabelFile]:
+        """Some items of a file, with a name of their own; people's agreement is that in all."""
+        self.stdout.write(describe_raters(file.kind, agreement_of_raters(file)))
+        agreed, per_score = options["agreed"], options["per_score"]
+        chosen = selected(file, agreed=agreed, per_score=per_score, seed=options["seed"])
+        name += ", agreed" if agreed else ""
+        return f"{name}, {per_score} per score" if per_score else name, chosen
 
     def _honeypots(
         self, spec: JudgeSpec, options: dict[str, Any]
@@ -188,14 +228,10 @@ class Command(BaseCommand):
 
     def _against_arena(self, spec: JudgeSpec, options: dict[str, Any]) -> Calibration | None:
         arena, epoch = find_arena(options["arena"]), _open_epoch(spec)
-        order = order_of_voted(
-            arena=arena,
-            spec=spec,
-            epoch=epoch,
-            limit=options["limit"],
-            seed=options["seed"],
-            own_family=options["own_family"],
-        )
+        order = _order_of_voted(spec, arena, epoch, options)
+        if order is not None and epoch is None:
+            spec = _measured(spec, list(order.members[0].calls), options)
+            order = _order_of_voted(spec, arena, epoch, options)
         if epoch is not None:
             settled = epoch.judgements.settled().filter(sample=0, run__arena=arena)
             judged = voted_on(arena).keys() & set(settled.values_list("responses", flat=True))
@@ -203,10 +239,7 @@ class Command(BaseCommand):
                 what = f"{len(judged)} of the pairs with human votes"
                 self.stdout.write(f"It has already judged {what}.")
         if order is not None:
-            for sentence in order.left_out:
-                self.stdout.write(f"Note: {sentence}")
-            self._print_quote(quote_for(order), options["cap"])
-            self.stdout.write("Its votes count on the judges' leaderboard like any others.")
+            self._print_order(order, options["cap"])
         if options["dry_run"]:
             self.stdout.write(NO_RUN)
             return None
@@ -220,6 +253,12 @@ class Command(BaseCommand):
         if not self._wait(runs, options):
             return None
         return measure_arena(epoch=register_judge(spec=spec), arena=arena, now=timezone.now())
+
+    def _print_order(self, order: JudgeOrder, cap: int | None) -> None:
+        for sentence in order.left_out:
+            self.stdout.write(f"Note: {sentence}")
+        self._print_quote(quote_for(order), cap)
+        self.stdout.write("Its votes count on the judges' leaderboard like any others.")
 
     def _print_quote(self, quote: Quote, cap: int | None) -> None:
         judge = quote.judges[0]
@@ -279,6 +318,15 @@ def _check_numbers(options: dict[str, Any]) -> None:
         "--repeat must be between 0 and 100.": not 0 <= options["repeat"] <= 100,
         "--limit must be at least 1.": limit is not None and limit < 1,
         "--everywhere works only with --labels.": options["everywhere"] and not options["labels"],
+        "--agreed and --per-score work only with --labels.": (
+            (options["agreed"] or options["per_score"] is not None) and not options["labels"]
+        ),
+        "--per-score must be at least 1.": options["per_score"] is not None
+        and options["per_score"] < 1,
+        "--everywhere does not go with --agreed: items on which people agree are easier.": options[
+            "everywhere"
+        ]
+        and options["agreed"],
         "--scale works only with --labels, and takes two finite numbers.": options["scale"]
         and not (options["labels"] and isfinite(high)),
         "--scale takes the lowest and the highest score, in that order.": not -inf < low < high,
@@ -291,6 +339,31 @@ def _check_numbers(options: dict[str, Any]) -> None:
     for sentence, is_met in problems.items():
         if is_met:
             raise CommandError(sentence)
+
+
+def _spec_of(options: dict[str, Any]) -> JudgeSpec:
+    return spec_named(options["judge"], switches_of(options["judge"], options), CLI)
+
+
+def _order_of_voted(
+    spec: JudgeSpec, arena: Arena, epoch: Epoch | None, options: dict[str, Any]
+) -> JudgeOrder | None:
+    return order_of_voted(
+        arena=arena,
+        spec=spec,
+        epoch=epoch,
+        limit=options["limit"],
+        seed=options["seed"],
+        own_family=options["own_family"],
+    )
+
+
+def _measured(spec: JudgeSpec, subjects: list[str], options: dict[str, Any]) -> JudgeSpec:
+    """Return a new judge with the room that its model needs, after three requests to it."""
+    if not options["dry_run"]:  # before a model is measured, which costs money
+        check_cap(smallest_quote([spec]), options["cap"])
+    learned = measure_if_new(spec=spec, subjects=subjects, now=timezone.now())
+    return _spec_of(options) if learned else spec
 
 
 def _open_epoch(spec: JudgeSpec) -> Epoch | None:

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from arena.actors import CLI
 from arena.calls.money import dollars
 from arena.errors import ServiceError
 from arena.files.reader import FileError
@@ -68,7 +69,7 @@ class Command(BaseCommand):
     def _stop(self, name: str) -> None:
         judge = Judge.objects.filter(name=name).first()
         if judge is None:
-            judge = Judge.objects.filter(digest=spec_named(name).digest).first()
+            judge = Judge.objects.filter(digest=spec_named(name, by=CLI).digest).first()
         if judge is None or not stop_drift_checks(judge=judge, now=timezone.now()):
             raise CommandError(f"{name} has no drift checks to stop.")
         self.stdout.write(f"Drift checks of {judge} stopped.")
@@ -77,7 +78,7 @@ class Command(BaseCommand):
         cap = options["cap"]
         if options["labels"] is None or cap is None:
             raise CommandError("Drift checks need --labels FILE and --cap USD (0 is allowed).")
-        spec = spec_named(options["judge"])
+        spec = spec_named(options["judge"], by=CLI)
         labels_in = add_labels(file=read_labels(options["labels"]), name=options["labels"].name)
         probe_judges(specs=[spec], now=timezone.now())
         epoch = register_judge(spec=spec)

@@ -7,7 +7,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.calls.money import dollars
+from arena.actors import CLI
+from arena.calls.money import dollars, spent_in_words
 from arena.errors import ServiceError
 from arena.management.terminal import NO_WORKER, find_arena
 from arena.models import Arena, Run
@@ -20,7 +21,13 @@ from judges.management.switches import add_switches, switches_of
 from judges.run_reports import JudgeReport, RunReport
 from judges.services.orders import JudgeOrder, prepare_order
 from judges.services.planning import PER_PAIR, UNLESS_AGAIN, OrderOptions
-from judges.services.quotes import Quote, probe_judges, quote_for
+from judges.services.quotes import (
+    Quote,
+    prepare_measured,
+    probe_judges,
+    quote_for,
+    smallest_quote,
+)
 from judges.services.registry import spec_named
 from judges.services.runs import unfinished_run
 from judges.wording import SCRIPTED_JUDGE
@@ -90,18 +97,29 @@ class Command(BaseCommand):
         _check_numbers(options)
         try:
             names = [name.strip() for name in options["judges"].split(",") if name.strip()]
-            specs = [spec_named(name, switches_of(name, options)) for name in names]
-            run = None if options["dry_run"] else self._resume(arena, specs, options["cap"])
-            if run is None:
-                order = prepare_order(
+            switches = [switches_of(name, options) for name in names]
+
+            def specs() -> list[JudgeSpec]:
+                return [
+                    spec_named(name, own, CLI) for name, own in zip(names, switches, strict=True)
+                ]
+
+            def prepare() -> JudgeOrder:
+                return prepare_order(
                     arena=arena,
-                    specs=specs,
+                    specs=specs(),
                     options=_order_options(arena, options),
                     own_family=options["own_family"],
                     quorum=options["quorum"],
                     weigh=options["weigh"],
                     max_calls=options["max_calls"],
                 )
+
+            run = None if options["dry_run"] else self._resume(arena, specs(), options["cap"])
+            if run is None:
+                if not options["dry_run"]:  # before a model is measured, which costs money
+                    check_cap(smallest_quote(specs()), options["cap"])
+                order = prepare_measured(prepare, cap=options["cap"], now=timezone.now())
                 run = self._quote_and_order(order, options)
         except ServiceError as error:
             raise CommandError(_with_option(str(error))) from None
@@ -124,7 +142,6 @@ class Command(BaseCommand):
         if options["dry_run"]:
             self.stdout.write(NO_RUN)
             return None
-        check_cap(quote, options["cap"])  # before the probe, which costs a few tokens
         probe_judges(specs=[member.spec for member in order.members], now=timezone.now())
         run = order_run(order=order, cap=options["cap"], now=timezone.now())
         names = ", ".join(member.spec.label for member in order.members)
@@ -180,7 +197,7 @@ class Command(BaseCommand):
             kappa = "not available" if report.kappa is None else f"{report.kappa:.2f}"
             self.stdout.write(f"{report.jury}: {states}. Fleiss' kappa {kappa}.")
         self.stdout.write(
-            f"{report.requests} requests for {report.calls} calls: {dollars(report.spent)}."
+            f"{report.requests} requests for {report.calls} calls: {spent_in_words(report.run)}."
         )
         if report.is_scripted:
             self.stdout.write(SCRIPTED_JUDGE)

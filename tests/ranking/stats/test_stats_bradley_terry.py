@@ -15,7 +15,6 @@ from ranking.stats.bradley_terry import (
     largest_difference,
     maximise,
     observed_shares,
-    predicted_shares,
 )
 from ranking.stats.connectivity import Status
 from tests.ranking.stats.helpers import SOFT, votes
@@ -247,25 +246,7 @@ def test_both_sides_of_a_pair_add_up(v):
 def test_a_fit_expects_of_each_candidate_what_it_scored(v):
     battles = Battles.from_arrays(v.left, v.right, v.score, n_candidates=v.n)
     seen = observed_shares(battles)
-    expected = predicted_shares(BradleyTerry().fit(battles).theta_)
+    theta = BradleyTerry().fit(battles).theta_
+    expected = 1 / (1 + np.exp(theta - theta[:, None]))
     scored = np.nansum(seen.share * seen.votes, axis=1)
     assert np.nansum(expected * seen.votes, axis=1) == pytest.approx(scored, abs=1e-6)
-
-
-def test_the_unranked_are_unknown():
-    share = predicted_shares([0.0, math.nan, 1.0])
-    assert np.isnan(share[1]).all()
-    assert np.isnan(share[:, 1]).all()
-    assert share[2, 0] == pytest.approx(1 / (1 + math.exp(-1)))
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: predicted_shares([[0.0]]), "theta must be one-dim"),
-        (lambda: predicted_shares([math.inf, 0]), "theta must be finite"),
-    ],
-)
-def test_bad_input_is_refused_by_name(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

@@ -43,5 +43,5 @@ def test_equal_raters_are_never_capped():
 
 def test_the_note_names_how_many_and_at_what():
     assert capped_note(0, 0.1) == ""
-    assert capped_note(1, 0.1) == "1 rater’s votes are capped at 10 % of the weight."
-    assert capped_note(2, 0.25) == "2 raters’ votes are each capped at 25 % of the weight."
+    assert capped_note(1, 0.1) == "1 rater’s votes are capped at 10% of the weight."
+    assert capped_note(2, 0.25) == "2 raters’ votes are each capped at 25% of the weight."

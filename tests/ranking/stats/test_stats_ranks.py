@@ -7,7 +7,13 @@ from scipy import stats
 from ranking.stats import ranks
 from ranking.stats.battles import Battles
 from ranking.stats.intervals import Sandwich
-from ranking.stats.ranks import clear_leader, rank_intervals, tiers
+from ranking.stats.ranks import (
+    clear_leader,
+    clearly_below,
+    rank_intervals,
+    simultaneous_value,
+    tiers,
+)
 
 
 def test_far_apart_the_ranks_are_certain():
@@ -174,20 +180,22 @@ def test_two_equals_at_the_top_are_rarely_a_leader():
 
 def tiers_of(theta, covariance):
     order = np.argsort(-np.asarray(theta))
-    _, worst = rank_intervals(theta, covariance, simultaneous=True)
-    return tiers(worst[order])
+    below = clearly_below(np.asarray(theta, float), covariance, simultaneous_value(covariance))
+    return tiers(below[np.ix_(order, order)])
 
 
-def test_a_tier_ends_where_everybody_in_it_beats_everybody_below():
+def test_a_tier_begins_clearly_below_the_first_of_the_tier_above():
     assert tiers_of([10, 9.9, 5, 4.9, 0], 0.01 * np.eye(5)).tolist() == [1, 1, 2, 2, 3]
+    # Each is close to its neighbours; the third is clearly below the first.
+    assert tiers_of([2, 1.4, 0.8, 0.2], 0.05 * np.eye(4)).tolist() == [1, 1, 2, 2]
     # The second is clearly above the third, but the first, whose error is large, is not.
     wide = np.diag([9.0, 0.01, 0.01])
     assert tiers_of([10, 9, 5], wide).tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("worst", [[], [1], [2, 2], [3, 3, 3]])
-def test_without_a_clear_difference_there_is_one_tier(worst):
-    assert tiers(worst).tolist() == [1] * len(worst)
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_without_a_clear_difference_there_is_one_tier(size):
+    assert tiers(np.zeros((size, size), np.bool_)).tolist() == [1] * size
 
 
 @pytest.mark.parametrize(
@@ -215,7 +223,7 @@ def test_every_statement_between_tiers_is_true_on_most_boards():
         order = np.argsort(-theta)
         found = tiers_of(theta, 0.0225 * np.eye(12))
         drawn += found.max() == 3
-        above = found[:, None] < found[None, :]
-        wrong += (above & (truth[order][:, None] <= truth[order][None, :])).any()
+        firsts = truth[order][[int(np.argmax(found == tier)) for tier in np.unique(found)]]
+        wrong += (np.diff(firsts) >= 0).any()
     assert wrong <= stats.binom.ppf(0.999, 100, 0.05)
     assert drawn > 10
