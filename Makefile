@@ -11,7 +11,7 @@ PYTEST_SLOW := $(PYTEST) --numprocesses=4 --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow lint bench simulate sbom audit lock
+.PHONY: help run test test-slow lint bench simulate docs picture sbom audit lock
 
 help: ## list what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile
@@ -34,14 +34,21 @@ lint: .venv/.installed-dev ## style, types, floors, names, templates, migrations
 	$(BIN)/djangofmt --check --line-length 120 --indent-width 2 --profile django templates
 	$(BIN)/python .ci/house.py
 	$(BIN)/python .ci/budget.py
+	$(BIN)/python .ci/reference.py --check
 	$(BIN)/python manage.py makemigrations --check --dry-run
 	$(BIN)/hadolint Dockerfile
 
 bench: .venv/.installed-dev ## speed, as tables (needs PostgreSQL)
 	$(BIN)/python -m benchmarks
 
-simulate: .venv/.installed-dev ## try the statistics' promises on made-up votes; writes docs/statistics.md
+simulate: .venv/.installed-dev ## try the statistics' promises on made-up votes; writes docs/reference/statistics.md
 	$(BIN)/python -m benchmarks.simulations
+
+docs: .venv/.installed-dev ## write docs/reference from the code
+	$(BIN)/python .ci/reference.py
+
+picture: .venv/.installed-dev ## film the README's moving picture (needs Chromium)
+	$(BIN)/python .ci/picture.py
 
 sbom: .venv/.installed-dev ## what the product is made of: sbom.json (CycloneDX)
 	$(BIN)/cyclonedx-py requirements requirements.txt --output-reproducible --output-file sbom.json

@@ -25,6 +25,7 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 # A healthy worker or beat touches this file, if it is set; compose kills one that no longer does.
+#: PULSE_FILE (none): a file that a Celery worker or beat touches while it works, for a health check
 PULSE = os.environ.get("PULSE_FILE", "")
 PULSE_EVERY = 10.0
 STALLED_AFTER = 120.0

@@ -37,6 +37,8 @@ def home_folder(env: Env, default: Path) -> Path:
     Only the owner can read a folder created here. An existing folder's permissions stay unchanged,
     but the files that Ringside keeps in it become readable by their owner only.
     """
+    #: RINGSIDE_HOME (`var/`): the folder of the one-machine mode: database, queue and keys,
+    #: readable by their owner only
     home = Path(env.str("RINGSIDE_HOME", str(default))).absolute()
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -58,6 +60,7 @@ def dollars(env: Env, name: str) -> int:
 
 def allowed_hosts(env: Env, *, required: bool) -> list[str]:
     """Return ALLOWED_HOSTS, the site's host names; this machine by default."""
+    #: ALLOWED_HOSTS (this machine): the host names of your site
     names: list[str] = env.list("ALLOWED_HOSTS", [])
     hosts = [name.strip() for name in names if name.strip()]
     if required and not hosts:
@@ -71,6 +74,8 @@ def allowed_hosts(env: Env, *, required: bool) -> list[str]:
 
 def database(env: Env, default: str) -> dict[str, Any]:
     """Return Django's settings for the database at DATABASE_URL; create a missing SQLite file."""
+    #: DATABASE_URL (SQLite in `RINGSIDE_HOME`): the database, such as
+    #: `postgres://user:password@host/name`
     scheme = env.str("DATABASE_URL", default).partition(":")[0]
     if scheme not in DATABASE_SCHEMES:
         raise ImproperlyConfigured("DATABASE_URL must begin with sqlite:// or postgres://.")
@@ -83,6 +88,8 @@ def database(env: Env, default: str) -> dict[str, Any]:
 
 
 def broker_url(env: Env, default: str) -> str:
+    #: CELERY_BROKER_URL (files in `RINGSIDE_HOME`): the broker, such as `redis://host:6379/0`;
+    #: files serve one machine
     url = env.str("CELERY_BROKER_URL", default)
     if url.partition("://")[0] not in BROKERS:
         raise ImproperlyConfigured("CELERY_BROKER_URL must begin with redis:// or filesystem://.")
@@ -91,6 +98,8 @@ def broker_url(env: Env, default: str) -> str:
 
 def secret_key(env: Env, home: Path, *, required: bool) -> str:
     """Return SECRET_KEY or the text of SECRET_KEY_FILE, else a generated key stored in `home`."""
+    #: SECRET_KEY (generated): signs cookies; in production at least 32 characters
+    #: SECRET_KEY_FILE (none): a file that contains it
     if given := env.str("SECRET_KEY", None) or text_of_file(env, "SECRET_KEY_FILE"):
         if required and _is_weak(given):
             raise ImproperlyConfigured(
@@ -112,6 +121,10 @@ def vote_log_key(env: Env, home: Path, secret: str, *, production: bool) -> str:
     Without it, a generated key is stored in `home`. In production, where processes may have no
     folder in common, it is derived from `secret` instead.
     """
+    #: VOTE_LOG_KEY (generated in `RINGSIDE_HOME`; in production derived from `SECRET_KEY`): signs
+    #: the vote log: 32 bytes in URL-safe Base64, never stored in the database. Set it before you
+    #: change `SECRET_KEY` in production
+    #: VOTE_LOG_KEY_FILE (none): a file that contains it
     if given := env.str("VOTE_LOG_KEY", None) or text_of_file(env, "VOTE_LOG_KEY_FILE"):
         try:
             decoded = base64.urlsafe_b64decode(given)
@@ -188,6 +201,8 @@ def read_accounts(env: Env) -> dict[str, Any]:
     return {
         **mail,
         **_oidc(env),
+        #: SIGN_UP (open): who may create an account: `open` (anybody), `invited` (one account per
+        #: team invitation), `closed` (nobody, not by OpenID Connect either)
         "SIGN_UP": env.str("SIGN_UP", "open", validate=OneOf(["open", "invited", "closed"])),
         "ACCOUNT_ADAPTER": "arena.accounts.Accounts",
         "ACCOUNT_FORMS": {
@@ -216,6 +231,10 @@ def read_accounts(env: Env) -> dict[str, Any]:
 
 def _mail(env: Env) -> dict[str, Any]:
     """Return Django's email settings from EMAIL_URL; without it, mail is printed."""
+    #: EMAIL_URL (`console:`): `smtp://user:password@host:25`, or `submission://user:password@host`
+    #: with TLS; with a mail server, new accounts confirm their address first, and one mailbox
+    #: confirms one account (`eve+2@` is `eve@`). Without one, mail is printed in the terminal,
+    #: password-reset links included, and several accounts may share an address
     if env.str("EMAIL_URL", "console:").partition(":")[0] not in MAIL_SCHEMES:
         raise ImproperlyConfigured(
             "EMAIL_URL must begin with smtp://, submission:// (with TLS) or console:."
@@ -228,12 +247,19 @@ def _mail(env: Env) -> dict[str, Any]:
             " the password, such as @ as %40."
         ) from None
     mail["EMAIL_TIMEOUT"] = mail["EMAIL_TIMEOUT"] or SECONDS_FOR_MAIL
+    #: DEFAULT_FROM_EMAIL (`Ringside <ringside@localhost>`): the sender of mail
     mail["DEFAULT_FROM_EMAIL"] = env.str("DEFAULT_FROM_EMAIL", "Ringside <ringside@localhost>")
     return mail
 
 
 def _oidc(env: Env) -> dict[str, Any]:
     """Return the settings of the OpenID Connect server, if OIDC_SERVER_URL names one."""
+    #: OIDC_SERVER_URL (none): an OpenID Connect server to sign in with. The redirect address is
+    #: `https://your-site/sign-in/oidc/callback/`
+    #: OIDC_NAME (OpenID Connect): its button's label
+    #: OIDC_CLIENT_ID (none): the name under which it knows this site
+    #: OIDC_CLIENT_SECRET (none): the secret that goes with it
+    #: OIDC_CLIENT_SECRET_FILE (none): a file that contains it
     server = env.str("OIDC_SERVER_URL", "")
     name = env.str("OIDC_NAME", "OpenID Connect")
     shared = {
@@ -278,12 +304,16 @@ def _origin(server: str) -> str:
 def read_notices(
     env: Env, *, production: bool, hosts: list[str], host: str, port: int
 ) -> dict[str, Any]:
+    #: WEBHOOKS_LOOPBACK_PORT (none): for testing webhooks: one local port that they may reach, also
+    #: by http; not in production
     loopback = env.int("WEBHOOKS_LOOPBACK_PORT", 0, validate=Range(min=0, max=65535))
     if production and loopback:
         raise ImproperlyConfigured(
             "WEBHOOKS_LOOPBACK_PORT lets webhooks reach this machine for testing; it cannot be "
             "set in production."
         )
+    #: SITE_URL (this machine; in production https:// and the first of `ALLOWED_HOSTS`): the site's
+    #: address, for links in emails, invitations and webhooks
     given = env.str("SITE_URL", "") or _usual(production, hosts, host, port)
     return {"SITE_URL": _checked(given.rstrip("/")), "WEBHOOKS_LOOPBACK_PORT": loopback}
 
@@ -334,6 +364,10 @@ def read_limits(env: Env) -> dict[str, int]:
     All tokens of a team together may make three times as many.
     """
     at_least_one = Range(min=1)
+    #: API_READS_PER_MINUTE (600): requests to the REST API that read, per token, person or address;
+    #: all tokens of a team together may make three times as many
+    #: API_SUBMITS_PER_MINUTE (600): requests that write, counted in the same way
+    #: API_JUDGE_ORDERS_PER_MINUTE (60): requests that start judge runs, counted in the same way
     submits = env.int("API_SUBMITS_PER_MINUTE", 600, validate=at_least_one)
     return {
         "read": env.int("API_READS_PER_MINUTE", 600, validate=at_least_one),
@@ -345,6 +379,10 @@ def read_limits(env: Env) -> dict[str, int]:
 
 def read_trust_limits(env: Env) -> dict[str, float]:
     """Return what a judge must reach to be trusted: `judges.core.calibration.trust.TrustLimits`."""
+    #: TRUST_MIN_COVERAGE (0.7): the smallest share of items with a verdict that a judge needs to be
+    #: trusted
+    #: TRUST_MAX_FLIPS (0.3): the largest share of verdicts that may change when the answers are
+    #: swapped
     share = Range(min=0, max=1)
     return {
         "coverage": env.float("TRUST_MIN_COVERAGE", 0.7, validate=share),

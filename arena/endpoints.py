@@ -92,6 +92,12 @@ class Endpoint:
 
 def read_endpoints(env: Env) -> dict[str, Endpoint]:
     """Read MODEL_ENDPOINTS and add the scripted endpoint, which is not a real model."""
+    #: MODEL_ENDPOINTS (none): the model servers that may be called, as JSON: `provider`,
+    #: `base_url`, `key_env` (or `key_file`; `<key_env>_FILE` may name a file too), `timeout`,
+    #: `concurrency` (calls at once per worker, 8 by default), `requests_per_minute`,
+    #: `tokens_per_minute`, `prices` (`input`, `output`, and `cached` if input from the server's
+    #: cache costs less), `idempotent` (true if the server answers a repeated `Idempotency-Key` as
+    #: before, so that a request whose answer was lost is not billed twice)
     given: Any = env.json("MODEL_ENDPOINTS", {})
     if not isinstance(given, dict):
         raise ValueError("MODEL_ENDPOINTS must be a JSON object: name -> endpoint.")

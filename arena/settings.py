@@ -26,45 +26,79 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 
 env = Env()
 with stop_on_bad_value():
+    #: RINGSIDE_ENV (development): `production` turns on HTTPS, HSTS and secure cookies, and
+    #: requires `SECRET_KEY` and `ALLOWED_HOSTS`
     PRODUCTION = (
         env.str("RINGSIDE_ENV", "development", validate=OneOf(["development", "production"]))
         == "production"
     )
+    #: DEBUG (no): Django's error pages, for developers; not in production
     DEBUG = env.bool("DEBUG", False, validate=Equal(False) if PRODUCTION else None)
+    #: HSTS (site): what the HSTS header covers: the `site`, its `subdomains` too, or these with a
+    #: request to be in browsers' `preload` lists
     HSTS = env.str("HSTS", "site", validate=OneOf(["site", "subdomains", "preload"]))
     HOME = home_folder(env, BASE_DIR / "var")
     SECRET_KEY = secret_key(env, HOME, required=PRODUCTION)
+    #: VOTE_LOG (yes): whether arenas keep a signed [log of their votes](../explanation/vote-log.md)
     VOTE_LOG = env.bool("VOTE_LOG", True)
     VOTE_LOG_KEY = conf.vote_log_key(env, HOME, SECRET_KEY, production=PRODUCTION)
+    #: VOTE_LOG_HEADS (off): `daily` sends the head of each arena's log to its team's webhooks once
+    #: a day, as a `log.head` notification
     VOTE_LOG_HEADS = env.str("VOTE_LOG_HEADS", "off", validate=OneOf(["off", "daily"]))
     ALLOWED_HOSTS = allowed_hosts(env, required=PRODUCTION)
+    #: CSRF_TRUSTED_ORIGINS (none): other addresses whose pages may send forms, such as
+    #: `https://intranet.example.org`
     CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", subcast=str, default=[])
+    #: HOST (127.0.0.1): the address that the web server listens on
     HOST = env.str("HOST", "127.0.0.1")
+    #: WEB_PROCESSES (1, in production 2): processes that serve pages
     WEB_PROCESSES = env.int("WEB_PROCESSES", 2 if PRODUCTION else 1, validate=Range(min=1))
+    #: WEB_THREADS (32): requests that each of these works on at a time; up to 200 more wait for at
+    #: most 20 seconds, and others get 503
     WEB_THREADS = env.int("WEB_THREADS", 32, validate=Range(min=1, max=200))
+    #: PORT (8000): the port that the web server listens on
     PORT = env.int("PORT", 8000, validate=Range(min=0, max=65535))
+    #: TRUSTED_PROXIES (0): the number of proxies in front of Ringside; only their `X-Forwarded-For`
+    #: and `X-Forwarded-Proto` are believed
     TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", 0, validate=Range(min=0, max=5))
     DATABASES = {"default": database(env, f"sqlite:///{HOME / 'ringside.sqlite3'}")}
+    #: DATABASE_POOL (16): connections to PostgreSQL that each process keeps at most
     DATABASE_POOL = env.int("DATABASE_POOL", 16, validate=Range(min=1, max=500))
     CELERY_BROKER_URL = broker_url(env, "filesystem://localhost//")
     MODEL_ENDPOINTS = read_endpoints(env)
     ACCOUNTS = read_accounts(env)
     NOTICES = read_notices(env, production=PRODUCTION, hosts=ALLOWED_HOSTS, host=HOST, port=PORT)
+    #: VOTES_PER_MINUTE (120): requests for a pair per rater and minute, prefetched ones included
     VOTES_PER_MINUTE = env.int("VOTES_PER_MINUTE", 120, validate=Range(min=1))
     # In days. arena/services/privacy.py says what is deleted, and why it may be.
+    #: KEEP_UNANSWERED_DAYS (30): how long pairs that were left open or skipped are kept
     KEEP_UNANSWERED_DAYS = env.int("KEEP_UNANSWERED_DAYS", 30, validate=Range(min=1))
+    #: KEEP_RATERS_DAYS (30): how long anonymous raters without a vote are kept
     KEEP_RATERS_DAYS = env.int("KEEP_RATERS_DAYS", 30, validate=Range(min=1))
+    #: KEEP_NOTICES_DAYS (0): how long notifications are kept; 0 means forever
     KEEP_NOTICES_DAYS = env.int("KEEP_NOTICES_DAYS", 0, validate=Range(min=0))
+    #: KEEP_AUDIT_DAYS (0): how long the teams' audit logs are kept; 0 means forever
     KEEP_AUDIT_DAYS = env.int("KEEP_AUDIT_DAYS", 0, validate=Range(min=0))
+    #: TEAM_BUDGET (0): dollars that each new team may spend on models
     TEAM_BUDGET = conf.dollars(env, "TEAM_BUDGET")
+    #: NEW_RATERS_PER_HOUR (120): new anonymous raters per address, and new raters named by a team's
+    #: token per arena
     NEW_RATERS_PER_HOUR = env.int("NEW_RATERS_PER_HOUR", 120, validate=Range(min=1))
     API_REQUESTS_PER_MINUTE = conf.read_limits(env)
     TRUST_LIMITS = conf.read_trust_limits(env)
+    #: STOP_HOPELESS_JUDGES (yes): whether a judge is paused in a run after 30 pairs if two thirds
+    #: of its verdicts are inconsistent when swapped or unreadable
     STOP_HOPELESS_JUDGES = env.bool("STOP_HOPELESS_JUDGES", True)
+    #: METRICS_TOKEN (none): the bearer token with which monitoring reads `/metrics` and
+    #: `/healthz?full`
+    #: METRICS_TOKEN_FILE (none): a file that contains it
     METRICS_TOKEN: str = (
         env.str("METRICS_TOKEN", "") or conf.text_of_file(env, "METRICS_TOKEN_FILE") or ""
     )
+    #: LOG_FORMAT (text): `json` logs one object per line, and each request; every line has the
+    #: request's id, which is taken from a trusted proxy's `X-Request-ID`
     LOG_FORMAT = env.str("LOG_FORMAT", "text", validate=OneOf(["text", "json"]))
+    #: LOG_LEVEL (INFO): the lowest level that is logged
     LOG_LEVEL = env.str("LOG_LEVEL", "INFO", validate=OneOf(["DEBUG", "INFO", "WARNING", "ERROR"]))
 
 DATABASE_OPTIONS = DATABASES["default"].setdefault("OPTIONS", {})

@@ -8,7 +8,7 @@ from django.core.management import get_commands, load_command_class
 
 from tests.environment import REPOSITORY
 
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"^ {4,}\.venv/bin/python manage\.py (\w.+)$", re.MULTILINE)
 DOCUMENTED = [
     pytest.param(line, id=f"{page.name}: {line[:60]}")

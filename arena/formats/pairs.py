@@ -86,7 +86,7 @@ def _vote_header(source: Source) -> Header:
             NEEDED
         ),
         wanted="It needs the columns left, right and winner, or model_a, model_b and winner, or "
-        "those of another format (docs/files.md).",
+        "those of another format (docs/reference/files.md).",
     )
     check_one_vote_a_row(source.subject, header.names)
     return replace(header, keys=_keys_of_columns(header.keys))

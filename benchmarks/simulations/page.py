@@ -1,4 +1,4 @@
-"""The tables of the simulations, their targets, and their section of docs/statistics.md."""
+"""The tables of the simulations, their targets, and their part of the reference of statistics."""
 
 import math
 import re
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "statistics.md"
 BEGIN = "<!-- written by `make simulate`: begin -->"
 END = "<!-- written by `make simulate`: end -->"
 COVERS = (0.93, 0.97)

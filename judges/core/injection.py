@@ -188,7 +188,7 @@ def scan(text: str) -> set[str]:
 
     Words are searched in the folded text, so that neither full-width letters nor a zero-width space
     within a word hide anything; characters that people cannot see, in the text as it stands.
-    docs/injection.md has what it finds, what it misses and how often it is wrong.
+    docs/explanation/injection.md has what it finds, what it misses and how often it is wrong.
     """
     folded = text.lower() if text.isascii() else "".join(map(_folded, text))
     kinds = _kinds(FOLDED, folded) | (set() if text.isascii() else _kinds(UNSEEN, text))

@@ -3,7 +3,7 @@
 40 % of the draws are among candidates that could be first, half of them with the leader; 20 % among
 other pairs whose order is open; 10 % with newcomers; 30 % are spread evenly. Without an even part,
 candidates would meet only those like them, which stretches the scores and makes their intervals too
-narrow (docs/statistics.md, "Choice of pairs").
+narrow (docs/reference/statistics.md, "Choice of pairs").
 """
 
 from dataclasses import dataclass

@@ -290,7 +290,7 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
 
 
 def test_most_attacks_in_words_of_their_own_are_overlooked() -> None:
-    """The figure in docs/injection.md: a pattern scanner only finds known attacks."""
+    """The figure in docs/explanation/injection.md: a pattern scanner only finds known attacks."""
     assert sum(bool(scan(text)) for text in WRITTEN_BEFORE) == 22
     assert sum(bool(scan(text)) for text in WRITTEN_AFTERWARDS) == 0
 
@@ -346,7 +346,7 @@ def test_100_kilobytes_of_anything_are_scanned_within_a_moment(unit: str) -> Non
 @pytest.mark.slow
 @pytest.mark.data
 def test_at_most_three_in_a_thousand_real_answers_are_flagged(data_dir: Path) -> None:
-    """None of these answers is an attack. `pytest -s` prints the figures of docs/injection.md."""
+    """None of these answers is an attack. `pytest -s` prints the figures."""
     with (data_dir / "prompt-variants" / "responses.jsonl").open(encoding="utf-8") as file:
         found = [scan(json.loads(line)["text"]) for line in file]
     flagged = [kinds for kinds in found if kinds]

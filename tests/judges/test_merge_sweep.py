@@ -1,4 +1,4 @@
-"""The sweep over the share of the first judge in docs/judge-models.md, computed again.
+"""The sweep over the share of the first judge in docs/how-to/train-a-judge.md, computed again.
 
 A network of 1,152 weights stands in for a language model: from the same base, one copy learns to
 score answers and one to choose between two, and each forgets some of the other task.

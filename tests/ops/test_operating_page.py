@@ -1,4 +1,4 @@
-"""Each command of docs/operating.md works as it is written there, in a throwaway home."""
+"""Each command of docs/how-to/operate.md works as it is written there, in a throwaway home."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from arena.models import Backup
 from tests.environment import REPOSITORY
 from tests.ops.running import PATIENCE, manage, migrated_database, settings_for
 
-PAGE = (REPOSITORY / "docs" / "operating.md").read_text(encoding="utf-8")
+PAGE = (REPOSITORY / "docs" / "how-to" / "operate.md").read_text(encoding="utf-8")
 BLOCKS = [line.strip() for line in re.findall(r"^ {4,}(?! |\d\.).+$", PAGE, re.MULTILINE)]
 PYTHON = ".venv/bin/python manage.py "
 WRITTEN = [line.removeprefix(PYTHON) for line in BLOCKS if line.startswith(PYTHON)]

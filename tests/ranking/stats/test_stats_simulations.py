@@ -288,7 +288,7 @@ def name_of(lead):
 DRAWS = command.draw_jobs(command.DRAWS // 10, command.SEED)
 # Three standard errors of ten boards.
 MARGINS = {"first": 0.06, "widths": 0.02, "coverage": 0.06, "least": 0.26, "wrong": 0.14}
-MARGINS["newcomer"] = 1.0  # 1.5 is not reached (docs/statistics.md): a session shows it no more
+MARGINS["newcomer"] = 1.0  # 1.5 is not reached: a session shows it no more
 
 
 @pytest.mark.parametrize("job", DRAWS, ids=lambda job: job.names[0])
