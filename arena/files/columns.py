@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from arena.files.copies import HAS_PYARROW
 from arena.files.reader import Header, Row, Source, csv_rows
 from arena.validation import DETAILS_LIMIT
 
@@ -143,7 +144,7 @@ def csv_blocks(source: Source, header: Header) -> Iterator[Block]:
     with source.open() as stream:
         head = stream.read(header.end)
         start, line, rest = len(head), head.count(b"\n"), b""
-        ends_plainly = _has_plain_ends(head) and head.endswith(b"\n")
+        ends_plainly = HAS_PYARROW and _has_plain_ends(head) and head.endswith(b"\n")
         at_end = False
         while not at_end:
             chunk = stream.read(BLOCK_BYTES)

@@ -12,12 +12,15 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO
 
 PARQUET = b"PAR1"  # the first bytes of a file
 ARENA_FILE = "arena.json"  # the settings of an exported arena
 EXPORT_VERSION = 1
+HAS_PYARROW = find_spec("pyarrow") is not None
+NEEDS_PYARROW = "Parquet files need pyarrow: pip install 'ringside-arena[parquet]'"
 
 
 class ParquetError(Exception):
@@ -53,6 +56,8 @@ class _Readings(io.RawIOBase):
 
 def write_csv(path: Path, copy: BinaryIO) -> None:
     """Write the table as UTF-8; a null becomes an empty cell. Raises ParquetError."""
+    if not HAS_PYARROW:
+        raise ParquetError(f"cannot be read here. {NEEDS_PYARROW}, or save it as CSV.")
     import pyarrow
     from pyarrow import csv, parquet
 
@@ -64,7 +69,7 @@ def write_csv(path: Path, copy: BinaryIO) -> None:
                     writer.write_batch(_without_nesting(pyarrow, batch).cast(schema))
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
-        raise ParquetError(f"cannot be read: {reason}") from None
+        raise ParquetError(f"cannot be read: {reason}. Export it again.") from None
 
 
 def _text_cells(pyarrow: Any, column: Any) -> Any:

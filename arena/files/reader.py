@@ -167,7 +167,7 @@ class Source:
         except UnicodeDecodeError:
             raise _not_utf_16(self.subject) from None
         except ParquetError as error:
-            raise FileError(f"{self.subject} is Parquet, but {error}. Export it again.") from None
+            raise FileError(f"{self.subject} is Parquet, but {error}") from None
 
     def first_character(self) -> str:
         """Return the first character that is not blank: "{" for JSON Lines, "[" for an array."""

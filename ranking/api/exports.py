@@ -11,9 +11,10 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.request import Request
 
 from arena.actors import TeamPermission
-from arena.api.core.errors import BadParameter, Conflict
+from arena.api.core.errors import BadParameter, Conflict, Unprocessable
 from arena.api.core.parameters import check_names
 from arena.api.core.views import ArenaEndpoint
+from arena.files.copies import HAS_PYARROW, NEEDS_PYARROW
 from arena.outcomes import Uncounted
 from arena.permissions import is_blind
 from arena.services.exports import ExportError, ExportPlace, open_archive
@@ -106,6 +107,8 @@ class ExportEndpoint(ArenaEndpoint):
     ) -> StreamingHttpResponse:
         """Stream what `write` yields as a download named after the arena."""
         slug = self.arena.slug  # a 404 must come before the first byte
+        if content_type in (PARQUET, ZIP) and not HAS_PYARROW:
+            raise Unprocessable(NEEDS_PYARROW)
         is_text = content_type in (CSV, JSONL, HTML)
         kind = f"{content_type}; charset=utf-8" if is_text else content_type
         response = (

@@ -6,7 +6,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from arena.files import columns
+from arena.files import columns, copies
 from arena.files.reader import FileError
 from arena.files.rows import VoteRow
 from arena.formats import find_files
@@ -215,6 +215,20 @@ def test_parquet_that_is_broken_is_refused(tmp_path: Path) -> None:
     [file] = find_files([path])
     with pytest.raises(FileError, match=r"is Parquet, but cannot be read: .*\.$"):
         list(file.rows())
+
+
+def test_without_pyarrow_each_row_is_read_and_parquet_says_what_it_needs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path, table = tmp_path / "votes.csv", tmp_path / "votes.parquet"
+    path.write_text(HEAD + GOOD)
+    parquet.write_table(pyarrow.table({"left": ["A"], "right": ["B"], "winner": ["left"]}), table)
+    with_it = in_blocks(path)
+    monkeypatch.setattr(columns, "HAS_PYARROW", False)
+    monkeypatch.setattr(copies, "HAS_PYARROW", False)
+    assert in_blocks(path) == (*with_it[:2], 0)
+    with pytest.raises(FileError, match=r"pip install 'ringside-arena\[parquet\]', or save it as"):
+        one_by_one(table)
 
 
 def test_the_usual_names_win(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -66,6 +66,20 @@ def test_parquet_holds_what_the_lines_hold(client: Client, empty_arena: Arena) -
     for name in EXPORTS:
         assert table(client, f"{name}.parquet") == lines(client, f"{name}.jsonl"), name
         assert table(client, f"{name}.parquet"), name
+
+
+@pytest.mark.parametrize("name", ["battles.parquet", "dataset.zip"])
+def test_without_pyarrow_an_export_says_what_it_needs(
+    client: Client, empty_arena: Arena, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    monkeypatch.setattr("ranking.api.exports.HAS_PYARROW", False)
+    monkeypatch.setattr("judges.management.commands.export.HAS_PYARROW", False)
+    refused = client.get(f"/api/v1/arenas/support/exports/{name}")
+    assert refused.status_code == 422
+    assert refused.json()["detail"].startswith("Parquet files need pyarrow: pip install ")
+    with pytest.raises(CommandError, match="Parquet files need pyarrow"):
+        call_command("export", "support", str(tmp_path / name))
+    assert client.get("/api/v1/arenas/support/exports/battles.csv").status_code == 200
 
 
 def test_a_ranked_export_draws_other_weights_and_has_the_scores_and_covariance_of_the_arena(

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tqdm import tqdm
 
 from arena.actors import CLI
+from arena.files.copies import HAS_PYARROW, NEEDS_PYARROW
 from arena.management.terminal import find_arena
 from arena.models import Arena
 from judges.exports import EXPORTS as JUDGEMENTS
@@ -40,6 +41,8 @@ class Command(BaseCommand):
         path: Path = options["file"]
         if path.name not in KNOWN:
             raise CommandError(f"Unknown file name {path.name}. Choose one of: {', '.join(KNOWN)}.")
+        if path.suffix in (".parquet", ".zip") and not HAS_PYARROW:
+            raise CommandError(NEEDS_PYARROW)
         if path.exists() and not options["overwrite"]:
             raise CommandError(f"{path} already exists. Use --overwrite to replace it.")
         try:
