@@ -11,7 +11,7 @@ PYTEST_SLOW := $(PYTEST) --numprocesses=4 --no-loadscope-reorder
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow lint bench simulate docs picture sbom audit lock
+.PHONY: help run test test-slow lint bench simulate docs picture wheel sbom audit lock
 
 help: ## list what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile
@@ -50,6 +50,9 @@ docs: .venv/.installed-dev ## write docs/reference from the code
 picture: .venv/.installed-dev ## film the README's moving picture (needs Chromium)
 	$(BIN)/python .ci/picture.py
 
+wheel: .venv/.installed-dev ## the product as a package: dist/ringside_arena-VERSION-py3-none-any.whl
+	$(BIN)/python -m hatchling build --target wheel --directory dist
+
 sbom: .venv/.installed-dev ## what the product is made of: sbom.json (CycloneDX)
 	$(BIN)/cyclonedx-py requirements requirements.txt --output-reproducible --output-file sbom.json
 
@@ -57,9 +60,9 @@ sbom: .venv/.installed-dev ## what the product is made of: sbom.json (CycloneDX)
 audit: .venv/.installed-dev ## known advisories about its packages, from pypi.org
 	$(BIN)/pip-audit --strict --require-hashes --disable-pip -r requirements.txt
 
-lock: .venv/.installed-dev ## write requirements*.txt from requirements*.in
+lock: .venv/.installed-dev ## write requirements*.txt from pyproject.toml and requirements-dev.in
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	  requirements.in -o requirements.txt
+	  pyproject.toml --all-extras --group checkout -o requirements.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  requirements-dev.in -o requirements-dev.txt
 

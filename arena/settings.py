@@ -277,7 +277,8 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "ranking.finders.PlotlyFinder",
+    # The wheel has the file in its static folder.
+    *([] if (BASE_DIR / "static" / "plotly").exists() else ["ranking.finders.PlotlyFinder"]),
 ]
 WHITENOISE_USE_FINDERS = not PRODUCTION
 WHITENOISE_KEEP_ONLY_HASHED_FILES = True

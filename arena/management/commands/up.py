@@ -59,7 +59,11 @@ class Command(BaseCommand):
             for message in (settings.HOME / "queue").glob("*.msg"):  # sweeps find the work again
                 message.unlink(missing_ok=True)
             sign_in = describe_sign_in()
-            become_starter(locks, f"Ringside is running at {url} ({sign_in}). Ctrl-C stops it.")
+            become_starter(
+                locks,
+                f"Ringside is running at {url} ({sign_in}). Ctrl-C stops it."
+                f"\nEverything is kept in {settings.HOME}.",
+            )
         except KeyboardInterrupt:
             self.stdout.write("Stopped.")
 
@@ -98,7 +102,7 @@ def find_port() -> int:
     except OSError as error:
         raise SystemExit(
             f"Ringside cannot listen on {settings.HOST}:{settings.PORT} ({error.strerror})."
-            " Stop the other program, or choose a free port: make run PORT=8001"
+            " Stop the other program, or choose a free port, as in PORT=8001."
         ) from None
 
 
