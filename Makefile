@@ -1,7 +1,8 @@
 # Everything a person or a machine does with Ringside. `make` alone lists it.
-# The newest Python that is here and new enough; PYTHON=/path/to/python3 chooses another.
+# The newest Python that is here, new enough and has venv's pip, which Debian packs separately;
+# PYTHON=/path/to/python3 chooses another.
 PYTHON ?= $(shell for python in python3.14 python3.13 python3.12 python3.11 python3; do \
-  $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+  $$python -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
 PYTEST := $(BIN)/pytest -q --numprocesses=2 --dist=loadfile
 # Tests that wait leave room for more processes; tests/conftest.py says which files come first.
@@ -67,8 +68,9 @@ lock: .venv/.installed-dev ## write requirements*.txt from pyproject.toml and re
 	  requirements-dev.in -o requirements-dev.txt
 
 .venv/.installed: requirements.txt
-	@test -n "$(PYTHON)" || { echo "Ringside needs Python 3.11 or newer, and found none." >&2; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@test -n "$(PYTHON)" || { echo "Ringside needs Python 3.11 or newer with its modules venv and ensurepip," \
+	  "and found none. Debian and Ubuntu have them in a package: sudo apt install python3-venv" >&2; exit 1; }
+	test -x $(BIN)/pip || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	  --require-hashes -r requirements.txt
 	@touch $@
