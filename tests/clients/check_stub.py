@@ -1,4 +1,4 @@
-"""A client that answers as a test wants, for `ringside.py check`."""
+"""A client that answers as a test wants, for `ringside check`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from clients.python import ringside
-from clients.python.ringside import main
+from clients.python import ringside_client
+from clients.python.ringside_client import main
 
 OLD: dict[str, Any] = {
     "id": 12,
@@ -115,7 +115,7 @@ def check(
     """Run the command with a stub, and return its exit code and what it printed."""
 
     def run(stub: Stub, *options: str) -> tuple[int, str]:
-        monkeypatch.setattr(ringside, "Ringside", lambda *_, **__: stub)
+        monkeypatch.setattr(ringside_client, "Ringside", lambda *_, **__: stub)
         monkeypatch.setenv("RINGSIDE_TOKEN", "rs_of-a-test")
         server = "--url=https://arena.example"
         asked = ["check", server, "--arena=a", "--candidate=new", "--baseline=old", *options]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clients.python import ringside
+from clients.python import ringside_client
 
 
 @pytest.fixture(autouse=True)
@@ -12,7 +12,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.setenv("RINGSIDE_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("RINGSIDE_TOKEN", "rs_of-a-test")
     slept: list[float] = []
-    clock = ringside.time.monotonic()
+    clock = ringside_client.time.monotonic()
 
     class Clock:
         @staticmethod
@@ -23,5 +23,5 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         def monotonic() -> float:
             return clock + sum(slept)
 
-    monkeypatch.setattr(ringside, "time", Clock)
+    monkeypatch.setattr(ringside_client, "time", Clock)
     return slept

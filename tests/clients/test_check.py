@@ -1,4 +1,4 @@
-"""`ringside.py check`: how it ends, and what it says then."""
+"""`ringside check`: how it ends, and what it says then."""
 
 import io
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from clients.python import ringside
-from clients.python.ringside import (
+from clients.python import ringside_client
+from clients.python.ringside_client import (
     NOTHING_MORE,
     NOTHING_TO_DO,
     STILL_JUDGING,
@@ -267,7 +267,7 @@ def test_an_internal_error_exits_with_2_and_offers_a_traceback(
     debug: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stub = Stub(decided=ZeroDivisionError("by\nzero"))
-    monkeypatch.setattr(ringside, "Ringside", lambda *_, **__: stub)
+    monkeypatch.setattr(ringside_client, "Ringside", lambda *_, **__: stub)
     options = ["--debug"] if debug else []
     assert main(["check", "--arena=a", "--candidate=new", "--baseline=old", *options]) == 2
     *trace, last = capsys.readouterr().err.splitlines()
@@ -281,7 +281,7 @@ def test_a_name_that_the_terminal_cannot_write_ends_as_ever(
     written = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="cp1252"))
     monkeypatch.setattr(
-        ringside, "Ringside", lambda *_, **__: Stub(there={"old": OLD, "new": JAPANESE})
+        ringside_client, "Ringside", lambda *_, **__: Stub(there={"old": OLD, "new": JAPANESE})
     )
     assert main(["check", "--arena=a", "--candidate=new", "--baseline=old"]) == 0
     assert written.getvalue().startswith(b"???? v2 against old in Search:")
@@ -293,5 +293,5 @@ def test_a_reader_who_has_gone_is_no_verdict(monkeypatch: pytest.MonkeyPatch) ->
             raise BrokenPipeError(32, "Broken pipe")
 
     monkeypatch.setattr("sys.stdout", Closed())
-    monkeypatch.setattr(ringside, "Ringside", lambda *_, **__: Stub())
+    monkeypatch.setattr(ringside_client, "Ringside", lambda *_, **__: Stub())
     assert main(["check", "--arena=a", "--candidate=new", "--baseline=old"]) == 2

@@ -1,4 +1,4 @@
-"""`ringside.py check` with a Ringside that answers, and a judge that works while it waits."""
+"""`ringside check` with a Ringside that answers, and a judge that works while it waits."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from arena.endpoints import Endpoint, ModelPrice
 from arena.models import Arena, Prompt, Rater, Response, Run, Team, Vote
 from arena.services.pairs import sync_pairs
 from arena.services.tokens import create_token
-from clients.python import ringside
+from clients.python import ringside_client
 from judges.models import Judgement
 from tests.factories import make_arena, make_team, make_vote
 from tests.judges.fake_server import FakeServer, prefers
@@ -67,11 +67,11 @@ def check(
             work_off(run)
             publish(run.arena)
 
-    monkeypatch.setattr(ringside.time, "sleep", sleep)
+    monkeypatch.setattr(ringside_client.time, "sleep", sleep)
 
     def run(arena: Arena, *options: str) -> tuple[int, str]:
         two = [f"--arena={arena.slug}", f"--candidate={CANDIDATE}", f"--baseline={BASELINE}"]
-        code = ringside.main(["check", f"--url={live_server.url}", *two, *options])
+        code = ringside_client.main(["check", f"--url={live_server.url}", *two, *options])
         return code, capsys.readouterr().out
 
     return run
@@ -101,12 +101,12 @@ def test_votes_that_the_decision_misses_are_bought(check: Check, team: Team) -> 
     publish(arena)
 
     code, said = check(arena, "--raters=judges", "--require=known")
-    assert code == ringside.OUT_OF_TIME
+    assert code == ringside_client.OUT_OF_TIME
     assert "for this judge and prompts like these." in said
     assert re.search("about [0-9]+ more prompts, judged by this judge, would settle it", said)
 
     code, said = check(arena, f"--judge={LOCAL}")
-    assert code == ringside.FAILED
+    assert code == ringside_client.FAILED
     assert "50 of 50 verdicts" in said
     assert "candidate-1 is worse than candidate-0 for these 2 judges" in said
     assert votes_by(LOCAL) == 50
@@ -114,7 +114,7 @@ def test_votes_that_the_decision_misses_are_bought(check: Check, team: Team) -> 
     # The same order is the same run, and another buys nothing of what is known.
     assert check(arena, f"--judge={LOCAL}") == (code, said)
     code, said = check(arena, f"--judge={LOCAL}", "--per-pair=60")
-    assert code == ringside.FAILED
+    assert code == ringside_client.FAILED
     assert "would include no pairs" in said
     assert (Run.objects.count(), Judgement.objects.count()) == (1, 50)
 
@@ -124,15 +124,15 @@ def test_it_says_when_only_more_prompts_could_decide(check: Check, team: Team) -
     check(arena, f"--judge={LOCAL}", "--per-pair=4")
     assert votes_by(LOCAL) == 4
 
-    for require in ringside.UNKNOWN:
+    for require in ringside_client.UNKNOWN:
         code, said = check(arena, f"--judge={LOCAL}", "--per-pair=9", f"--require={require}")
-        assert code == ringside.OUT_OF_TIME
+        assert code == ringside_client.OUT_OF_TIME
         assert "has already judged every prompt" in said
-        assert ringside.TOO_FEW.format(4, "prompts") in said
+        assert ringside_client.TOO_FEW.format(4, "prompts") in said
     assert Run.objects.count() == 1
 
     bring(arena, 8)
     code, said = check(arena, f"--judge={LOCAL}", "--per-pair=9")
     assert "8 of 8 verdicts" in said
     assert "No verdict" not in said
-    assert code == ringside.FAILED
+    assert code == ringside_client.FAILED

@@ -1,12 +1,12 @@
-"""`ringside.py check`: what it does, and in what order."""
+"""`ringside check`: what it does, and in what order."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clients.python import ringside
-from clients.python.ringside import NOTHING_TO_DO, RingsideError, main
+from clients.python import ringside_client
+from clients.python.ringside_client import NOTHING_TO_DO, RingsideError, main
 from tests.clients.check_stub import DECIDED, JUDGED, NEW, OLD, Stub, check
 
 __all__ = ["check"]
@@ -18,7 +18,7 @@ def test_what_is_not_said_of_the_candidate_is_the_baselines(check: Any, tmp_path
     stub = Stub()
     check(stub, f"--system-prompt-file={prompt}", "--answers-cap=0.5")
 
-    content = {part: OLD[part] for part in ringside.USUAL if part in OLD}
+    content = {part: OLD[part] for part in ringside_client.USUAL if part in OLD}
     assert stub.done[0] == ("ensure", "new", content | {"system_prompt": "Be brief.\n"})
     assert stub.done[1] == ("generate", 17, 0.5)
 
@@ -87,7 +87,8 @@ def test_an_order_that_would_be_refused_ends_before_answers_are_paid(
     assert [what for what, *_ in stub.done] == ["ensure", "quote"]
     assert stub.done[1] == ("quote", order)
 
-    for kind in (NOTHING_TO_DO, ringside.STILL_JUDGING):  # as before the candidate has answers
+    # As before the candidate has answers.
+    for kind in (NOTHING_TO_DO, ringside_client.STILL_JUDGING):
         stub = Stub(quoted=RingsideError("No pairs.", kind=kind))
         assert check(stub, "--judge=x", option)[0] == 0
         assert [what for what, *_ in stub.done][1:4] in (

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from arena.validation import TEXT_LIMIT
-from clients.python import ringside
-from clients.python.ringside import Ringside, RingsideError, read_answers
+from clients.python import ringside_client
+from clients.python.ringside_client import Ringside, RingsideError, read_answers
 from tests.clients.fake_ringside import FakeRingside, Said, listed, problem
 
 ME = Said({"teams": [{"slug": "search"}]})
@@ -147,7 +147,7 @@ def test_what_is_there_is_found_and_nothing_is_written() -> None:
 
 
 def test_answers_are_sent_in_batches_and_reported_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ringside, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(ringside_client, "ROWS_AT_ONCE", 2)
     bad = {"index": 1, "pointer": "#/responses/1/text", "detail": "The member 'text' is empty."}
     answers = [
         Said(REPORT | {"added": 2, "missing": ["p3"]}),
@@ -223,7 +223,7 @@ def test_unusable_answers_are_told_before_anything_is_written(
 
 
 def test_a_batch_is_no_larger_than_a_request_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ringside, "BYTES_AT_ONCE", 1000)
+    monkeypatch.setattr(ringside_client, "BYTES_AT_ONCE", 1000)
     rows = [{"prompt_id": f"p{i}", "text": "x" * 400} for i in range(5)] + [{"text": "y" * 2000}]
     with FakeRingside(Said(REPORT)) as server:
         Ringside(server.url).upload_answers("a", 17, rows)

@@ -8,8 +8,8 @@ from email.utils import format_datetime
 
 import pytest
 
-from clients.python import ringside
-from clients.python.ringside import Ringside, RingsideError, StillWaiting
+from clients.python import ringside_client
+from clients.python.ringside_client import Ringside, RingsideError, StillWaiting
 from tests.clients.fake_ringside import FakeRingside, Said, problem
 
 TOKEN = "rs_abcdefgh_" + "5" * 64
@@ -264,7 +264,7 @@ def test_waiting_asks_with_the_etag_and_growing_pauses(pauses: list[float]) -> N
     sent = [asked.headers.get("if-none-match") for asked in server.asked]
     assert sent == [None] + ['"1"'] * 9
     assert pauses == sorted(pauses)
-    assert (pauses[0], pauses[-1]) == (ringside.FIRST_LOOK, ringside.LONGEST_LOOK)
+    assert (pauses[0], pauses[-1]) == (ringside_client.FIRST_LOOK, ringside_client.LONGEST_LOOK)
 
 
 def test_waiting_ends_when_the_time_is_over(pauses: list[float]) -> None:
@@ -278,11 +278,11 @@ def test_waiting_ends_when_the_time_is_over(pauses: list[float]) -> None:
 def test_a_look_that_keeps_failing_ends_with_the_time(
     pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ringside.random, "uniform", lambda least, most: most)
+    monkeypatch.setattr(ringside_client.random, "uniform", lambda least, most: most)
     answers = [Said({"state": "open"}), problem(503, "Busy.")]
     with FakeRingside(*answers) as server, pytest.raises(StillWaiting) as caught:
         client_of(server).wait("x/", lambda said: False, patience=2, what="Run 4")
-    assert sum(pauses) <= 2 + ringside.LONGEST_BEYOND
+    assert sum(pauses) <= 2 + ringside_client.LONGEST_BEYOND
     assert caught.value.last == {"state": "open"}
     assert str(caught.value) == "Run 4: not finished after 2 s. Busy. (503 Title)"
 
@@ -292,10 +292,10 @@ def test_a_try_takes_no_longer_than_there_is_time(monkeypatch: pytest.MonkeyPatc
 
     def hang(self: object, request: object, timeout: float) -> tuple[None, str]:
         allowed.append(timeout)
-        ringside.time.sleep(timeout)
+        ringside_client.time.sleep(timeout)
         return None, "It does not answer."
 
-    monkeypatch.setattr(ringside._Web, "_try", hang)
+    monkeypatch.setattr(ringside_client._Web, "_try", hang)
     with pytest.raises(StillWaiting, match=r"not finished after 20 s\. It does not answer\."):
         Ringside("https://arena.example").wait("x/", bool, patience=20, what="Run 4")
     assert allowed == [pytest.approx(20)]
@@ -351,7 +351,7 @@ def test_the_command_says_what_is_not_set(
 ) -> None:
     monkeypatch.setenv("RINGSIDE_URL", url)
     monkeypatch.setenv("RINGSIDE_TOKEN", token)
-    assert ringside.main(["check", "--arena=a", "--candidate=b", "--baseline=c"]) == 2
+    assert ringside_client.main(["check", "--arena=a", "--candidate=b", "--baseline=c"]) == 2
     assert told in capsys.readouterr().out
 
 

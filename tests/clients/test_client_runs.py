@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from clients.python import ringside
-from clients.python.ringside import Ringside, RingsideError, StillWaiting
+from clients.python import ringside_client
+from clients.python.ringside_client import Ringside, RingsideError, StillWaiting
 from tests.clients.fake_ringside import FakeRingside, Said, listed, problem
 
 RUN = {"id": 5, "state": "open", "pause_reason": ""}
@@ -60,7 +60,7 @@ def test_what_is_refused_now_is_an_answer() -> None:
 
 
 def test_the_next_key_is_not_looked_for_forever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ringside, "MOST_REFUSALS", 3)
+    monkeypatch.setattr(ringside_client, "MOST_REFUSALS", 3)
     with FakeRingside(refused(again=True)) as server, pytest.raises(RingsideError):
         Ringside(server.url).order_judging("a", **ORDER)
     assert len(server.asked) == 3

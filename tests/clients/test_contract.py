@@ -4,22 +4,22 @@ from typing import Any
 
 import pytest
 
-from clients.python import ringside
+from clients.python import ringside_client
 
 SHOWN = {
-    ringside.Arena: "ArenaShown",
-    ringside.Candidate: "CandidateShown",
-    ringside.Prompt: "PromptShown",
-    ringside.RowProblem: "RowProblem",
-    ringside.Report: "ResponseReportShown",
-    ringside.AnswerRun: "AnswerRunShown",
-    ringside.AnswerQuote: "AnswerQuoteShown",
-    ringside.Judge: "JudgeShown",
-    ringside.JudgeRun: "RunReportShown",
-    ringside.Rubric: "RubricShown",
-    ringside.Quote: "QuoteShown",
-    ringside.Decision: "DecisionShown",
-    ringside.Battle: "BattleShown",
+    ringside_client.Arena: "ArenaShown",
+    ringside_client.Candidate: "CandidateShown",
+    ringside_client.Prompt: "PromptShown",
+    ringside_client.RowProblem: "RowProblem",
+    ringside_client.Report: "ResponseReportShown",
+    ringside_client.AnswerRun: "AnswerRunShown",
+    ringside_client.AnswerQuote: "AnswerQuoteShown",
+    ringside_client.Judge: "JudgeShown",
+    ringside_client.JudgeRun: "RunReportShown",
+    ringside_client.Rubric: "RubricShown",
+    ringside_client.Quote: "QuoteShown",
+    ringside_client.Decision: "DecisionShown",
+    ringside_client.Battle: "BattleShown",
 }
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 
@@ -39,7 +39,7 @@ def test_every_member_of_a_type_is_one_of_the_api(kind: Any, api_schema: Any) ->
 
 def test_what_a_candidate_is_made_of_can_be_sent(api_schema: Any) -> None:
     members = api_schema["components"]["schemas"]["CandidateGivenRequest"]["properties"]
-    assert {*ringside.USUAL, *ringside.FACTS} <= members.keys()
+    assert {*ringside_client.USUAL, *ringside_client.FACTS} <= members.keys()
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,11 @@ def test_it_takes_as_many_rows_at_once_as_the_api() -> None:
     from arena.api.core.bodies import BULK_BODY
     from arena.files.tables import AT_MOST_ROWS
 
-    assert ringside.ROWS_AT_ONCE == AT_MOST_ROWS
-    assert ringside.BYTES_AT_ONCE < BULK_BODY
+    assert ringside_client.ROWS_AT_ONCE == AT_MOST_ROWS
+    assert ringside_client.BYTES_AT_ONCE < BULK_BODY
 
 
-@pytest.mark.parametrize("name", ringside.FIGURES)
+@pytest.mark.parametrize("name", ringside_client.FIGURES)
 @pytest.mark.parametrize(
     "value",
     [*(None, "", " 12 ", 12, 1.5, "1.5", "1,5", "1,500", 2e-05, "2e-5", "-1", -1, True, [], "x"),
@@ -87,11 +87,11 @@ def test_it_takes_the_numbers_that_the_api_takes(name: str, value: Any) -> None:
 
     row = {"prompt_id": "p1", "text": "x", name: value}
     _, problems = RESPONSE_KIND.read([row])
-    assert bool(ringside._wrong_with(row)) == bool(problems)
+    assert bool(ringside_client._wrong_with(row)) == bool(problems)
 
 
 def test_an_answer_has_the_members_that_the_api_takes() -> None:
     from arena.api.prompts import RESPONSE_KIND
 
     # Exports name the candidate in each row; a program names it in the address.
-    assert {*ringside.ANSWER} == {*RESPONSE_KIND.columns.names} - {"candidate"}
+    assert {*ringside_client.ANSWER} == {*RESPONSE_KIND.columns.names} - {"candidate"}

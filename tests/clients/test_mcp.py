@@ -15,7 +15,7 @@ from mcp import Client, StdioServerParameters
 from arena.actors import Actor
 from arena.models import Arena, Rater, Run, Team
 from arena.services.tokens import create_token
-from clients.python import ringside
+from clients.python import ringside_client
 from tests.environment import REPOSITORY
 from tests.factories import make_arena, make_team
 from tests.ranking.helpers import publish
@@ -23,7 +23,7 @@ from tests.ranking.test_api_battles import vote_on
 
 READING = ["list_arenas", "list_candidates", "leaderboard", "compare", "losses"]
 JUDGING = ["list_judges", "judge_run", "quote_judge_run", "start_judge_run"]
-CLIENT = REPOSITORY / "clients" / "python" / "ringside.py"
+CLIENT = REPOSITORY / "clients" / "python" / "ringside_client.py"
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def run(talk: Coroutine[Any, Any, Any]) -> Any:
 
 def ask(url: str, secret: str, *calls: tuple[str, dict[str, Any]]) -> tuple[list[str], list[Any]]:
     """The tools that are offered, and the answers to calls: what a tool returns, or its error."""
-    server = ringside.mcp_server(ringside.Ringside(url, secret), most=2.0)
+    server = ringside_client.mcp_server(ringside_client.Ringside(url, secret), most=2.0)
 
     async def talk() -> tuple[list[str], list[Any]]:
         async with Client(server) as client:
@@ -103,7 +103,7 @@ def test_losses_that_are_not_all_say_so(
     secret = token(team, "read")
     _, [everything] = ask(live_server.url, secret, lost)
     assert everything["is_complete"]
-    monkeypatch.setattr(ringside, "MOST_LOSSES", 4)
+    monkeypatch.setattr(ringside_client, "MOST_LOSSES", 4)
     _, [first_four] = ask(live_server.url, secret, lost)
     assert sum(first_four["lost_to"].values()) == 4
     assert not first_four["is_complete"]
@@ -206,7 +206,7 @@ def test_an_assistant_starts_it_as_a_command(live_server: Any, team: Team, arena
 
 def test_without_the_sdk_the_remedy_is_named() -> None:
     hidden = "import sys; sys.modules['mcp'] = None; sys.path.insert(0, sys.argv.pop(1)); "
-    script = hidden + "import ringside; print(ringside.main(sys.argv[1:]))"
+    script = hidden + "import ringside_client; print(ringside_client.main(sys.argv[1:]))"
     done = subprocess.run(
         [sys.executable, "-c", script, str(CLIENT.parent), "mcp", "--url", "http://127.0.0.1:9"],
         env=os.environ | {"RINGSIDE_TOKEN": "rs_x"},

@@ -15,7 +15,7 @@ from tests.ops.running import Up, manage, up
 
 pytestmark = pytest.mark.slow
 PAGE = REPOSITORY / "docs" / "api.md"
-CLIENT = REPOSITORY / "clients" / "python" / "ringside.py"
+CLIENT = REPOSITORY / "clients" / "python" / "ringside_client.py"
 README = REPOSITORY / "README.md"
 IN_README = re.compile(r"^    api\(\) \{.*?(?=^\S)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -33,7 +33,8 @@ print(create_token(team=team, name="CI", scopes=["read", "submit", "judge"], by=
 
 def run(script: str, running: Up, folder: Path) -> subprocess.CompletedProcess[str]:
     token = manage("shell", "-c", MAKE_TOKEN, home=folder)
-    shutil.copy(CLIENT, folder)
+    [name] = {*re.findall(r"python3 (\w+\.py) check", script)} or {CLIENT.name}
+    shutil.copy(CLIENT, folder / name)
     environment = os.environ | {
         "RINGSIDE_URL": running.url().rstrip("/"),
         "RINGSIDE_TOKEN": token.stdout.strip().splitlines()[-1],

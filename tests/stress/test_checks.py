@@ -1,4 +1,4 @@
-"""`ringside.py check` during constant work and refreshes: the exit code follows from the votes."""
+"""`ringside check` during constant work and refreshes: the exit code follows from the votes."""
 
 import threading
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from arena.actors import Actor
 from arena.endpoints import Endpoint, ModelPrice
 from arena.models import Run, Vote
 from arena.services.tokens import create_token
-from clients.python import ringside
+from clients.python import ringside_client
 from ranking.models import ArenaRefresh
 from ranking.services.refresh import refresh_arena
 from tests.factories import make_arena, make_team
@@ -80,8 +80,8 @@ def test_checks_beside_constant_refreshes_end_with_the_right_code(
     live_server: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("arena.tasks.make_calls.delay", lambda endpoint: None)
-    monkeypatch.setattr(ringside, "FIRST_LOOK", 0.01)
-    monkeypatch.setattr(ringside, "LONGEST_LOOK", 0.05)
+    monkeypatch.setattr(ringside_client, "FIRST_LOOK", 0.01)
+    monkeypatch.setattr(ringside_client, "LONGEST_LOOK", 0.05)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     team = make_team()
     by = Actor(user=None, display_name="a test")
@@ -96,7 +96,7 @@ def test_checks_beside_constant_refreshes_end_with_the_right_code(
             arena = make_arena(2, PROMPTS, team=team)
             candidate, baseline = number % 2, 1 - number % 2
             found.append(
-                ringside.main(
+                ringside_client.main(
                     [
                         *("check", f"--url={live_server.url}", f"--arena={arena.slug}"),
                         *(f"--candidate=candidate-{candidate}", f"--baseline=candidate-{baseline}"),
@@ -104,7 +104,7 @@ def test_checks_beside_constant_refreshes_end_with_the_right_code(
                     ]
                 )
             )
-            expected.append(ringside.FAILED if candidate else ringside.PASSED)
+            expected.append(ringside_client.FAILED if candidate else ringside_client.PASSED)
             if found[-1] != expected[-1]:
                 pytest.fail(f"check {number}: {found[-1]}\n{capsys.readouterr().out}")
     assert found == expected

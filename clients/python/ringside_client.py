@@ -1,6 +1,6 @@
 """A client for Ringside in one file: install it or copy it. Python 3.9, no dependencies.
 
-    from ringside import Ringside
+    from ringside_client import Ringside
 
     client = Ringside("https://arena.example", token=os.environ["RINGSIDE_TOKEN"])
     candidate = client.ensure_candidate("search-answers", "short-answers", system_prompt=new)
@@ -38,7 +38,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
-__version__ = "1.1"
+__version__ = "2.0"
 __all__ = ["Ringside", "RingsideError", "StillWaiting"]
 
 ROWS_AT_ONCE = 10_000
@@ -449,7 +449,7 @@ class _Web:
     def _request(
         self, method: str, path: str, body: Any, key: str, etag: str
     ) -> urllib.request.Request:
-        headers = {"Accept": "application/json", "User-Agent": f"ringside.py/{__version__}"}
+        headers = {"Accept": "application/json", "User-Agent": f"ringside-client/{__version__}"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         if key:
