@@ -34,9 +34,10 @@ from arena.models.prompts import prompt_of, subject_of
 from arena.models.runs import RunProgress
 from arena.prompting.templates import TemplateError
 from arena.services import runs
-from arena.services.candidate_checks import check_is_open
+from arena.services.candidate_checks import SENT, check_is_open
 from arena.services.locks import exclusive_lock, retry_on_deadlock
 
+NO_PROMPTS = "This arena has no prompts yet. Add prompts first."
 TYPICAL_ANSWER_TOKENS = 300
 # The same request would end the same way again.
 NOT_AGAIN = [Call.State.REFUSED, Call.State.TOO_LONG, Call.State.UNREADABLE]
@@ -52,6 +53,27 @@ class AnswerQuote:
     expected: int | None
     worst: int | None
     unpriced: tuple[str, str] | None = None
+
+    @property
+    def is_free(self) -> bool:
+        return self.worst == 0
+
+    def __add__(self, other: "AnswerQuote") -> "AnswerQuote":
+        return AnswerQuote(
+            calls=self.calls + other.calls,
+            tokens_in=self.tokens_in + other.tokens_in,
+            tokens_out=self.tokens_out + other.tokens_out,
+            expected=_sum_of(self.expected, other.expected),
+            worst=_sum_of(self.worst, other.worst),
+            unpriced=self.unpriced or other.unpriced,
+        )
+
+
+NOTHING_QUOTED = AnswerQuote(calls=0, tokens_in=0, tokens_out=0, expected=0, worst=0)
+
+
+def _sum_of(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
 
 
 @dataclass(frozen=True)
@@ -94,13 +116,27 @@ def prepare_order(*, candidate: Candidate, prompts: Sequence[Prompt] | None = No
         raise NothingToAskError(_nothing_to_ask(candidate))
     left_out: list[str] = []
     asked = _without_text(_without_ended(candidate, open_prompts, left_out), left_out)
-    requests = _requests_for_prompts(candidate, asked, left_out)
-    if not requests:
+    order = _order_of(candidate, asked, left_out)
+    if not order.prompts:
         # Templates that cannot be filled can be fixed; all other prompts were asked before.
         error_class = GenerationError if asked else NothingToAskError
         raise error_class(" ".join(["No prompts are left to answer.", *left_out]))
-    chosen = [prompt for prompt in asked if prompt.pk in requests]
-    return AnswerOrder(candidate, chosen, _quote_of(candidate, list(requests.values())), left_out)
+    return order
+
+
+def quote_draft(*, draft: Candidate, prompts: Sequence[Prompt]) -> AnswerOrder:
+    """Plan the answers to `prompts` of a candidate that is not saved; neither need the prompts be.
+
+    The quote is the one that the saved candidate gets. Nothing is written.
+    """
+    left_out: list[str] = []
+    return _order_of(draft, _without_text(prompts, left_out), left_out)
+
+
+def _order_of(candidate: Candidate, prompts: Sequence[Prompt], left_out: list[str]) -> AnswerOrder:
+    requests = _requests_for_prompts(candidate, prompts, left_out)
+    quote = _quote_of(candidate, [request for _, request in requests])
+    return AnswerOrder(candidate, [prompt for prompt, _ in requests], quote, left_out)
 
 
 def unanswered_prompts(candidate: Candidate) -> list[Prompt]:
@@ -111,7 +147,7 @@ def unanswered_prompts(candidate: Candidate) -> list[Prompt]:
 
 def _nothing_to_ask(candidate: Candidate) -> str:
     if not Prompt.objects.active().filter(arena=candidate.arena_id).exists():
-        return "This arena has no prompts yet. Add prompts first."
+        return NO_PROMPTS
     return "This candidate has answered every prompt."
 
 
@@ -139,12 +175,12 @@ def _without_text(prompts: Sequence[Prompt], left_out: list[str]) -> list[Prompt
 
 def _requests_for_prompts(
     candidate: Candidate, prompts: Sequence[Prompt], left_out: list[str]
-) -> dict[int, Request]:
-    """Map prompts to their requests, leaving out those that the templates do not fit."""
-    requests, problems = {}, []
+) -> list[tuple[Prompt, Request]]:
+    """Return prompts with their requests, leaving out those that the templates do not fit."""
+    requests, problems = [], []
     for prompt in prompts:
         try:
-            requests[prompt.pk] = money.limited(request_for(candidate, prompt))
+            requests.append((prompt, money.limited(request_for(candidate, prompt))))
         except TemplateError as error:
             problems.append(str(error))
     if problems:
@@ -166,7 +202,8 @@ def _quote_of(candidate: Candidate, requests: Sequence[Request]) -> AnswerQuote:
     cap.
     """
     rate = price_of(candidate.endpoint, candidate.model)
-    typical = min(_typical_answer_tokens(candidate), max(map(money.most_out, requests)))
+    longest = max(map(money.most_out, requests), default=0)
+    typical = min(_typical_answer_tokens(candidate), longest)
     return AnswerQuote(
         calls=len(requests),
         tokens_in=sum(map(money.expected_tokens_in, requests)),
@@ -206,10 +243,6 @@ CHANGED = (
     "The candidate changed while the run was being started, so nothing was started. Review it, "
     "then try again."
 )
-SENT = (
-    *("endpoint", "model", "system_prompt", "user_template", "messages", "parameters"),
-    "retired_at",
-)
 
 
 class UnderWayError(GenerationError):
@@ -242,7 +275,7 @@ class AnswerRunHandler(runs.RunHandler):
         check_is_open(candidate, by=by)
         # Lock the candidate's row. Raises GenerationError if it differs from what was quoted.
         locked = Candidate.objects.select_for_update(of=("self",), no_key=True).get(pk=candidate.pk)
-        if any(getattr(locked, name) != getattr(candidate, name) for name in SENT):
+        if any(getattr(locked, name) != getattr(candidate, name) for name in (*SENT, "retired_at")):
             raise GenerationError(CHANGED)
         # On SQLite the lock on orders ends before a transaction around them does.
         if run := unfinished_run(candidate):
@@ -313,6 +346,22 @@ def order_answers(
     """
     request = AnswerRequest(candidate, prompts)
     return runs.order_run(order=request, cap=cap, now=now, by=by)
+
+
+def order_answers_of_all(
+    *, candidates: Sequence[Candidate], by: Actor, cap: int | None, now: datetime
+) -> list[Run]:
+    """Order the answers of each candidate; together, the runs never spend more than `cap`.
+
+    Each run gets its share of the cap, by its highest possible cost. Raises what `order_answers`
+    raises; the runs ordered until then go on.
+    """
+    worst = [prepare_order(candidate=candidate).quote.worst or 0 for candidate in candidates]
+    shares = [None if cap is None else cap * share // sum(worst) if share else 0 for share in worst]
+    return [
+        order_answers(candidate=candidate, by=by, cap=share, now=now)
+        for candidate, share in zip(candidates, shares, strict=True)
+    ]
 
 
 def quote_answers(*, candidate: Candidate, by: Actor) -> AnswerOrder:

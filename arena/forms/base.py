@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import PurePath
 from typing import Any
 
 from django import forms
 from django.contrib import messages
+from django.core.files.uploadedfile import UploadedFile
 from django.db import models
 from django.http import HttpRequest
 
@@ -89,6 +91,19 @@ def disclosure_text(votes: int | None, until: datetime | None) -> str:
     day = until.astimezone(UTC)
     by_date = f"from {day.day} {day:%B %Y} on"
     return f"{by_votes} or {by_date}, whichever comes first" if by_votes else by_date
+
+
+TEXT_FILES = (".txt", ".md")
+
+
+def text_in(file: UploadedFile) -> str:
+    """Return the text of a text file; '' for any other file."""
+    try:
+        text = file.read().decode("utf-8-sig").replace("\r\n", "\n").strip()
+    except UnicodeDecodeError:
+        return ""
+    is_text = PurePath(file.name or "").suffix.lower() in TEXT_FILES and "\0" not in text
+    return text if is_text else ""
 
 
 class DollarsField(forms.DecimalField):

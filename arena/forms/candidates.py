@@ -1,26 +1,43 @@
 """The forms of candidates and their versions."""
 
 import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, time
+from itertools import count
+from pathlib import PurePath
 from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
+from django.forms.utils import ErrorDict
 
-from arena.calls.prices import SCRIPTED_MODEL, known_models
-from arena.forms.base import RowForm, add_service_error, disclosure_text, visibility_text
+from arena.calls.money import dollars
+from arena.calls.prices import SCRIPTED_MODEL, known_models, price_of
+from arena.forms.base import (
+    TEXT_FILES,
+    DollarsField,
+    RowForm,
+    add_service_error,
+    disclosure_text,
+    text_in,
+    visibility_text,
+)
 from arena.forms.prompts import ConversationField, ObjectField
 from arena.models import Arena, Candidate, Team
 from arena.services.candidate_checks import (
     KNOWN,
     CandidateError,
+    check_is_different,
     check_name_is_free,
     check_privacy,
     clean_candidate_name,
     clean_content,
 )
+from arena.services.candidates import VariantError, own_active
 
-PARAMETERS = ("temperature", "max_tokens", "top_p", "seed")
+PARAMETERS = ("temperature", "reasoning_effort", "max_tokens", "top_p", "seed")
 ADMINISTRATORS = "The site’s administrators"
 
 
@@ -38,21 +55,22 @@ def integer_field(label: str) -> forms.IntegerField:
     return forms.IntegerField(label=label, required=False, widget=widget)
 
 
-class VersionForm(RowForm):
-    """A version's configuration, and how long it stays private.
+TEXT_WIDGETS = {"system_prompt": text_area(5), "user_template": text_area(5)}
 
-    With an `instance`, its next version; fields that the form does not show keep their values.
-    """
 
-    endpoint = forms.ChoiceField(
-        label="Answers from",
-        required=False,
-        help_text="The site’s administrators configure the endpoints.",
-    )
+class SettingsForm(RowForm):
+    """What a candidate has besides its texts and its model, and how long it stays private."""
+
     temperature = decimal_field("Temperature")
     max_tokens = integer_field("Maximum tokens")
     top_p = decimal_field("Top-p")
     seed = integer_field("Seed")
+    reasoning_effort = forms.CharField(
+        label="Reasoning effort",
+        required=False,
+        max_length=50,
+        help_text="For example low or high.",
+    )
     more_parameters = ObjectField(
         label="More parameters",
         help_text='A JSON object, for example {"presence_penalty": 0.5}.',
@@ -67,27 +85,11 @@ class VersionForm(RowForm):
 
     class Meta(RowForm.Meta):
         model = Candidate
-        # Files may name a variant; a person says the same by the candidate's name.
-        fields = [name for name in Candidate.CONTENT if name not in ("variant", "parameters")]
-        field_classes = {"messages": ConversationField}
+        fields = ["notes", *Candidate.FACTS, "link"]
         widgets = {
-            "system_prompt": text_area(6),
-            "user_template": text_area(5),
-            "model": forms.TextInput(
-                attrs={"spellcheck": "false", "autocapitalize": "off", "list": "known-models"}
-            ),
             "notes": text_area(2),
             "link": forms.URLInput(attrs={"spellcheck": "false", "autocapitalize": "off"}),
         }
-        help_texts = {
-            "model": "The name that the endpoint uses, ideally with its date or version. For the"
-            f" scripted endpoint, {SCRIPTED_MODEL}.",
-        }
-
-    field_order = [
-        *("system_prompt", "user_template", "messages", "endpoint", "model"),
-        *(*PARAMETERS, "more_parameters"),
-    ]
 
     def __init__(self, *args: Any, arena: Arena, now: datetime, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -95,25 +97,20 @@ class VersionForm(RowForm):
         self.now = now
         # Authors learn who will read the prompt before they enter it.
         self.notice = visibility_text(arena)
-        endpoint = self.fields["endpoint"]
-        assert isinstance(endpoint, forms.ChoiceField)
-        endpoint.choices = endpoint_choices()
-        endpoint.error_messages["invalid_choice"] = "There is no such endpoint."
         before: Candidate = self.instance
         self.initial.update((name, before.parameters.get(name)) for name in PARAMETERS)
         self.initial["more_parameters"] = {
             name: value for name, value in before.parameters.items() if name not in PARAMETERS
         }
-        if before.disclosed_at is None:
-            until = before.private_until
-            self.initial["private_until_votes"] = before.private_until_votes
-            self.initial["private_until"] = until and until.astimezone(UTC).date()
 
     @property
     def details(self) -> list[forms.BoundField]:
         """What only describes the candidate, beside its notes: a field of its own for each."""
-        others = {*VersionForm.field_order, "notes", "name", "team", *Candidate.PRIVACY}
-        return [field for field in self if field.name not in others]
+        return [self[name] for name in (*Candidate.FACTS, "link")]
+
+    @property
+    def parameter_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in PARAMETERS]
 
     def clean_private_until(self) -> datetime | None:
         day = self.cleaned_data["private_until"]
@@ -123,7 +120,7 @@ class VersionForm(RowForm):
         super().clean()
         for name in PARAMETERS:
             value = self.cleaned_data.get(name)
-            if value is not None and (problem := KNOWN[name](value)):
+            if value not in (None, "") and (problem := KNOWN[name](value)):
                 self.add_error(name, f"It {problem}.")
         if not self.errors:
             self.check()
@@ -132,19 +129,20 @@ class VersionForm(RowForm):
     def check(self) -> None:
         """Add the errors that the service would raise, before anything is written."""
         data = self.cleaned_data
-        parameters = data["more_parameters"]
-        if isinstance(parameters, dict):
-            parameters = parameters | {
-                name: data[name] for name in PARAMETERS if data[name] is not None
-            }
-        fields = {name: data[name] for name in Candidate.CONTENT if name in data}
         try:
-            self.configuration = clean_content(
-                self.arena, self.instance.content | fields | {"parameters": parameters}
-            )
             check_privacy(data["private_until_votes"], data["private_until"], self.now)
         except CandidateError as error:
             self.add_candidate_error(error)
+
+    def content(self) -> dict[str, Any]:
+        """The fields of a candidate's content that the form has."""
+        data = self.cleaned_data
+        parameters = data["more_parameters"]
+        if isinstance(parameters, dict):
+            given = {name: data[name] for name in PARAMETERS if data[name] not in (None, "")}
+            parameters = parameters | given
+        fields = {name: data[name] for name in Candidate.CONTENT if name in data}
+        return fields | {"parameters": parameters}
 
     def add_candidate_error(self, error: CandidateError) -> None:
         """Like `add_service_error`, but show errors of the parameters at `more_parameters`."""
@@ -168,27 +166,236 @@ class VersionForm(RowForm):
             when = disclosure_text(data["private_until_votes"], data["private_until"])
         return visibility_text(self.arena, when)
 
+    def fingerprint(self) -> str:
+        """A digest of the input, so that only what was previewed is saved."""
+        return digest_of(
+            {name: self.data.get(self.add_prefix(name), "") for name in sorted(self.fields)}
+        )
+
+
+class VersionForm(SettingsForm):
+    """The next version of an `instance`; fields that the form does not show keep their values."""
+
+    endpoint = forms.ChoiceField(
+        label="Answers from",
+        required=False,
+        help_text="The site’s administrators configure the endpoints.",
+    )
+
+    class Meta(SettingsForm.Meta):
+        # Files may name a variant; a person says the same by the candidate's name.
+        fields = [name for name in Candidate.CONTENT if name not in ("variant", "parameters")]
+        field_classes = {"messages": ConversationField}
+        widgets = {
+            **TEXT_WIDGETS,
+            **SettingsForm.Meta.widgets,
+            "model": forms.TextInput(
+                attrs={"spellcheck": "false", "autocapitalize": "off", "list": "known-models"}
+            ),
+        }
+        help_texts = {
+            "model": "The name that the endpoint uses, ideally with its date or version. For the"
+            f" scripted endpoint, {SCRIPTED_MODEL}.",
+        }
+
+    field_order = [
+        *("system_prompt", "user_template", "messages", "endpoint", "model"),
+        *(*PARAMETERS, "more_parameters"),
+    ]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        endpoint = self.fields["endpoint"]
+        assert isinstance(endpoint, forms.ChoiceField)
+        endpoint.choices = endpoint_choices()
+        endpoint.error_messages["invalid_choice"] = "There is no such endpoint."
+        before: Candidate = self.instance
+        if before.disclosed_at is None:
+            until = before.private_until
+            self.initial["private_until_votes"] = before.private_until_votes
+            self.initial["private_until"] = until and until.astimezone(UTC).date()
+
+    def check(self) -> None:
+        try:
+            self.configuration = clean_content(self.arena, self.instance.content | self.content())
+        except CandidateError as error:
+            self.add_candidate_error(error)
+        else:
+            super().check()
+
     def known_models(self) -> list[tuple[str, str]]:
         """Suggestions, as (endpoint, model)."""
         return known_models()
 
-    def fingerprint(self) -> str:
-        """A digest of the input, so that only what was previewed is saved."""
-        values = {name: self.data.get(self.add_prefix(name), "") for name in sorted(self.fields)}
-        return hashlib.sha256(repr(values).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+MOST_VARIANTS = 20
+TEXTS = ("name", "system_prompt", "user_template", "messages")
+NO_VARIANT = "Enter at least one prompt, or a name if the model gets the prompts as they are."
+ELSEWHERE = "elsewhere"
+Row = Mapping[str, str]
 
 
-class CandidateForm(VersionForm):
-    team = forms.ChoiceField(label="Team")
+class VariantForm(RowForm):
+    """The name and texts of one of several candidates that are registered at once."""
 
-    class Meta(VersionForm.Meta):
-        fields = ["name", *VersionForm.Meta.fields]
+    class Meta(RowForm.Meta):
+        model = Candidate
+        fields = list(TEXTS)
+        field_classes = {"messages": ConversationField}
+        widgets = TEXT_WIDGETS
+        help_texts = {"name": ""}
         error_messages = {"name": {"required": "Enter a name for the candidate."}}
 
-    field_order = ["team", "name", *VersionForm.field_order]
+    def clean_name(self) -> str:
+        try:
+            return clean_candidate_name(self.cleaned_data["name"])
+        except CandidateError as error:
+            raise forms.ValidationError(error.message) from None
 
-    def __init__(self, *args: Any, teams: list[Team | None], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def skip_checks(self) -> None:
+        """Show what was entered without errors."""
+        self._errors, self.cleaned_data = ErrorDict(), {}
+
+    @property
+    def more_is_open(self) -> bool:
+        """Whether the fields that most prompts do not need are in use, or have an error."""
+        return _is_any_used([self[name] for name in TEXTS[2:]])
+
+
+class ModelSelect(forms.Select):
+    """Models without a price are listed, but cannot be chosen."""
+
+    unpriced: Collection[str] = ()
+
+    def create_option(self, name: str, value: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        option = super().create_option(name, value, *args, **kwargs)
+        if value in self.unpriced:
+            option["attrs"]["disabled"] = True
+        return option
+
+
+class FilesInput(forms.FileInput):
+    allow_multiple_selected = True
+
+
+class FilesField(forms.FileField):
+    """Any number of files."""
+
+    widget = FilesInput
+
+    def clean(self, data: Any, initial: Any = None) -> list[UploadedFile]:
+        return [super(FilesField, self).clean(file, initial) for file in data or ()]
+
+
+class VariantsForm(SettingsForm):
+    """One to twenty candidates with one model and the same settings.
+
+    Pasted prompts and text files become rows of their own before anything is saved. `rows`: what
+    an empty form begins with. `variables`: those of prompts that are not saved, in place of the
+    arena's.
+    """
+
+    team = forms.ChoiceField(label="Team")
+    model = forms.ChoiceField(
+        label="Model",
+        widget=ModelSelect,
+        help_text="Prices are for a million tokens. The site’s administrators add models.",
+        error_messages={
+            "required": "Choose a model.",
+            "invalid_choice": "This model is not in the list, or has no price. Choose another one.",
+        },
+    )
+    uploaded_model = forms.CharField(
+        label="Model that wrote uploaded answers", required=False, max_length=200
+    )
+    pasted = forms.CharField(
+        label="Paste several prompts",
+        required=False,
+        widget=text_area(4),
+        help_text="Separate them with a line ---. Each becomes a candidate that you can name"
+        " before anything is saved.",
+    )
+    prompt_files = FilesField(
+        label="Or choose text files",
+        required=False,
+        widget=FilesInput(attrs={"accept": ",".join(TEXT_FILES)}),
+        help_text=f"Up to {MOST_VARIANTS} files (.txt or .md), one prompt each. Their names"
+        " become the candidates’ names.",
+    )
+    cap = DollarsField(
+        label="Spending cap in dollars",
+        required=False,
+        help_text="For all answers together. Runs pause before they exceed it.",
+    )
+
+    def __init__(
+        self,
+        data: Any = None,
+        files: Any = None,
+        *,
+        arena: Arena,
+        teams: Sequence[Team | None],
+        rows: Sequence[Row] = (),
+        variables: set[str] | None = None,
+        like: Candidate | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.rows_changed, self.problems = False, list[tuple[str, str]]()
+        self.taken = _names_in(arena)
+        self.variables = variables
+        if data is not None:
+            data = data.copy()
+            rows = self._take_rows(data, files)
+        super().__init__(data, files, arena=arena, instance=like, **kwargs)
+        self._set_teams(teams)
+        self._set_models(like)
+        self.variants = [self._variant(number, row) for number, row in enumerate(rows)]
+        if self.is_rearranged and data["do"] == "add":
+            self.variants[-1].fields["name"].widget.attrs["autofocus"] = True
+
+    def _take_rows(self, data: Any, files: Any) -> list[Row]:
+        """Return what was entered, with what was pasted or chosen as rows of its own."""
+        rows = posted_rows(data)
+        added, self.problems = rows_of_files(files.getlist("prompt_files") if files else ())
+        added = [{"system_prompt": text} for text in split_prompts(data.get("pasted", ""))] + added
+        kept = [row for row in rows if any(row.values())] if added else rows
+        if added and len(kept) + len(added) > MOST_VARIANTS:
+            message = (
+                f"These would be {len(kept) + len(added)} candidates, and {MOST_VARIANTS} can be "
+                "added at once. Send fewer of them."
+            )
+            self.problems.append(
+                ("pasted" if data.get("pasted", "").strip() else "prompt_files", message)
+            )
+            return rows
+        if added:
+            data["pasted"] = ""
+        do = data.get("do", "")
+        if do == "add" and not added:
+            kept = [*kept, {}][:MOST_VARIANTS]
+        elif do.startswith("remove-"):
+            kept = [row for number, row in enumerate(kept) if do != f"remove-{number}"]
+        named = [self._named(row) for row in [*kept, *added]]
+        self.rows_changed = [dict(row) for row in named] != [dict(row) for row in rows]
+        return named
+
+    def _named(self, row: Row) -> Row:
+        """Give a row that has a text but no name a free one, and keep all other rows."""
+        name = row.get("name", "")
+        if not name.strip() and any(row.values()):
+            numbers = (f"Variant {number}" for number in count(1))
+            name = next(name for name in numbers if name.casefold() not in self.taken)
+        self.taken.add(name.casefold())
+        return {**row, "name": name}
+
+    def _variant(self, number: int, row: Row) -> VariantForm:
+        prefix = f"variant-{number}"
+        if not self.is_bound:
+            return VariantForm(initial=dict(row), prefix=prefix)
+        data = {f"{prefix}-{name}": row.get(name, "") for name in TEXTS}
+        return VariantForm(data, prefix=prefix, empty_permitted=True, use_required_attribute=False)
+
+    def _set_teams(self, teams: Sequence[Team | None]) -> None:
         self.teams = {str(team.pk) if team else "": team for team in teams}
         field = self.fields["team"]
         assert isinstance(field, forms.ChoiceField)
@@ -198,24 +405,210 @@ class CandidateForm(VersionForm):
         if len(self.teams) == 1:
             field.required, field.widget = False, forms.HiddenInput()
 
+    def _set_models(self, like: Candidate | None) -> None:
+        """Offer the models that have a price, and say of the arena's others that they lack one."""
+        field = self.fields["model"]
+        assert isinstance(field, forms.ChoiceField)
+        own = Candidate.objects.none() if self.arena.pk is None else self.arena.candidates
+        used = own.exclude(endpoint="").order_by("-pk").values_list("team", "endpoint", "model")
+        teams = {team.pk if team else None for team in self.teams.values()}
+        last = [(endpoint, model) for team, endpoint, model in used if team in teams]
+        priced = known_models()
+        unpriced = [pair for pair in dict.fromkeys(last) if pair not in priced]
+        field.choices = [
+            ("", "Choose a model"),
+            *((model_key(*pair), model_label(*pair)) for pair in [*priced, *unpriced]),
+            (ELSEWHERE, "None: upload the answers afterwards"),
+        ]
+        field.widget.unpriced = {model_key(*pair) for pair in unpriced}
+        real = [pair for pair in priced if pair[1] != SCRIPTED_MODEL] or priced
+        if like is not None:
+            chosen = model_key(like.endpoint, like.model) if like.endpoint else ELSEWHERE
+        elif last and last[0] in priced:
+            chosen = model_key(*last[0])
+        else:
+            chosen = model_key(*real[0]) if len(real) == 1 else ""
+        self.initial["model"] = chosen
+        if like is not None and not like.endpoint:
+            self.initial["uploaded_model"] = like.model
+
+    @property
+    def is_rearranged(self) -> bool:
+        """Whether a row was to be added or removed, and no more; an unreadable file is reported."""
+        do = self.data.get("do", "") if self.is_bound else ""
+        return (do == "add" or do.startswith("remove-")) and not self.problems
+
+    def full_clean(self) -> None:
+        if self.is_rearranged:
+            self._errors, self.cleaned_data = ErrorDict(), {}
+            for variant in self.variants:
+                variant.skip_checks()
+        else:
+            super().full_clean()
+
+    def is_valid(self) -> bool:
+        return super().is_valid() and not any(variant.errors for variant in self.variants)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the candidates can be registered as they are."""
+        return self.is_bound and self.is_valid() and not self.is_rearranged
+
+    @property
+    def settings_are_open(self) -> bool:
+        return _is_any_used([*self.parameter_fields, self["more_parameters"]])
+
+    @property
+    def details_are_open(self) -> bool:
+        names = ("notes", "uploaded_model", *Candidate.PRIVACY)
+        return _is_any_used([*self.details, *(self[name] for name in names)])
+
+    @property
+    def used(self) -> list[VariantForm]:
+        """The rows in which something was entered."""
+        return [variant for variant in self.variants if variant.has_changed()]
+
+    @property
+    def can_add(self) -> bool:
+        return len(self.variants) < MOST_VARIANTS
+
     @property
     def team_chosen(self) -> Team | None:
         only = next(iter(self.teams.values())) if len(self.teams) == 1 else None
         return only or self.teams.get(self.cleaned_data["team"])
 
-    def clean_name(self) -> str:
-        try:
-            return clean_candidate_name(self.cleaned_data["name"])
-        except CandidateError as error:
-            raise forms.ValidationError(error.message) from None
+    def clean_model(self) -> str:
+        model: str = self.cleaned_data["model"]
+        if model in self.fields["model"].widget.unpriced:
+            raise forms.ValidationError(self.fields["model"].error_messages["invalid_choice"])
+        return model
+
+    def clean(self) -> dict[str, Any]:
+        for field, problem in self.problems:
+            self.add_error(field, problem)
+        if not self.used and not self.problems:
+            self.add_error(None, NO_VARIANT)
+        return super().clean()
 
     def check(self) -> None:
+        """Check each variant with all others before it, and keep its content as a draft."""
         super().check()
-        team = self.team_chosen
-        try:
-            check_name_is_free(self.arena, self.cleaned_data["name"], team.pk if team else None)
-        except CandidateError as error:
+        self.drafts = list[Candidate]()
+        others = [] if self.arena.pk is None else list(own_active(self.arena, self.team_chosen))
+        endpoint, model = self.endpoint_and_model()
+        settings = self.content() | {"endpoint": endpoint, "model": model}
+        for variant in self.used:
+            if self.errors:
+                break  # of the settings, which are those of all
+            if variant.is_valid():
+                try:
+                    self.drafts.append(self._draft(variant, settings, [*others, *self.drafts]))
+                except CandidateError as error:
+                    self.add_variant_error(variant, error)
+
+    def _draft(
+        self, variant: VariantForm, settings: Mapping[str, Any], others: Sequence[Candidate]
+    ) -> Candidate:
+        """Return the candidate, unsaved. Raises CandidateError."""
+        texts = {name: variant.cleaned_data[name] for name in TEXTS}
+        name, team = texts.pop("name"), self.team_chosen
+        fields = {**settings, **texts}
+        content = clean_content(self.arena, Candidate().content | fields, variables=self.variables)
+        if name.casefold() in (draft.name.casefold() for draft in self.drafts):
+            raise CandidateError(f"Another candidate here is named {name}, too.", field="name")
+        if self.arena.pk is not None:
+            check_name_is_free(self.arena, name, team.pk if team else None)
+        check_is_different(content, others)
+        return Candidate(arena=self.arena, team=team, name=name, **content)
+
+    def endpoint_and_model(self) -> tuple[str, str]:
+        chosen: str = self.cleaned_data["model"]
+        if chosen == ELSEWHERE:
+            return "", self.cleaned_data["uploaded_model"]
+        endpoint, _, model = chosen.partition(":")
+        return endpoint, model
+
+    def add_variant_error(self, variant: VariantForm, error: CandidateError) -> None:
+        """Show an error beside its variant, or at the settings if it is about those."""
+        if error.field in self.fields or error.field == "parameters":
             self.add_candidate_error(error)
+        else:
+            add_service_error(variant, error)
+
+    def add_registration_error(self, error: VariantError) -> None:
+        self.add_variant_error(self.used[error.number], error)
+
+    def candidates(self) -> list[dict[str, Any]]:
+        """The arguments of `register_candidate` for each variant."""
+        return [{"name": draft.name, **draft.content, **self.privacy()} for draft in self.drafts]
+
+    def fingerprint(self) -> str:
+        texts = [dict(variant.data) for variant in self.variants]
+        return digest_of({"settings": super().fingerprint(), "texts": texts})
+
+
+def posted_rows(data: Any) -> list[Row]:
+    """Return the names and texts of a sent form's rows, as they were typed."""
+    number = data.get("variants", "")
+    rows = min(int(number), MOST_VARIANTS) if number.isdecimal() and len(number) < 5 else 0
+    return [{name: data.get(f"variant-{n}-{name}", "") for name in TEXTS} for n in range(rows)]
+
+
+def split_prompts(text: str) -> list[str]:
+    """Return the prompts between lines of ---."""
+    parts = re.split(r"^[ \t]*-{3,}[ \t]*$", text.replace("\r\n", "\n"), flags=re.MULTILINE)
+    return [part.strip() for part in parts if part.strip()]
+
+
+def rows_of_files(files: Iterable[UploadedFile]) -> tuple[list[Row], list[tuple[str, str]]]:
+    """Return a row of each text file, and (field, problem) of those that cannot be read."""
+    rows, problems = list[Row](), list[tuple[str, str]]()
+    for file in files:
+        name = PurePath(file.name or "").name
+        text = text_in(file)
+        if not text:
+            problem = f"{name} is not a text file (.txt or .md, UTF-8) with a prompt in it."
+            problems.append(("prompt_files", problem))
+        else:
+            rows.append({"name": PurePath(name).stem, "system_prompt": text})
+    return rows, problems
+
+
+def _is_any_used(fields: Iterable[forms.BoundField]) -> bool:
+    return any(field.value() or field.errors for field in fields)
+
+
+def _names_in(arena: Arena) -> set[str]:
+    if arena.pk is None:
+        return set()
+    return {name.casefold() for name in arena.candidates.values_list("name", flat=True)}
+
+
+def free_name(name: str, arena: Arena) -> str:
+    """Return `name` with the first number that makes it free in the arena."""
+    taken = _names_in(arena)
+    numbered = (f"{name} {number}" for number in count(2))
+    return next(name for name in numbered if name.casefold() not in taken)
+
+
+def model_key(endpoint: str, model: str) -> str:
+    return f"{endpoint}:{model}"
+
+
+def model_label(endpoint: str, model: str) -> str:
+    """Name a model with its price, or say that it has none."""
+    rate = price_of(endpoint, model)
+    if rate is None:
+        return f"{endpoint}:{model} (no price: cannot be generated)"
+    if not rate.input_per_million and not rate.output_per_million:
+        scripted = ", not a real model" if model == SCRIPTED_MODEL else ""
+        return f"{endpoint}:{model} (free{scripted})"
+    prices = dollars(rate.input_per_million), dollars(rate.output_per_million)
+    return f"{endpoint}:{model} ({prices[0]} in, {prices[1]} out)"
+
+
+def digest_of(values: Mapping[str, Any]) -> str:
+    return hashlib.sha256(repr(values).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def endpoint_choices() -> list[tuple[str, str]]:

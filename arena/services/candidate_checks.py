@@ -3,7 +3,7 @@
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -209,6 +209,22 @@ def check_name_is_free(arena: Arena, name: str, team_id: int | None) -> None:
         )
 
 
+# What a model is sent: candidates that are alike in these differ only by chance.
+SENT = ("endpoint", "model", "system_prompt", "user_template", "messages", "parameters")
+
+
+def check_is_different(content: Mapping[str, Any], others: Iterable[Candidate]) -> None:
+    """Raise CandidateError if one of `others` is sent the same; uploaded answers never are."""
+    if not content["endpoint"]:
+        return
+    for other in others:
+        if all(content[name] == getattr(other, name) for name in SENT):
+            raise CandidateError(
+                f"This is the same as {other.own_name}: same prompt, model and settings. Change "
+                "it, or remove it."
+            )
+
+
 TEXTS_OR_MESSAGES = "Enter a system prompt and user template, or messages, not both."
 
 
@@ -244,11 +260,18 @@ def _clean_messages(clean: Mapping[str, Any]) -> dict[str, Any]:
     return template_fields(messages)
 
 
-def clean_content(arena: Arena, content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of a candidate of `arena`, or raise CandidateError."""
+def clean_content(
+    arena: Arena, content: Mapping[str, Any], *, variables: set[str] | None = None
+) -> dict[str, Any]:
+    """Return the content of a candidate of `arena`, or raise CandidateError.
+
+    `variables`: those of prompts that are not saved, in place of the arena's.
+    """
     clean = checked_fields(Candidate, content, CandidateError)
     clean |= _clean_messages(clean)
-    known = _known_variables(arena, *templates_in(clean))
+    known = variables
+    if known is None:
+        known = _known_variables(arena, *templates_in(clean))
     parts = {"system_prompt": "system prompt", "user_template": "user template"}
     for name, part in parts.items():
         try:

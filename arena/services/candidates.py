@@ -1,10 +1,23 @@
 """Registering candidates, revising them as new versions, archiving and disclosing them."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Case, Count, Exists, F, IntegerField, Max, OuterRef, Q, Subquery, When
+from django.db.models import (
+    Case,
+    Count,
+    Exists,
+    F,
+    IntegerField,
+    Max,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    When,
+)
 from django.db.models.functions import Coalesce
 
 from arena.actors import SYSTEM, Actor
@@ -12,9 +25,10 @@ from arena.models import Arena, Call, Candidate, Comparison, Pair, Rater, Respon
 from arena.models.arenas import ArenaQuerySet
 from arena.permissions import can_change, can_retire
 from arena.services import audit
-from arena.services.budgets import deduct_spent
+from arena.services.budgets import deduct_spent, reserve_budget
 from arena.services.candidate_checks import (
     CandidateError,
+    check_is_different,
     check_is_open,
     check_name_is_free,
     check_privacy,
@@ -71,6 +85,48 @@ def register_candidate(
         **clean,
     )
     return _register(draft, by=by)
+
+
+class VariantError(CandidateError):
+    """What is wrong with one of several candidates; `number` counts them from 0."""
+
+    def __init__(self, number: int, error: CandidateError) -> None:
+        super().__init__(error.message, field=error.field)
+        self.number = number
+
+
+@transaction.atomic
+def register_variants(
+    *,
+    arena: Arena,
+    team: Team | None,
+    by: Actor,
+    now: datetime,
+    variants: Sequence[Mapping[str, Any]],
+    cap: int | None = None,
+) -> list[Candidate]:
+    """Register several candidates, or none of them; two with the same content are refused.
+
+    `variants` are the keyword arguments of `register_candidate`. Raises VariantError, and
+    BudgetError if the team that pays could not spend `cap` nano-dollars on their answers.
+    """
+    registered = list[Candidate]()
+    before = list(own_active(arena, team))
+    for number, fields in enumerate(variants):
+        try:
+            candidate = register_candidate(arena=arena, team=team, by=by, now=now, **fields)
+            check_is_different(candidate.content, [*before, *registered])
+        except CandidateError as error:
+            raise VariantError(number, error) from None
+        registered.append(candidate)
+    reserve_budget(team=team or arena.team, cap=cap)
+    return registered
+
+
+def own_active(arena: Arena, team: Team | None) -> QuerySet[Candidate]:
+    """The active candidates that `team` has in the arena."""
+    candidates: QuerySet[Candidate] = arena.candidates.active().filter(team=team)
+    return candidates
 
 
 def _disclosed_at(votes: int | None, until: datetime | None, now: datetime) -> datetime | None:

@@ -14,8 +14,9 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from arena.conversations import transcript
-from arena.forms.base import errors_as_messages
-from arena.forms.candidates import CandidateForm, VersionForm
+from arena.errors import ServiceError
+from arena.forms.base import add_service_error, errors_as_messages
+from arena.forms.candidates import TEXTS, VariantsForm, VersionForm, free_name
 from arena.forms.prompts import format_json
 from arena.generation import messages_for
 from arena.models import Arena, Candidate, Prompt
@@ -25,16 +26,28 @@ from arena.prompting.differences import DiffLine, diff_of
 from arena.prompting.templates import TemplateError, variables_in
 from arena.services import candidates
 from arena.services.candidate_checks import CLOSED, CandidateError, templates_in
+from arena.validation import join_names, numbered
 from arena.views.arena_context import ArenaContext, require_permission
 from arena.views.arenas import answer_count, with_answer_counts
 from arena.views.prompts import limit_upload
-from arena.views.runs import generation_of
+from arena.views.runs import (
+    AnswerOffer,
+    cap_for,
+    generate_for_all,
+    generation_of,
+    left_for,
+    offer_for,
+)
 
 PREVIEWED_PROMPTS = 3
 ANSWERS_PER_PAGE = 20
 # Compared line by line, where all other fields are shown before and after.
-TEXTS = ("system_prompt", "user_template")
+COMPARED_TEXTS = ("system_prompt", "user_template")
 NOTHING = "nothing"
+EMPTY_ROWS: list[dict[str, str]] = [{}, {}]  # a comparison takes two
+CHANGED_SINCE_PRICE = (
+    "Nothing was saved yet: this is new since the price was shown. Check it, then go on."
+)
 CHANGED_SINCE_PREVIEW = (
     "The form has changed since the preview, so nothing was saved. Check the new preview, then"
     " save."
@@ -123,7 +136,7 @@ def changes_between(before: Candidate, after: Mapping[str, Any]) -> VersionChang
     texts, fields = [], []
     for name in Candidate.CONTENT:
         label = label_of(Candidate, name)
-        if name in (*TEXTS, "messages"):
+        if name in (*COMPARED_TEXTS, "messages"):
             texts.append(TextChange(label, diff_of(old[name], new[name])))
         elif old[name] != new[name]:
             shown = [
@@ -157,32 +170,102 @@ def manage_candidates(request: HttpRequest, context: ArenaContext) -> HttpRespon
 @require_permission("can_enter")
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_candidate(request: HttpRequest, context: ArenaContext) -> HttpResponse:
-    """Register a candidate; one button previews it, the other saves it."""
-    arena, now = context.arena, timezone.now()
-    data = request.POST if request.method == "POST" else None
-    form = CandidateForm(data, arena=arena, teams=context.entering_teams, now=now)
-    if form.is_bound and form.is_valid() and request.POST.get("do") == "save":
-        try:
-            candidate = candidates.register_candidate(
-                arena=arena,
-                team=form.team_chosen,
-                by=context.actor,
-                now=now,
-                name=form.cleaned_data["name"],
-                **form.privacy(),
-                **form.configuration,
-            )
-        except CandidateError as error:
-            form.add_candidate_error(error)
-        else:
-            messages.success(request, f"{candidate.own_name} has been added.")
-            return redirect("manage_candidate", arena.slug, candidate.pk)
+    """Register one or more candidates, and generate their answers once their price was shown."""
+    arena = context.arena
+    form = _variants_form(request, context)
+    offer, fingerprint = None, ""
+    if form.is_ready:
+        team = form.team_chosen
+        prompts = list(arena.prompts.active().order_by("pk").defer("html"))
+        offer = offer_for(form.drafts, prompts, left=left_for(team or arena.team))
+        fingerprint = fingerprint_of(form, offer)
+        do = action_of(request, form, offer, fingerprint)
+        if do and (made := _register(request, context, form, offer if do == "generate" else None)):
+            return made
     return context.render(
-        "manage/candidate_form.html",
+        "manage/variants.html",
         tab="candidates",
         form=form,
-        preview=_form_preview(request, context, form),
+        is_ready=form.is_ready,
+        offer=offer,
+        fingerprint=fingerprint,
+        save=f"Add {numbered(len(form.used), 'candidate')}",
+        previews=_previews(context, form),
     )
+
+
+def _variants_form(request: HttpRequest, context: ArenaContext) -> VariantsForm:
+    common: dict[str, Any] = {
+        "arena": context.arena,
+        "teams": context.entering_teams,
+        "now": timezone.now(),
+    }
+    if request.method == "POST":
+        return VariantsForm(request.POST, request.FILES, **common)
+    number = request.GET.get("like", "")
+    if not number.isdecimal() or len(number) > 18:
+        return VariantsForm(rows=EMPTY_ROWS, **common)
+    like = context.find_candidate(int(number))
+    row = {name: getattr(like, name) for name in TEXTS}
+    row |= {"name": free_name(like.name, like.arena), "messages": format_json(like.messages)}
+    return VariantsForm(rows=[row], like=like, **common)
+
+
+def fingerprint_of(form: VariantsForm, offer: AnswerOffer | None) -> str:
+    """A digest of what was entered and of its price, so that only what was shown is accepted."""
+    return f"{form.fingerprint()}-{offer.quote.worst}" if offer else form.fingerprint()
+
+
+def action_of(
+    request: HttpRequest, form: VariantsForm, offer: AnswerOffer | None, fingerprint: str
+) -> str:
+    """Return "register" or "generate" if that was asked for and may be done as it was shown."""
+    do = request.POST.get("do", "")
+    if do == "register" and not form.rows_changed:
+        return do
+    if do == "generate" and offer and request.POST.get("seen") == fingerprint:
+        return do
+    if do in ("register", "generate"):
+        messages.warning(request, CHANGED_SINCE_PRICE)
+    return ""
+
+
+def _register(
+    request: HttpRequest, context: ArenaContext, form: VariantsForm, offer: AnswerOffer | None
+) -> HttpResponse | None:
+    """Register the candidates, and order their answers if there is an offer; None with errors in
+    the form."""
+    arena = context.arena
+    try:
+        cap = cap_for(offer, form.cleaned_data["cap"]) if offer else None
+        made = candidates.register_variants(
+            arena=arena,
+            team=form.team_chosen,
+            by=context.actor,
+            now=timezone.now(),
+            variants=form.candidates(),
+            cap=cap,
+        )
+    except candidates.VariantError as error:
+        form.add_registration_error(error)
+        return None
+    except ServiceError as error:
+        add_service_error(form, error)
+        return None
+    names = join_names(candidate.own_name for candidate in made)
+    messages.success(request, f"{numbered(len(made), 'candidate')} added: {names}.")
+    if offer:
+        return generate_for_all(request, made, cap)
+    if len(made) == 1:
+        return redirect("manage_candidate", arena.slug, made[0].pk)
+    return redirect("manage_candidates", arena.slug)
+
+
+def _previews(context: ArenaContext, form: VariantsForm) -> list[tuple[Candidate, PromptPreview]]:
+    """How each draft is sent; none if the reader may not see variables' values."""
+    if not form.is_ready or not context.can_see_variables:
+        return []
+    return [(draft, preview_of(context.arena, draft.content)) for draft in form.drafts]
 
 
 def _form_preview(request: HttpRequest, context: ArenaContext, form: VersionForm) -> Any:

@@ -1,6 +1,7 @@
 """Generating a candidate's answers: the quote on its page, and the run's page and controls."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -18,16 +19,20 @@ from arena.actors import Actor, actor_of
 from arena.errors import ServiceError
 from arena.forms.base import CapForm, SteerForm, errors_as_messages
 from arena.generation_runs import (
+    NO_PROMPTS,
+    NOTHING_QUOTED,
     AnswerOrder,
+    AnswerQuote,
     answers_of,
     failures_of,
     payer_of,
     prepare_order,
+    quote_draft,
     report_on,
     unfinished_run,
     with_prompts,
 )
-from arena.models import Candidate, Run
+from arena.models import Candidate, Prompt, Run, Team
 from arena.models.runs import RunProgress
 from arena.permissions import can_change, can_read_money
 from arena.services import runs as run_service
@@ -118,8 +123,7 @@ def generation_of(candidate: Candidate) -> Generation | None:
     unfinished = unfinished_run(candidate)
     order, refusal = (None, "") if unfinished else _try_to_order(candidate)
     runs = Run.objects.of_answers().filter(candidate=candidate).order_by("-pk")[:LISTED_RUNS]
-    team = payer_of(candidate)
-    left = None if team is None else max(0, budget_left(team))
+    left = left_for(payer_of(candidate))
     return Generation(order, refusal, unfinished, list(runs), left)
 
 
@@ -130,6 +134,74 @@ def _try_to_order(candidate: Candidate) -> tuple[AnswerOrder | None, str]:
     except ServiceError as error:
         return None, error.message
     return order, ""
+
+
+@dataclass(frozen=True)
+class AnswerOffer:
+    """What the answers of candidates that are not registered yet will cost, or why they cannot be
+    generated. `left` is what the paying team has left; None if no team pays."""
+
+    orders: Sequence[AnswerOrder]
+    refusal: str
+    left: int | None
+
+    @property
+    def quote(self) -> AnswerQuote:
+        return sum((order.quote for order in self.orders), NOTHING_QUOTED)
+
+    @property
+    def suggested_cap(self) -> str:
+        return in_dollars(self.quote.worst)
+
+    @property
+    def left_out(self) -> list[str]:
+        return [
+            f"{order.candidate.name}: {sentence}"
+            for order in self.orders
+            for sentence in order.left_out
+        ]
+
+
+def offer_for(
+    drafts: Sequence[Candidate], prompts: Sequence[Prompt], *, left: int | None
+) -> AnswerOffer | None:
+    """Return the offer for unsaved candidates; None if their answers are uploaded."""
+    if not all(draft.endpoint for draft in drafts):
+        return None
+    orders = [quote_draft(draft=draft, prompts=prompts) for draft in drafts]
+    offer = AnswerOffer(orders, "" if prompts else NO_PROMPTS, left)
+    if not offer.refusal:
+        try:
+            check_cap(offer.quote, offer.quote.worst)
+        except ServiceError as error:
+            return replace(offer, refusal=error.message)
+    return offer
+
+
+def left_for(team: Team | None) -> int | None:
+    return None if team is None else max(0, budget_left(team))
+
+
+def cap_for(offer: AnswerOffer, cap: int | None) -> int | None:
+    """Return the cap of an accepted offer; a free one needs none. Raises RunError."""
+    cap = None if offer.quote.is_free else cap
+    check_cap(offer.quote, cap)
+    return cap
+
+
+def generate_for_all(
+    request: HttpRequest, made: Sequence[Candidate], cap: int | None
+) -> HttpResponse:
+    """Order the answers of new candidates, and lead to where their progress is shown."""
+    arena = made[0].arena
+    with errors_as_messages(request):
+        runs = generation_runs.order_answers_of_all(
+            candidates=made, by=actor_of(request), cap=cap, now=timezone.now()
+        )
+        enqueue_on_commit()
+        if len(runs) == 1:
+            return _to_run(runs[0])
+    return redirect("manage_arena", arena.slug)
 
 
 @require_permission("can_visit")

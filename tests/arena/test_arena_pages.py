@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from arena.models import Arena, Candidate, Prompt, Response, Run, Team
 from tests.arena.teams import everybody, signed_in
+from tests.arena.variants import variants
 from tests.described import undescribed
 from tests.factories import make_arena, make_candidate, make_member, make_team, make_user, make_vote
 
@@ -126,7 +127,7 @@ def guest_browser(arena: Arena) -> Client:
 def test_a_guest_enters_a_candidate_and_manages_that_one_alone(
     guest_browser: Client, arena: Arena
 ) -> None:
-    data = {"name": "Theirs", "system_prompt": "Ours is better.", "do": "save"}
+    data = variants({"name": "Theirs", "system_prompt": "Ours is better."})
     response = guest_browser.post(address(arena, "new_candidate"), data)
     made = arena.candidates.get(name="Theirs")
     assert response.url == reverse("manage_candidate", args=[arena.slug, made.pk])
@@ -143,7 +144,7 @@ def test_a_guest_sees_nothing_of_the_others_texts(guest_browser: Client, arena: 
         assert response.status_code == 200
         assert b"SECRET" not in response.content, name
     preview = guest_browser.post(
-        address(arena, "new_candidate"), {"name": "Theirs", "do": "preview"}
+        address(arena, "new_candidate"), variants({"name": "Theirs"}, do="price")
     )
     assert b"Question 0?" in preview.content
     assert b"SECRET" not in preview.content
@@ -158,17 +159,18 @@ def test_variables_are_listed_where_a_prompt_has_some(owner: Client, arena: Aren
 
 def test_a_guest_sees_variables_while_it_may_enter(guest_browser: Client, arena: Arena) -> None:
     arena.prompts.update(variables={"tone": "VALUE"})
-    data = {"name": "Theirs", "user_template": "{{ prompt }} {{ tone }}", "do": "preview"}
+    row = {"name": "Theirs", "user_template": "{{ prompt }} {{ tone }}"}
 
     def shown() -> tuple[bool, bool]:
         listed = guest_browser.get(address(arena, "manage_prompts")).text
-        page = address(arena, "new_candidate")
+        page, data = address(arena, "new_candidate"), variants(row, do="price")
         if made := arena.candidates.filter(name="Theirs").first():
             page = reverse("edit_candidate", args=[arena.slug, made.pk])
+            data = row | {"do": "preview"}
         return "<code>tone<" in listed, "VALUE" in guest_browser.post(page, data).text
 
     assert shown() == (True, True)
-    guest_browser.post(address(arena, "new_candidate"), data | {"do": "save"})
+    guest_browser.post(address(arena, "new_candidate"), variants(row))
     assert shown() == (True, True)
     Arena.objects.filter(pk=arena.pk).update(open_to_teams=False)
     assert shown() == (False, False)
@@ -566,12 +568,12 @@ def test_a_new_prompt_is_edited(owner: Client, arena: Arena) -> None:
 
 def test_a_megabyte_of_system_prompt_is_reported(owner: Client, arena: Arena) -> None:
     url = address(arena, "new_candidate")
-    data = {"name": "Long", "system_prompt": "x" * 1_048_576, "do": "save"}
-    response = owner.post(url, data)
+    row = {"name": "Long", "system_prompt": "x" * 1_048_576}
+    response = owner.post(url, variants(row))
     assert response.status_code == 413
     assert b"100,000 characters each" in response.content
-    data["system_prompt"] = "x" * 200_000
-    response = owner.post(url, data)
+    row["system_prompt"] = "x" * 200_000
+    response = owner.post(url, variants(row))
     assert response.status_code == 200
     assert b"has 200,000 characters; the limit is 100,000" in response.content
     assert not arena.candidates.filter(name="Long").exists()

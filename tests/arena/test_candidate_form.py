@@ -12,6 +12,7 @@ from django.utils import timezone
 from arena.calls.prices import set_price
 from arena.forms.base import disclosure_text
 from arena.models import Arena, Candidate, Team
+from tests.arena.variants import variants
 from tests.described import undescribed
 from tests.factories import make_arena, make_candidate
 
@@ -27,10 +28,13 @@ def form_of(owner: Client, arena: Arena) -> str:
     return owner.get(reverse("new_candidate", args=[arena.slug])).text
 
 
-def preview_of(owner: Client, arena: Arena, **more: str) -> str:
-    data = {"name": "Warm", "system_prompt": "Be kind.", "do": "preview"} | more
+def preview_of(
+    owner: Client, arena: Arena, row: dict[str, str] | None = None, **settings: str
+) -> str:
+    row = {"name": "Warm"} | (row or {"system_prompt": "Be kind."})
+    data = variants(row, do="price", **settings)
     page = owner.post(reverse("new_candidate", args=[arena.slug]), data).text
-    return page.split('id="preview-title"')[1]
+    return page.split('id="offer-title"')[1]
 
 
 @pytest.mark.parametrize("visibility", list(WHO))
@@ -88,7 +92,8 @@ def test_the_models_of_the_endpoints_are_offered(owner: Client, arena_of_one: Ar
     set_price(
         endpoint="scripted", model="mine-1", input_usd=zero, output_usd=zero, now=timezone.now()
     )
-    page = form_of(owner, arena_of_one)
+    edit = reverse("edit_candidate", args=[arena_of_one.slug, arena_of_one.candidates.get().pk])
+    page = owner.get(edit).text
     assert 'list="known-models"' in page
     offered = page.split('<datalist id="known-models">')[1].split("</datalist>")[0]
     assert '<option value="scripted-1" label="at scripted">' in offered
@@ -97,8 +102,8 @@ def test_the_models_of_the_endpoints_are_offered(owner: Client, arena_of_one: Ar
 
 
 def test_a_missing_model_is_requested_with_an_example(owner: Client, arena_of_one: Arena) -> None:
-    data = {"name": "Warm", "endpoint": "scripted", "do": "save"}
-    page = owner.post(reverse("new_candidate", args=[arena_of_one.slug]), data).text
+    edit = reverse("edit_candidate", args=[arena_of_one.slug, arena_of_one.candidates.get().pk])
+    page = owner.post(edit, {"endpoint": "scripted", "do": "preview"}).text
     assert "Enter the model to use at this endpoint, such as scripted-1." in page
 
 
@@ -171,10 +176,10 @@ TURNS = (
 def test_messages_are_previewed_saved_shown_and_compared(
     owner: Client, arena_of_one: Arena
 ) -> None:
-    preview = preview_of(owner, arena_of_one, system_prompt="", messages=TURNS)
+    preview = preview_of(owner, arena_of_one, {"messages": TURNS})
     assert [preview.count(f"<h4>{role}</h4>") for role in ("User", "Assistant")] == [6, 3]
     assert "4 &lt;b&gt;" in preview
-    data = {"name": "Warm", "messages": TURNS, "do": "save"}
+    data = variants({"name": "Warm", "messages": TURNS})
     page = owner.post(reverse("new_candidate", args=[arena_of_one.slug]), data, follow=True).text
     candidate = Candidate.objects.get(name="Warm")
     roles = [turn["role"] for turn in candidate.messages]
@@ -206,7 +211,7 @@ def test_messages_that_cannot_be_sent_are_refused(
     owner: Client, arena_of_one: Arena, messages: str, says: str
 ) -> None:
     system = "Be kind." if "not both" in says else ""
-    data = {"name": "Warm", "system_prompt": system, "messages": messages, "do": "save"}
+    data = variants({"name": "Warm", "system_prompt": system, "messages": messages})
     page = owner.post(reverse("new_candidate", args=[arena_of_one.slug]), data).text
     assert says in html.unescape(page)
     assert not Candidate.objects.filter(name="Warm").exists()

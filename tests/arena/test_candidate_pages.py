@@ -11,8 +11,9 @@ from django.utils import timezone
 
 from arena.models import Arena, Candidate, Team
 from tests.arena.teams import signed_in
+from tests.arena.variants import SCRIPTED_KEY, variants
 from tests.described import undescribed
-from tests.factories import make_candidate, make_team
+from tests.factories import DOLLAR, make_candidate, make_team
 
 pytestmark = pytest.mark.django_db
 
@@ -52,53 +53,58 @@ def test_teams_are_listed_where_a_candidate_has_one(owner: Client, used: Candida
 def test_the_preview_shows_three_prompts_as_they_are_sent(
     owner: Client, arena_of_one: Arena
 ) -> None:
+    row = {"name": "Warm", "system_prompt": "<b>Be kind</b>", "user_template": "Q: {{ prompt }}"}
+    data = variants(row, do="price", model=SCRIPTED_KEY)
+    page = owner.post(new(arena_of_one), data).text
+    assert "What is sent for Warm" in page
+    assert page.count("&lt;b&gt;Be kind&lt;/b&gt;</pre>") == 3
+    assert "<b>Be kind" not in page
+    assert "Q: Question 2?" in page
+    assert arena_of_one.candidates.count() == 1
+
+
+def test_an_edit_is_previewed_with_other_prompts(owner: Client, used: Candidate) -> None:
     data = {
-        "name": "Warm",
-        "system_prompt": "<b>Be kind</b>",
         "user_template": "Q: {{ prompt }}",
         "endpoint": "scripted",
         "model": "writer-1",
         "temperature": "0.5",
         "do": "preview",
     }
-    page = owner.post(new(arena_of_one), data).content.decode()
+    page = owner.post(page_of("edit_candidate", used), data).text
     words = " ".join(page.split())
     assert "Sent to writer-1 at scripted. Parameters: temperature 0.5." in words
     assert "Showing 3 of 4 prompts." in words
-    assert page.count("&lt;b&gt;Be kind&lt;/b&gt;</pre>") == 3
-    assert "<b>Be kind" not in page
-    assert "Q: Question 2?" in page
-    assert "Q: Question 3?" not in page
-    others = owner.post(new(arena_of_one), data | {"from": "3"}).content.decode()
+    assert ("Q: Question 2?" in page, "Q: Question 3?" in page) == (True, False)
+    others = owner.post(page_of("edit_candidate", used), data | {"from": "3"}).text
     assert ("Q: Question 3?" in others, "Q: Question 2?" in others) == (True, False)
-    assert arena_of_one.candidates.count() == 1
 
 
 def test_prompts_that_lack_a_variable_are_counted(owner: Client, arena_of_one: Arena) -> None:
     arena_of_one.prompts.filter(external_id="p1").update(variables={"who": "Ada"})
-    data = {"name": "Warm", "user_template": "{{ who }}: {{ prompt }}", "do": "preview"}
-    page = owner.post(new(arena_of_one), data).content.decode()
+    row = {"name": "Warm", "user_template": "{{ who }}: {{ prompt }}"}
+    page = owner.post(new(arena_of_one), variants(row, do="price")).text
     assert "3 of 4 prompts lack a value for a variable" in page
     assert "Ada: Question 1?" in page
 
 
 def test_a_candidate_is_registered(owner: Client, arena_of_one: Arena) -> None:
-    data = {
-        "name": "Warm",
-        "endpoint": "scripted",
-        "model": "writer-1",
-        "seed": "7",
-        "more_parameters": '{"stop": "END"}',
-        "private_until": "2099-01-01",
-        "do": "save",
-    }
+    data = variants(
+        {"name": "Warm"},
+        model=SCRIPTED_KEY,
+        seed="7",
+        reasoning_effort="low",
+        more_parameters='{"stop": "END"}',
+        private_until="2099-01-01",
+    )
     wrong = owner.post(new(arena_of_one), data)
     assert b"at most one year from now" in wrong.content
     data |= {"private_until": "", "private_until_votes": "30"}
     made_at = owner.post(new(arena_of_one), data).url
     made = arena_of_one.candidates.get(name="Warm")
     assert made_at == page_of("manage_candidate", made)
-    assert made.parameters == {"seed": 7, "stop": "END"}
+    assert (made.endpoint, made.model) == ("scripted", "scripted-1")
+    assert made.parameters == {"seed": 7, "reasoning_effort": "low", "stop": "END"}
     assert (made.private_until_votes, made.disclosed_at) == (30, None)
     page = " ".join(owner.get(made_at).content.decode().split())
     assert f"The leaderboard shows it as “Undisclosed {made.pk}” until it has 30 votes." in page
@@ -116,11 +122,10 @@ def test_a_private_candidates_form_starts_as_private(owner: Client, used: Candid
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"name": "candidate-0"}, "Edit it to create the next version"),
-        ({"name": ""}, "Enter a name for the candidate."),
-        ({"user_template": "{{ promt }}"}, "did you mean {{ prompt }}?"),
-        ({"endpoint": "https://elsewhere.example"}, "There is no such endpoint."),
-        ({"endpoint": "scripted"}, "Enter the model"),
+        ({"variant-0-name": "candidate-0"}, "Edit it to create the next version"),
+        ({"variant-0-user_template": "{{ promt }}"}, "did you mean {{ prompt }}?"),
+        ({"model": "https://elsewhere.example"}, "This model is not in the list"),
+        ({"model": ""}, "Choose a model."),
         ({"temperature": "3"}, "It is 3.0, not a number from 0 to 2."),
         ({"more_parameters": '{"stream": true}'}, "is not supported"),
         ({"more_parameters": "[1]"}, "Enter a JSON object"),
@@ -130,7 +135,7 @@ def test_a_private_candidates_form_starts_as_private(owner: Client, used: Candid
 def test_an_error_is_reported_and_nothing_is_lost(
     owner: Client, arena_of_one: Arena, used: Candidate, wrong: dict[str, str], words: str
 ) -> None:
-    data = {"name": "Warm", "system_prompt": "Kept text.", "do": "save"} | wrong
+    data = variants({"name": "Warm", "system_prompt": "Kept text."}, {"name": "Cold"}) | wrong
     page = owner.post(new(arena_of_one), data).content.decode()
     assert words in page
     assert "Kept text." in page
@@ -141,13 +146,19 @@ def test_an_error_is_reported_and_nothing_is_lost(
 def test_no_key_of_an_endpoint_is_on_the_page(
     owner: Client, arena_of_one: Arena, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from arena.endpoints import Endpoint
+    from arena.endpoints import Endpoint, ModelPrice
 
     monkeypatch.setenv("CANARY_NAME", "CANARY-KEY")
-    listed = Endpoint("house", "openai", base_url="http://canary.example/v1", key_env="CANARY_NAME")
+    listed = Endpoint(
+        "house",
+        "openai",
+        base_url="http://canary.example/v1",
+        key_env="CANARY_NAME",
+        prices={"big-1": ModelPrice(DOLLAR, 2 * DOLLAR)},
+    )
     settings.MODEL_ENDPOINTS = {"house": listed}
     page = owner.get(new(arena_of_one)).content.decode()
-    assert "Generated at house" in page
+    assert "house:big-1 ($1.00 in, $2.00 out)" in page
     assert "canary" not in page.lower()
 
 
@@ -157,10 +168,10 @@ def test_anyone_who_has_several_teams_says_for_which(team: Team, arena_of_one: A
     Arena.objects.filter(pk=arena_of_one.pk).update(open_to_teams=True)
     browser = signed_in(user)
     assert b"Second team" in browser.get(new(arena_of_one)).content
-    browser.post(new(arena_of_one), {"name": "Warm", "team": other.pk, "do": "save"})
+    browser.post(new(arena_of_one), variants({"name": "Warm"}, team=other.pk))
     assert arena_of_one.candidates.get(name="Warm").team == other
     strangers = make_team(name="Strangers")
-    page = browser.post(new(arena_of_one), {"name": "Cold", "team": strangers.pk, "do": "save"})
+    page = browser.post(new(arena_of_one), variants({"name": "Cold"}, team=strangers.pk))
     assert b"Select a valid choice" in page.content
 
 
