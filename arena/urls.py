@@ -33,6 +33,7 @@ from arena.views import (
     tokens,
     voting,
     webhooks,
+    workspaces,
 )
 
 admin.autodiscover()  # here, so that commands that serve no pages start sooner
@@ -133,6 +134,8 @@ WORKSPACE = "a/<slug:slug>/manage"
 CANDIDATE = f"{WORKSPACE}/candidates/<int:pk>"
 
 workspace_urls = [
+    path("compare-prompts/", workspaces.compare_prompts, name="compare_prompts"),
+    path("import/", workspaces.choose_import, name="choose_import"),
     path("teams/<slug:slug>/arenas/new/", arenas.new_arena, name="new_arena"),
     path(f"{WORKSPACE}/", arenas.manage_arena, name="manage_arena"),
     path(f"{WORKSPACE}/settings/", arenas.arena_settings, name="arena_settings"),

@@ -148,6 +148,7 @@ def home_context(actor: Actor) -> dict[str, Any]:
     open_cards = [card for card in cards if card.arena.has_texts]
     return {
         "cards": cards,
+        "sample": next((card.arena for card in cards if card.arena.is_sample), None),
         "can_sign_up": settings.SIGN_UP == "open",
         # Where the next vote helps most: the open arena with the fewest votes.
         "try_one": min(

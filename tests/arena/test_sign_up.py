@@ -1,6 +1,7 @@
 """Creating an account, and confirming its address."""
 
 import re
+from urllib.parse import quote
 
 import pytest
 from allauth.account.models import EmailAddress
@@ -33,12 +34,14 @@ def test_who_is_new_is_told_what_to_do_first_and_nobody_else_is(client):
     assert "Your account has been created" not in client.get("/teams/").text
 
 
-def test_the_list_of_arenas_shows_a_way_to_begin(client):
-    page = client.get("/").text
-    assert '<a class="for-anybody" href="/teams/">Create a team' in page
-    assert re.search(
-        r'class="for-signed-out"\s+href="/sign-up/\?next=/teams/"\s*>Create an acc', page
-    )
+@pytest.mark.parametrize("door", ["/compare-prompts/", "/import/"])
+def test_the_home_page_has_doors_that_open_after_signing_up(client, door):
+    assert f'href="{door}"' in client.get("/").text
+    sign_in = client.get(door, follow=True)
+    sign_up = f"/sign-up/?next={quote(door, safe='')}"
+    assert f'href="{sign_up}"' in sign_in.text
+    assert client.post(sign_up, ADA | {"next": door}).url == door
+    assert client.get(door).status_code == 200
 
 
 def test_a_new_account_signs_in_by_name_and_by_address(client):

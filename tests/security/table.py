@@ -80,6 +80,7 @@ TEAMS_MEMBERS_DO = "302 404 403 302 302 302"
 TEAMS_OWNERS = "302 404 403 403 200 200"
 TEAMS_OWNERS_DO = "302 404 403 403 302 302"
 
+START = {"name": "New", "team_name": "A new team"}
 NEW_ARENA = {"name": "New", "question": "Which?", "visibility": "private", "voters": "members"}
 
 PAGES: dict[tuple[str, str], Row] = {
@@ -153,6 +154,10 @@ PAGES: dict[tuple[str, str], Row] = {
     ("try_rubric", "post"): Row(TEAMS_MEMBERS, arena=""),
     ("rubric_trial", "get"): Row(TEAM, arena=""),
     # Setting an arena up
+    ("compare_prompts", "get"): Row(SIGNED_IN, arena=""),
+    ("compare_prompts", "post"): Row(SIGNED_IN, arena=""),
+    ("choose_import", "get"): Row(SIGNED_IN, arena=""),
+    ("choose_import", "post"): Row(LED_ON, START, arena=""),
     ("new_arena", "get"): Row(TEAMS_MEMBERS, arena=""),
     ("new_arena", "post"): Row(TEAMS_MEMBERS_DO, NEW_ARENA, arena=""),
     ("manage_arena", "get"): Row(READ_BY_TEAM),

@@ -1,0 +1,129 @@
+"""The forms with which a team starts: a new arena, by its name or with its questions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+
+from arena.files.reader import FileError
+from arena.files.rows import PromptRow
+from arena.files.tables import parse_pasted
+from arena.forms.base import TEXT_FILES, text_in
+from arena.models import Arena, Prompt, Team
+from arena.models.fields import length_limit
+from arena.services.teams import LONGEST_NAME
+
+
+class StartForm(forms.Form):
+    """A new arena by its name alone, of one of the person's teams, or of a new team."""
+
+    team = forms.ChoiceField(label="Team")
+    team_name = forms.CharField(
+        label="Team name",
+        max_length=LONGEST_NAME,
+        error_messages={"required": "Enter a name for the team."},
+        help_text="You can invite others later.",
+    )
+    name = forms.CharField(
+        label="Name of the arena",
+        max_length=length_limit(Arena, "name"),
+        help_text="What you compare, for example “Answers of the help centre”.",
+        error_messages={"required": "Enter a name for the arena."},
+    )
+
+    def __init__(self, *args: Any, teams: Sequence[Team], person: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.teams = {str(team.pk): team for team in teams}
+        if not teams:
+            del self.fields["team"]
+            self.initial["team_name"] = f"{person}’s team"
+            return
+        del self.fields["team_name"]
+        field = self.fields["team"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [(key, team.name) for key, team in self.teams.items()]
+        field.initial = next(iter(self.teams))
+        if len(teams) == 1:
+            field.required, field.widget = False, forms.HiddenInput()
+
+    @property
+    def team_chosen(self) -> Team | None:
+        """None is a new team."""
+        if len(self.teams) == 1:
+            return next(iter(self.teams.values()))
+        return self.teams.get(self.cleaned_data.get("team", ""))
+
+    @property
+    def arena_fields(self) -> dict[str, Any]:
+        """The arguments of `start_arena`. Only the team sees and votes until it says otherwise."""
+        return {
+            "team": self.team_chosen,
+            "team_name": self.cleaned_data.get("team_name", ""),
+            "name": self.cleaned_data["name"],
+            "visibility": Arena.Visibility.PRIVATE,
+            "voters": Arena.Voters.MEMBERS,
+        }
+
+
+class ComparisonForm(StartForm):
+    """A new arena with its questions, which are its prompts. Those in a text file become text in
+    the field, so that a form that is sent back has them."""
+
+    questions = forms.CharField(
+        label="Questions",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
+        help_text="What users ask, one per line. Separate longer ones with a line ---. Ten are"
+        " enough to start; with fewer than 40, results may not hold for similar questions.",
+    )
+    file = forms.FileField(
+        label="Or a text file of questions",
+        required=False,
+        widget=forms.FileInput(attrs={"accept": ",".join(TEXT_FILES)}),
+        help_text="Written like that, as .txt or .md.",
+    )
+
+    def __init__(self, data: Any = None, files: Any = None, **kwargs: Any) -> None:
+        self.problem = ""
+        if data is not None:
+            data = data.copy()
+            self._take_file(data, files)
+        super().__init__(data, **kwargs)
+
+    def _take_file(self, data: Any, files: Any) -> None:
+        file = files.get("file") if files else None
+        if file is None:
+            return
+        if text := text_in(file):
+            before = data.get("questions", "").strip()
+            data["questions"] = f"{before}\n{text}" if before else text
+        else:
+            self.problem = f"{file.name} is not a text file (.txt or .md, UTF-8) with questions."
+
+    def clean_questions(self) -> str:
+        text: str = self.cleaned_data["questions"]
+        self.rows = list[PromptRow]()
+        if not text.strip() and not self.problem:
+            raise forms.ValidationError("Enter at least one question.")
+        if text.strip():
+            try:
+                table = parse_pasted(text)
+            except FileError as error:
+                raise forms.ValidationError(str(error)) from None
+            if table.problems:
+                problem = table.problems[0]
+                raise forms.ValidationError(f"Line {problem.row}: {problem.sentence}")
+            self.rows = list({row.key: row for row in table.rows}.values())
+        return text
+
+    def clean(self) -> dict[str, Any]:
+        if self.problem:
+            self.add_error("file", self.problem)
+        return self.cleaned_data
+
+    def drafts(self) -> list[Prompt]:
+        """The prompts, unsaved, as a price is worked out for them."""
+        return [
+            Prompt(external_id=f"p{number}", text=row.text)
+            for number, row in enumerate(self.rows, start=1)
+        ]
