@@ -29,6 +29,8 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext_lazy
 
+from arena.calls.models import Call
+from arena.endpoints import all_endpoints
 from arena.mailboxes import mailbox_pattern
 from arena.models import Invitation
 from arena.services import invitations
@@ -85,6 +87,11 @@ def can_sign_up(request: HttpRequest) -> bool:
     return bool(key) and invitations.can_create_account(invitation_id=key, now=timezone.now())
 
 
+def is_first_day() -> bool:
+    """Whether this site has no model yet, and has never asked one, not even a scripted one."""
+    return all_endpoints().keys() <= {"scripted"} and not Call.objects.exists()
+
+
 def _invitation_id(request: HttpRequest) -> int:
     return int(request.session.get(SESSION_KEY, 0))
 
@@ -110,8 +117,10 @@ class Accounts(DefaultAccountAdapter):
         return bool(settings.SIGN_UP == "open")
 
     def get_login_redirect_url(self, request: HttpRequest) -> str:
-        """Return to the invitation, if there is one."""
-        return reverse("open_invitation") if is_invited(request) else reverse("index")
+        """Return to the invitation, if there is one; show operators an empty site's first steps."""
+        if is_invited(request):
+            return reverse("open_invitation")
+        return reverse("operators" if request.user.is_staff and is_first_day() else "index")
 
     def get_signup_redirect_url(self, request: HttpRequest) -> str:
         """Return to the invitation if there is one, else go to the teams page."""

@@ -35,8 +35,8 @@ from arena.services import holds, runs, voting
 from arena.services.privacy import AccountError, close_account, loss_of_account, reason_to_stay
 from arena.validation import percent
 
-# Of API tokens, invitations, webhooks and answers that are kept for repeated requests.
-SECRETS = {"digest", "salt", "headers", "body"}
+# Of API tokens, invitations, webhooks, answers kept for repeated requests, and model endpoints.
+SECRETS = {"digest", "salt", "headers", "body", "encrypted_key"}
 N_COLUMNS = 7
 
 # Credentials of sign-in servers are set in the environment, never in the database.

@@ -1,4 +1,4 @@
-"""MODEL_ENDPOINTS: the model servers that the operator allows; teams cannot add any.
+"""The model servers that operators allow, in MODEL_ENDPOINTS and in the database; teams add none.
 
 MODEL_ENDPOINTS='{"local": {"provider": "openai", "base_url": "http://127.0.0.1:8001/v1",
                             "key_env": "LOCAL_KEY", "requests_per_minute": 600,
@@ -11,6 +11,7 @@ the work again. Error messages never repeat a value, because it might be a key i
 
 import os
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -19,12 +20,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
+from django.apps import apps
 from django.conf import settings
+from django.db.models.signals import post_delete, post_save
 from django.utils.module_loading import import_string
 from environs import Env
 
 from arena.calls.providers.base import EndpointStoppedError, Provider
 from arena.calls.providers.scripted import ScriptedProvider
+from arena.encryption import ENDPOINT_KEYS, KeyChangedError, decrypt
 from arena.validation import MOST, NANO
 
 CLIENTS = {
@@ -37,6 +41,7 @@ LONGEST_TIMEOUT = 3600
 LARGEST = 10**12
 NAME = re.compile(r"[\w.-]{1,100}")
 VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+CACHED_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,8 @@ class Endpoint:
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     idempotent: bool = False
+    encrypted_key: str = field(default="", repr=False)
+    is_on: bool = True
     prices: Mapping[str, ModelPrice] = field(default_factory=dict, hash=False)
 
     @property
@@ -74,10 +81,13 @@ class Endpoint:
         return bool(self.requests_per_minute or self.tokens_per_minute)
 
     def key(self) -> str:
-        """Return the API key from its file or the environment; '' for endpoints without one.
+        """Return the API key from the database, its file or the environment; '' if it needs none.
 
-        The variable `<key_env>_FILE` may name the file too. Raises OSError if it cannot be read.
+        The variable `<key_env>_FILE` may name the file too. Raises OSError or KeyChangedError if it
+        cannot be read.
         """
+        if self.encrypted_key:
+            return decrypt(self.encrypted_key, ENDPOINT_KEYS)
         if not (self.key_env or self.key_file):
             return ""
         given = os.environ.get(self.key_env, "").strip()
@@ -130,9 +140,14 @@ def _read_endpoint(name: str, spec: Any) -> Endpoint:
         raise ValueError(f"{where}: give key_env or key_file, not both.")
     if endpoint.provider != "scripted" and not endpoint.base_url:
         raise ValueError(f"{where}: base_url must be an http(s) address.")
-    if endpoint.provider == "anthropic" and endpoint.base_url.rstrip("/").endswith("/v1"):
-        raise ValueError(f"{where}: leave /v1 out of the base_url of an anthropic endpoint.")
+    check_version(f"{where}: base_url", endpoint.provider, endpoint.base_url)
     return endpoint
+
+
+def check_version(where: str, provider: str, base_url: str) -> None:
+    """Raise ValueError for /v1 in an address to which Anthropic's client adds it."""
+    if provider == "anthropic" and base_url.rstrip("/").endswith("/v1"):
+        raise ValueError(f"{where} of an anthropic endpoint must not end in /v1.")
 
 
 def _read_text(where: str, given: Any) -> str:
@@ -235,23 +250,62 @@ FIELDS: dict[str, Callable[[str, Any], Any]] = {
 }
 
 
-# Imported on first use: their SDKs take two seconds to import, and only workers should wait that
-# long.
+_stored: tuple[float, dict[str, Endpoint]] = (0.0, {})  # until when they are known, and they
+
+
+def all_endpoints() -> dict[str, Endpoint]:
+    """Return the endpoints that may be asked, by name; those of the environment come first.
+
+    Other processes see a change in the database within five seconds.
+    """
+    given: dict[str, Endpoint] = settings.MODEL_ENDPOINTS
+    return given | {
+        name: endpoint
+        for name, endpoint in stored_endpoints().items()
+        if endpoint.is_on and name not in given
+    }
+
+
+def stored_endpoints() -> dict[str, Endpoint]:
+    """Return the endpoints of the database, also those that are switched off."""
+    global _stored
+    until, endpoints = _stored
+    if until <= time.monotonic():
+        rows = apps.get_model("arena", "ModelEndpoint")._default_manager.order_by("name")
+        endpoints = {row.name: row.as_endpoint() for row in rows}
+        _stored = time.monotonic() + CACHED_SECONDS, endpoints
+    return endpoints
+
+
+def forget_endpoints(**_: Any) -> None:
+    """Read the database at the next use; also a signal receiver."""
+    global _stored
+    _stored = 0.0, {}
+
+
+post_save.connect(forget_endpoints, sender="arena.ModelEndpoint")
+post_delete.connect(forget_endpoints, sender="arena.ModelEndpoint")
 
 
 class UnknownEndpointError(LookupError):
-    """No endpoint of this name is configured; the message names the configured ones."""
+    """No endpoint of this name can be asked; the message names those that can."""
 
 
 def endpoint_named(name: str) -> Endpoint:
-    """Return the endpoint configured as `name`, or raise UnknownEndpointError."""
-    endpoints: dict[str, Endpoint] = settings.MODEL_ENDPOINTS
-    if name not in endpoints:
-        choices = ", ".join(sorted(endpoints))
-        raise UnknownEndpointError(
-            f"There is no model endpoint called {name!r}. MODEL_ENDPOINTS has: {choices}."
-        )
-    return endpoints[name]
+    """Return the endpoint called `name`, or raise UnknownEndpointError."""
+    endpoints = all_endpoints()
+    if name in endpoints:
+        return endpoints[name]
+    if name in stored_endpoints():
+        raise UnknownEndpointError(f"The model endpoint {name!r} is switched off.")
+    choices = ", ".join(sorted(endpoints))
+    raise UnknownEndpointError(
+        f"There is no model endpoint called {name!r}. Choose from: {choices}."
+    )
+
+
+# Clients are imported on first use: their SDKs take two seconds to import, and only workers should
+# wait that long.
 
 
 def provider_for(endpoint: Endpoint) -> Provider:
@@ -272,6 +326,11 @@ def key_of(endpoint: Endpoint) -> str:
     except OSError as error:
         raise EndpointStoppedError(
             f"The key of endpoint {endpoint.name} cannot be read: {error}"
+        ) from None
+    except KeyChangedError:
+        raise EndpointStoppedError(
+            f"The key of endpoint {endpoint.name} cannot be read because SECRET_KEY has changed."
+            " Enter the key again."
         ) from None
     if not key and (endpoint.key_env or endpoint.key_file):
         where = endpoint.key_file or endpoint.key_env

@@ -6,13 +6,13 @@ from contextlib import suppress
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.db.models import QuerySet
 from django.utils.html import format_html
 
 from arena.actors import ANONYMOUS, Actor
 from arena.calls.money import dollars
 from arena.calls.prices import known_models
+from arena.endpoints import all_endpoints
 from arena.forms.base import CapForm, DollarsField
 from arena.models import Arena, Candidate, Run, Team
 from arena.models.fields import length_limit
@@ -309,7 +309,7 @@ def judges_that_can_vote(arena: Arena, actor: Actor) -> QuerySet[Judge]:
     that are listed for `actor`, and those used in the arena."""
     visible = usable_judges(actor, listed_judges(actor) | Judge.objects.asked_in(arena))
     judges = visible.exclude(protocol=Judge.Protocol.JURY).filter(
-        endpoint__in=settings.MODEL_ENDPOINTS,
+        endpoint__in=all_endpoints(),
         epochs__ended_at=None,
         epochs__rater__blocked_at=None,
     )
@@ -514,4 +514,4 @@ class TrialForm(CapForm):
 def judges_to_try(actor: Actor) -> QuerySet[Judge]:
     """Judges of which a changed rubric can be tried: those that `actor` knows and may ask."""
     judges = usable_judges(actor, listed_judges(actor)).exclude(protocol=Judge.Protocol.JURY)
-    return judges.filter(endpoint__in=settings.MODEL_ENDPOINTS).order_by("name")
+    return judges.filter(endpoint__in=all_endpoints()).order_by("name")

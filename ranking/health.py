@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
-from urllib.parse import urlsplit
 
 from celery import current_app
 from django.conf import settings
@@ -28,14 +27,12 @@ from prometheus_client.registry import Collector
 from arena import __version__
 from arena.calls.leases import LONGEST_PAUSE
 from arena.calls.models import Call, EndpointPace
-from arena.calls.money import dollars
-from arena.calls.prices import all_prices
-from arena.endpoints import lease_of
-from arena.models import Backup, Delivery, Hold, RateLimit, Run, Team, Vote
+from arena.endpoints import all_endpoints, lease_of
+from arena.models import Backup, Delivery, Hold, RateLimit, Run, Vote
 from arena.models.imports import REVEALED
 from arena.models.votes import TO_LOG, TO_UNLOG
 from arena.services.deliveries import PAUSES
-from arena.validation import NANO, join_names, numbered
+from arena.validation import NANO, numbered
 from ranking.models import ArenaRefresh, Snapshot
 from ranking.models.refreshes import new_votes
 
@@ -213,7 +210,7 @@ def _check_boards(health: Health, now: datetime) -> None:
 
 def _longest_legal() -> Iterable[tuple[str, QuerySet[Any], tuple[str, ...], timedelta]]:
     """Kinds of rows: the name, the rows, their times, and how far ahead of now these may be."""
-    leases = [lease_of(endpoint) for endpoint in settings.MODEL_ENDPOINTS.values()]
+    leases = [lease_of(endpoint) for endpoint in all_endpoints().values()]
     of_calls = max(LONGEST_PAUSE, *leases)
     calls = Call.objects.filter(state__in=Call.GOING_ON)
     yield "calls", calls, ("due_at", "enqueue_after", "lease_expires_at"), of_calls + MINUTE
@@ -263,67 +260,6 @@ def _check_holds(health: Health, now: datetime) -> None:
             f" {numbered(facts['n'], 'hold')}, {numbered(facts['objections'], 'objection')}."
             " Decide at /admin/arena/hold/."
         )
-
-
-@dataclass(frozen=True)
-class SetupStep:
-    """Something an operator sets up once; `how` says where, `is_done` whether it is."""
-
-    title: str
-    is_done: bool
-    state: str
-    how: str
-
-
-def setup_steps(now: datetime) -> list[SetupStep]:
-    """Return what a new Ringside needs, done or not, in the order in which it is needed."""
-    is_local = urlsplit(settings.SITE_URL).hostname in LOCAL
-    sends_mail = "smtp" in settings.EMAIL_BACKEND
-    real = [end for end in settings.MODEL_ENDPOINTS.values() if end.provider != "scripted"]
-    priced = {endpoint for endpoint, *_ in all_prices()}
-    without = [endpoint.name for endpoint in real if endpoint.name not in priced]
-    without_budget = Team.objects.filter(budget=0).count()
-    backup = last_backup_at()
-    return [
-        SetupStep(
-            "Address of the site",
-            not is_local,
-            settings.SITE_URL,
-            "Set ALLOWED_HOSTS and, where it differs, SITE_URL.",
-        ),
-        SetupStep(
-            "Mail",
-            sends_mail,
-            "Mail is sent." if sends_mail else "Mail is printed in the server’s log.",
-            "Set EMAIL_URL and DEFAULT_FROM_EMAIL.",
-        ),
-        SetupStep(
-            "Model endpoints",
-            bool(real),
-            join_names(endpoint.name for endpoint in real) or "Only scripted models can be asked.",
-            "Set MODEL_ENDPOINTS.",
-        ),
-        SetupStep(
-            "Prices",
-            bool(real) and not without,
-            f"No price at {join_names(without)}."
-            if without
-            else f"Endpoints with a price: {len(priced)}.",
-            "manage.py price ENDPOINT MODEL --input 0.15 --output 0.60",
-        ),
-        SetupStep(
-            "Budget of new teams",
-            settings.TEAM_BUDGET > 0,
-            f"{dollars(settings.TEAM_BUDGET)}; teams without one: {without_budget}.",
-            "Set TEAM_BUDGET in dollars; change one team’s budget on its page.",
-        ),
-        SetupStep(
-            "Backup",
-            bool(backup and now - backup <= BACKUP_LATE_AFTER),
-            f"The last one is from {backup:%Y-%m-%d %H:%M}." if backup else "No backup yet.",
-            "Run manage.py backup /backups/monday and restore --check, then schedule backups.",
-        ),
-    ]
 
 
 class DatabaseCollector(Collector):

@@ -60,7 +60,6 @@ page_urls = [
     path("a/<slug:slug>/vote/rounds/<int:number>/", rounds.round_card, name="round"),
     path("sitemap.xml", crawlers.sitemap, name="sitemap"),
     path("robots.txt", crawlers.robots, name="robots"),
-    path("operators/", health.operators, name="operators"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),

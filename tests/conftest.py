@@ -8,6 +8,7 @@ ends with one line that says so; with RINGSIDE_REQUIRE_SERVICES=1 it fails inste
 
 import gc
 import json
+import math
 import os
 import re
 import shutil
@@ -184,6 +185,13 @@ def free_exports(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
         from arena.services import exports
 
         monkeypatch.setattr(exports, "PLACES", BoundedSemaphore(exports.AT_ONCE))
+
+
+@pytest.fixture(autouse=True)
+def endpoints_of_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Endpoints in the database are read only after a test has saved one: a test's queries do not
+    depend on what another one left in memory."""
+    monkeypatch.setattr("arena.endpoints._stored", (math.inf, {}))
 
 
 @pytest.fixture

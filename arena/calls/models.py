@@ -9,6 +9,7 @@ from django.db import connection, models
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
+from arena.endpoints import Endpoint
 from arena.models.constraints import check, index, unique
 
 CACHED_SECONDS = 5.0
@@ -227,6 +228,61 @@ class RunRequester(models.Model):
         return f"{self.endpoint}:{self.model} in run {self.run_id}"
 
 
+class ModelEndpoint(models.Model):
+    """A model server that operators added in the browser; MODEL_ENDPOINTS has the others.
+
+    Candidates, judges, calls and prices know it by its name, so that never changes.
+    """
+
+    class Provider(models.TextChoices):
+        OPENAI = "openai", "OpenAI-like"
+        ANTHROPIC = "anthropic", "Anthropic"
+
+    name = models.CharField(max_length=100, unique=True)
+    provider = models.CharField(max_length=10, choices=Provider)
+    base_url = models.CharField(max_length=500)
+    encrypted_key = models.TextField(blank=True)
+    key_hint = models.CharField(max_length=4, blank=True, help_text="The key's last characters.")
+    timeout = models.FloatField(default=120.0, help_text="Seconds.")
+    concurrency = models.PositiveIntegerField(default=8)
+    requests_per_minute = models.PositiveBigIntegerField(null=True, blank=True)
+    tokens_per_minute = models.PositiveBigIntegerField(null=True, blank=True)
+    idempotent = models.BooleanField(default=False)
+    is_on = models.BooleanField(default=True)
+    created_at = models.DateTimeField(db_default=Now())
+    changed_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        app_label = "arena"
+        constraints = [
+            check("endpoint_name_not_reserved", ~Q(name__in=["", "scripted"])),
+            check("endpoint_provider_known", Q(provider__in=["openai", "anthropic"])),
+            check("endpoint_has_address", ~Q(base_url="")),
+            check("endpoint_timeout_in_bounds", Q(timeout__gt=0, timeout__lte=3600)),
+            check("endpoint_concurrency_positive", Q(concurrency__gte=1)),
+            check(
+                "endpoint_limits_positive",
+                (Q(requests_per_minute=None) | Q(requests_per_minute__gte=1))
+                & (Q(tokens_per_minute=None) | Q(tokens_per_minute__gte=1)),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def as_endpoint(self) -> Endpoint:
+        return Endpoint(
+            **{
+                name: getattr(self, name)
+                for name in (
+                    *("name", "provider", "base_url", "timeout", "concurrency"),
+                    *("requests_per_minute", "tokens_per_minute", "idempotent"),
+                    *("encrypted_key", "is_on"),
+                )
+            }
+        )
+
+
 class Price(models.Model):
     """The price of a model, set by an operator, in nano-dollars per million tokens; 0 is a
     price."""
@@ -255,7 +311,8 @@ class Price(models.Model):
 class Capability(models.Model):
     """What a model at an endpoint supports, as probed once; `dropped`: parameters rejected since.
 
-    Null: not tried yet. `model_returned` is the model name that the server reported. `replies` maps
+    Null: not tried yet. An operator's last test asked one question: `test_error` is why it failed,
+    "" if it did not. `model_returned` is the model name that the server reported. `replies` maps
     an effort ("": the model's own) to how long its replies were when it was measured as a judge,
     thought included: {"mean": 1612.5, "longest": 1650}, in tokens.
     """
@@ -272,6 +329,9 @@ class Capability(models.Model):
     )
     model_returned = models.CharField(max_length=200, blank=True)
     probed_at = models.DateTimeField(null=True, blank=True)
+    tested_at = models.DateTimeField(null=True, blank=True)
+    test_seconds = models.FloatField(null=True, blank=True)
+    test_error = models.CharField(max_length=300, blank=True, db_default="")
 
     class Meta:
         app_label = "arena"

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models.signals import post_delete, post_save
 
 from arena.calls.models import CachedLookup, Price
-from arena.endpoints import ModelPrice, UnknownEndpointError, endpoint_named
+from arena.endpoints import ModelPrice, UnknownEndpointError, all_endpoints, endpoint_named
 from arena.validation import MOST, NANO
 
 SCRIPTED_MODEL = "scripted-1"
@@ -84,7 +83,7 @@ def all_prices() -> list[tuple[str, str, Rate, str]]:
     """Return (endpoint, model, rate, source) of every known price."""
     known = {
         (endpoint.name, model): (_rate_of(price), "settings")
-        for endpoint in settings.MODEL_ENDPOINTS.values()
+        for endpoint in all_endpoints().values()
         for model, price in endpoint.prices.items()
     }
     entered = {(row.endpoint, row.model): (_rate_of(row), "entered") for row in Price.objects.all()}
@@ -93,13 +92,14 @@ def all_prices() -> list[tuple[str, str, Rate, str]]:
 
 def known_models() -> list[tuple[str, str]]:
     """Return (endpoint, model) of every model with a price, and one of each scripted endpoint."""
+    endpoints = all_endpoints()
     scripted = [
         (endpoint.name, SCRIPTED_MODEL)
-        for endpoint in settings.MODEL_ENDPOINTS.values()
+        for endpoint in endpoints.values()
         if endpoint.provider == "scripted"
     ]
     priced = [(endpoint, model) for endpoint, model, *_ in all_prices()]
-    priced = [pair for pair in priced if pair[0] in settings.MODEL_ENDPOINTS]
+    priced = [pair for pair in priced if pair[0] in endpoints]
     return [*scripted, *(pair for pair in priced if pair not in scripted)]
 
 

@@ -21,7 +21,6 @@ from threading import Event, Lock
 from typing import Any
 
 from celery.signals import worker_init, worker_shutting_down
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, Value
 from django.db.models.functions import Coalesce
@@ -31,6 +30,7 @@ from kombu.exceptions import OperationalError
 from arena.calls import leases
 from arena.calls.execution import execute_call
 from arena.calls.models import Call, CallQuerySet, RunRequester
+from arena.endpoints import all_endpoints
 from arena.models import Run
 from arena.services import runs
 
@@ -59,7 +59,7 @@ class Slots:
         return self._used[endpoint]
 
     def has_room(self, endpoint: str) -> bool:
-        config = settings.MODEL_ENDPOINTS.get(endpoint)
+        config = all_endpoints().get(endpoint)
         wanted = config.concurrency if config else 1  # calls of a removed endpoint fail at once
         free = self.size - self._used.total()
         return self._used[endpoint] < min(wanted, free)
@@ -189,7 +189,7 @@ def calls_under_way(*, run: Run, now: datetime) -> dict[str, int]:
 def _room_at_endpoint(name: str, now: datetime) -> int:
     """How many calls of an endpoint may be taken: as many as it can answer soon, minus those
     already taken."""
-    endpoint = settings.MODEL_ENDPOINTS.get(name)
+    endpoint = all_endpoints().get(name)
     if endpoint is None or not endpoint.is_paced:
         return AT_MOST
     answered_soon = PACED_BY_TOKENS

@@ -9,12 +9,12 @@ from pathlib import PurePath
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.forms.utils import ErrorDict
 
 from arena.calls.money import dollars
 from arena.calls.prices import SCRIPTED_MODEL, known_models, price_of
+from arena.endpoints import all_endpoints
 from arena.forms.base import (
     TEXT_FILES,
     DollarsField,
@@ -615,5 +615,5 @@ def endpoint_choices() -> list[tuple[str, str]]:
     names = {"scripted": "scripted (not a real model, for testing)"}
     return [
         ("", "Uploads"),
-        *((name, f"Generated at {names.get(name, name)}") for name in settings.MODEL_ENDPOINTS),
+        *((name, f"Generated at {names.get(name, name)}") for name in all_endpoints()),
     ]

@@ -1,6 +1,13 @@
 """The models of the arena app, one file per subject."""
 
-from arena.calls.models import Call, Capability, EndpointPace, Price, RunRequester
+from arena.calls.models import (
+    Call,
+    Capability,
+    EndpointPace,
+    ModelEndpoint,
+    Price,
+    RunRequester,
+)
 from arena.models.arenas import Arena
 from arena.models.audit import AuditEntry
 from arena.models.backups import Backup

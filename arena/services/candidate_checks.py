@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
-
 from arena.actors import Actor
 from arena.calls.prices import known_models
 from arena.conversations import clean_turns, template_fields
+from arena.endpoints import all_endpoints
 from arena.errors import ServiceError, checked_fields
 from arena.models import Arena, Candidate
 from arena.models.candidates import MAX_PRIVATE_VOTES
@@ -291,10 +290,10 @@ def clean_content(
 def _clean_endpoint(endpoint: Any, model: str) -> str:
     if endpoint == "":
         return ""
-    if endpoint not in settings.MODEL_ENDPOINTS:
+    if endpoint not in all_endpoints():
         raise CandidateError(
             f"There is no endpoint with this name. Choose from "
-            f"{', '.join(sorted(settings.MODEL_ENDPOINTS))}.",
+            f"{', '.join(sorted(all_endpoints()))}.",
             field="endpoint",
         )
     if not model:

@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 
 from arena.calls.leases import HANDED_OUT, LONGEST_PAUSE
 from arena.calls.models import Call, EndpointPace
-from arena.endpoints import lease_of
+from arena.endpoints import all_endpoints, lease_of
 from arena.models import Delivery, RateLimit
 from arena.services import deliveries
 
@@ -63,7 +63,7 @@ def _bring_back_calls(now: datetime) -> None:
     handed_out = waiting.filter(due_at__lte=now)
     _bring_back_field(handed_out, "enqueue_after", now, now + HANDED_OUT + TOLERANCE)
     held = Call.objects.filter(state=Call.State.RUNNING)
-    longest = max(map(lease_of, settings.MODEL_ENDPOINTS.values()), default=LONGEST_PAUSE)
+    longest = max(map(lease_of, all_endpoints().values()), default=LONGEST_PAUSE)
     _bring_back_field(held, "lease_expires_at", now + REST_OF_LEASE, now + longest + TOLERANCE)
 
 

@@ -7,14 +7,13 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from arena.actors import ANONYMOUS, Actor
 from arena.calls.capabilities import capability_of
 from arena.calls.money import DEFAULT_MAX_TOKENS
 from arena.calls.providers.base import EndpointStoppedError
-from arena.endpoints import UnknownEndpointError, endpoint_named, key_of
+from arena.endpoints import UnknownEndpointError, all_endpoints, endpoint_named, key_of
 from arena.errors import ServiceError
 from arena.models import Arena, Rater, Team
 from arena.permissions import visible_teams
@@ -156,8 +155,8 @@ def _spec_of_registered(name: str, switches: Switches, by: Actor) -> JudgeSpec |
 def _spec_of_typed(name: str, switches: Switches, by: Actor) -> JudgeSpec:
     head, rubric = name.rsplit("@", 1) if "@" in name else (name, DEFAULT_RUBRIC)
     endpoint, _, model = head.partition(":")
-    if endpoint not in settings.MODEL_ENDPOINTS and ":" not in name:
-        endpoints = ", ".join(sorted(settings.MODEL_ENDPOINTS))
+    if endpoint not in all_endpoints() and ":" not in name:
+        endpoints = ", ".join(sorted(all_endpoints()))
         raise SpecError(
             f"There is no judge called {name!r}, and no endpoint of that name. "
             f"Use endpoint:model, where the endpoint is one of: {endpoints}."

@@ -7,6 +7,7 @@ from django import template
 
 from arena.calls.money import dollars as write_dollars
 from arena.templatetags.arena_tags import NONE
+from arena.validation import in_dollars
 from judges.models import Calibration, LabelSet
 from ranking.templatetags.ranking_tags import correlation, grouped
 
@@ -18,6 +19,12 @@ register.filter("figure", correlation)  # kappa, alpha: written like a correlati
 def dollars(nano: int | None) -> str:
     """An amount of nano-dollars in dollars; a dash for None."""
     return NONE if nano is None else write_dollars(int(nano))
+
+
+@register.filter
+def usd(nano: int | None) -> str:
+    """A price in dollars, as it is typed."""
+    return in_dollars(nano)
 
 
 @register.filter

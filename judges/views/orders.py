@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -17,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from arena.actors import actor_of
 from arena.calls.execution import CannotAskError
 from arena.calls.providers.base import Request
+from arena.endpoints import all_endpoints
 from arena.errors import ServiceError
 from arena.models import Arena
 from arena.services import runs
@@ -233,8 +233,8 @@ def set_arena_criteria(request: HttpRequest, arena: Arena) -> HttpResponse:
 
 
 def _options_in_address(request: HttpRequest, arena: Arena) -> dict[str, Any]:
-    """What a link may fill in: a run to repeat with another judge, or judges, candidates, which
-    pairs, comparisons per pair, whether to judge pairs again, and whether to weigh the judges."""
+    """What a link may fill in: a run to repeat with another judge, or judges, models, candidates,
+    which pairs, comparisons per pair, whether to judge pairs again, and to weigh the judges."""
     run_id = request.GET.get("like_run", "")
     run = arena.runs.filter(pk=run_id).first() if run_id.isdecimal() else None
     if run is not None:
@@ -243,6 +243,8 @@ def _options_in_address(request: HttpRequest, arena: Arena) -> dict[str, Any]:
     initial: dict[str, Any] = {
         "candidates": request.GET.getlist("candidate"),
         "registered": request.GET.getlist("judge"),
+        "models": request.GET.getlist("model"),
+        "scripted": request.GET.getlist("scripted"),
     }
     initial |= {name: True for name in ("again", "weigh") if request.GET.get(name)}
     if (per_pair := request.GET.get("per_pair", "")).isdecimal() and len(per_pair) < 5:
@@ -285,7 +287,7 @@ def _render_order_page(
         "arena": arena,
         "form": form,
         "criteria_form": criteria_form or CriteriaForm(initial={"criteria": arena.criteria}),
-        "only_scripted": settings.MODEL_ENDPOINTS.keys() <= {SCRIPTED},
+        "only_scripted": all_endpoints().keys() <= {SCRIPTED},
         "like_run": _repeated_run(form),
         "budget_left": budget_left(arena.team) if arena.team else None,
     }

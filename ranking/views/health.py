@@ -1,27 +1,20 @@
-"""Health, readiness and metrics for programs, and the page of the operators."""
+"""Health, readiness and metrics, for programs."""
 
 from dataclasses import asdict
 from http import HTTPStatus
 
 from django.conf import settings
-from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 from prometheus_client.exposition import choose_encoder
 
-from arena.calls.capabilities import probe_endpoint
-from arena.calls.prices import known_models
-from arena.calls.providers.base import EndpointStoppedError
-from arena.endpoints import UnknownEndpointError
-from arena.models import Team
-from ranking.health import check_health, registry, setup_steps
+from ranking.health import check_health, registry
 
 BEARER = "Bearer "
 TEAMS_LISTED = 200
@@ -76,28 +69,3 @@ def metrics(request: HttpRequest) -> HttpResponse:
     require_operator(request)
     encode, content_type = choose_encoder(request.headers.get("Accept", ""))
     return HttpResponse(encode(registry(timezone.now())), content_type=content_type)
-
-
-@never_cache
-@login_required
-@require_http_methods(["GET", "HEAD", "POST"])
-def operators(request: HttpRequest) -> HttpResponse:
-    """List what a new Ringside still needs; its button tests one model with a tiny request."""
-    require_operator(request)
-    now, tested = timezone.now(), None
-    if request.method == "POST":
-        name, _, model = request.POST.get("model", "").partition(":")
-        try:
-            probe_endpoint(name, model, now)
-        except (UnknownEndpointError, EndpointStoppedError) as error:
-            tested = {"works": False, "sentence": f"{name}: {error}"}
-        else:
-            tested = {"works": True, "sentence": f"{model} at {name} answers."}
-    context = {
-        "steps": setup_steps(now),
-        "models": known_models(),
-        "tested": tested,
-        "health": check_health(now),
-        "teams": Team.objects.order_by("name")[:TEAMS_LISTED],
-    }
-    return render(request, "ranking/operators.html", context)

@@ -70,6 +70,7 @@ class FakeServer:
         self.billed: list[tuple[int, int]] = []
         self.script: deque[Answer] = deque()
         self.otherwise: Answer = better_is("A")
+        self.models: Sent = Sent({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
         self._lock = threading.Lock()
         self._http = _Threads(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,))
@@ -112,8 +113,13 @@ class _Threads(ThreadingHTTPServer):
     request_queue_size = 128  # fifty threads connect at once
 
 
+class _Quiet(BaseHTTPRequestHandler):
+    def log_message(self, *args: Any) -> None:
+        """Keep the tests' output clean."""
+
+
 def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(_Quiet):
         protocol_version = "HTTP/1.1"
         wbufsize = -1  # head and body in one packet: in two, the second waits for an ACK
         disable_nagle_algorithm = True
@@ -130,6 +136,10 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
                 self._send(sent)
             except (BrokenPipeError, ConnectionResetError):
                 self.close_connection = True
+
+        def do_GET(self) -> None:
+            server.headers.append(dict(self.headers.items()))
+            self._send(server.models)
 
         def _send(self, sent: Sent) -> None:
             body = sent.body if isinstance(sent.body, bytes) else json.dumps(sent.body).encode()
@@ -152,9 +162,6 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
                 self.wfile.write(body[: sent.cut_at])
                 self.wfile.flush()
             self.close_connection = sent.cut_at is not None
-
-        def log_message(self, *args: Any) -> None:
-            """Keep the tests' output clean."""
 
     return Handler
 

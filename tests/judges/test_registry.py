@@ -40,7 +40,7 @@ def test_an_endpoint_with_a_model_is_a_judge() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("nowhere:m-1", "MODEL_ENDPOINTS has: local, scripted"),
+        ("nowhere:m-1", "Choose from: local, scripted"),
         ("nobody", "no judge called 'nobody'"),
         ("local", "Add a pinned model: local:MODEL"),
         ("local:qwen2.5:latest", "alias"),

@@ -93,7 +93,7 @@ SPEC = [
     ({"base_url": "http://[::1"}, "base_url must be an http"),
     ({"base_url": f"http://user:{KEY}@host"}, "without a user name, password or query"),
     ({"base_url": f"http://host/?key={KEY}"}, "without a user name, password or query"),
-    ({"provider": "anthropic", "base_url": "http://host/v1/"}, "leave /v1 out"),
+    ({"provider": "anthropic", "base_url": "http://host/v1/"}, "must not end in /v1"),
     ({"key_env": KEY}, "not a key itself"),
     ({"key_env": None}, "key_env must be one line of text"),
     ({"key_env": "A", "key_file": "/b"}, "not both"),

@@ -8,7 +8,17 @@ from django.test import Client
 from django.utils import timezone
 
 from arena.actors import CLI, Actor
-from arena.models import ApiToken, Arena, Candidate, Membership, Role, Run, Team, Webhook
+from arena.models import (
+    ApiToken,
+    Arena,
+    Candidate,
+    Membership,
+    ModelEndpoint,
+    Role,
+    Run,
+    Team,
+    Webhook,
+)
 from arena.services import comparisons
 from arena.services.invitations import create_invitation
 from arena.services.raters import rater_of_name
@@ -93,6 +103,9 @@ def make_world(visibility: str = "public") -> World:
         "judges": RunJudge.objects.get(run=run).epoch.judge_id,
         "answers": answers.pk,
         "answer-runs": answers.pk,
+        "models": ModelEndpoint.objects.create(
+            name="house", provider="openai", base_url="http://127.0.0.1:9/v1"
+        ).name,
         "address": "nobodys-key",
         "invited": "nobodys-key",
         "webhooks": Webhook.objects.create(

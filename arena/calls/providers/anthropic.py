@@ -1,5 +1,7 @@
 """Servers that speak Anthropic's messages."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -55,7 +57,7 @@ class AnthropicProvider:
         """
         _refuse_unknown(request)
         body = _request_body(request)
-        try:
+        with self._errors(body):
             message = self._client.messages.create(
                 model=body["model"],
                 max_tokens=body["max_tokens"],
@@ -67,8 +69,18 @@ class AnthropicProvider:
             if error := getattr(message, "error", None):
                 raise error_inside(error, self._key, _names_sent(body))
             return _reply_of_message(message)
+
+    def models(self) -> list[str]:
+        with self._errors({}):
+            return sorted({str(model.id) for model in self._client.models.list(limit=1000).data})
+
+    @contextmanager
+    def _errors(self, sent: dict[str, Any]) -> Iterator[None]:
+        """Raise the SDK's errors as ours."""
+        try:
+            yield
         except anthropic.APIStatusError as error:
-            raise self._from_status(error, body) from None
+            raise self._from_status(error, sent) from None
         except anthropic.APITimeoutError as error:
             raise too_slow(error) from None
         except anthropic.APIConnectionError as error:

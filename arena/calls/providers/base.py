@@ -101,6 +101,10 @@ class Provider(Protocol):
 
     def complete(self, request: Request) -> Reply: ...
 
+    def models(self) -> list[str]:
+        """Return the names of the server's models. Raises the same errors."""
+        ...
+
 
 class ProviderError(Exception):
     """A request without an answer. `reply` is what was billed anyway, if anything."""

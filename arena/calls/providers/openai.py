@@ -1,5 +1,7 @@
 """Every server that speaks OpenAI's chat completions: OpenAI, vLLM, Ollama, OpenRouter ..."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -47,10 +49,10 @@ class OpenAIProvider:
             extra["response_format"] = {"type": "json_schema", "json_schema": wanted}
         if request.logprobs:
             extra |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
-        try:
-            messages: Any = [
-                {"role": message.role, "content": message.content} for message in request.messages
-            ]
+        messages: Any = [
+            {"role": message.role, "content": message.content} for message in request.messages
+        ]
+        with self._errors(extra):
             # Sent in the body, because servers have parameters that the SDK does not know.
             completion = self._client.chat.completions.create(
                 model=request.model,
@@ -61,8 +63,19 @@ class OpenAIProvider:
             if error := _error_in(completion):
                 raise error_inside(error, self._key, _names_sent(extra))
             return _reply_of_completion(completion)
+
+    def models(self) -> list[str]:
+        with self._errors({}):
+            # Only the first page: the SDK would follow its pages wherever they lead.
+            return sorted({str(model.id) for model in self._client.models.list().data})
+
+    @contextmanager
+    def _errors(self, sent: dict[str, Any]) -> Iterator[None]:
+        """Raise the SDK's errors as ours."""
+        try:
+            yield
         except openai.APIStatusError as error:
-            raise self._from_status(error, extra) from None
+            raise self._from_status(error, sent) from None
         except openai.APITimeoutError as error:
             raise too_slow(error) from None
         except openai.APIConnectionError as error:

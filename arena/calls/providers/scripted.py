@@ -320,6 +320,9 @@ EVASION = "Both have their merits, and it depends on the reader."
 class ScriptedProvider:
     """The provider of the endpoint `scripted`."""
 
+    def models(self) -> list[str]:
+        return ["scripted-1", "scripted-2", "scripted-3"]
+
     def complete(self, request: Request) -> Reply:
         """Return the reply that the request's texts and seed determine. Raises TooLongError."""
         size = sum(len(message.content) for message in request.messages)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
@@ -11,7 +10,7 @@ from arena.calls.models import Capability
 from arena.calls.money import rate_in_words
 from arena.calls.prices import all_prices
 from arena.calls.providers.base import EndpointStoppedError
-from arena.endpoints import Endpoint, UnknownEndpointError, key_of
+from arena.endpoints import Endpoint, UnknownEndpointError, all_endpoints, key_of
 
 ABILITIES = ("json_schema", "temperature", "seed", "logprobs")
 ANSWERS = {True: "yes", False: "no", None: "not tried"}
@@ -32,7 +31,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, probe: list[str], **options: Any) -> None:
         for model in probe:
             _probe_model(model)
-        for endpoint in settings.MODEL_ENDPOINTS.values():
+        for endpoint in all_endpoints().values():
             self.stdout.write("\n".join(lines_about(endpoint)))
 
 
