@@ -36,7 +36,7 @@ from arena.models import Invitation
 from arena.services import invitations
 from arena.services.invitations import InvitationError
 from arena.services.rate_limits import client_address
-from arena.site import absolute_url
+from arena.site import absolute_url, sign_up_rule, site_url
 
 USUAL_ADDRESS = re.compile(r'[^"\\@]+@[A-Za-z0-9.-]+')
 log = logging.getLogger(__name__)
@@ -112,9 +112,9 @@ class ProveAddress(EmailVerificationStage):
 
 class Accounts(DefaultAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        if settings.SIGN_UP == "invited":
+        if sign_up_rule() == "invited":
             return can_sign_up(request)
-        return bool(settings.SIGN_UP == "open")
+        return sign_up_rule() == "open"
 
     def get_login_redirect_url(self, request: HttpRequest) -> str:
         """Return to the invitation, if there is one; show operators an empty site's first steps."""
@@ -210,7 +210,7 @@ class Accounts(DefaultAccountAdapter):
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         """Show an error page if the email cannot be sent."""
-        site = SimpleNamespace(domain=urlsplit(settings.SITE_URL).netloc)
+        site = SimpleNamespace(domain=urlsplit(site_url()).netloc)
         try:
             super().send_mail(template_prefix, email, context | {"current_site": site})
         except OSError as error:
@@ -224,7 +224,7 @@ def use_up_invitation(request: HttpRequest, user: Any) -> None:
 
     If somebody else has used the link since the form was opened, the account is not created.
     """
-    if settings.SIGN_UP != "invited":
+    if sign_up_rule() != "invited":
         return
     try:
         invitations.record_account(

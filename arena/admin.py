@@ -36,7 +36,7 @@ from arena.services.privacy import AccountError, close_account, loss_of_account,
 from arena.validation import percent
 
 # Of API tokens, invitations, webhooks, answers kept for repeated requests, and model endpoints.
-SECRETS = {"digest", "salt", "headers", "body", "encrypted_key"}
+SECRETS = {"digest", "salt", "headers", "body", "encrypted_key", "encrypted_mail_password"}
 N_COLUMNS = 7
 
 # Credentials of sign-in servers are set in the environment, never in the database.

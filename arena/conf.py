@@ -188,6 +188,15 @@ def local_url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+# What operators may set in the browser instead.
+IN_BROWSER = ("SITE_URL", "SIGN_UP", "TEAM_BUDGET", "EMAIL_URL")
+
+
+def set_in_environment(env: Env) -> frozenset[str]:
+    """Return which of these settings the environment sets."""
+    return frozenset(name for name in IN_BROWSER if env.str(name, ""))
+
+
 MAIL_SCHEMES = ("console", "smtp", "submission")
 SECONDS_FOR_MAIL = 10
 OIDC = "oidc"
@@ -215,6 +224,7 @@ def read_accounts(env: Env) -> dict[str, Any]:
         "ACCOUNT_LOGIN_METHODS": {"email", "username"},
         "ACCOUNT_SIGNUP_FIELDS": ["email*", "password1*"],
         "ACCOUNT_USERNAME_BLACKLIST": KEPT_NAMES,
+        "ALLAUTH_SETTING_GETTER": "arena.site.allauth_setting",
         # Without a mail server, nobody could receive the link that confirms an address.
         "ACCOUNT_EMAIL_VERIFICATION": "mandatory" if delivers else "none",
         # Sign-up never tells whether an address is known. With a mail server, its owner gets an
@@ -230,7 +240,8 @@ def read_accounts(env: Env) -> dict[str, Any]:
 
 
 def _mail(env: Env) -> dict[str, Any]:
-    """Return Django's email settings from EMAIL_URL; without it, mail is printed."""
+    """Return Django's email settings from EMAIL_URL; without it, operators may set a server in the
+    browser, and until then mail is printed."""
     #: EMAIL_URL (`console:`): `smtp://user:password@host:25`, or `submission://user:password@host`
     #: with TLS; with a mail server, new accounts confirm their address first, and one mailbox
     #: confirms one account (`eve+2@` is `eve@`). Without one, mail is printed in the terminal,
@@ -241,6 +252,8 @@ def _mail(env: Env) -> dict[str, Any]:
         )
     try:
         mail: dict[str, Any] = env.dj_email_url("EMAIL_URL", "console:")
+        if not env.str("EMAIL_URL", ""):
+            mail["EMAIL_BACKEND"] = "arena.mail.StoredServer"
     except ValueError:
         raise ImproperlyConfigured(
             "EMAIL_URL must look like smtp://user:password@host:port; encode special characters in"
@@ -315,7 +328,7 @@ def read_notices(
     #: SITE_URL (this machine; in production https:// and the first of `ALLOWED_HOSTS`): the site's
     #: address, for links in emails, invitations and webhooks
     given = env.str("SITE_URL", "") or _usual(production, hosts, host, port)
-    return {"SITE_URL": _checked(given.rstrip("/")), "WEBHOOKS_LOOPBACK_PORT": loopback}
+    return {"SITE_URL": checked_site_url(given.rstrip("/")), "WEBHOOKS_LOOPBACK_PORT": loopback}
 
 
 def _usual(production: bool, hosts: list[str], host: str, port: int) -> str:
@@ -326,7 +339,7 @@ def _usual(production: bool, hosts: list[str], host: str, port: int) -> str:
     return local_url(host, port)
 
 
-def _checked(url: str) -> str:
+def checked_site_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or "@" in url:
         raise ImproperlyConfigured(

@@ -11,7 +11,6 @@ the work again. Error messages never repeat a value, because it might be a key i
 
 import os
 import re
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -22,12 +21,12 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.apps import apps
 from django.conf import settings
-from django.db.models.signals import post_delete, post_save
 from django.utils.module_loading import import_string
 from environs import Env
 
 from arena.calls.providers.base import EndpointStoppedError, Provider
 from arena.calls.providers.scripted import ScriptedProvider
+from arena.db.recent import Recent
 from arena.encryption import ENDPOINT_KEYS, KeyChangedError, decrypt
 from arena.validation import MOST, NANO
 
@@ -41,7 +40,6 @@ LONGEST_TIMEOUT = 3600
 LARGEST = 10**12
 NAME = re.compile(r"[\w.-]{1,100}")
 VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
-CACHED_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -250,9 +248,6 @@ FIELDS: dict[str, Callable[[str, Any], Any]] = {
 }
 
 
-_stored: tuple[float, dict[str, Endpoint]] = (0.0, {})  # until when they are known, and they
-
-
 def all_endpoints() -> dict[str, Endpoint]:
     """Return the endpoints that may be asked, by name; those of the environment come first.
 
@@ -261,30 +256,18 @@ def all_endpoints() -> dict[str, Endpoint]:
     given: dict[str, Endpoint] = settings.MODEL_ENDPOINTS
     return given | {
         name: endpoint
-        for name, endpoint in stored_endpoints().items()
+        for name, endpoint in stored_endpoints.get().items()
         if endpoint.is_on and name not in given
     }
 
 
-def stored_endpoints() -> dict[str, Endpoint]:
-    """Return the endpoints of the database, also those that are switched off."""
-    global _stored
-    until, endpoints = _stored
-    if until <= time.monotonic():
-        rows = apps.get_model("arena", "ModelEndpoint")._default_manager.order_by("name")
-        endpoints = {row.name: row.as_endpoint() for row in rows}
-        _stored = time.monotonic() + CACHED_SECONDS, endpoints
-    return endpoints
+def _read_stored() -> dict[str, Endpoint]:
+    rows = apps.get_model("arena", "ModelEndpoint")._default_manager.order_by("name")
+    return {row.name: row.as_endpoint() for row in rows}
 
 
-def forget_endpoints(**_: Any) -> None:
-    """Read the database at the next use; also a signal receiver."""
-    global _stored
-    _stored = 0.0, {}
-
-
-post_save.connect(forget_endpoints, sender="arena.ModelEndpoint")
-post_delete.connect(forget_endpoints, sender="arena.ModelEndpoint")
+# The endpoints of the database, also those that are switched off.
+stored_endpoints = Recent(_read_stored, "arena.ModelEndpoint")
 
 
 class UnknownEndpointError(LookupError):
@@ -296,7 +279,7 @@ def endpoint_named(name: str) -> Endpoint:
     endpoints = all_endpoints()
     if name in endpoints:
         return endpoints[name]
-    if name in stored_endpoints():
+    if name in stored_endpoints.get():
         raise UnknownEndpointError(f"The model endpoint {name!r} is switched off.")
     choices = ", ".join(sorted(endpoints))
     raise UnknownEndpointError(

@@ -68,6 +68,7 @@ with stop_on_bad_value():
     MODEL_ENDPOINTS = read_endpoints(env)
     ACCOUNTS = read_accounts(env)
     NOTICES = read_notices(env, production=PRODUCTION, hosts=ALLOWED_HOSTS, host=HOST, port=PORT)
+    SET_IN_ENVIRONMENT = conf.set_in_environment(env)
     #: VOTES_PER_MINUTE (120): requests for a pair per rater and minute, prefetched ones included
     VOTES_PER_MINUTE = env.int("VOTES_PER_MINUTE", 120, validate=Range(min=1))
     # In days. arena/services/privacy.py says what is deleted, and why it may be.

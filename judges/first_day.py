@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode, urlsplit
 
-from django.conf import settings
 from django.db.models import Q
 from django.urls import reverse
 
@@ -13,6 +12,7 @@ from arena.calls.money import dollars
 from arena.calls.prices import known_models
 from arena.endpoints import all_endpoints
 from arena.models import Arena, Team
+from arena.site import delivers_mail, site_url, team_budget
 from arena.validation import join_names
 from judges.services.runs import runs_of_judges
 from ranking.health import BACKUP_LATE_AFTER, LOCAL, last_backup_at
@@ -60,7 +60,7 @@ def _steps_to_first_run() -> list[SetupStep]:
     tested = Capability.objects.filter(endpoint__in=servers)
     works = tested.filter(Q(probed_at__isnull=False) | Q(tested_at__isnull=False, test_error=""))
     answered = Call.objects.filter(run__in=runs_of_judges(), state=Call.State.DONE)
-    models = f"{reverse('operators_models')}"
+    models = reverse("operators_models")
     return [
         SetupStep(
             "Add a model",
@@ -101,15 +101,17 @@ def _order_link(model: str, parameter: str) -> str:
 
 
 def _steps_before_others_come(now: datetime) -> list[SetupStep]:
-    address = urlsplit(settings.SITE_URL)
-    sends_mail = "smtp" in settings.EMAIL_BACKEND
+    address, here = urlsplit(site_url()), reverse("operators_settings")
+    sends_mail = delivers_mail()
     without_budget = Team.objects.filter(budget=0).count()
     backup = last_backup_at()
     return [
         SetupStep(
             "Address of the site",
             address.hostname not in LOCAL,
-            settings.SITE_URL,
+            site_url(),
+            here,
+            "Set the address",
         ),
         SetupStep(
             "HTTPS",
@@ -122,11 +124,15 @@ def _steps_before_others_come(now: datetime) -> list[SetupStep]:
             "Mail",
             sends_mail,
             "Mail is sent." if sends_mail else "Mail is printed in the server’s log.",
+            f"{here}#mail",
+            "Set a mail server",
         ),
         SetupStep(
             "Budget of new teams",
-            settings.TEAM_BUDGET > 0,
-            f"{dollars(settings.TEAM_BUDGET)}; teams without one: {without_budget}.",
+            team_budget() > 0,
+            f"{dollars(team_budget())}; teams without one: {without_budget}.",
+            f"{here}#budgets",
+            "Set budgets",
         ),
         SetupStep(
             "Backup",

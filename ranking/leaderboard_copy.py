@@ -11,12 +11,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Count
 from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
 from arena.models import Arena, Outcome
+from arena.site import absolute_url
 from ranking import wording
 from ranking.board_data import BoardQuery
 from ranking.comparison import read_published
@@ -58,7 +58,7 @@ def write_copy(arena: Arena) -> str:
         # With its tag: white space that a formatter puts around it would change the digest.
         "script": mark_safe(f"<script>{script}</script>"),  # noqa: S308
         "digest": digest,
-        "address": f"{settings.SITE_URL}{board.address()}",
+        "address": absolute_url(board.address()),
     }
     return render_to_string("ranking/copy.html", context)
 

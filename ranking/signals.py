@@ -22,7 +22,7 @@ from django.db.models.signals import post_delete, post_migrate, post_save
 from django.dispatch import receiver
 from kombu.exceptions import OperationalError
 
-from arena.models import Arena, Candidate, Team
+from arena.models import Arena, Candidate, SiteSettings, Team
 from arena.signals import answers_changed, arena_created, trust_changed, votes_changed
 from ranking import health
 from ranking.models import Board, HomePage
@@ -163,6 +163,12 @@ def record_sweep(sender: Any, **_: Any) -> None:
         health.record_sweep(sender.request.delivery_info["routing_key"])
     except (DatabaseError, InterfaceError) as error:
         logger.warning("A sweep could not be recorded: %s", error)
+
+
+@receiver(post_save, sender=SiteSettings)
+def drop_pages_of_the_site(**_: Any) -> None:
+    """They hold the site's address, and whether accounts can be created."""
+    leases.drop_all_pages()
 
 
 @receiver(post_migrate)

@@ -188,10 +188,11 @@ def free_exports(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 
 
 @pytest.fixture(autouse=True)
-def endpoints_of_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Endpoints in the database are read only after a test has saved one: a test's queries do not
-    depend on what another one left in memory."""
-    monkeypatch.setattr("arena.endpoints._stored", (math.inf, {}))
+def settings_of_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Endpoints and settings in the database are read only after a test has saved some: a test's
+    queries do not depend on what another one left in memory."""
+    monkeypatch.setattr("arena.endpoints.stored_endpoints.known", (math.inf, {}))
+    monkeypatch.setattr("arena.site.stored_settings.known", (math.inf, None))
 
 
 @pytest.fixture

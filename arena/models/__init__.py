@@ -24,6 +24,7 @@ from arena.models.rate_limits import NetworkKey, RateLimit
 from arena.models.raters import ArenaTrust, Rater
 from arena.models.responses import Response
 from arena.models.runs import Run
+from arena.models.site import SiteSettings
 from arena.models.teams import Membership, Role, Team
 from arena.models.tokens import ApiToken
 from arena.models.votes import Outcome, Reason, Vote, VoteChannel

@@ -7,7 +7,6 @@ who demote each other at once cannot both succeed.
 import logging
 from datetime import datetime, timedelta
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.crypto import get_random_string
@@ -20,6 +19,7 @@ from arena.services.audit import record
 from arena.services.invitations import revoke_invitations_of
 from arena.services.rate_limits import allow
 from arena.services.tokens import LETTERS
+from arena.site import team_budget
 from arena.validation import invisible_character, join_names, name_key
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ def create_team(*, name: str, by: Actor) -> Team:
     try:
         with transaction.atomic():
             team = Team.objects.create(
-                name=name, slug=slug, name_key=name_key(name), budget=settings.TEAM_BUDGET
+                name=name, slug=slug, name_key=name_key(name), budget=team_budget()
             )
     except IntegrityError:
         if not Team.objects.filter(slug=slug).exists():

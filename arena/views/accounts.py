@@ -35,6 +35,7 @@ from arena.conf import OIDC
 from arena.forms.accounts import ChangeEmailForm, ChangePasswordForm, CloseAccountForm
 from arena.forms.base import add_service_error
 from arena.services.privacy import AccountError, close_account, personal_data, reason_to_stay
+from arena.site import sign_up_rule
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +79,7 @@ class SignIn(Limited, allauth.LoginView):
             "next": self.get_next_url() or "",
             "oidc_name": settings.OIDC_NAME,
             "is_connected": is_connected,
-            "can_sign_up": settings.SIGN_UP == "open",
+            "can_sign_up": sign_up_rule() == "open",
         }
 
 

@@ -1,6 +1,5 @@
 """The page of a team's notices."""
 
-from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
@@ -11,6 +10,7 @@ from django.views.decorators.http import require_http_methods
 from arena.actors import actor_of
 from arena.models import Team
 from arena.services.notices import set_notices_by_email
+from arena.site import prints_mail
 from arena.views.teams import for_team, paginate, render_team_page
 
 
@@ -21,7 +21,7 @@ def team_notices(request: HttpRequest, team: Team) -> HttpResponse:
     membership = team.memberships.select_related("team", "user").filter(user=request.user.pk)
     own_membership = membership.first()
     # Without a mail server, mail is printed by the server process.
-    is_printed = "console" in settings.EMAIL_BACKEND
+    is_printed = prints_mail()
     if request.method != "POST":
         page = paginate(request, team.notices.select_related("arena").order_by("-pk"))
         return render_team_page(

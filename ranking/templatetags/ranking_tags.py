@@ -5,13 +5,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django import template
-from django.conf import settings
 from django.urls import reverse
 from django.utils.formats import get_format
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext, gettext_noop
 
 from arena.markup.math import to_mathml
+from arena.site import absolute_url
 from ranking.models import Counted, Raters, Standing
 
 register = template.Library()
@@ -22,7 +22,7 @@ def absolute(name: str, *path: Any, **query: Any) -> str:
     """The absolute URL of a page, for use on other sites, without the empty parameters of
     `query`."""
     parameters = urlencode({name: value for name, value in query.items() if value})
-    return f"{settings.SITE_URL}{reverse(name, args=path)}{'?' if parameters else ''}{parameters}"
+    return absolute_url(f"{reverse(name, args=path)}{'?' if parameters else ''}{parameters}")
 
 
 @register.simple_tag

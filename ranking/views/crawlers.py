@@ -1,6 +1,5 @@
 """What crawlers ask for: which pages there are, and which to leave alone."""
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -9,6 +8,7 @@ from django.views.decorators.http import require_safe
 from arena.actors import ANONYMOUS
 from arena.models import Candidate
 from arena.permissions import listed_arenas
+from arena.site import absolute_url
 
 INDEXED = ("board", "compare", "price", "about")
 MOST_ADDRESSES = 50_000  # of a sitemap: https://www.sitemaps.org/protocol.html
@@ -17,7 +17,7 @@ MOST_ADDRESSES = 50_000  # of a sitemap: https://www.sitemaps.org/protocol.html
 @require_safe
 def robots(request: HttpRequest) -> HttpResponse:
     """Keep crawlers off the voting pages, where each visit would take a pair from a rater."""
-    address = f"{settings.SITE_URL}{reverse('sitemap')}"
+    address = absolute_url(reverse("sitemap"))
     content = f"User-agent: *\nDisallow: /*/vote/\nSitemap: {address}\n"
     return HttpResponse(content, content_type="text/plain")
 
@@ -32,7 +32,7 @@ def sitemap(request: HttpRequest) -> HttpResponse:
     candidates = Candidate.objects.revealed().filter(arena__in=arenas).order_by("pk")
     named = candidates.values_list("arena__slug", "pk")[:MOST_ADDRESSES]
     pages += [reverse("candidate", args=[slug, pk]) for slug, pk in named]
-    addresses = [f"{settings.SITE_URL}{page}" for page in pages[:MOST_ADDRESSES]]
+    addresses = [absolute_url(page) for page in pages[:MOST_ADDRESSES]]
     context = {"addresses": addresses}
     content = render_to_string("ranking/sitemap.xml", context)
     return HttpResponse(content, content_type="application/xml")

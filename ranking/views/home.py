@@ -19,6 +19,7 @@ from arena.language import translated
 from arena.models import Candidate
 from arena.permissions import listed_arenas
 from arena.services.candidates import with_ballots
+from arena.site import sign_up_rule
 from ranking import http_cache, wording
 from ranking.board_data import Findings
 from ranking.http_cache import HTML, send, send_template
@@ -149,7 +150,7 @@ def home_context(actor: Actor) -> dict[str, Any]:
     return {
         "cards": cards,
         "sample": next((card.arena for card in cards if card.arena.is_sample), None),
-        "can_sign_up": settings.SIGN_UP == "open",
+        "can_sign_up": sign_up_rule() == "open",
         # Where the next vote helps most: the open arena with the fewest votes.
         "try_one": min(
             open_cards,

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.urls import reverse
 from django.utils.html import escape
 from django.utils.translation import gettext
 
 from arena.models import Candidate
+from arena.site import absolute_url
 from ranking.board_data import BoardLinks, Link
 from ranking.scripted_raters import demo_notice
 
@@ -34,8 +34,8 @@ def share_board(
     finding to quote."""
     if board.arena.is_private:
         return None
-    link = f"{settings.SITE_URL}{board.address(page, **parameters)}"
-    embed = f"{settings.SITE_URL}{board.address('embed_board')}"
+    link = absolute_url(board.address(page, **parameters))
+    embed = absolute_url(board.address("embed_board"))
     frame = (
         f'<iframe src="{escape(embed)}" title="{escape(board.arena.name)}" width="100%"'
         ' height="480" loading="lazy"></iframe>'
@@ -64,7 +64,7 @@ def share_candidate(candidate: Candidate) -> Share | None:
 
     def url(name: str) -> str:
         path = reverse(name, args=[candidate.arena.slug, candidate.pk])
-        return f"{settings.SITE_URL}{path}"
+        return absolute_url(path)
 
     link, badge = url("candidate"), url("badge")
     image = f'<img src="{badge}" alt="Ringside" height="20">'

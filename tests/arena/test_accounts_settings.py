@@ -27,7 +27,7 @@ def read(monkeypatch):
 
 def test_without_settings_mail_is_printed(read):
     found = read()
-    assert found["EMAIL_BACKEND"].endswith("console.EmailBackend")
+    assert found["EMAIL_BACKEND"] == "arena.mail.StoredServer"
     assert found["ACCOUNT_EMAIL_VERIFICATION"] == "none"
     assert found["SIGN_UP"] == "open"
     assert found["OIDC_NAME"] == ""

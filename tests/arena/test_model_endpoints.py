@@ -8,7 +8,6 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from arena import endpoints
 from arena.actors import CLI
 from arena.calls.known_models import well_known_models
 from arena.calls.models import Capability, ModelEndpoint, Price
@@ -16,7 +15,14 @@ from arena.calls.prices import known_models, price_of
 from arena.calls.providers.base import EndpointStoppedError
 from arena.calls.trials import models_at, try_model
 from arena.encryption import ENDPOINT_KEYS, MAIL_PASSWORD, KeyChangedError, decrypt, encrypt
-from arena.endpoints import Endpoint, UnknownEndpointError, all_endpoints, endpoint_named, key_of
+from arena.endpoints import (
+    Endpoint,
+    UnknownEndpointError,
+    all_endpoints,
+    endpoint_named,
+    key_of,
+    stored_endpoints,
+)
 from arena.services.endpoints import (
     ModelEndpointError,
     add_endpoint,
@@ -62,8 +68,8 @@ def test_an_added_endpoint_works_at_once_with_its_key() -> None:
 
 def test_other_processes_see_a_change_within_ten_seconds(monkeypatch: Any) -> None:
     clock = 1000.0
-    monkeypatch.setattr(endpoints.time, "monotonic", lambda: clock)
-    endpoints.forget_endpoints()
+    monkeypatch.setattr("arena.db.recent.time.monotonic", lambda: clock)
+    stored_endpoints.forget()
     assert "house" not in all_endpoints()
     # Another process writes: no signal is received here.
     ModelEndpoint.objects.bulk_create([ModelEndpoint(name="house", **ADDRESS)])

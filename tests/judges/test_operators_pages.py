@@ -185,7 +185,7 @@ def test_endpoints_of_the_environment_are_shown_and_not_changed(
 def test_tests_are_limited(
     staff: Client, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("judges.views.operators.TESTS_PER_MINUTE", 2)
+    monkeypatch.setattr("judges.views.model_servers.TESTS_PER_MINUTE", 2)
     add_house(staff, server)
     for _ in range(3):
         page = staff.post(f"{HOUSE}model/", {"action": "test", "model": MODEL}, follow=True).text

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.urls import reverse
 from django.utils import timezone
@@ -24,6 +23,7 @@ from arena.services.imports import (
     import_files,
     preview_files,
 )
+from arena.site import absolute_url
 from arena.validation import join_names, numbered
 
 INTERRUPTED = "Interrupted. Imported rows stay hidden; run the command again to continue."
@@ -177,7 +177,7 @@ def format_report(report: ImportReport) -> str:
             "them, or generate them (manage.py generate)."
         )
     address = reverse("vote" if has_pairs else "board", args=[arena.slug])
-    lines.append(f"{'Vote' if has_pairs else 'See it'} at {settings.SITE_URL}{address}")
+    lines.append(f"{'Vote' if has_pairs else 'See it'} at {absolute_url(address)}")
     return "\n".join(lines)
 
 
