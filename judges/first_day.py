@@ -97,7 +97,7 @@ def _order_link(model: str, parameter: str) -> str:
     if not slugs:
         return ""
     slug = SAMPLE if SAMPLE in slugs else slugs[0]
-    return f"{reverse('order_run', args=[slug])}?{urlencode({parameter: model, 'per_pair': 1})}"
+    return f"{reverse('order_run', args=[slug])}?{urlencode({parameter: model})}"
 
 
 def _steps_before_others_come(now: datetime) -> list[SetupStep]:
@@ -118,7 +118,7 @@ def _steps_before_others_come(now: datetime) -> list[SetupStep]:
             address.scheme == "https",
             "The site’s address begins with https."
             if address.scheme == "https"
-            else "Caddyfile in Ringside’s folder starts Caddy, which gets a certificate by itself.",
+            else "In Ringside’s folder, with Caddy installed: SITE=arena.example.org caddy run",
         ),
         SetupStep(
             "Mail",

@@ -98,9 +98,9 @@ def plan_request(call: Call, handler: CallHandler) -> PlannedRequest:
     rate = price_of(call.endpoint, call.model)
     if rate is None:
         raise NoPriceError(
-            f"{call.model} at {call.endpoint} has no price. Set one with"
-            f" `manage.py price {call.endpoint} {call.model} --input USD --output USD`"
-            " (per million tokens, 0 is allowed), then resume the run."
+            f"{call.model} at {call.endpoint} has no price. An administrator can set one"
+            f" at /operators/models/, or with `manage.py price {call.endpoint} {call.model}"
+            " --input USD --output USD` (per million tokens, 0 is allowed), then resume the run."
         )
     sent, dropped = _without_unsupported(call, request)
     if endpoint.idempotent:

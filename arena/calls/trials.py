@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from arena.calls.models import Capability
-from arena.calls.money import cost, dollars
+from arena.calls.money import cost
 from arena.calls.prices import price_of
 from arena.calls.providers.base import (
     EndpointStoppedError,
@@ -16,6 +16,7 @@ from arena.calls.providers.base import (
     Request,
 )
 from arena.endpoints import Endpoint, endpoint_named, provider_for
+from arena.validation import in_dollars
 
 PATIENCE = 20.0  # seconds: an operator waits for the page
 QUESTION = (Message("user", "What is the capital of France? One word."),)
@@ -76,7 +77,7 @@ def _paid(endpoint: str, model: str, reply: Reply) -> str:
         return "; it has no price yet, so nobody can use it"
     if reply.tokens_in is None or reply.tokens_out is None:
         return "; the server counts no tokens, so runs book the most that a reply can cost"
-    return f", {dollars(cost(rate, reply.tokens_in, reply.tokens_out))}"
+    return f", ${in_dollars(cost(rate, reply.tokens_in, reply.tokens_out))}"
 
 
 def models_at(endpoint: Endpoint) -> list[str]:

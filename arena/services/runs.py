@@ -47,7 +47,8 @@ LONGEST_REASON = 300
 BY_AN_OPERATOR, BY_THE_TEAM = "Paused by an administrator.", "Paused by the team."
 NO_PRICE = (
     "{model} at {endpoint} has no price. An administrator can set one in dollars per million "
-    "tokens (0 is allowed): manage.py price {endpoint} {model} --input 0 --output 0"
+    "tokens (0 is allowed) at /operators/models/, or by manage.py price {endpoint} {model} "
+    "--input 0 --output 0"
 )
 NO_CAP = "Enter a spending cap in dollars: this run costs money."
 CAP_TOO_LOW = "This model costs money; enter a cap above $0."

@@ -23,8 +23,10 @@ def dollars(nano: int | None) -> str:
 
 @register.filter
 def usd(nano: int | None) -> str:
-    """A price in dollars, as it is typed."""
-    return in_dollars(nano)
+    """A price in dollars as it is typed: with cents, if it is not whole."""
+    text = in_dollars(nano)
+    whole, point, cents = text.partition(".")
+    return f"{whole}.{cents:0<2}" if point else text
 
 
 @register.filter

@@ -28,6 +28,7 @@ from arena.services.endpoints import (
     set_model,
     switch_endpoint,
 )
+from judges.first_day import first_day
 from judges.services.endpoints import (
     ListedEndpoint,
     delete_endpoint,
@@ -64,6 +65,7 @@ def models(request: HttpRequest) -> HttpResponse:
         "kinds": KINDS,
         "known": known_models_of(kind),
         "endpoints": list_endpoints(),
+        "next_step": first_day(timezone.now()).next_step,
     }
     return render(request, "operators/models.html", context)
 

@@ -90,7 +90,7 @@ def _render_settings(
     context = {
         "form": form,
         "mail_form": mail_form or TryMailForm(initial={"to": getattr(request.user, "email", "")}),
-        "hosts": join_names(settings.ALLOWED_HOSTS),
+        "hosts": join_names(host for host in settings.ALLOWED_HOSTS if host != "testserver"),
         "prints_mail": prints_mail(),
         "teams": Team.objects.order_by("name")[:TEAMS_LISTED],
     }

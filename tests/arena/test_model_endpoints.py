@@ -205,7 +205,7 @@ def test_a_test_is_one_request_and_is_remembered(server: FakeServer) -> None:
     tested = try_model("house", MODEL, now)
     assert tested.works
     assert tested.sentence.startswith(f"{MODEL} works. “Paris.” after 0.")
-    assert tested.sentence.endswith("s, $0.000140.")
+    assert tested.sentence.endswith("s, $0.00014.")
     assert len(server.requests) == 1
     assert server.headers[0]["authorization"] == f"Bearer {KEY}"
     row = Capability.objects.get(endpoint="house", model=MODEL)

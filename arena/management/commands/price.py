@@ -16,7 +16,7 @@ class Command(BaseCommand):
     help = "Set a model's price per million tokens, in dollars; without arguments, list all prices."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("endpoint", nargs="?", help="its name in MODEL_ENDPOINTS")
+        parser.add_argument("endpoint", nargs="?", help="its name, as in `manage.py endpoints`")
         parser.add_argument("model", nargs="?")
         parser.add_argument("--input", metavar="USD", help="per million tokens sent; 0 is allowed")
         parser.add_argument("--output", metavar="USD", help="per million tokens received")
