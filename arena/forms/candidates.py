@@ -102,6 +102,10 @@ class SettingsForm(RowForm):
         self.initial["more_parameters"] = {
             name: value for name, value in before.parameters.items() if name not in PARAMETERS
         }
+        if before.disclosed_at is None:
+            until = before.private_until
+            self.initial["private_until_votes"] = before.private_until_votes
+            self.initial["private_until"] = until and until.astimezone(UTC).date()
 
     @property
     def details(self) -> list[forms.BoundField]:
@@ -209,11 +213,6 @@ class VersionForm(SettingsForm):
         assert isinstance(endpoint, forms.ChoiceField)
         endpoint.choices = endpoint_choices()
         endpoint.error_messages["invalid_choice"] = "There is no such endpoint."
-        before: Candidate = self.instance
-        if before.disclosed_at is None:
-            until = before.private_until
-            self.initial["private_until_votes"] = before.private_until_votes
-            self.initial["private_until"] = until and until.astimezone(UTC).date()
 
     def check(self) -> None:
         try:
@@ -231,6 +230,7 @@ class VersionForm(SettingsForm):
 MOST_VARIANTS = 20
 TEXTS = ("name", "system_prompt", "user_template", "messages")
 NO_VARIANT = "Enter at least one prompt, or a name if the model gets the prompts as they are."
+TOO_FEW = "Enter at least {} prompts, each with a name."
 ELSEWHERE = "elsewhere"
 Row = Mapping[str, str]
 
@@ -243,7 +243,10 @@ class VariantForm(RowForm):
         fields = list(TEXTS)
         field_classes = {"messages": ConversationField}
         widgets = TEXT_WIDGETS
-        help_texts = {"name": ""}
+        help_texts = {
+            "name": "",
+            "system_prompt": "If empty, the model gets the questions as they are.",
+        }
         error_messages = {"name": {"required": "Enter a name for the candidate."}}
 
     def clean_name(self) -> str:
@@ -338,8 +341,10 @@ class VariantsForm(SettingsForm):
         rows: Sequence[Row] = (),
         variables: set[str] | None = None,
         like: Candidate | None = None,
+        least: int = 1,
         **kwargs: Any,
     ) -> None:
+        self.least = least
         self.rows_changed, self.problems = False, list[tuple[str, str]]()
         self.taken = _names_in(arena)
         self.variables = variables
@@ -347,6 +352,7 @@ class VariantsForm(SettingsForm):
             data = data.copy()
             rows = self._take_rows(data, files)
         super().__init__(data, files, arena=arena, instance=like, **kwargs)
+        self.sent = data
         self._set_teams(teams)
         self._set_models(like)
         self.variants = [self._variant(number, row) for number, row in enumerate(rows)]
@@ -413,15 +419,16 @@ class VariantsForm(SettingsForm):
         used = own.exclude(endpoint="").order_by("-pk").values_list("team", "endpoint", "model")
         teams = {team.pk if team else None for team in self.teams.values()}
         last = [(endpoint, model) for team, endpoint, model in used if team in teams]
-        priced = known_models()
-        unpriced = [pair for pair in dict.fromkeys(last) if pair not in priced]
+        known = known_models()
+        pairs = list(dict.fromkeys([*known, *last]))
+        priced = [pair for pair in pairs if price_of(*pair) is not None]
         field.choices = [
             ("", "Choose a model"),
-            *((model_key(*pair), model_label(*pair)) for pair in [*priced, *unpriced]),
+            *((model_key(*pair), model_label(*pair)) for pair in pairs),
             (ELSEWHERE, "None: upload the answers afterwards"),
         ]
-        field.widget.unpriced = {model_key(*pair) for pair in unpriced}
-        real = [pair for pair in priced if pair[1] != SCRIPTED_MODEL] or priced
+        field.widget.unpriced = {model_key(*pair) for pair in pairs if pair not in priced}
+        real = [pair for pair in known if pair[1] != SCRIPTED_MODEL] or known
         if like is not None:
             chosen = model_key(like.endpoint, like.model) if like.endpoint else ELSEWHERE
         elif last and last[0] in priced:
@@ -486,8 +493,8 @@ class VariantsForm(SettingsForm):
     def clean(self) -> dict[str, Any]:
         for field, problem in self.problems:
             self.add_error(field, problem)
-        if not self.used and not self.problems:
-            self.add_error(None, NO_VARIANT)
+        if len(self.used) < self.least and not self.problems:
+            self.add_error(None, NO_VARIANT if self.least == 1 else TOO_FEW.format(self.least))
         return super().clean()
 
     def check(self) -> None:
@@ -538,13 +545,19 @@ class VariantsForm(SettingsForm):
     def add_registration_error(self, error: VariantError) -> None:
         self.add_variant_error(self.used[error.number], error)
 
+    def suggest_cap(self, cap: str) -> None:
+        """Fill the cap in, unless another one was entered."""
+        if self.sent.get("cap", "") in ("", self.sent.get("suggested", "")):
+            self.sent["cap"] = cap
+
     def candidates(self) -> list[dict[str, Any]]:
         """The arguments of `register_candidate` for each variant."""
         return [{"name": draft.name, **draft.content, **self.privacy()} for draft in self.drafts]
 
     def fingerprint(self) -> str:
-        texts = [dict(variant.data) for variant in self.variants]
-        return digest_of({"settings": super().fingerprint(), "texts": texts})
+        """Of all but the cap, which may be changed once the price is shown."""
+        settings = {name: self.data.get(name, "") for name in sorted(self.fields) if name != "cap"}
+        return digest_of({**settings, "texts": [dict(variant.data) for variant in self.variants]})
 
 
 def posted_rows(data: Any) -> list[Row]:

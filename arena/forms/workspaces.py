@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
+from django.core.files.uploadedfile import UploadedFile
 
 from arena.files.reader import FileError
 from arena.files.rows import PromptRow
@@ -84,19 +85,17 @@ class ComparisonForm(StartForm):
     )
 
     def __init__(self, data: Any = None, files: Any = None, **kwargs: Any) -> None:
-        self.problem = ""
-        if data is not None:
-            data = data.copy()
-            self._take_file(data, files)
+        data = None if data is None else data.copy()
         super().__init__(data, **kwargs)
+        self.problem = ""
+        file = files.get(self.add_prefix("file")) if files else None
+        if file is not None:
+            self._take(file, data)
 
-    def _take_file(self, data: Any, files: Any) -> None:
-        file = files.get("file") if files else None
-        if file is None:
-            return
+    def _take(self, file: UploadedFile, data: Any) -> None:
         if text := text_in(file):
-            before = data.get("questions", "").strip()
-            data["questions"] = f"{before}\n{text}" if before else text
+            name = self.add_prefix("questions")
+            data[name] = "\n".join(filter(None, [data.get(name, "").strip(), text]))
         else:
             self.problem = f"{file.name} is not a text file (.txt or .md, UTF-8) with questions."
 

@@ -178,6 +178,7 @@ def new_candidate(request: HttpRequest, context: ArenaContext) -> HttpResponse:
         team = form.team_chosen
         prompts = list(arena.prompts.active().order_by("pk").defer("html"))
         offer = offer_for(form.drafts, prompts, left=left_for(team or arena.team))
+        form.suggest_cap(offer.suggested_cap if offer else "")
         fingerprint = fingerprint_of(form, offer)
         do = action_of(request, form, offer, fingerprint)
         if do and (made := _register(request, context, form, offer if do == "generate" else None)):

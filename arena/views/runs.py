@@ -16,6 +16,7 @@ from django.views.decorators.vary import vary_on_headers
 
 from arena import generation_runs
 from arena.actors import Actor, actor_of
+from arena.calls.money import dollars
 from arena.errors import ServiceError
 from arena.forms.base import CapForm, SteerForm, errors_as_messages
 from arena.generation_runs import (
@@ -136,6 +137,12 @@ def _try_to_order(candidate: Candidate) -> tuple[AnswerOrder | None, str]:
     return order, ""
 
 
+NOTHING_LEFT = (
+    "The answers may cost up to {}, and the team has no budget left for models. Add the candidates"
+    " now, and ask an administrator for a budget to generate the answers later."
+)
+
+
 @dataclass(frozen=True)
 class AnswerOffer:
     """What the answers of candidates that are not registered yet will cost, or why they cannot be
@@ -151,7 +158,9 @@ class AnswerOffer:
 
     @property
     def suggested_cap(self) -> str:
-        return in_dollars(self.quote.worst)
+        """The highest possible cost, or what is left, in dollars for the form."""
+        worst = self.quote.worst
+        return in_dollars(worst if worst is None or self.left is None else min(worst, self.left))
 
     @property
     def left_out(self) -> list[str]:
@@ -170,11 +179,14 @@ def offer_for(
         return None
     orders = [quote_draft(draft=draft, prompts=prompts) for draft in drafts]
     offer = AnswerOffer(orders, "" if prompts else NO_PROMPTS, left)
-    if not offer.refusal:
-        try:
-            check_cap(offer.quote, offer.quote.worst)
-        except ServiceError as error:
-            return replace(offer, refusal=error.message)
+    if offer.refusal:
+        return offer
+    try:
+        check_cap(offer.quote, offer.quote.worst)
+    except ServiceError as error:
+        return replace(offer, refusal=error.message)
+    if offer.quote.worst and left == 0:
+        return replace(offer, refusal=NOTHING_LEFT.format(dollars(offer.quote.worst)))
     return offer
 
 

@@ -11,11 +11,12 @@ from django.views.decorators.http import require_http_methods
 
 from arena.actors import TeamPermission, actor_of
 from arena.errors import ServiceError
-from arena.forms.base import add_service_error, errors_in
+from arena.forms.base import add_service_error
 from arena.forms.candidates import VariantsForm
 from arena.forms.workspaces import ComparisonForm, StartForm
 from arena.models import Arena
 from arena.services.candidates import VariantError
+from arena.services.teams import TeamError
 from arena.services.workspaces import start_arena
 from arena.validation import numbered
 from arena.views.candidates import action_of, fingerprint_of
@@ -44,6 +45,7 @@ def compare_prompts(request: HttpRequest) -> HttpResponse:
         arena=Arena(visibility=Arena.Visibility.PRIVATE),
         teams=[None],
         rows=PROMPTS_A_AND_B,
+        least=2,
         variables=set(),
         now=timezone.now(),
     )
@@ -52,6 +54,7 @@ def compare_prompts(request: HttpRequest) -> HttpResponse:
         team = start.team_chosen
         left = left_for(team) if team else settings.TEAM_BUDGET
         offer = offer_for(form.drafts, start.drafts(), left=left)
+        form.suggest_cap(offer.suggested_cap if offer else "")
         fingerprint = fingerprint_of(form, offer)
         do = action_of(request, form, offer, fingerprint)
         chosen = offer if do == "generate" else None
@@ -89,6 +92,9 @@ def _start(
     except VariantError as error:
         form.add_registration_error(error)
         return None
+    except TeamError as error:
+        start.add_error("team_name", error.message)
+        return None
     except ServiceError as error:
         add_service_error(start if error.field in start.fields else form, error)
         return None
@@ -105,8 +111,13 @@ def choose_import(request: HttpRequest) -> HttpResponse:
     teams = list(actor.teams_with(TeamPermission.SUBMIT).order_by("name"))
     form = StartForm(request.POST or None, teams=teams, person=actor.name)
     if form.is_bound and form.is_valid():
-        with errors_in(form):
+        try:
             arena, _ = start_arena(by=actor, now=timezone.now(), **form.arena_fields)
+        except TeamError as error:
+            form.add_error("team_name", error.message)
+        except ServiceError as error:
+            add_service_error(form, error)
+        else:
             return redirect("import_file", arena.slug)
     own = Arena.objects.revealed().filter(team__in=teams).select_related("team")
     return render(
