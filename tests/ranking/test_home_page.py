@@ -103,3 +103,15 @@ def test_only_unbeaten_candidates_are_called_unbeaten(client: Client) -> None:
     page = words(client.get("/").text)
     assert f"1 {best} never lost 2 {middle} – 3 {worst} – " in page
     assert f"{best} is the clear leader." in page
+
+
+def test_teams_have_a_door_to_each_way_in(client: Client, arena: Arena) -> None:
+    page = client.get("/").text
+    assert 'href="/compare-prompts/">Compare two prompts</a>' in page
+    assert 'href="/import/">Import what I have</a>' in page
+    assert "Look around in the sample" not in page
+    Arena.objects.filter(pk=arena.pk).update(is_sample=True)
+    HomePage.objects.all().delete()
+    assert f'href="/a/{arena.slug}/">Look around in the sample</a>' in client.get("/").text
+    client.cookies["django_language"] = "fr"
+    assert ">Comparer deux prompts</a>" in client.get("/", headers={"Accept-Language": "fr"}).text
