@@ -245,7 +245,7 @@ class VariantForm(RowForm):
         widgets = TEXT_WIDGETS
         help_texts = {
             "name": "",
-            "system_prompt": "If empty, the model gets the questions as they are.",
+            "system_prompt": "If empty, no system prompt is sent.",
         }
         error_messages = {"name": {"required": "Enter a name for the candidate."}}
 

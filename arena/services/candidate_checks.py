@@ -218,10 +218,10 @@ def check_is_different(content: Mapping[str, Any], others: Iterable[Candidate]) 
         return
     for other in others:
         if all(content[name] == getattr(other, name) for name in SENT):
-            raise CandidateError(
-                f"This is the same as {other.own_name}: same prompt, model and settings. Change "
-                "it, or remove it."
-            )
+            same = "same prompt, model and settings. Change it, or remove it."
+            if not content["messages"] and not content["system_prompt"] + content["user_template"]:
+                same = "neither has a prompt. Enter one."
+            raise CandidateError(f"This is the same as {other.own_name}: {same}")
 
 
 TEXTS_OR_MESSAGES = "Enter a system prompt and user template, or messages, not both."

@@ -30,9 +30,17 @@ def start_arena(
     """Create an arena with its prompts and candidates, and without a `team` that too, or nothing.
 
     `variants`, `cap` and further errors are those of `register_variants`. Raises TeamError and
-    ArenaError.
+    ArenaError, also for a name that the team has used: a double click must not pay twice.
     """
-    team = team or create_team(name=team_name, by=by)
+    if team is None:
+        team = create_team(name=team_name, by=by)
+    else:
+        Team.objects.select_for_update(no_key=True).get(pk=team.pk)
+        if team.arenas.filter(name__iexact=fields["name"].strip()).exists():
+            raise ArenaError(
+                f"{team} already has an arena with this name. Open it, or choose another name.",
+                field="name",
+            )
     arena = create_team_arena(team=team, by=by, **fields)
     if prompts:
         report = upsert_prompts(arena=arena, rows=prompts, by=by, atomic=True)

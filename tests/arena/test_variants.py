@@ -138,6 +138,14 @@ def test_only_what_was_shown_is_generated(owner: Client, arena_of_prompts: Arena
     assert not arena_of_prompts.candidates.exists()
 
 
+def test_a_second_click_adds_nothing(owner: Client, arena_of_prompts: Arena) -> None:
+    url = new(arena_of_prompts)
+    sent = shown(owner, url, variants(*rows("A.", "B."), model=SCRIPTED_KEY))
+    owner.post(url, sent)
+    assert "You already have a candidate named V1" in owner.post(url, sent).text
+    assert (arena_of_prompts.candidates.count(), Run.objects.count()) == (2, 2)
+
+
 def test_a_price_that_rose_is_shown_again(paying: tuple[Arena, Client]) -> None:
     arena, client = paying
     sent = shown(client, new(arena), variants(*rows("A."), model=PAID_KEY))

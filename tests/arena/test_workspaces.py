@@ -108,6 +108,10 @@ def test_a_member_of_several_teams_chooses_among_those_they_may_submit_for(team:
         ({"arena-questions": " \n"}, "Enter at least one question."),
         ({"model": ""}, "Choose a model."),
         ({"variant-1-system_prompt": "A."}, "This is the same as Prompt A"),
+        (
+            {"variant-0-system_prompt": "", "variant-1-system_prompt": ""},
+            "This is the same as Prompt A: neither has a prompt. Enter one.",
+        ),
         ({"variant-1-name": "", "variant-1-system_prompt": ""}, "Enter at least 2 prompts"),
         ({"variant-1-user_template": "{{ who }}: {{ prompt }}"}, "which no prompt has"),
         ({"arena-team_name": "Taken"}, "already"),
@@ -121,7 +125,8 @@ def test_an_error_keeps_everything_and_writes_nothing(
     before = Team.objects.count()
     page = nora.post(COMPARE, comparison(**wrong))
     assert says in page.text
-    assert "A." in page.context["form"].variants[0]["system_prompt"].value()
+    kept = page.context["form"].variants[0]["system_prompt"].value()
+    assert kept == wrong.get("variant-0-system_prompt", "A.")
     assert not undescribed(page.text)
     assert (Team.objects.count(), Arena.objects.count()) == (before, 0)
 
@@ -161,6 +166,15 @@ def test_a_row_can_be_added_before_anything_else_is_entered(nora: Client) -> Non
     page = nora.post(COMPARE, variants({"name": "Prompt A"}, {"name": "Prompt B"}, do="add"))
     assert len(page.context["form"].variants) == 3
     assert "Nothing was saved" not in page.text
+
+
+def test_a_second_click_pays_nothing(team: Team) -> None:
+    client = signed_in(make_member(team).user)
+    sent = shown(client, COMPARE, comparison())
+    client.post(COMPARE, sent)
+    again = client.post(COMPARE, sent)
+    assert "already has an arena with this name" in again.text
+    assert (Arena.objects.count(), Run.objects.count()) == (1, 2)
 
 
 def test_the_service_writes_everything_or_nothing(db: None) -> None:
