@@ -55,6 +55,12 @@ def integer_field(label: str) -> forms.IntegerField:
     return forms.IntegerField(label=label, required=False, widget=widget)
 
 
+TEXTS = ("name", "system_prompt", "user_template", "messages")
+DETAILS = [
+    name
+    for name in Candidate.CONTENT
+    if name not in (*TEXTS, "endpoint", "model", "variant", "parameters", "notes")
+]
 TEXT_WIDGETS = {"system_prompt": text_area(5), "user_template": text_area(5)}
 
 
@@ -85,7 +91,7 @@ class SettingsForm(RowForm):
 
     class Meta(RowForm.Meta):
         model = Candidate
-        fields = ["notes", *Candidate.FACTS, "link"]
+        fields = ["notes", *DETAILS]
         widgets = {
             "notes": text_area(2),
             "link": forms.URLInput(attrs={"spellcheck": "false", "autocapitalize": "off"}),
@@ -110,7 +116,7 @@ class SettingsForm(RowForm):
     @property
     def details(self) -> list[forms.BoundField]:
         """What only describes the candidate, beside its notes: a field of its own for each."""
-        return [self[name] for name in (*Candidate.FACTS, "link")]
+        return [self[name] for name in DETAILS]
 
     @property
     def parameter_fields(self) -> list[forms.BoundField]:
@@ -228,7 +234,6 @@ class VersionForm(SettingsForm):
 
 
 MOST_VARIANTS = 20
-TEXTS = ("name", "system_prompt", "user_template", "messages")
 NO_VARIANT = "Enter at least one prompt, or a name if the model gets the prompts as they are."
 TOO_FEW = "Enter at least {} prompts, each with a name."
 ELSEWHERE = "elsewhere"
