@@ -15,7 +15,7 @@ from celery.exceptions import OperationalError
 from celery.signals import beat_embedded_init, task_received, worker_init, worker_ready
 from celery.worker import state
 
-from arena.processes import end_with_parent
+from arena.processes import end_with_parent, postpone_end
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "arena.settings")
 
@@ -24,8 +24,8 @@ app = Celery("ringside")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
-# A healthy worker or beat touches this file, if it is set; compose kills one that no longer does.
-#: PULSE_FILE (none): a file that a Celery worker or beat touches while it works, for a health check
+#: PULSE_FILE (none): a file that a worker or beat touches while it works; it ends once it no
+#: longer does
 PULSE = os.environ.get("PULSE_FILE", "")
 PULSE_EVERY = 10.0
 STALLED_AFTER = 120.0
@@ -33,7 +33,7 @@ WORKER = os.getpid()  # also in beat, if the worker has forked it
 
 
 class Pulse(threading.Thread):
-    """Touches PULSE unless messages wait for a worker that is free but takes none."""
+    """Beats unless messages wait for a worker that is free but takes none."""
 
     def __init__(self, worker: Any) -> None:
         super().__init__(name="pulse", daemon=True)
@@ -44,7 +44,7 @@ class Pulse(threading.Thread):
     def run(self) -> None:
         while True:
             if not self.has_stalled():
-                touch_pulse()
+                beat_pulse()
             time.sleep(PULSE_EVERY)
 
     def has_stalled(self) -> bool:
@@ -66,7 +66,8 @@ class Pulse(threading.Thread):
         self.received_at = monotonic()
 
 
-def touch_pulse() -> None:
+def beat_pulse() -> None:
+    postpone_end()
     with suppress(OSError):
         Path(PULSE).touch()
 
@@ -107,7 +108,7 @@ class Scheduler(beat.Scheduler):
 
     def tick(self, *args: Any, **kwargs: Any) -> Any:
         if PULSE:
-            touch_pulse()
+            beat_pulse()
         now = self.app.now()
         entries = self.schedule.values()
         ahead = [entry for entry in entries if entry.last_run_at and entry.last_run_at > now]

@@ -4,6 +4,7 @@
 """
 
 import ctypes
+import faulthandler
 import os
 import signal
 import socket
@@ -14,7 +15,7 @@ import threading
 from collections.abc import Iterable
 from contextlib import closing, suppress
 from functools import partial
-from time import monotonic
+from time import monotonic, sleep
 
 PROGRAMS = {
     "The web server": ["manage.py", "serve"],
@@ -29,6 +30,7 @@ PROGRAMS = {
 LOOK_EVERY = 1.0
 PATIENCE = 6.0  # seconds to finish what is under way; then all is killed
 PR_SET_PDEATHSIG = 1
+HANGS_AFTER = 120.0
 Running = subprocess.Popen[bytes]
 
 
@@ -41,6 +43,26 @@ def end_with_parent(parent: int) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it has ended already
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def postpone_end() -> None:
+    """Have this process end, with the traceback of each thread, if it does not call this again.
+
+    Python's watchdog is a thread in C, which also ends a process in which no other thread can run.
+    Whoever has started the process starts it again.
+    """
+    faulthandler.dump_traceback_later(HANGS_AFTER, exit=True)
+
+
+def end_if_it_hangs() -> None:
+    """Have this process end once none of its threads has been able to run for HANGS_AFTER."""
+
+    def live() -> None:
+        while True:
+            postpone_end()
+            sleep(HANGS_AFTER / 10)
+
+    threading.Thread(target=live, name="watchdog", daemon=True).start()
 
 
 def run(groups: int, database: str, greeting: str) -> None:

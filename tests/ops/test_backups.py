@@ -70,6 +70,21 @@ def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "backup").read_text() == "mine"
 
 
+@committed
+def test_of_dated_backups_the_newest_are_kept(tmp_path: Path) -> None:
+    for name in ("ringside-2026-01-01T030000Z", "ringside-2026-01-02T030000Z", "monday"):
+        (tmp_path / name).touch()
+    call_command("backup", tmp_path, "--keep=2", stdout=StringIO())
+    oldest, *others = sorted(path.name for path in tmp_path.iterdir())
+    assert oldest == "monday"
+    assert others[0] == "ringside-2026-01-02T030000Z"
+    assert len(others) == 2
+    with backups.open_backup(tmp_path / others[1], "") as (manifest, _):
+        assert manifest.version == __version__
+    with pytest.raises(CommandError, match="from 1 on"):
+        call_command("backup", tmp_path, "--keep=0")
+
+
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(BackupError, match=r"There is no folder .*/nowhere\.$"):
         back_up(tmp_path / "nowhere" / "backup")

@@ -1,6 +1,8 @@
 """The queue of one machine, and workers that no longer take messages from theirs."""
 
 import errno
+import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +14,7 @@ from kombu.exceptions import OperationalError
 
 from arena.celery import STALLED_AFTER, Pulse, app
 from arena.transport import Transport
+from tests.ops.running import settings_for
 
 FITS = Queue("fits", routing_key="fits")
 
@@ -103,3 +106,27 @@ def test_a_worker_whose_broker_is_away_has_not_stalled(monkeypatch: pytest.Monke
     pulse = Pulse(SimpleNamespace(concurrency=2))
     pulse.received_at = time.monotonic() - STALLED_AFTER - 1
     assert not pulse.has_stalled()
+
+
+@pytest.mark.parametrize(("stalls_after", "status"), [(0.5, 1), (60, 0)])
+def test_a_worker_that_has_stalled_ends_itself(
+    tmp_path: Path, stalls_after: float, status: int
+) -> None:
+    code = (
+        "import time; from arena import celery, processes;"
+        "processes.HANGS_AFTER, celery.PULSE_EVERY = 1.0, 0.1;"
+        "silence = lambda pulse: time.monotonic() - pulse.received_at;"
+        f"celery.Pulse.has_stalled = lambda pulse: silence(pulse) > {stalls_after};"
+        "celery.Pulse(None).start(); time.sleep(3)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=settings_for(tmp_path, PULSE_FILE=str(tmp_path / "pulse")),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    assert ("Timeout (0:00:01)!" in done.stderr) == bool(status)
+    assert (tmp_path / "pulse").exists()

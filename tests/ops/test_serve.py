@@ -280,6 +280,29 @@ def test_a_killed_server_leaves_no_worker(serve: Serve) -> None:
         eventually(lambda: not is_alive(worker), patience=6)
 
 
+@pytest.mark.parametrize(
+    ("work", "status"), [("re.match('(a+)+$', 'a' * 60 + 'b')", 1), ("time.sleep(3)", 0)]
+)
+def test_a_process_in_which_no_thread_can_run_ends_itself(
+    tmp_path: Path, work: str, status: int
+) -> None:
+    code = (
+        "import os, re, time; from arena import processes; processes.HANGS_AFTER = 1.0;"
+        "from arena.management.commands.serve import load_application;"
+        f"load_application(os.getppid()); {work}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=settings_for(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == status
+    assert ("Timeout (0:00:01)!" in done.stderr) == bool(status)
+
+
 def test_the_container_s_check_knows_whether_it_answers(serve: Serve) -> None:
     check = [sys.executable, "arena/healthcheck.py"]
     with serve() as web:

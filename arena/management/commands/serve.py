@@ -11,7 +11,7 @@ from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels
 
-from arena.processes import end_with_parent
+from arena.processes import end_if_it_hangs, end_with_parent
 from arena.wsgi import WAITING, application
 
 # A thread for each client that is answered or waits, and some to refuse others and for /healthz.
@@ -26,6 +26,7 @@ def load_application(parent: int) -> Callable[..., Any]:
     They are forks of this process, which has imported everything, so they answer at once.
     """
     end_with_parent(parent)
+    end_if_it_hangs()
     return application
 
 

@@ -43,6 +43,8 @@ class Command(BaseCommand):
             call_command("migrate", interactive=False)
             self.stdout.write(invite_first_administrator())
             return
+        # As a container's first process it would get no SIGTERM otherwise.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             locks, port = take_home(), find_port()
             url = f"{local_url(settings.HOST, port)}/"
