@@ -2,7 +2,7 @@
 
 import os
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # The matrices here are small, so OpenBLAS's threads would only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
