@@ -37,7 +37,8 @@ def home_folder(env: Env, default: Path) -> Path:
     Only the owner can read a folder created here. An existing folder's permissions stay unchanged,
     but the files that Ringside keeps in it become readable by their owner only.
     """
-    #: RINGSIDE_HOME (`var/`): the folder of the one-machine mode: database, queue and keys,
+    #: RINGSIDE_HOME (`var/`; for the package `~/.local/share/ringside`, in the image `/data`): the
+    #: folder of the one-machine mode: database, queue and keys,
     #: readable by their owner only
     home = Path(env.str("RINGSIDE_HOME", str(default))).absolute()
     try:

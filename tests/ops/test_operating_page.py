@@ -35,7 +35,7 @@ COMPOSED = [
 NOT_RUN = {
     "make": "a test of its own starts it: here its target must exist",
     "docker compose": "there is no Docker where tests run: services and commands must exist",
-    ("git ", "cd "): "tests are in a copy of the code, which may have no tags",
+    ("docker build", "docker run"): "there is no Docker where tests run",
     "sudo install": "no test is root",
     "(umask": "a test of its own runs it and starts production with what it wrote",
     "curl": "the tests of /healthz?full send this header",
