@@ -101,7 +101,8 @@ def test_only_unbeaten_candidates_are_called_unbeaten(client: Client) -> None:
         make_vote(arena, middle, worst, "left", prompt, next(people))
     publish(arena)
     page = words(client.get("/").text)
-    assert f"1 {best} never lost 2 {middle} – 3 {worst} – " in page
+    said = f"{best} never lost possible ranks 2 {middle} – possible ranks 3 {worst} – "
+    assert f"possible ranks 1 {said}" in page
     assert f"{best} is the clear leader." in page
 
 
