@@ -44,7 +44,7 @@ def test_an_invalid_secret_is_refused_without_being_repeated(secret: str) -> Non
 @pytest.fixture(scope="module")
 def verify() -> Any:
     """The lines with which the documentation tells receivers to verify a request."""
-    document = Path(__file__).parents[2] / "docs" / "api.md"
+    document = Path(__file__).parents[2] / "docs" / "reference" / "webhooks.md"
     [lines] = re.findall(r"```python\n(import base64.*?)```", document.read_text(), re.DOTALL)
     documented: dict[str, Any] = {}
     exec(lines, documented)

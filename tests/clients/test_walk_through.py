@@ -1,11 +1,10 @@
-"""The commands of docs/api.md and of the README, as they stand there, on new installations."""
+"""The commands of docs/how-to/use-the-api.md, as they stand there, on a new installation."""
 
 import json
 import os
 import re
 import shutil
 import subprocess
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,8 @@ from tests.environment import REPOSITORY
 from tests.ops.running import Up, manage, up
 
 pytestmark = pytest.mark.slow
-PAGE = REPOSITORY / "docs" / "api.md"
+PAGE = REPOSITORY / "docs" / "how-to" / "use-the-api.md"
 CLIENT = REPOSITORY / "clients" / "python" / "ringside_client.py"
-README = REPOSITORY / "README.md"
-IN_README = re.compile(r"^    api\(\) \{.*?(?=^\S)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PATIENCE = 300
 MAKE_TOKEN = """
@@ -107,30 +104,3 @@ def test_the_commands_of_the_page_lead_to_a_verdict(tmp_path: Path) -> None:
     assert "new-draft v2 against in-production in Search answers:" in done.stdout
     assert "Answers: 12 of 12" in done.stdout
     assert "| Baseline | in-production |" in (tmp_path / "summary.md").read_text()
-
-
-def the_readmes_script() -> str:
-    """Its commands, about the arena that was set up here instead of the one that they name."""
-    found = IN_README.search(README.read_text())
-    assert found is not None, "the README has no commands for the API"
-    script = textwrap.dedent(found[0])
-    for example, here in (("search-answers", "$ARENA"), ("BASELINE=12 ", "BASELINE=$BASELINE ")):
-        assert example in script
-        script = script.replace(example, here)
-    return script
-
-
-@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
-def test_the_commands_of_the_readme_wait_for_the_verdict(tmp_path: Path) -> None:
-    """They follow the page's commands that create the arena and the baseline's answers."""
-    blocks = BLOCK.findall(PAGE.read_text())
-    last = next(place for place, block in enumerate(blocks) if block.startswith("done_at"))
-    before = [block for block in blocks[: last + 1] if "NEW=" not in block]
-    with up(tmp_path, is_migrated=True) as running:
-        done = run("\n".join([*before, the_readmes_script()]), running, tmp_path)
-
-    assert done.returncode == 0, done.stdout + done.stderr
-    decision = json.loads(done.stdout.strip().splitlines()[-1])
-    assert decision["candidate"]["name"] == "new-draft"
-    assert decision["between"] == 1
-    assert decision["verdict"] == "unknown"

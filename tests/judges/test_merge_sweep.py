@@ -99,7 +99,9 @@ def test_the_table_of_the_sweep_is_what_the_command_makes(tmp_path: Path) -> Non
                 stdout=io.StringIO(), **options,
             )  # fmt: skip
             found[method, share] = measure(load_file(out / "model.safetensors"))
-    page = (Path(settings.BASE_DIR) / "docs" / "judge-models.md").read_text(encoding="utf-8")
+    page = (Path(settings.BASE_DIR) / "docs" / "how-to" / "train-a-judge.md").read_text(
+        encoding="utf-8"
+    )
     for method in METHODS:
         cells = re.findall(rf"^\| `{method}` \| (.*) \|$", page, re.MULTILINE)[-1].split(" | ")
         for share, text in zip(SHARES, cells, strict=True):
