@@ -67,6 +67,9 @@ def update(path: Path) -> bytes:
     for text in sorted(collect(), key=str):
         old = known.get(text if isinstance(text, str) else text[0])
         catalog.add(text, old.string if old else None)
+    missing = [message.id for message in catalog if message.id and not message.string]
+    for text in missing:
+        sys.stdout.write(f"{path.parts[-3]}: no translation of {text!r}\n")
     with path.open("wb") as file:
         write_po(file, catalog, width=100, omit_header=False, include_lineno=False)
     return compiled(catalog)

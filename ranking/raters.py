@@ -22,6 +22,7 @@ from ranking.votes import Floats, Ints, PairCounts
 
 VOTES_READ = 300  # the latest votes that agreement and settled pairs are read from
 FEWEST = 30  # votes before a ranking is shown, with few candidates
+FEWEST_OTHERS = 5  # who voted on the same two answers, to say whether they agree
 # Every candidate begins with two ties against the others, so one lucky vote hardly moves it.
 TIES_AT_FIRST = 2.0
 ELO_PER_THETA = 400 / np.log(10)
@@ -91,7 +92,11 @@ class RaterSummary(RaterAgreement):
 def summarise(arena: Arena, rater: Rater) -> RaterSummary:
     own = Vote.objects.live().listed().filter(arena=arena, rater=rater)
     latest = list(own.order_by("-pk").select_related("comparison")[:VOTES_READ])
-    of_others = count_others(latest, rater)
+    of_others = {
+        vote: counts
+        for vote, counts in count_others(latest, rater).items()
+        if counts.total() >= FEWEST_OTHERS
+    }
     names = {c.pk: str(c) for c in arena.candidates.revealed()}
     snapshot = Snapshot.objects.current().of_arena(arena)
     snapshot = snapshot.filter(board__raters=Raters.PEOPLE, board__category="")

@@ -16,7 +16,7 @@ from ranking.claim_words import MOST_WORTHWHILE
 from ranking.comparison import DifferenceBoard, load_difference_boards
 from ranking.models import BothBad, Raters, Snapshot, Standing
 from ranking.question import Evidence
-from ranking.raters import count_others, rank_range, votes_to_own_ranking
+from ranking.raters import FEWEST_OTHERS, count_others, rank_range, votes_to_own_ranking
 from ranking.services.votes import read_only
 from ranking.stats.claim import Claim, Scope, Unit
 from ranking.templatetags.ranking_tags import grouped
@@ -24,7 +24,6 @@ from ranking.votes import LEFT as ON_LEFT
 from ranking.votes import RIGHT as ON_RIGHT
 
 LONGEST = timedelta(hours=2)  # a round that took longer was interrupted; how long says nothing
-FEWEST_OTHERS = 5  # who voted on the same two answers, to say what most of them chose
 MOST_PAIRS, MOST_ROWS = 3, 4
 MOST_CHOICES = 5
 
@@ -240,11 +239,6 @@ class Moves:
     ranks: Sequence[RankMove] = ()
     since: Since | None = None
     undecided: int = 0
-
-    @property
-    def is_closer(self) -> bool:
-        """Whether any pair has come closer to an answer; only without any, a rank."""
-        return any(move.is_closer for move in self.pairs or self.ranks)
 
 
 def read_moves(played: Round) -> Moves:

@@ -110,7 +110,7 @@ def test_votes_that_move_a_pair_away_from_an_answer_are_said_to(wide: Arena) -> 
     assert not move.is_closer
     page = page_of(rater, wide)
     assert "urther from a decision" in page
-    assert "Further from an answer" in page
+    assert "What they moved" in page
 
 
 def test_votes_to_a_decision_are_shown_where_votes_can_settle_it_alone(wide: Arena) -> None:
