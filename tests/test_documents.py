@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from arena.services.imports import Options, preview_files
 from tests.environment import REPOSITORY
 
 DOCUMENTS = [
@@ -46,3 +47,15 @@ def test_documents_are_short_enough_to_be_read() -> None:
     docs = REPOSITORY / "docs"
     pages = [docs / "tutorial.md", *docs.glob("how-to/*.md"), *docs.glob("explanation/*.md")]
     assert words(*pages) <= MOST_WORDS
+
+
+@pytest.mark.django_db
+def test_the_table_shown_where_files_are_imported_can_be_imported(tmp_path: Path) -> None:
+    page = (REPOSITORY / "docs" / "how-to" / "import.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    form = REPOSITORY / "templates" / "manage" / "import.html"
+    assert example in form.read_text(encoding="utf-8")
+    (tmp_path / "votes.csv").write_text(example, encoding="utf-8")
+    found = preview_files(slug="own", paths=[tmp_path / "votes.csv"], options=Options())
+    assert found.rows["votes"] == 2
+    assert not found.rejected.count
