@@ -80,7 +80,7 @@ with stop_on_bad_value():
     KEEP_NOTICES_DAYS = env.int("KEEP_NOTICES_DAYS", 0, validate=Range(min=0))
     #: KEEP_AUDIT_DAYS (0): how long the teams' audit logs are kept; 0 means forever
     KEEP_AUDIT_DAYS = env.int("KEEP_AUDIT_DAYS", 0, validate=Range(min=0))
-    #: TEAM_BUDGET (0): dollars that each new team may spend on models
+    #: TEAM_BUDGET (0): dollars that a person's first team may spend on models
     TEAM_BUDGET = conf.dollars(env, "TEAM_BUDGET")
     #: NEW_RATERS_PER_HOUR (120): new anonymous raters per address, and new raters named by a team's
     #: token per arena

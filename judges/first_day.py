@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlencode, urlsplit
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.urls import reverse
 
 from arena.calls.models import Call, Capability
@@ -85,10 +85,17 @@ def _steps_to_first_run() -> list[SetupStep]:
             "It has judged."
             if answered.exists()
             else "The model compares the answers of an arena. You see the price first.",
-            _order_link(":".join(real[0]), "model") if real else "",
+            _order_link(":".join(_first_that_works(real, works)), "model") if real else "",
             "Get a quote",
         ),
     ]
+
+
+def _first_that_works(
+    models: list[tuple[str, str]], works: QuerySet[Capability]
+) -> tuple[str, str]:
+    tested = set(works.values_list("endpoint", "model"))
+    return next((model for model in models if model in tested), models[0])
 
 
 def _order_link(model: str, parameter: str) -> str:
@@ -118,7 +125,8 @@ def _steps_before_others_come(now: datetime) -> list[SetupStep]:
             address.scheme == "https",
             "The site’s address begins with https."
             if address.scheme == "https"
-            else "In Ringside’s folder, with Caddy installed: SITE=arena.example.org caddy run",
+            else "Docker Compose gets the certificate by itself: see “Operate Ringside” in the"
+            " documents.",
         ),
         SetupStep(
             "Mail",

@@ -27,7 +27,8 @@ from prometheus_client.registry import Collector
 from arena import __version__
 from arena.calls.leases import LONGEST_PAUSE
 from arena.calls.models import Call, EndpointPace
-from arena.endpoints import all_endpoints, lease_of
+from arena.calls.providers.base import EndpointStoppedError
+from arena.endpoints import all_endpoints, key_of, lease_of
 from arena.models import Backup, Delivery, Hold, RateLimit, Run, Vote
 from arena.models.imports import REVEALED
 from arena.models.votes import TO_LOG, TO_UNLOG
@@ -85,6 +86,7 @@ def check_health(now: datetime) -> Health:
         _check_times(health, now)
         _check_backup(health, now)
         _check_holds(health, now)
+        _check_keys(health)
         _check_writing(health)
     except (DatabaseError, InterfaceError):
         health.findings.append("The database is not reachable.")
@@ -248,6 +250,16 @@ def _check_backup(health: Health, now: datetime) -> None:
         health.seconds_since_backup = round((now - made_at).total_seconds(), 1)
         if now - made_at > BACKUP_LATE_AFTER:
             health.findings.append(f"The last backup was made {(now - made_at).days} days ago.")
+
+
+def _check_keys(health: Health) -> None:
+    """Keys that operators entered cannot be read after a change of SECRET_KEY."""
+    for endpoint in all_endpoints().values():
+        if endpoint.encrypted_key:
+            try:
+                key_of(endpoint)
+            except EndpointStoppedError as error:
+                health.findings.append(str(error))
 
 
 def _check_holds(health: Health, now: datetime) -> None:

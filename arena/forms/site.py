@@ -19,7 +19,12 @@ class SiteForm(forms.Form):
     sign_up = forms.ChoiceField(
         label="Who may create an account", required=False, choices=SiteSettings.SignUp.choices
     )
-    team_budget = DollarsField(label="Budget of a new team, in dollars", required=False)
+    team_budget = DollarsField(
+        label="Budget of a person’s first team, in dollars",
+        required=False,
+        help_text="Who may create many accounts has many budgets: let only invited people in, or"
+        " set a mail server, which confirms addresses.",
+    )
     mail_host = forms.CharField(
         label="Server", required=False, max_length=200, help_text="Leave empty to send no mail."
     )

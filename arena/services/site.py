@@ -2,13 +2,15 @@
 
 import logging
 from collections.abc import Mapping
+from email.utils import parseaddr
 from smtplib import SMTPAuthenticationError, SMTPException, SMTPRecipientsRefused
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.mail import EmailMessage
+from django.core.validators import validate_email
 from django.db import transaction
 from django.http.request import validate_host
 
@@ -42,7 +44,7 @@ def save_settings(*, values: Mapping[str, Any], password: str | None, by: Actor)
     """
     SiteSettings.objects.get_or_create(pk=1)
     row = SiteSettings.objects.select_for_update().get(pk=1)
-    server = row.mail_host
+    server = _server_of(row)
     for name, fields in FIELDS.items():
         for field in fields:
             if not is_given(name):
@@ -52,7 +54,9 @@ def save_settings(*, values: Mapping[str, Any], password: str | None, by: Actor)
         _check_mail(row)
         if password is not None:
             row.encrypted_mail_password = encrypt(password, MAIL_PASSWORD) if password else ""
-        elif row.encrypted_mail_password and row.mail_host != server:
+        elif not row.mail_host:
+            row.encrypted_mail_password = ""
+        elif row.encrypted_mail_password and _server_of(row) != server:
             raise SiteSettingsError(
                 "The server has changed. Enter the password again, or remove it.", field="password"
             )
@@ -61,20 +65,28 @@ def save_settings(*, values: Mapping[str, Any], password: str | None, by: Actor)
     return row
 
 
+def _server_of(row: SiteSettings) -> tuple[Any, ...]:
+    """Whom a password is entered for, and how it travels there."""
+    return row.mail_host, row.mail_port, row.mail_security, row.mail_user
+
+
 def _clean_site_url(url: str) -> str:
     if not url:
         return ""
     try:
         url = checked_site_url(url.rstrip("/"))
-        host = urlsplit(url).hostname or ""
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        if parts.path or parts.fragment:
+            raise ValueError("an address without a path is wanted")
     except (ImproperlyConfigured, ValueError):
         raise SiteSettingsError(
             "Enter the address of this site, as in https://ringside.example.org.", field="site_url"
         ) from None
     if not validate_host(f"[{host}]" if ":" in host else host, settings.ALLOWED_HOSTS):
         raise SiteSettingsError(
-            f"The server does not answer for {host} yet. Add it to ALLOWED_HOSTS in the"
-            " environment and restart, then save this again.",
+            f"The server does not answer for {host} yet. Start it with ALLOWED_HOSTS={host} in the"
+            " environment (under compose, in .env), then save this again.",
             field="site_url",
         )
     return url
@@ -85,8 +97,13 @@ def _check_mail(row: SiteSettings) -> None:
         return
     if "/" in row.mail_host or ":" in row.mail_host or not row.mail_host.isprintable():
         raise SiteSettingsError("Enter a host name, such as smtp.example.org.", field="mail_host")
-    if not row.mail_from:
-        raise SiteSettingsError("Enter the address that mail comes from.", field="mail_from")
+    try:
+        validate_email(parseaddr(row.mail_from)[1] if row.mail_from.isprintable() else "")
+    except ValidationError:
+        raise SiteSettingsError(
+            "Enter the address that mail comes from, as in Arena <arena@example.org>.",
+            field="mail_from",
+        ) from None
 
 
 def send_test_mail(*, to: str, by: Actor) -> None:
@@ -100,7 +117,7 @@ def send_test_mail(*, to: str, by: Actor) -> None:
         raise SiteSettingsError("The mail server refused the user name or password.") from None
     except SMTPRecipientsRefused:
         raise SiteSettingsError(f"The mail server does not take mail for {to}.") from None
-    except (SMTPException, OSError) as error:
+    except (SMTPException, OSError, ValueError) as error:
         raise SiteSettingsError(f"The mail was not sent. {_reason(error)}") from None
 
 

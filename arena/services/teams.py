@@ -53,9 +53,10 @@ def create_team(*, name: str, by: Actor) -> Team:
     _check_rate(by)
     try:
         with transaction.atomic():
-            team = Team.objects.create(
-                name=name, slug=slug, name_key=name_key(name), budget=team_budget()
-            )
+            # One budget a person: otherwise whoever makes ten teams spends ten.
+            is_first = not Membership.objects.filter(user=by.user, role=Role.OWNER).exists()
+            budget = team_budget() if is_first else 0
+            team = Team.objects.create(name=name, slug=slug, name_key=name_key(name), budget=budget)
     except IntegrityError:
         if not Team.objects.filter(slug=slug).exists():
             raise _name_taken_error(name) from None

@@ -10,7 +10,8 @@ from django.db.models import Count
 from arena.actors import Actor
 from arena.calls.models import Capability, ModelEndpoint, Price
 from arena.calls.prices import Rate, all_prices
-from arena.endpoints import Endpoint
+from arena.calls.providers.base import EndpointStoppedError
+from arena.endpoints import Endpoint, key_of
 from arena.models import Candidate
 from arena.services.endpoints import ModelEndpointError, remove_endpoint
 from arena.validation import join_names, numbered
@@ -47,6 +48,14 @@ class ListedEndpoint:
     row: ModelEndpoint | None
     is_given: bool
     models: list[ListedModel]
+
+    @property
+    def has_lost_key(self) -> bool:
+        """Whether its key was stored with another SECRET_KEY."""
+        try:
+            return bool(self.endpoint.encrypted_key and not key_of(self.endpoint))
+        except EndpointStoppedError:
+            return True
 
 
 def list_endpoints() -> list[ListedEndpoint]:

@@ -83,7 +83,8 @@ def _add_model(request: HttpRequest, form: AddModelForm) -> str:
         there = add_endpoint(name=clean["name"], values=values, key=clean["key"], by=by, now=now)
     elif clean["key"]:
         raise ModelEndpointError(
-            f"{there.name} is there already. Leave the key empty to use the one it has.",
+            f"{there.name} is there already. Leave the key empty to use the one it has; to replace"
+            " it, edit the server.",
             field="key",
         )
     if clean["model"]:

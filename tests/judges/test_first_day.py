@@ -8,7 +8,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from arena.actors import Actor
 from arena.models import Backup, Capability, Team
+from arena.services.teams import create_team
 from judges.first_day import first_day
 from tests.factories import PASSWORD, make_arena, make_team, make_user
 from tests.judges import helpers
@@ -68,3 +70,10 @@ def test_others_are_led_to_the_arenas(client: Client) -> None:
 def test_a_new_team_gets_the_default_budget(settings: Any) -> None:
     settings.TEAM_BUDGET = 25 * 10**9
     assert Team.objects.get(pk=make_team(name="Fresh").pk).budget == 25 * 10**9
+
+
+def test_the_default_budget_is_for_a_persons_first_team(settings: Any) -> None:
+    settings.TEAM_BUDGET = 5 * 10**9
+    by = Actor(user=make_user("ann"))
+    budgets = [create_team(name=f"Team {number}", by=by).budget for number in range(3)]
+    assert budgets == [5 * 10**9, 0, 0]

@@ -10,6 +10,7 @@ from django.utils import timezone
 from arena.calls.models import Capability, ModelEndpoint, Price
 from arena.endpoints import Endpoint, endpoint_named, key_of
 from arena.models import Backup
+from ranking.health import check_health
 from tests.factories import make_arena, make_candidate, make_team
 from tests.judges.fake_server import MODEL, FakeServer, Sent, better_is, completion
 from tests.judges.helpers import browser_of, order, signed_in, work_off
@@ -132,6 +133,8 @@ def test_the_page_says_that_secret_key_changed(
     add_house(staff, server)
     settings.SECRET_KEY = "another" * 10
     boss = signed_in("again", staff=True)
+    assert "Key cannot be read" in boss.get(MODELS).text
+    assert any("cannot be read" in said for said in check_health(timezone.now()).findings)
     said = "cannot be read because SECRET_KEY has changed. Enter the key again."
     assert said in boss.get(HOUSE).text
     tested = boss.post(f"{HOUSE}model/", {"action": "test", "model": MODEL}, follow=True).text

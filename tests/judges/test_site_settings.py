@@ -120,7 +120,7 @@ def test_the_environment_goes_first_and_is_shown(staff: Client, settings: Any) -
     ("fields", "says"),
     [
         ({"site_url": "arena"}, "Enter the address of this site"),
-        ({"site_url": "https://other.example"}, "Add it to ALLOWED_HOSTS in the environment"),
+        ({"site_url": "https://other.example"}, "in the environment (under compose, in .env)"),
         ({"sign_up": "some"}, "Select a valid choice"),
         ({"team_budget": "-1"}, "greater than or equal to 0"),
         (MAILED | {"mail_host": "smtp://x"}, "Enter a host name"),
@@ -220,3 +220,35 @@ def test_there_is_one_row() -> None:
     SiteSettings.objects.create()
     with pytest.raises(IntegrityError), transaction.atomic():
         SiteSettings.objects.create(id=2)
+
+
+@pytest.mark.parametrize(
+    "sender", ["not an address", "<script>alert(1)</script>", "A <a@b.example>\r\nBcc: c@d.example"]
+)
+def test_a_sender_that_no_mail_can_have_is_refused(staff: Client, sender: str) -> None:
+    assert "Enter the address that mail comes from" in save(staff, **MAILED | {"mail_from": sender})
+    assert not SiteSettings.objects.filter(mail_host="smtp.example.org").exists()
+
+
+@pytest.mark.parametrize(
+    "url", ["http://testserver/here", 'http://testserver/">', "http://testserver#x"]
+)
+def test_an_address_with_a_path_is_refused(staff: Client, url: str) -> None:
+    assert "Enter the address of this site" in save(staff, site_url=url)
+
+
+@pytest.mark.parametrize(
+    "change", [{"mail_port": "25"}, {"mail_security": "none"}, {"mail_user": "somebody"}]
+)
+def test_a_password_is_entered_again_for_another_way_to_the_server(
+    staff: Client, change: dict[str, str]
+) -> None:
+    save(staff, **MAILED)
+    without = {name: value for name, value in MAILED.items() if name != "password"}
+    assert "Enter the password again" in save(staff, **without | change)
+
+
+def test_a_password_goes_with_its_server(staff: Client) -> None:
+    save(staff, **MAILED)
+    save(staff, mail_host="")
+    assert SiteSettings.objects.get().encrypted_mail_password == ""
