@@ -59,20 +59,28 @@ class Slots:
         return self._used[endpoint]
 
     def has_room(self, endpoint: str) -> bool:
-        config = all_endpoints().get(endpoint)
-        wanted = config.concurrency if config else 1  # calls of a removed endpoint fail at once
-        free = self.size - self._used.total()
-        return self._used[endpoint] < min(wanted, free)
+        return self._has_room(endpoint, _wanted_by(endpoint))
+
+    def _has_room(self, endpoint: str, wanted: int) -> bool:
+        return self._used[endpoint] < min(wanted, self.size - self._used.total())
 
     def take(self, endpoint: str) -> bool:
+        # Read before the lock: whoever waits for a connection must not keep others from a slot,
+        # who have one.
+        wanted = _wanted_by(endpoint)
         with self._lock:
-            granted = self.has_room(endpoint)
+            granted = self._has_room(endpoint, wanted)
             self._used[endpoint] += granted
             return granted
 
     def release(self, endpoint: str) -> None:
         with self._lock:
             self._used[endpoint] -= 1
+
+
+def _wanted_by(endpoint: str) -> int:
+    config = all_endpoints().get(endpoint)
+    return config.concurrency if config else 1  # calls of a removed endpoint fail at once
 
 
 class CallBuffer:

@@ -26,6 +26,8 @@ class Recent(Generic[Value]):
     def get(self) -> Value:
         known = self.known
         if known is None or known[0] <= time.monotonic():
+            if known is not None:  # one reads, others go on with what is known
+                self.known = time.monotonic() + SECONDS, known[1]
             known = self.known = time.monotonic() + SECONDS, self._read()
         return known[1]
 

@@ -7,9 +7,13 @@ import os
 import signal
 import sys
 
+from django.db import connection
+
 from arena.celery import app
 
 app.loader.import_default_modules()
+connection.close()  # the check of settings has read the database
+connection.close_pool()
 forked: list[int] = []
 for line in sys.stdin:
     if pid := os.fork():

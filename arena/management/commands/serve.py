@@ -7,6 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
+from django.db import connection
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels
@@ -34,6 +35,11 @@ class Command(BaseCommand):
     help = "Serve pages at HOST and PORT. SIGTERM ends it, SIGHUP starts its processes again."
 
     def handle(self, *args: Any, **options: Any) -> None:
+        # django-allauth's check asks how addresses are confirmed, which operators may have set, and
+        # the processes below are forks of this one: they cannot share a connection.
+        connection.close()
+        if connection.vendor == "postgresql":
+            connection.close_pool()
         Granian(
             "arena.wsgi:application",
             interface=Interfaces.WSGI,
