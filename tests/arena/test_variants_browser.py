@@ -100,6 +100,28 @@ def test_rows_come_and_go_while_what_was_typed_stays(desk: Any, arena: Arena) ->
     expect(page.get_by_label("Name", exact=True)).to_have_value("third 2")
 
 
+def test_leaving_asks_only_if_something_was_typed(desk: Any) -> None:
+    page, asked = desk, list[str]()
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    back = page.url
+    for typed, expected in (("", []), ("Be kind.", ["beforeunload"])):
+        page.get_by_role("link", name="Add candidates").first.click()
+        page.get_by_role("button", name="Add another").focus()
+        if typed:
+            page.get_by_role("button", name="Add another").click()
+            expect(page.get_by_label("System prompt")).to_have_count(3)
+            page.get_by_label("System prompt").nth(2).fill(typed)
+        else:
+            page.get_by_role("heading", name="Add candidates").click()
+        page.goto(back)
+        assert asked == expected
+    page.get_by_role("link", name="Add candidates").first.click()
+    page.get_by_label("System prompt").nth(0).fill("Be kind.")
+    page.get_by_role("button", name="Check and show the price").click()
+    expect(page.locator("#offer")).to_contain_text("Choose a model.")
+    assert asked == ["beforeunload"]
+
+
 def test_the_form_works_without_scripts(browser: Any, live_server: Any, arena: Arena) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
