@@ -15,7 +15,7 @@ from django.http import HttpRequest
 from arena.errors import ServiceError
 from arena.models import Arena
 from arena.models.fields import checks_of, length_limit
-from arena.validation import MOST, nano_dollars
+from arena.validation import MOST, InputError, nano_dollars
 
 READERS = {
     Arena.Visibility.PUBLIC: "This arena is public: everyone can read",
@@ -97,13 +97,18 @@ TEXT_FILES = (".txt", ".md")
 
 
 def text_in(file: UploadedFile) -> str:
-    """Return the text of a text file; '' for any other file."""
+    """Return the text of a text file. Raises InputError for any other file."""
+    if PurePath(file.name or "").suffix.lower() not in TEXT_FILES:
+        raise InputError("is not a text file (.txt or .md)")
     try:
         text = file.read().decode("utf-8-sig").replace("\r\n", "\n").strip()
     except UnicodeDecodeError:
-        return ""
-    is_text = PurePath(file.name or "").suffix.lower() in TEXT_FILES and "\0" not in text
-    return text if is_text else ""
+        raise InputError("is not UTF-8: save it as UTF-8") from None
+    if "\0" in text:
+        raise InputError("is not a text file (.txt or .md)")
+    if not text:
+        raise InputError("is empty")
+    return text
 
 
 class DollarsField(forms.DecimalField):

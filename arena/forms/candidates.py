@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, time
 from itertools import count
 from pathlib import PurePath
@@ -36,6 +36,7 @@ from arena.services.candidate_checks import (
     clean_content,
 )
 from arena.services.candidates import VariantError, own_active
+from arena.validation import MOST, InputError
 
 PARAMETERS = ("temperature", "reasoning_effort", "max_tokens", "top_p", "seed")
 ADMINISTRATORS = "The site’s administrators"
@@ -235,13 +236,16 @@ class VersionForm(SettingsForm):
 
 MOST_VARIANTS = 20
 NO_VARIANT = "Enter at least one prompt, or a name if the model gets the prompts as they are."
-TOO_FEW = "Enter at least {} prompts, each with a name."
+TOO_FEW = "Enter at least {} prompts. To compare with no prompt at all, enter a name only."
 ELSEWHERE = "elsewhere"
 Row = Mapping[str, str]
 
 
 class VariantForm(RowForm):
-    """The name and texts of one of several candidates that are registered at once."""
+    """The name and texts of one of several candidates that are registered at once.
+
+    `label`: its name, or the one that it gets if none is entered.
+    """
 
     class Meta(RowForm.Meta):
         model = Candidate
@@ -253,6 +257,11 @@ class VariantForm(RowForm):
             "system_prompt": "If empty, no system prompt is sent.",
         }
         error_messages = {"name": {"required": "Enter a name for the candidate."}}
+
+    def __init__(self, *args: Any, label: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.label = label
+        self.fields["name"].widget.attrs["placeholder"] = label
 
     def clean_name(self) -> str:
         try:
@@ -299,8 +308,8 @@ class VariantsForm(SettingsForm):
     """One to twenty candidates with one model and the same settings.
 
     Pasted prompts and text files become rows of their own before anything is saved. `rows`: what
-    an empty form begins with. `variables`: those of prompts that are not saved, in place of the
-    arena's.
+    an empty form begins with; `default_name`: what the nth without a name is called; `variables`:
+    those of prompts that are not saved, in place of the arena's.
     """
 
     team = forms.ChoiceField(label="Team")
@@ -334,6 +343,12 @@ class VariantsForm(SettingsForm):
         label="Spending cap in dollars",
         required=False,
         help_text="For all answers together. Runs pause before they exceed it.",
+        error_messages={
+            "min_value": "Enter 0 or more.",
+            "max_value": f"Enter at most {MOST:,}.",
+            "max_digits": "Enter fewer digits.",
+            "max_decimal_places": "Enter at most nine decimal places.",
+        },
     )
 
     def __init__(
@@ -344,6 +359,7 @@ class VariantsForm(SettingsForm):
         arena: Arena,
         teams: Sequence[Team | None],
         rows: Sequence[Row] = (),
+        default_name: Callable[[int], str] = "Variant {}".format,
         variables: set[str] | None = None,
         like: Candidate | None = None,
         least: int = 1,
@@ -351,7 +367,7 @@ class VariantsForm(SettingsForm):
     ) -> None:
         self.least = least
         self.rows_changed, self.problems = False, list[tuple[str, str]]()
-        self.taken = _names_in(arena)
+        self.taken, self.default_name = _names_in(arena), default_name
         self.variables = variables
         if data is not None:
             data = data.copy()
@@ -360,7 +376,11 @@ class VariantsForm(SettingsForm):
         self.sent = data
         self._set_teams(teams)
         self._set_models(like)
-        self.variants = [self._variant(number, row) for number, row in enumerate(rows)]
+        labels = self._labels(rows)
+        self.variants = [
+            self._variant(number, row, label)
+            for number, (row, label) in enumerate(zip(rows, labels, strict=True))
+        ]
         if self.is_rearranged and data["do"] == "add":
             self.variants[-1].fields["name"].widget.attrs["autofocus"] = True
 
@@ -369,11 +389,10 @@ class VariantsForm(SettingsForm):
         rows = posted_rows(data)
         added, self.problems = rows_of_files(files.getlist("prompt_files") if files else ())
         added = [{"system_prompt": text} for text in split_prompts(data.get("pasted", ""))] + added
-        kept = [row for row in rows if any(row.values())] if added else rows
+        kept = [row for row in rows if _is_filled(row)] if added else rows
         if added and len(kept) + len(added) > MOST_VARIANTS:
             message = (
-                f"These would be {len(kept) + len(added)} candidates, and {MOST_VARIANTS} can be "
-                "added at once. Send fewer of them."
+                f"You can add {MOST_VARIANTS} at once, and these would be {len(kept) + len(added)}."
             )
             self.problems.append(
                 ("pasted" if data.get("pasted", "").strip() else "prompt_files", message)
@@ -386,25 +405,33 @@ class VariantsForm(SettingsForm):
             kept = [*kept, {}][:MOST_VARIANTS]
         elif do.startswith("remove-"):
             kept = [row for number, row in enumerate(kept) if do != f"remove-{number}"]
-        named = [self._named(row) for row in [*kept, *added]]
+        kept = [*kept, *added]
+        named = [
+            row if row.get("name", "").strip() or not _is_filled(row) else {**row, "name": label}
+            for row, label in zip(kept, self._labels(kept), strict=True)
+        ]
         self.rows_changed = [dict(row) for row in named] != [dict(row) for row in rows]
         return named
 
-    def _named(self, row: Row) -> Row:
-        """Give a row that has a text but no name a free one, and keep all other rows."""
-        name = row.get("name", "")
-        if not name.strip() and any(row.values()):
-            numbers = (f"Variant {number}" for number in count(1))
-            name = next(name for name in numbers if name.casefold() not in self.taken)
-        self.taken.add(name.casefold())
-        return {**row, "name": name}
+    def _labels(self, rows: Sequence[Row]) -> list[str]:
+        """Return the rows' names; those without one get the name of their place if it is free."""
+        entered = [row.get("name", "").strip() for row in rows]
+        taken = self.taken | {name.casefold() for name in entered}
+        labels = list[str]()
+        for number, name in enumerate(entered, start=1):
+            names = map(self.default_name, count(number))
+            labels.append(name or next(free for free in names if free.casefold() not in taken))
+            taken.add(labels[-1].casefold())
+        return labels
 
-    def _variant(self, number: int, row: Row) -> VariantForm:
+    def _variant(self, number: int, row: Row, label: str) -> VariantForm:
         prefix = f"variant-{number}"
         if not self.is_bound:
-            return VariantForm(initial=dict(row), prefix=prefix)
+            return VariantForm(initial=dict(row), prefix=prefix, label=label)
         data = {f"{prefix}-{name}": row.get(name, "") for name in TEXTS}
-        return VariantForm(data, prefix=prefix, empty_permitted=True, use_required_attribute=False)
+        return VariantForm(
+            data, prefix=prefix, label=label, empty_permitted=True, use_required_attribute=False
+        )
 
     def _set_teams(self, teams: Sequence[Team | None]) -> None:
         self.teams = {str(team.pk) if team else "": team for team in teams}
@@ -450,6 +477,10 @@ class VariantsForm(SettingsForm):
         do = self.data.get("do", "") if self.is_bound else ""
         return (do == "add" or do.startswith("remove-")) and not self.problems
 
+    @property
+    def is_checked(self) -> bool:
+        return self.is_bound and not self.is_rearranged
+
     def full_clean(self) -> None:
         if self.is_rearranged:
             self._errors, self.cleaned_data = ErrorDict(), {}
@@ -464,7 +495,7 @@ class VariantsForm(SettingsForm):
     @property
     def is_ready(self) -> bool:
         """Whether the candidates can be registered as they are."""
-        return self.is_bound and self.is_valid() and not self.is_rearranged
+        return self.is_checked and self.is_valid()
 
     @property
     def settings_are_open(self) -> bool:
@@ -572,6 +603,10 @@ def posted_rows(data: Any) -> list[Row]:
     return [{name: data.get(f"variant-{n}-{name}", "") for name in TEXTS} for n in range(rows)]
 
 
+def _is_filled(row: Row) -> bool:
+    return any(text.strip() for text in row.values())
+
+
 def split_prompts(text: str) -> list[str]:
     """Return the prompts between lines of ---."""
     parts = re.split(r"^[ \t]*-{3,}[ \t]*$", text.replace("\r\n", "\n"), flags=re.MULTILINE)
@@ -583,12 +618,10 @@ def rows_of_files(files: Iterable[UploadedFile]) -> tuple[list[Row], list[tuple[
     rows, problems = list[Row](), list[tuple[str, str]]()
     for file in files:
         name = PurePath(file.name or "").name
-        text = text_in(file)
-        if not text:
-            problem = f"{name} is not a text file (.txt or .md, UTF-8) with a prompt in it."
-            problems.append(("prompt_files", problem))
-        else:
-            rows.append({"name": PurePath(name).stem, "system_prompt": text})
+        try:
+            rows.append({"name": PurePath(name).stem, "system_prompt": text_in(file)})
+        except InputError as error:
+            problems.append(("prompt_files", f"{name} {error.reason}."))
     return rows, problems
 
 

@@ -1,18 +1,22 @@
 """The forms with which a team starts: a new arena, by its name or with its questions."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 from django.core.files.uploadedfile import UploadedFile
+from django.forms.utils import ErrorDict
 
 from arena.files.reader import FileError
 from arena.files.rows import PromptRow
-from arena.files.tables import parse_pasted
-from arena.forms.base import TEXT_FILES, text_in
+from arena.files.tables import Problem, parse_pasted
+from arena.forms.base import TEXT_FILES, errors_in, text_in
 from arena.models import Arena, Prompt, Team
 from arena.models.fields import length_limit
-from arena.services.teams import LONGEST_NAME
+from arena.services.teams import LONGEST_NAME, TeamError, check_team_name_is_free
+from arena.services.workspaces import check_arena_name_is_free
+from arena.validation import InputError
 
 
 class StartForm(forms.Form):
@@ -47,6 +51,19 @@ class StartForm(forms.Form):
         if len(teams) == 1:
             field.required, field.widget = False, forms.HiddenInput()
 
+    def clean(self) -> dict[str, Any]:
+        """Refuse names that are taken, before anything else is done with the form."""
+        data, team = self.cleaned_data, self.team_chosen
+        with errors_in(self):
+            if team and data.get("name"):
+                check_arena_name_is_free(team, data["name"])
+        if data.get("team_name"):
+            try:
+                check_team_name_is_free(data["team_name"])
+            except TeamError as error:
+                self.add_error("team_name", error.message)
+        return data
+
     @property
     def team_chosen(self) -> Team | None:
         """None is a new team."""
@@ -64,6 +81,14 @@ class StartForm(forms.Form):
             "visibility": Arena.Visibility.PRIVATE,
             "voters": Arena.Voters.MEMBERS,
         }
+
+
+def _of_a_line(problem: Problem) -> str:
+    """Say what is wrong with a pasted line, where a file would have rows and columns."""
+    if repeated := re.search(r"is the same as in row ([\d,]+)", problem.sentence):
+        return f"Line {problem.row:,} repeats line {repeated[1]}."
+    sentence = problem.sentence.replace(" (column 'text')", "")
+    return f"Line {problem.row:,}: {sentence}"
 
 
 class ComparisonForm(StartForm):
@@ -93,11 +118,17 @@ class ComparisonForm(StartForm):
             self._take(file, data)
 
     def _take(self, file: UploadedFile, data: Any) -> None:
-        if text := text_in(file):
-            name = self.add_prefix("questions")
-            data[name] = "\n".join(filter(None, [data.get(name, "").strip(), text]))
-        else:
-            self.problem = f"{file.name} is not a text file (.txt or .md, UTF-8) with questions."
+        name = self.add_prefix("questions")
+        try:
+            data[name] = "\n".join(filter(None, [data.get(name, "").strip(), text_in(file)]))
+        except InputError as error:
+            self.problem = f"{file.name} {error.reason}."
+
+    def skip_checks(self) -> None:
+        """Show what was entered without errors, but say if a file could not be read."""
+        self._errors, self.cleaned_data = ErrorDict(), {}
+        if self.problem:
+            self.add_error("file", self.problem)
 
     def clean_questions(self) -> str:
         text: str = self.cleaned_data["questions"]
@@ -110,15 +141,14 @@ class ComparisonForm(StartForm):
             except FileError as error:
                 raise forms.ValidationError(str(error)) from None
             if table.problems:
-                problem = table.problems[0]
-                raise forms.ValidationError(f"Line {problem.row}: {problem.sentence}")
+                raise forms.ValidationError([_of_a_line(problem) for problem in table.problems])
             self.rows = list({row.key: row for row in table.rows}.values())
         return text
 
     def clean(self) -> dict[str, Any]:
         if self.problem:
             self.add_error("file", self.problem)
-        return self.cleaned_data
+        return super().clean()
 
     def drafts(self) -> list[Prompt]:
         """The prompts, unsaved, as a price is worked out for them."""

@@ -212,14 +212,21 @@ def check_name_is_free(arena: Arena, name: str, team_id: int | None) -> None:
 SENT = ("endpoint", "model", "system_prompt", "user_template", "messages", "parameters")
 
 
+def _bare(value: Any) -> Any:
+    """Return a text, or a list of messages, without the white space around it."""
+    if isinstance(value, list):
+        return [{**message, "content": message["content"].strip()} for message in value]
+    return value.strip() if isinstance(value, str) else value
+
+
 def check_is_different(content: Mapping[str, Any], others: Iterable[Candidate]) -> None:
     """Raise CandidateError if one of `others` is sent the same; uploaded answers never are."""
     if not content["endpoint"]:
         return
     for other in others:
-        if all(content[name] == getattr(other, name) for name in SENT):
-            same = "same prompt, model and settings. Change it, or remove it."
-            if not content["messages"] and not content["system_prompt"] + content["user_template"]:
+        if all(_bare(content[name]) == _bare(getattr(other, name)) for name in SENT):
+            same = "same prompt, model and settings. Change one of them."
+            if not content["messages"] and not "".join(templates_in(content)).strip():
                 same = "neither has a prompt. Enter one."
             raise CandidateError(f"This is the same as {other.own_name}: {same}")
 

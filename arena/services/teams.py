@@ -49,7 +49,7 @@ def create_team(*, name: str, by: Actor) -> Team:
     if slug in RESERVED_SLUGS:
         raise TeamError(f"The address /teams/{slug}/ is reserved. Choose another name.")
     slug = slug or f"team-{get_random_string(8, LETTERS)}"
-    _check_is_free(name)
+    check_team_name_is_free(name)
     _check_rate(by)
     try:
         with transaction.atomic():
@@ -74,7 +74,7 @@ def rename_team(*, team: Team, name: str, by: Actor) -> Team:
     name, before = _clean_team_name(name), team.name
     if name == before:
         return team
-    _check_is_free(name, team)
+    check_team_name_is_free(name, team)
     team.name, team.name_key = name, name_key(name)
     try:
         with transaction.atomic():
@@ -201,7 +201,7 @@ def _check_rate(by: Actor) -> None:
         )
 
 
-def _check_is_free(name: str, team: Team | None = None) -> None:
+def check_team_name_is_free(name: str, team: Team | None = None) -> None:
     """Raise TeamError if `name` reads like the name of a team other than `team`."""
     key = name_key(name)
     others = Team.objects.exclude(pk=team.pk) if team else Team.objects.all()

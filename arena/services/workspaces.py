@@ -36,11 +36,7 @@ def start_arena(
         team = create_team(name=team_name, by=by)
     else:
         Team.objects.select_for_update(no_key=True).get(pk=team.pk)
-        if team.arenas.filter(name__iexact=fields["name"].strip()).exists():
-            raise ArenaError(
-                f"{team} already has an arena with this name. Open it, or choose another name.",
-                field="name",
-            )
+        check_arena_name_is_free(team, fields["name"])
     arena = create_team_arena(team=team, by=by, **fields)
     if prompts:
         report = upsert_prompts(arena=arena, rows=prompts, by=by, atomic=True)
@@ -49,3 +45,11 @@ def start_arena(
             raise ArenaError(f"Prompt {problem.row}: {problem.sentence}", field="questions")
     made = register_variants(arena=arena, team=team, by=by, now=now, variants=variants, cap=cap)
     return arena, made
+
+
+def check_arena_name_is_free(team: Team, name: str) -> None:
+    if team.arenas.filter(name__iexact=name.strip()).exists():
+        raise ArenaError(
+            f"{team} already has an arena with this name. Open it, or choose another name.",
+            field="name",
+        )

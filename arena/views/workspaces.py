@@ -19,11 +19,13 @@ from arena.services.candidates import VariantError
 from arena.services.teams import TeamError
 from arena.services.workspaces import start_arena
 from arena.validation import numbered
-from arena.views.candidates import action_of, fingerprint_of
+from arena.views.candidates import EMPTY_ROWS, action_of, fingerprint_of
 from arena.views.prompts import limit_upload
 from arena.views.runs import AnswerOffer, cap_for, generate_for_all, left_for, offer_for
 
-PROMPTS_A_AND_B = [{"name": "Prompt A"}, {"name": "Prompt B"}]
+
+def prompt_name(number: int) -> str:
+    return f"Prompt {chr(ord('A') + number - 1) if number <= 26 else number}"
 
 
 @limit_upload
@@ -44,11 +46,14 @@ def compare_prompts(request: HttpRequest) -> HttpResponse:
         *((request.POST, request.FILES) if request.method == "POST" else ()),
         arena=Arena(visibility=Arena.Visibility.PRIVATE),
         teams=[None],
-        rows=PROMPTS_A_AND_B,
+        rows=EMPTY_ROWS,
+        default_name=prompt_name,
         least=2,
         variables=set(),
         now=timezone.now(),
     )
+    if form.is_rearranged:
+        start.skip_checks()
     offer, fingerprint = None, ""
     if form.is_ready and start.is_valid():
         team = start.team_chosen

@@ -80,7 +80,7 @@ def test_the_price_is_that_of_all_and_the_cap_is_shared(
     arena, client = paying
     data = variants(*rows("Be brief.", "Be brief, and kind at all times."), model=PAID_KEY)
     page = words(client.post(new(arena), data | {"do": "price"}))
-    assert "6 answers by m-1 at paid" in page
+    assert "6 answers by m-1 (endpoint paid): 2 candidates with every prompt." in page
     assert "$1.00 of its budget left" in page
     sent = shown(client, new(arena), data)
     assert float(sent["cap"]) > 0
@@ -195,17 +195,23 @@ def test_text_files_become_rows_named_like_them(owner: Client, arena_of_prompts:
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
-    [("a.pdf", b"%PDF-1.7"), ("a.txt", b"\xff\xfe\x00"), ("empty.txt", b""), ("b.md", b" \n ")],
+    ("says", "content"),
+    [
+        ("a.pdf is not a text file (.txt or .md).", b"%PDF-1.7"),
+        ("a.txt is not a text file (.txt or .md).", b"a\0"),
+        ("a.txt is not UTF-8: save it as UTF-8.", "Sé amable.".encode("latin-1")),
+        ("b.md is empty.", b" \n "),
+    ],
 )
 def test_a_file_that_is_no_text_is_named_and_the_rest_kept(
-    owner: Client, arena_of_prompts: Arena, name: str, content: bytes
+    owner: Client, arena_of_prompts: Arena, says: str, content: bytes
 ) -> None:
-    files = [SimpleUploadedFile("warm.txt", b"Be kind."), SimpleUploadedFile(name, content)]
+    unread = SimpleUploadedFile(says.split()[0], content)
+    files = [SimpleUploadedFile("warm.txt", b"Be kind."), unread]
     page = owner.post(
         new(arena_of_prompts), variants({}, do="add", prompt_files=files, model=SCRIPTED_KEY)
     )
-    assert f"{name} is not a text file" in words(page)
+    assert says in words(page)
     assert "Be kind." in page.text
     assert not undescribed(page.text)
 
@@ -213,7 +219,7 @@ def test_a_file_that_is_no_text_is_named_and_the_rest_kept(
 def test_more_than_twenty_are_refused_and_kept(owner: Client, arena_of_prompts: Arena) -> None:
     pasted = "\n---\n".join(f"Prompt {n}." for n in range(21))
     page = owner.post(new(arena_of_prompts), variants({}, do="price", pasted=pasted))
-    assert "These would be 21 candidates, and 20 can be added at once." in words(page)
+    assert "You can add 20 at once, and these would be 21." in words(page)
     assert "Prompt 20." in page.context["form"]["pasted"].value()
     twenty = variants(*rows(*(f"Prompt {n}." for n in range(20))), model=SCRIPTED_KEY)
     assert not owner.post(new(arena_of_prompts), twenty | {"do": "price"}).context["form"].can_add
@@ -239,6 +245,7 @@ def test_rows_are_added_and_removed_without_scripts(owner: Client, arena_of_prom
     [
         ({"name": "v1"}, "Another candidate here is named v1, too."),
         ({"system_prompt": "A."}, "This is the same as V1: same prompt, model and settings."),
+        ({"system_prompt": " A.\r\n\r\n"}, "This is the same as V1: same prompt"),
         ({"name": "Ours"}, "You already have a candidate named ours in this arena."),
         ({"system_prompt": "Taken."}, "This is the same as ours: same prompt, model and settings."),
         ({"messages": "{"}, "It is not JSON"),
@@ -261,8 +268,33 @@ def test_what_is_there_already_is_refused_beside_its_variant(
     form = page.context["form"]
     assert [bool(variant.errors) for variant in form.variants] == [False, True]
     assert says in str(form.variants[1].errors).replace("&quot;", '"')
-    assert "Variant 2" in page.text
+    wrong = form.variants[1]
+    if wrong.non_field_errors():
+        assert f'<a href="#variant-2">{wrong.label}</a>: ' in words(page)
+    else:
+        assert f'<a href="#id_variant-1-{next(iter(wrong.errors))}">{wrong.label}, ' in words(page)
     assert arena_of_prompts.candidates.count() == 1
+
+
+def test_a_row_without_a_name_is_called_as_it_will_be(
+    owner: Client, arena_of_prompts: Arena
+) -> None:
+    make_candidate(arena_of_prompts, "Variant 2", team=arena_of_prompts.team)
+    named, text = {"name": "warm"}, {"system_prompt": "A."}
+    page = owner.post(new(arena_of_prompts), variants(named, {}, {"name": "variant 3"}, do="add"))
+    labels = [variant.label for variant in page.context["form"].variants]
+    assert labels == ["warm", "Variant 4", "variant 3", "Variant 5"]
+    page = owner.post(
+        new(arena_of_prompts), variants(named, text, {"name": "variant 3"}, do="price")
+    )
+    assert page.context["form"].variants[1]["name"].value() == "Variant 4"
+
+
+def test_a_cap_beyond_all_measure_is_refused_in_plain_words(paying: tuple[Arena, Client]) -> None:
+    arena, client = paying
+    sent = shown(client, new(arena), variants(*rows("A."), model=PAID_KEY))
+    page = client.post(new(arena), sent | {"cap": "1000001", "suggested": "-"})
+    assert "Enter at most 1,000,000." in page.text
 
 
 def test_uploaded_candidates_may_be_alike(owner: Client, arena_of_prompts: Arena) -> None:

@@ -64,7 +64,7 @@ def test_three_pasted_variants_take_four_clicks(desk: Any, arena: Arena) -> None
     chosen.select_option("scripted:small-1")
     page.get_by_label("Paste several prompts").fill("Be kind.\n---\nBe brief.\n---\nBe formal.")
     page.get_by_role("button", name="Check and show the price").click()
-    expect(page.locator("#offer")).to_contain_text("36 answers by small-1 at scripted")
+    expect(page.locator("#offer")).to_contain_text("36 answers by small-1 (endpoint scripted)")
     page.get_by_role("button", name="Add 3 candidates and generate, about $").click()
     expect(page.get_by_role("heading", name="Answers are being generated")).to_be_visible()
     assert clicks(page) == 4
@@ -83,7 +83,7 @@ def test_rows_come_and_go_while_what_was_typed_stays(desk: Any, arena: Arena) ->
     expect(page.get_by_label("System prompt")).to_have_count(3)
     page.keyboard.type("third")
     expect(page.get_by_label("Name", exact=True).nth(2)).to_have_value("third")
-    page.get_by_role("button", name="Remove variant 1").click()
+    page.get_by_role("button", name="Remove Variant 1").click()
     expect(page.get_by_label("System prompt")).to_have_count(2)
     expect(page.get_by_label("System prompt").nth(0)).to_have_value("Be brief.")
     assert page.evaluate("window.samePage")

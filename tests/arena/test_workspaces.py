@@ -18,10 +18,11 @@ from tests.arena.generation import work_off
 from tests.arena.teams import signed_in
 from tests.arena.variants import SCRIPTED_KEY, shown, variants
 from tests.described import undescribed
-from tests.factories import DOLLAR, MODEL, make_member, make_team, make_user
+from tests.factories import DOLLAR, MODEL, make_arena, make_member, make_team, make_user
 
 pytestmark = pytest.mark.django_db
 COMPARE, IMPORT = "/compare-prompts/", "/import/"
+EMPTY = [f"variant-{row}-{name}" for row in (0, 1) for name in ("name", "system_prompt")]
 A, B = {"name": "Prompt A", "system_prompt": "A."}, {"name": "Prompt B", "system_prompt": "B."}
 
 
@@ -59,7 +60,9 @@ def test_one_page_makes_team_arena_questions_and_candidates(nora: Client) -> Non
     form = nora.get(COMPARE).context
     assert form["start"]["team_name"].value() == "nora’s team"
     page = nora.post(COMPARE, comparison(do="price"))
-    assert "4 answers by scripted-1 at scripted" in words(page)
+    assert "4 answers by scripted-1 (endpoint scripted): 2 prompts with every question" in words(
+        page
+    )
     assert "Create the arena with 2 candidates and generate for free" in words(page)
     assert nothing_is_there()
     answer = nora.post(COMPARE, shown(nora, COMPARE, comparison()))
@@ -115,6 +118,7 @@ def test_a_member_of_several_teams_chooses_among_those_they_may_submit_for(team:
         ({"variant-1-name": "", "variant-1-system_prompt": ""}, "Enter at least 2 prompts"),
         ({"variant-1-user_template": "{{ who }}: {{ prompt }}"}, "which no prompt has"),
         ({"arena-team_name": "Taken"}, "already"),
+        ({"arena-questions": "Why?\nHow?\nWhy?"}, "Line 3 repeats line 1."),
     ],
 )
 def test_an_error_keeps_everything_and_writes_nothing(
@@ -166,6 +170,42 @@ def test_a_row_can_be_added_before_anything_else_is_entered(nora: Client) -> Non
     page = nora.post(COMPARE, variants({"name": "Prompt A"}, {"name": "Prompt B"}, do="add"))
     assert len(page.context["form"].variants) == 3
     assert "Nothing was saved" not in page.text
+
+    assert "Enter a name for the arena." not in page.text
+    assert [row.label for row in page.context["form"].variants][2] == "Prompt C"
+
+
+def test_all_errors_are_listed_at_once_with_links(team: Team) -> None:
+    make_arena(0, 0, team=team, name="Refunds")
+    client = signed_in(make_member(team).user)
+    questions = "Why?\nHow?\nWhy?\nHow?"
+    wrong = {"arena-questions": questions, "arena-name": "refunds", "variant-1-system_prompt": "A."}
+    page = words(client.post(COMPARE, comparison(do="price", **wrong)))
+    listed = page.split('<ul class="manage-plain">')[1].split("</ul>")[0]
+    for link, says in (
+        ("id_arena-name", "already has an arena with this name"),
+        ("id_arena-questions", "Line 3 repeats line 1. Line 4 repeats line 2."),
+        ("variant-2", "This is the same as Prompt A"),
+    ):
+        assert f'href="#{link}"' in listed
+        assert says in listed
+    assert "Nothing is saved yet." not in page
+    assert 'value="generate"' not in page
+
+
+def test_pasted_prompts_replace_empty_rows(nora: Client) -> None:
+    page = nora.get(COMPARE)
+    assert [row.label for row in page.context["form"].variants] == ["Prompt A", "Prompt B"]
+    pasted = variants({}, {}, pasted="Be kind.\n---\nBe brief.\n---\nBe formal.")
+    form = nora.post(COMPARE, comparison(do="price") | dict.fromkeys(EMPTY, "") | pasted).context[
+        "form"
+    ]
+    entered = [(row["name"].value(), row["system_prompt"].value()) for row in form.variants]
+    assert entered == [
+        ("Prompt A", "Be kind."),
+        ("Prompt B", "Be brief."),
+        ("Prompt C", "Be formal."),
+    ]
 
 
 def test_a_second_click_pays_nothing(team: Team) -> None:
