@@ -134,7 +134,7 @@ def test_a_name_that_is_taken_at_the_same_moment_is_refused_too(monkeypatch):
     first = make_team(name="Orion")
     teams.rename_team(team=first, name="Team A", by=Actor(user=make_user()))
     second = make_team(name="Zenith")
-    monkeypatch.setattr(teams, "_check_is_free", lambda *args, **kwargs: None)
+    monkeypatch.setattr(teams, "check_team_name_is_free", lambda *args, **kwargs: None)
     with pytest.raises(teams.TeamError, match="already exists"):
         teams.rename_team(team=second, name="team a", by=Actor(user=make_user()))
     with pytest.raises(teams.TeamError, match="already exists"):
