@@ -104,6 +104,11 @@ class ArenaForm(RowForm):
         }
 
 
+def _between(least: int, most: int) -> dict[str, str]:
+    says = f"Enter a number from {least:,} to {most:,}."
+    return {"min_value": says, "max_value": says}
+
+
 class VoteOrderForm(forms.Form):
     """A request for human votes, from members of the team by name or from anybody."""
 
@@ -111,6 +116,7 @@ class VoteOrderForm(forms.Form):
         label="Votes per pair of candidates",
         min_value=1,
         max_value=MAX_PER_PAIR,
+        error_messages=_between(1, MAX_PER_PAIR),
         initial=3,
         help_text="From each rater chosen below, or in total if you choose none.",
     )
@@ -133,6 +139,7 @@ class VoteOrderForm(forms.Form):
         required=False,
         min_value=0,
         max_value=MAX_REPEATS,
+        error_messages=_between(0, MAX_REPEATS),
         initial=0,
         help_text="For each rater, to measure how often they agree with themselves. The second "
         "vote never counts. Requires hidden names.",

@@ -338,6 +338,14 @@ def test_an_order_that_cannot_be_is_refused(options, words):
         orders.order_people_run(arena=make_arena(2, 2), per_pair=1, by=CLI, **options)
 
 
+@pytest.mark.parametrize("number", [0, 10_001])
+def test_a_number_of_votes_out_of_range_is_refused_in_plain_words(client, number):
+    arena = make_arena(2, 2, team=make_team())
+    client.force_login(make_member(arena.team, "owner").user)
+    page = client.post(reverse("vote_orders", args=[arena.slug]), {"per_pair": number})
+    assert "Enter a number from 1 to 10,000." in page.text
+
+
 def test_names_stay_hidden_on_pages_until_everyone_has_voted(client):
     arena = make_arena(2, 2, team=make_team())
     users = [make_member(arena.team, "owner").user for _ in range(2)]

@@ -78,6 +78,8 @@ def test_rows_come_and_go_while_what_was_typed_stays(desk: Any, arena: Arena) ->
     assert not serious_violations(page)
     page.get_by_label("System prompt").nth(0).fill("Be kind.")
     page.get_by_label("System prompt").nth(1).fill("Be brief.")
+    boxes = [page.locator(f"#variant-{number}").bounding_box() for number in (1, 2)]
+    assert boxes[0]["y"] == boxes[1]["y"]
     page.evaluate("() => { window.samePage = true; }")
     page.get_by_role("button", name="Add another").click()
     expect(page.get_by_label("System prompt")).to_have_count(3)
@@ -94,6 +96,8 @@ def test_rows_come_and_go_while_what_was_typed_stays(desk: Any, arena: Arena) ->
     page.set_viewport_size({"width": 390, "height": 844})
     open_details(page)
     assert width_of(page) == 390
+    first, second = (page.locator(f"#variant-{number}").bounding_box() for number in (1, 2))
+    assert first["x"] == second["x"]
     page.get_by_role("button", name="Add 2 candidates only").click()
     expect(page.get_by_text("2 candidates added: Variant 2, third.")).to_be_visible()
     page.get_by_role("link", name="Duplicate third").click()
