@@ -1,6 +1,5 @@
 """How a team starts: two prompts to compare, or a file to import, each with a new arena."""
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -18,6 +17,7 @@ from arena.models import Arena
 from arena.services.candidates import VariantError
 from arena.services.teams import TeamError
 from arena.services.workspaces import start_arena
+from arena.site import team_budget
 from arena.validation import numbered
 from arena.views.candidates import EMPTY_ROWS, action_of, fingerprint_of
 from arena.views.prompts import limit_upload
@@ -57,7 +57,7 @@ def compare_prompts(request: HttpRequest) -> HttpResponse:
     offer, fingerprint = None, ""
     if form.is_ready and start.is_valid():
         team = start.team_chosen
-        left = left_for(team) if team else settings.TEAM_BUDGET
+        left = left_for(team) if team else team_budget()
         offer = offer_for(form.drafts, start.drafts(), left=left)
         form.suggest_cap(offer.suggested_cap if offer else "")
         fingerprint = fingerprint_of(form, offer)
