@@ -39,7 +39,7 @@ class Command(BaseCommand):
         # the processes below are forks of this one: they cannot share a connection.
         connection.close()
         if connection.vendor == "postgresql":
-            connection.close_pool()
+            connection.close_pool()  # type: ignore[attr-defined]
         Granian(
             "arena.wsgi:application",
             interface=Interfaces.WSGI,
