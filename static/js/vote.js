@@ -193,7 +193,8 @@
     nameTabs(pairIn(ballot));
     document.dispatchEvent(new CustomEvent("ballot:named"));
     if (result.dataset.round) leadTo(result.dataset.round);
-    if (result.dataset.facts) htmx.ajax("GET", result.dataset.facts, { source: result, swap: "none" });
+    // Not from the result, which is gone once the rater goes on: its events would reach nobody.
+    if (result.dataset.facts) htmx.ajax("GET", result.dataset.facts, { target: said, swap: "none" });
   });
 
   // The second click of a double click would vote on the next pair, or leave this one.
