@@ -69,7 +69,13 @@ def test_the_tutorial_leads_to_a_decision(browser: Browser, tmp_path: Path) -> N
         button(page, "Start this run")
         expect(page.get_by_text("12 of 12").first).to_be_visible(timeout=PATIENCE)
         button(page, "View the decision")
-        expect(page.get_by_text("for this judge and prompts like these").first).to_be_visible()
+        decided = page.get_by_text("for this judge and prompts like these")
+        for _ in range(30):  # leaderboards count within seconds
+            if decided.count():
+                break
+            page.wait_for_timeout(2000)
+            page.reload()
+        expect(decided.first).to_be_visible()
 
         page.goto(f"{address}/teams/anns-team/tokens/")
         page.get_by_label("Where is it used?").fill("tutorial")
