@@ -42,7 +42,7 @@ def well_known_models() -> list[KnownModel]:
 
 
 def price_known_of(kind: str, model: str) -> KnownModel | None:
-    """Return the known model of this name; whatever runs at Ollama is free."""
+    """Return the well-known model of this kind and name, if there is one."""
     for known in well_known_models():
         if (known.kind, known.name) == (kind, model):
             return known

@@ -25,7 +25,7 @@ LABELS = {
     "concurrency": "The number of requests at once",
     "requests_per_minute": "The limit of requests",
     "tokens_per_minute": "The limit of tokens",
-    "idempotent": "The last choice",
+    "idempotent": "The answer about Idempotency-Key",
 }
 LONGEST_KEY = 4000
 # Half of a short key would be shown.

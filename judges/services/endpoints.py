@@ -1,5 +1,6 @@
 """What model endpoints are used for."""
 
+import logging
 from collections import Counter
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from judges.models import Judge
 from judges.services.registry import SCRIPTED_MODELS
 
 Used = Counter[tuple[str, str]]
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -108,13 +110,14 @@ def delete_endpoint(*, endpoint: ModelEndpoint, by: Actor) -> None:
 
 
 @transaction.atomic
-def remove_model(*, endpoint: str, model: str) -> None:
+def remove_model(*, endpoint: str, model: str, by: Actor) -> None:
     """Forget a model that nothing uses, and its price. Raises ModelEndpointError."""
     key = (endpoint, model)
     if used := _in_words(_arenas_by_model()[key], _judges_by_model()[key]):
         raise ModelEndpointError(f"{model} is used by {used}, so it cannot be removed.")
     for kind in (Price, Capability):
         kind._default_manager.filter(endpoint=endpoint, model=model).delete()
+    log.info("%s removed the model %s at %s.", by.name, model, endpoint)
 
 
 def _arenas_by_model() -> Used:

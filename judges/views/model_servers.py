@@ -183,7 +183,7 @@ def endpoint_model(request: HttpRequest, name: str) -> HttpResponse:
         return redirect("operators_models") if request.POST.get("from") == "list" else page
     if action == "remove":
         try:
-            remove_model(endpoint=name, model=model)
+            remove_model(endpoint=name, model=model, by=actor_of(request))
         except ServiceError as error:
             messages.error(request, error.message)
         return page
