@@ -49,21 +49,23 @@ def visibility_parameters(actor: Actor) -> dict[str, Any]:
 
 def listed_arenas(actor: Actor) -> ArenaQuerySet:
     """The arenas that lists show to `actor`: public ones, and those of the actor's teams."""
+    arenas = Arena.objects.revealed().contests()
     if actor.is_operator:
-        return Arena.objects.revealed()
+        return arenas
     is_own = Q(team__in=actor.teams_seen())
-    return Arena.objects.revealed().filter(Q(visibility=Arena.Visibility.PUBLIC) | is_own)
+    return arenas.filter(Q(visibility=Arena.Visibility.PUBLIC) | is_own)
 
 
 def known_arenas(actor: Actor) -> ArenaQuerySet:
     """The arenas in which `actor` can look things up by id, without naming the arena.
 
     Trying all ids would reveal unlisted arenas, so the arena must be listed for the actor, or one
-    of the actor's teams must have a candidate in it.
+    of the actor's teams must have a candidate or an experiment in it.
     """
+    own = Q(origin__isnull=False, team__in=actor.teams_seen())
     entered = Candidate.objects.filter(arena=OuterRef("pk"), team__in=actor.teams_seen())
     listed = listed_arenas(actor).values("pk")
-    return visible_arenas(actor).filter(Q(pk__in=listed) | Exists(entered))
+    return visible_arenas(actor).filter(Q(pk__in=listed) | Exists(entered) | own)
 
 
 def visible_answer_runs(actor: Actor, arenas: QuerySet[Arena]) -> QuerySet[Run]:

@@ -72,6 +72,8 @@ with stop_on_bad_value():
     #: VOTES_PER_MINUTE (120): requests for a pair per rater and minute, prefetched ones included
     VOTES_PER_MINUTE = env.int("VOTES_PER_MINUTE", 120, validate=Range(min=1))
     # In days. arena/services/privacy.py says what is deleted, and why it may be.
+    #: EXPERIMENT_DAYS (30): how long experiments that nobody looks at or changes are kept
+    EXPERIMENT_DAYS = env.int("EXPERIMENT_DAYS", 30, validate=Range(min=1))
     #: KEEP_UNANSWERED_DAYS (30): how long pairs that were left open or skipped are kept
     KEEP_UNANSWERED_DAYS = env.int("KEEP_UNANSWERED_DAYS", 30, validate=Range(min=1))
     #: KEEP_RATERS_DAYS (30): how long anonymous raters without a vote are kept
@@ -177,6 +179,8 @@ SWEEPS = {
     "arena.tasks.delete_old_rows": 3600.0,
     "judges.tasks.watch_canaries": 120.0,
     "judges.tasks.watch_decisions": 15.0,
+    "judges.tasks.advance_experiments": 2.0,
+    "judges.tasks.delete_old_experiments": 3600.0,
 }
 # A sweep still waiting when the next one is due is dropped, so that sweeps do not pile up.
 CELERY_BEAT_SCHEDULE = {

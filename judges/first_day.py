@@ -100,7 +100,8 @@ def _first_that_works(
 
 def _order_link(model: str, parameter: str) -> str:
     """Return the order page of the sample arena, or else of the first one, for this model."""
-    slugs = list(Arena.objects.revealed().order_by("pk").values_list("slug", flat=True))
+    arenas = Arena.objects.revealed().contests().order_by("pk")
+    slugs = list(arenas.values_list("slug", flat=True))
     if not slugs:
         return ""
     slug = SAMPLE if SAMPLE in slugs else slugs[0]

@@ -4,6 +4,7 @@ from django.urls import include, path, register_converter
 
 from arena.api.core.views import endpoint
 from judges.api import decisions as api_decisions
+from judges.api import experiments as api_experiments
 from judges.api import exports
 from judges.api import judges as api_judges
 from judges.api import rubrics as api_rubrics
@@ -13,6 +14,7 @@ from judges.views import (
     arena_judges,
     decisions,
     disagreements,
+    experiments,
     judges,
     model_servers,
     operators,
@@ -27,6 +29,7 @@ from ranking.urls import ExportName
 
 IN_ARENA = "a/<slug:slug>/runs"
 VERDICT = "<int:pk>/verdicts/<int:judgement>"
+EXPERIMENT = "experiments/<slug:slug>"
 RUBRICS = "teams/<slug:slug>/rubrics"
 RUBRIC = f"{RUBRICS}/<slug:rubric>"
 VERSION = f"{RUBRIC}/versions/<int:number>"
@@ -41,6 +44,17 @@ page_urls = [
     path(f"{IN_ARENA}/{VERDICT}/vote/", verdicts.vote_on_verdict, name="vote_on_verdict"),
     path(f"{IN_ARENA}/{VERDICT}/marks/", verdicts.mark_verdict, name="mark_verdict"),
     path("teams/<slug:slug>/arenas/<slug:arena>/", decisions.decision, name="decision"),
+    path("a/<slug:slug>/experiments/", experiments.experiments, name="experiments"),
+    path("a/<slug:slug>/experiments/new/", experiments.new_experiment, name="new_experiment"),
+    path(f"{EXPERIMENT}/", experiments.experiment, name="experiment"),
+    path(f"{EXPERIMENT}/drafts/", experiments.add_draft, name="add_draft"),
+    path(f"{EXPERIMENT}/drafts/<int:pk>/", experiments.save_draft, name="save_draft"),
+    path(f"{EXPERIMENT}/drafts/<int:pk>/promote/", experiments.promote, name="promote_draft"),
+    path(f"{EXPERIMENT}/drafts/<int:pk>/enter/", experiments.enter, name="enter_draft"),
+    path(f"{EXPERIMENT}/try/", experiments.try_drafts, name="try_drafts"),
+    path(f"{EXPERIMENT}/start/", experiments.start, name="start_experiment"),
+    path(f"{EXPERIMENT}/stop/", experiments.stop, name="stop_experiment"),
+    path(f"{EXPERIMENT}/delete/", experiments.delete, name="delete_experiment"),
     path(f"{RUBRICS}/", rubrics.team_rubrics, name="team_rubrics"),
     path(f"{RUBRICS}/new/", rubrics.new_rubric, name="new_rubric"),
     path(f"{RUBRICS}/import/", rubrics.import_rubric, name="import_rubric"),
@@ -87,6 +101,7 @@ register_converter(JudgementFile, "judgement_file")
 
 ARENA = "arenas/<slug:slug>/"
 RUN = "judge-runs/<int:pk>/"
+ONE = "experiments/<slug:slug>/"
 
 api_urls = [
     endpoint("teams/<slug:slug>/rubrics/", api_rubrics.Rubrics, "api_rubrics"),
@@ -101,6 +116,15 @@ api_urls = [
         exports.JudgementExport,
         "api_export_judgements",
     ),
+    endpoint(f"{ARENA}experiments/", api_experiments.Experiments, "api_experiments"),
+    endpoint(ONE, api_experiments.OneExperiment, "api_experiment"),
+    endpoint(f"{ONE}quote/", api_experiments.QuoteExperiment, "api_quote_experiment"),
+    endpoint(f"{ONE}run/", api_experiments.RunExperiment, "api_run_experiment"),
+    endpoint(f"{ONE}try/", api_experiments.TryExperiment, "api_try_experiment"),
+    endpoint(f"{ONE}stop/", api_experiments.StopExperiment, "api_stop_experiment"),
+    endpoint(f"{ONE}twin/", api_experiments.TwinOfExperiment, "api_test_baseline"),
+    endpoint(f"{ONE}drafts/<int:pk>/promote/", api_experiments.PromoteDraft, "api_promote_draft"),
+    endpoint(f"{ONE}drafts/<int:pk>/enter/", api_experiments.EnterDraft, "api_enter_draft"),
     endpoint(f"{ARENA}judge-runs/", api_runs.JudgeRuns, "api_judge_runs"),
     endpoint(f"{ARENA}decision/", api_decisions.OneDecision, "api_decision"),
     endpoint(f"{ARENA}{RUN}", api_runs.RunOfArena, "api_judge_run_of_arena"),

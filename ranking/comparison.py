@@ -4,7 +4,7 @@ Compare pages, win matrices, team decisions and the planning of judge runs take 
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -28,7 +28,18 @@ from ranking.question import Evidence
 from ranking.services.claims import Kept, claim_between, read_kept
 from ranking.services.votes import question_of, read
 from ranking.stats.bradley_terry import WinMatrix, observed_shares
-from ranking.stats.claim import Claim, Scope, Unit, Verdict, claim, decides, tests_of
+from ranking.stats.claim import (
+    Claim,
+    DirectVotes,
+    Registration,
+    Scope,
+    Unit,
+    Verdict,
+    claim,
+    decides,
+    registered_claim,
+    tests_of,
+)
 from ranking.votes import Ints, PairCounts
 
 NOT_ON_BOARD = "It is not on this leaderboard yet."
@@ -380,3 +391,21 @@ class ChosenPair:
         if any(text and pk is None for text, pk in zip(texts, ids, strict=True)):
             raise Http404("There is no such candidate.")
         return cls(a, b)
+
+
+def claim_of_people(
+    votes: Sequence[tuple[float, int, int]], kept: Claim | None, margin: float | None
+) -> Claim:
+    """What people's votes between two allow to be said; `votes` are (score, prompt, rater), with
+    scores from -1 to 1. `kept` and `margin` as for `claim`."""
+    columns = [np.array([vote[n] for vote in votes], np.float64) for n in range(3)]
+    score, prompt, rater = columns[0], *(column.astype(np.int64) for column in columns[1:])
+    return claim(DirectVotes(score, prompt, rater), kept, margin)
+
+
+def claim_of_registered(
+    scores: Sequence[float | None], registration: Registration, margin: float | None
+) -> Claim:
+    """What a registered run allows to be said; None is a prompt without a verdict."""
+    values = np.array([np.nan if score is None else score for score in scores], np.float64)
+    return registered_claim(values, registration, margin)

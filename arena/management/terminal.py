@@ -30,7 +30,8 @@ def find_arena(slug: str, *, hidden_too: bool = False) -> Arena:
 
 def find_arenas(slugs: Collection[str], *, hidden_too: bool = False) -> list[Arena]:
     """Like `find_arena`, for several arenas; for all of them if no slug is given."""
-    arenas = (Arena.objects.all() if hidden_too else Arena.objects.revealed()).order_by("slug")
+    arenas = Arena.objects.contests() if hidden_too else Arena.objects.revealed().contests()
+    arenas = arenas.order_by("slug")
     chosen = list(arenas.filter(slug__in=slugs) if slugs else arenas)
     if missing := sorted(set(slugs) - {arena.slug for arena in chosen}):
         raise CommandError(f"There is no arena {', '.join(map(repr, missing))}.")

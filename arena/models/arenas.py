@@ -45,6 +45,13 @@ class ArenaQuerySet(models.QuerySet["Arena"]):
         """Arenas that can be read: created here, or by an import that has finished."""
         return self.filter(Q(founded_by=None) | Q(founded_by__revealed_at__isnull=False))
 
+    def of_experiments(self) -> "ArenaQuerySet":
+        return self.filter(origin__isnull=False)
+
+    def contests(self) -> "ArenaQuerySet":
+        """All but those of experiments, which are listed and ranked nowhere."""
+        return self.filter(origin=None)
+
 
 class Arena(models.Model):
     """One contest: its prompts, its candidates, and the question that raters answer.
@@ -177,6 +184,15 @@ class Arena(models.Model):
         help_text="What the raters' link of a private arena is derived from; empty without one.",
     )
     founded_by = models.ForeignKey(Import, models.SET_NULL, null=True, blank=True, related_name="+")
+    origin = models.ForeignKey(
+        "self",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="experiment_arenas",
+        help_text="Of an experiment's own arena: the one whose prompts and baseline it copied.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = ArenaQuerySet.as_manager()
@@ -209,6 +225,7 @@ class Arena(models.Model):
                 "arena_open_to_teams_is_seen_by_them",
                 Q(open_to_teams=False) | ~Q(visibility="private"),
             ),
+            check("arena_of_an_experiment_is_private", Q(origin=None) | Q(visibility="private")),
             check("arena_held_out_percent", Q(held_out__lte=100)),
             check("arena_rater_cap_percent", Q(rater_cap__range=(1, 100))),
             check("arena_self_identifying_known", Q(self_identifying__in=["mask", "drop", "keep"])),

@@ -124,7 +124,7 @@ def choose_import(request: HttpRequest) -> HttpResponse:
             add_service_error(form, error)
         else:
             return redirect("import_file", arena.slug)
-    own = Arena.objects.revealed().filter(team__in=teams).select_related("team")
+    own = Arena.objects.revealed().contests().filter(team__in=teams).select_related("team")
     return render(
         request,
         "manage/choose_import.html",

@@ -40,7 +40,7 @@ def open_arena(*, arena_id: int) -> None:
 
 def open_missing() -> None:
     """Create these rows for arenas whose signal was lost; costs one query if there are none."""
-    for arena in Arena.objects.revealed().filter(refresh=None):
+    for arena in Arena.objects.revealed().contests().filter(refresh=None):
         open_arena(arena_id=arena.pk)
 
 

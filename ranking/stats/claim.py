@@ -13,14 +13,15 @@ Cauchy (Rouder et al. 2009; Wang and Ramdas, arXiv 2310.03722), with jackknife e
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import betaln, gammaln, ndtr, ndtri, stdtrit
+from scipy.special import betaln, gammaln, ndtr, ndtri, stdtrit, xlog1py, xlogy
 
 from ranking.stats.arrays import Bools, Floats, Ints, codes, summed
 from ranking.stats.intervals import RATER_SHARE, capped_weights, largest_share
@@ -35,6 +36,7 @@ MOST = 100_000  # more prompts or votes are not forecast
 FUTILE = 0.025  # a decision at the planned end that is less probable is not waited for
 GRID = 60  # steps of a score; means of up to six votes are exact
 LONGEST_PLAN = 2_000
+DIFFERENCES = 32  # over which a mean is taken
 TOSSES = 1_000  # that stand for normal errors
 MANY_GROUPS = 10**6  # stand for infinitely many
 MOST_GAPS = 2_000  # between candidates, whose e-values are computed one by one
@@ -85,7 +87,8 @@ class Missing:
 
 @dataclass(frozen=True)
 class Look:
-    """When a claim is tested: `number` 0 is after every vote, else a registered look."""
+    """When a claim is tested: the last registered look, 0 before the first; or, without `looks`,
+    after every vote."""
 
     number: int = 0
     looks: int = 0
@@ -105,7 +108,8 @@ class Claim:
     for_b, for_a : e-values; 40 decides
     n_votes, n_prompts, n_documents, n_raters : behind it; 0 documents if none are given
     missing : None once decided
-    is_kept : whether it was decided at an earlier look, and newer votes no longer support it
+    is_kept : whether it was decided at an earlier look, whose win rate and interval these are, and
+        newer votes no longer support it
     no_votes_settle : whether no number of votes by these raters will settle it
     parts : shares of the uncertainty by source ("votes", "prompts", "raters"), which add up to 1
     wider : the claim about raters like these, where only one about these raters can be made
@@ -136,6 +140,7 @@ class Claim:
         return cls(
             Verdict(stored["verdict"]),
             Scope(stored["scope"]),
+            win_rate=stored["win_rate"],
             low=stored["low"],
             high=stored["high"],
             for_b=stored["e_better"],
@@ -183,7 +188,7 @@ class Claim:
             "documents": self.n_documents,
             "raters": self.n_raters,
             "look": {"number": self.look.number, "looks": self.look.looks, "size": self.look.size}
-            if self.look.number
+            if self.look.looks
             else None,
             "missing": missing and {"unit": missing.unit.value, "number": missing.number},
             "kept": self.is_kept,
@@ -496,14 +501,12 @@ def _tested(
         assert found.low is not None
         is_no_worse = margin is not None and found.low > margin
         return replace(found, verdict=Verdict.NO_WORSE if is_no_worse else Verdict.OPEN)
-    low, high = max(found.low or 0.0, before.low or 0.0), min(found.high or 1.0, before.high or 1.0)
-    if low > high:  # newer votes say the opposite of older ones
-        low, high = before.low or 0.0, before.high or 1.0
     return replace(
         found,
         verdict=before.verdict,
-        low=low,
-        high=high,
+        win_rate=before.win_rate,
+        low=before.low,
+        high=before.high,
         for_b=max(found.for_b, before.for_b),
         for_a=max(found.for_a, before.for_a),
         is_kept=True,
@@ -613,16 +616,40 @@ def shares(parts: dict[str, float]) -> dict[str, float]:
 # look is exact. Its error is spent as by Lan and DeMets (1983), nearly all of it at the end.
 
 
-def boundaries(
-    sizes: Sequence[float], ends: Sequence[int], alpha: float, *, two_sided: bool = True
-) -> list[float]:
+@dataclass(frozen=True)
+class Registration:
+    """What a run promised before its first call.
+
+    Attributes
+    ----------
+    size, looks : how many prompts, and how often they are looked at
+    side : whether B is tested for "better" (1), for "worse" (-1), or for both (0)
+    family : how many candidates are compared with A; the error is divided among them
+    """
+
+    size: int
+    looks: int = 5
+    side: int = 0
+    family: int = 1
+
+    @property
+    def ends(self) -> list[int]:
+        """How many prompts there are at each look; the last is the size."""
+        ends = {round(self.size * k / self.looks) for k in range(1, self.looks + 1)}
+        return sorted(ends - {0})
+
+    @property
+    def alpha(self) -> float:
+        """Per side that is tested."""
+        return ALPHA / (1 if self.side else 2) / self.family
+
+
+@lru_cache(maxsize=256)
+def boundaries(sizes: tuple[float, ...], registration: Registration) -> tuple[float, ...]:
     """The total scores above which each look decides; infinite where none does.
 
-    Parameters
-    ----------
-    sizes : the absolute scores of the prompts in their order
-    ends : how many prompts there are at each look, ascending; the last is the registered size
-    alpha : the error per side
+    `sizes`: the absolute scores of all registered prompts in their order. A look's boundary does
+    not depend on those after it.
     """
     steps = np.rint(np.abs(sizes) * GRID).astype(np.int64)
     unit = max(int(np.gcd.reduce(steps)), 1)
@@ -631,21 +658,22 @@ def boundaries(
     chance: Floats = np.zeros(2 * middle + 1)
     chance[middle] = 1.0
     spent, start, found = 0.0, 0, []
-    for end in ends:
+    for end in registration.ends:
         for step in steps[start:end].tolist():
             if step:
                 chance = (_moved(chance, step) + _moved(chance, -step)) / 2
         start = end
-        allowed = 2 * float(ndtr(ndtri(alpha / 2) / math.sqrt(end / ends[-1])))
+        done = end / registration.size
+        allowed = 2 * float(ndtr(ndtri(registration.alpha / 2) / math.sqrt(done)))
         beyond = np.cumsum(chance[::-1])[::-1]
         least = int(np.argmax(np.append(beyond, 0.0) + spent <= allowed * (1 + 1e-12)))
         least = max(least, middle + 1)
         spent += float(beyond[least]) if least < len(beyond) else 0.0
         found.append((least - middle - 0.5) * unit / GRID if least < len(chance) else math.inf)
         chance[least:] = 0.0
-        if two_sided:
+        if not registration.side:
             chance[: 2 * middle - least + 1] = 0.0
-    return found
+    return tuple(found)
 
 
 def _moved(chance: Floats, step: int) -> Floats:
@@ -657,63 +685,119 @@ def _moved(chance: Floats, step: int) -> Floats:
     return moved
 
 
-@dataclass(frozen=True)
-class Registration:
-    """What a run promised before its first call: how many prompts, and when it would look."""
+def registered_claim(
+    score: Floats, registration: Registration, margin: float | None = None
+) -> Claim:
+    """The claim of a registered run after these prompts: that of the look at which it ended, or of
+    the newest one. Before the first look there is no interval.
 
-    size: int
-    looks: int = 5
-    two_sided: bool = True
+    `score`: (G,) the prompts' mean scores, in the registered order; NaN where there is no verdict.
+    Such a prompt counts for the registered size, and as a toss of size 0, so that the error is
+    exact whatever is missing, if that does not depend on who would have won. The win rate, the
+    interval and the number of prompts are of those with a verdict.
 
-    @property
-    def ends(self) -> list[int]:
-        return [round(self.size * k / self.looks) for k in range(1, self.looks + 1)]
+    The interval is the repeated one (Jennison and Turnbull 1989), with the error per side of the
+    test: a 95 % interval if both sides are tested, and a 90 % interval if one is, divided by the
+    family. On a side that is not tested it ends at 0.5 or beyond, so that it excludes 0.5 exactly
+    where B is better or worse.
 
-    @property
-    def alpha(self) -> float:
-        """Per side."""
-        return ALPHA / 2 if self.two_sided else ALPHA
-
-
-def registered_claim(score: Floats, registration: Registration) -> Claim:
-    """The claim of a registered run after these prompts.
-
-    `score`: (G,) the prompts' mean scores, in the registered order. The interval is the repeated
-    one of the last look (Jennison and Turnbull 1989).
+    `margin`: a win rate above it, below 0.5, is "no worse". That ends a run which tests for "worse"
+    alone; others go on, and say it at their end.
     """
-    found = claim(DirectVotes(score, is_judged=True))
-    ends, done = registration.ends, len(score)
-    look = sum(end <= done for end in ends)
-    found = replace(found, look=Look(look, registration.looks, registration.size))
-    sizes = [*np.abs(score).tolist(), *[1.0] * (registration.size - done)]
-    limits = boundaries(sizes, ends, registration.alpha, two_sided=registration.two_sided)
-    verdict = None
-    for end, limit in zip(ends[:look], limits, strict=False):
-        total = float(score[:end].sum())
-        low, high = ((1 + (total + side * limit) / end) / 2 for side in (-1, 1))
-        found = replace(found, low=max(low, 0.0), high=min(high, 1.0))
-        if total > limit:
-            verdict = Verdict.BETTER
-        elif registration.two_sided and total < -limit:
-            verdict = Verdict.WORSE
-        if verdict:
-            return replace(found, verdict=verdict, missing=None)
-    still = Verdict.OPEN
-    if look and (done == registration.size or is_futile(score, registration, limits[-1])):
-        still = Verdict.CANNOT_TELL
-    missing = Missing(Unit.PROMPTS, registration.size - done) if still is Verdict.OPEN else None
-    return replace(found, verdict=still, missing=missing)
+    return stopped_after(score, registration, margin)[1]
 
 
-def is_futile(score: Floats, registration: Registration, limit: float) -> bool:
-    """Whether a decision at the end has become improbable (Spiegelhalter and others 1986).
+def is_conclusive(claim: Claim) -> bool:
+    """Whether a registered run ends with this claim."""
+    return claim.verdict is not Verdict.OPEN
 
-    The further wins are beta-binomial, given those so far and a flat prior.
+
+def stopped_after(
+    score: Floats, registration: Registration, margin: float | None = None
+) -> tuple[int, Claim]:
+    """After how many prompts a registered run ended, and its claim; if it goes on, how many there
+    are so far. As in `registered_claim`.
     """
-    decisive, won = float(np.abs(score).sum()), float(score.clip(min=0).sum())
-    left = round((registration.size - len(score)) * decisive / max(len(score), 1))
+    known = score[~np.isnan(score)]
+    found = replace(
+        claim(DirectVotes(known, is_judged=True)),
+        verdict=Verdict.OPEN,
+        low=None,
+        high=None,
+        look=Look(0, len(registration.ends), registration.size),
+        missing=Missing(Unit.PROMPTS, registration.size - len(score)),
+    )
+    for end in registration.ends:
+        if end > len(score):
+            break
+        found = _at_look(score[:end], registration, margin)
+        if is_conclusive(found):
+            return end, found
+    return len(score), found
+
+
+def _at_look(score: Floats, registration: Registration, margin: float | None) -> Claim:
+    """The claim at a look at which the run has not ended before."""
+    done, known = len(score), score[~np.isnan(score)]
+    left = registration.size - done
+    number = registration.ends.index(done)
+    found = replace(
+        claim(DirectVotes(known, is_judged=True)),
+        verdict=Verdict.OPEN if left else Verdict.CANNOT_TELL,
+        look=Look(number + 1, len(registration.ends), registration.size),
+        missing=Missing(Unit.PROMPTS, left) if left else None,
+    )
+    if not len(known):
+        return found
+    rounded = np.rint(np.nan_to_num(score) * GRID) / GRID
+    sizes = np.abs(rounded)
+    # The prompts to come are taken to be like those so far: they matter for futility alone.
+    limits = boundaries(tuple(np.append(sizes, np.resize(sizes, left)).tolist()), registration)
+    mean, reach = float(rounded.sum()) / len(known), limits[number] / len(known)
+    found = _with_interval(found, mean, reach, registration.side)
+    if found.is_decided:
+        return found
+    assert found.low is not None
+    is_no_worse = margin is not None and found.low > margin
+    if not left or is_futile(score, registration, limits[-1], margin):
+        found = replace(found, verdict=Verdict.CANNOT_TELL, missing=None)
+    if is_no_worse and (registration.side < 0 or is_conclusive(found)):
+        found = replace(found, verdict=Verdict.NO_WORSE, missing=None)
+    return found
+
+
+def _with_interval(found: Claim, mean: float, reach: float, side: int) -> Claim:
+    """The claim with this interval of the mean score, and decided if it excludes 0.5."""
+    low, high = max((1 + mean - reach) / 2, 0.0), min((1 + mean + reach) / 2, 1.0)
+    if side < 0:
+        low = min(low, 0.5)
+    if side > 0:
+        high = max(high, 0.5)
+    found = replace(found, low=low, high=high)
+    if low <= 0.5 <= high:
+        return found
+    return replace(found, verdict=Verdict.BETTER if low > 0.5 else Verdict.WORSE, missing=None)
+
+
+def is_futile(
+    score: Floats, registration: Registration, limit: float, margin: float | None = None
+) -> bool:
+    """Whether a verdict for which the run would go on has become improbable at its end
+    (Spiegelhalter and others 1986): "better" or "worse", as tested, and "no worse" if that ends it.
+
+    The further wins are beta-binomial, given those so far and a flat prior; of scores of different
+    sizes, given as many equal ones as have the same sum and the same sum of squares.
+
+    `score`: as in `registered_claim`, with a verdict; `limit`: the boundary of the last look
+    """
+    known = score[~np.isnan(score)]
+    won, lost = float(known.clip(min=0).sum()), float(-known.clip(max=0).sum())
+    if not won + lost:
+        return True
+    each = float(known @ known) / (won + lost)
+    left = round((registration.size / len(score) - 1) * (won + lost) / each)
     more = np.arange(left + 1)
-    a, b = won + 1, decisive - won + 1
+    a, b = won / each + 1, lost / each + 1
     chance = np.exp(
         gammaln(left + 1)
         - gammaln(more + 1)
@@ -721,9 +805,12 @@ def is_futile(score: Floats, registration: Registration, limit: float) -> bool:
         + betaln(more + a, left - more + b)
         - betaln(a, b)
     )
-    total = 2 * (won + more) - decisive - left
-    decides = np.abs(total) > limit if registration.two_sided else total > limit
-    return float(chance[decides].sum()) < FUTILE
+    total = won - lost + each * (2 * more - left)
+    ends = (registration.side >= 0) & (total > limit) | (registration.side <= 0) & (total < -limit)
+    if margin is not None and registration.side < 0:
+        with_verdict = registration.size * len(known) / len(score)
+        ends |= total - limit > (2 * margin - 1) * with_verdict
+    return float(chance[ends].sum()) < FUTILE
 
 
 def registered_people(votes: DirectVotes, registration: Registration) -> Claim:
@@ -738,27 +825,26 @@ def registered_people(votes: DirectVotes, registration: Registration) -> Claim:
         raise ValueError("votes must have prompts and raters")
     votes = votes.first(registration.size)
     done, found = len(votes.score), claim(votes)
-    look = sum(end <= done for end in registration.ends)
+    ends = registration.ends
+    look = sum(end <= done for end in ends)
     left = Missing(Unit.VOTES, registration.size - done)
     found = replace(
         found.wider or found,
         verdict=Verdict.OPEN if left.number else Verdict.CANNOT_TELL,
         scope=Scope.RATERS,
-        look=Look(look, registration.looks, registration.size),
+        look=Look(look, len(ends), registration.size),
         missing=left if left.number else None,
         no_votes_settle=False,
     )
-    for end, limit in zip(registration.ends[:look], normal_limits(registration), strict=False):
+    for end, limit in zip(ends[:look], normal_limits(registration), strict=False):
         mean, error, n_groups = two_way_mean(votes.first(end))
         if n_groups < MIN_RATERS:
             continue
         reach = float(stdtrit(n_groups - 1, ndtr(limit))) * error
-        low, high = ((1 + mean + side * reach) / 2 for side in (-1, 1))
-        found = replace(found, win_rate=(1 + mean) / 2, low=max(low, 0.0), high=min(high, 1.0))
-        if mean > reach:
-            return replace(found, verdict=Verdict.BETTER, missing=None)
-        if registration.two_sided and mean < -reach:
-            return replace(found, verdict=Verdict.WORSE, missing=None)
+        found = replace(found, win_rate=(1 + mean) / 2)
+        found = _with_interval(found, mean, reach, registration.side)
+        if found.is_decided:
+            return found
     return found
 
 
@@ -788,10 +874,9 @@ def normal_limits(registration: Registration) -> list[float]:
     """The standard errors beyond which each look decides, of a mean with normal errors: the
     boundaries of very many tosses.
     """
-    ends = [round(TOSSES * k / registration.looks) for k in range(1, registration.looks + 1)]
-    sizes = [1.0] * TOSSES
-    limits = boundaries(sizes, ends, registration.alpha, two_sided=registration.two_sided)
-    return [limit / math.sqrt(end) for limit, end in zip(limits, ends, strict=True)]
+    many = replace(registration, size=TOSSES)
+    limits = boundaries((1.0,) * TOSSES, many)
+    return [limit / math.sqrt(end) for limit, end in zip(limits, many.ends, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -802,7 +887,7 @@ class Plan:
     watched: int | None
 
 
-def plan(share: float, power: float = 0.8, ties: float = 0.0, *, two_sided: bool = True) -> Plan:
+def plan(share: float, power: float = 0.8, ties: float = 0.0, *, side: int = 0) -> Plan:
     """The prompts with which a judge finds a candidate that wins this share of decisive votes.
 
     Parameters
@@ -810,6 +895,7 @@ def plan(share: float, power: float = 0.8, ties: float = 0.0, *, two_sided: bool
     share : above 0.5 and at most 1
     power : how often it is found, between 0 and 1
     ties : the share of prompts without a winner, which say nothing, from 0 to below 1
+    side : as in `Registration`
 
     Raises ValueError naming the invalid argument.
     """
@@ -819,10 +905,7 @@ def plan(share: float, power: float = 0.8, ties: float = 0.0, *, two_sided: bool
         raise ValueError(f"power must be between 0 and 1, not {power}")
     if not 0 <= ties < 1:
         raise ValueError(f"ties must be at least 0 and below 1, not {ties}")
-    sizes = range(5, LONGEST_PLAN + 1, 5)
-    registered = next(
-        (n for n in sizes if registered_power(share, Registration(n, 5, two_sided)) >= power), None
-    )
+    registered = size_to_detect(share, side, power=power)
     watched = next((n for n, found in watched_power(share, LONGEST_PLAN) if found >= power), None)
     counts = (None if n is None else math.ceil(n / (1 - ties)) for n in (registered, watched))
     return Plan(*counts)
@@ -843,24 +926,116 @@ def least_share(n: int, power: float = 0.8) -> float | None:
     return high
 
 
+@lru_cache(maxsize=1024)
 def registered_power(share: float, registration: Registration) -> float:
-    """The probability of "better" with one vote a prompt, of which B wins this share."""
-    ends = registration.ends
-    limits = boundaries(
-        [1.0] * registration.size, ends, registration.alpha, two_sided=registration.two_sided
+    """The probability that it is found, with one vote a prompt, that this share of them is for B
+    (or for A, if "worse" alone is tested). Stopping for futility costs up to half a point of it.
+    """
+    stops = _stops(registration)
+    totals = (2 * np.arange(end + 1) - end for end in registration.ends)
+    chances = _until_stopped(share, registration, stops)
+    found = (
+        float(chance[stop & (total > 0)].sum())
+        for chance, stop, total in zip(chances, stops, totals, strict=True)
     )
-    chance: Floats = np.ones(1)  # of 0, 1, ... wins
-    found, start = 0.0, 0
-    for end, limit in zip(ends, limits, strict=True):
-        for _ in range(start, end):
-            chance = np.append(chance * (1 - share), 0.0) + np.append(0.0, chance * share)
-        start = end
+    return sum(found)
+
+
+@lru_cache(maxsize=1024)
+def detectable(registration: Registration, power: float = 0.8) -> float | None:
+    """The smallest share of decisive prompts, won by B (lost, if "worse" alone is tested), that is
+    found with this probability; None if not even unanimous verdicts are.
+    """
+    low, high = 0.5, 1.0
+    if registered_power(high, registration) < power:
+        return None
+    for _ in range(12):
+        middle = (low + high) / 2
+        low, high = (
+            (low, middle) if registered_power(middle, registration) >= power else (middle, high)
+        )
+    return high
+
+
+@lru_cache(maxsize=1024)
+def size_to_detect(
+    share: float, side: int = 0, family: int = 1, power: float = 0.8, most: int = LONGEST_PLAN
+) -> int | None:
+    """The smallest size, in fives, with which five looks find this share of decisive prompts as
+    often; None if it is above `most`, or the share at most 0.5.
+    """
+    if share <= 0.5:
+        return None
+    # Fewer would not do with normal errors and one look, less a tenth, as tosses are no normals.
+    errors = 2 * math.sqrt(share * (1 - share)) * float(ndtri(power))
+    errors -= float(ndtri(Registration(1, 1, side, family).alpha))
+    least = 0.9 * (max(errors, 0.0) / (2 * share - 1)) ** 2
+    sizes = range(5 * max(1, int(min(least, most) / 5)), most + 1, 5)
+    return next(
+        (n for n in sizes if registered_power(share, Registration(n, 5, side, family)) >= power),
+        None,
+    )
+
+
+@lru_cache(maxsize=1024)
+def expected_prompts(registration: Registration, share: float | None = None) -> float:
+    """How many prompts are judged, on average, until the run ends, with one vote a prompt.
+
+    `share`: of prompts, as in `registered_power`; without it, the mean over true differences as
+    large as they usually are (`TAU`).
+    """
+    differences = TAU * ndtri((np.arange(DIFFERENCES) + 0.5) / DIFFERENCES)
+    shares = ((1 + differences) / 2).clip(0, 1).tolist() if share is None else [share]
+    stops, used = _stops(registration, with_futility=True), 0.0
+    for each in shares:
+        chances = _until_stopped(each, registration, stops)
+        for end, chance, stop in zip(registration.ends, chances, stops, strict=True):
+            used += end * float(chance[stop].sum())
+    return used / len(shares)
+
+
+def _until_stopped(
+    share: float, registration: Registration, stops: Sequence[Bools]
+) -> Iterator[Floats]:
+    """At each look, the probabilities of 0, 1, ... wins in a run that was not stopped before."""
+    chance: Floats = np.ones(1)
+    start = 0
+    for end, stop in zip(registration.ends, stops, strict=True):
+        n, wins = end - start, np.arange(end - start + 1)
+        logs = gammaln(n + 1) - gammaln(wins + 1) - gammaln(n - wins + 1)
+        tossed = np.exp(logs + xlogy(wins, share) + xlog1py(n - wins, -share))
+        chance, start = np.convolve(chance, tossed), end
+        yield chance
+        chance = np.where(stop, 0.0, chance)
+
+
+@lru_cache(maxsize=256)
+def _stops(registration: Registration, *, with_futility: bool = False) -> list[Bools]:
+    """At each look, after which numbers of wins a run with one vote a prompt is decided, or stopped
+    for futility or at its end; losses, if "worse" alone is tested.
+    """
+    run = replace(registration, side=abs(registration.side))
+    limits = boundaries((1.0,) * run.size, run)
+    stops = []
+    for end, limit in zip(run.ends, limits, strict=True):
         total = 2 * np.arange(end + 1) - end
-        found += float(chance[total > limit].sum())
-        chance[total > limit] = 0.0
-        if registration.two_sided:
-            chance[total < -limit] = 0.0
-    return found
+        lead = total if run.side else np.abs(total)
+        stop = lead > limit
+        if with_futility:
+            stop |= lead <= (_futile_lead(run, end, limits[-1]) if end < run.size else end)
+        stops.append(stop)
+    return stops
+
+
+def _futile_lead(run: Registration, end: int, limit: float) -> int:
+    """The largest lead of B, in verdicts, with which the run is futile; below all if none is."""
+
+    def goes_on(wins: int) -> bool:
+        return not is_futile(np.repeat([1.0, -1.0], [wins, end - wins]), run, limit)
+
+    least = 0 if run.side else (end + 1) // 2
+    wins = least + bisect_left(range(least, end + 1), True, key=goes_on)
+    return 2 * (wins - 1) - end if wins > least else -end - 1
 
 
 def watched_power(share: float, most: int) -> Iterator[tuple[int, float]]:

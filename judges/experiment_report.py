@@ -1,0 +1,258 @@
+"""What pages, the API and notices show of an experiment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Avg, Count
+from django.urls import reverse
+
+from arena.calls.models import Call
+from arena.models import Candidate, Prompt, Response, Run
+from arena.site import site_url
+from arena.validation import numbered
+from judges.models import Experiment
+from judges.services.experiments import spent_on, twin_of, verdict_of
+from judges.services.measurements import DraftMeasurement, Measurement, measure
+from ranking.claim_words import share_words
+from ranking.stats.claim import Claim, Verdict, detectable
+
+MOST_ERRORS = 5
+WORDS = {
+    Verdict.BETTER: "Better",
+    Verdict.WORSE: "Worse",
+    Verdict.NO_WORSE: "No worse",
+    Verdict.OPEN: "Not decided yet",
+    Verdict.CANNOT_TELL: "Can’t be decided this way",
+}
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a candidate's answers cost and took on average: nano-dollars, seconds; and what failed,
+    with up to five reasons."""
+
+    answers: int
+    cost: int | None
+    seconds: float | None
+    failed: int = 0
+    errors: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A prompt on which a draft lost: by how many of the judges, and the page of a verdict."""
+
+    prompt: Prompt
+    against: int
+    judges: int
+    page: str
+
+    @property
+    def by(self) -> str:
+        if self.judges == 1:
+            return "the judge"
+        if self.against == self.judges:
+            return "both judges" if self.judges == 2 else f"all {self.judges} judges"
+        return f"{self.against} of {self.judges}"
+
+    @property
+    def title(self) -> str:
+        """The beginning of its text."""
+        line = " ".join((self.prompt.text or self.prompt.external_id).split())
+        return line if len(line) <= 80 else f"{line[:79]}…"
+
+
+@dataclass(frozen=True, eq=False)
+class DraftReport:
+    experiment: Experiment
+    measured: DraftMeasurement
+    figures: Figures
+    prompts: Mapping[int, Prompt]
+
+    @property
+    def candidate(self) -> Candidate:
+        return self.measured.candidate
+
+    @property
+    def claim(self) -> Claim:
+        """By the judges if they are asked, unless people alone have decided it."""
+        people, judges = self.measured.people, self.measured.claim
+        if not self.experiment.judges:
+            return people
+        if self.experiment.people and people.is_decided and not judges.is_decided:
+            return people
+        return judges
+
+    @property
+    def is_by_people(self) -> bool:
+        return self.claim is self.measured.people
+
+    @property
+    def verdict(self) -> str:
+        return self.claim.verdict.value
+
+    @property
+    def words(self) -> str:
+        return WORDS[self.claim.verdict]
+
+    @cached_property
+    def sentence(self) -> str:
+        return verdict_of(self.experiment, self.measured)
+
+    @property
+    def share(self) -> tuple[str, str]:
+        """ "59%" and "42% to 75%"; '' before the first look."""
+        return share_words(self.claim)
+
+    @cached_property
+    def lost(self) -> list[Lost]:
+        found = []
+        for prompt, _ in self.measured.lost:
+            verdicts = self.measured.verdicts.get(prompt, {})
+            run, judgement = self.measured.judged_at.get(prompt, (0, 0))
+            path = (
+                reverse("judge_verdict", args=[self.experiment.arena.slug, run, judgement])
+                if run
+                else ""
+            )
+            against = sum(score < 0 for score in verdicts.values())
+            found.append(Lost(self.prompts[prompt], against, len(verdicts), path))
+        return found
+
+    @property
+    def can_promote(self) -> bool:
+        """Whether the verdict allows it: better, or no worse."""
+        return self.claim.verdict in (Verdict.BETTER, Verdict.NO_WORSE)
+
+
+@dataclass(frozen=True)
+class Twin:
+    """The baseline against itself: on how many prompts the verdict was not a tie."""
+
+    experiment: Experiment
+    judged: int
+    flips: int
+
+    @property
+    def sentence(self) -> str:
+        if not self.judged:
+            return f"{self.experiment.copy} is being compared with itself."
+        return (
+            f"Compared with a second generation of itself, {self.experiment.copy} won or lost "
+            f"{self.flips} of {numbered(self.judged, 'prompt')}."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ExperimentReport:
+    experiment: Experiment
+    measurement: Measurement
+    baseline: Figures
+    drafts: list[DraftReport] = field(default_factory=list)
+    spent: int = 0
+
+    @cached_property
+    def twin(self) -> Twin | None:
+        if not self.experiment.judges or self.experiment.twin:
+            return None
+        found = twin_of(self.experiment)
+        if found is None or found.registered_at is None:
+            return None
+        tallies = [draft.tally for draft in measure(found).drafts]
+        flips = sum(tally["better"] + tally["worse"] for tally in tallies)
+        return Twin(found, flips + sum(tally["same"] for tally in tallies), flips)
+
+    @cached_property
+    def finds(self) -> float | None:
+        """The least share of decisive verdicts found in 4 of 5 cases."""
+        experiment = self.experiment
+        if not experiment.size or not experiment.judges:
+            return None
+        return detectable(experiment.registration)
+
+    @property
+    def finds_words(self) -> str:
+        if self.finds is None:
+            return ""
+        won = round(100 * self.finds)
+        lost = self.experiment.side < 0
+        difference = f"{won}:{100 - won} {'loss' if lost else 'difference'}"
+        return f"This run could find a {difference} in 4 of 5 cases."
+
+    @property
+    def settled(self) -> int:
+        """Registered prompts judged on all drafts, as far as they are needed."""
+        return min((draft.measured.settled for draft in self.drafts), default=0)
+
+    @property
+    def looked_at(self) -> int:
+        return max((draft.measured.looked_at for draft in self.drafts), default=0)
+
+    @cached_property
+    def people(self) -> dict[str, Any] | None:
+        """Progress of the human votes, and the link for raters; None if nobody is asked."""
+        experiment = self.experiment
+        if not experiment.people:
+            return None
+        runs = [draft.measured.people_run for draft in self.drafts if draft.measured.people_run]
+        done = sum(len(draft.measured.votes) for draft in self.drafts)
+        secret = experiment.arena.raters_secret
+        path = reverse("raters_link", args=[experiment.arena.slug, secret]) if secret else ""
+        return {
+            "done": done,
+            "wanted": experiment.people * len(self.drafts),
+            "is_over": bool(runs) and all(run.is_over for run in runs),
+            "link": f"{site_url()}{path}" if path else "",
+        }
+
+    @property
+    def expires_at(self) -> datetime:
+        return self.experiment.used_at + timedelta(days=settings.EXPERIMENT_DAYS)
+
+    @property
+    def is_decided(self) -> bool:
+        return all(draft.claim.verdict is not Verdict.OPEN for draft in self.drafts)
+
+
+def report_on(experiment: Experiment) -> ExperimentReport:
+    """Read everything in a bounded number of queries."""
+    measurement = measure(experiment)
+    prompts = experiment.arena.prompts.in_bulk()
+    ids = [experiment.copy_id or 0, *(draft.candidate.pk for draft in measurement.drafts)]
+    figures = figures_of(ids)
+    drafts = [
+        DraftReport(experiment, draft, figures[draft.candidate.pk], prompts)
+        for draft in measurement.drafts
+    ]
+    return ExperimentReport(
+        experiment, measurement, figures[ids[0]], drafts, spent=spent_on(experiment)
+    )
+
+
+def figures_of(ids: list[int]) -> dict[int, Figures]:
+    """The figures of candidates, in two queries."""
+    rows = Response.objects.filter(candidate__in=ids).order_by().values("candidate")
+    means = {
+        row["candidate"]: row
+        for row in rows.annotate(n=Count("pk"), cost=Avg("cost"), seconds=Avg("seconds"))
+    }
+    failed: dict[int, list[tuple[str, int]]] = {}
+    calls = Call.objects.filter(run__candidate__in=ids, run__kind=Run.Kind.ANSWERS)
+    ended = calls.exclude(state__in=[*Call.GOING_ON, Call.State.DONE, Call.State.CANCELLED])
+    counted = ended.order_by().values_list("run__candidate", "error").annotate(n=Count("pk"))
+    for candidate, error, n in counted.order_by("-n"):
+        failed.setdefault(candidate, []).append((error, n))
+    return {
+        pk: Figures(
+            answers=means[pk]["n"] if pk in means else 0,
+            cost=None if pk not in means or means[pk]["cost"] is None else round(means[pk]["cost"]),
+            seconds=means[pk]["seconds"] if pk in means else None,
+            failed=sum(n for _, n in failed.get(pk, ())),
+            errors=tuple(failed.get(pk, ())[:MOST_ERRORS]),
+        )
+        for pk in ids
+    }

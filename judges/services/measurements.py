@@ -1,0 +1,255 @@
+"""What an experiment has measured: each draft's scores against the baseline, and what they allow to
+be said. Pages, the API, commands and the steps of a running experiment read it here.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from statistics import fmean
+
+from arena.calls.models import Call
+from arena.models import Candidate, Pair, Response, Run, Vote
+from arena.models.responses import ANSWER_DIGEST
+from arena.outcomes import LEFT, RIGHT
+from judges.models import Experiment, Judgement
+from judges.services.planning import PlannedComparison
+from ranking.comparison import claim_of_people, claim_of_registered
+from ranking.stats.claim import Claim, Registration, is_conclusive
+
+Answers = dict[int, dict[int, tuple[int, str]]]  # candidate: prompt: response and its digest
+HumanVote = tuple[float, int, int]  # for the draft 1, against it -1; prompt; rater
+POINTS = {LEFT: 1.0, RIGHT: -1.0}
+
+
+@dataclass(frozen=True, eq=False)
+class DraftMeasurement:
+    """One draft against the baseline. Scores are the draft's, from -1 to 1.
+
+    `verdicts` are those of the judges by prompt; `asked` are the prompts that the judges were asked
+    about, `pending` those that they are still asked about; `votes` are people's.
+    """
+
+    experiment: Experiment
+    candidate: Candidate
+    pair: Pair | None
+    answers: Answers
+    verdicts: Mapping[int, Mapping[int, float]]
+    asked: frozenset[int]
+    pending: frozenset[int]
+    votes: Sequence[HumanVote] = ()
+    people_run: Run | None = None
+    kept: Claim | None = None
+    judged_at: Mapping[int, tuple[int, int]] = field(default_factory=dict)  # prompt: run, judgement
+
+    @cached_property
+    def _own(self) -> dict[int, tuple[int, str]]:
+        return self.answers.get(self.candidate.pk, {})
+
+    @cached_property
+    def _baseline(self) -> dict[int, tuple[int, str]]:
+        return self.answers.get(self.experiment.copy_id or 0, {})
+
+    @cached_property
+    def registration(self) -> Registration:
+        return self.experiment.registration
+
+    @cached_property
+    def answered(self) -> int:
+        """How many of the registered prompts the draft and the baseline have answered."""
+        return sum(self.can_compare(prompt) for prompt in self.experiment.order)
+
+    @property
+    def why_unanswered(self) -> str:
+        calls = Call.objects.filter(requester=self.candidate.requester).exclude(error="")
+        return calls.order_by("-pk").values_list("error", flat=True).first() or ""
+
+    def can_compare(self, prompt: int) -> bool:
+        return prompt in self._own and prompt in self._baseline
+
+    def is_equal(self, prompt: int) -> bool:
+        """Whether both gave the same answer, word for word: a tie that nobody is asked about."""
+        return self.can_compare(prompt) and self._own[prompt][1] == self._baseline[prompt][1]
+
+    def score(self, prompt: int) -> float | None:
+        """The mean of the judges' verdicts; None without one."""
+        if self.is_equal(prompt):
+            return 0.0
+        verdicts = self.verdicts.get(prompt)
+        return fmean(verdicts.values()) if verdicts else None
+
+    def scores(self, n: int) -> list[float | None]:
+        """Of the first n prompts of the registered order."""
+        return [self.score(prompt) for prompt in self.experiment.order[:n]]
+
+    def is_settled(self, prompt: int) -> bool:
+        if not self.can_compare(prompt) or self.is_equal(prompt):
+            return True
+        return prompt in self.asked and prompt not in self.pending
+
+    @cached_property
+    def looked_at(self) -> int:
+        """How many prompts the newest look had; no look before the answers are there."""
+        done = 0
+        for end in self.registration.ends if self.answered else ():
+            if not all(map(self.is_settled, self.experiment.order[done:end])):
+                break
+            done = end
+            if is_conclusive(self.claim_at(end)):
+                break
+        return done
+
+    @cached_property
+    def settled(self) -> int:
+        """How many registered prompts need nothing more."""
+        if not self.answered:
+            return 0
+        return sum(map(self.is_settled, self.experiment.order))
+
+    def claim_at(self, n: int) -> Claim:
+        """What the judges' verdicts on the first n registered prompts allow to be said."""
+        return claim_of_registered(self.scores(n), self.registration, self.experiment.margin)
+
+    @cached_property
+    def claim(self) -> Claim:
+        return self.claim_at(self.looked_at)
+
+    @cached_property
+    def people(self) -> Claim:
+        """What people's votes allow to be said; they may be looked at whenever one likes."""
+        return claim_of_people(self.votes, self.kept, self.experiment.margin)
+
+    @property
+    def tally(self) -> dict[str, int]:
+        """Registered prompts by verdict: better, same, worse; "equal" of the same word for word."""
+        scores = [self.score(prompt) for prompt in self.experiment.order]
+        known = [score for score in scores if score is not None] if self.answered else []
+        return {
+            "better": sum(score > 0 for score in known),
+            "same": sum(score == 0 for score in known),
+            "worse": sum(score < 0 for score in known),
+            "equal": sum(map(self.is_equal, self.experiment.order)),
+            "none": sum(
+                prompt in self.asked and prompt not in self.pending and score is None
+                for prompt, score in zip(self.experiment.order, scores, strict=True)
+            ),
+        }
+
+    def to_judge(self, end: int) -> list[PlannedComparison]:
+        """The comparisons of the first `end` prompts that the judges were not asked about."""
+        if self.pair is None:
+            return []
+        picks = []
+        for prompt in self.experiment.order[:end]:
+            if prompt in self.asked or self.is_equal(prompt) or not self.can_compare(prompt):
+                continue
+            own, baseline = self._own[prompt][0], self._baseline[prompt][0]
+            low, high = (
+                (own, baseline) if self.candidate.pk == self.pair.low_id else (baseline, own)
+            )
+            picks.append(PlannedComparison(self.pair, prompt, low, high))
+        return picks
+
+    @property
+    def lost(self) -> list[tuple[int, float]]:
+        """(prompt, score) of the prompts on which the draft lost, the clearest first."""
+        scored = [(prompt, self.score(prompt)) for prompt in self.experiment.order]
+        lost = [(prompt, score) for prompt, score in scored if score is not None and score < 0]
+        return sorted(lost, key=lambda row: row[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Measurement:
+    experiment: Experiment
+    drafts: list[DraftMeasurement] = field(default_factory=list)
+
+
+def measure(experiment: Experiment) -> Measurement:
+    """Read what an experiment has measured so far, in about six queries."""
+    arena = experiment.arena
+    drafts = list(experiment.drafts)
+    rows = Response.objects.revealed().filter(candidate__in=[experiment.copy_id, *drafts])
+    answers: Answers = defaultdict(dict)
+    for candidate, prompt, pk, digest in rows.annotate(digest=ANSWER_DIGEST).values_list(
+        "candidate", "prompt", "pk", "digest"
+    ):
+        answers[candidate][prompt] = (pk, digest)
+    pairs = {(pair.low_id, pair.high_id): pair for pair in arena.pairs.all()}
+    judged, asked, pending, places = _read_verdicts(experiment)
+    votes = _read_votes(experiment)
+    people = Run.objects.of_people().filter(arena=arena).order_by("pk")
+    runs_by_pair = {
+        pair: run
+        for run in people.prefetch_related("demands")
+        for pair in {demand.pair_id for demand in run.demands.all()}
+    }
+    found = []
+    for draft in drafts:
+        low, high = sorted([experiment.copy_id or 0, draft.pk])
+        pair = pairs.get((low, high))
+        kept = experiment.claims.get(str(draft.pk))
+        found.append(
+            DraftMeasurement(
+                experiment=experiment,
+                candidate=draft,
+                pair=pair,
+                answers=answers,
+                verdicts=judged[draft.pk],
+                asked=frozenset(asked[draft.pk]),
+                pending=frozenset(pending[draft.pk]),
+                votes=votes[draft.pk],
+                people_run=runs_by_pair.get(pair.pk) if pair else None,
+                kept=Claim.of(kept) if kept else None,
+                judged_at=places[draft.pk],
+            )
+        )
+    return Measurement(experiment, found)
+
+
+Verdicts = dict[int, dict[int, dict[int, float]]]  # draft: prompt: epoch: score
+Prompts = dict[int, set[int]]  # draft: prompts
+Places = dict[int, dict[int, tuple[int, int]]]  # draft: prompt: run and judgement
+
+
+def _read_verdicts(experiment: Experiment) -> tuple[Verdicts, Prompts, Prompts, Places]:
+    """The judges' scores; the prompts asked, and pending; and where each verdict is, of several
+    judges' that which is best for the baseline."""
+    judged: Verdicts = defaultdict(lambda: defaultdict(dict))
+    asked: Prompts = defaultdict(set)
+    pending: Prompts = defaultdict(set)
+    places: Places = defaultdict(dict)
+    least: dict[tuple[int, int], float] = {}
+    rows = Judgement.objects.asked().filter(run__arena=experiment.arena, sample=0).order_by("pk")
+    for left, right, prompt, epoch, state, outcome, preference, run, pk in rows.values_list(
+        *(f"comparison__{name}" for name in ("left", "right", "prompt")),
+        *("epoch", "state", "outcome", "preference", "run", "pk"),
+    ):
+        if experiment.copy_id not in (left, right):
+            continue
+        draft = right if left == experiment.copy_id else left
+        asked[draft].add(prompt)
+        places[draft].setdefault(prompt, (run, pk))
+        if state == Judgement.State.WAITING:
+            pending[draft].add(prompt)
+        elif state == Judgement.State.VOTED:
+            for_left = POINTS.get(outcome, 0.0) if preference is None else 2 * preference - 1
+            score = for_left if draft == left else -for_left
+            judged[draft][prompt][epoch] = score
+            if score < least.get((draft, prompt), 2.0):
+                least[draft, prompt], places[draft][prompt] = score, (run, pk)
+    return judged, asked, pending, places
+
+
+def _read_votes(experiment: Experiment) -> dict[int, list[HumanVote]]:
+    votes: dict[int, list[HumanVote]] = defaultdict(list)
+    rows = Vote.objects.live().of_people().filter(arena=experiment.arena).order_by("pk")
+    for left, right, prompt, rater, outcome, preference in rows.values_list(
+        *(f"comparison__{name}" for name in ("left", "right", "prompt")),
+        *("rater", "outcome", "preference"),
+    ):
+        if experiment.copy_id not in (left, right):
+            continue
+        draft = right if left == experiment.copy_id else left
+        for_left = POINTS.get(outcome, 0.0) if preference is None else 2 * preference - 1
+        votes[draft].append((for_left if draft == left else -for_left, prompt, rater))
+    return votes
