@@ -122,8 +122,8 @@ class ArenaGiven(ArenaChanges):
     slug = serializers.SlugField(
         max_length=60,
         required=False,
-        help_text="The arena's address, derived from its name by default. Private arenas get an "
-        "address that ends in random letters; so do unlisted ones, unless you give one here.",
+        help_text="The arena's address. By default it is made from the name, and ends in random "
+        "letters unless the arena is public. Others can find out that an address is taken.",
     )
 
     class Meta(ArenaChanges.Meta):

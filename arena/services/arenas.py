@@ -100,17 +100,15 @@ def set_criteria(*, arena: Arena, criteria: str) -> None:
 def create_team_arena(*, team: Team, by: Actor, name: str, slug: str = "", **fields: Any) -> Arena:
     """Create an arena of `team`; by default its slug is a free one made from its name.
 
-    A private arena's slug ends in random letters, and so does an unlisted one's unless a slug is
-    given: "this address is taken" must not reveal such an arena. Raises ArenaError.
+    The slug of an arena that is not public then ends in random letters: "this address is taken"
+    must not reveal what an arena is called, unless its team chose that. Raises ArenaError.
     """
     visibility = fields.get("visibility", Arena.Visibility.PUBLIC)
     named: dict[str, Any] = {**fields, "name": name}
-    if visibility == Arena.Visibility.PRIVATE or (
-        visibility == Arena.Visibility.UNLISTED and not slug
-    ):
-        return _create(team, by, named, random_slug(slug or slugify(name)))
     if slug:
         return _create(team, by, named, slug)
+    if visibility != Arena.Visibility.PUBLIC:
+        return _create(team, by, named, random_slug(slugify(name)))
     for number in range(1, MAX_SLUG_NUMBER + 1):
         suffix = "" if number == 1 else f"-{number}"
         slug = (slugify(name)[: LONGEST_SLUG - len(suffix)].strip("-") or "arena") + suffix

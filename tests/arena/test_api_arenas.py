@@ -82,6 +82,26 @@ def test_a_service_s_refusal_points_at_the_member() -> None:
     assert response.json()["errors"] == [{"pointer": "#/slug", "detail": response.json()["detail"]}]
 
 
+@pytest.mark.parametrize("visibility", ["public", "unlisted", "private"])
+def test_a_given_slug_is_the_address(visibility: str) -> None:
+    sent = {"name": "Search answers", "slug": "search-24", "visibility": visibility}
+
+    response = token_of(make_team()).post("arenas/", sent)
+
+    assert (response.status_code, response.json()["slug"]) == (201, "search-24")
+
+
+def test_a_slug_that_is_no_address_is_refused() -> None:
+    caller = token_of(make_team())
+
+    for slug in ("Search answers!", "a" * 61):
+        response = caller.post("arenas/", {"name": "A", "slug": slug})
+        assert response.status_code == 400
+        assert [error["pointer"] for error in response.json()["errors"]] == ["#/slug"]
+    assert caller.post("arenas/", {"name": "A", "slug": "new"}).status_code == 422
+    assert not Arena.objects.exists()
+
+
 def test_a_list_holds_public_arenas_and_the_readers_own() -> None:
     team = make_team()
     arenas = {
