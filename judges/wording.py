@@ -80,8 +80,8 @@ def uncapped(sentence: str) -> str:
 
 # By the rule of trust, with independent labels.
 HOW_MANY = (
-    "To be trusted, a judge that agrees with people on 85 % of the labels needs about 70 of them, "
-    "and one that agrees on 80 % about 280."
+    "To be trusted, a judge that agrees with people on 85% of the labels needs about 70 of them, "
+    "and one that agrees on 80% about 280."
 )
 
 

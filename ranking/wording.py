@@ -120,7 +120,7 @@ def description(
         parts += [verdict.headline, verdict.says]
     if snapshot and snapshot.n_votes:
         parts.append(f"{numbered(snapshot.n_votes, 'blind vote')}.")
-    return " ".join(parts)
+    return " ".join(filter(None, parts))
 
 
 @dataclass(frozen=True)
@@ -183,19 +183,21 @@ def lead(
             reason = gettext("{n} raters are too few to say what others would prefer")
         reason = reason.format(n=f"{these_raters:,}")
     says = gettext("{name} is ahead, but {reason}.").format(name=first.name, reason=reason)
-    is_of_few = these_raters > 0
-    if (level := sum(row.standing.rank == 1 for row in ranked)) > 1:
+    level = sum(row.standing.rank == 1 for row in ranked)
+    possible = sum(row.standing.sure_rank_low == 1 for row in ranked)
+    is_of_few = these_raters > 0 and level == 1
+    is_known = measured == len(ranked) and not is_of_few and possible > 1
+    is_known &= not findings.apart and not first.standing.candidate.retired_at
+    if level > 1:
         says = gettext("{n} candidates share first place.").format(n=f"{level:,}")
-        is_of_few = False
+        if is_known and level == possible:
+            says = ""  # the headline says the same
     beyond_votes = ""
     if not these_raters and _is_beyond_votes(ranked, settings.get("effective", {})):
         beyond_votes = gettext(
             "More votes alone won’t settle it: it takes more raters and prompts."
         )
-        says += f" {beyond_votes}"
-    possible = sum(row.standing.sure_rank_low == 1 for row in ranked)
-    is_known = measured == len(ranked) and not is_of_few and possible > 1
-    is_known &= not findings.apart and not first.standing.candidate.retired_at
+        says = f"{says} {beyond_votes}".strip()
     return LeadSummary(
         first.standing.candidate_id,
         first.name,
@@ -244,7 +246,7 @@ def story(
     `ranked`: with an interval or not. `styled`: ranked by style-controlled scores; may be empty.
     """
     by_id = {row.standing.candidate_id: row for row in ranked}
-    first, sentences = by_id[lead.candidate], [lead.says]
+    first, sentences = by_id[lead.candidate], [lead.says] if lead.says else []
     if lead.sharing and sum(row.standing.rank == 1 for row in ranked) == 1:
         sentences = [gettext("{name} is ahead on points.").format(name=lead.name)]
     for reason in reasons:

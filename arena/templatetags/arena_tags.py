@@ -86,12 +86,6 @@ def last_question(text: str | None) -> str:
 
 
 @register.filter
-def unbroken(text: object) -> str:
-    """Keep each number and its per cent sign on one line."""
-    return str(text).replace(" %", "\N{NO-BREAK SPACE}%")
-
-
-@register.filter
 def seconds(value: float | None) -> str:
     """Format the duration of a call."""
     if value is None:

@@ -139,7 +139,7 @@ class DecisionShown(serializers.Serializer[Any]):
     )
     low = serializers.FloatField(
         allow_null=True,
-        help_text="The 95 % interval, which holds at every look: it excludes 0 exactly when it is"
+        help_text="The 95% interval, which holds at every look: it excludes 0 exactly when it is"
         " decided.",
     )
     high = serializers.FloatField(allow_null=True)

@@ -38,7 +38,7 @@ JUDGE_LISTED: dict[str, Any] = {
     "model": "scripted-1",
     "rubric": "pairwise",
     "trusted": False,
-    "why": ["It reached a verdict on 52.0 % of 212 items, which is below the 70 % required."],
+    "why": ["It reached a verdict on 52.0% of 212 items, which is below the 70% required."],
     "calibration": {
         "made_at": "2026-11-22T09:00:00Z",
         "arena": "search-answers",
@@ -58,7 +58,7 @@ JUDGE_LISTED: dict[str, Any] = {
 
 
 class FigureShown(serializers.Serializer[dict[str, Any]]):
-    """A figure over `n` labels, items or replies, with its 95 % interval; null if unknown."""
+    """A figure over `n` labels, items or replies, with its 95% interval; null if unknown."""
 
     value = serializers.FloatField(allow_null=True)
     low = serializers.FloatField(allow_null=True)

@@ -110,7 +110,7 @@ def _states(report: Figures) -> str:
 def _share(estimate: Figures) -> str:
     if estimate["value"] is None:
         return f"not available ({estimate['reason']})"
-    share = f"{estimate['value']:.1%}{_interval(estimate, '{:.1%}')}".replace("%", " %")
+    share = f"{estimate['value']:.1%}{_interval(estimate, '{:.1%}')}"
     return f"{share} of {estimate['n']}"
 
 

@@ -47,9 +47,9 @@ def test_labels_are_quoted_asked_measured_and_told(tmp_path: Path, local: FakeSe
     said = calibrate("--labels", labels(tmp_path), judge=LOCAL)
     assert "20 items with 20 labels." in said
     assert "20 verdicts, 40 calls" in said
-    assert "Agreement with people where both choose a side: 100.0 % (" in said
+    assert "Agreement with people where both choose a side: 100.0% (" in said
     assert "People with each other: " in said
-    assert "People prefer the longer answer: 50.0 %" in said
+    assert "People prefer the longer answer: 50.0%" in said
     assert "is not trusted in arenas where it is not measured" in said
     assert "let an administrator calibrate it with --everywhere" in said
     assert Calibration.objects.get().label_set == LabelSet.objects.get()
@@ -140,7 +140,7 @@ def test_a_judge_is_measured_by_the_arenas_votes(local: FakeServer) -> None:
     local.otherwise = answer_verdicts(prefers("-0 of"))
     said = calibrate("--arena", arena.slug, judge=LOCAL)
     assert "5 verdicts, 10 calls" in said
-    assert "Agreement with people where both choose a side: 100.0 %" in said
+    assert "Agreement with people where both choose a side: 100.0%" in said
     assert "Its votes count on the judges' leaderboard" in said
     assert "already" not in said
     assert Calibration.objects.get().arena == arena

@@ -96,25 +96,25 @@ def test_the_rule(report, trusted):
 
 def test_the_reasons_are_sentences_with_the_numbers():
     assert assess_trust(of_pairs(known(0.812, 0.779, 734), flips=0.35)).reasons == (
-        "Agreement with people (a tie or no verdict counts half) is 81.2 % over 734 labels "
-        "(lower bound 77.9 %), which meets the 75.0 % required.",
-        "It reached a verdict on 90.0 % of 200 items, which meets the 70 % required.",
-        "Swapping the answers changes its verdict on 35.0 % of 200 items, which exceeds the "
-        "30 % allowed.",
-        "Where people prefer the shorter answer (200 labels), it agrees with them on 80.0 % "
-        "(lower bound 60.0 %): significantly more than half, so it goes by more than length.",
+        "Agreement with people (a tie or no verdict counts half) is 81.2% over 734 labels "
+        "(lower bound 77.9%), which meets the 75.0% required.",
+        "It reached a verdict on 90.0% of 200 items, which meets the 70% required.",
+        "Swapping the answers changes its verdict on 35.0% of 200 items, which exceeds the "
+        "30% allowed.",
+        "Where people prefer the shorter answer (200 labels), it agrees with them on 80.0% "
+        "(lower bound 60.0%): significantly more than half, so it goes by more than length.",
     )
     low, *_, beaten = assess_trust(
         of_pairs(known(0.7, 0.6), known(0.8, 0.7), known(0.4, 0.3))
     ).reasons
     assert low == (
-        "Agreement with people (a tie or no verdict counts half) is 70.0 % over 200 labels "
-        "(lower bound 60.0 %), which is below the 75.0 % required and below 76.0 % (95 % of the "
-        "80.0 % among people)."
+        "Agreement with people (a tie or no verdict counts half) is 70.0% over 200 labels "
+        "(lower bound 60.0%), which is below the 75.0% required and below 76.0% (95% of the "
+        "80.0% among people)."
     )
     assert beaten == (
-        "Where people prefer the shorter answer (200 labels), it agrees with them on 40.0 % "
-        "(lower bound 30.0 %): not more than half, so nothing shows that it goes by more than "
+        "Where people prefer the shorter answer (200 labels), it agrees with them on 40.0% "
+        "(lower bound 30.0%): not more than half, so nothing shows that it goes by more than "
         "length."
     )
     told = assess_trust(of_pairs(known(0.7, 0.6), undecided=63)).reasons[0]
@@ -159,7 +159,7 @@ def test_the_reasons_on_scores_name_what_they_are_compared_with():
 
 @pytest.mark.parametrize("longer_wins", [0.9, 1.0])
 def test_a_good_judge_is_trusted_where_the_better_answer_is_longer(longer_wins):
-    """It agrees with people on 95 %, whichever answer is longer."""
+    """It agrees with people on 95%, whichever answer is longer."""
     items = []
     for i in range(300):
         people = "l" if i < 300 * longer_wins else "r"  # left is longer
@@ -193,7 +193,7 @@ def test_no_number_of_labels_helps_a_judge_below_what_is_required():
 
 
 def test_a_judge_that_is_right_but_seldom_sure_is_not_trusted():
-    """29 decided of 60, all but one rightly: 97 % of the decided, 73 % of all."""
+    """29 decided of 60, all but one rightly: 97% of the decided, 73% of all."""
     items = [
         pair_item(i, "lr"[i % 2], ["left", "right"][i % 2] if i else "right", length_left=i)
         for i in range(29)
@@ -205,7 +205,7 @@ def test_a_judge_that_is_right_but_seldom_sure_is_not_trusted():
     assert report.coverage.value == pytest.approx(29 / 60)
     found = assess_trust(report)
     assert not found.trusted
-    assert "48.3 % of 60 items, which is below the 70 %" in found.reasons[1]
+    assert "48.3% of 60 items, which is below the 70%" in found.reasons[1]
 
 
 def test_limits_may_be_set():
@@ -234,8 +234,8 @@ def test_judge_that_follows_length_is_not_trusted():
     items = [pair_item(i, "l" if i % 10 else "r", "left") for i in range(300)]
     found = assess_trust(calibrate_pairs(items))
     assert not found.trusted
-    assert "which meets the 75.0 %" in found.reasons[0]
-    assert "it agrees with them on 0.0 % (lower bound 0.0 %)" in found.reasons[-1]
+    assert "which meets the 75.0%" in found.reasons[0]
+    assert "it agrees with them on 0.0% (lower bound 0.0%)" in found.reasons[-1]
     assert found.failed == found.reasons[-1:]
 
 

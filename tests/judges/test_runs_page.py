@@ -177,9 +177,9 @@ def test_a_run_of_pairs_with_human_votes_takes_no_others() -> None:
 ITEMS = 48
 FAULTY = {
     "good": "",
-    "first": "Swapping the answers changes its verdict on 100.0 % of",
+    "first": "Swapping the answers changes its verdict on 100.0% of",
     "longer": "nothing shows that it goes by more than length.",
-    "timid": "It reached a verdict on 50.0 % of 48 items, which is below the 70 % required.",
+    "timid": "It reached a verdict on 50.0% of 48 items, which is below the 70% required.",
 }
 
 

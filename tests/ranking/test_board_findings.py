@@ -128,8 +128,17 @@ def test_nobody_is_ahead_where_several_share_the_first_place(board: Board) -> No
     board.ranks((1, 3), (1, 3), (1, 3))
     board.snapshot.standings.update(rank=1)
     page = board.says(leader=None)
-    assert "Three candidates share the lead. 3 candidates share first place." in words(page)
+    assert "Three candidates share the lead." in page
+    assert "share first place" not in page
     assert "is ahead" not in page
+
+
+def test_fewer_at_the_first_place_than_could_hold_it_are_counted(board: Board) -> None:
+    board.ranks((1, 3), (1, 3), (1, 3))
+    board.snapshot.standings.filter(pk__in=[s.pk for s in board.standings()[:2]]).update(rank=1)
+    board.snapshot.standings.filter(rank__gt=1).update(rank=3)
+    page = board.says(leader=None)
+    assert "Three candidates share the lead. 2 candidates share first place." in words(page)
 
 
 def test_a_leader_that_newer_votes_overtook_is_none(board: Board) -> None:

@@ -87,7 +87,7 @@ class _Unit:
     percent: bool
 
     def format(self, value: float) -> str:
-        written = f"{100 * value:.1f} %" if self.percent else f"{value:.3f}"
+        written = f"{100 * value:.1f}%" if self.percent else f"{value:.3f}"
         return written.replace("-", "−")
 
 
@@ -137,14 +137,14 @@ def _check_coverage(share: float | None, n: int, least: float) -> tuple[bool, st
     if share is None:
         return False, "It has not been asked about any items."
     meets = "meets" if share >= least else "is below"
-    figure = f"It reached a verdict on {100 * share:.1f} % of {n:,} items"
-    return share >= least, f"{figure}, which {meets} the {100 * least:.0f} % required."
+    figure = f"It reached a verdict on {100 * share:.1f}% of {n:,} items"
+    return share >= least, f"{figure}, which {meets} the {100 * least:.0f}% required."
 
 
 def _check_flips(share: float, n: int, most: float) -> tuple[bool, str]:
     keeps = "is within" if share <= most else "exceeds"
-    figure = f"Swapping the answers changes its verdict on {100 * share:.1f} % of {n:,} items"
-    return share <= most, f"{figure}, which {keeps} the {100 * most:.0f} % allowed."
+    figure = f"Swapping the answers changes its verdict on {100 * share:.1f}% of {n:,} items"
+    return share <= most, f"{figure}, which {keeps} the {100 * most:.0f}% allowed."
 
 
 def _check_sides(report: PairReport) -> tuple[bool, str]:
@@ -246,7 +246,7 @@ def _people_bar(people: Estimate) -> tuple[float | None, str]:
     if people.low <= COIN_TOSS:
         return None, f"{among_people} may be chance (lower bound {unit.format(people.low)})"
     bar = OF_PEOPLE * people.value
-    return bar, f"{unit.format(bar)} (95 % of {among_people})"
+    return bar, f"{unit.format(bar)} (95% of {among_people})"
 
 
 def _uncapped(reason: str) -> str:
@@ -261,10 +261,10 @@ def _check_against_length(share: Estimate, where: str) -> tuple[bool, str]:
             f"{where} ({labels}), at least {FEWEST_AGAINST_LENGTH} labels would show whether it "
             "goes by more than length."
         )
-    figure = f"{where} ({labels}), it agrees with them on {100 * share.value:.1f} %"
+    figure = f"{where} ({labels}), it agrees with them on {100 * share.value:.1f}%"
     if share.low is None:
         return False, f"{figure}, without a lower bound: {_uncapped(share.reason)}"
-    figure = f"{figure} (lower bound {100 * share.low:.1f} %)"
+    figure = f"{figure} (lower bound {100 * share.low:.1f}%)"
     if share.low > COIN_TOSS:
         return True, f"{figure}: significantly more than half, so it goes by more than length."
     if share.value <= COIN_TOSS:
