@@ -3,7 +3,7 @@
 from django import forms
 
 from arena.forms.base import DollarsField
-from arena.models import Role
+from arena.models import Role, Webhook
 from arena.services import invitations, teams, tokens
 
 ROLES = [
@@ -64,6 +64,16 @@ class WebhookForm(forms.Form):
         widget=forms.URLInput(attrs={"placeholder": "https://hooks.example.com/ringside"}),
         error_messages={"required": "Enter the address to send notifications to."},
     )
+    format = forms.ChoiceField(
+        label="Format",
+        choices=Webhook.Format.choices,
+        initial=Webhook.Format.RINGSIDE,
+        required=False,
+        widget=forms.RadioSelect,
+    )
+
+    def clean_format(self) -> str:
+        return str(self.cleaned_data["format"] or Webhook.Format.RINGSIDE)
 
 
 class TeamBudgetForm(forms.Form):

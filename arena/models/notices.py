@@ -42,8 +42,15 @@ class Webhook(models.Model):
     The secret that signs them is derived from the site's key and `salt`, and never stored.
     """
 
+    class Format(models.TextChoices):
+        RINGSIDE = "ringside", "Signed JSON with all details"
+        SLACK = "slack", "A message for Slack"
+
     team = models.ForeignKey(Team, models.CASCADE, related_name="webhooks")
     url = models.URLField(max_length=500)
+    format = models.CharField(
+        max_length=10, choices=Format, default=Format.RINGSIDE, db_default=Format.RINGSIDE
+    )
     salt = models.CharField(max_length=32)
     created_at = models.DateTimeField(db_default=Now())
     removed_at = models.DateTimeField(null=True, blank=True)
@@ -53,6 +60,7 @@ class Webhook(models.Model):
     class Meta:
         constraints = [
             unique("webhook_once_per_address", "team", "url", where=Q(removed_at__isnull=True)),
+            check("webhook_format_known", Q(format__in=["ringside", "slack"])),
         ]
 
     def __str__(self) -> str:

@@ -138,7 +138,8 @@ def _unwanted_reason(delivery: Delivery) -> str:
 
 
 def _send_to_webhook(delivery: Delivery, webhook: Webhook, now: datetime) -> None:
-    body = delivery_body(delivery.notice)
+    is_for_slack = webhook.format == Webhook.Format.SLACK
+    body = (slack_body if is_for_slack else delivery_body)(delivery.notice)
     signed = sign(
         signing_secret(webhook),
         body=body,
@@ -162,22 +163,46 @@ def delivery_body(notice: Notice) -> bytes:
         "team": notice.team.slug,
         "arena": notice.arena.slug if notice.arena else None,
         "sentence": notice.sentence,
-        "url": absolute_url(notice.path or reverse("team_notices", args=[notice.team.slug])),
+        "url": _details_url(notice),
     }
     return json.dumps(notice.details | common, ensure_ascii=False, allow_nan=False).encode()
+
+
+def slack_body(notice: Notice) -> bytes:
+    """Return the JSON that a Slack incoming webhook accepts: a message that links the details."""
+    says = " ".join(_headline(notice).split())
+    url = _details_url(notice).replace("|", "%7C")
+    message = f"{_escape_for_slack(says)} <{_escape_for_slack(url)}|See details>"
+    return json.dumps({"text": message}, ensure_ascii=False).encode()
+
+
+def _escape_for_slack(text: str) -> str:
+    """Escape the three characters that Slack reads as links and mentions.
+
+    https://docs.slack.dev/messaging/formatting-message-text
+    """
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _headline(notice: Notice) -> str:
+    name = notice.arena.name if notice.arena else notice.team.name
+    return f"{name}: {notice.sentence}"
+
+
+def _details_url(notice: Notice) -> str:
+    return absolute_url(notice.path or reverse("team_notices", args=[notice.team.slug]))
 
 
 def _send_by_email(delivery: Delivery) -> None:
     notice, member = delivery.notice, delivery.membership
     assert member is not None, "a delivery has a webhook or a member"
-    name = notice.arena.name if notice.arena else notice.team.name
     context = {
         "notice": notice,
-        "url": absolute_url(notice.path or reverse("team_notices", args=[notice.team.slug])),
+        "url": _details_url(notice),
         "stop_url": absolute_url(reverse("team_notices", args=[notice.team.slug])),
     }
     send_mail(
-        subject=" ".join(f"{name}: {notice.sentence}".split())[:MAX_SUBJECT_LENGTH],
+        subject=" ".join(_headline(notice).split())[:MAX_SUBJECT_LENGTH],
         message=render_to_string("teams/email/notice.txt", context),
         from_email=None,
         recipient_list=[member.user.email],

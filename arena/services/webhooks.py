@@ -28,7 +28,9 @@ class WebhookError(ServiceError):
 
 
 @transaction.atomic
-def add_webhook(*, team: Team, url: str, by: Actor) -> Webhook:
+def add_webhook(
+    *, team: Team, url: str, by: Actor, format: str = Webhook.Format.RINGSIDE
+) -> Webhook:
     """Send the team's notices to `url` from now on. Raises WebhookError."""
     url = url.strip()
     try:
@@ -41,7 +43,7 @@ def add_webhook(*, team: Team, url: str, by: Actor) -> Webhook:
     try:
         with transaction.atomic():
             webhook = Webhook.objects.create(
-                team=team, url=url, salt=get_random_string(SALT_LENGTH)
+                team=team, url=url, format=format, salt=get_random_string(SALT_LENGTH)
             )
     except IntegrityError:
         raise WebhookError("This webhook already exists.", field="url") from None

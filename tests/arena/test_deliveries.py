@@ -89,6 +89,22 @@ def test_a_webhook_receives_signed_json_once(notice: Notice, settings: Any) -> N
     }
 
 
+def test_slack_receives_a_message_that_links_the_details(notice: Notice, settings: Any) -> None:
+    settings.SITE_URL = "https://ringside.example.org"
+    Notice.objects.update(sentence="<!channel> B & C\nbeat A.", path="/arenas/x/?a=1&b=2")
+    with Receiver(says(200, text="ok")) as receiver:
+        delivery = to_receiver(notice, receiver, settings)
+        Webhook.objects.update(format="slack")
+        send(delivery)
+    assert delivery.state == "delivered"
+    head, _, body = receiver.requests[0].partition(b"\r\n\r\n")
+    assert b"content-type: application/json" in head.lower()
+    assert json.loads(body) == {
+        "text": f"{notice.team.name}: &lt;!channel&gt; B &amp; C beat A. "
+        "<https://ringside.example.org/arenas/x/?a=1&amp;b=2|See details>"
+    }
+
+
 def test_failures_are_tried_again_after_longer_and_longer_pauses(
     notice: Notice, settings: Any
 ) -> None:

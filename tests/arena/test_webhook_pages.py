@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.db import IntegrityError
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -43,13 +44,30 @@ def act(client: Client, action: str, webhook: Webhook, team: Team | None = None)
 
 def test_an_owner_adds_a_webhook_and_reads_its_secret(empty_team: Team) -> None:
     owner = somebody(empty_team)
-    html = owner.post(page_of(empty_team), {"url": f" {URL} "}, follow=True).content.decode()
+    sent = {"url": f" {URL} ", "format": "ringside"}
+    html = owner.post(page_of(empty_team), sent, follow=True).content.decode()
     webhook = Webhook.objects.get()
     assert (webhook.url, webhook.team) == (URL, empty_team)
     assert signing_secret(webhook) in html
     assert signing_secret(webhook).startswith("whsec_")
     entry = AuditEntry.objects.get()
     assert entry.action == "added a webhook"
+
+
+def test_an_owner_chooses_slacks_format(empty_team: Team) -> None:
+    owner = somebody(empty_team)
+    sent = {"url": URL, "format": "slack"}
+    html = owner.post(page_of(empty_team), sent, follow=True).content.decode()
+    assert Webhook.objects.get().format == "slack"
+    assert "A message for Slack · added" in html
+    refused = owner.post(page_of(empty_team), {"url": f"{URL}2", "format": "teams"})
+    assert "Select a valid choice" in refused.content.decode()
+    assert Webhook.objects.count() == 1
+
+
+def test_the_database_refuses_an_unknown_format(empty_team: Team) -> None:
+    with pytest.raises(IntegrityError, match="webhook_format_known"):
+        Webhook.objects.create(team=empty_team, url=URL, salt="s", format="teams")
 
 
 def test_the_audit_log_that_viewers_read_has_no_path_of_a_webhook(empty_team: Team) -> None:
