@@ -14,10 +14,11 @@ from rest_framework.response import Response
 
 from arena.actors import TeamPermission
 from arena.api.arenas import find_submitting_team
+from arena.api.core.errors import Unprocessable
 from arena.api.core.model_fields import ModelChanges, ModelShown, hidden
 from arena.api.core.permissions import refuse_unless
 from arena.api.core.schema import operation
-from arena.api.core.serializers import MessagesField
+from arena.api.core.serializers import MessagesField, StrictSerializer
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Candidate, Team
 from arena.models.fields import length_limit
@@ -33,10 +34,12 @@ from arena.services.candidates import (
     delete_candidate,
     register_candidate,
     retire_candidate,
+    retire_candidates,
     revise_candidate,
 )
 
 TAG = "Candidates"
+MOST_ARCHIVED = 1000
 MESSAGES_HELP = (
     "Instead of `system_prompt` and `user_template`: an optional system message, then `user` and "
     "`assistant` turns, ending with `user`. Each is a template. Null for a candidate with those "
@@ -321,3 +324,51 @@ class Retire(OfCandidates):
         refuse_unless(self.actor, can_retire(self.actor, self.candidate))
         retire_candidate(candidate=self.candidate, by=self.actor, now=timezone.now())
         return self.shown(self.candidate)
+
+
+class ArchivedGiven(StrictSerializer):
+    """The candidates to archive."""
+
+    ids = serializers.ListField(
+        child=serializers.IntegerField(min_value=1),
+        min_length=1,
+        max_length=MOST_ARCHIVED,
+        help_text="Ids of candidates of your own team.",
+    )
+
+
+class ArchivedShown(serializers.Serializer[Any]):
+    """The candidates that are archived now."""
+
+    candidates = CandidateShown(many=True)
+
+
+class Archive(OfCandidates):
+    permissions = {"POST": TeamPermission.SUBMIT}
+
+    @operation(
+        "archive_candidates",
+        "Archive several candidates, for good",
+        body=ArchivedGiven,
+        sent={"ids": [17]},
+        answer=ArchivedShown,
+        shown={"candidates": [SHOWN | {"retired_at": "2026-11-22T09:00:00Z"}]},
+        description="Archives all of them, or none if one is not your team's. Those that are "
+        "archived already stay as they are.",
+    )
+    def post(self, request: Request, slug: str) -> Response:
+        own = {each.pk: each for each in self.candidates() if self._can_change(each)}
+        if not own:
+            self.require(TeamPermission.SUBMIT, self.arena.team_id)
+        ids = sorted(set(self.validated(ArchivedGiven)["ids"]))
+        if others := [pk for pk in ids if pk not in own]:
+            sentence = f"Not your team’s candidates in this arena: {', '.join(map(str, others))}."
+            raise Unprocessable(sentence, [{"pointer": "#/ids", "detail": sentence}])
+        chosen = [own[pk] for pk in ids]
+        retire_candidates(candidates=chosen, by=self.actor, now=timezone.now())
+        context = self.get_serializer_context()
+        return Response(ArchivedShown({"candidates": chosen}, context=context).data)
+
+    def _can_change(self, candidate: Candidate) -> bool:
+        candidate.arena = self.arena
+        return can_change(self.actor, candidate)

@@ -1,6 +1,6 @@
 """Registering candidates, revising them as new versions, archiving and disclosing them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -286,17 +286,37 @@ def _free_version(candidate: Candidate) -> int:
     return number
 
 
+def retire_candidate(*, candidate: Candidate, by: Actor, now: datetime) -> None:
+    """Archive one candidate, as `retire_candidates` does."""
+    retire_candidates(candidates=[candidate], by=by, now=now)
+
+
 @retry_on_deadlock
 @transaction.atomic
-def retire_candidate(*, candidate: Candidate, by: Actor, now: datetime) -> None:
-    """Archive `candidate`: it is no longer shown to raters; its leaderboard entry stays.
+def retire_candidates(*, candidates: Sequence[Candidate], by: Actor, now: datetime) -> int:
+    """Archive candidates of one arena, all of them or none: they are no longer shown to raters;
+    their leaderboard entries stay. Return how many were not archived before.
 
-    Unfinished runs of its answers are cancelled, even if it was archived before, so that no money
+    Unfinished runs of their answers are cancelled, even of those archived before, so that no money
     stays reserved for calls that will never be made. If the arena's team archives a guest's
     candidate, both teams' audit logs record it, each under the name that the team knows.
     """
-    lock_arena(candidate.arena_id)
-    locked = Candidate.objects.select_for_update(no_key=True).get(pk=candidate.pk)
+    if not candidates:
+        return 0
+    arena = lock_arena(candidates[0].arena_id)
+    given = {candidate.pk: candidate for candidate in candidates}
+    rows = arena.candidates.select_for_update(of=("self",), no_key=True)
+    locked = list(rows.select_related("arena__team", "team").filter(pk__in=given).order_by("pk"))
+    active = [candidate for candidate in locked if candidate.retired_at is None]
+    for candidate in locked:
+        _retire(candidate, by, now)
+        given[candidate.pk].retired_at = candidate.retired_at
+    if active:
+        sync_pairs(arena=arena, touched=active[0] if len(active) == 1 else None)
+    return len(active)
+
+
+def _retire(locked: Candidate, by: Actor, now: datetime) -> None:
     unfinished = Run.objects.of_answers().not_over().filter(candidate=locked)
     run_ids = list(unfinished.values_list("pk", flat=True))
     cancelled = [run_id for run_id in run_ids if cancel_run(run_id=run_id, now=now)]
@@ -306,14 +326,22 @@ def retire_candidate(*, candidate: Candidate, by: Actor, now: datetime) -> None:
     if locked.retired_at is None:
         locked.retired_at = now
         locked.save()
-        sync_pairs(arena=locked.arena, touched=locked)
         if by_host:
             action = "retired a guest's candidate"
             audit.record_in(locked.arena, by, action, locked, candidate=locked.pk)
         _record(locked, HOST_TEAM if by_host else by, "retired a candidate", **details)
     elif cancelled:
         _record(locked, HOST_TEAM if by_host else by, "cancelled a run of answers", **details)
-    candidate.retired_at = locked.retired_at
+
+
+def older_versions(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The active candidates of which there is a newer active version among `candidates`."""
+    active = [candidate for candidate in candidates if candidate.retired_at is None]
+    newest: dict[tuple[int | None, str], int] = {}
+    for one in active:
+        key = (one.team_id, one.name)
+        newest[key] = max(newest.get(key, 0), one.version)
+    return [one for one in active if one.version < newest[one.team_id, one.name]]
 
 
 @retry_on_deadlock

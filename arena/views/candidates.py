@@ -1,6 +1,6 @@
 """The pages of an arena's candidates: their configuration, versions, previews and answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ from arena.prompting.templates import TemplateError, variables_in
 from arena.services import candidates
 from arena.services.candidate_checks import CLOSED, CandidateError, templates_in
 from arena.validation import join_names, numbered
-from arena.views.arena_context import ArenaContext, require_permission
+from arena.views.arena_context import READ_ONLY, ArenaContext, require_permission
 from arena.views.arenas import answer_count, with_answer_counts
 from arena.views.prompts import limit_upload
 from arena.views.runs import (
@@ -155,11 +155,14 @@ def manage_candidates(request: HttpRequest, context: ArenaContext) -> HttpRespon
     others = with_answer_counts(context.arena.candidates.revealed()).exclude(
         pk__in=[candidate.pk for candidate in readable]
     )
+    own = _to_archive(context, readable)
     return context.render(
         "manage/candidates.html",
         tab="candidates",
         candidates=readable,
         has_teams=any(candidate.team_id for candidate in readable),
+        to_archive={candidate.pk for candidate in own},
+        has_older=bool(candidates.older_versions(own)),
         # By public name: their place among others would give undisclosed names away.
         others=sorted(others, key=lambda other: (other.retired_at is not None, str(other))),
         prompts=context.arena.prompts.active().count(),
@@ -383,6 +386,41 @@ def retire_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> Ht
     if not can_read:
         return redirect("manage_candidates", context.arena.slug)
     return redirect("manage_candidate", context.arena.slug, candidate.pk)
+
+
+def _to_archive(context: ArenaContext, readable: Iterable[Candidate]) -> list[Candidate]:
+    """The active candidates of the reader's own teams that the reader may archive."""
+    return [
+        candidate
+        for candidate in readable
+        if candidate.retired_at is None and can_change(context.actor, candidate)
+    ]
+
+
+@require_permission("can_visit")
+@require_http_methods(["GET", "HEAD", "POST"])
+def archive_candidates(request: HttpRequest, context: ArenaContext) -> HttpResponse:
+    """Name the chosen candidates, or all but the newest versions, and archive them after that."""
+    rows = context.readable_candidates().select_related("arena__team", "team")
+    own = _to_archive(context, rows.order_by("name", "version"))
+    if not own and not context.can_submit:
+        raise PermissionDenied(READ_ONLY)
+    sent = request.POST if request.method == "POST" else request.GET
+    ids = sent.getlist("candidate")
+    chosen = [candidate for candidate in own if str(candidate.pk) in ids]
+    if sent.get("older"):
+        chosen = candidates.older_versions(own)
+    if not chosen:
+        messages.warning(request, "Nothing was archived: choose at least one active candidate.")
+    elif request.method != "POST":
+        return context.render("manage/archive.html", tab="candidates", chosen=chosen)
+    else:
+        candidates.retire_candidates(candidates=chosen, by=context.actor, now=timezone.now())
+        names = join_names(candidate.own_name for candidate in chosen)
+        they = "It stays" if len(chosen) == 1 else "They stay"
+        done = f"{numbered(len(chosen), 'candidate')} archived: {names}."
+        messages.success(request, f"{done} {they} on the leaderboard, marked as archived.")
+    return redirect("manage_candidates", context.arena.slug)
 
 
 @require_permission("can_visit")

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from arena.models import Candidate, Role
+from arena.models import AuditEntry, Candidate, Role
 from tests.arena.rest import Caller, member_of, token_of, undisclosed
 from tests.factories import make_candidate, make_team, make_user
 
@@ -145,6 +145,37 @@ def test_retired_is_retired(team: Any, arena_of_prompts: Any) -> None:
         Caller().get(f"arenas/{arena_of_prompts.slug}/candidates/?retired=true").json()["results"]
     )
     assert [one["name"] for one in listed] == ["short"]
+
+
+def test_several_are_archived_at_once_or_none(team: Any, arena_of_prompts: Any) -> None:
+    caller, path = token_of(team), f"arenas/{arena_of_prompts.slug}/candidates/archive/"
+    ids = [register(caller, arena_of_prompts, name=name).json()["id"] for name in ("a", "b", "c")]
+    guest = make_candidate(arena_of_prompts, "guest", team=make_team()).pk
+    before = AuditEntry.objects.count()
+
+    refused = caller.post(path, {"ids": [ids[0], guest, 10**9]})
+    assert refused.status_code == 422
+    assert refused.json()["errors"] == [
+        {
+            "pointer": "#/ids",
+            "detail": f"Not your team’s candidates in this arena: {guest}, {10**9}.",
+        }
+    ]
+    assert not Candidate.objects.exclude(retired_at=None).exists()
+    assert caller.post(path, {"ids": []}).status_code == 400
+
+    archived = caller.post(path, {"ids": ids[:2]})
+    assert [(one["id"], bool(one["retired_at"])) for one in archived.json()["candidates"]] == [
+        (ids[0], True),
+        (ids[1], True),
+    ]
+    assert caller.post(path, {"ids": ids[:2]}).json() == archived.json()
+    assert list(Candidate.objects.active().values_list("pk", flat=True)) == [ids[2], guest]
+    entries = AuditEntry.objects.order_by("pk")[before:]
+    assert [(entry.action, entry.subject) for entry in entries] == [
+        ("retired a candidate", "a"),
+        ("retired a candidate", "b"),
+    ]
 
 
 def test_the_arenas_team_retires_a_guest_and_reads_no_more_of_it(

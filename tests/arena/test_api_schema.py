@@ -114,7 +114,8 @@ def test_the_examples_of_bodies_are_taken_as_they_stand(api_schema: Any) -> None
     Prompt.objects.create(arena=arena, **ROW)  # which the examples of answers are about
     one, other = arena.candidates.order_by("pk")[:2]
     silent = make_candidate(arena, "silent", team=team, endpoint="scripted", model="scripted-1")
-    here = {"candidates": [one.pk, other.pk]}  # ids are given out by the server
+    spare = make_candidate(arena, "spare", team=team)
+    here = {"candidates": [one.pk, other.pk], "ids": [spare.pk]}  # ids are given out by the server
 
     for path, method, operation in operations(api_schema):
         content = operation.get("requestBody", {}).get("content", {}).get("application/json")

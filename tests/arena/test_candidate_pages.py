@@ -50,6 +50,29 @@ def test_teams_are_listed_where_a_candidate_has_one(owner: Client, used: Candida
     assert ">Team</th>" not in owner.get(listed).text
 
 
+def test_older_versions_are_archived_in_one_step(owner: Client, used: Candidate) -> None:
+    arena = used.arena
+    listed, url = (
+        reverse(name, args=[arena.slug]) for name in ("manage_candidates", "archive_candidates")
+    )
+    assert "Archive all but the newest versions" not in owner.get(listed).text
+    newer = [make_candidate(arena, used.name, version=number, team=arena.team) for number in (2, 3)]
+    guest = make_candidate(arena, "Guest", team=make_team())
+    assert "Archive all but the newest versions" in owner.get(listed).text
+
+    asked = owner.get(url, {"older": 1}).text
+    assert "Archive 2 candidates" in asked
+    assert f"{used.name} v2" in asked
+    assert f"{used.name} v3" not in asked
+    assert not Candidate.objects.exclude(retired_at=None).exists()
+
+    sent = {"candidate": [used.pk, newer[0].pk, guest.pk]}
+    done = owner.post(url, sent, follow=True).text
+    assert f"2 candidates archived: {used.name}, {used.name} v2." in done
+    assert set(Candidate.objects.active()) == {newer[1], guest}
+    assert "choose at least one active candidate" in owner.post(url, sent, follow=True).text
+
+
 def test_the_preview_shows_three_prompts_as_they_are_sent(
     owner: Client, arena_of_one: Arena
 ) -> None:

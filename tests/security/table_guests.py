@@ -20,6 +20,9 @@ AS_GUESTS: dict[tuple[str, str], str] = {
     ("manage_arena", "get"): "200",
     ("manage_prompts", "get"): "200",
     ("manage_candidates", "get"): "200",
+    ("archive_candidates", "get"): "302",
+    ("archive_candidates", "post"): "302",
+    ("api_archive_candidates", "post"): "422 422",
     ("new_candidate", "get"): "200",
     ("new_candidate", "post"): "200",
     # On a guest's desk there are no candidates but its own, and so none of their runs.

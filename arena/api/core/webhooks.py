@@ -50,7 +50,7 @@ RECEIVED = (
     "Any status from 200 to 299 accepts the delivery. 410 removes the webhook. Redirects are not "
     "followed. After any other status, or no response, the delivery is sent again after 30 s, 2 "
     "min, 10 min, 1 h and 6 h, with the same `webhook-id`. A webhook whose format is Slack gets "
-    "`{\"text\": …}` in place of this body."
+    '`{"text": …}` in place of this body.'
 )
 
 
