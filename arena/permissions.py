@@ -290,6 +290,10 @@ class FieldVisibility:
         """
         return candidate.disclosed_at is not None or self.is_of_team(candidate)
 
+    def name_of(self, candidate: Candidate) -> str:
+        """The candidate's name as the actor can see it."""
+        return candidate.own_name if self.knows(candidate) else str(candidate)
+
     def reads_authors(self, prompt: Prompt | None, rater: Rater | None = None) -> bool:
         """Whether the actor can read who wrote which answer; `rater` voted on them."""
         if self.is_of_arena and not self.is_blind:

@@ -13,8 +13,8 @@ from arena.actors import ANONYMOUS, Actor
 from arena.calls.money import dollars
 from arena.calls.prices import known_models
 from arena.endpoints import all_endpoints
-from arena.forms.base import CapForm, DollarsField
-from arena.models import Arena, Candidate, Run, Team
+from arena.forms.base import CapForm, DollarsField, candidate_choices
+from arena.models import Arena, Run, Team
 from arena.models.fields import length_limit
 from arena.permissions import visible_arenas, visible_teams
 from judges.core.rubric import Rubric, RubricError, load_rubric, rubric_slugs
@@ -23,7 +23,6 @@ from judges.models import Judge, LabelSet
 from judges.models.judges import SCRIPTED
 from judges.models.rubrics import FILE_COLUMNS, REASON_LIMIT
 from judges.permissions import listed_judges, listed_label_sets, steered_arenas, usable_judges
-from judges.services.decisions import name_for
 from judges.services.orders import MOST_JUDGES
 from judges.services.planning import MOST_PER_PAIR, PER_PAIR, OrderOptions
 from judges.services.quotes import expected_costs, is_measured
@@ -37,7 +36,7 @@ from judges.services.registry import (
 )
 from judges.services.rubrics import newest_versions, read_version
 from judges.wording import QUORUM_TOO_HIGH
-from ranking.board_data import LARGEST_ID, LONG_TEXTS
+from ranking.board_data import LARGEST_ID
 
 SCRIPTED_JUDGES = [f"{SCRIPTED}:{model}" for model in SCRIPTED_MODELS]
 PAIRS = [
@@ -380,16 +379,6 @@ def _describe_cost(nano: int | None) -> str:
     if nano is None:
         return "no price set"
     return f"about {dollars(1000 * nano)} per 1,000 comparisons" if nano else "free"
-
-
-def candidate_choices(arena: Arena) -> list[tuple[str, str]]:
-    """The candidates that can still be judged, by the names that the arena's team knows."""
-    team = arena.team
-    active = Candidate.objects.revealed().active().filter(arena=arena).defer(*LONG_TEXTS)
-    return [
-        (str(candidate.pk), name_for(team, arena, candidate) if team else str(candidate))
-        for candidate in active.order_by("pk")
-    ]
 
 
 class BaselineForm(forms.Form):

@@ -6,8 +6,8 @@ from django import forms
 from django.core.files.uploadedfile import UploadedFile
 from django.db import models
 
-from arena.forms.base import RowForm, form_field
-from arena.models import Arena, Team
+from arena.forms.base import RowForm, candidate_choices, form_field
+from arena.models import Arena
 from arena.services.orders import MAX_PER_PAIR, MAX_REPEATS
 
 ARCHIVE_BYTES = 20_000_000
@@ -127,6 +127,12 @@ class VoteOrderForm(forms.Form):
         help_text="Choose members of the team to ask them by name. Choose none to ask everyone "
         "who votes here.",
     )
+    candidates = forms.MultipleChoiceField(
+        label="Candidates",
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+        help_text="Only pairs of these are asked about. Choose none to include all candidates.",
+    )
     hides_names = forms.BooleanField(
         label="Hide names until everyone has voted",
         required=False,
@@ -145,12 +151,18 @@ class VoteOrderForm(forms.Form):
         "vote never counts. Requires hidden names.",
     )
 
-    def __init__(self, *args: Any, team: Team | None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, arena: Arena, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        team = arena.team
         members = team.memberships.select_related("user").order_by("user__username") if team else []
-        raters = self.fields["raters"]
+        raters, candidates = self.fields["raters"], self.fields["candidates"]
         assert isinstance(raters, forms.MultipleChoiceField)
+        assert isinstance(candidates, forms.MultipleChoiceField)
         raters.choices = [(member.user_id, member.user.get_username()) for member in members]
+        candidates.choices = candidate_choices(arena)
+
+    def clean_candidates(self) -> frozenset[int]:
+        return frozenset(map(int, self.cleaned_data["candidates"]))
 
     def clean_repeats(self) -> int:
         return self.cleaned_data["repeats"] or 0

@@ -13,7 +13,7 @@ from django.db import models
 from django.http import HttpRequest
 
 from arena.errors import ServiceError
-from arena.models import Arena
+from arena.models import Arena, Candidate
 from arena.models.fields import checks_of, length_limit
 from arena.validation import MOST, InputError, nano_dollars
 
@@ -51,6 +51,15 @@ class RowForm(forms.ModelForm):
 
     def _post_clean(self) -> None:
         """Leave `instance` as it is: pages compare it with what was entered."""
+
+
+def candidate_choices(arena: Arena) -> list[tuple[str, str]]:
+    """The candidates that can still be compared, by the names that the arena's team knows."""
+    active = Candidate.objects.revealed().active().filter(arena=arena).order_by("pk")
+    return [
+        (str(row.pk), row.own_name if row.team_id in (None, arena.team_id) else str(row))
+        for row in active.only("name", "version", "disclosed_at", "team")
+    ]
 
 
 def add_service_error(form: forms.BaseForm, error: ServiceError) -> None:

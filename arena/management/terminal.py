@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 from tqdm import tqdm
 
-from arena.models import Arena
+from arena.models import Arena, Candidate
 
 LOOK_EVERY = 0.5  # seconds
 SILENCE = 15.0  # seconds without progress, after which no worker seems to be running
@@ -36,6 +36,17 @@ def find_arenas(slugs: Collection[str], *, hidden_too: bool = False) -> list[Are
     if missing := sorted(set(slugs) - {arena.slug for arena in chosen}):
         raise CommandError(f"There is no arena {', '.join(map(repr, missing))}.")
     return chosen
+
+
+def find_candidate(arena: Arena, name_or_id: str) -> Candidate:
+    """Return the newest version of a name, or the candidate with that id. Raises CommandError."""
+    candidates = arena.candidates.revealed().select_related("arena__team", "team")
+    candidate = candidates.filter(name=name_or_id).order_by("-version").first()
+    if candidate is None and name_or_id.isdecimal():
+        candidate = candidates.filter(pk=int(name_or_id)).first()
+    if candidate is None:
+        raise CommandError(f"The arena has no candidate {name_or_id!r}.")
+    return candidate
 
 
 def confirm(question: str, answer: str) -> None:

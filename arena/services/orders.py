@@ -2,13 +2,13 @@
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from arena.actors import Actor
 from arena.db import sql
@@ -38,20 +38,25 @@ def order_people_run(
     per_pair: int,
     by: Actor,
     raters: Sequence[Rater] = (),
+    candidates: Collection[int] = (),
     hides_names: bool = False,
     repeats: int = 0,
 ) -> Run:
     """Order `per_pair` human votes for every pair of the arena, from each of `raters` or in all
     from anybody; a task opens the run.
 
-    `hides_names`: the raters see no names until all of them have voted. In that case, each can be
-    asked twice about `repeats` of their pairs. Raises ValidationError.
+    `candidates`: the ids of some, to ask only about pairs of these. `hides_names`: the raters see
+    no names until all of them have voted. In that case, each can be asked twice about `repeats` of
+    their pairs. Raises ValidationError.
     """
-    pairs = arena.pairs.filter(shared_prompts__gt=0).count()
+    if len(candidates) == 1:
+        raise ValidationError("Choose at least two candidates, or none to ask about all of them.")
+    if arena.candidates.active().filter(pk__in=candidates).count() < len(candidates):
+        raise ValidationError("One of the candidates is archived, or of another arena.")
+    pairs = list(_pairs_of(arena, candidates))
     if not pairs:
-        raise ValidationError(
-            "No two candidates in this arena have different answers to the same prompt."
-        )
+        these = "of these candidates" if candidates else "candidates in this arena"
+        raise ValidationError(f"No two {these} have different answers to the same prompt.")
     if not 1 <= per_pair <= MAX_PER_PAIR:
         raise ValidationError(f"Votes per pair must be between 1 and {MAX_PER_PAIR:,}.")
     if hides_names and not raters:
@@ -64,14 +69,22 @@ def order_people_run(
         arena=arena,
         kind=Run.Kind.PERSON,
         per_pair=per_pair,
-        votes_wanted=pairs * per_pair * max(len(raters), 1),
         hides_names=hides_names,
         repeats=repeats,
         created_by=by.user,
     )
+    demands = _create_demands(run, [rater.pk for rater in raters], pairs)
+    if not demands:
+        raise ValidationError(
+            "These raters cannot vote on any of these pairs: one of the two is their own team’s."
+        )
+    asked = Counter(demand.rater_id for demand in demands)
     RunRater.objects.bulk_create(
-        RunRater(run=run, rater=rater, votes_wanted=pairs * per_pair) for rater in raters
+        RunRater(run=run, rater=rater, votes_wanted=asked[rater.pk] * per_pair) for rater in raters
     )
+    run.votes_wanted = len(demands) * per_pair
+    run.save(update_fields=["votes_wanted"])
+    about = {"candidates": sorted(candidates)} if candidates else {}
     audit.record(
         team=arena.team,
         by=by,
@@ -80,8 +93,37 @@ def order_people_run(
         run=run.pk,
         votes=run.votes_wanted,
         raters=[rater.pk for rater in raters],
+        **about,
     )
     return run
+
+
+def _pairs_of(arena: Arena, candidates: Collection[int]) -> QuerySet[Pair]:
+    """The pairs that can be shown; of `candidates` alone, if there are any."""
+    pairs = arena.pairs.filter(shared_prompts__gt=0)
+    return pairs.filter(low__in=candidates, high__in=candidates) if candidates else pairs
+
+
+def _create_demands(run: Run, raters: Sequence[int], pairs: list[Pair]) -> list[PairDemand]:
+    """Create what is demanded of each of `raters`, or of anybody; nothing is shown until the run
+    opens."""
+    arena = run.in_arena
+    named: list[int | None] = [*raters] or [None]
+    return PairDemand.objects.bulk_create(
+        PairDemand(arena=arena, run=run, pair=pair, rater_id=rater_id, remaining=0)
+        for rater_id in named
+        for pair in _impartial_pairs(arena, rater_id, pairs)
+    )
+
+
+def candidates_asked_about(runs_here: Iterable[Run]) -> dict[int, set[int]]:
+    """Return the ids of the candidates whose pairs each run of human votes asks about."""
+    asked: dict[int, set[int]] = defaultdict(set)
+    demands = PairDemand.objects.filter(run__in=[run.pk for run in runs_here])
+    for side in ("pair__low", "pair__high"):
+        for run_id, candidate_id in demands.values_list("run", side).distinct():
+            asked[run_id].add(candidate_id)
+    return asked
 
 
 @transaction.atomic
@@ -186,19 +228,15 @@ def _pair_of_demand(demand: PairDemand) -> PairKey:
 
 
 def _lock_demands(run: Run, raters: Sequence[RunRater]) -> list[PairDemand]:
-    """Create the run's demands if there are none, and lock them.
+    """Lock the run's demands.
 
     Issuing a comparison locks its demand until it commits, so counts made under this lock are
     complete.
     """
-    if not run.demands.exists():
-        arena = run.in_arena
-        pairs = list(arena.pairs.filter(shared_prompts__gt=0))
-        named: list[int | None] = [named.rater_id for named in raters]
-        PairDemand.objects.bulk_create(
-            PairDemand(arena=arena, run=run, pair=pair, rater_id=rater_id, remaining=0)
-            for rater_id in named or [None]
-            for pair in _impartial_pairs(arena, rater_id, pairs)
+    if run.state == Run.State.ORDERED and not run.demands.exists():
+        # It was ordered by a release that created them here, for all pairs.
+        _create_demands(
+            run, [named.rater_id for named in raters], list(_pairs_of(run.in_arena, ()))
         )
     locked = run.demands.select_for_update(of=("self",), no_key=True).select_related("pair")
     return list(locked.order_by("pk"))

@@ -38,7 +38,7 @@ from arena.services.arenas import (
 from arena.services.exports import RETRY_AFTER, ExportError, TooManyExportsError, open_archive
 from arena.services.imports import ArenaImportError, import_archive
 from arena.services.raters import rater_of_person
-from arena.validation import numbered
+from arena.validation import join_names, numbered
 from arena.views.arena_context import HIDDEN_NAMES, READ_ONLY, ArenaContext, require_permission
 from arena.views.prompts import limit_upload
 from arena.views.teams import for_team
@@ -304,10 +304,14 @@ RUNS_PER_PAGE = 10
 
 @dataclass(frozen=True)
 class ListedRun:
-    """A run of human votes with its named raters; it has none if anybody can vote for it."""
+    """A run of human votes with its named raters; it has none if anybody can vote for it.
+
+    `among`: the names of the candidates that it asks about, or "" for all.
+    """
 
     run: Run
     raters: Sequence[RunRater]
+    among: str
 
     @property
     def repeats_done(self) -> int:
@@ -328,7 +332,7 @@ class ListedRun:
 def vote_orders(request: HttpRequest, context: ArenaContext) -> HttpResponse:
     """List the runs of human votes, and order one."""
     arena = context.arena
-    form = VoteOrderForm(request.POST or None, team=arena.team)
+    form = VoteOrderForm(request.POST or None, arena=arena)
     if request.method == "POST":
         if not context.can_judge:
             raise PermissionDenied(READ_ONLY)
@@ -348,15 +352,33 @@ def vote_orders(request: HttpRequest, context: ArenaContext) -> HttpResponse:
         arena.runs.of_people().select_related("created_by").prefetch_related("raters__rater__user")
     )
     page = Paginator(runs.order_by("-pk"), RUNS_PER_PAGE).get_page(request.GET.get("page"))
+    names = _names_asked_about(context, list(page))
     return context.render(
         "manage/votes.html",
         tab="votes",
         form=form,
         page=page,
         listed=[
-            ListedRun(run, sorted(run.raters.all(), key=lambda named: named.pk)) for run in page
+            ListedRun(
+                run,
+                sorted(run.raters.all(), key=lambda named: named.pk),
+                join_names(names.get(run.pk, ())),
+            )
+            for run in page
         ],
     )
+
+
+def _names_asked_about(context: ArenaContext, listed: Sequence[Run]) -> dict[int, list[str]]:
+    """The candidates that each run asks about, where these are not all of the arena's."""
+    rows = context.arena.candidates.revealed().only("name", "version", "team", "disclosed_at")
+    known = {row.pk: row for row in rows.order_by("pk")}
+    active = set(context.arena.candidates.active().values_list("pk", flat=True))
+    return {
+        run_id: [context.reader.name_of(row) for pk, row in known.items() if pk in asked]
+        for run_id, asked in orders.candidates_asked_about(listed).items()
+        if not active <= asked
+    }
 
 
 @require_permission("can_judge")

@@ -338,6 +338,90 @@ def test_an_order_that_cannot_be_is_refused(options, words):
         orders.order_people_run(arena=make_arena(2, 2), per_pair=1, by=CLI, **options)
 
 
+def test_only_pairs_of_the_chosen_candidates_are_asked_for():
+    arena, ada = make_arena(4, 6), make_person()
+    a, b, c, _ = arena.candidates.order_by("pk")
+    chosen = {"arena": arena, "by": CLI, "candidates": [a.pk, b.pk, c.pk]}
+    run = orders.order_people_run(per_pair=2, raters=[ada], **chosen)
+    assert (run.votes_wanted, run.raters.get().votes_wanted) == (6, 6)
+    assert not run.demands.filter(remaining__gt=0).exists()
+    for _ in range(2):  # the second time as after a restart
+        run = orders.reconcile_people_run(run=run, now=NOW)
+    assert (run.state, run.votes_wanted) == (Run.State.OPEN, 6)
+    issued = [vote_again(arena, ada, run) for _ in range(6)]
+    assert {frozenset([each.left_id, each.right_id]) for each in issued} == {
+        frozenset([a.pk, b.pk]),
+        frozenset([a.pk, c.pk]),
+        frozenset([b.pk, c.pk]),
+    }
+    run.refresh_from_db()
+    assert (run.state, run.votes_done) == (Run.State.DONE, 6)
+
+
+def test_a_run_that_an_earlier_release_ordered_asks_about_all_pairs():
+    run = orders.order_people_run(arena=make_arena(), per_pair=2, by=CLI)
+    run.demands.all().delete()
+    assert orders.reconcile_people_run(run=run, now=NOW).votes_wanted == 6
+
+
+def test_candidates_that_cannot_be_asked_about_are_refused():
+    arena, other = make_arena(3, 2), make_arena(2, 2)
+    one, two, gone = arena.candidates.order_by("pk")
+    Candidate.objects.filter(pk=gone.pk).update(retired_at=NOW)
+    for ids, words in [
+        ([one.pk], "at least two"),
+        ([one.pk, gone.pk], "archived"),
+        ([one.pk, other.candidates.first().pk], "another arena"),
+    ]:
+        with pytest.raises(ValidationError, match=words):
+            orders.order_people_run(arena=arena, per_pair=1, by=CLI, candidates=ids)
+    two.responses.all().delete()
+    sync_pairs(arena=arena)
+    with pytest.raises(ValidationError, match="No two of these candidates"):
+        orders.order_people_run(arena=arena, per_pair=1, by=CLI, candidates=[one.pk, two.pk])
+    assert not Run.objects.exists()
+
+
+def test_raters_who_may_vote_on_no_chosen_pair_are_not_asked():
+    arena, guests = make_arena(2, 2, team=make_team()), make_team()
+    one, two = arena.candidates.order_by("pk")
+    Candidate.objects.filter(pk=one.pk).update(team=guests)
+    rater = raters.rater_of_person(user_id=make_member(guests, "member").user_id)
+    with pytest.raises(ValidationError, match="their own team’s"):
+        orders.order_people_run(
+            arena=arena, per_pair=1, by=CLI, raters=[rater], candidates=[one.pk, two.pk]
+        )
+    assert not Run.objects.exists()
+
+
+def test_the_page_asks_about_chosen_candidates_and_names_them(client):
+    arena = make_arena(3, 2, team=make_team())
+    one, two, _ = arena.candidates.order_by("pk")
+    client.force_login(make_member(arena.team, "owner").user)
+    url = reverse("vote_orders", args=[arena.slug])
+    refused = client.post(url, {"per_pair": 2, "candidates": [one.pk]})
+    assert "Choose at least two candidates" in refused.text
+    page = client.post(url, {"per_pair": 2, "candidates": [one.pk, two.pk]}, follow=True).text
+    assert "2 votes requested." in page
+    assert f"2 per pair, among {one}, {two}, requested" in " ".join(page.split())
+    with CaptureQueriesContext(connection) as few:
+        client.get(url)
+    for _ in range(3):
+        client.post(url, {"per_pair": 1})
+    with CaptureQueriesContext(connection) as many:
+        page = client.get(url).text
+    assert len(many) == len(few)
+    assert page.count("among") == 1
+
+
+def test_the_command_asks_about_named_candidates():
+    arena = make_arena(3, 2)
+    one, _, three = arena.candidates.order_by("pk")
+    call_command("order_votes", arena.slug, per_pair=1, candidate=[one.name, str(three.pk)])
+    pair = Run.objects.get().demands.get().pair
+    assert (pair.low, pair.high) == (one, three)
+
+
 @pytest.mark.parametrize("number", [0, 10_001])
 def test_a_number_of_votes_out_of_range_is_refused_in_plain_words(client, number):
     arena = make_arena(2, 2, team=make_team())

@@ -17,7 +17,7 @@ from arena.generation_runs import (
     report_on,
     unfinished_run,
 )
-from arena.management.terminal import NO_WORKER, find_arena, follow
+from arena.management.terminal import NO_WORKER, find_arena, find_candidate, follow
 from arena.models import Candidate, Run
 from arena.services import runs
 from arena.tasks import enqueue_due_calls
@@ -42,13 +42,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         arena = find_arena(options["arena"])
-        name_or_id = options["candidate"]
-        candidates = arena.candidates.revealed().select_related("arena__team", "team")
-        candidate = candidates.filter(name=name_or_id).order_by("-version").first()
-        if candidate is None and name_or_id.isdecimal():
-            candidate = candidates.filter(pk=int(name_or_id)).first()
-        if candidate is None:
-            raise CommandError(f"The arena has no candidate {name_or_id!r}.")
+        candidate = find_candidate(arena, options["candidate"])
         cap = options["cap"]
         try:
             run = None if options["dry_run"] else self._resume_run(candidate, cap)

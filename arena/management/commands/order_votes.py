@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from arena.actors import CLI
-from arena.management.terminal import find_arena
+from arena.management.terminal import find_arena, find_candidate
 from arena.models import Rater
 from arena.services.orders import order_people_run
 from arena.services.raters import rater_of_person
@@ -25,6 +25,13 @@ class Command(BaseCommand):
             default=[],
             metavar="USER",
             help="ask only this person; with several, each of them votes on every pair",
+        )
+        parser.add_argument(
+            "--candidate",
+            action="append",
+            default=[],
+            metavar="CANDIDATE",
+            help="ask only about pairs of these: a name (of the newest version) or an id",
         )
         parser.add_argument(
             "--hide-names",
@@ -46,6 +53,9 @@ class Command(BaseCommand):
                 per_pair=per_pair,
                 by=CLI,
                 raters=[_rater_named(name) for name in options["rater"]],
+                candidates={
+                    find_candidate(arena, name_or_id).pk for name_or_id in options["candidate"]
+                },
                 hides_names=options["hide_names"],
                 repeats=options["repeats"],
             )
