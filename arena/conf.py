@@ -478,6 +478,7 @@ SPECTACULAR_SETTINGS = {
         {"name": "Comparisons and votes", "description": "Have your own raters vote."},
         {"name": "Boards", "description": "Read the leaderboards."},
         {"name": "Decisions", "description": "Compare a candidate with your baseline."},
+        {"name": "Experiments", "description": "Measure drafts against your baseline."},
         {"name": "Battles", "description": "Read single votes, such as those a candidate lost."},
         {"name": "Exports", "description": "Take your data with you."},
     ],
@@ -487,6 +488,7 @@ SPECTACULAR_SETTINGS = {
         "OutcomeOfAVote": "arena.models.Outcome",
         "RunState": "arena.models.Run.State",
         "RoleInATeam": "arena.models.Role",
+        "ExperimentState": "judges.models.Experiment.State",
     },
     "APPEND_COMPONENTS": {
         "schemas": {"Problem": PROBLEM},

@@ -426,7 +426,7 @@ class ExperimentShown(serializers.Serializer[ExperimentReport]):
         return page
 
 
-class QuoteShown(serializers.Serializer[ExperimentQuote]):
+class ExperimentQuoteShown(serializers.Serializer[ExperimentQuote]):
     """What measuring would cost in dollars, and what it could find."""
 
     size = serializers.IntegerField()
@@ -573,7 +573,7 @@ class QuoteExperiment(OfExperiment):
         "Quote measuring an experiment",
         body=PlanGiven,
         sent={"judges": [JUDGE], "detect": 0.65, "side": "worse"},
-        answer=QuoteShown,
+        answer=ExperimentQuoteShown,
         shown=QUOTE,
         description="Nothing is started.",
     )
@@ -581,7 +581,7 @@ class QuoteExperiment(OfExperiment):
         self.require_of_team(TeamPermission.SUBMIT)
         planned = Planned(self.experiment, Plan(**self.validated(PlanGiven)), self.actor)
         planned.check()
-        return Response(QuoteShown(planned.quote()).data)
+        return Response(ExperimentQuoteShown(planned.quote()).data)
 
 
 class RunExperiment(OfExperiment):

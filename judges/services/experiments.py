@@ -17,7 +17,8 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Max, Q, QuerySet, Sum
+from django.db.models.functions import Length
 from django.urls import reverse
 
 from arena.actors import CLI, SYSTEM, Actor
@@ -53,7 +54,13 @@ from judges.services.decisions import choose_baseline
 from judges.services.measurements import Measurement, measure
 from judges.services.orders import JudgeOrder, Member, calls_for
 from judges.services.planning import OrderOptions, PlannedComparison, shares_of
-from judges.services.quotes import expected_costs, probe_judges, quote_calls
+from judges.services.quotes import (
+    CHARACTERS_PER_TOKEN,
+    expected_costs,
+    probe_judges,
+    prompt_overhead,
+    quote_calls,
+)
 from judges.services.registry import spec_named
 from judges.services.subjects import criteria_suffix, families_in
 from ranking.claim_words import claim_sentence
@@ -70,7 +77,7 @@ FINISHED = "experiment.finished"
 TRIED = 3
 LEAST_PROMPTS = 5
 MOST_PEOPLE = 2_000
-MOST_SENT = 10_000  # bytes of a judge's request that are taken for its worst cost
+SLACK = 33  # 3 %: lengths are estimated
 BUSY = "This experiment is being changed. Try again in a moment."
 CLOSED = "This experiment has started, so its drafts can’t be changed. Create another one."
 # What a candidate's answers are made from; its other texts describe it.
@@ -335,6 +342,12 @@ def remove_draft(*, experiment: Experiment, draft: Candidate, by: Actor, now: da
     touch(experiment, now)
 
 
+def _locked(experiment: Experiment) -> Experiment:
+    """The experiment as it is now, locked until the end of the transaction."""
+    rows = Experiment.objects.select_related("arena__team", "arena__origin", "baseline", "copy")
+    return rows.select_for_update(of=("self",), no_key=True).get(pk=experiment.pk)
+
+
 def touch(experiment: Experiment, now: datetime) -> None:
     """Note that the team uses it: what is not used expires."""
     Experiment.objects.filter(pk=experiment.pk).update(used_at=now)
@@ -477,7 +490,8 @@ class Planned:
     def quote(self) -> ExperimentQuote:
         size, n = self.size, len(self.drafts)
         answers = self._answers()
-        costs = expected_costs(arena=self.experiment.arena, specs=self.specs)
+        characters = CHARACTERS_PER_TOKEN * answers.tokens_out // max(answers.calls, 1)
+        costs = expected_costs(arena=self.experiment.arena, specs=self.specs, unanswered=characters)
         verdict = None if None in costs else sum(cost or 0 for cost in costs)
         full = (
             None
@@ -489,7 +503,7 @@ class Planned:
         if full is not None and verdict is not None:
             assert answers.expected is not None
             expected = answers.expected + round(verdict * finish * n)
-            at_most = full + full // 20 + self._one_request() if full else 0
+            at_most = full + full // SLACK + self._one_request() if full else 0
         unpriced = answers.unpriced or next(
             ((s.endpoint, s.model) for s, c in zip(self.specs, costs, strict=True) if c is None),
             None,
@@ -521,12 +535,18 @@ class Planned:
 
     def _one_request(self) -> int:
         """The most that one request can cost, which the ledger reserves beside what is spent."""
+        arena, length = self.experiment.arena, Length("text")
+        longest = list(arena.prompts.active().order_by(length.desc())[:1])
+        answers = Response.objects.filter(candidate__arena=arena).aggregate(most=Max(length))
+        shown = sum(len(prompt.text.encode()) for prompt in longest) + 2 * (answers["most"] or 0)
         worst = [
-            quote_draft(draft=candidate, prompts=prompts).quote.worst or 0
+            quote_draft(draft=candidate, prompts=longest).quote.worst or 0
             for candidate in generating(self.experiment)
-            if (prompts := list(self.experiment.arena.prompts.active().order_by("-text")[:1]))
         ]
-        judged = [quote_calls(spec, 1, [MOST_SENT]).worst or 0 for spec in self.specs]
+        judged = [
+            quote_calls(spec, 1, [prompt_overhead(spec, arena) + shown]).worst or 0
+            for spec in self.specs
+        ]
         return max([*worst, *judged], default=0)
 
     def check(self) -> None:
@@ -599,9 +619,7 @@ def start_experiment(*, experiment: Experiment, plan: Plan, by: Actor, now: date
     probe_judges(specs=planned.specs, now=now)
     prompts = list(experiment.arena.prompts.active().order_by("pk").values_list("pk", flat=True))
     with transaction.atomic():
-        locked = Experiment.objects.select_for_update(of=("self",), no_key=True).get(
-            pk=experiment.pk
-        )
+        locked = _locked(experiment)
         if locked.state not in (State.DRAFT, State.STOPPED):
             raise ExperimentError("This experiment has been started.")
         locked.state, locked.reason, locked.finished_at = State.RUNNING, "", None
@@ -749,7 +767,10 @@ def _have_answered(experiment: Experiment, now: datetime) -> bool:
             return False
         asked.add(candidate.pk)
         Experiment.objects.filter(pk=experiment.pk).update(asked=sorted(asked))
-    return not under_way.exists()
+    if under_way.exists():
+        return False
+    _keep_answers_of_baseline(experiment)
+    return True
 
 
 def _left(experiment: Experiment) -> int:
@@ -849,7 +870,6 @@ def _finish(experiment: Experiment, measurement: Measurement, now: datetime) -> 
     if not done.update(state=State.DONE, finished_at=now):
         return
     experiment.arena.pairs.update(weight=0)  # nobody is asked about it any more
-    _keep_answers_of_baseline(experiment)
     sentences = [verdict_of(experiment, draft) for draft in measurement.drafts]
     details = {
         "experiment": experiment.arena.slug,
@@ -901,10 +921,10 @@ def enter_draft(
     If the team chose so before the first vote, the human votes on it count there. Raises
     CandidateError and ExperimentError.
     """
-    baseline, origin = experiment.baseline, experiment.origin
     content = {part: getattr(draft, part) for part in MADE_OF}
     with transaction.atomic():
-        Experiment.objects.select_for_update(of=("self",), no_key=True).get(pk=experiment.pk)
+        experiment = _locked(experiment)
+        baseline, origin = experiment.baseline, experiment.origin
         if name:
             entered = register_candidate(
                 arena=origin, team=None, by=by, now=now, name=name, **content
@@ -912,7 +932,6 @@ def enter_draft(
         elif baseline is None or baseline.retired_at is not None:
             raise ExperimentError("The baseline is archived: enter the draft under a name.")
         else:
-            _keep_answers_of_baseline(experiment)
             entered = revise_candidate(candidate=baseline, by=by, now=now, **content)
             if entered.pk == baseline.pk:
                 raise ExperimentError(f"{draft} is the same as {baseline.own_name}.")
@@ -1005,7 +1024,7 @@ def promote_draft(
 
     Raises ExperimentError and CandidateError.
     """
-    locked = Experiment.objects.select_for_update(of=("self",), no_key=True).get(pk=experiment.pk)
+    locked = _locked(experiment)
     if locked.promoted_id is not None:
         raise ExperimentError("A draft of this experiment has been promoted.")
     if locked.twin:

@@ -164,16 +164,19 @@ def quote_calls(spec: JudgeSpec, comparisons: int, sizes: Sequence[int]) -> Judg
     )
 
 
-def expected_costs(*, arena: Arena, specs: Iterable[JudgeSpec]) -> list[int | None]:
+def expected_costs(
+    *, arena: Arena, specs: Iterable[JudgeSpec], unanswered: int = 0
+) -> list[int | None]:
     """Return what each judge is expected to cost per comparison of the arena, in nano-dollars: two
-    calls on a prompt and answers of average length. None without a price."""
+    calls on a prompt and answers of average length, or of `unanswered` characters before there are
+    any. None without a price."""
     prompts = Prompt.objects.filter(arena=arena, retired_at=None)
     answers = Response.objects.filter(prompt__arena=arena, candidate__retired_at=None)
-    prompt, answer = _typical_length(prompts), _typical_length(answers)
+    prompt, answer = _typical_length(prompts), _typical_length(answers) or unanswered
     costs = []
     for spec in specs:
         n_shown = {"direct": 1, "listwise": 3}.get(spec.protocol, 2)
-        size = prompt_overhead(spec) + prompt + n_shown * answer
+        size = prompt_overhead(spec, arena) + prompt + n_shown * answer
         costs.append(quote_calls(spec, 1, [size, size] * spec.readings).expected)
     return costs
 
@@ -293,10 +296,11 @@ class _RequestSizes:
         return self._overheads[spec.digest] + text + needed + answers
 
 
-def prompt_overhead(spec: JudgeSpec) -> int:
-    """Return the bytes of a request around the prompt and the answers."""
+def prompt_overhead(spec: JudgeSpec, arena: Arena | None = None) -> int:
+    """Return the bytes of a request around the prompt and the answers, in an arena or in any."""
     answers = {"direct": 1, "listwise": 3}.get(spec.protocol, 2)
-    material = Material("?" * 200, "", "?", ("?",) * answers, reference="?", note="?")
+    question, criteria = (arena.question, arena.criteria) if arena else ("?" * 200, "")
+    material = Material(question, criteria, "?", ("?",) * answers, reference="?", note="?")
     messages = render_prompt(spec, material, nonce="0" * 16)
     return sum(len(text.encode()) for _, text in messages)
 

@@ -1,5 +1,8 @@
 """Experiments: drafts are tried, measured in registered looks, and promoted."""
 
+import random
+import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +13,11 @@ from arena.actors import CLI
 from arena.calls.execution import execute_call
 from arena.calls.models import Call
 from arena.generation import AnswerHandler, reconcile_runs
-from arena.models import Arena, Candidate, Run
+from arena.models import Arena, Candidate, Prompt, Run
+from arena.services.budgets import BudgetError
+from arena.services.comparisons import next_comparison
+from arena.services.orders import reconcile_people_run
+from arena.services.voting import cast_vote
 from judges.models import Baseline, Experiment
 from judges.services.experiments import (
     ExperimentError,
@@ -19,14 +26,16 @@ from judges.services.experiments import (
     advance,
     change_draft,
     create_experiment,
+    expire_experiments,
     promote_draft,
+    spent_on,
     start_experiment,
     stop_experiment,
     try_drafts,
 )
 from judges.services.measurements import measure
 from ranking.stats.claim import Verdict
-from tests.factories import make_arena, make_candidate
+from tests.factories import make_arena, make_candidate, make_person
 from tests.judges.fake_server import FakeServer, completion, prefers
 from tests.judges.helpers import LOCAL, work_off
 
@@ -265,3 +274,128 @@ def test_the_baseline_must_be_of_the_arena(origin: Arena) -> None:
         create_experiment(
             origin=origin, baseline=other, by=CLI, now=timezone.now(), drafts=[{"name": "x"}]
         )
+
+
+def priced(settings: Any, dollars_per_million: int = 1) -> None:
+    """Give both models a price, and let the server count four characters as a token."""
+    from dataclasses import replace
+
+    from arena.calls.models import Capability
+    from arena.endpoints import ModelPrice
+
+    nano = dollars_per_million * 10**9
+    judge = LOCAL.removeprefix("local:")
+    prices = {name: ModelPrice(nano, nano) for name in (judge, WRITER)}
+    endpoint = replace(settings.MODEL_ENDPOINTS["local"], prices=prices)
+    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": endpoint}
+    for model in prices:
+        Capability.objects.create(endpoint="local", model=model, probed_at=timezone.now())
+
+
+def metered(body: dict[str, Any]) -> Any:
+    """Like `answers`; the draft wins on five of eight prompts, and tokens are what they are."""
+    sent = answers(body)
+    if body["model"] != WRITER:
+        text = body["messages"][1]["content"]
+        number = int(re.search(r"Question (\d+)\?", text)[1])  # type: ignore[index]
+        sent = prefers("GOOD" if number % 8 < 5 else "plain")(body)
+    sent.body.tokens_in = sum(len(turn["content"]) for turn in body["messages"]) // 4
+    sent.body.tokens_out = max(len(sent.body.text) // 4, 1)
+    return sent
+
+
+@pytest.mark.slow
+def test_a_run_that_goes_to_its_end_costs_about_what_it_costs_at_most(
+    origin: Arena, local: FakeServer, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    priced(settings)
+    Prompt.objects.bulk_create(
+        Prompt(arena=origin, external_id=f"p{n}", text=f"Question {n}?") for n in range(40, 100)
+    )
+    for prompt in origin.prompts.all():  # as long as a support case, so that one request is little
+        prompt.text += " They wrote to us again, and nobody has answered them." * 40
+        prompt.save()
+    monkeypatch.setattr("judges.services.experiments.draw", random.Random(4))
+    origin.team.budget = 100 * 10**9
+    origin.team.save()
+    local.otherwise = metered
+    carry_out(begin(origin, "GOOD so that lengths and replies are known"))
+
+    experiment = carry_out(begin(origin, "GOOD"))
+    (draft,) = measure(experiment).drafts
+    assert draft.looked_at == experiment.size
+    assert 0.9 * experiment.at_most <= spent_on(experiment) <= experiment.at_most
+    assert experiment.expected < experiment.at_most
+
+
+def test_nothing_is_started_that_the_budget_does_not_cover(
+    origin: Arena, local: FakeServer, settings: Any
+) -> None:
+    priced(settings)
+    origin.team.budget = 1
+    origin.team.save()
+
+    with pytest.raises(BudgetError, match="left of its budget"):
+        carry_out(begin(origin, "GOOD"))
+    assert not Call.objects.exists()
+
+
+def test_experiments_that_nobody_uses_expire(origin: Arena) -> None:
+    old, new, running = begin(origin, "a"), begin(origin, "b"), begin(origin, "c")
+    start_experiment(experiment=running, plan=Plan([LOCAL]), by=CLI, now=timezone.now())
+    long_ago = timezone.now() - timedelta(days=31)
+    Experiment.objects.exclude(pk=new.pk).update(used_at=long_ago)
+
+    assert expire_experiments(now=timezone.now()) == 1
+    assert set(Experiment.objects.all()) == {new, running}
+    assert not Arena.objects.filter(pk=old.arena_id).exists()
+
+
+def vote_for_the_draft(experiment: Experiment, raters: int, votes: int) -> None:
+    """Each of these people prefers the draft on so many prompts."""
+    (draft,) = experiment.drafts
+    for _ in range(raters):
+        rater = make_person()
+        for _ in range(votes):
+            issued = next_comparison(arena=experiment.arena, rater=rater, now=timezone.now())
+            assert issued is not None
+            outcome = "left" if issued.left_id == draft.pk else "right"
+            cast_vote(
+                comparison=issued, rater=rater, outcome=outcome, now=timezone.now(), seconds=30
+            )
+
+
+def test_people_are_asked_until_it_is_decided(origin: Arena) -> None:
+    experiment = begin(origin, "GOOD")
+    start_experiment(experiment=experiment, plan=Plan(people=100), by=CLI, now=timezone.now())
+    advance(experiment_id=experiment.pk, now=timezone.now())
+    make_calls(experiment)
+    advance(experiment_id=experiment.pk, now=timezone.now())
+    reconcile_people_run(run=Run.objects.get(kind="person"), now=timezone.now())
+    vote_for_the_draft(experiment, raters=8, votes=6)
+    done = go_on(experiment)
+
+    (draft,) = measure(done).drafts
+    assert done.state == "done"
+    assert draft.people.verdict is Verdict.BETTER
+    assert draft.people_run.is_over
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_votes_on_a_draft_count_once_it_is_entered_if_the_team_chose_so(
+    origin: Arena, counts: bool
+) -> None:
+    experiment = begin(origin, "GOOD")
+    plan = Plan(people=100, counts_votes=counts)
+    start_experiment(experiment=experiment, plan=plan, by=CLI, now=timezone.now())
+    for _ in range(2):
+        advance(experiment_id=experiment.pk, now=timezone.now())
+        make_calls(experiment)
+    reconcile_people_run(run=Run.objects.get(kind="person"), now=timezone.now())
+    vote_for_the_draft(experiment, raters=2, votes=3)
+    assert not origin.votes.exists()
+
+    (draft,) = experiment.drafts
+    promote_draft(experiment=experiment, draft=draft, by=CLI, now=timezone.now())
+
+    assert origin.votes.live().count() == (6 if counts else 0)
