@@ -12,6 +12,7 @@ from arena.models.arenas import Arena
 from arena.models.audit import AuditEntry
 from arena.models.backups import Backup
 from arena.models.candidates import Candidate
+from arena.models.checks import AnswerCheck, AnswerCheckQuerySet
 from arena.models.comparisons import Comparison
 from arena.models.holds import Hold
 from arena.models.idempotency import IdempotentRequest
