@@ -205,7 +205,7 @@ _VERBS = {
 
 
 def clean_checks(value: Any) -> list[dict[str, Any]]:
-    """Return the checks of a prompt in a file, each as an object of its fields. Raises InputError."""
+    """Return the checks of a prompt in a file, each with all of its fields. Raises InputError."""
     if value in (None, ""):
         return []
     if not isinstance(value, list):
@@ -217,7 +217,9 @@ def clean_checks(value: Any) -> list[dict[str, Any]]:
         if not isinstance(given, dict):
             raise InputError(f"has {json_type(given)} that is no check, which is an object")
         try:
-            rule, fields = clean_check(**{name: given.get(name) for name in FIELDS if name in given})
+            rule, fields = clean_check(
+                **{name: given.get(name) for name in FIELDS if name in given}
+            )
         except InputError as error:
             raise InputError(f"has a check whose {error.column} {error.reason}") from None
         made.setdefault(rule.digest, fields)
@@ -368,7 +370,10 @@ def _find_match(answer: str, pattern: str) -> tuple[bool, str]:
         found = find_match(pattern, answer)
     except PatternError as error:
         raise UncheckableError(f"The pattern {error}.") from None
-    return found is not None, "Nothing in it matches." if found is None else f"{_quote(found)} matches."
+    return (
+        found is not None,
+        "Nothing in it matches." if found is None else f"{_quote(found)} matches.",
+    )
 
 
 def _find_equal(answer: str, text: str) -> tuple[bool, str]:
@@ -410,7 +415,9 @@ def _folded(find: Callable[[str, Any], tuple[bool, str]]) -> Callable[[str, Any]
     return find_folded
 
 
-def _of_list(find: Callable[[str, Any], tuple[bool, str]]) -> Callable[[str, str], tuple[bool, str]]:
+def _of_list(
+    find: Callable[[str, Any], tuple[bool, str]],
+) -> Callable[[str, str], tuple[bool, str]]:
     return lambda answer, expected: find(answer, cast("list[str]", json.loads(expected)))
 
 

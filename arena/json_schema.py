@@ -51,7 +51,9 @@ def _check_pattern(pattern: str) -> None:
     try:
         compile_pattern(pattern)
     except PatternError as error:
-        raise InputError(f"has a schema with the pattern {quoted(pattern)}, which {error}") from None
+        raise InputError(
+            f"has a schema with the pattern {quoted(pattern)}, which {error}"
+        ) from None
 
 
 def _check_schema(schema: Mapping[str, Any]) -> None:
@@ -78,7 +80,9 @@ def find_misfit(schema: str, value: Any) -> str:
         raise UncheckableError("The schema or the answer is nested too deeply.") from None
     except Unresolvable:
         raise UncheckableError("The schema refers to a part that it does not have.") from None
-    return "" if error is None else f"{shortened(error.message, REASON_LENGTH)} (at {error.json_path})"
+    return (
+        "" if error is None else f"{shortened(error.message, REASON_LENGTH)} (at {error.json_path})"
+    )
 
 
 @lru_cache(maxsize=64)

@@ -22,9 +22,7 @@ class PatternError(ValueError):
 def compile_pattern(pattern: str) -> Any:
     """Return the compiled pattern. Raises PatternError."""
     if len(pattern) > MOST_CHARACTERS:
-        raise PatternError(
-            f"is {len(pattern):,} characters long; the limit is {MOST_CHARACTERS:,}"
-        )
+        raise PatternError(f"is {len(pattern):,} characters long; the limit is {MOST_CHARACTERS:,}")
     options = re2.Options()
     options.log_errors = False
     try:

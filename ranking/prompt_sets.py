@@ -10,9 +10,13 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+from django.db.models import Prefetch
+
+from arena.formats.assertions import write_assertion
 from arena.formats.promptfoo import read_check
 from arena.formats.records import filled, written
-from arena.models import Arena, Prompt
+from arena.models import AnswerCheck, Arena, Prompt
+from arena.services.exports import ordered_checks
 from ranking.exported_votes import one_by_one
 from ranking.exports import Export
 from ranking.streamed_files import Row
@@ -23,6 +27,7 @@ LANGFUSE = dict.fromkeys(("id", "input", "expectedOutput", "metadata", "status")
 
 def promptfoo_tests(arena: Arena, actor: object) -> Iterator[Row]:
     """Yield a test for each prompt that is not archived; `actor` may read them all."""
+    of_all = list(ordered_checks().filter(arena=arena, prompt=None))
     for prompt in _prompts(arena):
         if prompt.retired_at is None:
             named = {"category": prompt.category, "document": prompt.document}
@@ -30,7 +35,7 @@ def promptfoo_tests(arena: Arena, actor: object) -> Iterator[Row]:
             yield {
                 "description": prompt.external_id,
                 "vars": _variables(prompt),
-                "assert": _assertions(prompt),
+                "assert": _assertions(prompt, of_all),
                 "metadata": metadata,
             }
 
@@ -51,7 +56,8 @@ def langfuse_items(arena: Arena, actor: object) -> Iterator[Row]:
 
 
 def _prompts(arena: Arena) -> Iterator[Prompt]:
-    return one_by_one(arena.prompts.revealed().defer("html"))
+    rows = arena.prompts.revealed().defer("html")
+    return one_by_one(rows.prefetch_related(Prefetch("checks", ordered_checks())))
 
 
 def _variables(prompt: Prompt) -> dict[str, str]:
@@ -64,10 +70,14 @@ def _variables(prompt: Prompt) -> dict[str, str]:
     return variables if is_known else variables | {"prompt": prompt.text}
 
 
-def _assertions(prompt: Prompt) -> list[dict[str, Any]]:
-    """The rubric, with its lines that were assertions as such again, and what is left of the
-    reference."""
-    checks: list[dict[str, Any]] = []
+def _assertions(prompt: Prompt, of_all: list[AnswerCheck]) -> list[dict[str, Any]]:
+    """The checks of the prompt and of all prompts; the rubric, with its lines that were assertions
+    as such again; and what is left of the reference."""
+    checks = [
+        assertion
+        for check in sorted([*prompt.checks.all(), *of_all], key=lambda check: check.pk)
+        if (assertion := write_assertion(check.fields))
+    ]
     lines = [(read_check(line), line) for line in prompt.rubric.split("\n")]
     for is_check, group in groupby(lines, lambda pair: pair[0] is not None):
         pairs = list(group)

@@ -23,6 +23,7 @@ from pydantic import (
 from pydantic import Field as Limits
 from pydantic_core import ErrorDetails
 
+from arena.checks import clean_checks
 from arena.conversations import Message, clean_messages, clean_turns
 from arena.outcomes import COUNTED, LEFT, OUTCOMES, RIGHT, Uncounted
 from arena.validation import (
@@ -71,6 +72,7 @@ Parameters = Annotated[dict[str, Any], PlainValidator(clean_parameters)]
 Messages = Annotated[list[Message] | None, PlainValidator(clean_messages)]
 Turns = Annotated[list[Message] | None, PlainValidator(clean_turns)]
 Flag = Annotated[bool, PlainValidator(clean_flag)]
+Checks = Annotated[list[dict[str, Any]], PlainValidator(clean_checks)]
 Details = Annotated[dict[str, Any], PlainValidator(clean_details)]
 NUMBERS_ARE_TEXTS = ConfigDict(coerce_numbers_to_str=True)
 MOST_TOKENS = 2_147_483_647
@@ -220,6 +222,7 @@ class PromptRow:
     showcased: Flag = False
     messages: Messages = None
     document: Category = ""
+    checks: Checks = field(default_factory=list)
 
     @property
     def key(self) -> tuple[str, Hashable]:

@@ -19,6 +19,7 @@ import yaml
 from yaml.reader import ReaderError
 from yaml.resolver import Resolver
 
+from arena.checks import Rule
 from arena.files.columns import Column
 from arena.files.reader import ENCODINGS, LINE_LIMIT, FileError, Row, folded, guess_encoding
 from arena.files.rows import CandidateRow, ImportRow, PromptRow, ResponseRow, Values, VoteRow
@@ -32,7 +33,7 @@ KINDS = {
     "votes": "vote",
 }
 # Fields other than a row's content
-NOT_CONTENT = {"row", "external_id", "name", "retired", "showcased"}
+NOT_CONTENT = {"row", "external_id", "name", "retired", "showcased", "checks"}
 FIRST_SHOWN = 20
 MOST_UNREAD = 100  # columns to name
 MOST_NAMES = 5_000  # of columns or keys, among which a layout looks for its own
@@ -288,6 +289,7 @@ class Checker:
         # Contents by name: files of other tools name the same thing in many records.
         self.prompts: dict[str, bytes] = {}
         self.candidates: dict[str, bytes] = {}
+        self.checks: set[tuple[str, str]] = set()  # by prompt
         # Numbers stand for names, to save memory: answers are as many as prompts times candidates.
         self.numbers: dict[tuple[str, str], int] = {}
         self.answered: dict[tuple[int, int], bytes] = {}
@@ -315,6 +317,9 @@ class Checker:
         prompt_before = self.known.prompts.get(prompt.external_id)
         content = content_digest(PromptRow, prompt)
         self._check_new("id", prompt.external_id, self.prompts, prompt_before, content)
+        for check in prompt.checks:
+            rule = Rule(check["kind"], check["expected"], check["negated"])
+            self.checks.add((prompt.external_id, rule.digest))
 
     def _check_candidate(self, candidate: CandidateRow) -> None:
         before = None if self.repeats else self.known.candidates.get(candidate.name)
@@ -388,11 +393,13 @@ MEMBER = re.compile(r"(\w+\.|(?:in|out)put_(?!tokens|[a-z\d]$))(.+)", re.IGNOREC
 
 @dataclass(frozen=True)
 class Made:
-    """A row in the native format; `names`: the record's fields behind its columns."""
+    """A row in the native format; `names`: the record's fields behind its columns; `unread`: what
+    is not used as it was meant."""
 
     kind: str
     fields: Values
     names: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ FILES = "prompts.jsonl, candidates.jsonl, responses.jsonl and *votes*.jsonl"
 RATERS = ("person", "judge", "jury")
 PROMPT_COLUMNS = (
     *("text", "messages", "category", "document", "reference", "rubric", "variables"),
-    *("retired", "showcased"),
+    *("retired", "showcased", "checks"),
 )
 PROMPT: Schema[PromptRow] = Schema(
     PromptRow, {"external_id": "id"} | {name: name for name in PROMPT_COLUMNS}

@@ -13,8 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from arena.checks import MOST_CHECKS
 from arena.conversations import Message
 from arena.files.reader import FileError, Row, Source, csv_header, csv_rows, json_lines
+from arena.formats.assertions import read_assertion
 from arena.formats.base import OUTPUT, Made, SourceRecord, decoded, layouts, read_yaml
 from arena.formats.records import (
     answer_row,
@@ -33,6 +35,11 @@ MOST_ROWS = 100_000  # tests of a configuration, and candidates; a few lines cou
 MOST_FILES, MOST_BYTES = 1_000, 20_000_000  # files that a configuration names, and bytes in each
 LABEL_LENGTH, WORDS_LENGTH = 80, 40  # of a given label, and of a prompt without one
 _REFERENCES = ("equals", "factuality", "similar")
+# What a model decides, so no check can; of all others, the report says that they are none.
+_GRADED = re.compile(
+    r"(?:not-)?(?:llm-rubric|similar.*|factuality|model-graded-.*|g-eval|answer-relevance|"
+    r"context-.*|conversation-.*|search-rubric|pi|select-best|human|moderation|classifier)"
+)
 _TEXT_VARIABLES = ("prompt", "question", "query", "input", "message", "text", "instruction")
 # Prompts, tests and providers that a program makes: they cannot be read without running it.
 _PROGRAM = re.compile(r"\.(?:[cm]?[jt]s|py|rb|go|sh)(?::\w+)?$", re.IGNORECASE)
@@ -205,7 +212,7 @@ def _short_label(label: str, template: str) -> str:
 
 
 def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, Any]) -> Made:
-    """The prompt of one test: its variables, and its assertions as reference and rubric."""
+    """The prompt of one test: its variables, and its assertions as checks, reference and rubric."""
     values = {name: written(value) for name, value in variables.items() if value is not None}
     if odd := next((name for name in values if name != "prompt" and not is_variable(name)), ""):
         raise InputError(
@@ -217,11 +224,13 @@ def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, A
     chat = _chat_in_text(text)
     fields = {"id": prompt} | ({"messages": chat} if chat else {"text": text})
     named = {name: inside(case, "metadata", name) for name in ("category", "document")}
-    fields |= filled(_expectations_of(case))
+    expectations, unread = _expectations_of(case)
+    fields |= filled(expectations)
     fields |= {name: value for name, value in named.items() if value and isinstance(value, str)}
     variables = {name: value for name, value in values.items() if name != "prompt"}
     names = dict.fromkeys(("text", "messages", "variables"), "vars")
-    return Made("prompts", fields | ({"variables": variables} if variables else {}), names)
+    fields |= {"variables": variables} if variables else {}
+    return Made("prompts", fields, names, unread)
 
 
 def _text_of_variables(values: Mapping[str, str], case: Mapping[str, Any]) -> str:
@@ -233,16 +242,25 @@ def _text_of_variables(values: Mapping[str, str], case: Mapping[str, Any]) -> st
     return lines or str(case.get("description") or "No variables")
 
 
-def _expectations_of(case: Mapping[str, Any]) -> dict[str, str]:
-    """The assertions of a test as reference and rubric."""
-    checks = [check for check in _asserts(case) if isinstance(check, dict)]
-    expected = [
-        written(check["value"])
-        for check in checks
-        if check.get("type") in _REFERENCES and check.get("value") is not None
-    ]
-    rubric = [_rubric_line(check) for check in checks if check.get("type") != "factuality"]
-    return {"reference": "\n\n".join(expected), "rubric": "\n".join(rubric)}
+def _expectations_of(case: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The assertions of a test as checks, the others as reference and rubric; and which of these
+    others no model decides either. What an answer must equal is also a reference, before the rest.
+    """
+    checks, others = list[dict[str, Any]](), list[dict[str, Any]]()
+    equals, expected = list[str](), list[str]()
+    for assertion in filter(lambda one: isinstance(one, dict), _asserts(case)):
+        check = read_assertion(assertion) if len(checks) < MOST_CHECKS else None
+        if check:
+            checks.append(check)
+        else:
+            others.append(assertion)
+        if assertion.get("type") in _REFERENCES and assertion.get("value") is not None:
+            (equals if check else expected).append(written(assertion["value"]))
+    rubric = [_rubric_line(check) for check in others if check.get("type") != "factuality"]
+    kinds = dict.fromkeys(str(check.get("type", "assertion")) for check in others)
+    unread = tuple(f"{kind} as a check" for kind in kinds if not _GRADED.fullmatch(kind))
+    reference = "\n\n".join([*dict.fromkeys(equals), *expected])
+    return {"reference": reference, "rubric": "\n".join(rubric), "checks": checks}, unread
 
 
 def _rubric_line(check: Mapping[str, Any]) -> str:

@@ -282,10 +282,10 @@ class Foreign:
                 made = self._made_rows(row, kind, fields, of_file)
             except InputError as error:
                 column = fields.get(error.column or "", error.column)
-                made = [InputError(error.reason, column)] if is_first else []
-            for content in made:
+                made = [(InputError(error.reason, column), ())] if is_first else []
+            for content, unused in made:
                 number += 1
-                yield Row(number, row.line, row.start, row.end, content, unread)
+                yield Row(number, row.line, row.start, row.end, content, (*unread, *unused))
 
     def _unread_columns(self, names: Iterable[str], fields: Mapping[str, str]) -> tuple[str, ...]:
         """The names of a record's values that nothing reads."""
@@ -301,16 +301,17 @@ class Foreign:
 
     def _made_rows(
         self, row: Row, kind: str, fields: Mapping[str, str], of_file: SourceRecord
-    ) -> list[Any]:
-        """Return the rows of one kind in a record, all of whose rows must be good."""
+    ) -> list[tuple[Any, tuple[str, ...]]]:
+        """Return the rows of one kind in a record, all of whose rows must be good, each with what
+        it leaves unused."""
         if isinstance(row.content, InputError):
             raise row.content
         cells = self.layout.cells(row.content, fields, is_table=of_file.is_table)
         made = [
-            (converted.kind, self._parsed_made(converted, row))
+            (converted.kind, self._parsed_made(converted, row), converted.unread)
             for converted in self.layout.convert(replace(of_file, cells=cells, row=row.content))
         ]
-        return [content for made_kind, content in made if made_kind == kind]
+        return [(content, unread) for made_kind, content, unread in made if made_kind == kind]
 
     def _parsed_made(self, made: Made, row: Row) -> Any:
         try:

@@ -34,9 +34,7 @@ class AnswerCheck(models.Model):
     """
 
     arena = models.ForeignKey(Arena, models.CASCADE, related_name="checks")
-    prompt = models.ForeignKey(
-        Prompt, models.CASCADE, null=True, blank=True, related_name="checks"
-    )
+    prompt = models.ForeignKey(Prompt, models.CASCADE, null=True, blank=True, related_name="checks")
     name = models.CharField(
         max_length=CHECK_NAME_LIMIT,
         blank=True,

@@ -95,9 +95,7 @@ def bring_in_checks(
         if digest not in digests and len(digests) < MOST_CHECKS:
             digests.add(digest)
             new.append(
-                AnswerCheck(
-                    arena=arena, prompt_id=prompt, digest=digest, source=source, **fields
-                )
+                AnswerCheck(arena=arena, prompt_id=prompt, digest=digest, source=source, **fields)
             )
     AnswerCheck.objects.bulk_create(new, batch_size=BATCH)
     return len(new)

@@ -21,10 +21,11 @@ from typing import Any
 from weakref import finalize
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+from django.db.models import Prefetch, QuerySet
 from django.utils.crypto import salted_hmac
 
 from arena.files.copies import ARENA_FILE, EXPORT_VERSION
-from arena.models import Arena, Candidate, Rater, Reason, Response, Vote, VoteChannel
+from arena.models import AnswerCheck, Arena, Candidate, Rater, Reason, Response, Vote, VoteChannel
 from arena.models.imports import REVEALED
 from arena.services.reasons import REASONS_IN_FILES
 from arena.validation import in_dollars
@@ -154,6 +155,8 @@ def _write_all(arena: Arena, draft: Path) -> dict[str, int]:
     }
     counts = {name: _write(draft / name, content) for name, content in lines.items()}
     facts = {"ringside": EXPORT_VERSION} | {name: getattr(arena, name) for name in Arena.SETTINGS}
+    if checks := [check.fields for check in ordered_checks().filter(arena=arena, prompt=None)]:
+        facts["checks"] = checks
     text = json.dumps(facts, ensure_ascii=False, indent=1)
     (draft / ARENA_FILE).write_text(text + "\n", encoding="utf-8")
     return {name: counts[name] for name in FILES if counts[name]}
@@ -170,7 +173,9 @@ def _write(path: Path, lines: Iterable[Line]) -> int:
 
 
 def prompts(arena: Arena) -> Iterator[Line]:
-    for prompt in arena.prompts.revealed().order_by("pk").defer("html").iterator():
+    rows = arena.prompts.revealed().order_by("pk").defer("html")
+    with_checks = rows.prefetch_related(Prefetch("checks", ordered_checks()))
+    for prompt in with_checks.iterator(chunk_size=2000):
         line = {"id": prompt.external_id, "category": prompt.category, "text": prompt.text}
         if prompt.messages:
             line["messages"] = prompt.messages
@@ -178,7 +183,12 @@ def prompts(arena: Arena) -> Iterator[Line]:
             name: getattr(prompt, name) for name in ("document", "reference", "rubric", "variables")
         }
         rest |= {"retired": prompt.retired_at is not None, "showcased": prompt.in_showcase}
+        rest["checks"] = [check.fields for check in prompt.checks.all()]
         yield line | {name: value for name, value in rest.items() if value}
+
+
+def ordered_checks() -> QuerySet[AnswerCheck]:
+    return AnswerCheck.objects.revealed().order_by("pk")
 
 
 def candidates(arena: Arena, names: dict[int, str]) -> Iterator[Line]:

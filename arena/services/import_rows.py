@@ -29,6 +29,7 @@ from arena.models import (
 )
 from arena.outcomes import Uncounted
 from arena.self_identification import self_identifies
+from arena.services.checks import bring_in_checks
 
 REMEMBERED = 100_000
 HELD_BEFORE = "held for review when it was exported"
@@ -141,6 +142,13 @@ class Writer:
             for row in _without_repetitions(rows, lambda content: content.external_id)
             if row.content.external_id not in known
         )
+        if with_checks := [row.content for row in rows if row.content.checks]:
+            ids = self.prompts.of(prompt.external_id for prompt in with_checks)
+            bring_in_checks(
+                arena=self.arena,
+                checks=[(ids[prompt.external_id], prompt.checks) for prompt in with_checks],
+                source=self.source,
+            )
 
     def _prompt(self, row: Row) -> Prompt:
         prompt = Prompt(arena_id=self.arena.pk, **self._shared_fields(row, PROMPT))

@@ -23,6 +23,7 @@ from django.utils import timezone
 from django.utils.text import slugify
 
 from arena.actors import CLI, Actor
+from arena.checks import clean_checks
 from arena.db import sql
 from arena.files.copies import ARENA_FILE, EXPORT_VERSION
 from arena.files.reader import FileError, Row, Source, unreadable
@@ -38,10 +39,22 @@ from arena.formats.base import (
     digest,
 )
 from arena.formats.records import Foreign
-from arena.models import Arena, Candidate, Comparison, Import, Prompt, Rater, Response, Team, Vote
+from arena.models import (
+    AnswerCheck,
+    Arena,
+    Candidate,
+    Comparison,
+    Import,
+    Prompt,
+    Rater,
+    Response,
+    Team,
+    Vote,
+)
 from arena.models.imports import DELETED, REVEALED
 from arena.services import audit
 from arena.services.arenas import delete_arena, random_slug
+from arena.services.checks import bring_in_checks
 from arena.services.import_rows import Writer, discard
 from arena.services.locks import exclusive_lock
 from arena.services.pairs import sync_pairs
@@ -92,6 +105,7 @@ class Options:
     by_team: bool = False  # its votes count like votes by its token
     most_rows: int = ImportFile.most_rows  # in one file
     progress: Progress = lambda *told: None
+    checks: Sequence[Mapping[str, Any]] = ()  # of all prompts of a new arena
 
 
 @dataclass(kw_only=True)
@@ -105,6 +119,7 @@ class ImportedFile(ImportFile):
     lines: int
     good: int = 0
     added: int = 0
+    checks: int = 0  # of its prompts
     bad: MutableSequence[int] = field(default_factory=lambda: array("Q"))
     rejects: Path | None = None
     known: bool = False
@@ -143,6 +158,7 @@ def import_files(
     try:
         with exclusive_import(slug), _opened_paths(paths) as places:
             arena = _arena_to_fill(slug, options, places.values())
+            options = replace(options, checks=_checks_of(places.values()))
             files = _files_to_import(places, options)
             if any(path != place for path, place in places.items()) and not options.rejects_folder:
                 options = replace(options, rejects_folder=paths[0].parent)
@@ -249,7 +265,7 @@ def preview_files(
 
 def _preview_of_file(files: list[ImportedFile]) -> PreviewedFile:
     """Describe one file, given once for each kind of its rows."""
-    first = files[0]
+    first, n_checks = files[0], sum(file.checks for file in files)
     columns, names = (
         first.format.mapping(first.path) if isinstance(first.format, Foreign) else ({}, [])
     )
@@ -259,7 +275,8 @@ def _preview_of_file(files: list[ImportedFile]) -> PreviewedFile:
         title=first.format.TITLE,
         columns=columns,
         names=names,
-        rows={file.kind: file.good for file in files if file.good},
+        rows={file.kind: file.good for file in files if file.good}
+        | ({"checks": n_checks} if n_checks else {}),
         bad=sum(len(file.bad) for file in files),
         unread=first.unread,
     )
@@ -327,6 +344,11 @@ def _arena_to_fill(slug: str, options: Options, paths: Iterable[Path]) -> Arena:
 
 def _settings_of(paths: Iterable[Path]) -> dict[str, Any]:
     """Return the arena's settings in the `arena.json` of a folder; raises FileError."""
+    facts = _facts_of(paths)
+    return {name: facts[name] for name in Arena.SETTINGS if name in facts}
+
+
+def _facts_of(paths: Iterable[Path]) -> dict[str, Any]:
     for file in filter(Path.is_file, (path / ARENA_FILE for path in paths)):
         try:
             facts = json.loads(file.read_bytes())
@@ -336,10 +358,18 @@ def _settings_of(paths: Iterable[Path]) -> dict[str, Any]:
             raise unreadable(file, error) from None
         if not isinstance(facts, dict) or facts.get("ringside") != EXPORT_VERSION:
             raise FileError(f"{file} is not a description of an arena that this version can read.")
-        if unknown := set(facts) - {"ringside", *Arena.SETTINGS}:
+        if unknown := set(facts) - {"ringside", "checks", *Arena.SETTINGS}:
             raise FileError(f"{file} has unknown settings: {join_names(sorted(unknown))}.")
-        return {name: facts[name] for name in Arena.SETTINGS if name in facts}
+        return facts
     return {}
+
+
+def _checks_of(paths: Iterable[Path]) -> list[dict[str, Any]]:
+    """Return the checks of all prompts in the `arena.json` of a folder; raises FileError."""
+    try:
+        return clean_checks(_facts_of(paths).get("checks"))
+    except InputError as error:
+        raise FileError(f"The column checks of {ARENA_FILE} {error.reason}.") from None
 
 
 def _fingerprint(file: ImportFile) -> dict[str, Any]:
@@ -418,6 +448,7 @@ def _check_file(
             continue
         for row in block:
             file.note(row.number, row.unread)
+            n_checks = len(checker.checks)
             try:
                 if isinstance(row.content, InputError):
                     raise row.content
@@ -425,6 +456,7 @@ def _check_file(
             except InputError as error:
                 file.bad.append(row.number)
                 rejected.add(file.path, row.line, error)
+            file.checks += len(checker.checks) - n_checks
             if row.number % 1000 == 0:
                 progress("checking", file.path, row.line, file.lines)
     progress("checking", file.path, file.lines, file.lines)
@@ -495,7 +527,7 @@ def _copy_bytes(source: BinaryIO, target: BinaryIO | None, size: int) -> int:
 
 
 def _write_files(arena: Arena, files: list[ImportedFile], options: Options, now: datetime) -> None:
-    imports = _open_imports(arena, files, now, options.by)
+    imports = _open_imports(arena, files, now, options)
     abandoned = arena.imports.hidden().exclude(pk__in=[source.pk for source in imports])
     discard(arena, list(abandoned))
     for file, source in zip(files, imports, strict=True):
@@ -508,13 +540,14 @@ def _write_files(arena: Arena, files: list[ImportedFile], options: Options, now:
 
 @transaction.atomic
 def _open_imports(
-    arena: Arena, files: list[ImportedFile], now: datetime, by: Actor
+    arena: Arena, files: list[ImportedFile], now: datetime, options: Options
 ) -> list[Import]:
     """Find or create the Import of each file; one of them becomes a hidden arena's founder."""
     hidden = arena.pk is None or not Arena.objects.revealed().filter(pk=arena.pk).exists()
-    if arena.pk is None:
+    is_new = arena.pk is None
+    if is_new:
         arena.save()
-        audit.record_in(arena, by, "imported an arena")
+        audit.record_in(arena, options.by, "imported an arena")
     imports = [
         Import.objects.get_or_create(
             arena=arena,
@@ -530,6 +563,8 @@ def _open_imports(
     if hidden and arena.founded_by not in imports:
         arena.founded_by = imports[0]
         arena.save(update_fields=["founded_by"])
+    if is_new and options.checks:
+        bring_in_checks(arena=arena, checks=[(None, options.checks)], source=imports[0])
     return imports
 
 
@@ -552,6 +587,8 @@ def _write_file(
         done += len(batch)
         progress("writing", file.path, done, file.good)
     file.added, _ = writer.rows_written(file.kind)
+    if file.checks:
+        file.checks = AnswerCheck.objects.filter(source=source).exclude(prompt=None).count()
     is_short = file.kind == "votes" and file.added != file.good
     if is_short or _fingerprint(file)["sha256"] != file.sha256:
         raise _changed_error(file.path)

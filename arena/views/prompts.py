@@ -426,6 +426,8 @@ def _imported_or_previewed(
         for file_report in report.files:
             if file_report.added and not file_report.known:
                 added[file_report.kind] = added.get(file_report.kind, 0) + file_report.added
+            if file_report.checks and not file_report.known:
+                added["checks"] = added.get("checks", 0) + file_report.checks
         unread = dict.fromkeys(name for read in report.files for name in read.unread)
         shown = {"form": ImportForm(), "report": report, "added": added, "unread": unread}
         return shown | {"can_vote": arena.has_pairs}

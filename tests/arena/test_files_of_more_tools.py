@@ -201,8 +201,10 @@ def test_tests_of_promptfoo_are_prompts_without_their_project(tmp_path):
     path = tmp_path / "tests.csv"
     path.write_text("question,tone,__expected\nWhy?,dry,contains: so\nHow?,,So.\n")
     first, second = bring(path).prompts.order_by("pk")
-    assert (first.variables, first.rubric) == ({"question": "Why?", "tone": "dry"}, "contains: so")
+    assert (first.variables, first.rubric) == ({"question": "Why?", "tone": "dry"}, "")
     assert (second.text, second.reference) == ("How?", "So.")
+    assert [str(check) for check in first.checks.all()] == ["Contains “so”"]
+    assert [str(check) for check in second.checks.all()] == ["Equals “So.”"]
 
 
 def test_a_table_of_prompts_needs_no_special_name(tmp_path):

@@ -156,7 +156,9 @@ def test_promptfoo_keeps_variables_templates_assertions_and_cost():
     arena = bring(FILES / "promptfoo.json")
     prompt = arena.prompts.get(text__contains="France")
     assert prompt.variables == {"question": prompt.text, "tone": "friendly"}
-    assert (prompt.reference, prompt.rubric) == ("Paris", "equals: Paris\nis friendly\ncontains: !")
+    assert (prompt.reference, prompt.rubric) == ("Paris", "is friendly")
+    names = [str(check) for check in prompt.checks.order_by("pk")]
+    assert names == ["Equals “Paris”", "Contains “!”"]
     candidate = arena.candidates.get(model="amber-7b")
     assert candidate.user_template == "Answer briefly: {{question}} ({{tone}})"
     answer = prompt.responses.get(candidate=candidate)

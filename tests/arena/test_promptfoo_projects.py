@@ -73,7 +73,8 @@ def test_prompts_and_tests_come_from_the_files_that_a_project_names(project, tmp
     first, second = arena.prompts.order_by("pk")
     assert (first.text, first.category) == ("Where is Lima?", "places")
     assert first.variables == {"question": "Where is Lima?", "context": "A note."}
-    assert first.rubric == "is polite\ncontains: Peru"
+    assert first.rubric == "is polite"
+    assert [str(check) for check in first.checks.all()] == ["Contains “Peru”"]
     assert (second.reference, second.variables) == ("A colour", {"question": "What is red?"})
     names = sorted(candidate.name for candidate in arena.candidates.all())
     assert names == [
@@ -325,4 +326,5 @@ def test_yaml_means_what_it_means_to_promptfoo(tmp_path):
     assert first.variables == {"q": "How long? And why?", "more": "no"}
     assert first.reference == "Yes"
     assert second.variables == {"q": "http://127.0.0.1/?a=1", "more": "12:30:45"}
-    assert (second.reference, second.rubric) == ("007", "equals: 007\ncontains: true")
+    assert (second.reference, second.rubric) == ("007", "contains: true")
+    assert [str(check) for check in second.checks.all()] == ["Equals “007”"]

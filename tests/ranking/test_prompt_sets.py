@@ -33,6 +33,15 @@ def facts(arena: Arena, *more: str) -> list[tuple[Any, ...]]:
     return list(arena.prompts.order_by("pk").values_list(*FACTS, *more))
 
 
+def in_order(assertions: list[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(assertion, sort_keys=True) for assertion in assertions)
+
+
+def rules(arena: Arena) -> list[tuple[Any, ...]]:
+    fields = ("prompt__external_id", "kind", "expected", "negated", "name")
+    return list(arena.checks.order_by("pk").values_list(*fields))
+
+
 def test_prompts_of_promptfoo_go_back_and_forth(tmp_path: Path) -> None:
     given = [
         {
@@ -75,13 +84,22 @@ def test_prompts_of_promptfoo_go_back_and_forth(tmp_path: Path) -> None:
     call_command("export", "first", str(file), verbosity=0)
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     assert [row["vars"] for row in rows] == [row["vars"] for row in given]
-    assert [row["assert"] for row in rows[:5]] == [row.get("assert", []) for row in given[:5]]
+    # Checks first: their place among the others says nothing.
+    assert [in_order(row["assert"]) for row in rows[:5]] == [
+        in_order(row.get("assert", [])) for row in given[:5]
+    ]
+    assert [row["assert"][0]["type"] for row in rows[:5] if row["assert"]] == [
+        *("equals", "contains", "factuality", "not-contains")
+    ]
     # An arena's rubric may be anybody's: nothing in it runs.
     assert [row["assert"] for row in rows[5:7]] == [
         [{"type": "llm-rubric", "value": "javascript: output === 7"}],
         [{"type": "llm-rubric", "value": "contains: file://run.js"}],
     ]
-    assert facts(bring(file, "second"), "rubric") == facts(first, "rubric")
+    second = bring(file, "second")
+    assert facts(second, "rubric") == facts(first, "rubric")
+    assert rules(second) == rules(first)
+    assert len(rules(first)) == 9
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])

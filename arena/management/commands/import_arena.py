@@ -27,6 +27,7 @@ from arena.site import absolute_url
 from arena.validation import join_names, numbered
 
 INTERRUPTED = "Interrupted. Imported rows stay hidden; run the command again to continue."
+NOUNS = KINDS | {"checks": "check"}
 
 
 class Command(BaseCommand):
@@ -113,7 +114,7 @@ def _column_choice(written: str) -> tuple[str, str]:
 def format_preview(preview: ImportPreview) -> str:
     lines = []
     for file in preview.files:
-        rows = ", ".join(numbered(n_rows, KINDS[kind]) for kind, n_rows in file.rows.items())
+        rows = ", ".join(numbered(n_rows, NOUNS[kind]) for kind, n_rows in file.rows.items())
         bad = f"; {numbered(file.bad, 'bad row')}" if file.bad else ""
         lines.append(f"  {file.name}: {file.title} ({file.format_name}), {rows or 'no rows'}{bad}")
         used = {name: column for name, column in file.columns.items() if column}
@@ -188,7 +189,8 @@ def _unread_columns(columns: list[str]) -> list[str]:
 def _format_file(file: ImportedFile) -> str:
     if file.known:
         return f"  {file.path.name}: already imported, nothing to add"
-    line = f"  {file.path.name}: {numbered(file.added, KINDS[file.kind])} added"
+    with_checks = f" with {numbered(file.checks, 'check')}" if file.checks else ""
+    line = f"  {file.path.name}: {numbered(file.added, KINDS[file.kind])}{with_checks} added"
     if file.bad:
         copied = f" (copied to {file.rejects})" if file.rejects else ""
         line += f", {numbered(len(file.bad), 'row')} rejected{copied}"
