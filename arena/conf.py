@@ -489,6 +489,7 @@ SPECTACULAR_SETTINGS = {
         "RunState": "arena.models.Run.State",
         "RoleInATeam": "arena.models.Role",
         "ExperimentState": "judges.models.Experiment.State",
+        "KindOfACheck": "arena.checks.KINDS",
     },
     "APPEND_COMPONENTS": {
         "schemas": {"Problem": PROBLEM},

@@ -31,6 +31,7 @@ class UncheckableError(Exception):
     """It cannot be told whether a value fits; the message is a sentence for people."""
 
 
+@lru_cache(maxsize=64)
 def clean_schema(text: str) -> str:
     """Return the schema in a text as compact JSON. Raises InputError."""
     schema = decode_json(text)

@@ -13,6 +13,7 @@ from django.views.generic import RedirectView
 from arena import language
 from arena.api import arenas as api_arenas
 from arena.api import candidates as api_candidates
+from arena.api import checks as api_checks
 from arena.api import comparisons
 from arena.api import prompts as api_prompts
 from arena.api import runs as api_runs
@@ -24,6 +25,7 @@ from arena.views import (
     accounts,
     arenas,
     candidates,
+    checks,
     invitations,
     notices,
     prompts,
@@ -151,6 +153,8 @@ workspace_urls = [
     path(f"{WORKSPACE}/prompts/<int:pk>/retire/", prompts.retire_prompt, name="retire_prompt"),
     path(f"{WORKSPACE}/prompts/<int:pk>/showcase/", prompts.showcase, name="showcase_prompt"),
     path(f"{WORKSPACE}/prompts/<int:pk>/delete/", prompts.remove_prompt, name="delete_prompt"),
+    path("a/<slug:slug>/checks/", checks.manage_checks, name="manage_checks"),
+    path("a/<slug:slug>/checks/<int:pk>/delete/", checks.delete_check, name="delete_check"),
     path(f"{WORKSPACE}/votes/", arenas.vote_orders, name="vote_orders"),
     path(f"{WORKSPACE}/votes/<int:pk>/cancel/", arenas.cancel_order, name="cancel_order"),
     path(f"{WORKSPACE}/votes/link/", arenas.change_raters_link, name="change_raters_link"),
@@ -194,6 +198,8 @@ api_urls = [
     endpoint(ARENA, api_arenas.OneArena, "api_arena"),
     endpoint(f"{ARENA}prompts/", api_prompts.Prompts, "api_prompts"),
     endpoint(f"{ARENA}prompts/<external_id:external_id>/", api_prompts.OnePrompt, "api_prompt"),
+    endpoint(f"{ARENA}checks/", api_checks.Checks, "api_checks"),
+    endpoint(f"{ARENA}checks/<int:pk>/", api_checks.OneCheck, "api_check"),
     endpoint(f"{ARENA}imports/", api_prompts.Imports, "api_imports"),
     endpoint(f"{ARENA}candidates/", api_candidates.Candidates, "api_candidates"),
     endpoint(f"{ARENA}candidates/archive/", api_candidates.Archive, "api_archive_candidates"),

@@ -14,11 +14,12 @@ from django.core.management import call_command
 
 from arena.actors import CLI, Actor
 from arena.files.rows import PromptRow, ResponseRow
-from arena.models import AuditEntry, Hold, Rater, Role, Run, Vote
+from arena.models import AnswerCheck, AuditEntry, Hold, Rater, Role, Run, Vote
 from arena.services import (
     arenas,
     budgets,
     candidates,
+    checks,
     deliveries,
     exports,
     holds,
@@ -124,6 +125,16 @@ ACTS |= {
         now=on.now,
     ),
     "voided votes": lambda on: on.choose("vote", "void", on.vote()),
+}
+
+
+def checked(on: Stage) -> AnswerCheck:
+    return checks.add_check(arena=on.arena, by=on.by, kind="contains", expected="refund")
+
+
+ACTS |= {
+    "added a check": checked,
+    "deleted a check": lambda on: checks.delete_check(check=checked(on), by=on.by),
 }
 
 

@@ -222,7 +222,7 @@ def _test_prompt(prompt: str, variables: Mapping[str, Any], case: Mapping[str, A
         )
     text = _text_of_variables(values, case)
     chat = _chat_in_text(text)
-    fields = {"id": prompt} | ({"messages": chat} if chat else {"text": text})
+    fields: dict[str, Any] = {"id": prompt} | ({"messages": chat} if chat else {"text": text})
     named = {name: inside(case, "metadata", name) for name in ("category", "document")}
     expectations, unread = _expectations_of(case)
     fields |= filled(expectations)

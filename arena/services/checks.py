@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from arena.actors import Actor
 from arena.checks import GUARD, MOST_CHECKS, VARIABLE, Result, Rule, clean_check
@@ -17,7 +18,7 @@ from arena.validation import InputError, quoted
 
 MOST_SECONDS = 5.0  # for all checks at once, because patterns and schemas may be slow
 LATE = Result(None, "There was no time left to check this answer.")
-LABELS = {"expected": "expected value"}
+LABELS = {"expected": "expected value", "allowed": "number that may fail"}
 BATCH = 500
 
 
@@ -83,12 +84,9 @@ def bring_in_checks(
         if prompt is not None or rule.kind != GUARD
     }
     there: dict[int | None, set[str]] = {}
-    known = arena.checks.filter(prompt__in={prompt for prompt, _ in wanted if prompt})
-    for prompt, digest in [
-        *known.values_list("prompt", "digest"),
-        *arena.checks.filter(prompt=None).values_list("prompt", "digest"),
-    ]:
-        there.setdefault(prompt, set()).add(digest)
+    is_there = Q(prompt=None) | Q(prompt__in={prompt for prompt, _ in wanted if prompt})
+    for known, digest in arena.checks.filter(is_there).values_list("prompt", "digest"):
+        there.setdefault(known, set()).add(digest)
     new = []
     for (prompt, digest), fields in wanted.items():
         digests = there.setdefault(prompt, set())
@@ -151,6 +149,11 @@ class CheckReport:
     def is_kept_by(self, tally: CheckTally) -> bool:
         """Whether no more answers fail than the check allows."""
         return len(tally.failed) <= self.check.allowed
+
+    @property
+    def fails(self) -> int:
+        """How many answers fail, of all candidates."""
+        return sum(len(tally.failed) for tally in self.tallies)
 
     @property
     def fixed(self) -> list[CheckedAnswer]:

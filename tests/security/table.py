@@ -179,6 +179,9 @@ PAGES: dict[tuple[str, str], Row] = {
     ("retire_prompts", "post"): Row(MEMBERS_DO),
     ("showcase_prompt", "post"): Row(MEMBERS_DO),
     ("use_categories", "post"): Row(MEMBERS_DO),
+    ("manage_checks", "get"): Row(READ_BY_TEAM),
+    ("manage_checks", "post"): Row("403 403 403 200 200 200"),
+    ("delete_check", "post"): Row(MEMBERS_DO),
     ("vote_orders", "get"): Row(READ_BY_TEAM),
     ("vote_orders", "post"): Row("403 403 403 302 302 302", {"per_pair": 1}),
     ("cancel_order", "post"): Row(MEMBERS_DO),
@@ -315,6 +318,10 @@ API: dict[tuple[str, str], Row] = {
     ("api_arena", "delete"): Row(OWNERS_IN_VAIN),
     ("api_prompts", "get"): Row(ANYBODY_READS),
     ("api_prompts", "post"): Row(MEMBERS_WRITE, {"prompts": [PROMPT]}),
+    ("api_checks", "get"): Row(TEAM_READS),
+    ("api_checks", "post"): Row(MEMBERS_ENTER, {"kind": "length", "expected": "at most 9"}),
+    ("api_check", "get"): Row(TEAM_READS),
+    ("api_check", "delete"): Row("401 403 403 204 204 204   403 204 403 204 403"),
     ("api_imports", "post"): Row(
         MEMBERS_WRITE, {"file_name": "a.csv", "content": "prompt,response\nA?,B.\n"}
     ),

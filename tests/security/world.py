@@ -20,6 +20,7 @@ from arena.models import (
     Webhook,
 )
 from arena.services import comparisons
+from arena.services.checks import add_check
 from arena.services.invitations import create_invitation
 from arena.services.raters import rater_of_name
 from arena.services.tokens import create_token
@@ -80,6 +81,7 @@ def make_world(visibility: str = "public") -> World:
         "language": "fr",
         "prompts": prompt.pk,
         "prompts external_id": prompt.external_id,
+        "checks": add_check(arena=arena, by=CLI, kind="contains", expected="Hush").pk,
         "comparisons": arena.votes.order_by("pk")[0].comparison.key,
         "vote": issued(arena, make_person()),
         "rounds": 1,
