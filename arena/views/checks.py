@@ -33,7 +33,8 @@ def manage_checks(request: HttpRequest, context: ArenaContext) -> HttpResponse:
         newest = context.readable_candidates().filter(retired_at=None).order_by("-pk")
         shown = [*newest[: MOST_CANDIDATES + 1]]
         more = len(shown) > MOST_CANDIDATES
-        reports = checks.check_answers(arena=arena, candidates=shown[:MOST_CANDIDATES])
+        candidates = shown[:MOST_CANDIDATES][::-1]
+        reports = checks.check_answers(arena=arena, candidates=candidates)
     by_check = {report.check.pk: report for report in reports}
     rows = arena.checks.revealed().select_related("prompt").order_by("prompt_id", "pk")
     rows = rows.defer("prompt__text", "prompt__html", "prompt__reference", "prompt__rubric")
