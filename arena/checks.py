@@ -162,7 +162,8 @@ class Rule:
             return Result(None, f"Its {'time' if is_time else 'cost'} is not recorded.")
         most = Decimal(self.expected)
         if is_time:
-            return Result(spent <= most, f"It took {spent:,.3g} seconds.")
+            reason = f"It took {round(spent, 2):,g} seconds."
+            return Result(Decimal(str(spent)) <= most, reason)
         dollars = Decimal(spent) / NANO
         return Result(dollars <= most, f"It cost ${dollars.normalize():f}.")
 

@@ -134,6 +134,9 @@ def checked(on: Stage) -> AnswerCheck:
 
 ACTS |= {
     "added a check": checked,
+    "added checks": lambda on: prompts.upsert_prompts(
+        arena=on.arena, rows=[PromptRow(1, "Why?", checks=[{"kind": "is-json"}])], by=on.by
+    ),
     "deleted a check": lambda on: checks.delete_check(check=checked(on), by=on.by),
 }
 

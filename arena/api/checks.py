@@ -57,8 +57,8 @@ class CheckShown(ModelShown):
         }
 
 
-class CheckGiven(StrictSerializer):
-    """A check to add. The same check cannot be added twice."""
+class PromptCheckGiven(StrictSerializer):
+    """A check of the answers to one prompt."""
 
     kind = serializers.ChoiceField(choices=list(KINDS))
     expected = Text(required=False, help_text=EXPECTED_HELP)
@@ -77,6 +77,11 @@ class CheckGiven(StrictSerializer):
         required=False,
         help_text="How many answers of a candidate may fail it.",
     )
+
+
+class CheckGiven(PromptCheckGiven):
+    """A check to add. The same check cannot be added twice."""
+
     prompt = serializers.CharField(
         max_length=200,
         required=False,

@@ -14,6 +14,7 @@ from rest_framework.response import Response as Answer
 
 from arena.actors import TeamPermission
 from arena.api.candidates import OfCandidates
+from arena.api.checks import PromptCheckGiven
 from arena.api.core.bodies import BULK_BODY
 from arena.api.core.bulk import ATOMIC, Kind, ReportShown, bring_in
 from arena.api.core.errors import Unprocessable
@@ -117,12 +118,15 @@ class PromptRowGiven(ModelGiven):
     showcased = serializers.BooleanField(
         required=False, help_text="As in an export, and ignored: its answers are not here yet."
     )
+    checks = PromptCheckGiven(
+        many=True, required=False, help_text="Checks of its answers; those it has stay."
+    )
 
     class Meta:
         model = Prompt
         fields = [
             *("text", "messages", "external_id", "category", "document"),
-            *(*Prompt.TEAM_ONLY, "variables", "retired", "showcased"),
+            *(*Prompt.TEAM_ONLY, "variables", "retired", "showcased", "checks"),
         ]
         extra_kwargs = {
             "text": {"allow_blank": False, "help_text": "Required without `messages`."},

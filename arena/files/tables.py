@@ -175,7 +175,7 @@ PROMPTS: Columns[PromptRow] = Columns(
     needed=(("text", "messages"),),
     parse=parse_prompt,
     has_variables=True,
-    members={"variables": dict, "retired": bool, "showcased": bool},
+    members={"variables": dict, "retired": bool, "showcased": bool, "checks": list},
     exported={"id": "external_id"},
 )
 RESPONSES: Columns[ResponseRow] = Columns(

@@ -5,7 +5,7 @@ judged by the final state, not row by row, because rows may swap two texts.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -23,6 +23,7 @@ from arena.models import Arena, Call, Comparison, Prompt, Rater, Response, Vote
 from arena.models.prompts import subject_of
 from arena.services import audit
 from arena.services.candidate_checks import variables_of
+from arena.services.checks import bring_in_checks
 from arena.services.locks import lock_arena, retry_on_deadlock
 from arena.services.pairs import count_votable_prompts, reason_to_keep, sync_pairs
 from arena.services.responses import UploadReport
@@ -210,6 +211,16 @@ class PromptChangePlan:
     def _refuse_row(self, row: int, column: str, message: str) -> None:
         self.report.refused.append(Problem(row, column, message))
 
+    def checks_of(self, rows: Sequence[PromptRow]) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+        """Yield the checks of each accepted row, with the id of its prompt, which is saved."""
+        refused = {problem.row for problem in self.report.refused}
+        for row in rows:
+            if row.checks and row.row not in refused:
+                by_text = self.by_text.get(prompt_key(row.text, row.variables))
+                prompt = self.by_id[row.external_id] if row.external_id else by_text
+                if prompt is not None:
+                    yield prompt.pk, row.checks
+
     @property
     def new(self) -> list[Prompt]:
         return [draft.prompt for draft in self.drafts.values() if draft.prompt.pk is None]
@@ -282,6 +293,10 @@ def upsert_prompts(
     Prompt.objects.bulk_create(plan.new, batch_size=BATCH)
     fields = [*Prompt.CONTENT, "html", "html_version"]
     Prompt.objects.bulk_update(plan.changed, fields, batch_size=BATCH)
+    if any(row.checks for row in rows):
+        count = bring_in_checks(arena=arena, checks=plan.checks_of(rows))
+        if count:
+            audit.record_in(arena, by, "added checks", numbered(count, "check"))
     if report.added or report.changed:
         added, changed = report.added, report.changed
         audit.record_in(arena, by, "brought in prompts", added=added, changed=changed)

@@ -4,7 +4,7 @@ import pytest
 
 from arena.models import AnswerCheck, Arena, Team
 from tests.arena.rest import Caller, member_of, team_arena, token_of
-from tests.factories import make_team
+from tests.factories import make_arena, make_team
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 
@@ -70,3 +70,24 @@ def test_only_the_team_reads_what_it_expects(team: Team, checked: Arena) -> None
     assert viewer.get(path(checked)).status_code == 200
     assert viewer.post(path(checked), {"kind": "is-json"}).status_code == 403
     assert viewer.delete(path(checked, AnswerCheck.objects.get().pk)).status_code == 403
+
+
+def test_prompts_bring_their_checks_along(team: Team) -> None:
+    arena, program = make_arena(0, 0, team=team), token_of(team)
+    check = {"kind": "contains", "expected": "Orders"}
+    rows = [
+        {"text": "Where?", "external_id": "1", "checks": [check, {"kind": "guard"}]},
+        {"text": "Why?", "checks": [check]},
+        {"text": "", "external_id": "3", "checks": [check]},
+        {"text": "How?", "external_id": "4", "checks": [{"kind": "regex", "expected": "("}]},
+        {"text": "Where?", "external_id": "5", "checks": [check]},
+    ]
+    for added in (2, 0):  # the same again changes nothing
+        told = program.post(f"arenas/{arena.slug}/prompts/", {"prompts": rows}).json()
+        assert (told["added"], len(told["refused"])) == (added, 3)
+        assert told["refused"][1]["pointer"] == "#/prompts/3/checks"
+        assert "has a check whose expected is not a valid regular" in told["refused"][1]["detail"]
+        found = AnswerCheck.objects.order_by("prompt__text", "kind")
+        assert list(found.values_list("prompt__text", "kind")) == [
+            *(("Where?", "contains"), ("Where?", "guard"), ("Why?", "contains"))
+        ]

@@ -83,6 +83,8 @@ def test_an_answer_passes_or_fails_with_a_reason(
 def test_time_and_cost_cannot_be_told_unless_they_were_recorded() -> None:
     assert said("latency", "2", "", seconds=2.0) == (True, "It took 2 seconds.")
     assert said("latency", "2", "", seconds=2.5) == (False, "It took 2.5 seconds.")
+    assert said("latency", "0.1", "", seconds=0.1)[0]
+    assert said("latency", "60", "", seconds=1234.567) == (False, "It took 1,234.57 seconds.")
     assert said("latency", "2", "") == (None, "Its time is not recorded.")
     assert said("cost", "$0.01", "", cost=10_000_000) == (True, "It cost $0.01.")
     assert said("cost", "0.01", "", cost=10_000_001) == (False, "It cost $0.010000001.")

@@ -289,3 +289,10 @@ def test_a_file_that_waits_is_read_by_nobody_else(member, arena, settings, tmp_p
     send(member, arena, "all.zip", archive_of(CLAIMS))
     (kept,) = tmp_path.glob("tmp*.upload")
     assert kept.stat().st_mode & 0o077 == 0
+
+
+def test_the_checks_of_a_file_are_counted_before_and_after(member, arena):
+    shown = send(member, arena, "promptfoo.json", (FILES / "promptfoo.json").read_bytes())
+    assert shown["preview"].rows["checks"] == 4
+    shown = confirm(member, arena, shown)
+    assert shown["added"]["checks"] == arena.checks.count() == 4
