@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('arena', '0051_site_settings'),
+        ('arena', '0053_checks'),
     ]
 
     operations = [

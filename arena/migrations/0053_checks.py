@@ -11,7 +11,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('arena', '0051_site_settings'),
+        ('arena', '0052_arena_origin'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
