@@ -1,6 +1,7 @@
 """What pages, the API and notices show of an experiment."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -10,17 +11,22 @@ from django.conf import settings
 from django.db.models import Avg, Count
 from django.urls import reverse
 
+from arena.actors import CLI
 from arena.calls.models import Call
 from arena.models import Candidate, Prompt, Response, Run
+from arena.services.checks import CheckReport, CheckTally, check_answers
 from arena.site import site_url
 from arena.validation import numbered
-from judges.models import Experiment
+from judges.models import Epoch, Experiment
 from judges.services.experiments import spent_on, twin_of, verdict_of
 from judges.services.measurements import DraftMeasurement, Measurement, measure
+from judges.services.registry import JudgeError, spec_named
+from judges.services.subjects import read_subject
 from ranking.claim_words import share_words
 from ranking.stats.claim import Claim, Verdict, detectable
 
 MOST_ERRORS = 5
+LONGEST_TITLE = 80
 WORDS = {
     Verdict.BETTER: "Better",
     Verdict.WORSE: "Worse",
@@ -42,6 +48,12 @@ class Figures:
     errors: tuple[tuple[str, int], ...] = ()
 
 
+def title_of(prompt: Prompt) -> str:
+    """The beginning of its text."""
+    line = " ".join((prompt.text or prompt.external_id).split())
+    return line if len(line) <= LONGEST_TITLE else f"{line[: LONGEST_TITLE - 1]}…"
+
+
 @dataclass(frozen=True)
 class Lost:
     """A prompt on which a draft lost: by how many of the judges, and the page of a verdict."""
@@ -61,9 +73,48 @@ class Lost:
 
     @property
     def title(self) -> str:
-        """The beginning of its text."""
-        line = " ".join((self.prompt.text or self.prompt.external_id).split())
-        return line if len(line) <= 80 else f"{line[:79]}…"
+        return title_of(self.prompt)
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A prompt whose answer fails a check, and why."""
+
+    prompt: Prompt
+    reason: str
+
+
+@dataclass(frozen=True)
+class CheckCount:
+    """How many answers pass a check, fail it, or cannot be told."""
+
+    passed: int = 0
+    failed: int = 0
+    unknown: int = 0
+
+
+@dataclass(frozen=True)
+class CheckRow:
+    """A check of a draft's answers beside the baseline's.
+
+    `passed`: whether the draft keeps it; None where that is not known, or only shown (the items of
+    a judge's checklist). `broken` and `fixed` are against the baseline.
+    """
+
+    name: str
+    baseline: CheckCount
+    draft: CheckCount
+    broken: list[Broken] = field(default_factory=list)
+    fixed: int = 0
+    allowed: int = 0
+    is_guard: bool = False
+    passed: bool | None = None
+
+    @property
+    def change(self) -> str:
+        """ "1 fixed, 2 broken"."""
+        parts = [(self.fixed, "fixed"), (len(self.broken), "broken")]
+        return ", ".join(f"{n:,} {word}" for n, word in parts if n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +123,11 @@ class DraftReport:
     measured: DraftMeasurement
     figures: Figures
     prompts: Mapping[int, Prompt]
+    checks: list[CheckRow] = field(default_factory=list)
+
+    @property
+    def failed_checks(self) -> list[CheckRow]:
+        return [row for row in self.checks if row.passed is False]
 
     @property
     def candidate(self) -> Candidate:
@@ -125,8 +181,9 @@ class DraftReport:
 
     @property
     def can_promote(self) -> bool:
-        """Whether the verdict allows it: better, or no worse."""
-        return self.claim.verdict in (Verdict.BETTER, Verdict.NO_WORSE)
+        """Whether the verdict and the checks allow it: better, or no worse."""
+        allows = self.claim.verdict in (Verdict.BETTER, Verdict.NO_WORSE)
+        return allows and not self.failed_checks
 
 
 @dataclass(frozen=True)
@@ -224,13 +281,108 @@ def report_on(experiment: Experiment) -> ExperimentReport:
     prompts = experiment.arena.prompts.in_bulk()
     ids = [experiment.copy_id or 0, *(draft.candidate.pk for draft in measurement.drafts)]
     figures = figures_of(ids)
+    checks = _checks_of(measurement, prompts)
     drafts = [
-        DraftReport(experiment, draft, figures[draft.candidate.pk], prompts)
-        for draft in measurement.drafts
+        DraftReport(experiment, draft, figures[draft.candidate.pk], prompts, rows)
+        for draft, rows in zip(measurement.drafts, checks, strict=True)
     ]
     return ExperimentReport(
         experiment, measurement, figures[ids[0]], drafts, spent=spent_on(experiment)
     )
+
+
+def _checks_of(measurement: Measurement, prompts: Mapping[int, Prompt]) -> list[list[CheckRow]]:
+    """Of each draft: the arena's checks, its guards, and the items of judges' checklists."""
+    experiment = measurement.experiment
+    drafts = [draft.candidate for draft in measurement.drafts]
+    if experiment.copy is None:
+        return [[] for _ in drafts]
+    reports = check_answers(arena=experiment.arena, candidates=[experiment.copy, *drafts])
+    met = _items_met(experiment)
+    found = []
+    for number, draft in enumerate(measurement.drafts, start=1):
+        pairs = [
+            CheckReport(report.check, [report.tallies[0], report.tallies[number]])
+            for report in reports
+        ]
+        rows = [_check_row(report, prompts) for report in pairs]
+        guards = [_guard_row(draft, prompt, prompts) for prompt in draft.guards]
+        found.append([*rows, *guards, *_item_rows(draft, met, prompts)])
+    return found
+
+
+def _check_row(report: CheckReport, prompts: Mapping[int, Prompt]) -> CheckRow:
+    baseline, draft = report.tallies
+    return CheckRow(
+        name=report.check.name,
+        baseline=_count(baseline),
+        draft=_count(draft),
+        broken=[Broken(prompts[answer.prompt], answer.reason) for answer in report.broken],
+        fixed=len(report.fixed),
+        allowed=report.check.allowed,
+        passed=report.is_kept_by(draft) if draft.results else None,
+    )
+
+
+def _count(tally: CheckTally) -> CheckCount:
+    return CheckCount(tally.passed, len(tally.failed), len(tally.unknown))
+
+
+def _guard_row(draft: DraftMeasurement, prompt: int, prompts: Mapping[int, Prompt]) -> CheckRow:
+    score = draft.score(prompt)
+    lost, known = score is not None and score < 0, score is not None
+    return CheckRow(
+        name=f"Never lose “{title_of(prompts[prompt])}”",
+        baseline=CheckCount(),
+        draft=CheckCount(int(known and not lost), int(lost), int(not known)),
+        broken=[Broken(prompts[prompt], "The judges prefer the baseline’s answer.")] * lost,
+        is_guard=True,
+        passed=not lost if known else None,
+    )
+
+
+# Checklist items by text: what each answer, by its id, was found to meet.
+Met = dict[str, dict[int, bool]]
+
+
+def _items_met(experiment: Experiment) -> Met:
+    """What judges with a checklist have found, where several ask the same, the first."""
+    found: Met = {}
+    for name in experiment.judges:
+        with suppress(JudgeError):
+            spec = spec_named(name, by=CLI)
+            items = spec.rubric.items
+            epoch = Epoch.objects.open().filter(judge__digest=spec.digest).first()
+            if not items or epoch is None:
+                continue
+            calls = Call.objects.filter(run__arena=experiment.arena, requester=epoch.requester)
+            for subject, verdict in calls.values_list("subject", "verdict"):
+                (answer,) = read_subject(subject).shown or (0,)
+                for item, is_met in zip(items, (verdict or {}).get("met", ()), strict=False):
+                    found.setdefault(item.text, {}).setdefault(answer, is_met)
+    return found
+
+
+def _item_rows(draft: DraftMeasurement, met: Met, prompts: Mapping[int, Prompt]) -> list[CheckRow]:
+    """A checklist's items, of the answers that a judge has read."""
+    rows = []
+    for text, answers in met.items():
+        own, baseline = draft.answer_ids(answers)
+        changed = own.keys() & baseline.keys()
+        rows.append(
+            CheckRow(
+                name=text,
+                baseline=CheckCount(sum(baseline.values()), len(baseline) - sum(baseline.values())),
+                draft=CheckCount(sum(own.values()), len(own) - sum(own.values())),
+                broken=[
+                    Broken(prompts[prompt], "The judge does not find it in the answer.")
+                    for prompt in sorted(changed)
+                    if baseline[prompt] and not own[prompt]
+                ],
+                fixed=sum(own[prompt] and not baseline[prompt] for prompt in changed),
+            )
+        )
+    return rows
 
 
 def figures_of(ids: list[int]) -> dict[int, Figures]:

@@ -20,7 +20,14 @@ from arena.api.core.views import ArenaEndpoint, ListEndpoint
 from arena.models import Candidate, Prompt
 from arena.tasks import enqueue_on_commit
 from judges.api.judges import JUDGE
-from judges.experiment_report import DraftReport, ExperimentReport, Figures, report_on
+from judges.experiment_report import (
+    CheckRow,
+    DraftReport,
+    ExperimentReport,
+    Figures,
+    report_on,
+    title_of,
+)
 from judges.models import Baseline, Experiment
 from judges.models.experiments import MARGIN, MOST_DRAFTS, MOST_PROMPTS
 from judges.services.decisions import default_baseline
@@ -67,6 +74,18 @@ DRAFT: dict[str, Any] = {
     "failures": [],
     "cost": 0.0013,
     "seconds": 1.5,
+    "checks": [
+        {
+            "name": "At most 120 words",
+            "baseline": {"passed": 99, "failed": 1, "unknown": 0},
+            "draft": {"passed": 97, "failed": 3, "unknown": 0},
+            "broken": [{"prompt_id": "p4", "title": "A late parcel", "reason": "131 words"}],
+            "fixed": 0,
+            "allowed": 3,
+            "is_guard": False,
+            "passed": True,
+        }
+    ],
     "lost": [
         {
             "prompt_id": "p13",
@@ -275,6 +294,35 @@ class FailureShown(serializers.Serializer[Any]):
     count = serializers.IntegerField()
 
 
+class CountShown(serializers.Serializer[Any]):
+    passed = serializers.IntegerField()
+    failed = serializers.IntegerField()
+    unknown = serializers.IntegerField()
+
+
+class BrokenShown(serializers.Serializer[Any]):
+    prompt_id = serializers.CharField(source="prompt.external_id")
+    title = serializers.SerializerMethodField()
+    reason = serializers.CharField()
+
+    def get_title(self, broken: Any) -> str:
+        return title_of(broken.prompt)
+
+
+class CheckShown(serializers.Serializer[CheckRow]):
+    """A check, a guard or an item of a judge's checklist; `broken` and `fixed` are against the
+    baseline. `passed` is null where that is not known; items are only shown."""
+
+    name = serializers.CharField()
+    baseline = CountShown()
+    draft = CountShown()
+    broken = BrokenShown(many=True)
+    fixed = serializers.IntegerField()
+    allowed = serializers.IntegerField(help_text="How many of the draft's answers may fail it.")
+    is_guard = serializers.BooleanField()
+    passed = serializers.BooleanField(allow_null=True)
+
+
 class DraftShown(serializers.Serializer[DraftReport]):
     """A draft against the baseline; `better`, `same` and `worse` count prompts. `people` is the
     claim by human votes, and `claim` the judges'."""
@@ -306,6 +354,7 @@ class DraftShown(serializers.Serializer[DraftReport]):
     failures = serializers.SerializerMethodField()
     cost = Dollars(source="figures.cost", allow_null=True)
     seconds = serializers.FloatField(source="figures.seconds", allow_null=True)
+    checks = CheckShown(many=True)
     lost = LostShown(many=True)
     claim = serializers.SerializerMethodField()
     people = serializers.SerializerMethodField()

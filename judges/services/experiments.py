@@ -33,7 +33,17 @@ from arena.generation_runs import (
     quote_draft,
 )
 from arena.generation_runs import prepare_order as prepare_answers
-from arena.models import Arena, Candidate, Comparison, Prompt, Response, Run, Team, Vote
+from arena.models import (
+    AnswerCheck,
+    Arena,
+    Candidate,
+    Comparison,
+    Prompt,
+    Response,
+    Run,
+    Team,
+    Vote,
+)
 from arena.services import audit, runs
 from arena.services.arenas import create_raters_link, delete_arena, random_slug
 from arena.services.budgets import BudgetError, budget_left
@@ -51,7 +61,7 @@ from arena.validation import numbered
 from judges.models import Epoch, Experiment
 from judges.models.experiments import LOOKS, MARGIN, MOST_DRAFTS, MOST_PROMPTS
 from judges.services.decisions import choose_baseline
-from judges.services.measurements import Measurement, measure
+from judges.services.measurements import Measurement, guarded_prompts, measure
 from judges.services.orders import JudgeOrder, Member, calls_for
 from judges.services.planning import OrderOptions, PlannedComparison, shares_of
 from judges.services.quotes import (
@@ -207,15 +217,15 @@ def _own_arena(origin: Arena, name: str) -> Arena:
 
 def _copied(row: Any, **changes: Any) -> Any:
     """An unsaved copy of a row, as if it had been created here."""
-    names = (field.attname for field in row._meta.concrete_fields if not field.primary_key)
-    fields = {name: getattr(row, name) for name in names}
-    return type(row)(**(fields | {"source_id": None, "source_row": None} | changes))
+    names = {field.attname for field in row._meta.concrete_fields if not field.primary_key}
+    fields = {name: getattr(row, name) for name in names - {"source_id", "source_row"}}
+    return type(row)(**(fields | changes))
 
 
 def _copy(
     baseline: Candidate, prompts: Sequence[Prompt], arena: Arena, by: Actor, now: datetime
 ) -> Candidate:
-    """Copy the prompts, and the baseline with its answers to them."""
+    """Copy the prompts with their checks, and the baseline with its answers."""
     copies = [
         _copied(prompt, arena_id=arena.pk, showcased_at=None, in_showcase=False)
         for prompt in prompts
@@ -225,6 +235,11 @@ def _copy(
         prompt.pk: copied.pk
         for prompt, copied in zip(prompts, _in_order(copies, arena), strict=True)
     }
+    checks = baseline.arena.checks.revealed().filter(Q(prompt=None) | Q(prompt__in=ids))
+    AnswerCheck.objects.bulk_create(
+        _copied(check, arena_id=arena.pk, prompt_id=check.prompt_id and ids[check.prompt_id])
+        for check in checks.order_by("pk")
+    )
     candidate = Candidate.objects.create(
         arena=arena,
         name=baseline.own_name,
@@ -757,7 +772,9 @@ def _have_answered(experiment: Experiment, now: datetime) -> bool:
     asked, prompts = set(experiment.asked), None
     waiting = [c for c in generating(experiment) if c.pk not in asked]
     for candidate in waiting:
-        prompts = prompts or list(Prompt.objects.filter(pk__in=experiment.order))
+        if prompts is None:
+            wanted = [*experiment.order, *guarded_prompts(experiment)]
+            prompts = list(Prompt.objects.filter(pk__in=wanted))
         share = _left(experiment) // len(waiting)
         try:
             order_answers(candidate=candidate, by=CLI, cap=share, now=now, prompts=prompts)
@@ -798,12 +815,16 @@ def _have_judged(experiment: Experiment, measurement: Measurement, now: datetime
             if not is_conclusive(draft.claim_at(end_before(registration, end)))
         ]
         if not undecided:
-            return True
+            break
         picks = [pick for draft in undecided for pick in draft.to_judge(end)]
         if picks:
             _order_judges(experiment, picks, now)
             return False
-    return True
+    # What must never be lost is judged even if the rest is decided.
+    guarded = [pick for draft in measurement.drafts for pick in draft.guards_to_judge]
+    if guarded:
+        _order_judges(experiment, guarded, now)
+    return not guarded
 
 
 def end_before(registration: Registration, end: int) -> int:

@@ -9,6 +9,7 @@ from functools import cached_property
 from statistics import fmean
 
 from arena.calls.models import Call
+from arena.checks import GUARD
 from arena.models import Candidate, Pair, Response, Run, Vote
 from arena.models.responses import ANSWER_DIGEST
 from arena.outcomes import LEFT, RIGHT
@@ -40,6 +41,7 @@ class DraftMeasurement:
     votes: Sequence[HumanVote] = ()
     people_run: Run | None = None
     kept: Claim | None = None
+    guards: Sequence[int] = ()  # prompts that must not be lost
     judged_at: Mapping[int, tuple[int, int]] = field(default_factory=dict)  # prompt: run, judgement
 
     @cached_property
@@ -58,6 +60,14 @@ class DraftMeasurement:
     def answered(self) -> int:
         """How many of the registered prompts the draft and the baseline have answered."""
         return sum(self.can_compare(prompt) for prompt in self.experiment.order)
+
+    def answer_ids(self, told: Mapping[int, bool]) -> tuple[dict[int, bool], dict[int, bool]]:
+        """What is told of answers, by prompt: of the draft's and of the baseline's."""
+        own, baseline = (
+            {prompt: told[pk] for prompt, (pk, _) in answers.items() if pk in told}
+            for answers in (self._own, self._baseline)
+        )
+        return own, baseline
 
     @property
     def why_unanswered(self) -> str:
@@ -137,10 +147,17 @@ class DraftMeasurement:
 
     def to_judge(self, end: int) -> list[PlannedComparison]:
         """The comparisons of the first `end` prompts that the judges were not asked about."""
+        return self._to_judge(self.experiment.order[:end])
+
+    @property
+    def guards_to_judge(self) -> list[PlannedComparison]:
+        return self._to_judge(self.guards)
+
+    def _to_judge(self, prompts: Sequence[int]) -> list[PlannedComparison]:
         if self.pair is None:
             return []
         picks = []
-        for prompt in self.experiment.order[:end]:
+        for prompt in prompts:
             if prompt in self.asked or self.is_equal(prompt) or not self.can_compare(prompt):
                 continue
             own, baseline = self._own[prompt][0], self._baseline[prompt][0]
@@ -178,6 +195,7 @@ def measure(experiment: Experiment) -> Measurement:
     judged, asked, pending, places = _read_verdicts(experiment)
     votes = _read_votes(experiment)
     people = Run.objects.of_people().filter(arena=arena).order_by("pk")
+    guards = guarded_prompts(experiment)
     runs_by_pair = {
         pair: run
         for run in people.prefetch_related("demands")
@@ -200,10 +218,17 @@ def measure(experiment: Experiment) -> Measurement:
                 votes=votes[draft.pk],
                 people_run=runs_by_pair.get(pair.pk) if pair else None,
                 kept=Claim.of(kept) if kept else None,
+                guards=guards,
                 judged_at=places[draft.pk],
             )
         )
     return Measurement(experiment, found)
+
+
+def guarded_prompts(experiment: Experiment) -> list[int]:
+    """The prompts that a draft must never lose."""
+    guards = experiment.arena.checks.revealed().filter(kind=GUARD).order_by("prompt")
+    return [prompt for prompt in guards.values_list("prompt", flat=True) if prompt]
 
 
 Verdicts = dict[int, dict[int, dict[int, float]]]  # draft: prompt: epoch: score

@@ -15,9 +15,11 @@ from arena.calls.models import Call
 from arena.generation import AnswerHandler, reconcile_runs
 from arena.models import Arena, Candidate, Prompt, Run
 from arena.services.budgets import BudgetError
+from arena.services.checks import add_check
 from arena.services.comparisons import next_comparison
 from arena.services.orders import reconcile_people_run
 from arena.services.voting import cast_vote
+from judges.experiment_report import report_on
 from judges.models import Baseline, Experiment
 from judges.services.experiments import (
     ExperimentError,
@@ -399,3 +401,59 @@ def test_votes_on_a_draft_count_once_it_is_entered_if_the_team_chose_so(
     promote_draft(experiment=experiment, draft=draft, by=CLI, now=timezone.now())
 
     assert origin.votes.live().count() == (6 if counts else 0)
+
+
+def test_checks_of_the_arena_compare_the_draft_with_the_baseline(origin: Arena) -> None:
+    add_check(arena=origin, by=CLI, kind="contains", expected="plain")
+    first = origin.prompts.order_by("pk")[0]
+    add_check(arena=origin, by=CLI, kind="contains", expected="GOOD", prompt=first)
+    experiment = carry_out(begin(origin, "GOOD"))
+
+    (draft,) = report_on(experiment).drafts
+    for_all, for_one = draft.checks
+    assert (for_all.baseline.passed, for_all.draft.passed, len(for_all.broken)) == (40, 0, 40)
+    assert (for_all.passed, for_one.passed, for_one.fixed) == (False, True, 1)
+    assert not draft.can_promote
+
+
+def test_a_guard_is_judged_although_all_else_is_decided(
+    origin: Arena, local: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hates_the_last(body: dict[str, Any]) -> Any:
+        is_last = "Question 39?" in body["messages"][-1]["content"]
+        if body["model"] != WRITER and is_last:
+            return prefers("plain")(body)
+        return answers(body)
+
+    local.otherwise = hates_the_last
+    monkeypatch.setattr("judges.services.experiments.draw", random.Random(4))
+    last = origin.prompts.order_by("-pk")[0]
+    add_check(arena=origin, by=CLI, kind="guard", prompt=last)
+    experiment = carry_out(begin(origin, "GOOD"))
+
+    (draft,) = report_on(experiment).drafts
+    assert draft.claim.verdict is Verdict.BETTER
+    assert "Question 39?" not in str(experiment.order[: draft.measured.looked_at])
+    (guard,) = draft.checks
+    assert (guard.is_guard, guard.passed) == (True, False)
+
+
+def test_the_items_of_a_judges_checklist_are_shown_as_checks(
+    origin: Arena, local: FakeServer
+) -> None:
+    def ticks(body: dict[str, Any]) -> Any:
+        if body["model"] == WRITER:
+            return answers(body)
+        good = "GOOD" in body["messages"][1]["content"]
+        lines = re.findall(r"VERDICT-\w+ \d+:", body["messages"][1]["content"])
+        lines = lines or re.findall(r"VERDICT-\w+ \d+:", body["messages"][0]["content"])
+        said = [f"{line} {'yes' if good or n else 'no'}" for n, line in enumerate(lines)]
+        return completion("\n".join(said))
+
+    local.otherwise = ticks
+    experiment = carry_out(begin(origin, "GOOD"), judges=[f"{LOCAL}@checklist"])
+
+    (draft,) = report_on(experiment).drafts
+    first, *others = draft.checks
+    assert first.fixed == first.draft.passed > 0 == first.baseline.passed
+    assert all(row.fixed == 0 and row.passed is None for row in others)
