@@ -11,7 +11,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-from benchmarks.simulations import claims, draws, page, prediction_powered
+from benchmarks.simulations import claims, draws, experiments, page, prediction_powered
 from benchmarks.simulations.boards import (
     CROWD_RESAMPLES,
     RESAMPLES,
@@ -37,6 +37,7 @@ REPEATS = 4000  # the standard error of a share of 95 % is then 0.35 percentage 
 FEWER = 1000  # for boards that take longer
 PAIRS = 500  # arenas of two candidates
 BOARDS = 300  # watched at each look
+RUNS = 2000  # of an experiment
 DRAWS = 100  # boards whose pairs are drawn by weights that are published again and again
 TWO_ALONE = 2  # candidates; with two, errors occur at the allowed rate: reported, not a target
 
@@ -61,6 +62,7 @@ TABLES = {
     "combined": page.COMBINED_HEAD,
     "claims": page.CLAIMS_HEAD,
     "registered": page.REGISTERED_HEAD,
+    "gates": page.GATES_HEAD,
     "added": page.ADDED_HEAD,
     "forecasts": page.FORECASTS_HEAD,
     "families": page.FAMILIES_HEAD,
@@ -107,6 +109,7 @@ def jobs(repeats: int, fewer: int, seed: int = SEED) -> list[Job]:
     return [
         *planned,
         *claim_jobs(fewer, seed),
+        *gate_jobs(min(repeats, RUNS), seed),
         *watched_jobs(min(fewer, BOARDS), fewer, seed),
         *draw_jobs(min(fewer, DRAWS), seed),
     ]
@@ -153,6 +156,22 @@ def claim_jobs(repeats: int, seed: int) -> list[Job]:
         if pair.n_raters == 6:
             targets["no_votes"] = (0.8, 1.0)
         add("forecasts", claims.simulate_forecast, (pair,), columns, targets)
+    return planned
+
+
+def gate_jobs(repeats: int, seed: int) -> list[Job]:
+    """Those of registered runs by judges."""
+    sizes = [str(size) for size in experiments.SIZES]
+    powers = {f"lost {percent}": least for percent, (_, least) in experiments.LOSERS.items()}
+    planned = []
+    for place, gate in enumerate(experiments.GATES):
+        targets = dict.fromkeys(sizes, (0.0, page.FAILED)) | {"all": (0.0, page.FAILED_IN_ALL)}
+        if gate.kind == "verdict":
+            targets |= {"apart": (0.0, page.APART)}
+            targets |= {name: (least, 1.0) for name, least in powers.items()}
+        row = partial(page.targets_row, (gate.name,), (*sizes, "all", *powers, "apart"), targets)
+        arguments = (gate, repeats, seed + 2000 + place)
+        planned.append(Job("gates", experiments.simulate_gate, arguments, (gate.name,), row))
     return planned
 
 
@@ -225,7 +244,7 @@ def text(finished: Mapping[Job, Row], repeats: int, fewer: int) -> str:
         rows[job.table] += [row] if row else []
     tables = {name: page.table(head, rows[name]) for name, head in TABLES.items()}
     coverage, people, leader, tiered, together, *others = tables.values()
-    called, registered, added, forecasts, families, watched, few, shown = others
+    called, registered, gates, added, forecasts, families, watched, few, shown = others
     return f"""\
 Commit {commit()}, seed {SEED}; NumPy {version("numpy")}. Leaderboards of {COVERAGE[0].n_votes:,}
 votes, {TIES:.0%} of them ties; effects have a standard deviation of {EFFECT:g} in natural log-odds.
@@ -285,6 +304,13 @@ how often a lead is found; in the last rows, at least as often as was asked for.
 no other number stands). Target: at most 6.5 % errors, which leaves room for chance.
 
 {registered}
+
+**Registered runs by judges** that test a draft for "worse" alone, with five looks and stops for
+futility, {RUNS:,} runs a cell. Targets: a draft that is as good as the baseline fails in at most
+6 % of each cell and 5.2 % of each row; one that loses 60 (70) of 100 decided prompts fails in at
+least 60 % (84 %) of runs with 100 (50) of them, within 3 points of the stated power.
+
+{gates}
 
 **Votes for B that are added** to arenas of 3 to 20 raters and 60 to 600 votes, in which B is 200
 Elo ahead. Targets: none takes back a claim for B about these raters, and none takes back what was

@@ -17,6 +17,8 @@ ALL_RANKS = 0.95
 WRONG_LEADER = 0.05
 TIERS = 0.8
 MANY_GROUPS = 40
+FAILED, FAILED_IN_ALL = 0.06, 0.052  # 5 %, and two standard errors of 2,000 runs, or of 8,000
+APART = 0.03
 WRONG_RESULT = 0.064  # 5 %, and two standard errors of 1,000 leaderboards
 Figures = dict[str, float]
 
@@ -124,6 +126,10 @@ def tiers_row(name: str, figures: Figures, *, n_groups: int) -> Row:
 
 CLAIMS_HEAD = "claim about | called better at some look, equal | 100 Elo apart | 200 Elo apart"
 REGISTERED_HEAD = "votes by people | called better, equal | 100 Elo apart | 200 Elo apart"
+GATES_HEAD = (
+    "scores | equals fail, 20 prompts | 50 | 100 | 200 | all sizes | fails, loses 60 % of 100 |"
+    " fails, loses 70 % of 50 | off the stated power by at most"
+)
 ADDED_HEAD = (
     "added for B | claims about these raters | of them lost if nothing is kept |"
     " claims about raters like these | of them lost if nothing is kept | lost, as kept"

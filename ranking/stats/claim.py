@@ -13,11 +13,10 @@ Cauchy (Rouder et al. 2009; Wang and Ramdas, arXiv 2310.03722), with jackknife e
 """
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ TYPICAL_RATERS = 4  # that this guess counts for
 MOST = 100_000  # more prompts or votes are not forecast
 FUTILE = 0.025  # a decision at the planned end that is less probable is not waited for
 GRID = 60  # steps of a score; means of up to six votes are exact
+TRIFLE = 1e-6  # of a total score; sums of them are more exact
 LONGEST_PLAN = 2_000
 DIFFERENCES = 32  # over which a mean is taken
 TOSSES = 1_000  # that stand for normal errors
@@ -646,7 +646,7 @@ class Registration:
 
 @lru_cache(maxsize=256)
 def boundaries(sizes: tuple[float, ...], registration: Registration) -> tuple[float, ...]:
-    """The total scores above which each look decides; infinite where none does.
+    """The least total scores with which each look decides, less a trifle; infinite where none does.
 
     `sizes`: the absolute scores of all registered prompts in their order. A look's boundary does
     not depend on those after it.
@@ -667,9 +667,11 @@ def boundaries(sizes: tuple[float, ...], registration: Registration) -> tuple[fl
         allowed = 2 * float(ndtr(ndtri(registration.alpha / 2) / math.sqrt(done)))
         beyond = np.cumsum(chance[::-1])[::-1]
         least = int(np.argmax(np.append(beyond, 0.0) + spent <= allowed * (1 + 1e-12)))
-        least = max(least, middle + 1)
-        spent += float(beyond[least]) if least < len(beyond) else 0.0
-        found.append((least - middle - 0.5) * unit / GRID if least < len(chance) else math.inf)
+        decisive = np.flatnonzero(chance[least:])
+        # Of totals that are possible, for an interval that is not too short where another is true.
+        limit = (least + int(decisive[0]) - middle) * unit / GRID if len(decisive) else math.inf
+        spent += float(chance[least:].sum())
+        found.append(limit - TRIFLE)
         chance[least:] = 0.0
         if not registration.side:
             chance[: 2 * middle - least + 1] = 0.0
@@ -718,32 +720,36 @@ def stopped_after(
     """After how many prompts a registered run ended, and its claim; if it goes on, how many there
     are so far. As in `registered_claim`.
     """
-    known = score[~np.isnan(score)]
-    found = replace(
-        claim(DirectVotes(known, is_judged=True)),
-        verdict=Verdict.OPEN,
-        low=None,
-        high=None,
-        look=Look(0, len(registration.ends), registration.size),
-        missing=Missing(Unit.PROMPTS, registration.size - len(score)),
-    )
+    look = Look(0, len(registration.ends), registration.size)
+    missing = Missing(Unit.PROMPTS, registration.size - len(score))
+    n, seen = len(score), score
+    found = Claim(Verdict.OPEN, Scope.JUDGE, look=look, missing=missing)
     for end in registration.ends:
         if end > len(score):
             break
-        found = _at_look(score[:end], registration, margin)
+        seen = score[:end]
+        found = _at_look(seen, registration, margin)
         if is_conclusive(found):
-            return end, found
-    return len(score), found
+            n = end
+            break
+    counted = claim(DirectVotes(seen[~np.isnan(seen)], is_judged=True))
+    return n, replace(
+        counted,
+        verdict=found.verdict,
+        low=found.low,
+        high=found.high,
+        look=found.look,
+        missing=found.missing,
+    )
 
 
 def _at_look(score: Floats, registration: Registration, margin: float | None) -> Claim:
-    """The claim at a look at which the run has not ended before."""
+    """What a look at a run says that has not ended before, without what the claim rests on."""
     done, known = len(score), score[~np.isnan(score)]
-    left = registration.size - done
-    number = registration.ends.index(done)
-    found = replace(
-        claim(DirectVotes(known, is_judged=True)),
-        verdict=Verdict.OPEN if left else Verdict.CANNOT_TELL,
+    number, left = registration.ends.index(done), registration.size - done
+    found = Claim(
+        Verdict.OPEN if left else Verdict.CANNOT_TELL,
+        Scope.JUDGE,
         look=Look(number + 1, len(registration.ends), registration.size),
         missing=Missing(Unit.PROMPTS, left) if left else None,
     )
@@ -796,21 +802,32 @@ def is_futile(
         return True
     each = float(known @ known) / (won + lost)
     left = round((registration.size / len(score) - 1) * (won + lost) / each)
+    size = registration.size * len(known) / len(score)
+
+    def ends(total: Floats) -> Bools:
+        return _ends(each * total, limit, size, registration.side, margin)
+
+    return bool(_forecast(np.array([won / each]), np.array([lost / each]), left, ends)[0] < FUTILE)
+
+
+def _ends(total: Floats, limit: float, size: float, side: int, margin: float | None) -> Bools:
+    """Which total scores of so many prompts end a run."""
+    ends: Bools = (side >= 0) & (total > limit) | (side <= 0) & (total < -limit)
+    if margin is not None and side < 0:
+        ends |= total - limit > (2 * margin - 1) * size
+    return ends
+
+
+def _forecast(won: Floats, lost: Floats, left: int, ends: Callable[[Floats], Bools]) -> Floats:
+    """(M,) the probability that the total after so many more tosses is one that `ends`, given (M,)
+    those won and lost so far.
+    """
     more = np.arange(left + 1)
-    a, b = won / each + 1, lost / each + 1
-    chance = np.exp(
-        gammaln(left + 1)
-        - gammaln(more + 1)
-        - gammaln(left - more + 1)
-        + betaln(more + a, left - more + b)
-        - betaln(a, b)
-    )
-    total = won - lost + each * (2 * more - left)
-    ends = (registration.side >= 0) & (total > limit) | (registration.side <= 0) & (total < -limit)
-    if margin is not None and registration.side < 0:
-        with_verdict = registration.size * len(known) / len(score)
-        ends |= total - limit > (2 * margin - 1) * with_verdict
-    return float(chance[ends].sum()) < FUTILE
+    ways = gammaln(left + 1) - gammaln(more + 1) - gammaln(left - more + 1)
+    a, b = won[:, None] + 1, lost[:, None] + 1
+    chance = np.exp(ways + betaln(more + a, left - more + b) - betaln(a, b))
+    found: Floats = (chance * ends(a - b + 2 * more - left)).sum(1)
+    return found
 
 
 def registered_people(votes: DirectVotes, registration: Registration) -> Claim:
@@ -872,11 +889,11 @@ def two_way_mean(votes: DirectVotes) -> tuple[float, float, int]:
 @cache
 def normal_limits(registration: Registration) -> list[float]:
     """The standard errors beyond which each look decides, of a mean with normal errors: the
-    boundaries of very many tosses.
+    boundaries of very many tosses, whose totals are two apart.
     """
     many = replace(registration, size=TOSSES)
     limits = boundaries((1.0,) * TOSSES, many)
-    return [limit / math.sqrt(end) for limit, end in zip(limits, many.ends, strict=True)]
+    return [(limit - 1) / math.sqrt(end) for limit, end in zip(limits, many.ends, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -929,16 +946,15 @@ def least_share(n: int, power: float = 0.8) -> float | None:
 @lru_cache(maxsize=1024)
 def registered_power(share: float, registration: Registration) -> float:
     """The probability that it is found, with one vote a prompt, that this share of them is for B
-    (or for A, if "worse" alone is tested). Stopping for futility costs up to half a point of it.
+    (or for A, if "worse" alone is tested). Stopping for futility costs up to half a point of it,
+    or one point if one side is tested.
     """
-    stops = _stops(registration)
-    totals = (2 * np.arange(end + 1) - end for end in registration.ends)
-    chances = _until_stopped(share, registration, stops)
-    found = (
-        float(chance[stop & (total > 0)].sum())
-        for chance, stop, total in zip(chances, stops, totals, strict=True)
-    )
-    return sum(found)
+    side = registration.side or 1
+    stops, found = _stops(registration), 0.0
+    chances = _until_stopped(share if side > 0 else 1 - share, registration, stops)
+    for end, chance, stop in zip(registration.ends, chances, stops, strict=True):
+        found += float(chance[stop & (side * (2 * np.arange(end + 1) - end) > 0)].sum())
+    return found
 
 
 @lru_cache(maxsize=1024)
@@ -966,10 +982,10 @@ def size_to_detect(
     """
     if share <= 0.5:
         return None
-    # Fewer would not do with normal errors and one look, less a tenth, as tosses are no normals.
+    # One look and normal errors would need as many; ten fewer, as tosses are not quite normal.
     errors = 2 * math.sqrt(share * (1 - share)) * float(ndtri(power))
     errors -= float(ndtri(Registration(1, 1, side, family).alpha))
-    least = 0.9 * (max(errors, 0.0) / (2 * share - 1)) ** 2
+    least = (max(errors, 0.0) / (2 * share - 1)) ** 2 - 10
     sizes = range(5 * max(1, int(min(least, most) / 5)), most + 1, 5)
     return next(
         (n for n in sizes if registered_power(share, Registration(n, 5, side, family)) >= power),
@@ -978,15 +994,17 @@ def size_to_detect(
 
 
 @lru_cache(maxsize=1024)
-def expected_prompts(registration: Registration, share: float | None = None) -> float:
+def expected_prompts(
+    registration: Registration, margin: float | None = None, share: float | None = None
+) -> float:
     """How many prompts are judged, on average, until the run ends, with one vote a prompt.
 
-    `share`: of prompts, as in `registered_power`; without it, the mean over true differences as
-    large as they usually are (`TAU`).
+    `margin`: as in `registered_claim`; `share`: of the votes, for B; without it, the mean over true
+    differences as large as they usually are (`TAU`).
     """
     differences = TAU * ndtri((np.arange(DIFFERENCES) + 0.5) / DIFFERENCES)
     shares = ((1 + differences) / 2).clip(0, 1).tolist() if share is None else [share]
-    stops, used = _stops(registration, with_futility=True), 0.0
+    stops, used = _stops(registration, margin, with_futility=True), 0.0
     for each in shares:
         chances = _until_stopped(each, registration, stops)
         for end, chance, stop in zip(registration.ends, chances, stops, strict=True):
@@ -1010,32 +1028,23 @@ def _until_stopped(
 
 
 @lru_cache(maxsize=256)
-def _stops(registration: Registration, *, with_futility: bool = False) -> list[Bools]:
-    """At each look, after which numbers of wins a run with one vote a prompt is decided, or stopped
-    for futility or at its end; losses, if "worse" alone is tested.
+def _stops(
+    registration: Registration, margin: float | None = None, *, with_futility: bool = False
+) -> list[Bools]:
+    """At each look, after which numbers of wins a run with one vote a prompt has its verdict, or is
+    stopped for futility or at its end.
     """
-    run = replace(registration, side=abs(registration.side))
-    limits = boundaries((1.0,) * run.size, run)
+    size, side = registration.size, registration.side
+    limits = boundaries((1.0,) * size, registration)
     stops = []
-    for end, limit in zip(run.ends, limits, strict=True):
-        total = 2 * np.arange(end + 1) - end
-        lead = total if run.side else np.abs(total)
-        stop = lead > limit
+    for end, limit in zip(registration.ends, limits, strict=True):
+        won = np.arange(end + 1.0)
+        stop = _ends(2 * won - end, limit, end, side, margin)
         if with_futility:
-            stop |= lead <= (_futile_lead(run, end, limits[-1]) if end < run.size else end)
+            at_end = partial(_ends, limit=limits[-1], size=size, side=side, margin=margin)
+            stop |= (end == size) | (_forecast(won, end - won, size - end, at_end) < FUTILE)
         stops.append(stop)
     return stops
-
-
-def _futile_lead(run: Registration, end: int, limit: float) -> int:
-    """The largest lead of B, in verdicts, with which the run is futile; below all if none is."""
-
-    def goes_on(wins: int) -> bool:
-        return not is_futile(np.repeat([1.0, -1.0], [wins, end - wins]), run, limit)
-
-    least = 0 if run.side else (end + 1) // 2
-    wins = least + bisect_left(range(least, end + 1), True, key=goes_on)
-    return 2 * (wins - 1) - end if wins > least else -end - 1
 
 
 def watched_power(share: float, most: int) -> Iterator[tuple[int, float]]:
