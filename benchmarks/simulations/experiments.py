@@ -9,6 +9,7 @@ from benchmarks.simulations.designs import Floats
 from ranking.stats.claim import Registration, Verdict, registered_power, stopped_after
 
 SIZES = (20, 50, 100, 200)
+MARGIN = 0.45
 LOSERS = {60: (100, 0.60), 70: (50, 0.84)}  # percent lost: decided prompts, and the power asked for
 
 
@@ -38,11 +39,13 @@ class Gate:
 def simulate_gate(gate: Gate, n_repeats: int, seed: int) -> dict[str, float]:
     """The shares of runs that find the draft worse: where both are alike, of each size and of
     ``all``; of one judge, also those of drafts that lose 60 or 70 of 100, beside what is ``stated``
-    for as many decided prompts (``apart``: the larger of the two differences).
+    for as many decided prompts (``apart``: the larger of the two differences), and the share of
+    drafts at the ``margin`` that are found no worse with 100 prompts.
     """
     rngs, found = generators(n_repeats, seed), {}
     for size in SIZES:
-        found[str(size)] = _failed(gate, Registration(size, side=-1), rngs, 0.5)
+        ended = _ended(gate, Registration(size, side=-1), rngs, 0.5)
+        found[str(size)] = ended.count(Verdict.WORSE) / n_repeats
     found["all"] = float(np.mean(list(found.values())))
     if gate.kind != "verdict":
         return found
@@ -50,14 +53,21 @@ def simulate_gate(gate: Gate, n_repeats: int, seed: int) -> dict[str, float]:
     for percent, (decided, _) in LOSERS.items():
         run = Registration(round(decided / (1 - gate.ties)), side=-1)
         stated = registered_power(percent / 100, Registration(decided, side=-1))
-        found[f"lost {percent}"] = _failed(gate, run, rngs, percent / 100)
-        found["apart"] = max(found["apart"], abs(found[f"lost {percent}"] - stated))
-    return found
+        share = _ended(gate, run, rngs, percent / 100).count(Verdict.WORSE) / n_repeats
+        found |= {f"lost {percent}": share, "apart": max(found["apart"], abs(share - stated))}
+    lost = 0.5 + (0.5 - MARGIN) / (1 - gate.ties)
+    ended = _ended(gate, Registration(100, side=-1), rngs, lost, MARGIN)
+    return found | {"margin": ended.count(Verdict.NO_WORSE) / n_repeats}
 
 
-def _failed(gate: Gate, run: Registration, rngs: list[np.random.Generator], lost: float) -> float:
-    claims = (stopped_after(gate.scores(run.size, rng, lost), run)[1] for rng in rngs)
-    return sum(claim.verdict is Verdict.WORSE for claim in claims) / len(rngs)
+def _ended(
+    gate: Gate,
+    run: Registration,
+    rngs: list[np.random.Generator],
+    lost: float,
+    margin: float | None = None,
+) -> list[Verdict]:
+    return [stopped_after(gate.scores(run.size, rng, lost), run, margin)[1].verdict for rng in rngs]
 
 
 GATES = tuple(

@@ -128,7 +128,7 @@ CLAIMS_HEAD = "claim about | called better at some look, equal | 100 Elo apart |
 REGISTERED_HEAD = "votes by people | called better, equal | 100 Elo apart | 200 Elo apart"
 GATES_HEAD = (
     "scores | equals fail, 20 prompts | 50 | 100 | 200 | all sizes | fails, loses 60 % of 100 |"
-    " fails, loses 70 % of 50 | off the stated power by at most"
+    " fails, loses 70 % of 50 | off the stated power by at most | at the margin, no worse"
 )
 ADDED_HEAD = (
     "added for B | claims about these raters | of them lost if nothing is kept |"

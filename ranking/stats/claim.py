@@ -757,15 +757,15 @@ def _at_look(score: Floats, registration: Registration, margin: float | None) ->
         return found
     rounded = np.rint(np.nan_to_num(score) * GRID) / GRID
     sizes = np.abs(rounded)
-    # The prompts to come are taken to be like those so far: they matter for futility alone.
-    limits = boundaries(tuple(np.append(sizes, np.resize(sizes, left)).tolist()), registration)
+    to_come = _to_come(sizes, len(known), left)
+    limits = boundaries(tuple(np.append(sizes, to_come).tolist()), registration)
     mean, reach = float(rounded.sum()) / len(known), limits[number] / len(known)
     found = _with_interval(found, mean, reach, registration.side)
     if found.is_decided:
         return found
     assert found.low is not None
     is_no_worse = margin is not None and found.low > margin
-    if not left or is_futile(score, registration, limits[-1], margin):
+    if not left or is_futile(score, to_come, registration, limits[-1], margin):
         found = replace(found, verdict=Verdict.CANNOT_TELL, missing=None)
     if is_no_worse and (registration.side < 0 or is_conclusive(found)):
         found = replace(found, verdict=Verdict.NO_WORSE, missing=None)
@@ -785,8 +785,28 @@ def _with_interval(found: Claim, mean: float, reach: float, side: int) -> Claim:
     return replace(found, verdict=Verdict.BETTER if low > 0.5 else Verdict.WORSE, missing=None)
 
 
+def _to_come(sizes: Floats, n_known: int, left: int) -> Floats:
+    """(left,) sizes of the scores to come, which matter for futility alone: as now, and with
+    verdicts as often, but as few ties as there may be (Agresti and Coull 1998), since a few prompts
+    may tie by chance.
+    """
+    decisive = sizes[sizes > 0]
+    share = (len(decisive) + 2) / (n_known + 4)
+    share = min(share + 2 * math.sqrt(share * (1 - share) / (n_known + 4)), 1.0)
+    more = round(share * left * n_known / len(sizes))
+    to_come: Floats = np.zeros(left)
+    # Evenly, because a look without new ones cannot decide.
+    places = np.linspace(left - 1, 0, more).astype(np.int64)
+    to_come[places] = np.resize(decisive, more) if len(decisive) else 1.0
+    return to_come
+
+
 def is_futile(
-    score: Floats, registration: Registration, limit: float, margin: float | None = None
+    score: Floats,
+    to_come: Floats,
+    registration: Registration,
+    limit: float,
+    margin: float | None = None,
 ) -> bool:
     """Whether a verdict for which the run would go on has become improbable at its end
     (Spiegelhalter and others 1986): "better" or "worse", as tested, and "no worse" if that ends it.
@@ -794,20 +814,19 @@ def is_futile(
     The further wins are beta-binomial, given those so far and a flat prior; of scores of different
     sizes, given as many equal ones as have the same sum and the same sum of squares.
 
-    `score`: as in `registered_claim`, with a verdict; `limit`: the boundary of the last look
+    `score`: as in `registered_claim`; `to_come`: the sizes of further ones; `limit`: the boundary
+    of the last look
     """
     known = score[~np.isnan(score)]
-    won, lost = float(known.clip(min=0).sum()), float(-known.clip(max=0).sum())
-    if not won + lost:
-        return True
-    each = float(known @ known) / (won + lost)
-    left = round((registration.size / len(score) - 1) * (won + lost) / each)
-    size = registration.size * len(known) / len(score)
+    total = float(np.abs(known).sum())
+    each = float(known @ known) / total if total else 1.0
+    won, lost = float(known.clip(min=0).sum()) / each, float(-known.clip(max=0).sum()) / each
+    left, size = round(float(to_come.sum()) / each), registration.size * len(known) / len(score)
 
     def ends(total: Floats) -> Bools:
         return _ends(each * total, limit, size, registration.side, margin)
 
-    return bool(_forecast(np.array([won / each]), np.array([lost / each]), left, ends)[0] < FUTILE)
+    return bool(_forecast(np.array([won]), np.array([lost]), left, ends)[0] < FUTILE)
 
 
 def _ends(total: Floats, limit: float, size: float, side: int, margin: float | None) -> Bools:

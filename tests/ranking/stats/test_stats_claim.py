@@ -29,10 +29,10 @@ from ranking.stats.claim import (
     normal_limits,
     plan,
     possible_leaders,
-    registered_claim,
     registered_people,
     registered_power,
     shares,
+    stopped_after,
     t_evidence,
     two_way_mean,
     variance_parts,
@@ -153,11 +153,7 @@ def test_a_gate_looks_in_one_direction_only(n, share, least):
 def tossed(run, share, seed):
     """A registered run of coin tosses: its last claim, and at how many prompts it stopped."""
     score = np.where(np.random.default_rng(seed).random(run.size) < share, 1.0, -1.0)
-    for end in run.ends:
-        found = registered_claim(score[:end], run)
-        if found.verdict is not Verdict.OPEN:
-            break
-    return found, end
+    return stopped_after(score, run)[::-1]
 
 
 def test_a_registered_run_stops_early_and_says_why():
@@ -186,7 +182,7 @@ def futile_power(run, share):
         chance[np.abs(total) > limit] = 0
         for wins in np.flatnonzero(chance) if end < run.size else ():
             score = np.repeat([1.0, -1.0], [wins, end - wins])
-            if is_futile(score, run, limits[-1]):
+            if is_futile(score, np.ones(run.size - end), run, limits[-1]):
                 chance[wins] = 0
     return found
 
