@@ -167,8 +167,10 @@ def gate_jobs(repeats: int, seed: int) -> list[Job]:
     for place, gate in enumerate(experiments.GATES):
         targets = dict.fromkeys(sizes, (0.0, page.FAILED)) | {"all": (0.0, page.FAILED_IN_ALL)}
         if gate.kind == "verdict":
-            targets |= {"apart": (0.0, page.APART), "margin": (0.0, page.FAILED)}
+            targets["margin"] = (0.0, page.FAILED)
+        if gate.kind == "verdict" and not gate.ties:
             targets |= {name: (least, 1.0) for name, least in powers.items()}
+            targets["apart"] = (0.0, page.APART)
         columns = (*sizes, "all", *powers, "apart", "margin")
         row = partial(page.targets_row, (gate.name,), columns, targets)
         arguments = (gate, repeats, seed + 2000 + place)
@@ -308,9 +310,11 @@ no other number stands). Target: at most 6.5 % errors, which leaves room for cha
 
 **Registered runs by judges** that test a draft for "worse" alone, with five looks and stops for
 futility, {RUNS:,} runs a cell. Targets: a draft that is as good as the baseline fails in at most
-6 % of each cell and 5.2 % of each row; one that loses 60 (70) of 100 decided prompts fails in at
-least 60 % (84 %) of runs with 100 (50) of them, within 3 points of the stated power; one that wins
-45 %, which is the margin, is found no worse in at most 6 % of runs.
+6 % of each cell and 5.2 % of each row; one that loses 60 (70) of 100 prompts, without ties, fails
+in at least 60 % (84 %) of runs of 100 (50), within 3 points of the stated power; one that wins
+45 %, which is the margin, is found no worse in at most 6 %. Where there are ties, runs are
+longer, so that as many prompts are decided on average; the power is then only reported, as the
+number of tosses at each look is by chance.
 
 {gates}
 

@@ -966,7 +966,8 @@ def least_share(n: int, power: float = 0.8) -> float | None:
 def registered_power(share: float, registration: Registration) -> float:
     """The probability that it is found, with one vote a prompt, that this share of them is for B
     (or for A, if "worse" alone is tested). Stopping for futility costs up to half a point of it,
-    or one point if one side is tested.
+    or one point if one side is tested; ties cost a few points more, as the number of tosses at each
+    look is then by chance.
     """
     side = registration.side or 1
     stops, found = _stops(registration), 0.0
