@@ -3,7 +3,7 @@
 The engine (`arena.services.runs`) opens, pauses, resumes and cancels them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -31,7 +31,7 @@ from arena.generation import (
 )
 from arena.models import Candidate, Prompt, Response, Run, Team
 from arena.models.prompts import prompt_of, subject_of
-from arena.models.runs import RunProgress
+from arena.models.runs import RunErrors, RunProgress, count_errors
 from arena.prompting.templates import TemplateError
 from arena.services import runs
 from arena.services.candidate_checks import SENT, check_is_open
@@ -435,6 +435,10 @@ ENDINGS = {
 }
 
 
+# States of calls that ended without an answer.
+UNANSWERED = [state for state in ENDINGS if state != State.DONE]
+
+
 @dataclass(frozen=True)
 class AnswerReport(RunProgress):
     """A run's calls by state and its money in nano-dollars; `seconds` is the mean of an answer.
@@ -450,6 +454,7 @@ class AnswerReport(RunProgress):
     seconds: float | None
     next_due_at: datetime | None
     waiting_for: dict[str, int]
+    errors: RunErrors
 
     @property
     def total(self) -> int:
@@ -466,17 +471,32 @@ class AnswerReport(RunProgress):
         return [(state.value, label, self.states[state]) for state, label in ENDINGS.items()]
 
     @property
+    def results(self) -> int:
+        return self.states[State.DONE]
+
+    @property
     def failures(self) -> int:
         return self.states[State.FAILED]
 
 
+def errors_in(run_ids: Collection[int]) -> dict[int, RunErrors]:
+    """Return why prompts got no answer, by run, in one query."""
+    calls = Call.objects.filter(run__in=run_ids, state__in=UNANSWERED).order_by()
+    rows = calls.values_list("run", "state", "error").annotate(Count("pk"))
+    return count_errors(
+        (run_id, error or ENDINGS[State(state)], n) for run_id, state, error, n in rows
+    )
+
+
 def report_on(run_id: int, now: datetime) -> AnswerReport:
-    """Count a run in at most four queries."""
+    """Count a run in at most five queries."""
     run = Run.objects.select_related("arena", "candidate__team", "team").get(pk=run_id)
     rows = Call.objects.filter(run=run).order_by().values_list("state").annotate(Count("pk"))
+    states = dict.fromkeys(State.values, 0) | dict(rows)
+    has_failed = any(states[state] for state in UNANSWERED)
     return AnswerReport(
         run,
-        dict.fromkeys(State.values, 0) | dict(rows),
+        states,
         **Call.objects.filter(run=run).aggregate(
             requests=Sum("requests", default=0),
             tokens_in=Sum("tokens_in", default=0),
@@ -485,6 +505,7 @@ def report_on(run_id: int, now: datetime) -> AnswerReport:
             next_due_at=Min("due_at", filter=Q(state=State.WAITING)),
         ),
         waiting_for=calls_under_way(run=run, now=now),
+        errors=errors_in([run.pk]).get(run.pk, RunErrors()) if has_failed else RunErrors(),
     )
 
 

@@ -1,20 +1,21 @@
 """The figures of judge runs, for pages, API and commands."""
 
 import math
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Avg, Count, F, Min, Q, Sum
+from django.db.models import Avg, Case, Count, F, Min, Q, Sum, When
 
 from arena.calls.models import Call, RunRequester
 from arena.calls.scheduling import calls_under_way
-from arena.models import Outcome, Run
-from arena.models.runs import RunProgress
+from arena.models import Candidate, Outcome, Run
+from arena.models.runs import RunErrors, RunProgress, count_errors
 from judges.models import Epoch, Judge, Judgement, JuryVerdict
 from judges.services.juries import orient_outcome
+from ranking.board_data import LONG_TEXTS
 from ranking.stats.agreement import fleiss_kappa
 
 State = Judgement.State
@@ -100,6 +101,7 @@ class RunReport(RunProgress):
     jury_states: dict[str, int]
     kappa: float | None
     waiting_for: dict[str, int]
+    errors: RunErrors
 
     @property
     def states(self) -> dict[str, int]:
@@ -144,6 +146,10 @@ class RunReport(RunProgress):
         return any(part.judge.is_scripted for part in self.judges)
 
     @property
+    def results(self) -> int:
+        return self.states[State.VOTED] + self.states[State.ABSTAINED]
+
+    @property
     def failures(self) -> int:
         return self.states[State.FAILED]
 
@@ -164,8 +170,57 @@ class RunReport(RunProgress):
         return first_picked / decisive if decisive else None
 
 
+def errors_in(run_ids: Collection[int]) -> dict[int, RunErrors]:
+    """Return why judgements failed, by run, in one query."""
+    failed = Judgement.objects.filter(run__in=run_ids, state=State.FAILED).order_by()
+    # Either call may have failed; the first that did says why.
+    first = Case(
+        When(forward__state=Call.State.FAILED, then="forward__error"), default="reverse__error"
+    )
+    return count_errors(failed.values_list("run", first).annotate(Count("pk")))
+
+
+@dataclass(frozen=True)
+class CandidateCount:
+    """The verdicts about one candidate in a run: won, lost, tied, and none.
+
+    The last are comparisons that ended without a verdict, for whatever reason.
+    """
+
+    candidate: Candidate
+    won: int = 0
+    lost: int = 0
+    tied: int = 0
+    no_verdict: int = 0
+
+
+OUTCOMES_OF_SIDE = {
+    "left": {Outcome.LEFT: "won", Outcome.RIGHT: "lost", Outcome.TIE: "tied"},
+    "right": {Outcome.LEFT: "lost", Outcome.RIGHT: "won", Outcome.TIE: "tied"},
+}
+
+
+def count_by_candidate(run: Run) -> list[CandidateCount]:
+    """Count the verdicts about each candidate that a run compares, the most wins first.
+
+    Takes two queries. A run on labelled items compares no candidates.
+    """
+    counts: dict[int, Counter[str]] = defaultdict(Counter)
+    rows = Judgement.objects.filter(run=run, comparison__isnull=False).order_by()
+    sides = rows.values_list("comparison__left", "comparison__right", "state", "outcome")
+    for left, right, state, outcome, n in sides.annotate(Count("pk")):
+        for pk, names in zip((left, right), OUTCOMES_OF_SIDE.values(), strict=True):
+            if state == State.VOTED:
+                counts[pk][names[outcome]] += n
+            else:
+                counts[pk]["no_verdict"] += n if state in Judgement.UNDECIDED else 0
+    found = Candidate.objects.defer(*LONG_TEXTS).in_bulk(counts)
+    by_wins = sorted(counts, key=lambda pk: (-counts[pk]["won"], counts[pk]["lost"], pk))
+    return [CandidateCount(found[pk], **counts[pk]) for pk in by_wins]
+
+
 def report_on(run_id: int, now: datetime) -> RunReport:
-    """Count a run in at most eight queries, however many judges it has."""
+    """Count a run in at most nine queries, however many judges it has."""
     run = Run.objects.select_related("arena").get(pk=run_id)
     members = list(run.run_judges.select_related("epoch__judge", "epoch__rater").order_by("pk"))
     states = _count_judgements(run)
@@ -188,6 +243,7 @@ def report_on(run_id: int, now: datetime) -> RunReport:
                 pause_reason=pause.pause_reason if pause else "",
             )
         )
+    has_failed = any(judge.states[State.FAILED] for judge in judges)
     return RunReport(
         run,
         judges,
@@ -195,6 +251,7 @@ def report_on(run_id: int, now: datetime) -> RunReport:
         _count_jury_verdicts(run, jury),
         jury_kappa(run) if jury else None,
         waiting_for=calls_under_way(run=run, now=now),
+        errors=errors_in([run.pk]).get(run.pk, RunErrors()) if has_failed else RunErrors(),
     )
 
 

@@ -9,7 +9,13 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
 from django_filters import rest_framework as filters
-from drf_spectacular.utils import OpenApiExample, OpenApiRequest, OpenApiResponse, extend_schema
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiRequest,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_field,
+)
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,8 +26,9 @@ from arena.api.core.permissions import refuse_unless
 from arena.api.core.schema import operation
 from arena.api.core.serializers import Dollars, StrictSerializer
 from arena.api.core.views import ListEndpoint, NumberedEndpoint
-from arena.generation_runs import AnswerOrder, order_answers, quote_answers
+from arena.generation_runs import AnswerOrder, errors_in, order_answers, quote_answers
 from arena.models import Candidate, Run
+from arena.models.runs import RunErrors
 from arena.permissions import can_change, can_read_money, can_read_texts, visible_answer_runs
 from arena.services import runs
 from arena.tasks import enqueue_on_commit
@@ -92,6 +99,8 @@ SHOWN = {
     "uncertain": 0.0,
     "created_at": "2026-11-22T09:00:00Z",
     "closed_at": None,
+    "failed": 0,
+    "errors": [],
 }
 QUOTE: dict[str, Any] = {
     "calls": 10,
@@ -104,10 +113,46 @@ QUOTE: dict[str, Any] = {
 MONEY = ("cap", "expected_cost", "worst_cost", "spent", "uncertain")
 
 
-class AnswerRunShown(serializers.ModelSerializer[Run]):
+class ErrorShown(serializers.Serializer[Any]):
+    """A reason why results failed, as the model's server gave it, and how many did."""
+
+    reason = serializers.CharField()
+    count = serializers.IntegerField()
+
+
+class ErrorsShown(serializers.ModelSerializer[Run]):
+    """A run with how many of its results `failed`, and why; lists count them once for all runs."""
+
+    failed = serializers.SerializerMethodField()
+    # A serializer has `errors` of its own, which stay: fields are taken out of the class.
+    errors = serializers.SerializerMethodField()  # type: ignore[assignment]
+
+    count_errors: Callable[[list[int]], dict[int, RunErrors]]
+
+    def get_failed(self, run: Run) -> int:
+        return self._errors_of(run).failed
+
+    @extend_schema_field(ErrorShown(many=True))
+    def get_errors(self, run: Run) -> list[dict[str, Any]]:
+        rows = self._errors_of(run).reasons
+        return [{"reason": reason, "count": count} for reason, count in rows]
+
+    def _errors_of(self, run: Run) -> RunErrors:
+        return self._found.get(run.pk, RunErrors())
+
+    @cached_property
+    def _found(self) -> dict[int, RunErrors]:
+        shown: Any = self.instance if self.parent is None else self.parent.instance
+        runs = [shown] if isinstance(shown, Run) else shown
+        return type(self).count_errors([run.pk for run in runs])
+
+
+class AnswerRunShown(ErrorsShown):
     """A run that generates answers. Amounts are in dollars.
 
-    For teams other than the candidate's, amounts are null and the reason for a pause is empty.
+    `failed` counts prompts that were sent and got no answer; `errors` has the five most frequent
+    reasons. For teams other than the candidate's, amounts are null and the reason for a pause is
+    empty.
     """
 
     candidate = serializers.PrimaryKeyRelatedField[Candidate](read_only=True)
@@ -122,6 +167,8 @@ class AnswerRunShown(serializers.ModelSerializer[Run]):
         allow_null=True,
         help_text="The most that they may have billed for requests that got no answer.",
     )
+
+    count_errors = staticmethod(errors_in)
 
     class Meta:
         model = Run

@@ -1,5 +1,8 @@
 """Runs: batches of votes or answers, and what they cost."""
 
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
@@ -150,10 +153,36 @@ class Run(models.Model):
         return self.state in (self.State.ORDERED, self.State.OPEN, self.State.PAUSED)
 
 
+MOST_ERRORS = 5
+
+
+@dataclass(frozen=True)
+class RunErrors:
+    """How many of a run's results failed, and the most frequent reasons with their counts."""
+
+    failed: int = 0
+    reasons: Sequence[tuple[str, int]] = ()
+
+
+def count_errors(rows: Iterable[tuple[int, str, int]]) -> dict[int, RunErrors]:
+    """Return the errors of each run, from rows of a run's id, a reason and a count."""
+    counts: dict[int, Counter[str]] = defaultdict(Counter)
+    for run_id, reason, count in rows:
+        counts[run_id][reason] += count
+    return {
+        run_id: RunErrors(reasons.total(), reasons.most_common(MOST_ERRORS))
+        for run_id, reasons in counts.items()
+    }
+
+
 class RunProgress:
-    """What reports on all kinds of runs have in common: `settled` of `total` results are in."""
+    """What reports on all kinds of runs have in common: `settled` of `total` results are in.
+
+    Of these, `results` are what the run was for; `errors` says why others failed.
+    """
 
     run: Run
+    errors: RunErrors
 
     @property
     def settled(self) -> int:
@@ -161,6 +190,10 @@ class RunProgress:
 
     @property
     def total(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def results(self) -> int:
         raise NotImplementedError
 
     @property

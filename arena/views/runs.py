@@ -7,6 +7,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.paginator import Paginator
+from django.db.models import Count, Q
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -22,6 +23,7 @@ from arena.forms.base import CapForm, SteerForm, errors_as_messages
 from arena.generation_runs import (
     NO_PROMPTS,
     NOTHING_QUOTED,
+    UNANSWERED,
     AnswerOrder,
     AnswerQuote,
     answers_of,
@@ -86,6 +88,9 @@ def progress_of(report: RunProgress, now: datetime) -> dict[str, Any]:
     return {
         "report": report,
         "run": report.run,
+        "failed": report.errors.failed,
+        "total": report.total,
+        "results": report.results,
         "per_minute": report.per_minute(now),
         "seconds_left": report.seconds_left(now),
         "cap_in_dollars": in_dollars(report.run.cap),
@@ -123,7 +128,9 @@ def generation_of(candidate: Candidate) -> Generation | None:
         return None
     unfinished = unfinished_run(candidate)
     order, refusal = (None, "") if unfinished else _try_to_order(candidate)
-    runs = Run.objects.of_answers().filter(candidate=candidate).order_by("-pk")[:LISTED_RUNS]
+    unanswered = Count("calls", filter=Q(calls__state__in=UNANSWERED))
+    runs = Run.objects.of_answers().filter(candidate=candidate).annotate(failed_count=unanswered)
+    runs = runs.order_by("-pk")[:LISTED_RUNS]
     left = left_for(payer_of(candidate))
     return Generation(order, refusal, unfinished, list(runs), left)
 

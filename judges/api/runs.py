@@ -23,9 +23,9 @@ from arena.api.core.errors import Unprocessable
 from arena.api.core.schema import operation
 from arena.api.core.serializers import Dollars, StrictSerializer
 from arena.api.core.views import BY_LINK, ArenaEndpoint, ListEndpoint
-from arena.api.runs import OfRun, ResumeGiven, RunFilters
+from arena.api.runs import ErrorsShown, OfRun, ResumeGiven, RunFilters
 from arena.models import Arena, Candidate, Run
-from arena.permissions import can_read_spending
+from arena.permissions import FieldVisibility, can_read_spending
 from arena.services.runs import order_run, rehearse_payment
 from arena.tasks import enqueue_on_commit
 from judges.api.judges import JUDGE
@@ -33,7 +33,7 @@ from judges.api.quotes import QUOTE, QuoteShown
 from judges.core.spec import EFFORTS, LEAST_OUTPUT, MOST_OUTPUT, MOST_READINGS, JudgeSpec
 from judges.forms import ORDER_POLICIES, PAIRS
 from judges.models import Judgement
-from judges.run_reports import JudgeReport, report_on
+from judges.run_reports import CandidateCount, JudgeReport, count_by_candidate, errors_in, report_on
 from judges.services.orders import MOST_JUDGES, JudgeOrder, prepare_order
 from judges.services.planning import MOST_PER_PAIR, PER_PAIR, OrderOptions
 from judges.services.quotes import prepare_measured, quote_for, smallest_quote
@@ -62,6 +62,8 @@ RUN: dict[str, Any] = {
     "uncertain": 0.0,
     "created_at": "2026-11-22T09:00:00Z",
     "closed_at": None,
+    "failed": 0,
+    "errors": [],
 }
 BY_JUDGE: dict[str, Any] = {
     "name": JUDGE,
@@ -75,6 +77,10 @@ BY_JUDGE: dict[str, Any] = {
     "pause_reason": "",
 }
 REPORT: dict[str, Any] = RUN | {
+    "candidates": [
+        {"id": 17, "name": "new-draft", "won": 3, "lost": 1, "tied": 1, "no_verdict": 1},
+        {"id": 12, "name": "in-production", "won": 1, "lost": 3, "tied": 1, "no_verdict": 1},
+    ],
     "reserved": 0.02,
     "failures": 0,
     "verdicts": {"waiting": 9, "voted": 5, "abstained": 1},
@@ -82,10 +88,12 @@ REPORT: dict[str, Any] = RUN | {
 }
 
 
-class RunShown(serializers.ModelSerializer[Run]):
-    """A judge run. `wanted` and `done` count verdicts by single judges.
+class RunShown(ErrorsShown):
+    """A judge run. `wanted` and `done` count verdicts by single judges; so does `failed`, and
+    `errors` has the five most frequent reasons.
 
-    Money is null for everybody but the arena's team, and the reason for a pause is hidden.
+    Money is null for everybody but the arena's team, and the reasons for a pause and for failures
+    are hidden.
     """
 
     arena = serializers.SlugRelatedField[Arena](slug_field="slug", read_only=True)
@@ -102,6 +110,8 @@ class RunShown(serializers.ModelSerializer[Run]):
         help_text="The most that they may have billed for requests that got no answer.",
     )
 
+    count_errors = staticmethod(errors_in)
+
     class Meta:
         model = Run
         fields = list(RUN)
@@ -111,7 +121,10 @@ class RunShown(serializers.ModelSerializer[Run]):
 
     def to_representation(self, run: Run) -> dict[str, Any]:
         data: dict[str, Any] = super().to_representation(run)
-        return data if self.context["sees_money"] else _without_money(data)
+        if self.context["sees_money"]:
+            return data
+        hidden = [{"reason": REASON_HIDDEN, "count": data["failed"]}] if data["failed"] else []
+        return _without_money(data) | {"errors": hidden}
 
 
 class JudgePartShown(serializers.Serializer[JudgeReport]):
@@ -132,9 +145,28 @@ class JudgePartShown(serializers.Serializer[JudgeReport]):
         return data if self.context["sees_money"] else _without_money(data)
 
 
-class RunReportShown(RunShown):
-    """A judge run as it is now, with each judge's part; `verdicts` counts them by state."""
+class CandidateCountShown(serializers.Serializer[CandidateCount]):
+    """The verdicts about one candidate in a run, by all of its judges."""
 
+    id = serializers.IntegerField(source="candidate.pk")
+    name = serializers.SerializerMethodField()
+    won = serializers.IntegerField()
+    lost = serializers.IntegerField()
+    tied = serializers.IntegerField()
+    no_verdict = serializers.IntegerField(
+        help_text="Comparisons that ended without one: inconsistent when swapped, or failed."
+    )
+
+    def get_name(self, row: CandidateCount) -> str:
+        reader: FieldVisibility = self.context["reader"]
+        return reader.name_of(row.candidate)
+
+
+class RunReportShown(RunShown):
+    """A judge run as it is now, with the verdicts about each candidate and each judge's part;
+    `verdicts` counts them by state."""
+
+    candidates = serializers.SerializerMethodField()
     reserved = Dollars(allow_null=True, help_text="Reserved for calls in progress.")
     failures = serializers.SerializerMethodField()
     verdicts = serializers.SerializerMethodField()
@@ -151,6 +183,11 @@ class RunReportShown(RunShown):
         states: dict[Judgement.State, int] = self.context["report"].states
         return states
 
+    @extend_schema_field(CandidateCountShown(many=True))
+    def get_candidates(self, run: Run) -> Any:
+        rows: Any = count_by_candidate(run)
+        return CandidateCountShown(rows, many=True, context=self.context).data
+
     @extend_schema_field(JudgePartShown(many=True))
     def get_by_judge(self, run: Run) -> Any:
         return JudgePartShown(self.context["report"].judges, many=True, context=self.context).data
@@ -166,6 +203,7 @@ def report_of(run: Run, now: datetime, actor: Actor) -> Any:
     """Return a run of an arena as it is now, with what `actor` may see."""
     context = {
         "report": report_on(run.pk, now),
+        "reader": FieldVisibility(actor, run.in_arena),
         "sees_money": can_read_spending(actor, run.arena),
     }
     return RunReportShown(runs_in(run.in_arena).get(pk=run.pk), context=context).data

@@ -406,12 +406,19 @@ def runs_of_judges() -> "QuerySet[Run]":
 def runs_in(arena: Arena | None) -> "QuerySet[Run]":
     """The runs of an arena, newest first, with their progress; trials if there is no arena."""
     unsettled = Q(judgements__state__in=Judgement.UNSETTLED)
+    failed = Q(judgements__state=Judgement.State.FAILED)
+    decided = Q(judgements__state__in=[Judgement.State.VOTED, Judgement.State.ABSTAINED])
     members = RunJudge.objects.select_related("epoch__judge").order_by("pk")
     return (
         runs_of_judges()
         .filter(arena=arena)
         .select_related("arena")
         .prefetch_related(Prefetch("run_judges", queryset=members, to_attr="members"))
-        .annotate(total=Count("judgements"), settled_count=Count("judgements", filter=~unsettled))
+        .annotate(
+            total=Count("judgements"),
+            settled_count=Count("judgements", filter=~unsettled),
+            failed_count=Count("judgements", filter=failed),
+            results_count=Count("judgements", filter=decided),
+        )
         .order_by("-pk")
     )

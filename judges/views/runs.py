@@ -1,5 +1,6 @@
 """Judge runs of an arena or on labelled items: their list, and the page of one run."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -12,15 +13,17 @@ from django.views.decorators.vary import vary_on_headers
 
 from arena.actors import Actor, TeamPermission, actor_of
 from arena.models import Arena, Run
-from arena.permissions import can_read_spending
+from arena.permissions import FieldVisibility, can_read_spending
 from arena.views.runs import progress_of, steer
+from judges.models import Judgement
 from judges.permissions import can_steer
-from judges.run_reports import report_on
+from judges.run_reports import CandidateCount, count_by_candidate, report_on
 from judges.services.runs import runs_in
 from judges.views.access import check_steering, find_any_run, find_run, find_trial, operators_only
 from judges.views.addresses import run_url
 from judges.views.arena_judges import measured_judges
-from judges.views.verdict_list import PER_PAGE, VerdictFilter, verdicts_of
+from judges.views.verdict_list import PER_PAGE, VerdictFilter, names_of_sides, verdicts_of
+from judges.views.verdicts import remember_names
 from judges.wording import HOW_MANY, REASON_HIDDEN
 from ranking import board_data
 from ranking.models import Raters, Snapshot
@@ -93,13 +96,39 @@ def _run_page(request: HttpRequest, run: Run) -> HttpResponse:
         "jury_rows": [(label, count) for _, label, count in report.jury_rows if count],
         "can_steer": can_steer(actor, run.arena),
         "decision_url": _decision_url(actor, run),
+        "candidates": _named_counts(actor, run),
     }
     if request.headers.get("HX-Request") and "seen" in request.GET:
         context["state_changed"] = request.GET["seen"] != context["run"].state
         return render(request, "judges/_progress.html", context)
     chosen = VerdictFilter.of(request.GET.dict())
     context |= verdicts_of(context["report"], chosen, request.GET.get("page"))
+    context["names"] = _names_of_verdicts(request, run, context["page"])
     return render(request, "judges/run.html", context)
+
+
+def _named_counts(actor: Actor, run: Run) -> list[tuple[str, CandidateCount]]:
+    """The verdicts about each candidate, by the name that the reader may know."""
+    if run.arena is None:
+        return []
+    reader = FieldVisibility(actor, run.arena)
+    return [(reader.name_of(row.candidate), row) for row in count_by_candidate(run)]
+
+
+def _names_of_verdicts(
+    request: HttpRequest, run: Run, judgements: Iterable[Judgement]
+) -> dict[int, tuple[str, str]]:
+    """The left and the right name of each verdict whose answers' authors the reader may know.
+
+    Whoever is shown them gets no vote on these answers, so visitors without an account, who could
+    vote as well, have to ask for the names on a verdict's own page.
+    """
+    actor = actor_of(request)
+    if run.arena is None or actor.user is None:
+        return {}
+    names = names_of_sides(judgements, run.arena, actor)
+    remember_names(request, *(row.responses for row in judgements if row.pk in names))
+    return names
 
 
 def _decision_url(actor: Actor, run: Run) -> str:

@@ -1,6 +1,6 @@
 """The filtered list of a run's verdicts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -10,7 +10,9 @@ from django.db.models import CharField, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Cast, Coalesce, Right, Substr
 from django.http import Http404
 
-from arena.models import Prompt, Run
+from arena.actors import Actor
+from arena.models import Arena, Prompt, Run
+from arena.permissions import FieldVisibility, readable_votes
 from judges.models import Judgement, LabelItem
 from judges.run_reports import RunReport
 from judges.views.addresses import verdict_url
@@ -19,6 +21,7 @@ EXCERPT = 200
 LONGEST_ID = 15
 SETTLED = [state for state in Judgement.State if state not in Judgement.UNSETTLED]
 PER_PAGE = 25
+NAME_FIELDS = ("name", "version", "disclosed_at", "team")
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,23 @@ def with_excerpts(judgements: "QuerySet[Judgement]") -> "QuerySet[Judgement]":
             Subquery(item.values(part=start("prompt"))[:1]),
         )
     )
+
+
+def names_of_sides(
+    judgements: Iterable[Judgement], arena: Arena, actor: Actor
+) -> dict[int, tuple[str, str]]:
+    """Return the names of the left and the right candidate of each judgement about answers whose
+    authors `actor` can read."""
+    reader = FieldVisibility(actor, arena)
+    ids = [judgement.pk for judgement in judgements]
+    known = Judgement.objects.filter(readable_votes(actor, arena), pk__in=ids, item=None)
+    sides = ("comparison__left", "comparison__right")
+    fields = [f"{side}__{name}" for side in sides for name in NAME_FIELDS]
+    return {
+        row.pk: (reader.name_of(row.comparison.left), reader.name_of(row.comparison.right))
+        for row in known.select_related(*sides).only("comparison", *fields)
+        if row.comparison is not None
+    }
 
 
 def neighbours(

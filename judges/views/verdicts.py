@@ -52,10 +52,12 @@ class HiddenAnswersError(VoteError):
     message = "People still vote on these answers blind, so this pair can’t be chosen."
 
 
-def remember_names(request: HttpRequest, responses: str) -> None:
-    """Record that this browser was sent the names behind a pair (its judgements' `responses`)."""
-    others = [pair for pair in _names_seen(request) if pair != responses]
-    request.session[SESSION_KEY] = [*others, responses][-MOST_REMEMBERED:]
+def remember_names(request: HttpRequest, *pairs: str) -> None:
+    """Record that this browser was sent the names behind pairs (their judgements' `responses`)."""
+    seen = _names_seen(request)
+    latest = [*(pair for pair in seen if pair not in pairs), *pairs][-MOST_REMEMBERED:]
+    if latest != seen:  # else a list that is polled would write the session each time
+        request.session[SESSION_KEY] = latest
 
 
 def knows_names(request: HttpRequest, responses: str) -> bool:

@@ -6,11 +6,11 @@ import pytest
 
 from arena import tasks
 from arena.calls.models import Call
-from arena.calls.providers.base import RejectedError
+from arena.calls.providers.base import ModelRefusedError, RejectedError
 from arena.generation_runs import prepare_order
 from arena.models import AuditEntry, Candidate, Run, Team
 from tests.arena.generation import work_off
-from tests.arena.ledger import Model
+from tests.arena.ledger import Model, says
 from tests.arena.rest import Caller, member_of, token_of
 from tests.factories import DOLLAR, make_team, make_user, make_variant
 
@@ -53,6 +53,44 @@ def test_an_order_says_where_its_run_is(paying_team: Team, caller: Caller) -> No
     shown = caller.get(f"answer-runs/{run.pk}/").json()
     assert (shown["candidate"], shown["done"], shown["wanted"]) == (candidate.pk, 1, 1)
     assert [shown] == caller.get(path).json()["results"]
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_a_run_says_how_many_failed_and_why(
+    paying_team: Team, caller: Caller, model: Model, runs: int, django_assert_max_num_queries: Any
+) -> None:
+    model.otherwise = RejectedError("The server answered 401: unknown key.")
+    candidate = make_variant(9, paying_team)
+    path = f"arenas/{candidate.arena.slug}/candidates/{candidate.pk}/answers/"
+    for _ in range(runs):
+        model.outcomes = [ModelRefusedError(""), says("An answer.")]
+        ordered = caller.post(path, {"cap": 0.5}).json()
+        assert (ordered["failed"], ordered["errors"]) == (0, [])
+        work_off(Run.objects.get(pk=ordered["id"]))
+    shown = caller.get(f"answer-runs/{ordered['id']}/").json()
+    assert shown["state"] == "done"
+    assert shown["failed"] == shown["wanted"] - 1
+    assert shown["errors"] == [
+        {"reason": "The server answered 401: unknown key.", "count": shown["failed"] - 1},
+        {"reason": "Refused", "count": 1},
+    ]
+    with django_assert_max_num_queries(12):
+        listed = caller.get(path).json()["results"]
+    assert listed[0] == shown
+    assert len(listed) == runs
+
+
+def test_a_run_tells_its_five_most_frequent_errors(
+    paying_team: Team, caller: Caller, model: Model
+) -> None:
+    candidate = make_variant(8, paying_team)
+    path = f"arenas/{candidate.arena.slug}/candidates/{candidate.pk}/answers/"
+    model.outcomes = [RejectedError(f"Error {number}.") for number in (*range(7), 6)]
+    run = Run.objects.get(pk=caller.post(path, {"cap": 1}).json()["id"])
+    work_off(run)
+    shown = caller.get(f"answer-runs/{run.pk}/").json()
+    assert (shown["failed"], len(shown["errors"])) == (8, 5)
+    assert shown["errors"][0] == {"reason": "Error 6.", "count": 2}
 
 
 def quote(caller: Caller, candidate: Candidate, **body: Any) -> Any:

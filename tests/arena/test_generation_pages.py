@@ -138,6 +138,24 @@ def test_a_run_shows_failures_with_reasons_and_its_answers(
     assert "Retry 1 failure" in page
 
 
+def test_a_run_without_an_answer_has_failed(paid_candidate: Candidate, model: Model) -> None:
+    model.otherwise = RejectedError("The server answered 401: <b>unknown</b> key.")
+    run, client = work_off(order(paid_candidate)), member_of(paid_candidate)
+    for page in (run_url(run), page_url(paid_candidate)):
+        assert "Failed: no answers" in text(client.get(page))
+    assert "<li>3: The server answered 401: &lt;b&gt;unknown&lt;/b&gt; key.</li>" in text(
+        client.get(run_url(run))
+    )
+
+
+def test_a_run_says_how_many_prompts_failed(paid_candidate: Candidate, model: Model) -> None:
+    model.outcomes = [RejectedError("Not like this.")]
+    run, client = work_off(order(paid_candidate)), member_of(paid_candidate)
+    for page in (run_url(run), page_url(paid_candidate)):
+        assert "Done: 1 of 3 failed" in text(client.get(page))
+    assert "<li>1: Not like this.</li>" in text(client.get(run_url(run)))
+
+
 def test_many_answers_are_paged_in_a_dozen_queries(
     model: Model, django_assert_max_num_queries: Any
 ) -> None:

@@ -9,18 +9,21 @@ from django.utils import timezone
 
 from arena.calls.models import Call
 from arena.endpoints import ModelPrice
-from arena.models import Arena, Run, Team
+from arena.models import Arena, Candidate, Run, Team
 from arena.services.pairs import sync_pairs
 from judges.models import Calibration, Epoch, Judge, Judgement
 from judges.services.calibration import measure_arena
+from judges.wording import REASON_HIDDEN
 from tests.arena.rest import Caller, token_of
 from tests.arena.teams import person
 from tests.factories import make_arena, make_person, make_team
+from tests.judges.fake_server import FakeServer, better_is, fails
 from tests.judges.helpers import add_endpoint, issue_pair, order, vote_on, work_off
 
 pytestmark = pytest.mark.django_db
 
 SCRIPTED = "scripted:scripted-1"
+COUNTS = ("won", "lost", "tied", "no_verdict")
 PAID = "paid:m-2026-01-01"
 DOLLAR = 10**9
 
@@ -237,6 +240,48 @@ def test_a_finished_run_says_what_came_of_it(team: Team, arena: Arena) -> None:
     assert (one["done"], one["verdicts"]) == (3, shown["verdicts"])
     [listed] = caller.get(f"arenas/{arena.slug}/judge-runs/").json()["results"]
     assert listed == {name: shown[name] for name in listed}
+    candidates = shown["candidates"]
+    assert {row["id"]: row["name"] for row in candidates} == {
+        candidate.pk: candidate.name for candidate in arena.candidates.all()
+    }
+    for name, state in (("won", "voted"), ("no_verdict", "abstained")):
+        total = sum(row[name] for row in candidates)
+        assert total <= 2 * shown["verdicts"][state]
+    assert sum(row["won"] for row in candidates) == sum(row["lost"] for row in candidates)
+    results = sum(sum(row[name] for name in COUNTS) for row in candidates)
+    assert results == 2 * shown["wanted"]
+
+
+def test_a_run_names_nobody_who_is_undisclosed(team: Team, arena: Arena) -> None:
+    shown = post(token_of(team), arena, per_pair=1).json()
+    Candidate.objects.filter(pk=shown["candidates"][0]["id"]).update(
+        disclosed_at=None, private_until_votes=9
+    )
+    path = f"judge-runs/{shown['id']}/"
+    hidden = Caller().get(path).json()["candidates"][0]
+    assert hidden["name"] == f"Undisclosed {hidden['id']}"
+    assert token_of(team).get(path).json()["candidates"] == shown["candidates"]
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_failures_are_told_with_reasons_to_the_team(
+    team: Team, local: FakeServer, runs: int, django_assert_max_num_queries: Any
+) -> None:
+    arena, caller = make_arena(2, 9, team=team), token_of(team)
+    for _ in range(runs):
+        local.script.extend([better_is("TIE"), *[fails(400, "No account 77.")] * 3])
+        local.otherwise = better_is("TIE")
+        run = work_off(order(arena, per_pair=3))
+    shown = caller.get(f"judge-runs/{run.pk}/").json()
+    assert (shown["failed"], shown["failures"], shown["wanted"]) == (2, 2, 3)
+    ((reason, count),) = [row.values() for row in shown["errors"]]
+    assert ("No account 77." in reason, count) == (True, 2)
+    path = f"arenas/{arena.slug}/judge-runs/"
+    with django_assert_max_num_queries(12):
+        (listed, *_) = caller.get(path).json()["results"]
+    assert listed["errors"] == shown["errors"]
+    (public, *_) = Caller().get(path).json()["results"]
+    assert public["errors"] == [{"reason": REASON_HIDDEN, "count": shown["failed"]}]
 
 
 def test_only_pairs_of_the_candidates_that_are_named_are_judged(team: Team, arena: Arena) -> None:

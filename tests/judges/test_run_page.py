@@ -16,7 +16,7 @@ from arena.services.orders import order_people_run
 from judges.models import Judgement
 from judges.run_reports import report_on
 from tests.factories import make_arena, make_call, rewrite_answers
-from tests.judges.fake_server import FakeServer, better_is, says
+from tests.judges.fake_server import FakeServer, better_is, fails, prefers, says
 from tests.judges.helpers import (
     hide_arena,
     join,
@@ -25,6 +25,7 @@ from tests.judges.helpers import (
     page_text,
     run_url,
     signed_in,
+    verdict_url,
     work_off,
 )
 
@@ -93,10 +94,48 @@ def test_a_run_that_is_over_asks_no_more_and_lists_its_verdicts(
     assert "Demo only" not in html
 
 
-def test_no_name_of_a_candidate_is_on_it(client: Client) -> None:
-    run = work_off(order(make_arena(3, 4), *JURY))
-    for name in ("candidate-0", "candidate-1", "candidate-2"):
-        assert name not in page_text(client, run_url(run))
+def counts_in(html: str) -> str:
+    """The table of candidates, as words."""
+    table = html.partition('aria-label="Candidates in this run"')[2].partition("</table>")[0]
+    return " ".join(re.sub("<[^>]*>", " ", table).split())
+
+
+def verdicts_in(html: str) -> str:
+    return html.partition('id="list"')[2]
+
+
+def test_a_visitor_reads_no_name_beside_a_verdict(client: Client) -> None:
+    run = work_off(order(make_arena(3, 4, open_answers=False), *JURY))
+    for reader in (client, signed_in("ann")):
+        assert "candidate-" not in verdicts_in(page_text(reader, run_url(run)))
+
+
+def test_verdicts_are_counted_for_each_candidate(client: Client, local: FakeServer) -> None:
+    arena = make_arena(2, 4, team=make_team())
+    first, second = arena.candidates.order_by("pk")
+    local.script.extend([better_is("A")] * 2 + [better_is("TIE")] * 2)
+    local.otherwise = prefers("-1 of")
+    run = order(arena, per_pair=4)
+    assert f"{first} 0 0 0 0 {second} 0 0 0 0" in counts_in(page_text(client, run_url(run)))
+    work_off(run)
+    assert f"{second} 2 0 1 1 {first} 0 2 1 1" in counts_in(page_text(client, run_url(run)))
+    type(second).objects.filter(pk=second.pk).update(disclosed_at=None, private_until_votes=9)
+    assert f"Undisclosed {second.pk}" in page_text(client, run_url(run))
+    assert str(second) not in page_text(client, run_url(run))
+    assert str(second) in page_text(join(arena.team), run_url(run))
+
+
+def test_the_team_reads_both_names_of_each_verdict(client: Client) -> None:
+    arena = make_arena(2, 3, team=make_team(), open_answers=False)
+    run, team = work_off(order(arena, "scripted", per_pair=3)), join(arena.team)
+    verdicts = verdicts_in(page_text(team, run_url(run)))
+    for judgement in run.judgements.select_related("comparison__left", "comparison__right"):
+        pair = judgement.comparison
+        assert f"{pair.left} (left), {pair.right} (right)" in verdicts
+    assert verdicts.count("(left)") == 3
+    page = page_text(team, verdict_url(run, run.judgements.earliest("pk").pk))
+    assert "so you can’t vote blind on this pair" in page
+    assert "(left)" not in page_text(client, run_url(run))
 
 
 def test_what_a_prompt_says_is_text(client: Client, local: FakeServer) -> None:
@@ -132,6 +171,21 @@ def test_a_run_that_is_done_without_a_vote_is_no_success(client: Client, local: 
     assert "This run cast no vote." in page_text(client, run_url(run))
     voted = work_off(order(make_arena(2, 2), "scripted"))
     assert "This run cast no vote." not in page_text(client, run_url(voted))
+
+
+def test_a_run_says_how_many_failed_and_tells_the_team_why(local: FakeServer) -> None:
+    arena = make_arena(2, 2, team=make_team())
+    local.script.extend([fails(400, "Your <account> 77 is unknown."), better_is("A")])
+    local.otherwise = better_is("TIE")
+    run = work_off(order(arena))
+    team, stranger = join(arena.team), Client()
+    assert "Done: 1 of 2 failed" in page_text(stranger, run_url(run))
+    assert "77" not in page_text(stranger, run_url(run))
+    assert "Your &lt;account&gt; 77 is unknown." in page_text(team, run_url(run))
+    assert "Done: 1 of 2 failed" in page_text(team, reverse("judge_runs", args=[arena.slug]))
+    local.otherwise = fails(400, "Your <account> 77 is unknown.")
+    failed = work_off(order(make_arena(2, 2)))
+    assert "Failed: no verdicts" in page_text(stranger, run_url(failed))
 
 
 def test_a_filter_stays_while_pages_are_turned(client: Client) -> None:
@@ -181,7 +235,7 @@ def test_the_page_takes_as_many_queries_however_many_verdicts(
     client: Client, django_assert_num_queries: Any, n_prompts: int
 ) -> None:
     run = work_off(order(make_arena(3, n_prompts), *JURY, per_pair=n_prompts))
-    with django_assert_num_queries(13):
+    with django_assert_num_queries(15):
         page_text(client, run_url(run))
 
 
