@@ -403,7 +403,7 @@ def test_the_page_asks_about_chosen_candidates_and_names_them(client):
     assert "Choose at least two candidates" in refused.text
     page = client.post(url, {"per_pair": 2, "candidates": [one.pk, two.pk]}, follow=True).text
     assert "2 votes requested." in page
-    assert f"2 per pair, among {one}, {two}, requested" in " ".join(page.split())
+    assert f"2 per pair, among {one}, {two}, requested by" in " ".join(page.split())
     with CaptureQueriesContext(connection) as few:
         client.get(url)
     for _ in range(3):
