@@ -77,27 +77,25 @@ def claim_sentence(
 def verdict_sentence(claim: Claim, candidate: str, baseline: str, *, raters: str = "") -> str:
     """Whether the candidate is better than the baseline, and to whom that applies."""
     numbers, scope = _percents(claim), scope_words(claim, raters)
+    if not numbers and claim.look.looks:
+        first = f"comes after {_prompts_at(claim, 1)}"
+        return f"Not decided yet: the first look at {candidate} against {baseline} {first}."
     if not numbers:
         return f"No votes yet: nobody has compared {candidate} with {baseline}."
     wins = f"it wins {numbers[0]}% of the time ({numbers[1]} to {numbers[2]})"
-    if _has_turned(claim):
-        # All votes together say what the interval of the earlier ones excludes.
-        found = f"{candidate} was found to be {claim.verdict.value} than {baseline} {scope}"
-        return (
-            f"{found}, and newer votes no longer support it: it wins {numbers[0]}% of the time now."
-        )
     if claim.is_decided:
         return f"{candidate} is {claim.verdict.value} than {baseline} {scope}: {wins}."
     if claim.verdict is Verdict.NO_WORSE:
         return f"{candidate} is no worse than {baseline} by more than the margin {scope}: {wins}."
     share = f"{numbers[0]}% of the time ({numbers[1]} to {numbers[2]})"
-    return f"Not decided yet: against {baseline}, {candidate} wins {share}, {scope}."
+    is_over = claim.look.looks and claim.verdict is Verdict.CANNOT_TELL
+    state = "Can’t be decided this way" if is_over else "Not decided yet"
+    return f"{state}: against {baseline}, {candidate} wins {share}, {scope}."
 
 
-def _has_turned(claim: Claim) -> bool:
-    """Whether a decision is kept although the win rate has left its interval."""
-    low, high = claim.low or 0.0, 1.0 if claim.high is None else claim.high
-    return claim.is_kept and claim.win_rate is not None and not low <= claim.win_rate <= high
+def _prompts_at(claim: Claim, number: int) -> str:
+    look = claim.look
+    return f"{round(look.size * number / look.looks):,} of {numbered(look.size, 'prompt')}"
 
 
 def what_else(claim: Claim, raters: str = "", closed: str = "") -> str:
@@ -107,13 +105,22 @@ def what_else(claim: Claim, raters: str = "", closed: str = "") -> str:
         return ""
     if not claim.is_decided:
         return closed or what_is_missing(claim, raters)
-    kept = "Newer votes no longer support it." if claim.is_kept and not _has_turned(claim) else ""
+    kept = "Newer votes no longer support it." if claim.is_kept else ""
     return f"{kept} {_wider(claim)}".strip()
 
 
 def what_is_missing(claim: Claim, raters: str = "") -> str:
     """A sentence about what else it takes; '' if nothing does."""
     missing = claim.missing
+    if claim.verdict is Verdict.NO_WORSE and missing is None:
+        return ""
+    if claim.look.looks and not claim.is_decided:
+        look = claim.look
+        if not look.number:
+            return ""
+        if claim.verdict is Verdict.CANNOT_TELL:
+            return f"The difference is too small for {numbered(look.size, 'prompt')}."
+        return f"This is look {look.number} of {look.looks}, after {_prompts_at(claim, look.number)}."
     if missing is None:
         return "" if claim.is_decided else "It can’t be decided this way."
     if missing.number is None or missing.number > MOST_WORTHWHILE:

@@ -513,7 +513,8 @@ class Planned:
             if answers.expected is None or verdict is None
             else (answers.expected + verdict * size * n)
         )
-        finish = expected_prompts(self.registration) if self.specs else float(size)
+        registration, margin = self.registration, self.plan.margin
+        finish = expected_prompts(registration, margin) if self.specs else float(size)
         expected = at_most = None
         if full is not None and verdict is not None:
             assert answers.expected is not None

@@ -38,7 +38,7 @@ from judges.services.experiments import (
 from judges.services.measurements import measure
 from ranking.stats.claim import Verdict
 from tests.factories import make_arena, make_candidate, make_person
-from tests.judges.fake_server import FakeServer, completion, prefers
+from tests.judges.fake_server import FakeServer, completion, is_probe, nonce_of, prefers
 from tests.judges.helpers import LOCAL, work_off
 
 pytestmark = pytest.mark.django_db
@@ -444,11 +444,13 @@ def test_the_items_of_a_judges_checklist_are_shown_as_checks(
     def ticks(body: dict[str, Any]) -> Any:
         if body["model"] == WRITER:
             return answers(body)
-        good = "GOOD" in body["messages"][1]["content"]
-        lines = re.findall(r"VERDICT-\w+ \d+:", body["messages"][1]["content"])
-        lines = lines or re.findall(r"VERDICT-\w+ \d+:", body["messages"][0]["content"])
-        said = [f"{line} {'yes' if good or n else 'no'}" for n, line in enumerate(lines)]
-        return completion("\n".join(said))
+        if is_probe(body):
+            return completion("Yes.")
+        text = "\n".join(turn["content"] for turn in body["messages"])
+        is_good, mark = "GOOD" in text, nonce_of(body)
+        number = len(set(re.findall(rf"VERDICT-{mark} (\d+):", text)))
+        said = ["YES" if is_good or n else "NO" for n in range(number)]
+        return completion("\n".join(f"VERDICT-{mark} {n + 1}: {s}" for n, s in enumerate(said)))
 
     local.otherwise = ticks
     experiment = carry_out(begin(origin, "GOOD"), judges=[f"{LOCAL}@checklist"])

@@ -16,12 +16,14 @@ from ranking.claim_words import (
     state_words,
 )
 from ranking.comparison import CandidateDifference
-from ranking.stats.claim import Claim, Missing, Scope, Unit, Verdict
+from ranking.stats.claim import Claim, Look, Missing, Scope, Unit, Verdict
 
 PEOPLE = {"scope": Scope.THESE_RATERS, "n_raters": 6, "n_votes": 90, "n_prompts": 60}
 
 
-def found(verdict: Verdict, wins: float, low: float, high: float, **fields: object) -> Claim:
+def found(
+    verdict: Verdict, wins: float | None, low: float | None, high: float | None, **fields: object
+) -> Claim:
     return Claim(
         **PEOPLE | {"verdict": verdict, "win_rate": wins, "low": low, "high": high} | fields
     )  # type: ignore[arg-type]
@@ -52,9 +54,22 @@ TABLE = [
         " to 88). Newer votes no longer support it.",
     ),
     (
-        found(Verdict.BETTER, 0.51, 0.86, 1.0, is_kept=True),
-        "B was found to be better than A for these 6 raters and prompts like these, and newer votes"
-        " no longer support it: it wins 51% of the time now.",
+        found(
+            Verdict.OPEN, 0.59, 0.42, 0.75, scope=Scope.JUDGE, n_raters=1, look=Look(2, 5, 100)
+        ),
+        "Not decided yet: against A, B wins 59% of the time (42 to 75), for this judge and prompts"
+        " like these. This is look 2 of 5, after 40 of 100 prompts.",
+    ),
+    (
+        found(Verdict.OPEN, None, None, None, scope=Scope.JUDGE, look=Look(0, 5, 100)),
+        "Not decided yet: the first look at B against A comes after 20 of 100 prompts.",
+    ),
+    (
+        found(
+            Verdict.CANNOT_TELL, 0.52, 0.4, 0.6, scope=Scope.JUDGE, n_raters=1, look=Look(5, 5, 100)
+        ),
+        "Can’t be decided this way: against A, B wins 52% of the time (40 to 60), for this judge"
+        " and prompts like these. The difference is too small for 100 prompts.",
     ),
     (
         found(Verdict.BETTER, 0.75, 0.58, 0.88, wider=wider(Unit.RATERS, 3)),
