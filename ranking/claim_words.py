@@ -112,17 +112,11 @@ def what_else(claim: Claim, raters: str = "", closed: str = "") -> str:
 def what_is_missing(claim: Claim, raters: str = "") -> str:
     """A sentence about what else it takes; '' if nothing does."""
     missing = claim.missing
-    if claim.verdict is Verdict.NO_WORSE and missing is None:
-        return ""
-    if claim.look.looks and not claim.is_decided:
-        look = claim.look
-        if not look.number:
-            return ""
-        if claim.verdict is Verdict.CANNOT_TELL:
-            return f"The difference is too small for {numbered(look.size, 'prompt')}."
-        return f"This is look {look.number} of {look.looks}, after {_prompts_at(claim, look.number)}."
+    if claim.look.looks:
+        return _look_words(claim)
     if missing is None:
-        return "" if claim.is_decided else "It can’t be decided this way."
+        is_said = claim.is_decided or claim.verdict is Verdict.NO_WORSE
+        return "" if is_said else "It can’t be decided this way."
     if missing.number is None or missing.number > MOST_WORTHWHILE:
         return f"The difference is too small to find with {MOST_WORTHWHILE:,} more {missing.unit}."
     if missing.unit is Unit.DOCUMENTS:
@@ -136,6 +130,17 @@ def what_is_missing(claim: Claim, raters: str = "") -> str:
         )
     more = f"{missing_words(missing)}, judged by {whom},"
     return f"If the difference stays the same, {more} would settle it."
+
+
+def _look_words(claim: Claim) -> str:
+    """Of a registered run: at which look it is, or that it was too small."""
+    look = claim.look
+    if claim.verdict is Verdict.CANNOT_TELL:
+        return f"The difference is too small for {numbered(look.size, 'prompt')}."
+    if claim.verdict is not Verdict.OPEN or not look.number:
+        return ""
+    after = _prompts_at(claim, look.number)
+    return f"This is look {look.number} of {look.looks}, after {after}."
 
 
 def _wider(claim: Claim) -> str:

@@ -294,7 +294,7 @@ class FailureShown(serializers.Serializer[Any]):
     count = serializers.IntegerField()
 
 
-class CountShown(serializers.Serializer[Any]):
+class CheckCountShown(serializers.Serializer[Any]):
     passed = serializers.IntegerField()
     failed = serializers.IntegerField()
     unknown = serializers.IntegerField()
@@ -309,13 +309,13 @@ class BrokenShown(serializers.Serializer[Any]):
         return title_of(broken.prompt)
 
 
-class CheckShown(serializers.Serializer[CheckRow]):
+class CheckOfDraft(serializers.Serializer[CheckRow]):
     """A check, a guard or an item of a judge's checklist; `broken` and `fixed` are against the
     baseline. `passed` is null where that is not known; items are only shown."""
 
     name = serializers.CharField()
-    baseline = CountShown()
-    draft = CountShown()
+    baseline = CheckCountShown()
+    draft = CheckCountShown()
     broken = BrokenShown(many=True)
     fixed = serializers.IntegerField()
     allowed = serializers.IntegerField(help_text="How many of the draft's answers may fail it.")
@@ -354,7 +354,7 @@ class DraftShown(serializers.Serializer[DraftReport]):
     failures = serializers.SerializerMethodField()
     cost = Dollars(source="figures.cost", allow_null=True)
     seconds = serializers.FloatField(source="figures.seconds", allow_null=True)
-    checks = CheckShown(many=True)
+    checks = CheckOfDraft(many=True)
     lost = LostShown(many=True)
     claim = serializers.SerializerMethodField()
     people = serializers.SerializerMethodField()

@@ -54,9 +54,7 @@ TABLE = [
         " to 88). Newer votes no longer support it.",
     ),
     (
-        found(
-            Verdict.OPEN, 0.59, 0.42, 0.75, scope=Scope.JUDGE, n_raters=1, look=Look(2, 5, 100)
-        ),
+        found(Verdict.OPEN, 0.59, 0.42, 0.75, scope=Scope.JUDGE, n_raters=1, look=Look(2, 5, 100)),
         "Not decided yet: against A, B wins 59% of the time (42 to 75), for this judge and prompts"
         " like these. This is look 2 of 5, after 40 of 100 prompts.",
     ),
