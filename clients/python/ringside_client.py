@@ -52,8 +52,8 @@ FIRST_LOOK, LONGEST_LOOK = 1.0, 15.0  # seconds between two polls
 AGAIN = (429, 500, 502, 503, 504)
 STILL_AT_WORK = "urn:ringside:problem:still-at-work"
 NOTHING_TO_DO = "urn:ringside:problem:nothing-to-do"
-STILL_JUDGING = "urn:ringside:problem:still-judging"
 ENDED = ("done", "cancelled")  # states of a run that is over
+OVER = ("done", "stopped")  # states of an experiment that does not go on
 # A candidate's configuration with its defaults, and fields that only describe it.
 USUAL: dict[str, Any] = {
     "system_prompt": "",
@@ -214,6 +214,94 @@ class Quote(TypedDict):
     expected_cost: float | None
     worst_cost: float | None
     left_out: list[str]
+
+
+class ExperimentQuote(TypedDict):
+    """What measuring an experiment would cost in dollars (None without a price), and what it could
+    find: `finds` is the least share of decisive verdicts found in 4 of 5 cases, None if not even
+    unanimous ones are; `needed` is how many prompts find `detect`."""
+
+    size: int
+    available: int
+    calls: int
+    expected: float | None
+    at_most: float | None
+    expected_size: float
+    finds: float | None
+    finds_words: str
+    detect: float | None
+    needed: int | None
+
+
+class Draft(TypedDict):
+    """A draft against the baseline: `verdict` is better, worse, no_worse, open or cannot_tell.
+
+    `better`, `same` and `worse` count prompts, `equal` those of the same with the same answers.
+    `failures` says why answers failed, `lost` where the draft lost. `claim` is the judges',
+    `people` that by human votes. Money is in dollars.
+    """
+
+    id: int
+    name: str
+    verdict: str
+    sentence: str
+    win_rate: float | None
+    low: float | None
+    high: float | None
+    better: int
+    same: int
+    worse: int
+    equal: int
+    no_verdict: int
+    looked_at: int
+    answered: int
+    failed: int
+    failures: list[dict[str, Any]]
+    cost: float | None
+    seconds: float | None
+    lost: list[dict[str, Any]]
+    claim: dict[str, Any] | None
+    people: dict[str, Any] | None
+
+
+class Experiment(TypedDict):
+    """Drafts against a baseline, in an arena of their own, whose slug is the experiment's.
+
+    `state` is draft, running, done or stopped (`reason` says why); `side` is both or worse, which
+    is all that a gate tests, with intervals of 90 instead of 95 %. Money is in dollars.
+    """
+
+    slug: str
+    name: str
+    arena: str
+    team: str
+    state: str
+    reason: str
+    baseline: dict[str, Any] | None
+    twin_of_baseline: bool
+    judges: list[str]
+    size: int
+    settled: int
+    looked_at: int
+    looks: list[int]
+    side: str
+    margin: float
+    detect: float | None
+    finds: float | None
+    baseline_figures: dict[str, Any]
+    drafts: list[Draft]
+    people: dict[str, Any] | None
+    twin: dict[str, Any] | None
+    at_most: float | None
+    expected: float | None
+    cap: float | None
+    spent: float
+    promoted: dict[str, Any] | None
+    created_at: str
+    registered_at: str | None
+    finished_at: str | None
+    expires_at: str
+    page: str
 
 
 class Decision(TypedDict):
@@ -788,6 +876,87 @@ class Ringside:
         state = self.wait(path, is_over, patience=patience, what=what, so_far=so_far)
         return cast(JudgeRun, state)
 
+    def create_experiment(
+        self,
+        arena: str,
+        *,
+        drafts: Sequence[Mapping[str, Any]],
+        baseline: int | None = None,
+        name: str | None = None,
+        prompts: Sequence[str] | None = None,
+        category: str | None = None,
+        reuse: bool = True,
+    ) -> Experiment:
+        """Create an experiment: one to four drafts against a baseline. Nothing is spent yet.
+
+        A draft has a `name` and what differs from the baseline: `system_prompt`, `user_template`,
+        `messages`, `endpoint`, `model`, `parameters`. With `reuse`, the newest experiment with the
+        same baseline, drafts and prompts is returned, if there is one.
+        """
+        given = {"baseline": baseline, "name": name, "prompts": prompts, "category": category}
+        body = {part: value for part, value in given.items() if value is not None}
+        path = f"{_arena(arena)}experiments/"
+        return cast(Experiment, self.post(path, {**body, "drafts": drafts, "reuse": reuse}))
+
+    def experiment(self, slug: str) -> Experiment:
+        return cast(Experiment, self.get(_experiment(slug)))
+
+    def quote_experiment(self, slug: str, **plan: Any) -> ExperimentQuote:
+        """Quote measuring an experiment, without starting it; the plan is as in
+        `run_experiment`."""
+        return cast(ExperimentQuote, self.post(f"{_experiment(slug)}quote/", plan))
+
+    def try_experiment(self, slug: str, **how: Any) -> Experiment:
+        """Generate the answers to three prompts, or to those of the external ids `prompts`; with a
+        `cap` in dollars, only if they cannot cost more."""
+        return cast(Experiment, self.post(f"{_experiment(slug)}try/", how))
+
+    def run_experiment(self, slug: str, **plan: Any) -> Experiment:
+        """Start measuring: by `judges`, by a number of human votes (`people`), or both.
+
+        `size` is how many prompts, or `detect` the share of decisive verdicts to find in 4 of 5
+        cases; `side` is both or worse, `margin` the win rate above which a draft is no worse, and
+        `cap` in dollars.
+        """
+        return cast(Experiment, self.post(f"{_experiment(slug)}run/", plan))
+
+    def wait_for_experiment(self, slug: str, patience: float) -> Experiment:
+        """Return an experiment once it is done or stopped; raises StillWaiting."""
+
+        def is_over(now: Any) -> bool:
+            return now["state"] in OVER
+
+        def so_far(now: Any) -> str:
+            return f"{now['settled']:,} of {now['size']:,} prompts"
+
+        path, what = _experiment(slug), "The experiment"
+        now = self.wait(path, is_over, patience=patience, what=what, so_far=so_far)
+        return cast(Experiment, now)
+
+    def stop_experiment(self, slug: str) -> Experiment:
+        """Stop it; running it again goes on as registered."""
+        return cast(Experiment, self.post(f"{_experiment(slug)}stop/", {}))
+
+    def test_baseline(self, slug: str, cap: float | None = None) -> Experiment:
+        """Compare the baseline with a second generation of itself, by the experiment's judges."""
+        return cast(Experiment, self.post(f"{_experiment(slug)}twin/", {"cap": cap}))
+
+    def promote_draft(self, slug: str, draft: int, why: str = "") -> Experiment:
+        """Make a draft the team's baseline, as the next version of the present one."""
+        path = f"{_experiment(slug)}drafts/{draft:d}/promote/"
+        return cast(Experiment, self.post(path, {"why": why}))
+
+    def enter_draft(self, slug: str, draft: int, name: str = "") -> dict[str, Any]:
+        """Enter a draft in the arena with its answers; return the candidate's `id` and `name`."""
+        path = f"{_experiment(slug)}drafts/{draft:d}/enter/"
+        return cast("dict[str, Any]", self.post(path, {"name": name}))
+
+    def answers(self, arena: str, candidate: int, **query: Any) -> Iterator[dict[str, Any]]:
+        """Yield a candidate's answers as rows that `upload_answers` takes; filter by
+        `prompt_id`."""
+        for row in self.rows(f"{_candidate(arena, candidate)}responses/", **query):
+            yield {part: row[part] for part in ANSWER if row.get(part) not in (None, "", [])}
+
     def decision(
         self,
         arena: str,
@@ -980,6 +1149,10 @@ def _arena(slug: str) -> str:
     return f"arenas/{urllib.parse.quote(slug, safe='')}/"
 
 
+def _experiment(slug: str) -> str:
+    return f"experiments/{urllib.parse.quote(slug, safe='')}/"
+
+
 def _rubrics(team: str) -> str:
     return f"teams/{urllib.parse.quote(team, safe='')}/rubrics/"
 
@@ -1089,105 +1262,452 @@ def _filled(row: dict[str | None, Any], line: int, path: str) -> dict[str, Any]:
 PASSED, FAILED, REFUSED, OUT_OF_TIME = 0, 1, 2, 3
 UNKNOWN = {"not-worse": PASSED, "better": FAILED, "known": OUT_OF_TIME}
 ID = re.compile(r"[0-9]{1,18}")
-SETTLING = 60.0  # seconds in which a leaderboard counts the last votes of a run
 USUAL_WAIT = 1800.0  # seconds for answers and verdicts; human votes only with --wait
-NOTHING_MEASURED = (
-    "Nothing was measured: no vote compares the two. Start a judge run with --judge, or collect "
-    "human votes."
-)
-NO_VERDICT = "No verdict: the votes so far cannot place the two on one scale."
-TOO_FEW = (
-    "No verdict: with so few comparisons the check could not have failed, whatever their outcome."
-    " It takes votes on {} more {} before anything can be decided."
-)
-NOTHING_MORE = (
-    "Not decided, and this judge has no more pairs to judge: add prompts that both answer, use "
-    "another judge, or collect human votes."
-)
-NOT_THROUGH = "The judge run did not finish, so the result is open."
-NOT_COUNTED = (
-    "The leaderboard has not counted the run's verdicts yet. Run this again in a few minutes: the "
-    "verdicts are saved and not paid for twice."
-)
-SAME_NAME = (
-    "The candidate and the baseline are both called {!r}: a second run would mistake the first "
-    "one's candidate for the baseline. Use another name for the candidate, or the baseline's id."
+USUAL_PEOPLE = 50  # human votes
+LEAST_VOTED = 8  # prompts; human votes on fewer decide nothing, even if all agree
+LEAST_MEASURED = 0.8  # of the prompts looked at; a run with less lacks the power it was sized for
+MOST_PROMPTS = 2000  # that one experiment can have
+MOST_WORTHWHILE = 10_000  # more prompts or votes are not advised
+MOST_SHOWN = 20  # lost prompts, broken answers, errors
+GOES_ON = "The experiment goes on: run the same command again to read its verdict."
+INTERRUPTED = "Interrupted."
+NOBODY_ASKED = "Nobody is asked: name a judge with --judge, or ask people with --raters people."
+KEPT_APART = (
+    "--raters {}: an experiment counts human votes or judges, not both together. Use --raters "
+    "people without --judge, or --judge without --raters."
 )
 EXIT_CODES = """\
 exit codes:
-  0  better, or compared and not decided to be worse
-  1  worse; with --require better, also if not decided to be better
-  2  an error in the arguments, the request or this program; the message says which
-  3  no verdict: no vote compares the two, or their votes cannot be compared, or are too few for
-     anything to be decided, or answers or verdicts were not finished or counted in time, or
-     the run did not finish; with --require known, also if it is not decided
+  0  better, no worse, or measured and not decided to be worse
+  1  worse, or a check or guard failed; with --require better, also if not decided to be better
+  2  an error in the arguments, the request, the models or this program; the message says which
+  3  no verdict: nothing was measured, or so little that the run could not have found a difference
+     (with --detect: that difference), or it was not finished in time, or it was interrupted;
+     with --require known, also if it is not decided
 
 The token is read from RINGSIDE_TOKEN only. It needs the scopes read, submit and judge.
 """
 
 
 @dataclass
-class _Check:
-    """Compares a candidate with a baseline: uploads, judges, decides."""
+class Outcome:
+    """What a check knows, for its comment; `state` is running, done, unfinished or error, and
+    `words` say why there is no verdict."""
+
+    arena: str
+    name: str
+    commit: str = ""
+    state: str = "running"
+    words: str = ""
+    detect: float | None = None
+    experiment: Experiment | None = None
+    is_identical: bool = False
+
+    @property
+    def draft(self) -> Draft | None:
+        return self.experiment["drafts"][0] if self.experiment else None
+
+    @property
+    def baseline(self) -> str:
+        baseline = self.experiment["baseline"] if self.experiment else None
+        return str(baseline["name"]) if baseline else "the baseline"
+
+    @property
+    def checks(self) -> list[dict[str, Any]]:
+        """The draft's checks; [] from servers that have none."""
+        found = cast("dict[str, Any]", self.draft or {}).get("checks")
+        return [dict(check) for check in found or ()]
+
+    @property
+    def failed_checks(self) -> list[dict[str, Any]]:
+        return [check for check in self.checks if check.get("passed") is False]
+
+    @property
+    def is_open(self) -> bool:
+        return self.verdict in ("open", "cannot_tell")
+
+    @property
+    def verdict(self) -> str:
+        return self.draft["verdict"] if self.draft else "open"
+
+    @property
+    def shortfall(self) -> str:
+        """Why an undecided verdict says nothing: what the run could not have found; else ''."""
+        experiment, draft = self.experiment, self.draft
+        if experiment is None or draft is None or self.is_identical:
+            return ""
+        if not experiment["judges"]:
+            voted = (draft["people"] or {}).get("prompts") or 0
+            few = f"People voted on {_counted(voted, 'prompt')}: fewer than {LEAST_VOTED} decide "
+            return f"{few}nothing." if voted < LEAST_VOTED else ""
+        measured, asked = draft["better"] + draft["same"] + draft["worse"], draft["looked_at"]
+        if measured < max(1, LEAST_MEASURED * asked):
+            of = f"{measured:,} of {_counted(asked, 'prompt')}"
+            return f"Too little was measured: answers and verdicts are there on {of} only."
+        finds = experiment["finds"]
+        if finds is None:
+            return f"{_finds(experiment)} It could not have failed, whatever the verdicts."
+        if self.detect is not None and finds > self.detect + 0.005:
+            wanted = _odds(self.detect, experiment["side"])
+            return f"It was to find {wanted}, which takes more prompts."
+        return ""
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _odds(share: float, side: str) -> str:
+    won = round(100 * share)
+    article = "an" if won in (80, 81, 82, 83, 84, 85, 86, 87, 88, 89) else "a"
+    return f"{article} {won}:{100 - won} {'loss' if side == 'worse' else 'difference'}"
+
+
+def _finds(experiment: Experiment) -> str:
+    """What the run could find, in a sentence; '' where no judges are asked."""
+    if not experiment["judges"] or not experiment["size"]:
+        return ""
+    if experiment["finds"] is None:
+        few = f"{_counted(experiment['size'], 'prompt')}"
+        return f"With {few}, this run could not find any difference in 4 of 5 cases."
+    odds = _odds(experiment["finds"], experiment["side"])
+    return f"This run could find {odds} in 4 of 5 cases."
+
+
+def _percents(*shares: float) -> list[str]:
+    """Percentages with enough digits that only one half is written as 50."""
+    for digits in range(4):
+        if all(share == 0.5 or round(100 * share, digits) != 50 for share in shares):
+            break
+    return [f"{100 * share:.{digits}f}" for share in shares]
+
+
+def _dollars_of(amount: float | None) -> str:
+    if amount is None:
+        return "an unknown amount"
+    return f"${amount:.2f}" if amount == 0 or amount >= 0.01 else f"${amount:.1g}"
+
+
+def _bare(text: Any) -> str:
+    """A text of others in one line, without what does not print."""
+    return " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
+
+
+def _code(text: Any) -> str:
+    """A text of others as code in Markdown, where it can neither mention, link nor format."""
+    bare = _bare(text)
+    if not bare:
+        return "-"
+    ticks = "`" * (1 + max(map(len, re.findall("`+", bare)), default=0))
+    space = " " if bare[0] == "`" or bare[-1] == "`" else ""
+    return f"{ticks}{space}{bare}{space}{ticks}"
+
+
+def _cell(markdown: str) -> str:
+    """Markdown for a cell of a table, which ends at the next bar."""
+    return re.sub(r"(\\*)\|", lambda match: f"{match[1]}{' ' * bool(match[1])}\\|", markdown)
+
+
+def _link(words: str, page: Any) -> str:
+    """Markdown words as a link, if the page is an address."""
+    address = str(page or "")
+    if not address.startswith(("https://", "http://")):
+        return words
+    return f"[{words}]({urllib.parse.quote(address, safe=':/?#&=%+,;@~')})"
+
+
+def marker_of(outcome: Outcome) -> str:
+    """The hidden first line by which a comment is found again."""
+    name = re.sub(r"-{2,}", "-", re.sub(r"[^\w./-]+", "-", outcome.name)).strip("-")
+    return f"<!-- ringside: {outcome.arena}/{name} -->"
+
+
+def comment_of(outcome: Outcome) -> str:
+    """The outcome in Markdown: the verdict first, then what it is from. Names, titles and reasons
+    are texts of others, so they are code."""
+    parts = [marker_of(outcome), f"### Ringside: {_heading(outcome)}"]
+    if outcome.state == "running":
+        against = f"with {_code(outcome.baseline)}" if outcome.experiment else "with the baseline"
+        parts[1] += (
+            f"\n\n{_subject(outcome)} is being compared {against} of {_code(outcome.arena)}."
+        )
+        return "\n".join(parts) + "\n"
+    said = [_votes_sentence(outcome), _code(outcome.words) if outcome.words else ""]
+    blocks = [" ".join(filter(None, said))]
+    if outcome.experiment is not None and not outcome.is_identical:
+        blocks += _details(outcome, outcome.experiment)
+    return "\n".join(parts) + "\n\n" + "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def _subject(outcome: Outcome) -> str:
+    return _code(outcome.name) + (f" at {_code(outcome.commit[:7])}" if outcome.commit else "")
+
+
+def _heading(outcome: Outcome) -> str:
+    baseline = _code(outcome.baseline)
+    if outcome.state == "running":
+        return "**in progress**"
+    if outcome.is_identical:
+        return f"**the same** as {baseline}"
+    words = {
+        "better": f"**better** than {baseline}",
+        "worse": f"**worse** than {baseline}",
+        "no_worse": f"**no worse** than {baseline}",
+    }.get(outcome.verdict, "")
+    if not words and outcome.state != "done":
+        words = "**error**" if outcome.state == "error" else "**not finished**"
+    words = words or (
+        f"**no verdict** against {baseline}"
+        if outcome.shortfall
+        else f"**not decided** against {baseline}"
+    )
+    failed = outcome.failed_checks
+    return words + (f", and **{_counted(len(failed), 'check')} failed**" if failed else "")
+
+
+def _votes_sentence(outcome: Outcome) -> str:
+    """The win rate with its interval and the margin."""
+    experiment, draft = outcome.experiment, outcome.draft
+    if outcome.is_identical:
+        return f"{_subject(outcome)} has the same content, so there is nothing to compare."
+    if experiment is None or draft is None or draft["win_rate"] is None:
+        return f"{_subject(outcome)} was not compared." if outcome.state == "error" else ""
+    on = _counted(draft["looked_at"], "prompt")
+    if draft["low"] is None or draft["high"] is None:
+        [wins] = _percents(draft["win_rate"])
+        return f"{wins}% of votes so far for {_subject(outcome)}."
+    wins, low, high = _percents(draft["win_rate"], draft["low"], draft["high"])
+    level = 90 if experiment["side"] == "worse" and experiment["judges"] else 95
+    if not experiment["judges"]:
+        on = _counted((draft["people"] or {}).get("votes") or 0, "human vote")
+    return (
+        f"{wins}% of votes for {_subject(outcome)}, {level}% interval **{low}–{high}%**, on {on}. "
+        f"The limit is {_percent(experiment['margin'])}%."
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}".rstrip("0").rstrip(".")
+
+
+def _details(outcome: Outcome, experiment: Experiment) -> list[str]:
+    draft = experiment["drafts"][0]
+    power = [_finds(experiment), outcome.shortfall if outcome.is_open else ""]
+    if power[0] and power[0] in power[1]:
+        power[0] = ""
+    return [
+        _table(outcome, experiment),
+        _broken(outcome),
+        _failures(draft),
+        " ".join(filter(None, [*power, _missing(outcome), _twin_sentence(outcome)])),
+        _lost(draft),
+        _footer(experiment),
+    ]
+
+
+def _table(outcome: Outcome, experiment: Experiment) -> str:
+    draft, baseline = experiment["drafts"][0], experiment["baseline_figures"]
+    rows = ["| | baseline | this branch | |", "|---|---:|---:|---|"]
+    if experiment["judges"]:
+        sides = [f"{draft['worse']:,}", f"{draft['better']:,}"]
+        if draft["worse"] != draft["better"]:
+            larger = int(draft["better"] > draft["worse"])
+            sides[larger] = f"**{sides[larger]}**"
+        same = f"{draft['same']:,} the same"
+        same += f", {draft['equal']:,} of them word for word" if draft["equal"] else ""
+        same += f", {draft['no_verdict']:,} without a verdict" if draft["no_verdict"] else ""
+        rows.append(f"| Judges, both orders | {sides[0]} | {sides[1]} | {same} |")
+    elif draft["win_rate"] is not None:
+        lost, won = _percents(1 - draft["win_rate"], draft["win_rate"])
+        rows.append(f"| Human votes | {lost}% | {won}% | |")
+    rows += [_check_row(check, experiment["page"]) for check in outcome.checks]
+    rows += _figure_rows(baseline, cast("dict[str, Any]", draft))
+    return "\n".join(rows)
+
+
+def _check_row(check: Mapping[str, Any], page: str) -> str:
+    broken, notes = len(check.get("broken") or ()), []
+    if check.get("passed") is False:
+        notes.append("**failed**")
+    if broken:
+        notes.append(_link(f"{broken:,} broken", f"{page}#checks"))
+        if check.get("allowed") is not None:
+            notes.append(f"{check['allowed']:,} allowed")
+    name = _code(check.get("name")) + (" (guard)" if check.get("is_guard") else "")
+    sides = [(check.get(side) or {}).get("passed", "-") for side in ("baseline", "draft")]
+    return f"| {_cell(name)} | {sides[0]} | {sides[1]} | {', '.join(notes)} |"
+
+
+def _figure_rows(baseline: Mapping[str, Any], draft: Mapping[str, Any]) -> list[str]:
+    rows = []
+    if baseline["seconds"] is not None and draft["seconds"] is not None:
+        seconds = [baseline["seconds"], draft["seconds"]]
+        change = f"{seconds[1] - seconds[0]:+.1f}"
+        rows.append(f"| Seconds, on average | {seconds[0]:.1f} | {seconds[1]:.1f} | {change} |")
+    if baseline["cost"] is not None and draft["cost"] is not None:
+        costs = [baseline["cost"], draft["cost"]]
+        change = f"{100 * (costs[1] / costs[0] - 1):+.0f}%" if costs[0] else ""
+        prices = [_dollars_of(1000 * cost) for cost in costs]
+        rows.append(f"| Price of 1,000 | {prices[0]} | {prices[1]} | {change} |")
+    return rows
+
+
+def _broken(outcome: Outcome) -> str:
+    """What broke in checks that failed."""
+    lines = []
+    for check in outcome.failed_checks:
+        for row in (check.get("broken") or ())[:MOST_SHOWN]:
+            title = _link(_code(row.get("title") or row.get("prompt_id")), row.get("page"))
+            lines.append(f"- {_code(check.get('name'))}: {title}: {_code(row.get('reason'))}")
+    return "\n".join(lines[:MOST_SHOWN])
+
+
+def _failures(draft: Draft) -> str:
+    """What the model's server said of answers that failed."""
+    if not draft["failed"]:
+        return ""
+    lines = [f"{_counted(draft['failed'], 'answer')} of this branch failed:", ""]
+    lines += [f"- {row['count']:,}: {_code(row['reason'])}" for row in draft["failures"]]
+    return "\n".join(lines)
+
+
+def _missing(outcome: Outcome) -> str:
+    """What would settle an undecided verdict."""
+    claim = (outcome.draft and (outcome.draft["claim"] or outcome.draft["people"])) or {}
+    missing = claim.get("missing") or {}
+    number = missing.get("number") or 0
+    if not outcome.is_open or not 0 < number <= MOST_WORTHWHILE:
+        return ""
+    unit = 10 ** max(0, len(str(number)) - 2)  # two digits: more would suggest precision
+    more = _counted(-(-number // unit) * unit, f"more {str(missing['unit'])[:-1]}")
+    return f"If the difference stays the same, about {more} would settle it."
+
+
+def _twin_sentence(outcome: Outcome) -> str:
+    twin = outcome.experiment and outcome.experiment["twin"]
+    if not twin or not twin["prompts"]:
+        return ""
+    return (
+        f"Compared with a second generation of itself, {_code(outcome.baseline)} won or lost "
+        f"{twin['flips']:,} of {_counted(twin['prompts'], 'prompt')}."
+    )
+
+
+def _lost(draft: Draft) -> str:
+    lost = draft["lost"]
+    if not lost:
+        return ""
+    shown = [f"- {_link(_code(row['title']), row['page'])}: {row['by']}" for row in lost]
+    if len(lost) > MOST_SHOWN:
+        shown[MOST_SHOWN:] = [f"- {len(lost) - MOST_SHOWN:,} more"]
+    title = f"<details><summary>Where this branch lost ({len(lost):,})</summary>"
+    return "\n".join([title, "", *shown, "", "</details>"])
+
+
+def _footer(experiment: Experiment) -> str:
+    parts = [_link("Open the experiment", experiment["page"])]
+    if experiment["registered_at"]:
+        limit = experiment["at_most"] if experiment["cap"] is None else experiment["cap"]
+        cost = f"cost {_dollars_of(experiment['spent'])}"
+        parts.append(cost if limit is None else f"{cost} of at most {_dollars_of(limit)}")
+    if experiment["registered_at"] and experiment["finished_at"]:
+        times = (experiment["registered_at"], experiment["finished_at"])
+        start, end = (datetime.fromisoformat(time.replace("Z", "+00:00")) for time in times)
+        minutes, seconds = divmod(max(0, round((end - start).total_seconds())), 60)
+        parts.append(f"{minutes} min {seconds} s" if minutes else f"{seconds} s")
+    return " · ".join(parts)
+
+
+@dataclass
+class _Gate:
+    """Measures a draft against a baseline in an experiment, and says whether it passes."""
 
     client: Ringside
     options: argparse.Namespace
-    say: Callable[[str], object]
+    say: Callable[..., object]
+    outcome: Outcome
     deadline: float = 0.0
-    has_judged_all: bool = False
+    baseline: Candidate | None = None
+    entered: Candidate | None = None
 
     def run(self) -> int:
         options = self.options
-        if options.candidate.strip() == options.baseline.strip():
-            raise RingsideError(SAME_NAME.format(options.baseline.strip()))
         wait = USUAL_WAIT if options.wait is None else options.wait
         self.deadline = time.monotonic() + wait
-        arena = self.client.arena(options.arena)
-        if options.judge:  # candidates are permanent, so a mistyped judge must fail first
+        plan = self._plan()
+        self.client.arena(options.arena)
+        if options.judge:  # a mistyped judge must fail before anything is created
             self.client.judges(options.arena, *options.judge)
-        baseline = self._baseline()
-        candidate = self._candidate(baseline)
-        if candidate["id"] == baseline["id"]:
-            self.say(f"{options.candidate} is the baseline itself: nothing to compare.")
-            return UNKNOWN[options.require]
-        self.say(f"{_named(candidate)} against {_named(baseline)} in {arena['name']}:")
-        run = self._judged(candidate, baseline) if options.judge else None
-        decision = self._decided(candidate, baseline, run)
-        self.say(decision["sentence"])
-        if why := self._why(run, decision):
-            self.say(why)
-        if options.summary:
-            self._sum_up(candidate, baseline, run, decision)
-        return self._code(run, decision)
+        if options.baseline:
+            self.baseline = _found(self.client, options.arena, options.baseline)
+            if self.baseline is None:
+                raise RingsideError(_no_candidate(options.arena, options.baseline))
+        content, rows = self._content()
+        if self.entered and self.baseline and self.entered["id"] == self.baseline["id"]:
+            return self._pass_the_same()
+        experiment = self._created(content, rows)
+        if rows is None and self._is_baseline(content, experiment):
+            return self._pass_the_same()
+        experiment = self._measured(experiment, plan, content, rows)
+        self._note(experiment)
+        if options.twin and experiment["judges"]:
+            self._note(self._twinned(experiment))
+        return self._finish()
+
+    def _pass_the_same(self) -> int:
+        self.outcome.is_identical, self.outcome.state = True, "done"
+        named = f"{self.options.candidate} is the same as {self.outcome.baseline}"
+        self.say(f"{named}: there is nothing to compare.")
+        return UNKNOWN[self.options.require]
 
     @property
     def left(self) -> float:
         """Seconds left to wait."""
+        if self.options.wait is None and not self.options.judge:
+            return 0.0
         return max(0.0, self.deadline - time.monotonic())
 
-    def _baseline(self) -> Candidate:
-        arena, named = self.options.arena, self.options.baseline
-        baseline = self.client.candidate(arena, int(named)) if ID.fullmatch(named) else None
-        baseline = baseline or self.client.newest(arena, named)
-        if baseline is None:
-            raise RingsideError(f"The arena has no candidate {named!r} that you can see.")
-        return baseline
+    def _note(self, experiment: Experiment) -> None:
+        self.outcome.experiment = experiment
 
-    def _candidate(self, baseline: Candidate) -> Candidate:
-        """Create the candidate with its answers; without a configuration, find it."""
+    def _plan(self) -> dict[str, Any]:
+        options = self.options
+        raters = options.raters or ("judges" if options.judge else "")
+        if not raters:
+            raise RingsideError(NOBODY_ASKED)
+        if raters == "combined" or (raters == "people") == bool(options.judge):
+            raise RingsideError(KEPT_APART.format(raters))
+        caps = [cap for cap in (options.cap, options.answers_cap) if cap is not None]
+        given: dict[str, Any] = {
+            "margin": options.margin,
+            "detect": options.detect,
+            "cap": sum(caps) if caps else None,
+            "own_family": options.own_family or None,
+        }
+        plan = {part: value for part, value in given.items() if value is not None}
+        plan["side"] = "both" if options.require == "better" else "worse"
+        if raters == "people":
+            return {**plan, "people": options.size or USUAL_PEOPLE}
+        size = {} if options.size is None else {"size": options.size}
+        return {**plan, **size, "judges": options.judge}
+
+    def _content(self) -> tuple[dict[str, Any], list[dict[str, Any]] | None]:
+        """What the draft is made of, and its answers; None if they are to be generated."""
         options, made_of = self.options, self._made_of()
         if options.answers:
-            made_of |= {"endpoint": "", "model": options.model or ""}
-            return self._uploaded(baseline, made_of)
+            rows = read_answers(options.answers)
+            return self._uploaded(made_of, rows), rows
         if made_of:
-            return self._generated(baseline, {**_content_of(baseline), **made_of})
-        candidate = self.client.newest(options.arena, options.candidate)
-        if candidate is None:
+            return made_of, None
+        entered = _found(self.client, options.arena, options.candidate)
+        if entered is None:
             raise RingsideError(
                 f"The arena has no candidate {options.candidate!r}. Configure it or upload its "
                 "answers: --system-prompt-file, --template-file, --answers."
             )
-        return candidate
+        self.entered, content = entered, _content_of(entered)
+        rows = list(self.client.answers(options.arena, entered["id"]))
+        return (self._uploaded(content, rows), rows) if rows else (content, None)
 
     def _made_of(self) -> dict[str, Any]:
         options = self.options
@@ -1199,151 +1719,357 @@ class _Check:
         given = {part: getattr(options, part) for part in ("endpoint", "model", "parameters")}
         return {**texts, **{part: value for part, value in given.items() if value is not None}}
 
-    def _uploaded(self, baseline: Candidate, made_of: dict[str, Any]) -> Candidate:
-        arena, name, rows = (
-            self.options.arena,
-            self.options.candidate,
-            read_answers(self.options.answers),
+    def _uploaded(self, made_of: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
+        """The content of a draft with these answers. An experiment is found again by the content,
+        which other answers make another one."""
+        digest = f"answers {_key_of(rows)[:12]}"
+        model = f"{made_of['model']}, {digest}" if made_of.get("model") else digest
+        return {**made_of, "endpoint": "", "model": model, "parameters": {}}
+
+    def _created(
+        self, content: dict[str, Any], rows: list[dict[str, Any]] | None, *, reuse: bool = True
+    ) -> Experiment:
+        options = self.options
+        experiment = self.client.create_experiment(
+            options.arena,
+            drafts=[{"name": options.candidate, **content}],
+            baseline=self.baseline["id"] if self.baseline else None,
+            name=options.candidate[:100],
+            prompts=None if rows is None else self._answered(rows),
+            reuse=reuse,
         )
-        # Answers that were compared never change: different answers make another version.
-        made_of["notes"] = f"Uploaded by a program. SHA-256 of the answers: {_key_of(rows)}"
-        # Candidates are permanent: none is created until its answers are valid.
-        if self.client.find_candidate(arena, name, **made_of) is None:
-            self._check_rows(rows)
-        candidate = self.client.ensure_candidate(arena, name, **made_of)
-        self._rehearse(candidate, baseline)
-        report = self.client.upload_answers(arena, candidate["id"], rows, atomic=True)
+        self._note(experiment)
+        if rows is not None and experiment["state"] == "draft":
+            self._upload(experiment, rows)
+        return experiment
+
+    def _answered(self, rows: list[dict[str, Any]]) -> list[str] | None:
+        """The prompts that valid answers are for, by id; None if there are too many to name."""
+        options = self.options
+        if not rows:
+            raise RingsideError(f"{options.answers} has no answers. Nothing was uploaded.")
+        fit = _Fit(self.client.prompts(options.arena))
+        problems: list[RowProblem] = [
+            {"index": index, "pointer": f"#/responses/{index}", "detail": why}
+            for index, row in enumerate(rows)
+            if (why := fit.why_not(index, row))
+        ]
+        if options.answers is None:  # answers to prompts that were archived since are no mistake
+            problems = []
+        if problems:
+            are = "one row is" if len(problems) == 1 else f"{len(problems):,} rows are"
+            raise RingsideError(f"Nothing was uploaded: {are} invalid.", errors=problems)
+        active = [name for name, is_retired in fit.retired.items() if not is_retired]
+        if left_out := len(active) - len(fit.rows):
+            self.say(f"Prompts without an answer, which are left out: {left_out:,}.")
+        return sorted(fit.rows) if len(fit.rows) <= MOST_PROMPTS else None
+
+    def _upload(self, experiment: Experiment, rows: list[dict[str, Any]]) -> None:
+        slug, draft = experiment["slug"], experiment["drafts"][0]
+        report = self.client.upload_answers(slug, draft["id"], rows)
         self.say(
             "Answers: {added} added, {changed} changed, {unchanged} unchanged.".format(**report)
         )
-        if report["missing"]:
-            self.say(f"Prompts without an answer: {len(report['missing']):,}.")
-        return candidate
 
-    def _check_rows(self, rows: list[dict[str, Any]]) -> None:
-        if not rows:
-            raise RingsideError(f"{self.options.answers} has no answers. Nothing was uploaded.")
-        if problems := self.client.check_answers(self.options.arena, rows):
-            are = "one row is" if len(problems) == 1 else f"{len(problems):,} rows are"
-            raise RingsideError(f"Nothing was uploaded: {are} invalid.", errors=problems)
+    def _is_baseline(self, content: dict[str, Any], experiment: Experiment) -> bool:
+        """Whether the draft says nothing that the baseline does not."""
+        named = experiment["baseline"]
+        found = named and self.client.candidate(self.options.arena, named["id"])
+        baseline: dict[str, Any] = dict(found or {})
+        if not found or (
+            baseline.get("messages") and {"system_prompt", "user_template"} & {*content}
+        ):
+            return False
+        return all(
+            _stripped_text(baseline.get(part)) == _stripped_text(value)
+            for part, value in content.items()
+        )
 
-    def _generated(self, baseline: Candidate, made_of: dict[str, Any]) -> Candidate:
-        arena, client = self.options.arena, self.client
-        candidate = client.ensure_candidate(arena, self.options.candidate, **made_of)
-        self._rehearse(candidate, baseline)
-        run = client.generate_answers(arena, candidate["id"], cap=self.options.answers_cap)
-        if run is not None:
-            run = client.wait_for_answers(arena, run, patience=self.left)
-            self.say(f"Answers: {run['done']} of {run['wanted']}, for ${run['spent'] or 0:.2f}.")
-            if run["state"] == "paused":
-                raise StillWaiting(f"The answer run paused: {run['pause_reason']}", run)
-        return candidate
-
-    def _judged(self, candidate: Candidate, baseline: Candidate) -> JudgeRun | None:
-        """Start the judge run, or find it; None if there is nothing left to judge."""
-        options = self.options
+    def _measured(
+        self,
+        experiment: Experiment,
+        plan: dict[str, Any],
+        content: dict[str, Any],
+        rows: list[dict[str, Any]] | None,
+    ) -> Experiment:
+        """Run the experiment, or go on with it, and wait for its end."""
+        quote = self.client.quote_experiment(experiment["slug"], **plan)
+        if experiment["registered_at"] and not _is_planned(experiment, plan, quote):
+            self.say("The same draft was measured in another way, so this is another experiment.")
+            experiment = self._created(content, rows, reuse=False)
+            quote = self.client.quote_experiment(experiment["slug"], **plan)
+        self.say(f"{self.options.candidate} against {self.outcome.baseline}: {experiment['page']}")
+        if experiment["state"] in ("draft", "stopped"):
+            self._say_quote(quote, plan)
+            experiment = self._started(experiment, plan)
+            self._note(experiment)
+        if experiment["people"]:
+            self.say(f"Whoever opens this link votes on it: {experiment['people']['link']}")
         try:
-            run = self.client.order_judging(options.arena, **self._order(candidate, baseline))
-        except RingsideError as error:
-            if error.kind == STILL_JUDGING:
-                again = f"{error.detail} Run this again when it has ended."
-                raise StillWaiting(again, None) from error
-            if error.kind != NOTHING_TO_DO:
-                raise
-            self.say(error.detail)
-            self.has_judged_all = True
-            return None
-        run = self.client.wait_for_judges(run["id"], patience=self.left)
-        why = f" It paused: {run['pause_reason']}" if run["state"] == "paused" else ""
-        judged = f"{run['done']} of {run['wanted']} verdicts"
-        self.say(f"Run {run['id']}: {judged}, for ${run['spent'] or 0:.2f}.{why}")
-        return run
-
-    def _order(self, candidate: Candidate, baseline: Candidate) -> dict[str, Any]:
-        options = self.options
-        return {
-            "judges": options.judge,
-            "candidates": [candidate["id"], baseline["id"]],
-            "per_pair": options.per_pair,
-            "cap": options.cap,
-            **({"own_family": True} if options.own_family else {}),
-        }
-
-    def _rehearse(self, candidate: Candidate, baseline: Candidate) -> None:
-        """Raise the error that would refuse the judge run, before anything is paid."""
-        if not self.options.judge or candidate["id"] == baseline["id"]:
-            return
-        try:
-            self.client.quote_judging(self.options.arena, **self._order(candidate, baseline))
-        except RingsideError as error:
-            if error.kind not in (NOTHING_TO_DO, STILL_JUDGING):  # without answers, no pairs
-                raise
-
-    def _decided(self, candidate: Candidate, baseline: Candidate, run: JudgeRun | None) -> Decision:
-        options = self.options
-        usual = self.left if options.wait is not None else 0.0
-        patience = min(self.left, SETTLING) if options.judge else usual
-        try:
-            return self.client.wait_for_decision(
-                options.arena,
-                candidate["id"],
-                baseline["id"],
-                patience=patience,
-                raters=options.raters or _usual_raters(options.judge),
-                run=run["id"] if run and run["state"] == "done" else None,
-            )
+            return self.client.wait_for_experiment(experiment["slug"], self.left)
         except StillWaiting as waiting:
-            if waiting.last is None:
-                raise
-            return cast(Decision, waiting.last)
+            if waiting.last is not None:
+                self._note(waiting.last)
+                if not self.outcome.is_open:  # no more verdicts change it
+                    return cast(Experiment, waiting.last)
+            raise StillWaiting(f"{waiting.detail} {GOES_ON}", waiting.last) from None
 
-    def _why(self, run: JudgeRun | None, decision: Decision) -> str:
-        """Explain an open verdict that more votes alone would not settle; else ''."""
-        if why := _why_open(run, decision):
-            return why
-        return NOTHING_MORE if self.has_judged_all and decision["verdict"] == "unknown" else ""
+    def _started(self, experiment: Experiment, plan: dict[str, Any]) -> Experiment:
+        try:
+            return self.client.run_experiment(experiment["slug"], **plan)
+        except RingsideError:
+            # Another job may have started it meanwhile.
+            now = self.client.experiment(experiment["slug"])
+            if now["state"] in ("running", "done"):
+                return now
+            raise
 
-    def _code(self, run: JudgeRun | None, decision: Decision) -> int:
-        if _why_open(run, decision):
+    def _say_quote(self, quote: ExperimentQuote, plan: Mapping[str, Any]) -> None:
+        """What it will cost and what it can find, before anything is spent."""
+        if "people" in plan:
+            self.say(f"People are asked for {_counted(plan['people'], 'vote')}.")
+            return
+        size, side = quote["size"], plan["side"]
+        cost = f"about {_dollars_of(quote['expected'])}, at most {_dollars_of(quote['at_most'])}"
+        if (cap := plan.get("cap")) is not None and cap < (quote["at_most"] or 0):
+            cost += f", stopped at the cap of {_dollars_of(cap)}"
+        can = "no difference" if quote["finds"] is None else _odds(quote["finds"], side)
+        self.say(f"Quote: {_counted(size, 'prompt')}, {cost}; it can find {can} in 4 of 5 cases.")
+        if (detect := quote["detect"]) and (quote["needed"] is None or quote["needed"] > size):
+            needed = f"{quote['needed']:,}" if quote["needed"] else f"more than {MOST_PROMPTS:,}"
+            there = (
+                f"this arena has {quote['available']:,}" if not plan.get("size") else "fewer run"
+            )
+            self.say(f"To find {_odds(detect, side)} takes {needed} prompts; {there}.")
+
+    def _twinned(self, experiment: Experiment) -> Experiment:
+        """Compare the baseline with itself, within what is left of the cap. An error is said, and
+        changes no verdict."""
+        cap = experiment["cap"]
+        left = None if cap is None else max(0.0, cap - experiment["spent"])
+        slug = experiment["slug"]
+
+        def is_over(now: Any) -> bool:
+            return bool(now["twin"]) and now["twin"]["state"] in OVER
+
+        try:
+            self.client.test_baseline(slug, left)
+            path, what = _experiment(slug), "The baseline against itself"
+            return cast(Experiment, self.client.wait(path, is_over, patience=self.left, what=what))
+        except RingsideError as error:
+            self.say(str(error))
+            return experiment
+
+    def _finish(self) -> int:
+        """Say the verdict and return the exit code."""
+        outcome, draft = self.outcome, self.outcome.draft
+        experiment = outcome.experiment
+        assert experiment is not None, "measured"
+        assert draft is not None, "the server keeps at least one"
+        outcome.state = "done"
+        self.say(draft["sentence"])
+        for row in draft["failures"]:
+            self.say(f"  {row['count']:,} answers failed: {row['reason']}")
+        for check in outcome.checks:
+            self._say_check(check)
+        counts = [f"{draft[part]:,} {part}" for part in ("better", "same", "worse")]
+        spent = _dollars_of(experiment["spent"])
+        if experiment["judges"]:
+            self.say(f"Prompts: {', '.join(counts)}. {_finds(experiment)} It cost {spent}.")
+        if twin := experiment["twin"]:
+            self.say(twin["sentence"])
+        return self.code()
+
+    def _say_check(self, check: Mapping[str, Any]) -> None:
+        broken = check.get("broken") or ()
+        state = "failed" if check.get("passed") is False else "passed"
+        guard = " (guard)" if check.get("is_guard") else ""
+        self.say(f"Check {state}: {check.get('name')}{guard}, {len(broken):,} broken.")
+        for row in broken[:MOST_SHOWN] if state == "failed" else ():
+            self.say(f"  {row.get('title') or row.get('prompt_id')}: {row.get('reason')}")
+
+    def code(self) -> int:
+        """The exit code of what is known."""
+        outcome, require = self.outcome, self.options.require
+        experiment, verdict = outcome.experiment, outcome.verdict
+        if outcome.failed_checks or verdict == "worse":
+            return FAILED
+        if experiment and experiment["state"] == "stopped" and verdict == "open":
+            outcome.state, outcome.words = "error", experiment["reason"] or "It was stopped."
+            self.say(f"The experiment was stopped: {outcome.words}")
+            return REFUSED
+        if not outcome.is_open:
+            return FAILED if verdict == "no_worse" and require == "better" else PASSED
+        if why := outcome.shortfall:
+            self.say(f"No verdict. {why}")
             return OUT_OF_TIME
-        known = {"better": PASSED, "worse": FAILED}
-        return known.get(decision["verdict"], UNKNOWN[self.options.require])
+        self.say("Not decided to be worse.")
+        return UNKNOWN[require]
 
-    def _sum_up(
-        self, candidate: Candidate, baseline: Candidate, run: JudgeRun | None, decision: Decision
-    ) -> None:
-        """Append the result to a file, as Markdown."""
-        rows = {
-            "Candidate": _named(candidate),
-            "Baseline": _named(baseline),
-            "Verdict": decision["verdict"],
-            "Preferred": _share(decision),
-            "Votes between the two": f"{decision['between']:,}",
-            "Votes still needed": _or_dash(decision["votes_to_go"]),
-            "Spent on judges": f"${run['spent'] or 0:.2f}" if run else "-",
+
+def _stripped_text(value: Any) -> Any:
+    return _stripped(value) if isinstance(value, str) else value
+
+
+def _is_planned(experiment: Experiment, plan: Mapping[str, Any], quote: ExperimentQuote) -> bool:
+    """Whether a registered experiment measures what the plan does."""
+    wanted = {"side": plan["side"], "judges": plan.get("judges", [])}
+    if plan.get("judges"):
+        wanted["size"] = quote["size"]
+    if "margin" in plan:
+        wanted["margin"] = plan["margin"]
+    people = (experiment["people"] or {}).get("wanted", 0)
+    is_so = all(cast("dict[str, Any]", experiment)[part] == value for part, value in wanted.items())
+    return is_so and people == plan.get("people", 0)
+
+
+MOST_OF_COMMENT = 60_000  # characters; GitHub takes 65,536
+GITHUB_TIMEOUT = 20.0
+
+
+@dataclass
+class _PullRequest:
+    """The pull request whose workflow runs, from GitHub's environment."""
+
+    api: str
+    repository: str
+    number: int
+    commit: str
+    is_fork: bool
+    token: str
+    comment: int | None = None
+
+    @classmethod
+    def here(cls) -> _PullRequest | None:
+        """None outside a pull request's workflow."""
+        environment = os.environ
+        try:
+            event = json.loads(Path(environment.get("GITHUB_EVENT_PATH", "")).read_bytes())
+            request = event["pull_request"]
+            head, base = request["head"], request["base"]
+            source = (head.get("repo") or {}).get("full_name")  # None: the fork was deleted
+            return cls(
+                api=environment.get("GITHUB_API_URL", "https://api.github.com").rstrip("/"),
+                repository=environment["GITHUB_REPOSITORY"],
+                number=int(request["number"]),
+                commit=str(head["sha"]),
+                is_fork=source != base["repo"]["full_name"],
+                token=environment.get("GITHUB_TOKEN", "").strip(),
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def post(self, marker: str, body: str) -> None:
+        """Edit the comment with this marker, or create it; raises RingsideError."""
+        if self.is_fork:
+            raise RingsideError("a fork's workflow may not comment")
+        if not self.token:
+            raise RingsideError("GITHUB_TOKEN is not set")
+        text = {"body": body}
+        self.comment = self.comment or self._find(marker)
+        if self.comment is not None:
+            try:
+                self._send("PATCH", f"{self._base}/comments/{self.comment:d}", text)
+                return
+            except RingsideError as error:
+                if error.status != http.HTTPStatus.NOT_FOUND:  # deleted meanwhile
+                    raise
+        created, _ = self._send("POST", f"{self._base}/{self.number:d}/comments", text)
+        self.comment = int(created["id"])
+
+    @property
+    def _base(self) -> str:
+        return f"{self.api}/repos/{self.repository}/issues"
+
+    def _find(self, marker: str) -> int | None:
+        """The comment of a bot that begins with the marker: people may quote it."""
+        url = f"{self._base}/{self.number:d}/comments?per_page=100"
+        while url:
+            comments, url = self._send("GET", url)
+            for comment in comments:
+                is_bots = (comment.get("user") or {}).get("type") == "Bot"
+                if is_bots and str(comment.get("body") or "").startswith(marker):
+                    return int(comment["id"])
+        return None
+
+    def _send(self, method: str, url: str, body: Any = None) -> tuple[Any, str]:
+        """The answer, and the address of the next page. A POST is sent once: it is not known
+        whether one without an answer had an effect."""
+        headers = {
+            "Accept": "application/vnd.github+json",
+            "Authorization": f"Bearer {self.token}",
+            "Content-Type": "application/json",
+            "User-Agent": f"ringside-client/{__version__}",
+            "X-GitHub-Api-Version": "2022-11-28",
         }
-        lines = [f"**{_plain(decision['sentence'])}** {_plain(self._why(run, decision))}".rstrip()]
-        lines += ["", "| | |", "|---|---|"]
-        lines += [f"| {name} | {_plain(value)} |" for name, value in rows.items()]
-        lines += ["", f"[Decision page]({decision['page']})", ""]
-        with Path(self.options.summary).open("a", encoding="utf-8") as file:
-            file.write("\n".join(lines))
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, data=data, headers=headers, method=method)
+        opener = urllib.request.build_opener(_SameOrigin)
+        for left in range(0 if method == "POST" else 2, -1, -1):
+            try:
+                with opener.open(request, timeout=GITHUB_TIMEOUT) as answer:
+                    following = _next_page(answer.headers.get("Link", ""))
+                    own = following if _origin(following) == _origin(self.api) else ""
+                    return json.loads(answer.read()), own
+            except urllib.error.HTTPError as error:
+                with error:
+                    if not left or error.code not in AGAIN:
+                        said = f"GitHub answered {error.code} {error.reason}"
+                        raise RingsideError(said, status=error.code, title=error.reason) from None
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                if not left:
+                    raise RingsideError(f"GitHub does not answer: {error}") from None
+            time.sleep(2.0 / (left or 1))
+        raise AssertionError("every attempt returns or raises")
 
 
-def _why_open(run: JudgeRun | None, decision: Decision) -> str:
-    """Why there is no verdict, not even "not decided to be worse"; else ''."""
-    if run is not None and run["state"] == "done" and not decision["counted"]:
-        return NOT_COUNTED  # some of the votes may say something different from all of them
-    if decision["verdict"] != "unknown":
-        return ""
-    if run is not None and run["state"] != "done":
-        return NOT_THROUGH  # it was paused or cancelled
-    if not decision["between"]:
-        return NOTHING_MEASURED
-    if decision["wins"] is None:
-        return NO_VERDICT
-    missing = decision.get("groups_to_go") or 0  # servers before 0.2 do not say
-    return TOO_FEW.format(missing, "prompt" if missing == 1 else "prompts") if missing else ""
+def _next_page(link: str) -> str:
+    """The address of rel="next" in a Link header, or ''."""
+    found = re.search(r'<([^<>]+)>[^<>]*;\s*rel="?next"?', link)
+    return found[1] if found else ""
+
+
+@dataclass
+class _Publisher:
+    """Writes the outcome where the options want it. What fails here changes no exit code."""
+
+    options: argparse.Namespace
+    outcome: Outcome
+    pull_request: _PullRequest | None
+
+    def begin(self) -> None:
+        if self.options.post:
+            self._post()
+
+    def end(self) -> None:
+        body = comment_of(self.outcome)
+        if self.options.comment:
+            self._write(self.options.comment, body, "w")
+        summary = self.options.summary
+        if self.options.post and not summary:
+            summary = os.environ.get("GITHUB_STEP_SUMMARY")
+        if summary:
+            self._write(summary, body.partition("\n")[2], "a")
+        if self.options.post:
+            self._post()
+
+    def _post(self) -> None:
+        body = comment_of(self.outcome)
+        if len(body) > MOST_OF_COMMENT:
+            body = body[:MOST_OF_COMMENT].rpartition("\n")[0] + "\n"
+        try:
+            if self.pull_request is None:
+                raise RingsideError("this is no pull request's workflow")
+            self.pull_request.post(marker_of(self.outcome), body)
+        except Exception as error:  # whatever GitHub sends
+            _print(f"The comment was not posted: {error}.")
+
+    def _write(self, path: str, text: str, mode: str) -> None:
+        try:
+            with Path(path).open(mode, encoding="utf-8", errors="replace") as file:
+                file.write(text)
+        except OSError as error:
+            _print(f"{path} was not written: {error.strerror or error}.")
 
 
 def _content_of(baseline: Candidate) -> dict[str, Any]:
@@ -1352,32 +2078,9 @@ def _content_of(baseline: Candidate) -> dict[str, Any]:
     return {part: value for part, value in content.items() if value is not None}
 
 
-def _usual_raters(judges: Sequence[str]) -> str:
-    if not judges:
-        return "people"
-    return "judges" if len(judges) == 1 else "juries"
-
-
 def _named(candidate: Candidate) -> str:
     version = candidate["version"] or 1
     return candidate["name"] if version == 1 else f"{candidate['name']} v{version}"
-
-
-def _share(decision: Decision) -> str:
-    shares = [decision["wins"], decision["wins_low"], decision["wins_high"]]
-    known = [f"{100 * share:.0f}" for share in shares if share is not None]
-    if len(known) < len(shares):
-        return f"{known[0]}%" if known else "-"
-    return "{}% of the time ({} to {})".format(*known)
-
-
-def _or_dash(number: int | None) -> str:
-    return "-" if number is None else f"{number:,}"
-
-
-def _plain(text: str) -> str:
-    """Escape a text as one line of Markdown."""
-    return re.sub(r"([\\`*_\[\]<>#|~&@])", r"\\\1", " ".join(text.split()))
 
 
 def _seconds(text: str) -> float:
@@ -1386,6 +2089,23 @@ def _seconds(text: str) -> float:
     if not match:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time: use 90s, 30m or 2h.")
     return int(match[1]) * {"s": 1.0, "m": 60.0, "h": 3600.0}[match[2] or "s"]
+
+
+def _share(text: str, least: float, most: float, example: str) -> float:
+    """Parse a percentage such as 65 or 65%, or a share such as 0.65."""
+    try:
+        share = _finite(text.strip().rstrip("%"))
+    except ValueError:
+        share = -1.0
+    share = share / 100 if share > 1 or text.strip().endswith("%") else share
+    if not least <= share <= most:
+        limits = f"{100 * least:.0f} to {100 * most:.0f}"
+        raise argparse.ArgumentTypeError(f"{text!r} is not from {limits} percent: use {example}.")
+    return round(share, 6)
+
+
+_detect = functools.partial(_share, least=0.51, most=1.0, example="65")
+_margin = functools.partial(_share, least=0.01, most=0.49, example="45")
 
 
 def _dollars(text: str) -> float:
@@ -1425,10 +2145,15 @@ def _parser() -> argparse.ArgumentParser:
     check.set_defaults(command=_check)
     _add_common(check)
     add = check.add_argument
-    add("--arena", required=True, metavar="SLUG")
-    add("--candidate", required=True, metavar="NAME", help="the new candidate")
+    add("arena_given", nargs="?", metavar="ARENA", help="the arena's address")
+    add("candidate_given", nargs="?", metavar="CANDIDATE", help="a name for the new prompt, or a "
+        "candidate of the arena; default: the file's name")  # fmt: skip
+    add("--arena", metavar="SLUG", help=argparse.SUPPRESS)
+    add("--candidate", metavar="NAME", help=argparse.SUPPRESS)
     add(
-        "--baseline", required=True, metavar="NAME", help="what to compare it with: a name or an id"
+        "--baseline",
+        metavar="NAME",
+        help="what to compare it with: a name or an id; default: the team's baseline",
     )
     add("--system-prompt-file", metavar="FILE", help="by default, the baseline's")
     add("--template-file", metavar="FILE", help="the user template, with {{ prompt }}")
@@ -1436,7 +2161,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--model")
     add("--parameters", type=_parameters, metavar="JSON")
     add("--answers", metavar="FILE", help="upload answers as CSV or JSON Lines: prompt_id, text")
-    add("--answers-cap", type=_dollars, metavar="USD", help="spending cap for generating answers")
+    add("--answers-cap", type=_dollars, metavar="USD", help="is added to --cap")
     add(
         "--judge",
         type=_names,
@@ -1444,14 +2169,48 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAMES",
         help="separated by commas; several form a jury",
     )
-    add("--per-pair", type=int, default=50, metavar="N", help="comparisons to buy; default: 50")
-    add("--cap", type=_dollars, metavar="USD", help="spending cap for the judges")
+    add(
+        "--detect",
+        type=_detect,
+        metavar="PERCENT",
+        help="size the run to find this share of decisive verdicts, such as 65, in 4 of 5 cases; a "
+        "run that is too small for it has no verdict unless it finds one",
+    )
+    add(
+        "--size",
+        "--per-pair",
+        type=int,
+        metavar="N",
+        help="prompts to judge, or human votes to ask for (default: 50); default: all prompts, or "
+        "as many as --detect takes",
+    )
+    add(
+        "--margin",
+        type=_margin,
+        metavar="PERCENT",
+        help="above this win rate, a draft is no worse; default: 45",
+    )
+    add(
+        "--cap",
+        type=_dollars,
+        metavar="USD",
+        help="spending cap; default: what the quote says at most",
+    )
     add(
         "--own-family",
         action="store_true",
         help="let judges judge answers by their own model family",
     )
-    add("--raters", choices=["people", "judges", "juries", "combined"], help="whose votes decide")
+    add(
+        "--twin",
+        action="store_true",
+        help="compare the baseline with itself, too, within what is left of the cap",
+    )
+    add(
+        "--raters",
+        choices=["people", "judges", "juries", "combined"],
+        help="people: ask people, by a link, instead of judges",
+    )
     add(
         "--wait",
         type=_seconds,
@@ -1466,6 +2225,13 @@ def _parser() -> argparse.ArgumentParser:
         help="what passes; default: not-worse",
     )
     add("--summary", metavar="FILE", help="append the result as Markdown")
+    add("--comment", metavar="FILE", help="write the result as the text of a comment")
+    add(
+        "--post",
+        action="store_true",
+        help="post that comment on the pull request, and keep it up to date: for GitHub Actions, "
+        "with GITHUB_TOKEN; without --summary, the result is added to the job's summary",
+    )
     return parser
 
 
@@ -1524,8 +2290,45 @@ def _client_of(options: argparse.Namespace) -> Ringside:
     return Ringside(options.url, token, progress=_progress if sys.stderr.isatty() else None)
 
 
-def _check(client: Ringside, options: argparse.Namespace) -> int:
-    return _Check(client, options, _print).run()
+def _check(options: argparse.Namespace) -> int:
+    """Run the gate, and publish what is known, however it ends."""
+    _complete(options)
+    request = _PullRequest.here()
+    commit = request.commit if request else os.environ.get("GITHUB_SHA", "")
+    outcome = Outcome(options.arena, options.candidate, commit, detect=options.detect)
+    publisher = _Publisher(options, outcome, request)
+    publisher.begin()
+    try:
+        code = _Gate(_client_of(options), options, _print, outcome).run()
+    except KeyboardInterrupt:
+        started = outcome.experiment and outcome.experiment["registered_at"]
+        outcome.words = f"{INTERRUPTED} {GOES_ON}" if started else INTERRUPTED
+        _print(outcome.words)
+        code, outcome.state = OUT_OF_TIME, "unfinished"
+    except (RingsideError, OSError) as error:
+        code, lines = _told(error)
+        outcome.state = "unfinished" if code == OUT_OF_TIME else "error"
+        outcome.words = " ".join(_bare(line) for line in lines)
+        _print(*lines)
+    except Exception as error:
+        outcome.state, outcome.words = "error", f"{type(error).__name__}: {error}"
+        publisher.end()
+        raise
+    publisher.end()
+    return code
+
+
+def _complete(options: argparse.Namespace) -> None:
+    """Fill in what may be given in two ways, and the draft's name."""
+    options.arena = options.arena or options.arena_given
+    options.candidate = options.candidate or options.candidate_given
+    files = [options.system_prompt_file, options.template_file, options.answers]
+    named = next((Path(path).name for path in files if path), None)
+    options.candidate = (options.candidate or named or "").strip()
+    if not options.arena or not options.candidate:
+        raise RingsideError(
+            "Name the arena and the candidate, as in: ringside check support-answers greet-by-name."
+        )
 
 
 def _progress(sentence: str) -> None:
@@ -1536,16 +2339,21 @@ def _progress(sentence: str) -> None:
 
 def _carried_out(options: argparse.Namespace) -> int:
     try:
-        return int(options.command(_client_of(options), options))
-    except StillWaiting as waiting:
-        _print(str(waiting))
-        return OUT_OF_TIME
-    except RingsideError as error:
-        _print(str(error), *(f"  {problem.get('detail')}" for problem in error.errors[:10]))
-        return REFUSED
-    except OSError as error:
-        _print(f"{error.filename or 'A file'} cannot be used: {error.strerror or error}.")
-        return REFUSED
+        return int(options.command(options))
+    except (RingsideError, OSError) as error:
+        code, lines = _told(error)
+        _print(*lines)
+        return code
+
+
+def _told(error: RingsideError | OSError) -> tuple[int, list[str]]:
+    """The exit code of an error, and what to say."""
+    if isinstance(error, StillWaiting):
+        return OUT_OF_TIME, [str(error)]
+    if isinstance(error, RingsideError):
+        details = [f"  {problem.get('detail')}" for problem in error.errors[:10]]
+        return REFUSED, [str(error), *details]
+    return REFUSED, [f"{error.filename or 'A file'} cannot be used: {error.strerror or error}."]
 
 
 ABOUT = (
@@ -1556,14 +2364,17 @@ ABOUT = (
 NO_SDK = (
     "ringside mcp needs the MCP SDK: pip install 'ringside-client[mcp]' (Python 3.10 or later)."
 )
+TRIED = 3  # prompts
+TRY_WAIT, TRY_LOOK = 60.0, 2.0  # seconds for their answers, and between two looks
 MOST_LOSSES = 1000  # lost votes that are read to count a candidate's opponents
 
 
 def mcp_server(client: Ringside, *, most: float = 1.0) -> Any:
     """Return an MCP server with the tools that the client's token allows.
 
-    Everybody reads; versions are proposed with the scope `submit`, and judge runs started with
-    `judge`, for at most `most` dollars each. Raises RingsideError without the SDK.
+    Everybody reads; versions and drafts are proposed with the scope `submit`, judge runs started
+    with `judge`, and experiments run with both, for at most `most` dollars each. Promoting a draft
+    is left to people. Raises RingsideError without the SDK.
     """
     try:
         from mcp.server.mcpserver import MCPServer
@@ -1579,9 +2390,13 @@ def mcp_server(client: Ringside, *, most: float = 1.0) -> Any:
         (tools.leaderboard, True),
         (tools.compare, True),
         (tools.losses, True),
+        (tools.experiment, True),
     ]
     if "submit" in scopes:
-        offered.append((tools.propose_version, False))
+        offered += [(tools.propose_version, False), (tools.propose_draft, False)]
+        offered.append((tools.try_draft, False))
+    if {"submit", "judge"} <= {*scopes}:
+        offered.append((tools.run_experiment, False))
     if "judge" in scopes:
         offered += [(tools.list_judges, True), (tools.judge_run, True)]
         offered += [(tools.quote_judge_run, True), (tools.start_judge_run, False)]
@@ -1677,7 +2492,7 @@ class _Tools:
         notes: str | None = None,
     ) -> Any:
         """Register the next version of a candidate, changing only what you give. Versions are
-        permanent; proposing the same content again returns the same one. It has no answers yet.
+        permanent and seen by raters; to test an idea, use propose_draft. Proposing the same content again returns the same one. It has no answers yet.
 
         messages: instead of system_prompt and user_template, a template of several messages for
         few-shot examples, each with role (system first, then user and assistant in turn, user
@@ -1701,6 +2516,91 @@ class _Tools:
             changes["messages"] = None
         return self._client.ensure_candidate(arena, candidate, **{**_content_of(newest), **changes})
 
+    def propose_draft(
+        self,
+        arena: str,
+        baseline: str = "",
+        name: str = "",
+        system_prompt: str | None = None,
+        user_template: str | None = None,
+        messages: list[dict[str, Any]] | None = None,
+        model: str | None = None,
+    ) -> Any:
+        """Create an experiment that compares a draft with a baseline (a candidate's name or id; by
+        default the team's baseline), changing only what you give. Nothing is spent, and no rater
+        sees it; the same draft again returns the same experiment. messages: as in propose_version.
+        Next: try_draft, then run_experiment."""
+        given = {
+            "system_prompt": system_prompt,
+            "user_template": user_template,
+            "messages": messages,
+            "model": model,
+        }
+        draft = {part: value for part, value in given.items() if value is not None}
+        if not draft:
+            raise RingsideError(
+                "Change something: system_prompt, user_template, messages or model."
+            )
+        if "messages" in draft and draft.keys() & {"system_prompt", "user_template"}:
+            raise RingsideError("Give messages, or system_prompt and user_template, not both.")
+        created = self._client.create_experiment(
+            arena,
+            drafts=[{**draft, **({"name": name} if name else {})}],
+            baseline=self._find(arena, baseline)["id"] if baseline else None,
+            name=name or None,
+        )
+        return _shown(created)
+
+    def try_draft(self, experiment: str) -> Any:
+        """Generate the answers of an experiment (its slug) to three prompts, and read them beside
+        the baseline's. Those not there within a minute are read by calling it again."""
+        now = self._client.experiment(experiment)
+        if now["state"] == "draft":
+            self._client.try_experiment(experiment, cap=self._most)
+        draft = now["drafts"][0]
+        own, deadline = self._answers_of(experiment, draft["id"]), time.monotonic() + TRY_WAIT
+        while len(own) < TRIED and time.monotonic() < deadline:
+            time.sleep(TRY_LOOK)
+            own = self._answers_of(experiment, draft["id"])
+        copy = next(row for row in self._client.candidates(experiment) if row["id"] != draft["id"])
+        answers = []
+        for prompt, text in itertools.islice(own.items(), TRIED):
+            [asked] = self._client.prompts(experiment, external_id=prompt)
+            rows = self._client.answers(experiment, copy["id"], prompt_id=prompt)
+            old = next((row.get("text") for row in rows), None)
+            answers.append({"prompt": asked["text"], "baseline": old, "draft": text})
+        return {**_shown(self._client.experiment(experiment)), "answers": answers}
+
+    def _answers_of(self, experiment: str, draft: int) -> dict[str, Any]:
+        rows = self._client.answers(experiment, draft)
+        return {row["prompt_id"]: row.get("text") for row in rows}
+
+    def run_experiment(
+        self, experiment: str, judges: list[str], cap: float, size: int | None = None
+    ) -> Any:
+        """Measure an experiment's draft against the baseline by judges, spending at most `cap`
+        dollars, on `size` prompts drawn at random (by default all). Read the verdict with
+        `experiment`; running it again goes on where it was stopped."""
+        self._check_cap(cap)
+        now = self._client.experiment(experiment)
+        if now["state"] in ("running", "done"):
+            return _shown(now)
+        plan: dict[str, Any] = {"judges": judges, "cap": cap}
+        plan |= {} if size is None else {"size": size}
+        return _shown(self._client.run_experiment(experiment, **plan))
+
+    def experiment(self, experiment: str) -> Any:
+        """Read an experiment by its slug: its state, and each draft's verdict (better, worse,
+        no_worse; open is not decided yet; cannot_tell can't be decided this way) and losses."""
+        return _shown(self._client.experiment(experiment))
+
+    def _check_cap(self, cap: float) -> None:
+        if not 0 <= cap <= self._most:
+            raise RingsideError(
+                f"The cap must be from 0 to {self._most:.2f} dollars; whoever started "
+                "`ringside mcp` set this limit with --most."
+            )
+
     def list_judges(self, arena: str) -> Any:
         """List the registered judges that a judge run in this arena can use, whether each is
         trusted here, and why. calibration: how well it agrees with people."""
@@ -1717,11 +2617,7 @@ class _Tools:
     ) -> Any:
         """Start a judge run that spends at most `cap` dollars. Repeating the same order within a
         day returns the same run."""
-        if not 0 <= cap <= self._most:
-            raise RingsideError(
-                f"The cap must be from 0 to {self._most:.2f} dollars; whoever started "
-                "`ringside mcp` set this limit with --most."
-            )
+        self._check_cap(cap)
         order = self._order(arena, judges, candidates, per_pair)
         return self._client.order_judging(arena, **order, cap=cap)
 
@@ -1736,22 +2632,37 @@ class _Tools:
         return {"judges": judges, "candidates": ids, "per_pair": per_pair}
 
     def _find(self, arena: str, named: str) -> Candidate:
-        """A candidate by id or name (`short` or `short v2`); raises RingsideError."""
-        match = self._client.candidate(arena, int(named)) if ID.fullmatch(named) else None
-        if match is None:
-            name, _, version = named.rpartition(" v")
-            if name and version.isdecimal():
-                same = self._client.candidates(arena, name=name)
-                numbered = (row for row in same if str(row["version"]) == version)
-                match = next(numbered, None)
-        match = match or self._client.newest(arena, named)
+        match = _found(self._client, arena, named)
         if match is None:
             raise RingsideError(_no_candidate(arena, named))
         return match
 
 
+def _found(client: Ringside, arena: str, named: str) -> Candidate | None:
+    """A candidate by id or name (`short` or `short v2`); None if there is none."""
+    match = client.candidate(arena, int(named)) if ID.fullmatch(named) else None
+    if match is None:
+        name, _, version = named.rpartition(" v")
+        if name and version.isdecimal():
+            same = client.candidates(arena, name=name)
+            match = next((row for row in same if str(row["version"]) == version), None)
+    return match or client.newest(arena, named)
+
+
 def _no_candidate(arena: str, named: str) -> str:
     return f"The arena `{arena}` has no candidate {named!r} that you can see."
+
+
+def _shown(experiment: Experiment) -> dict[str, Any]:
+    """An experiment for an assistant: without what only a page or a gate needs."""
+    left_out = ("baseline_figures", "expires_at", "looks", "people", "team", "twin_of_baseline")
+    shown = {part: value for part, value in experiment.items() if part not in left_out}
+    drafts = [
+        {part: value for part, value in draft.items() if part not in ("claim", "people")}
+        | {"lost": draft["lost"][:MOST_SHOWN]}
+        for draft in experiment["drafts"]
+    ]
+    return {**shown, "drafts": drafts}
 
 
 def _loss(battle: Battle, own: str, preferred: str) -> dict[str, Any]:
@@ -1768,13 +2679,17 @@ def _loss(battle: Battle, own: str, preferred: str) -> dict[str, Any]:
     }
 
 
-def _serve_mcp(client: Ringside, options: argparse.Namespace) -> int:
-    mcp_server(client, most=options.most).run("stdio")
+def _serve_mcp(options: argparse.Namespace) -> int:
+    mcp_server(_client_of(options), most=options.most).run("stdio")
     return PASSED
 
 
 def _print(*lines: str) -> None:
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    """Print each in one line that no CI system takes for a command, whoever wrote it."""
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip(" ")))
+        quoted = "> " if line.lstrip().startswith(("::", "##[")) else ""
+        sys.stdout.write(f"{indent}{quoted}{_bare(line)}\n")
     sys.stdout.flush()
 
 

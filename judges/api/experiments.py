@@ -17,6 +17,7 @@ from arena.api.core.errors import Unprocessable
 from arena.api.core.schema import operation
 from arena.api.core.serializers import Dollars, StrictSerializer, Text
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
+from arena.calls.money import dollars
 from arena.models import Candidate, Prompt
 from arena.tasks import enqueue_on_commit
 from judges.api.judges import JUDGE
@@ -42,6 +43,7 @@ from judges.services.experiments import (
     enter_draft,
     find_experiment,
     promote_draft,
+    quote_try,
     start_experiment,
     start_twin,
     stop_experiment,
@@ -247,6 +249,9 @@ class TryGiven(StrictSerializer):
         required=False,
         max_length=TRIED,
         help_text="Up to three external ids; by default three that are spread over all.",
+    )
+    cap = Dollars(
+        required=False, allow_null=True, help_text="Refuse if the answers may cost more than this."
     )
 
 
@@ -671,10 +676,13 @@ class TryExperiment(OfExperiment):
     )
     def post(self, request: Request, slug: str) -> Response:
         self.require_of_team(TeamPermission.SUBMIT)
-        names = self.validated(TryGiven).get("prompts")
+        given = self.validated(TryGiven)
         prompts = suggested_prompts(self.experiment)
-        if names:
+        if names := given.get("prompts"):
             prompts = list(self.arena.prompts.active().filter(external_id__in=names))
+        cap, most = given.get("cap"), quote_try(experiment=self.experiment, prompts=prompts).worst
+        if cap is not None and most is not None and most > cap:
+            raise Unprocessable(f"The answers may cost up to {dollars(most)}: more than the cap.")
         try_drafts(experiment=self.experiment, prompts=prompts, by=self.actor, now=timezone.now())
         enqueue_on_commit()
         return self.answer()
