@@ -1347,7 +1347,7 @@ class Outcome:
         finds = experiment["finds"]
         if finds is None:
             return f"{_finds(experiment)} It could not have failed, whatever the verdicts."
-        if self.detect is not None and finds > self.detect + 0.005:
+        if self.detect is not None and finds > self.detect + 0.001:
             wanted = _odds(self.detect, experiment["side"])
             return f"It was to find {wanted}, which takes more prompts."
         return ""
@@ -1492,15 +1492,17 @@ def _percent(share: float) -> str:
 
 def _details(outcome: Outcome, experiment: Experiment) -> list[str]:
     draft = experiment["drafts"][0]
-    power = [_finds(experiment), outcome.shortfall if outcome.is_open else ""]
-    if power[0] and power[0] in power[1]:
-        power[0] = ""
+    power = []
+    if outcome.state == "done":
+        power = [_finds(experiment), outcome.shortfall if outcome.is_open else ""]
+    if power and power[0] in power[1]:
+        power.pop(0)
     return [
         _table(outcome, experiment),
         _broken(outcome),
         _failures(draft),
         " ".join(filter(None, [*power, _missing(outcome), _twin_sentence(outcome)])),
-        _lost(draft),
+        _lost(draft, experiment["page"]),
         _footer(experiment),
     ]
 
@@ -1593,13 +1595,13 @@ def _twin_sentence(outcome: Outcome) -> str:
     )
 
 
-def _lost(draft: Draft) -> str:
+def _lost(draft: Draft, page: str) -> str:
     lost = draft["lost"]
     if not lost:
         return ""
     shown = [f"- {_link(_code(row['title']), row['page'])}: {row['by']}" for row in lost]
     if len(lost) > MOST_SHOWN:
-        shown[MOST_SHOWN:] = [f"- {len(lost) - MOST_SHOWN:,} more"]
+        shown[MOST_SHOWN:] = [f"- {_link(f'{len(lost) - MOST_SHOWN:,} more', f'{page}#lost')}"]
     title = f"<details><summary>Where this branch lost ({len(lost):,})</summary>"
     return "\n".join([title, "", *shown, "", "</details>"])
 
@@ -2492,7 +2494,8 @@ class _Tools:
         notes: str | None = None,
     ) -> Any:
         """Register the next version of a candidate, changing only what you give. Versions are
-        permanent and seen by raters; to test an idea, use propose_draft. Proposing the same content again returns the same one. It has no answers yet.
+        permanent and shown to raters; to test an idea, use propose_draft. Proposing the same
+        content again returns the same one. It has no answers yet.
 
         messages: instead of system_prompt and user_template, a template of several messages for
         few-shot examples, each with role (system first, then user and assistant in turn, user
@@ -2555,14 +2558,17 @@ class _Tools:
         """Generate the answers of an experiment (its slug) to three prompts, and read them beside
         the baseline's. Those not there within a minute are read by calling it again."""
         now = self._client.experiment(experiment)
+        draft, drafts = now["drafts"][0], [row["id"] for row in now["drafts"]]
+        everybody = {row["id"]: row for row in self._client.candidates(experiment, retired="false")}
+        if not everybody[draft["id"]]["endpoint"]:
+            raise RingsideError("The baseline's answers were uploaded, so no model can answer.")
+        copy = next(everybody[pk] for pk in everybody if pk not in drafts)
         if now["state"] == "draft":
             self._client.try_experiment(experiment, cap=self._most)
-        draft = now["drafts"][0]
         own, deadline = self._answers_of(experiment, draft["id"]), time.monotonic() + TRY_WAIT
         while len(own) < TRIED and time.monotonic() < deadline:
             time.sleep(TRY_LOOK)
             own = self._answers_of(experiment, draft["id"])
-        copy = next(row for row in self._client.candidates(experiment) if row["id"] != draft["id"])
         answers = []
         for prompt, text in itertools.islice(own.items(), TRIED):
             [asked] = self._client.prompts(experiment, external_id=prompt)
