@@ -1260,6 +1260,7 @@ def _filled(row: dict[str | None, Any], line: int, path: str) -> dict[str, Any]:
 
 
 PASSED, FAILED, REFUSED, OUT_OF_TIME = 0, 1, 2, 3
+DECIDED = ("better", "worse")
 UNKNOWN = {"not-worse": PASSED, "better": FAILED, "known": OUT_OF_TIME}
 ID = re.compile(r"[0-9]{1,18}")
 USUAL_WAIT = 1800.0  # seconds for answers and verdicts; human votes only with --wait
@@ -1331,20 +1332,31 @@ class Outcome:
         return self.draft["verdict"] if self.draft else "open"
 
     @property
-    def shortfall(self) -> str:
-        """Why an undecided verdict says nothing: what the run could not have found; else ''."""
+    def gap(self) -> str:
+        """Why the answers and verdicts that are there do not stand for all; else ''."""
         experiment, draft = self.experiment, self.draft
-        if experiment is None or draft is None or self.is_identical:
+        if experiment is None or draft is None:
             return ""
         if not experiment["judges"]:
             voted = (draft["people"] or {}).get("prompts") or 0
             few = f"People voted on {_counted(voted, 'prompt')}: fewer than {LEAST_VOTED} decide "
             return f"{few}nothing." if voted < LEAST_VOTED else ""
         measured, asked = draft["better"] + draft["same"] + draft["worse"], draft["looked_at"]
-        if measured < max(1, LEAST_MEASURED * asked):
-            of = f"{measured:,} of {_counted(asked, 'prompt')}"
-            return f"Too little was measured: answers and verdicts are there on {of} only."
+        if measured >= max(1, LEAST_MEASURED * asked):
+            return ""
+        of = f"{measured:,} of {_counted(asked, 'prompt')}"
+        return f"Too little was measured: answers and verdicts are there on {of} only."
+
+    @property
+    def shortfall(self) -> str:
+        """Why the verdict, unless it is "worse", is none: too little was measured, or it is
+        undecided and the run could not have found a difference; else ''."""
+        experiment = self.experiment
+        if experiment is None or self.is_identical or self.verdict == "worse":
+            return ""
         finds = experiment["finds"]
+        if self.gap or not self.is_open or not experiment["judges"]:
+            return self.gap
         if finds is None:
             return f"{_finds(experiment)} It could not have failed, whatever the verdicts."
         if self.detect is not None and finds > self.detect + 0.001:
@@ -1449,11 +1461,15 @@ def _heading(outcome: Outcome) -> str:
         return "**in progress**"
     if outcome.is_identical:
         return f"**the same** as {baseline}"
-    words = {
-        "better": f"**better** than {baseline}",
-        "worse": f"**worse** than {baseline}",
-        "no_worse": f"**no worse** than {baseline}",
-    }.get(outcome.verdict, "")
+    words = (
+        ""
+        if outcome.shortfall
+        else {
+            "better": f"**better** than {baseline}",
+            "worse": f"**worse** than {baseline}",
+            "no_worse": f"**no worse** than {baseline}",
+        }.get(outcome.verdict, "")
+    )
     if not words and outcome.state != "done":
         words = "**error**" if outcome.state == "error" else "**not finished**"
     words = words or (
@@ -1494,7 +1510,7 @@ def _details(outcome: Outcome, experiment: Experiment) -> list[str]:
     draft = experiment["drafts"][0]
     power = []
     if outcome.state == "done":
-        power = [_finds(experiment), outcome.shortfall if outcome.is_open else ""]
+        power = [_finds(experiment), outcome.shortfall]
     if power and power[0] in power[1]:
         power.pop(0)
     return [
@@ -1812,7 +1828,7 @@ class _Gate:
         except StillWaiting as waiting:
             if waiting.last is not None:
                 self._note(waiting.last)
-                if not self.outcome.is_open:  # no more verdicts change it
+                if self.outcome.verdict in DECIDED:  # no more verdicts change it
                     return cast(Experiment, waiting.last)
             raise StillWaiting(f"{waiting.detail} {GOES_ON}", waiting.last) from None
 
@@ -1896,15 +1912,16 @@ class _Gate:
         experiment, verdict = outcome.experiment, outcome.verdict
         if outcome.failed_checks or verdict == "worse":
             return FAILED
-        if experiment and experiment["state"] == "stopped" and verdict == "open":
+        is_known = verdict == "better" or (verdict == "no_worse" and not outcome.gap)
+        if experiment and experiment["state"] == "stopped" and not is_known:
             outcome.state, outcome.words = "error", experiment["reason"] or "It was stopped."
             self.say(f"The experiment was stopped: {outcome.words}")
             return REFUSED
-        if not outcome.is_open:
-            return FAILED if verdict == "no_worse" and require == "better" else PASSED
         if why := outcome.shortfall:
             self.say(f"No verdict. {why}")
             return OUT_OF_TIME
+        if not outcome.is_open:
+            return FAILED if verdict == "no_worse" and require == "better" else PASSED
         self.say("Not decided to be worse.")
         return UNKNOWN[require]
 
@@ -2597,7 +2614,8 @@ class _Tools:
 
     def experiment(self, experiment: str) -> Any:
         """Read an experiment by its slug: its state, and each draft's verdict (better, worse,
-        no_worse; open is not decided yet; cannot_tell can't be decided this way) and losses."""
+        no_worse; open is not decided yet; cannot_tell can't be decided this way) and losses.
+        While it is running, only better and worse are final."""
         return _shown(self._client.experiment(experiment))
 
     def _check_cap(self, cap: float) -> None:

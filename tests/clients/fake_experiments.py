@@ -105,9 +105,7 @@ def prompt_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def check(
-    capsys: pytest.CaptureFixture[str], prompt_file: Path
-) -> Callable[..., tuple[int, str]]:
+def check(capsys: pytest.CaptureFixture[str], prompt_file: Path) -> Callable[..., tuple[int, str]]:
     """Run the command, and return its exit code and what it printed. Without options, it checks a
     new prompt by a judge."""
 

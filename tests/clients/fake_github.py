@@ -31,7 +31,7 @@ class FakeGitHub:
         fake = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
+            def answer_any(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
                 body = json.loads(self.rfile.read(length) or "{}")
                 fake.asked.append((self.command, self.path))
@@ -45,7 +45,14 @@ class FakeGitHub:
                 self.end_headers()
                 self.wfile.write(sent)
 
-            do_POST = do_PATCH = do_GET
+            def do_GET(self) -> None:
+                self.answer_any()
+
+            def do_POST(self) -> None:
+                self.answer_any()
+
+            def do_PATCH(self) -> None:
+                self.answer_any()
 
             def log_message(self, *args: Any) -> None:
                 pass

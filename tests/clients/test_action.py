@@ -126,7 +126,9 @@ def test_every_input_reaches_the_check(github: FakeGitHub, prompt_file: Path) ->
     assert not github.asked
 
 
-@pytest.mark.parametrize("evil", ["$(touch pwned)", "`touch pwned`", '"; touch pwned; "', "--url=x"])
+@pytest.mark.parametrize(
+    "evil", ["$(touch pwned)", "`touch pwned`", '"; touch pwned; "', "--url=x"]
+)
 def test_no_input_is_run(github: FakeGitHub, prompt_file: Path, evil: str) -> None:
     folder = prompt_file.parent
     with FakeExperiments() as fake:
@@ -160,9 +162,7 @@ def post(
     return run
 
 
-def test_a_fork_gets_the_summary_alone(
-    github: FakeGitHub, post: Any, prompt_file: Path
-) -> None:
+def test_a_fork_gets_the_summary_alone(github: FakeGitHub, post: Any, prompt_file: Path) -> None:
     environment = github.environment(prompt_file.parent, fork=True)
     path = shutil.copy(environment["GITHUB_EVENT_PATH"], prompt_file.parent / "fork.json")
     code, said = post(github, GITHUB_EVENT_PATH=str(path))

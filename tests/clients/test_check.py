@@ -72,17 +72,21 @@ def test_a_run_that_could_not_have_failed_is_no_pass(check: Any) -> None:
     assert "With 5 prompts, this run could not find any difference in 4 of 5 cases." in said
 
 
-@pytest.mark.parametrize(("better", "same", "worse", "code"), [(0, 0, 0, 3), (20, 10, 20, 3), (20, 20, 20, 0)])  # fmt: skip
+@pytest.mark.parametrize("verdict", ["open", "no_worse", "better"])
+@pytest.mark.parametrize(("counts", "code"), [((0, 0, 0), 3), ((20, 9, 20), 3), ((20, 20, 20), 0)])
 def test_missing_answers_are_not_ties(
-    check: Any, better: int, same: int, worse: int, code: int
+    check: Any, counts: tuple[int, int, int], code: int, verdict: str
 ) -> None:
-    measured = OPEN | {"better": better, "same": same, "worse": worse, "looked_at": 71}
-    found, said = check(FakeExperiments(measured))
+    measured = dict(zip(("better", "same", "worse"), counts, strict=True))
+    found, said = check(FakeExperiments({"verdict": verdict, "looked_at": 71} | measured))
     assert found == code
     assert ("Too little was measured" in said) == (code == 3)
 
 
-@pytest.mark.parametrize(("verdict", "code"), [("open", 2), ("better", 0), ("worse", 1)])
+@pytest.mark.parametrize(
+    ("verdict", "code"),
+    [("open", 2), ("cannot_tell", 2), ("better", 0), ("no_worse", 0), ("worse", 1)],
+)
 def test_a_stopped_experiment_is_an_error_unless_its_verdict_is_known(
     check: Any, verdict: str, code: int
 ) -> None:

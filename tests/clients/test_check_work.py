@@ -17,7 +17,10 @@ ROW = {"prompt_id": "p1", "text": "x"}
 def test_it_says_what_it_costs_and_finds_before_anything_is_spent(check: Any) -> None:
     fake = FakeExperiments()
     _, said = check(fake, "--detect=65", "--cap=0.5")
-    quote, verdict = said.index("Quote: 100 prompts, about $0.84, at most $1.10"), said.index("wins")
+    quote, verdict = (
+        said.index("Quote: 100 prompts, about $0.84, at most $1.10"),
+        said.index("wins"),
+    )
     assert quote < verdict
     assert "stopped at the cap of $0.50; it can find a 65:35 loss in 4 of 5 cases." in said
     plan = {"judges": ["x"], "side": "worse", "detect": 0.65, "cap": 0.5}
@@ -37,7 +40,8 @@ def test_too_few_prompts_for_the_difference_are_said_before(check: Any) -> None:
         ([], {"judges": ["x"], "side": "worse"}),
         (["--require=better"], {"judges": ["x"], "side": "both"}),
         (["--require=known"], {"judges": ["x"], "side": "worse"}),
-        (["--size=60", "--margin=40"], {"judges": ["x"], "side": "worse", "size": 60, "margin": 0.4}),
+        (["--size=60"], {"judges": ["x"], "side": "worse", "size": 60}),
+        (["--margin=40"], {"judges": ["x"], "side": "worse", "margin": 0.4}),
         (["--per-pair=60"], {"judges": ["x"], "side": "worse", "size": 60}),
         (["--cap=2", "--answers-cap=0.5"], {"judges": ["x"], "side": "worse", "cap": 2.5}),
         (["--own-family"], {"judges": ["x"], "side": "worse", "own_family": True}),

@@ -71,7 +71,10 @@ def test_the_comment_is_as_expected(name: str) -> None:
     assert comment_of(CASES[name]) == path.read_text(encoding="utf-8")
 
 
-EVIL = "a|b @acme [x](https://evil.example) <img src=x> #12\n\n# Big `tick` \u202e --> \\| www.evil.example"
+EVIL = (
+    "a|b @acme [x](https://evil.example) <img src=x> #12\n\n# Big `tick` \u202e --> \\| "
+    "www.evil.example"
+)
 
 
 def test_texts_of_others_are_code() -> None:
@@ -111,4 +114,6 @@ def _outside_code(line: str) -> list[str]:
 def test_the_same_branch_has_the_same_marker() -> None:
     first, second = outcome(WORSE), outcome(NO_WORSE)
     second.commit = "another"
-    assert marker_of(first) == marker_of(second) == "<!-- ringside: support-answers/greet-by-name -->"
+    assert (
+        marker_of(first) == marker_of(second) == "<!-- ringside: support-answers/greet-by-name -->"
+    )

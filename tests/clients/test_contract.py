@@ -19,6 +19,9 @@ SHOWN = {
     ringside_client.Rubric: "RubricShown",
     ringside_client.Quote: "QuoteShown",
     ringside_client.Decision: "DecisionShown",
+    ringside_client.Experiment: "ExperimentShown",
+    ringside_client.ExperimentQuote: "ExperimentQuoteShown",
+    ringside_client.Draft: "DraftShown",
     ringside_client.Battle: "BattleShown",
 }
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
@@ -58,6 +61,10 @@ def test_what_a_candidate_is_made_of_can_be_sent(api_schema: Any) -> None:
         "judge-runs/{id}/",
         "teams/{slug}/rubrics/",
         "teams/{slug}/rubrics/{rubric}/versions/",
+        "arenas/{slug}/experiments/",
+        *("experiments/{slug}/", "experiments/{slug}/quote/", "experiments/{slug}/try/"),
+        *("experiments/{slug}/run/", "experiments/{slug}/stop/", "experiments/{slug}/twin/"),
+        *("experiments/{slug}/drafts/{id}/promote/", "experiments/{slug}/drafts/{id}/enter/"),
         "arenas/{slug}/decision/",
         "arenas/{slug}/boards/",
         "arenas/{slug}/boards/{id}/",

@@ -10,18 +10,24 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from mcp import Client, StdioServerParameters
 
 from arena.actors import Actor
-from arena.models import Arena, Rater, Run, Team
+from arena.endpoints import Endpoint, ModelPrice
+from arena.models import Arena, Prompt, Rater, Run, Team
 from arena.services.tokens import create_token
 from clients.python import ringside_client
+from judges.models import Experiment
+from judges.services.experiments import advance_all
 from tests.environment import REPOSITORY
-from tests.factories import make_arena, make_team
+from tests.factories import make_arena, make_candidate, make_team
+from tests.judges.test_experiments import make_calls
 from tests.ranking.helpers import publish
 from tests.ranking.test_api_battles import vote_on
 
-READING = ["list_arenas", "list_candidates", "leaderboard", "compare", "losses"]
+READING = ["list_arenas", "list_candidates", "leaderboard", "compare", "losses", "experiment"]
+PROPOSING = ["propose_version", "propose_draft", "try_draft"]
 JUDGING = ["list_judges", "judge_run", "quote_judge_run", "start_judge_run"]
 CLIENT = REPOSITORY / "clients" / "python" / "ringside_client.py"
 
@@ -76,8 +82,11 @@ def test_a_token_that_reads_is_offered_nothing_that_writes(
     live_server: Any, team: Team, arena: Arena
 ) -> None:
     assert ask(live_server.url, token(team, "read"))[0] == READING
-    assert ask(live_server.url, token(team, "read", "submit"))[0] == [*READING, "propose_version"]
+    assert ask(live_server.url, token(team, "read", "submit"))[0] == [*READING, *PROPOSING]
     assert ask(live_server.url, token(team, "read", "judge"))[0] == [*READING, *JUDGING]
+    everything = ask(live_server.url, token(team, "read", "submit", "judge"))[0]
+    assert everything == [*READING, *PROPOSING, "run_experiment", *JUDGING]
+    assert not [tool for tool in everything if "promote" in tool or "enter" in tool]
 
 
 def test_losses_name_opponents_and_show_the_answers(
@@ -187,6 +196,73 @@ def test_a_judge_run_stays_within_the_cap(live_server: Any, team: Team, arena: A
     assert quote["pairs"] == 1
     assert "The cap must be from 0 to 2.00 dollars" in refused
     assert run["id"] == Run.objects.get().pk
+
+
+@pytest.fixture
+def writer(team: Team, arena: Arena, monkeypatch: pytest.MonkeyPatch) -> Arena:
+    """The arena with a scripted baseline and enough prompts, whose answers are made while an
+    assistant waits."""
+    monkeypatch.setattr("arena.tasks.make_calls.delay", lambda endpoint: None)
+    for n in range(4, 12):
+        Prompt.objects.create(arena=arena, external_id=f"more-{n}", text=f"Question {n}?")
+    scripted = {"endpoint": "scripted", "model": "scripted-1", "system_prompt": "Be long."}
+    make_candidate(arena, "written", team=team, **scripted)
+
+    def sleep(seconds: float) -> None:
+        advance_all(now=timezone.now())
+        for experiment in Experiment.objects.all():
+            make_calls(experiment)
+
+    monkeypatch.setattr(ringside_client.time, "sleep", sleep)
+    return arena
+
+
+def test_a_draft_is_proposed_tried_and_measured_unseen_by_raters(
+    live_server: Any, team: Team, writer: Arena
+) -> None:
+    secret = token(team, "read", "submit", "judge")
+    change = {"arena": "support", "baseline": "written", "system_prompt": "Be brief."}
+    calls = [("propose_draft", change)] * 2
+    calls.append(("propose_draft", change | {"system_prompt": None}))
+    calls.append(("propose_draft", change | {"messages": []}))
+    _, [made, again, nothing, both] = ask(live_server.url, secret, *calls)
+    assert not isinstance(made, str), made
+    assert (made["state"], made["spent"], again["slug"]) == ("draft", 0, made["slug"])
+    assert "Change something" in nothing
+    assert "not both" in both
+
+    slug = made["slug"]
+    run = {"experiment": slug, "judges": ["scripted:scripted-1"]}
+    _, [tried, refused, started, read] = ask(
+        live_server.url,
+        secret,
+        ("try_draft", {"experiment": slug}),
+        ("run_experiment", run | {"cap": 2.01}),
+        ("run_experiment", run | {"cap": 1.5, "size": 6}),
+        ("experiment", {"experiment": slug}),
+    )
+    assert not isinstance(tried, str), tried
+    assert len(tried["answers"]) == 3
+    assert all(row["prompt"] and row["baseline"] and row["draft"] for row in tried["answers"])
+    assert "The cap must be from 0 to 2.00 dollars" in refused
+    assert (started["state"], started["cap"], started["size"]) == ("running", 1.5, 6)
+    assert (read["slug"], read["state"], read["drafts"][0]["better"]) == (slug, "running", 0)
+    assert not writer.candidates.filter(system_prompt="Be brief.").exists()
+
+
+def test_answers_that_may_cost_more_than_the_limit_are_not_tried(
+    live_server: Any, team: Team, writer: Arena, settings: Any
+) -> None:
+    price = ModelPrice(10**15, 10**15)
+    dear = Endpoint("dear", "openai", "http://127.0.0.1:9/v1", prices={"m": price})
+    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"dear": dear}
+    writer.candidates.filter(name="written").update(endpoint="dear", model="m")
+    secret = token(team, "read", "submit")
+    change = {"arena": "support", "baseline": "written", "system_prompt": "Be brief."}
+    _, [made] = ask(live_server.url, secret, ("propose_draft", change))
+    _, [said] = ask(live_server.url, secret, ("try_draft", {"experiment": made["slug"]}))
+    assert "more than the cap" in said
+    assert not Run.objects.exists()
 
 
 def test_an_assistant_starts_it_as_a_command(live_server: Any, team: Team, arena: Arena) -> None:
