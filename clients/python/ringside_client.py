@@ -38,7 +38,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
-__version__ = "2.0"
+__version__ = "3.0"
 __all__ = ["Ringside", "RingsideError", "StillWaiting"]
 
 ROWS_AT_ONCE = 10_000
@@ -1430,8 +1430,8 @@ def _link(words: str, page: Any) -> str:
 
 def marker_of(outcome: Outcome) -> str:
     """The hidden first line by which a comment is found again."""
-    name = re.sub(r"-{2,}", "-", re.sub(r"[^\w./-]+", "-", outcome.name)).strip("-")
-    return f"<!-- ringside: {outcome.arena}/{name} -->"
+    plain = re.sub(r"[^\w./-]+", "-", f"{outcome.arena}/{outcome.name}")
+    return f"<!-- ringside: {re.sub('-{2,}', '-', plain).strip('-')} -->"
 
 
 def comment_of(outcome: Outcome) -> str:
@@ -1874,8 +1874,8 @@ class _Gate:
             self.client.test_baseline(slug, left)
             path, what = _experiment(slug), "The baseline against itself"
             return cast(Experiment, self.client.wait(path, is_over, patience=self.left, what=what))
-        except RingsideError as error:
-            self.say(str(error))
+        except (RingsideError, KeyboardInterrupt) as error:
+            self.say(str(error) or INTERRUPTED)
             return experiment
 
     def _finish(self) -> int:
@@ -2200,8 +2200,8 @@ def _parser() -> argparse.ArgumentParser:
         "--per-pair",
         type=int,
         metavar="N",
-        help="prompts to judge, or human votes to ask for (default: 50); default: all prompts, or "
-        "as many as --detect takes",
+        help="prompts to judge, by default all, or as many as --detect takes; or human votes to "
+        "ask for, by default 50",
     )
     add(
         "--margin",
@@ -2316,8 +2316,8 @@ def _check(options: argparse.Namespace) -> int:
     commit = request.commit if request else os.environ.get("GITHUB_SHA", "")
     outcome = Outcome(options.arena, options.candidate, commit, detect=options.detect)
     publisher = _Publisher(options, outcome, request)
-    publisher.begin()
     try:
+        publisher.begin()
         code = _Gate(_client_of(options), options, _print, outcome).run()
     except KeyboardInterrupt:
         started = outcome.experiment and outcome.experiment["registered_at"]

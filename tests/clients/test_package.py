@@ -34,7 +34,7 @@ def test_pip_installs_it_and_the_command_runs(python: str | None, tmp_path: Path
     if subprocess.run([*pip, "hatchling"], check=False, capture_output=True).returncode:
         pytest.skip("the package index does not answer")
     run(*pip, "--no-build-isolation", source)
-    assert run(home / "ringside", "--version").strip() == "2.0"
+    assert run(home / "ringside", "--version").strip() == "3.0"
     assert "exit codes:" in run(home / "ringside", "check", "--help")
     where = run(
         home / "python", "-c", "import ringside_client; print(ringside_client.__file__)"

@@ -101,6 +101,6 @@ def test_the_commands_of_the_page_lead_to_a_verdict(tmp_path: Path) -> None:
     assert decision["between"] > 0
     assert "new-draft wins" in decision["sentence"]
     assert "for this judge" in decision["sentence"]
-    assert "new-draft v2 against in-production in Search answers:" in done.stdout
-    assert "Answers: 12 of 12" in done.stdout
-    assert "| Baseline | in-production |" in (tmp_path / "summary.md").read_text()
+    assert "Quote: 12 prompts, about $0.00" in done.stdout
+    assert "new-draft against in-production: " in done.stdout
+    assert (tmp_path / "summary.md").read_text().startswith("### Ringside: **")

@@ -1,4 +1,4 @@
-"""`ringside check` during constant work and refreshes: the exit code follows from the votes."""
+"""`ringside check` during constant work: the exit code follows from the verdicts."""
 
 import threading
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from django.utils import timezone
 
 from arena.actors import Actor
 from arena.endpoints import Endpoint, ModelPrice
-from arena.models import Run, Vote
+from arena.models import Run
 from arena.services.tokens import create_token
 from clients.python import ringside_client
-from ranking.models import ArenaRefresh
-from ranking.services.refresh import refresh_arena
+from judges.models import Experiment
+from judges.services.experiments import advance_all
 from tests.factories import make_arena, make_team
 from tests.judges.fake_server import FakeServer, prefers
 from tests.judges.helpers import LOCAL, work_off
@@ -52,17 +52,10 @@ def again_and_again(work: Any, pause: float) -> Iterator[None]:
     assert not failures
 
 
-def judge() -> None:
+def work() -> None:
+    advance_all(now=timezone.now())
     for run in Run.objects.filter(state=Run.State.OPEN).select_related("arena"):
         work_off(run)
-
-
-def refresh() -> None:
-    """Publish the newest arena's boards, whatever was counted so far."""
-    newest = ArenaRefresh.objects.order_by("-arena")[:1]
-    for arena_id in newest.values_list("arena", flat=True):
-        ArenaRefresh.objects.filter(arena=arena_id).update(not_before=None)
-        refresh_arena(arena_id=arena_id, now=timezone.now())
 
 
 @pytest.fixture
@@ -76,7 +69,7 @@ def judged_for_nothing(settings: Any) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("transactional_db", "no_doorbell", "judged_for_nothing")
-def test_checks_beside_constant_refreshes_end_with_the_right_code(
+def test_checks_beside_constant_work_end_with_the_right_code(
     live_server: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("arena.tasks.make_calls.delay", lambda endpoint: None)
@@ -90,8 +83,8 @@ def test_checks_beside_constant_refreshes_end_with_the_right_code(
 
     n_checks, found, expected = CHECKS[connection.vendor], [], []
     with ExitStack() as stack:
-        stack.enter_context(again_and_again(judge, pause=0.02))
-        stack.enter_context(again_and_again(refresh, pause=0.1))
+        for _ in range(2):  # two workers at once take no step twice
+            stack.enter_context(again_and_again(work, pause=0.02))
         for number in range(n_checks):
             arena = make_arena(2, PROMPTS, team=team)
             candidate, baseline = number % 2, 1 - number % 2
@@ -108,4 +101,4 @@ def test_checks_beside_constant_refreshes_end_with_the_right_code(
             if found[-1] != expected[-1]:
                 pytest.fail(f"check {number}: {found[-1]}\n{capsys.readouterr().out}")
     assert found == expected
-    assert Vote.objects.count() == n_checks * PROMPTS
+    assert Experiment.objects.filter(state="done").count() == n_checks
