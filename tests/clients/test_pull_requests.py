@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from arena.actors import Actor
 from arena.endpoints import Endpoint, ModelPrice
@@ -71,31 +72,34 @@ def github() -> Iterator[FakeGitHub]:
 
 
 @pytest.fixture
-def push(
-    arena: Arena,
-    github: FakeGitHub,
-    live_server: Any,
-    pauses: list[float],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Push:
-    """Push a prompt; return the check's exit code and what it printed."""
+def token(arena: Arena, pauses: list[float], monkeypatch: pytest.MonkeyPatch) -> str:
+    """The token of the team's CI; workers work while it waits."""
     assert arena.team is not None
     monkeypatch.setattr("arena.tasks.make_calls.delay", lambda endpoint: None)
     scopes, by = ["read", "submit", "judge"], Actor(user=None, display_name="a test")
-    _, token = create_token(team=arena.team, name="CI", scopes=scopes, by=by)
+    _, secret = create_token(team=arena.team, name="CI", scopes=scopes, by=by)
 
     def sleep(seconds: float) -> None:
-        """Time passes, and workers work."""
-        from django.utils import timezone
-
         pauses.append(seconds)
         advance_all(now=timezone.now())
         for experiment in Experiment.objects.filter(state="running"):
             make_calls(experiment)
 
     monkeypatch.setattr(ringside_client.time, "sleep", sleep)
+    return secret
+
+
+@pytest.fixture
+def push(
+    arena: Arena,
+    token: str,
+    github: FakeGitHub,
+    live_server: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Push:
+    """Push a prompt; return the check's exit code and what it printed."""
 
     def run(prompt: str, *options: str, key: bool = True, fork: bool = False) -> tuple[int, str]:
         for name, value in github.environment(tmp_path, fork=fork).items():
