@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.db import connections
 from django.utils import timezone
 from mcp import Client, StdioServerParameters
 
@@ -212,6 +213,7 @@ def writer(team: Team, arena: Arena, monkeypatch: pytest.MonkeyPatch) -> Arena:
         advance_all(now=timezone.now())
         for experiment in Experiment.objects.all():
             make_calls(experiment)
+        connections.close_all()  # of the assistant's thread
 
     monkeypatch.setattr(ringside_client.time, "sleep", sleep)
     return arena
