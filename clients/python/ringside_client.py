@@ -237,7 +237,7 @@ class Draft(TypedDict):
     """A draft against the baseline: `verdict` is better, worse, no_worse, open or cannot_tell.
 
     `better`, `same` and `worse` count prompts, `equal` those of the same with the same answers.
-    `failures` says why answers failed, `lost` where the draft lost. `claim` is the judges',
+    `errors` says why answers failed, `lost` where the draft lost. `claim` is the judges',
     `people` that by human votes. Money is in dollars.
     """
 
@@ -256,7 +256,7 @@ class Draft(TypedDict):
     looked_at: int
     answered: int
     failed: int
-    failures: list[dict[str, Any]]
+    errors: list[dict[str, Any]]
     cost: float | None
     seconds: float | None
     lost: list[dict[str, Any]]
@@ -1585,7 +1585,7 @@ def _failures(draft: Draft) -> str:
     if not draft["failed"]:
         return ""
     lines = [f"{_counted(draft['failed'], 'answer')} of this branch failed:", ""]
-    lines += [f"- {row['count']:,}: {_code(row['reason'])}" for row in draft["failures"]]
+    lines += [f"- {row['count']:,}: {_code(row['reason'])}" for row in draft["errors"]]
     return "\n".join(lines)
 
 
@@ -1886,7 +1886,7 @@ class _Gate:
         assert draft is not None, "the server keeps at least one"
         outcome.state = "done"
         self.say(draft["sentence"])
-        for row in draft["failures"]:
+        for row in draft["errors"]:
             self.say(f"  {row['count']:,} answers failed: {row['reason']}")
         for check in outcome.checks:
             self._say_check(check)

@@ -73,7 +73,7 @@ DRAFT: dict[str, Any] = {
     "looked_at": 71,
     "answered": 100,
     "failed": 0,
-    "failures": [],
+    "errors": [],
     "cost": 0.0013,
     "seconds": 1.5,
     "checks": [
@@ -356,7 +356,8 @@ class DraftShown(serializers.Serializer[DraftReport]):
     )
     answered = serializers.IntegerField(source="figures.answers")
     failed = serializers.IntegerField(source="figures.failed")
-    failures = serializers.SerializerMethodField()
+    # A serializer has `errors` of its own, which stay: fields are taken out of the class.
+    errors = serializers.SerializerMethodField()  # type: ignore[assignment]
     cost = Dollars(source="figures.cost", allow_null=True)
     seconds = serializers.FloatField(source="figures.seconds", allow_null=True)
     checks = CheckOfDraft(many=True)
@@ -365,7 +366,7 @@ class DraftShown(serializers.Serializer[DraftReport]):
     people = serializers.SerializerMethodField()
 
     @extend_schema_field(FailureShown(many=True))
-    def get_failures(self, draft: DraftReport) -> Any:
+    def get_errors(self, draft: DraftReport) -> Any:
         return [{"reason": reason, "count": n} for reason, n in draft.figures.errors]
 
     @extend_schema_field(serializers.DictField(allow_null=True))

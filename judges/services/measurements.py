@@ -41,6 +41,7 @@ class DraftMeasurement:
     votes: Sequence[HumanVote] = ()
     people_run: Run | None = None
     kept: Claim | None = None
+    is_answering: bool = False
     guards: Sequence[int] = ()  # prompts that must not be lost
     judged_at: Mapping[int, tuple[int, int]] = field(default_factory=dict)  # prompt: run, judgement
 
@@ -99,9 +100,9 @@ class DraftMeasurement:
 
     @cached_property
     def looked_at(self) -> int:
-        """How many prompts the newest look had; no look before the answers are there."""
+        """How many prompts the newest look had; no look before all answers are there."""
         done = 0
-        for end in self.registration.ends if self.answered else ():
+        for end in self.registration.ends if self.answered and not self.is_answering else ():
             if not all(map(self.is_settled, self.experiment.order[done:end])):
                 break
             done = end
@@ -112,7 +113,7 @@ class DraftMeasurement:
     @cached_property
     def settled(self) -> int:
         """How many registered prompts need nothing more."""
-        if not self.answered:
+        if not self.answered or self.is_answering:
             return 0
         return sum(map(self.is_settled, self.experiment.order))
 
@@ -196,6 +197,7 @@ def measure(experiment: Experiment) -> Measurement:
     votes = _read_votes(experiment)
     people = Run.objects.of_people().filter(arena=arena).order_by("pk")
     guards = guarded_prompts(experiment)
+    is_answering = _is_answering(experiment, drafts)
     runs_by_pair = {
         pair: run
         for run in people.prefetch_related("demands")
@@ -219,10 +221,22 @@ def measure(experiment: Experiment) -> Measurement:
                 people_run=runs_by_pair.get(pair.pk) if pair else None,
                 kept=Claim.of(kept) if kept else None,
                 guards=guards,
+                is_answering=is_answering,
                 judged_at=places[draft.pk],
             )
         )
     return Measurement(experiment, found)
+
+
+def _is_answering(experiment: Experiment, drafts: Sequence[Candidate]) -> bool:
+    """Whether answers are still to come: a look before would take them for missing."""
+    if experiment.state != Experiment.State.RUNNING:
+        return False
+    asked = set(experiment.asked)
+    candidates = [experiment.copy, *drafts]
+    if any(c is not None and c.endpoint and c.pk not in asked for c in candidates):
+        return True
+    return Run.objects.of_answers().not_over().filter(arena=experiment.arena_id).exists()
 
 
 def guarded_prompts(experiment: Experiment) -> list[int]:

@@ -92,7 +92,7 @@ def test_a_stopped_experiment_is_an_error_unless_its_verdict_is_known(
 ) -> None:
     stopped = {"state": "stopped", "reason": "greet has no answers: 401: no such key"}
     found, said = check(
-        FakeExperiments({"verdict": verdict, "failed": 7, "failures": [REPLY]}, **stopped)
+        FakeExperiments({"verdict": verdict, "failed": 7, "errors": [REPLY]}, **stopped)
     )
     assert found == code
     assert "7 answers failed: 401: no such key" in said
@@ -276,7 +276,7 @@ def test_a_reader_who_has_gone_is_no_verdict(check: Any, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("evil", ["::error::x", "a\n::set-env name=A::b", "##[error]x", "\x1b[2J"])
 def test_no_text_of_others_is_a_command_of_the_ci(check: Any, evil: str) -> None:
-    draft = {"sentence": evil, "failed": 1, "failures": [{"reason": evil, "count": 1}]}
+    draft = {"sentence": evil, "failed": 1, "errors": [{"reason": evil, "count": 1}]}
     _, said = check(FakeExperiments(draft))
     lines = [line.lstrip() for line in said.splitlines()]
     assert not [line for line in lines if line.startswith(("::", "##["))]

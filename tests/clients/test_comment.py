@@ -47,7 +47,7 @@ CASES["failed check"] = outcome(NO_WORSE | {"lost": [], "checks": [checked(False
 CASES["not decided"] = outcome(OPEN | {"claim": MISSING})
 CASES["too small"] = outcome(OPEN | {"claim": MISSING}, detect=0.6)
 CASES["error"] = outcome(
-    {"verdict": "open", "failed": 100, "failures": [{"reason": REASON, "count": 100}]}
+    {"verdict": "open", "failed": 100, "errors": [{"reason": REASON, "count": 100}]}
     | {"win_rate": None, "low": None, "high": None, "better": 0, "same": 0, "worse": 0}
     | {"equal": 0, "looked_at": 0, "cost": None, "seconds": None, "lost": []},
     state="error",
@@ -65,7 +65,7 @@ CASES["not finished"] = outcome(
 @pytest.mark.parametrize("name", CASES)
 def test_the_comment_is_as_expected(name: str) -> None:
     path = EXPECTED / f"{name.replace(' ', '-')}.md"
-    if os.environ.get("UPDATE"):
+    if os.environ.get("RINGSIDE_UPDATE_COMMENTS"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(comment_of(CASES[name]), encoding="utf-8")
     assert comment_of(CASES[name]) == path.read_text(encoding="utf-8")
@@ -81,7 +81,7 @@ def test_texts_of_others_are_code() -> None:
     """In code nothing is a mention, a link or a tag, and a bar ends no cell."""
     bad = checked(False) | {"name": EVIL}
     bad["broken"] = [{"prompt_id": "p", "title": EVIL, "reason": EVIL, "page": "javascript:1"}]
-    draft = WORSE | {"checks": [bad], "failed": 1, "failures": [{"reason": EVIL, "count": 1}]}
+    draft = WORSE | {"checks": [bad], "failed": 1, "errors": [{"reason": EVIL, "count": 1}]}
     draft["lost"] = [LOST | {"title": EVIL, "page": "https://a.example/) [x](y"}]
     found = outcome(draft, baseline={"id": 1, "name": EVIL}, words=EVIL)
     found.name = EVIL
