@@ -54,6 +54,7 @@ page_urls = [
     path(f"{EXPERIMENT}/try/", experiments.try_drafts, name="try_drafts"),
     path(f"{EXPERIMENT}/start/", experiments.start, name="start_experiment"),
     path(f"{EXPERIMENT}/stop/", experiments.stop, name="stop_experiment"),
+    path(f"{EXPERIMENT}/twin/", experiments.start_twin, name="start_twin"),
     path(f"{EXPERIMENT}/delete/", experiments.delete, name="delete_experiment"),
     path(f"{RUBRICS}/", rubrics.team_rubrics, name="team_rubrics"),
     path(f"{RUBRICS}/new/", rubrics.new_rubric, name="new_rubric"),

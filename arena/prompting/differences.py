@@ -53,6 +53,25 @@ def diff_of(before: str, after: str, *, context: int = 3) -> list[DiffLine]:
     return list(_around_changes(lines, context))
 
 
+def merged_diff(before: str, after: str) -> list[tuple[Kind, str]]:
+    """Return both texts as one, in pieces that are the same, removed or added.
+
+    Texts with few words in common are shown one after the other.
+    """
+    old, new = (_WORD.findall(text.replace("\r\n", "\n")) for text in (before, after))
+    spans = list(_alike_segments(old, new, _Work(WORK), str.isspace))
+    common = sum(j - i for i, j, m, n in spans if old[i:j] == new[m:n])
+    if 2 * common < ALIKE * (len(old) + len(new)):
+        spans = [(0, len(old), 0, len(new))]
+    pieces: list[tuple[Kind, str]] = []
+    for i, j, m, n in spans:
+        removed, added = "".join(old[i:j]), "".join(new[m:n])
+        pieces += (
+            [("same", added)] if removed == added else [("removed", removed), ("added", added)]
+        )
+    return [piece for piece in pieces if piece[1]]
+
+
 def _lines_of(text: str) -> list[str]:
     return text.replace("\r\n", "\n").split("\n") if text else []
 

@@ -1,7 +1,10 @@
 """How a team starts: two prompts to compare, or a file to import, each with a new arena."""
 
+from collections.abc import Sequence
+
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db.models import Exists, OuterRef
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -13,7 +16,7 @@ from arena.errors import ServiceError
 from arena.forms.base import add_service_error
 from arena.forms.candidates import VariantsForm
 from arena.forms.workspaces import ComparisonForm, StartForm
-from arena.models import Arena
+from arena.models import Arena, Candidate, Team
 from arena.services.candidates import VariantError
 from arena.services.teams import TeamError
 from arena.services.workspaces import start_arena
@@ -22,6 +25,8 @@ from arena.validation import numbered
 from arena.views.candidates import EMPTY_ROWS, action_of, fingerprint_of
 from arena.views.prompts import limit_upload
 from arena.views.runs import AnswerOffer, cap_for, generate_for_all, left_for, offer_for
+
+MOST_ARENAS = 5
 
 
 def prompt_name(number: int) -> str:
@@ -75,8 +80,16 @@ def compare_prompts(request: HttpRequest) -> HttpResponse:
             "offer": offer,
             "fingerprint": fingerprint,
             "save": f"Create the arena with {numbered(len(form.used), 'candidate')}",
+            "arenas": _arenas_with_prompts(teams),
         },
     )
+
+
+def _arenas_with_prompts(teams: Sequence[Team]) -> list[Arena]:
+    """The newest arenas of the teams in which a prompt can be changed in an experiment."""
+    own = Arena.objects.revealed().contests().filter(team__in=teams)
+    entered = Candidate.objects.active().filter(arena=OuterRef("pk")).exclude(endpoint="")
+    return list(own.filter(Exists(entered)).order_by("-pk")[:MOST_ARENAS])
 
 
 def _start(

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
@@ -155,7 +156,13 @@ def _both_bad(snapshot: Snapshot | None) -> str:
 @require_safe
 @allow_plotly
 def board(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """The leaderboard; with a search or chosen specimens it is rendered each time."""
+    """The leaderboard; with a search or chosen specimens it is rendered each time.
+
+    An experiment has none: its address leads to the experiment, a page of the judges app. Only
+    slugs like those that experiments get cost a query to know.
+    """
+    if slug.startswith("x-") and find_arena(slug, actor_of(request)).origin_id is not None:
+        return redirect("experiment", slug)
     query, table = BoardQuery.of(request.GET), TableQuery.of(request.GET)
     pair = SpecimenQuery.of(request.GET)
 

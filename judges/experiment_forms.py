@@ -1,0 +1,295 @@
+"""The forms of experiments: drafts of a baseline, how to measure them, and how they end."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django import forms
+from django.db.models import Q, QuerySet
+
+from arena.actors import Actor
+from arena.endpoints import all_endpoints
+from arena.forms.base import CapForm
+from arena.forms.candidates import Row, VariantForm, VariantsForm, VersionForm
+from arena.forms.prompts import format_json
+from arena.models import Arena, Candidate, Prompt
+from arena.permissions import visible_teams
+from arena.services.candidate_checks import CandidateError, check_is_different, clean_content
+from arena.validation import numbered
+from judges.core.spec import is_alias
+from judges.forms import (
+    SCRIPTED_JUDGES,
+    judges_that_can_vote,
+    priced_judges,
+    priced_models,
+    rubric_choices,
+)
+from judges.models import Baseline, Experiment
+from judges.models.experiments import MARGIN, MOST_DRAFTS
+from judges.models.judges import SCRIPTED
+from judges.services.decisions import default_baseline
+from judges.services.experiments import LEAST_PROMPTS, MADE_OF, MOST_PEOPLE, Plan
+from judges.services.registry import DEFAULT_RUBRIC
+
+MOST_LISTED = 300  # prompts to choose from
+ALL, CATEGORY, CHOSEN = "all", "category", "chosen"
+SIZES = (20, 50, 100, 200, 500, 1_000)
+VOTES = 50  # of people, on each draft
+SIDES = {"both": 0, "worse": -1}
+SIDE_CHOICES = [
+    ("both", "Whether a draft is better or worse"),
+    ("worse", "Only whether it is worse: this takes fewer prompts"),
+]
+
+
+def baselines_in(arena: Arena) -> QuerySet[Candidate]:
+    """The active candidates of the arena's team."""
+    own = Q(team=None) | Q(team=arena.team_id)
+    return Candidate.objects.revealed().active().filter(own, arena=arena).order_by("pk")
+
+
+def baseline_of(arena: Arena) -> Candidate | None:
+    """The team's baseline: the one chosen, or else its oldest active candidate."""
+    active = baselines_in(arena)
+    chosen = Baseline.objects.filter(team=arena.team_id, arena=arena)
+    return active.filter(pk__in=chosen.values("candidate")).first() or default_baseline(active)
+
+
+def shortened(line: str, length: int) -> str:
+    return line if len(line) <= length else f"{line[: length - 1].rstrip()}…"
+
+
+def first_line(prompt: Prompt, length: int = 80) -> str:
+    """The beginning of a prompt's text, in one line."""
+    return shortened(" ".join((prompt.text or prompt.external_id).split()), length)
+
+
+def prompt_choices(prompts: QuerySet[Prompt]) -> list[tuple[str, str]]:
+    listed = prompts.order_by("pk").only("external_id", "text")[:MOST_LISTED]
+    return [(str(prompt.pk), first_line(prompt)) for prompt in listed]
+
+
+class ExperimentForm(VariantsForm):
+    """One to four drafts of a `baseline`, with one model and the same settings, and the prompts."""
+
+    title = forms.CharField(
+        label="Name",
+        required=False,
+        max_length=100,
+        help_text="What you change, for example “greet by name”. By default, its first words.",
+    )
+    scope = forms.ChoiceField(label="Prompts", widget=forms.RadioSelect, initial=ALL)
+    category = forms.ChoiceField(required=False)
+    chosen = forms.MultipleChoiceField(
+        label="Chosen prompts", required=False, widget=forms.CheckboxSelectMultiple
+    )
+
+    def __init__(self, data: Any = None, *, arena: Arena, baseline: Candidate, **kwargs: Any):
+        self.baseline = baseline
+        super().__init__(
+            data,
+            arena=arena,
+            teams=[arena.team],
+            rows=[self._row],
+            default_name="Draft {}".format,
+            like=baseline,
+            **kwargs,
+        )
+        self._set_prompts(arena.prompts.active())
+
+    @property
+    def _row(self) -> Row:
+        """The baseline's texts, which a draft begins with."""
+        texts = {name: getattr(self.baseline, name) for name in ("system_prompt", "user_template")}
+        messages = self.baseline.messages
+        return texts | {"messages": format_json(messages) if messages else ""}
+
+    def _take_rows(self, data: Any, files: Any) -> list[Row]:
+        rows = super()._take_rows(data, files)
+        return [row or self._row for row in rows]
+
+    def _set_prompts(self, prompts: QuerySet[Prompt]) -> None:
+        choices = {CHOSEN: prompt_choices(prompts)}
+        names = prompts.exclude(category="").order_by("category").values_list("category", flat=True)
+        choices[CATEGORY] = [(name, name) for name in names.distinct()]
+        choices["scope"] = [(ALL, f"All {numbered(prompts.count(), 'prompt')}")]
+        choices["scope"] += [(CATEGORY, "One category")] if choices[CATEGORY] else []
+        choices["scope"].append((CHOSEN, "Chosen prompts"))
+        for name, offered in choices.items():
+            field = self.fields[name]
+            assert isinstance(field, forms.ChoiceField)
+            field.choices = offered
+
+    @property
+    def can_add(self) -> bool:
+        return len(self.variants) < MOST_DRAFTS
+
+    def clean_chosen(self) -> list[str]:
+        chosen: list[str] = self.cleaned_data["chosen"]
+        if self.data.get("scope") == CHOSEN and len(chosen) < LEAST_PROMPTS:
+            raise forms.ValidationError(f"Choose at least {LEAST_PROMPTS} prompts.")
+        return chosen
+
+    def _draft(
+        self, variant: VariantForm, settings: Mapping[str, Any], others: Sequence[Candidate]
+    ) -> Candidate:
+        texts = {**variant.cleaned_data}
+        name = texts.pop("name")
+        content = clean_content(self.arena, {**Candidate().content, **settings, **texts})
+        check_is_different(content, [self.baseline, *self.drafts])
+        return Candidate(arena=self.arena, name=name, **content)
+
+    @property
+    def prompts(self) -> QuerySet[Prompt] | None:
+        """Those to ask; None for all."""
+        active, scope = self.arena.prompts.active(), self.cleaned_data["scope"]
+        if scope == CATEGORY:
+            return active.filter(category=self.cleaned_data["category"])
+        return active.filter(pk__in=self.cleaned_data["chosen"]) if scope == CHOSEN else None
+
+    def content_of_drafts(self) -> list[dict[str, Any]]:
+        """What `create_experiment` takes; a draft alone needs no number."""
+        is_alone = len(self.drafts) == 1
+        return [
+            {"name": "" if is_alone else draft.name}
+            | {name: getattr(draft, name) for name in MADE_OF}
+            for draft in self.drafts
+        ]
+
+
+class DraftForm(VersionForm):
+    """A draft's texts, model and settings."""
+
+    @property
+    def settings_are_open(self) -> bool:
+        fields = [self["endpoint"], self["model"], *self.parameter_fields, self["more_parameters"]]
+        return any(field.errors for field in fields)
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        content = self.content()
+        return {name: content[name] for name in MADE_OF}
+
+
+class TryForm(forms.Form):
+    """Which prompts to try drafts on; none chosen are those suggested."""
+
+    prompts = forms.MultipleChoiceField(
+        label="Up to three prompts", required=False, widget=forms.CheckboxSelectMultiple
+    )
+
+    def __init__(self, *args: Any, arena: Arena, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["prompts"]
+        assert isinstance(field, forms.MultipleChoiceField)
+        field.choices = prompt_choices(arena.prompts.active())
+
+
+def sizes_of(available: int) -> list[int]:
+    """Up to three sizes to choose from: all prompts, and fewer."""
+    fewer = [size for size in SIZES if size <= 0.8 * available]
+    half = [available // 2] if not fewer and available // 2 >= LEAST_PROMPTS else []
+    return [*(fewer[-2:] or half), available]
+
+
+class PlanForm(CapForm):
+    """How an experiment is to be measured."""
+
+    size = forms.TypedChoiceField(label="Prompts", coerce=int, widget=forms.RadioSelect)
+    judges = forms.MultipleChoiceField(
+        label="LLM judges", required=False, widget=forms.CheckboxSelectMultiple
+    )
+    rubric = forms.ChoiceField(
+        label="Rubric", help_text="For models. Registered judges keep theirs.", required=False
+    )
+    ask_people = forms.BooleanField(required=False, label="People, on these answers only")
+    people = forms.IntegerField(
+        label="Votes on each draft",
+        required=False,
+        min_value=1,
+        max_value=MOST_PEOPLE,
+        initial=VOTES,
+    )
+    counts_votes = forms.BooleanField(
+        required=False, label="Count their votes on the leaderboard once a draft is entered there"
+    )
+    side = forms.ChoiceField(label="What to find out", required=False, choices=SIDE_CHOICES)
+    own_family = forms.BooleanField(
+        required=False, label="Let judges judge one side of their own model family"
+    )
+
+    def __init__(self, *args: Any, experiment: Experiment, actor: Actor, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        arena, origin = experiment.arena, experiment.origin
+        self.sizes = sizes_of(arena.prompts.active().count())
+        registered = priced_judges(arena, judges_that_can_vote(origin, actor), actor)
+        models = [(name, label) for name, label in priced_models(arena) if not is_alias(name)]
+        only_scripted = all_endpoints().keys() <= {SCRIPTED}
+        is_scripted = experiment.copy is not None and experiment.copy.endpoint == SCRIPTED
+        scripted = SCRIPTED_JUDGES if only_scripted or is_scripted else []
+        judges = [*registered, *models, *((name, f"{name}, a script") for name in scripted)]
+        judges = list(dict(judges).items())
+        rubrics = rubric_choices(visible_teams(actor))
+        sizes = [(str(size), str(size)) for size in self.sizes]
+        self.registered = {name for name, _ in registered}
+        for name, choices in {"size": sizes, "judges": judges, "rubric": rubrics}.items():
+            field = self.fields[name]
+            assert isinstance(field, forms.ChoiceField)
+            field.choices = choices
+        largest = [size for size in self.sizes if size <= 100]
+        self.initial.update(size=max(largest, default=self.sizes[0]), rubric=DEFAULT_RUBRIC)
+        self.initial["judges"] = self._usual_judges(origin, [name for name, _ in judges])
+
+    @staticmethod
+    def _usual_judges(origin: Arena, offered: Sequence[str]) -> list[str]:
+        """Those of the arena's last experiment; else the first on offer."""
+        measured = Experiment.objects.filter(arena__origin=origin).exclude(judges=[])
+        last = measured.order_by("-registered_at").values_list("judges", flat=True).first() or []
+        default = f"@{DEFAULT_RUBRIC}"
+        usual = [name.removesuffix(default) for name in last]
+        return [name for name in usual if name in offered] or list(offered[:1])
+
+    def clean(self) -> dict[str, Any]:
+        super().clean()
+        data = self.cleaned_data
+        if not data.get("judges") and not data.get("ask_people"):
+            self.add_error(None, "Choose judges, people or both.")
+        if data.get("ask_people") and not data.get("people") and "people" not in self.errors:
+            self.add_error("people", "Enter how many votes you want on each draft.")
+        return data
+
+    def plan(self, size: int | None = None) -> Plan:
+        """As entered, or as the form begins; `size` in place of the chosen one."""
+        data = self.cleaned_data if self.is_bound else self._as_it_begins
+        rubric = data.get("rubric") or DEFAULT_RUBRIC
+        judges = [
+            name if name in self.registered else f"{name}@{rubric}" for name in data["judges"]
+        ]
+        return Plan(
+            judges=judges,
+            size=size or data["size"],
+            people=data.get("people") or 0 if data.get("ask_people") else 0,
+            side=SIDES.get(data.get("side", ""), 0),
+            margin=MARGIN,
+            cap=data.get("cap"),
+            own_family=data.get("own_family", False),
+            counts_votes=data.get("counts_votes", False),
+        )
+
+    @property
+    def _as_it_begins(self) -> dict[str, Any]:
+        return {
+            name: self.get_initial_for_field(field, name) for name, field in self.fields.items()
+        }
+
+
+class PromoteForm(forms.Form):
+    why = forms.CharField(
+        label="Why?",
+        max_length=2_000,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Your team reads it in the audit log.",
+    )
+
+
+class EnterForm(forms.Form):
+    name = forms.CharField(label="Name of the candidate", max_length=200)
