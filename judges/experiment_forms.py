@@ -13,7 +13,7 @@ from arena.forms.candidates import Row, VariantForm, VariantsForm, VersionForm
 from arena.forms.prompts import format_json
 from arena.models import Arena, Candidate, Prompt
 from arena.permissions import visible_teams
-from arena.services.candidate_checks import CandidateError, check_is_different, clean_content
+from arena.services.candidate_checks import check_is_different, clean_content
 from arena.validation import numbered
 from judges.core.spec import is_alias
 from judges.forms import (
@@ -33,6 +33,7 @@ from judges.services.registry import DEFAULT_RUBRIC
 MOST_LISTED = 300  # prompts to choose from
 ALL, CATEGORY, CHOSEN = "all", "category", "chosen"
 SIZES = (20, 50, 100, 200, 500, 1_000)
+USUAL_SIZE = 100
 VOTES = 50  # of people, on each draft
 SIDES = {"both": 0, "worse": -1}
 SIDE_CHOICES = [
@@ -198,9 +199,10 @@ class PlanForm(CapForm):
     judges = forms.MultipleChoiceField(
         label="LLM judges", required=False, widget=forms.CheckboxSelectMultiple
     )
-    rubric = forms.ChoiceField(
-        label="Rubric", help_text="For models. Registered judges keep theirs.", required=False
+    models = forms.MultipleChoiceField(
+        label="Models", required=False, widget=forms.CheckboxSelectMultiple
     )
+    rubric = forms.ChoiceField(label="Rubric of these models", required=False)
     ask_people = forms.BooleanField(required=False, label="People, on these answers only")
     people = forms.IntegerField(
         label="Votes on each draft",
@@ -225,33 +227,34 @@ class PlanForm(CapForm):
         models = [(name, label) for name, label in priced_models(arena) if not is_alias(name)]
         only_scripted = all_endpoints().keys() <= {SCRIPTED}
         is_scripted = experiment.copy is not None and experiment.copy.endpoint == SCRIPTED
-        scripted = SCRIPTED_JUDGES if only_scripted or is_scripted else []
-        judges = [*registered, *models, *((name, f"{name}, a script") for name in scripted)]
-        judges = list(dict(judges).items())
-        rubrics = rubric_choices(visible_teams(actor))
-        sizes = [(str(size), str(size)) for size in self.sizes]
-        self.registered = {name for name, _ in registered}
-        for name, choices in {"size": sizes, "judges": judges, "rubric": rubrics}.items():
+        if only_scripted or is_scripted:
+            models += [(name, f"{name}, a script that judges nothing") for name in SCRIPTED_JUDGES]
+        choices = {
+            "size": [(str(size), str(size)) for size in self.sizes],
+            "judges": registered,
+            "models": models,
+            "rubric": rubric_choices(visible_teams(actor)),
+        }
+        for name, offered in choices.items():
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)
-            field.choices = choices
-        largest = [size for size in self.sizes if size <= 100]
+            field.choices = offered
+        largest = [size for size in self.sizes if size <= USUAL_SIZE]
         self.initial.update(size=max(largest, default=self.sizes[0]), rubric=DEFAULT_RUBRIC)
-        self.initial["judges"] = self._usual_judges(origin, [name for name, _ in judges])
+        usual = self._usual_judges(origin, [name for name, _ in registered])
+        self.initial.update(judges=usual, models=[] if usual else [name for name, _ in models[:1]])
 
     @staticmethod
-    def _usual_judges(origin: Arena, offered: Sequence[str]) -> list[str]:
-        """Those of the arena's last experiment; else the first on offer."""
+    def _usual_judges(origin: Arena, registered: Sequence[str]) -> list[str]:
+        """Those of the arena's last experiment; else the first that is registered."""
         measured = Experiment.objects.filter(arena__origin=origin).exclude(judges=[])
-        last = measured.order_by("-registered_at").values_list("judges", flat=True).first() or []
-        default = f"@{DEFAULT_RUBRIC}"
-        usual = [name.removesuffix(default) for name in last]
-        return [name for name in usual if name in offered] or list(offered[:1])
+        last = measured.order_by("-registered_at").values_list("judges", flat=True).first()
+        return [name for name in last or [] if name in registered] or list(registered[:1])
 
     def clean(self) -> dict[str, Any]:
         super().clean()
         data = self.cleaned_data
-        if not data.get("judges") and not data.get("ask_people"):
+        if not any(data.get(name) for name in ("judges", "models", "ask_people")):
             self.add_error(None, "Choose judges, people or both.")
         if data.get("ask_people") and not data.get("people") and "people" not in self.errors:
             self.add_error("people", "Enter how many votes you want on each draft.")
@@ -261,11 +264,8 @@ class PlanForm(CapForm):
         """As entered, or as the form begins; `size` in place of the chosen one."""
         data = self.cleaned_data if self.is_bound else self._as_it_begins
         rubric = data.get("rubric") or DEFAULT_RUBRIC
-        judges = [
-            name if name in self.registered else f"{name}@{rubric}" for name in data["judges"]
-        ]
         return Plan(
-            judges=judges,
+            judges=[*data["judges"], *(f"{name}@{rubric}" for name in data["models"])],
             size=size or data["size"],
             people=data.get("people") or 0 if data.get("ask_people") else 0,
             side=SIDES.get(data.get("side", ""), 0),

@@ -1,4 +1,4 @@
-"""What the page of an experiment shows besides its report: changes, tried answers, sizes, scales."""
+"""What the page of an experiment shows besides its report: changes, a try, sizes, a scale."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,9 +30,13 @@ from judges.services.experiments import (
 )
 from ranking.stats.claim import Claim, Verdict
 
-LONGEST_NAME = 60
+LONGEST_NAME, LONGEST_TITLE = 60, 32
 BEST_FIRST = [*(Verdict.BETTER, Verdict.NO_WORSE, Verdict.OPEN, Verdict.CANNOT_TELL, Verdict.WORSE)]
 TEXTS = {"system_prompt": "System prompt", "user_template": "User template", "messages": "Messages"}
+
+
+def in_a_line(text: str) -> str:
+    return " ".join(text.split()).strip(",.;: ")
 
 
 @dataclass(frozen=True)
@@ -71,10 +75,10 @@ class DraftChanges:
         """The first texts that were added and removed."""
         signs = {"added": "+", "removed": "−"}
         parts = [
-            f"{signs[kind]} {' '.join(text.split())}"
+            f"{signs[kind]} {in_a_line(text)}"
             for one in self.texts
             for kind, text in one.pieces
-            if kind in signs and text.strip()
+            if kind in signs and any(map(str.isalnum, text))
         ]
         parts += [f"{label.lower()}: {after}" for label, _, after in self.settings]
         return ", ".join(parts)
@@ -84,12 +88,11 @@ class DraftChanges:
         """A name for the change: what was added first, or else removed, or set."""
         pieces = [piece for one in self.texts for piece in one.pieces]
         for kind, name in (("added", "{}"), ("removed", "Without {}")):
-            found = (" ".join(text.split()).strip(",.;: ") for of, text in pieces if of == kind)
+            found = (in_a_line(text) for of, text in pieces if of == kind)
             if words := next(filter(None, found), ""):
                 return shortened(capfirst(name.format(words)), LONGEST_NAME)
-        return next(
-            (shortened(f"{label}: {after}", LONGEST_NAME) for label, _, after in self.settings), ""
-        )
+        settings = [f"{label}: {after}" for label, _, after in self.settings]
+        return shortened(settings[0], LONGEST_NAME) if settings else ""
 
 
 def text_of(candidate: Candidate, name: str) -> str:
@@ -153,7 +156,12 @@ class Try:
 
     @property
     def titles(self) -> list[tuple[Prompt, str]]:
-        return [(prompt, first_line(prompt, 32)) for prompt in self.prompts]
+        """The beginning of each prompt, or its id where that tells it from no other."""
+        lines = [first_line(prompt, LONGEST_TITLE) for prompt in self.prompts]
+        return [
+            (prompt, line if lines.count(line) == 1 else prompt.external_id)
+            for prompt, line in zip(self.prompts, lines, strict=True)
+        ]
 
     @property
     def title(self) -> str:

@@ -16,6 +16,7 @@ from arena.models import (
     Candidate,
     Invitation,
     Membership,
+    Prompt,
     Role,
     Run,
     Team,
@@ -24,7 +25,8 @@ from arena.models import (
 )
 from arena.services import invitations, runs, tokens, webhooks
 from arena.services.runs import order_run
-from judges.models import RubricVersion
+from judges.models import Experiment, RubricVersion
+from judges.services import experiments
 from judges.services.orders import prepare_order
 from judges.services.planning import OrderOptions
 from judges.services.registry import spec_named
@@ -94,6 +96,26 @@ class Stage:
 
     def rubric(self) -> RubricVersion:
         return write_version(self.team, by=self.by)
+
+    def experiment(self) -> Experiment:
+        """One draft, on five prompts."""
+        Prompt.objects.bulk_create(
+            Prompt(arena=self.arena, external_id=f"new-{n}", text=f"New question {n}?")
+            for n in range(3)
+        )
+        draft = {"name": "draft", "endpoint": "scripted", "model": "scripted-1"}
+        return experiments.create_experiment(
+            origin=self.arena, baseline=self.candidate, by=self.by, now=self.now, drafts=[draft]
+        )
+
+    def started(self, experiment: Experiment) -> Experiment:
+        plan = experiments.Plan(["scripted:scripted-1@pairwise"], own_family=True)
+        return experiments.start_experiment(
+            experiment=experiment, plan=plan, by=self.by, now=self.now
+        )
+
+    def draft(self) -> Candidate:
+        return Experiment.objects.get().drafts.get()
 
     def paused(self, run: Run) -> Run:
         runs.pause(run=run, by=CLI)

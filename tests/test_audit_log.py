@@ -35,7 +35,7 @@ from arena.services import (
     webhooks,
 )
 from arena.services.responses import Upload, import_upload
-from judges.services import decisions, rubrics
+from judges.services import decisions, experiments, rubrics
 from tests.audit_actions import actions
 from tests.audit_stage import Stage, set_stage
 from tests.factories import make_arena, make_candidate, make_empty_team
@@ -294,6 +294,21 @@ def send_away(on: Stage) -> None:
 def disclose(on: Stage) -> None:
     on.variant(disclosed_at=None, private_until=on.now - timedelta(days=1))
     candidates.disclose_due(now=on.now)
+
+
+ACTS |= {
+    "created an experiment": lambda on: on.experiment(),
+    "started an experiment": lambda on: on.started(on.experiment()),
+    "stopped an experiment": lambda on: experiments.stop_experiment(
+        experiment=on.started(on.experiment()), by=on.by, now=on.now
+    ),
+    "promoted a draft": lambda on: experiments.promote_draft(
+        experiment=on.experiment(), draft=on.draft(), by=on.by, now=on.now, why="It greets."
+    ),
+    "deleted an experiment": lambda on: experiments.delete_experiment(
+        experiment=on.experiment(), by=on.by
+    ),
+}
 
 
 ACTS |= {

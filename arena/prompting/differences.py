@@ -11,6 +11,7 @@ from arena.prompting.templates import Kind, Span, Words
 
 WORK = 6_000_000  # comparisons of lines or words: about a second
 ALIKE = 0.4  # two blocks with a smaller share of common words are shown as different as a whole
+_SPACED = re.compile(r"\s*(?:\w+|[^\w\s])|\s+")  # words with the space before them
 _WORD = re.compile(r"\n|[^\S\n]+|\w+|[^\w\s]")
 
 
@@ -58,8 +59,8 @@ def merged_diff(before: str, after: str) -> list[tuple[Kind, str]]:
 
     Texts with few words in common are shown one after the other.
     """
-    old, new = (_WORD.findall(text.replace("\r\n", "\n")) for text in (before, after))
-    spans = list(_alike_segments(old, new, _Work(WORK), str.isspace))
+    old, new = (_SPACED.findall(text.replace("\r\n", "\n")) for text in (before, after))
+    spans = list(_alike_segments(old, new, _Work(WORK), None))
     common = sum(j - i for i, j, m, n in spans if old[i:j] == new[m:n])
     if 2 * common < ALIKE * (len(old) + len(new)):
         spans = [(0, len(old), 0, len(new))]

@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -49,6 +49,7 @@ from judges.services import experiments as services
 from judges.services.experiments import suggested_prompts, touch
 
 PER_PAGE = 10
+CENT = 10**7
 USED_EVERY = timedelta(hours=1)
 UNCHANGED = "{} is still the same as the baseline. Change it, or remove it."
 View = Callable[..., HttpResponse]
@@ -91,11 +92,24 @@ def for_experiment(permission: str = "") -> Callable[[View], View]:
     return decorate
 
 
+def for_origin(view: View) -> View:
+    """Admit arenas of teams; the address of an experiment's own arena leads to the experiment."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, context: ArenaContext) -> HttpResponse:
+        if context.arena.origin_id is not None:
+            return redirect("experiment", context.arena.slug)
+        if context.arena.team_id is None:
+            raise Http404("Experiments belong to a team’s own arena.")
+        return view(request, context)
+
+    return guarded
+
+
 @require_permission("can_read")
 @require_safe
+@for_origin
 def experiments(request: HttpRequest, context: ArenaContext) -> HttpResponse:
-    if context.arena.origin_id is not None:
-        return redirect("experiment", context.arena.slug)
     rows = Experiment.objects.filter(arena__origin=context.arena).order_by("-pk")
     rows = rows.select_related("arena__team", "arena__origin", "baseline", "copy", "promoted")
     page = Paginator(rows, PER_PAGE).get_page(request.GET.get("page"))
@@ -112,11 +126,10 @@ def experiments(request: HttpRequest, context: ArenaContext) -> HttpResponse:
 @limit_upload
 @require_permission("can_submit")
 @require_http_methods(["GET", "HEAD", "POST"])
+@for_origin
 def new_experiment(request: HttpRequest, context: ArenaContext) -> HttpResponse:
     """Drafts of a baseline, which `?baseline=` names; a POST creates the experiment."""
     arena, now = context.arena, timezone.now()
-    if arena.origin_id is not None:
-        return redirect("experiment", arena.slug)
     candidates = list(baselines_in(arena))
     asked = request.POST.get("baseline") or request.GET.get("baseline", "")
     named = next((one for one in candidates if str(one.pk) == asked), None)
@@ -140,7 +153,7 @@ def new_experiment(request: HttpRequest, context: ArenaContext) -> HttpResponse:
         except ServiceError as error:
             add_service_error(form, error)
         else:
-            return redirect(made)
+            return redirect(f"{made.get_absolute_url()}#main")
     return context.render(
         "judges/experiment_form.html",
         tab="experiments",
@@ -193,8 +206,8 @@ def _render(
         "margin": round(100 * experiment.margin),
         "prompts": experiment.arena.prompts.active().count(),
         "saved": _not_needed(report),
+        "twin_cap": f"{-(-(experiment.at_most or 0) // CENT) / 100:.2f}",
         "readers": visibility_text(experiment.origin),
-        "is_first": report.looked_at == 0,
         "base_url": request.build_absolute_uri("/").rstrip("/"),
     }
     if experiment.is_open:
@@ -388,20 +401,17 @@ def start_twin(request: HttpRequest, access: ExperimentAccess) -> HttpResponse:
 def promote(request: HttpRequest, access: ExperimentAccess, pk: int) -> HttpResponse:
     """Make a draft the team's baseline; the reason is for the team."""
     draft, form = access.draft(pk), PromoteForm(request.POST)
-    if form.is_valid():
-        try:
-            services.promote_draft(
-                experiment=access.experiment,
-                draft=draft,
-                by=access.actor,
-                now=timezone.now(),
-                why=form.cleaned_data["why"],
-            )
-        except ServiceError as error:
-            form.add_error(None, error.message)
-        else:
-            return redirect(access.experiment)
-    return _render(request, access, promote_form=form, promoting=draft)
+    if not form.is_valid():
+        return _render(request, access, promote_form=form, promoting=draft)
+    with errors_as_messages(request):
+        services.promote_draft(
+            experiment=access.experiment,
+            draft=draft,
+            by=access.actor,
+            now=timezone.now(),
+            why=form.cleaned_data["why"],
+        )
+    return redirect(access.experiment)
 
 
 @require_POST

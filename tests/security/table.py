@@ -74,6 +74,10 @@ READ_BY_TEAM = "302 403 200 200 200 200"
 MEMBERS = "302 403 403 200 200 200"
 OWNERS = "302 403 403 403 200 200"
 MEMBERS_DO = "403 403 403 302 302 302"
+# An experiment's own arena is private, whatever the arena it belongs to is.
+EXPERIMENT = "404 404 200 200 200 200"
+EXPERIMENT_CHANGES = "404 404 403 302 302 302"
+EXPERIMENT_REFUSES = "404 404 403 200 200 200"
 # A team's pages: who is not in the team finds none.
 TEAM = "302 404 200 200 200 200"
 TEAMS_MEMBERS = "302 404 403 200 200 200"
@@ -140,6 +144,20 @@ PAGES: dict[tuple[str, str], Row] = {
     ("trial_run", "get"): Row(OPERATORS, arena=""),
     ("trial_verdict", "get"): Row("302 403 403 403 403 404", arena=""),
     ("mark_trial", "post"): Row("403 403 403 403 403 404", {"mark": "coherent:yes"}, arena=""),
+    # Experiments; those with a form are sent back with its errors
+    ("experiments", "get"): Row(READ_BY_TEAM),
+    ("new_experiment", "get"): Row(MEMBERS),
+    ("new_experiment", "post"): Row("403 403 403 200 200 200"),
+    ("experiment", "get"): Row(EXPERIMENT, arena=""),
+    ("add_draft", "post"): Row(EXPERIMENT_CHANGES, arena=""),
+    ("save_draft", "post"): Row(EXPERIMENT_CHANGES, {"do": "remove"}, arena=""),
+    ("promote_draft", "post"): Row(EXPERIMENT_REFUSES, arena=""),
+    ("enter_draft", "post"): Row(EXPERIMENT_REFUSES, arena=""),
+    ("try_drafts", "post"): Row(EXPERIMENT_CHANGES, arena=""),
+    ("start_experiment", "post"): Row(EXPERIMENT_REFUSES, arena=""),
+    ("stop_experiment", "post"): Row(EXPERIMENT_CHANGES, arena=""),
+    ("start_twin", "post"): Row(EXPERIMENT_CHANGES, arena=""),
+    ("delete_experiment", "post"): Row(EXPERIMENT_CHANGES, arena=""),
     # A team's rubrics; the bodies write nothing, because a form has more fields
     ("team_rubrics", "get"): Row(TEAM, arena=""),
     ("new_rubric", "get"): Row(TEAMS_OWNERS, arena=""),

@@ -24,7 +24,7 @@ from arena.services.checks import add_check
 from arena.services.invitations import create_invitation
 from arena.services.raters import rater_of_name
 from arena.services.tokens import create_token
-from judges.models import Judgement, LabelSet, RubricTrial, RunJudge
+from judges.models import Experiment, Judgement, LabelSet, RubricTrial, RunJudge
 from judges.services.label_files import LabelFile, LabelledItem
 from judges.services.labels import add_labels
 from judges.services.registry import register_judge, spec_named
@@ -108,6 +108,8 @@ def make_world(visibility: str = "public") -> World:
         "models": ModelEndpoint.objects.create(
             name="house", provider="openai", base_url="http://127.0.0.1:9/v1"
         ).name,
+        "experiments": experiment_in(arena).arena.slug,
+        "drafts": Experiment.objects.get().drafts[0].pk,
         "address": "nobodys-key",
         "invited": "nobodys-key",
         "webhooks": Webhook.objects.create(
@@ -144,6 +146,22 @@ def trial_of_rubric(arena: Arena) -> RubricTrial:
     labels_in = add_labels(file=file, name="votes", arena=arena)
     return RubricTrial.objects.create(
         version=version, before=before.judge, after=after.judge, labels_in=labels_in, pairs=10
+    )
+
+
+def experiment_in(origin: Arena) -> Experiment:
+    """An experiment of the team with two drafts, which nobody has measured."""
+    arena = make_arena(
+        0, 2, slug="x-the-experiment", team=origin.team, origin=origin, visibility="private"
+    )
+    copy = make_candidate(arena, "in production")
+    for name in ("first", "second"):
+        make_candidate(arena, name)
+    return Experiment.objects.create(
+        arena=arena,
+        baseline=origin.candidates.order_by("pk")[0],
+        copy=copy,
+        used_at=timezone.now(),
     )
 
 
