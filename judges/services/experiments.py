@@ -908,7 +908,8 @@ def verdict_of(experiment: Experiment, draft: Any) -> str:
     copy = str(experiment.copy)
     said = []
     if experiment.judges:
-        said.append(claim_sentence(draft.claim, draft.candidate.name, copy, raters="judges"))
+        judged = replace(draft.claim, n_raters=len(experiment.judges))
+        said.append(claim_sentence(judged, draft.candidate.name, copy, raters="judges"))
     if experiment.people:
         said.append(claim_sentence(draft.people, draft.candidate.name, copy, raters="people"))
     return " ".join(said)

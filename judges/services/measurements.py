@@ -229,14 +229,15 @@ def measure(experiment: Experiment) -> Measurement:
 
 
 def _is_answering(experiment: Experiment, drafts: Sequence[Candidate]) -> bool:
-    """Whether answers are still to come: a look before would take them for missing."""
-    if experiment.state != Experiment.State.RUNNING:
-        return False
-    asked = set(experiment.asked)
+    """Whether answers may still come, or would have if nobody had stopped them: a look before
+    would take them for missing."""
     candidates = [experiment.copy, *drafts]
-    if any(c is not None and c.endpoint and c.pk not in asked for c in candidates):
+    generated = {one.pk for one in candidates if one is not None and one.endpoint}
+    if not generated <= set(experiment.asked):
         return True
-    return Run.objects.of_answers().not_over().filter(arena=experiment.arena_id).exists()
+    runs = Run.objects.of_answers().filter(arena=experiment.arena_id)
+    cancelled = runs.filter(state=Run.State.CANCELLED, closed_at__gte=experiment.started_at)
+    return bool(generated) and (runs.not_over() | cancelled).exists()
 
 
 def guarded_prompts(experiment: Experiment) -> list[int]:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from arena.actors import CLI
 from arena.models import Arena, Membership, Role, Run
 from judges.models import Baseline, Experiment
-from judges.services.experiments import Plan, start_experiment, stop_experiment
+from judges.services.experiments import Plan, advance, start_experiment, stop_experiment
 from tests.factories import make_candidate
 from tests.judges.fake_server import FakeServer
 from tests.judges.helpers import LOCAL, browser_of
@@ -123,7 +123,7 @@ def test_drafts_are_added_and_removed_before_anything_is_created(
         ({"variant-0-system_prompt": "plain"}, "This is the same as concise"),
         ({"scope": "chosen"}, "Choose at least 5 prompts"),
         ({"model": "local:unknown"}, "This model is not in the list"),
-        ({"temperature": "9"}, "Temperature: It "),
+        ({"temperature": "9"}, "Temperature : It "),
         ({"title": "x" * 101}, "at most 100 characters"),
     ],
 )
@@ -478,3 +478,19 @@ def test_stopping_what_does_not_run_is_refused(member: Client, priced: Arena) ->
     assert "Only a running experiment can be stopped." in words(answer.content.decode())
     with pytest.raises(Exception, match="Only a running"):
         stop_experiment(experiment=experiment, by=CLI, now=timezone.now())
+
+
+def test_prompts_without_answers_are_not_measured_while_answers_are_generated(
+    member: Client, priced: Arena
+) -> None:
+    experiment = begin(priced, "GOOD")
+    send(member, "try_drafts", experiment)
+    make_calls(experiment)
+    send(member, "start_experiment", experiment, **RUN)
+    advance(experiment_id=experiment.pk, now=timezone.now())
+
+    assert "0 of 40 prompts" in page_of(member, experiment)
+    send(member, "stop_experiment", experiment)
+    assert "Stopped 0 of 40 prompts" in page_of(member, experiment)
+    send(member, "start_experiment", experiment, cap="")
+    assert go_on(Experiment.objects.get()).state == "done"
