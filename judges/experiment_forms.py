@@ -33,6 +33,7 @@ from judges.services.registry import DEFAULT_RUBRIC
 MOST_LISTED = 300  # prompts to choose from
 ALL, CATEGORY, CHOSEN = "all", "category", "chosen"
 SIZES = (20, 50, 100, 200, 500, 1_000)
+BLIND = "Each compares the answers blind, in both orders. Equal answers are ties and cost nothing."
 USUAL_SIZE = 100
 VOTES = 50  # of people, on each draft
 SIDES = {"both": 0, "worse": -1}
@@ -193,17 +194,24 @@ def sizes_of(available: int) -> list[int]:
 
 
 class PlanForm(CapForm):
-    """How an experiment is to be measured."""
+    """How an experiment is to be measured; without a cap, it is what the quote says at most."""
 
     size = forms.TypedChoiceField(label="Prompts", coerce=int, widget=forms.RadioSelect)
     judges = forms.MultipleChoiceField(
-        label="LLM judges", required=False, widget=forms.CheckboxSelectMultiple
+        label="LLM judges",
+        required=False,
+        help_text=BLIND,
+        widget=forms.CheckboxSelectMultiple,
     )
     models = forms.MultipleChoiceField(
-        label="Models", required=False, widget=forms.CheckboxSelectMultiple
+        label="Models", required=False, help_text=BLIND, widget=forms.CheckboxSelectMultiple
     )
     rubric = forms.ChoiceField(label="Rubric of these models", required=False)
-    ask_people = forms.BooleanField(required=False, label="People, on these answers only")
+    ask_people = forms.BooleanField(
+        required=False,
+        label="People, on these answers only",
+        help_text="They get a link, and see nothing else of the team’s.",
+    )
     people = forms.IntegerField(
         label="Votes on each draft",
         required=False,
@@ -216,11 +224,14 @@ class PlanForm(CapForm):
     )
     side = forms.ChoiceField(label="What to find out", required=False, choices=SIDE_CHOICES)
     own_family = forms.BooleanField(
-        required=False, label="Let judges judge one side of their own model family"
+        required=False,
+        label="Let judges judge their own model family",
+        help_text="Models favour answers by their own family.",
     )
 
     def __init__(self, *args: Any, experiment: Experiment, actor: Actor, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["cap"].help_text = "A hard limit. By default, what is shown as “at most”."
         arena, origin = experiment.arena, experiment.origin
         self.sizes = sizes_of(arena.prompts.active().count())
         registered = priced_judges(arena, judges_that_can_vote(origin, actor), actor)

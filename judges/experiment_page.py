@@ -240,7 +240,7 @@ class Size:
 
 
 @dataclass
-class Offer:
+class SizeOffer:
     """The form of the measurement, with the sizes and their prices."""
 
     form: PlanForm
@@ -262,7 +262,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Scale:
+class WinRange:
     """Where the win rate and its interval are on the scale from 0 to 100."""
 
     low: float
@@ -274,11 +274,11 @@ class Scale:
         return max(self.high - self.low, 0.5)
 
 
-def scale_of(claim: Claim) -> Scale | None:
+def scale_of(claim: Claim) -> WinRange | None:
     if claim.win_rate is None or claim.low is None or claim.high is None:
         return None
     low, high, at = (round(100 * value, 2) for value in (claim.low, claim.high, claim.win_rate))
-    return Scale(low, high, at)
+    return WinRange(low, high, at)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +293,7 @@ class DraftResult:
         return self.report.candidate
 
     @cached_property
-    def scale(self) -> Scale | None:
+    def scale(self) -> WinRange | None:
         return scale_of(self.report.claim)
 
     @cached_property

@@ -34,7 +34,7 @@ from judges.experiment_forms import (
     baselines_in,
 )
 from judges.experiment_page import (
-    Offer,
+    SizeOffer,
     best_of,
     changes_of,
     results_of,
@@ -52,6 +52,12 @@ PER_PAGE = 10
 CENT = 10**7
 USED_EVERY = timedelta(hours=1)
 UNCHANGED = "{} is still the same as the baseline. Change it, or remove it."
+STEPS = {
+    Experiment.State.DRAFT: "Measure",
+    Experiment.State.RUNNING: "Measuring",
+    Experiment.State.DONE: "Measured",
+    Experiment.State.STOPPED: "Stopped",
+}
 View = Callable[..., HttpResponse]
 
 
@@ -189,6 +195,7 @@ def _render(
     report = report_on(experiment)
     best = best_of(report)
     copy = experiment.copy
+    tried = try_of(experiment, request.GET.get("prompt", ""))
     changes = [changes_of(copy, draft.candidate) for draft in report.drafts] if copy else []
     context = {
         "experiment": experiment,
@@ -199,7 +206,9 @@ def _render(
         "baseline": copy,
         "drafts": _with_forms(access, changes, drafts or {}),
         "can_add": len(changes) < MOST_DRAFTS,
-        "tried": try_of(experiment, request.GET.get("prompt", "")),
+        "step": STEPS[Experiment.State(experiment.state)],
+        "tried": tried,
+        "refreshes_prices": "trying" in request.GET and not tried.goes_on,
         "results": results_of(report),
         "best": best,
         "scale": scale_of(best.claim) if best and experiment.registered_at else None,
@@ -246,9 +255,9 @@ def _draft_form(experiment: Experiment, draft: Candidate, data: Any = None) -> D
     )
 
 
-def _offer_of(form: PlanForm, access: ExperimentAccess) -> Offer:
+def _offer_of(form: PlanForm, access: ExperimentAccess) -> SizeOffer:
     """The sizes with their prices, or the reason why there are none."""
-    offered = Offer(form, access.experiment, access.actor)
+    offered = SizeOffer(form, access.experiment, access.actor)
     if form.errors.keys() <= {"cap", "people", "__all__"}:  # no price depends on them
         try:
             offered.quote_sizes()

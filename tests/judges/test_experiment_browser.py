@@ -50,12 +50,14 @@ def test_a_change_is_tried_measured_and_promoted(
 
     page.get_by_role("button", name="Try", exact=True).click()
     expect(page.locator("#try")).to_contain_text("Generating 6 answers")
-    make_calls(experiment)
-    expect(page.locator("#try")).to_contain_text("6 answers for $")
     page.evaluate("() => { window.samePage = true; }")
+    price = page.locator("#dock .experiment-spent strong")
+    before = price.inner_text()
+    make_calls(experiment)
+    expect(price).not_to_have_text(before)  # the lengths of answers are known now
+    expect(page.locator("#try")).to_contain_text("6 answers for $")
     page.locator(".experiment-tabs a").nth(1).click()
     expect(page.locator(".experiment-tabs a").nth(1)).to_have_attribute("aria-current", "true")
-    price = page.locator("#dock .experiment-spent strong")
     before = price.inner_text()
     page.locator("#size-20").check()
     expect(price).not_to_have_text(before)
