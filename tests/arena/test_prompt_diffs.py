@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.prompting.differences import DiffLine, Piece, _alike_segments, _Work, diff_of
+from arena.prompting.differences import (
+    DiffLine,
+    Piece,
+    _alike_segments,
+    _Work,
+    diff_of,
+    merged_diff,
+)
 
 TEXTS = st.lists(st.sampled_from(["a", "b b", "c, d", "", "  e", "the cat", "é\u2028f"])).map(
     "\n".join
@@ -143,3 +150,22 @@ def test_a_long_prompt_with_many_edits_keeps_its_unchanged_lines():
     assert all(
         [piece.text for piece in line.pieces if piece.changed] == ["kindly"] for line in removed
     )
+
+
+def test_two_texts_are_merged_into_one_with_whole_words_marked() -> None:
+    before = "Be brief, leave out introductions and closing remarks, and drop no fact."
+    after = "Be brief, leave out introductions, greet people, and drop no fact. Be kind."
+
+    pieces = merged_diff(before, after)
+    assert "".join(text for kind, text in pieces if kind != "added") == before
+    assert "".join(text for kind, text in pieces if kind != "removed") == after
+    assert ("removed", " and closing remarks") in pieces
+    assert all(kind != "same" or text.strip() for kind, text in pieces)
+    assert merged_diff("same", "same") == [("same", "same")]
+    assert merged_diff("", "new") == [("added", "new")]
+
+
+def test_texts_with_few_words_in_common_follow_one_another() -> None:
+    pieces = merged_diff("One two three, four five six.", "Nothing of this is like the other.")
+
+    assert [kind for kind, _ in pieces] == ["removed", "added"]

@@ -494,3 +494,9 @@ def test_prompts_without_answers_are_not_measured_while_answers_are_generated(
     assert "Stopped 0 of 40 prompts" in page_of(member, experiment)
     send(member, "start_experiment", experiment, cap="")
     assert go_on(Experiment.objects.get()).state == "done"
+
+
+def test_the_difference_adds_no_space_to_a_draft(member: Client, priced: Arena) -> None:
+    page = member.get(begin(priced, "plain\n  and GOOD").get_absolute_url()).content.decode()
+
+    assert '<pre class="experiment-text">plain<ins>\n  and GOOD</ins>' in page
