@@ -27,7 +27,7 @@ from judges.models import Baseline, Experiment
 from judges.models.experiments import MARGIN, MOST_DRAFTS
 from judges.models.judges import SCRIPTED
 from judges.services.decisions import default_baseline
-from judges.services.experiments import LEAST_PROMPTS, MADE_OF, MOST_PEOPLE, Plan
+from judges.services.experiments import LEAST_PROMPTS, MADE_OF, MOST_PEOPLE, MeasurementPlan
 from judges.services.registry import DEFAULT_RUBRIC
 
 MOST_LISTED = 300  # prompts to choose from
@@ -271,11 +271,11 @@ class PlanForm(CapForm):
             self.add_error("people", "Enter how many votes you want on each draft.")
         return data
 
-    def plan(self, size: int | None = None) -> Plan:
+    def plan(self, size: int | None = None) -> MeasurementPlan:
         """As entered, or as the form begins; `size` in place of the chosen one."""
         data = self.cleaned_data if self.is_bound else self._as_it_begins
         rubric = data.get("rubric") or DEFAULT_RUBRIC
-        return Plan(
+        return MeasurementPlan(
             judges=[*data["judges"], *(f"{name}@{rubric}" for name in data["models"])],
             size=size or data["size"],
             people=data.get("people") or 0 if data.get("ask_people") else 0,

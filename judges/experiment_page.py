@@ -24,7 +24,7 @@ from judges.models import Experiment
 from judges.services.experiments import (
     MADE_OF,
     ExperimentQuote,
-    Planned,
+    PlannedMeasurement,
     quote_try,
     suggested_prompts,
 )
@@ -253,7 +253,7 @@ class SizeOffer:
         """Raises JudgeError and GenerationError."""
         chosen = str(self.form["size"].value())
         for size in self.form.sizes:
-            quote = Planned(self.experiment, self.form.plan(size), self.by).quote()
+            quote = PlannedMeasurement(self.experiment, self.form.plan(size), self.by).quote()
             self.sizes.append(Size(quote, str(size) == chosen))
 
     @property

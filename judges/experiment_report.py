@@ -19,7 +19,7 @@ from arena.site import site_url
 from arena.validation import numbered
 from judges.models import Epoch, Experiment
 from judges.services.experiments import spent_on, twin_of, verdict_of
-from judges.services.measurements import DraftMeasurement, Measurement, measure
+from judges.services.measurements import DraftMeasurement, ExperimentMeasurement, measure
 from judges.services.registry import JudgeError, spec_named
 from judges.services.subjects import read_subject
 from ranking.claim_words import share_words
@@ -82,6 +82,10 @@ class Broken:
 
     prompt: Prompt
     reason: str
+
+    @property
+    def title(self) -> str:
+        return title_of(self.prompt)
 
 
 @dataclass(frozen=True)
@@ -207,7 +211,7 @@ class Twin:
 @dataclass(frozen=True, eq=False)
 class ExperimentReport:
     experiment: Experiment
-    measurement: Measurement
+    measurement: ExperimentMeasurement
     baseline: Figures
     drafts: list[DraftReport] = field(default_factory=list)
     spent: int = 0
@@ -291,7 +295,9 @@ def report_on(experiment: Experiment) -> ExperimentReport:
     )
 
 
-def _checks_of(measurement: Measurement, prompts: Mapping[int, Prompt]) -> list[list[CheckRow]]:
+def _checks_of(
+    measurement: ExperimentMeasurement, prompts: Mapping[int, Prompt]
+) -> list[list[CheckRow]]:
     """Of each draft: the arena's checks, its guards, and the items of judges' checklists."""
     experiment = measurement.experiment
     drafts = [draft.candidate for draft in measurement.drafts]

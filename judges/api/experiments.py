@@ -27,7 +27,6 @@ from judges.experiment_report import (
     ExperimentReport,
     Figures,
     report_on,
-    title_of,
 )
 from judges.models import Baseline, Experiment
 from judges.models.experiments import MARGIN, MOST_DRAFTS, MOST_PROMPTS
@@ -37,8 +36,8 @@ from judges.services.experiments import (
     MOST_PEOPLE,
     TRIED,
     ExperimentQuote,
-    Plan,
-    Planned,
+    MeasurementPlan,
+    PlannedMeasurement,
     create_experiment,
     enter_draft,
     find_experiment,
@@ -307,11 +306,8 @@ class CheckCountShown(serializers.Serializer[Any]):
 
 class BrokenShown(serializers.Serializer[Any]):
     prompt_id = serializers.CharField(source="prompt.external_id")
-    title = serializers.SerializerMethodField()
+    title = serializers.CharField()
     reason = serializers.CharField()
-
-    def get_title(self, broken: Any) -> str:
-        return title_of(broken.prompt)
 
 
 class CheckOfDraft(serializers.Serializer[CheckRow]):
@@ -634,7 +630,9 @@ class QuoteExperiment(OfExperiment):
     )
     def post(self, request: Request, slug: str) -> Response:
         self.require_of_team(TeamPermission.SUBMIT)
-        planned = Planned(self.experiment, Plan(**self.validated(PlanGiven)), self.actor)
+        planned = PlannedMeasurement(
+            self.experiment, MeasurementPlan(**self.validated(PlanGiven)), self.actor
+        )
         planned.check()
         return Response(ExperimentQuoteShown(planned.quote()).data)
 
@@ -656,7 +654,7 @@ class RunExperiment(OfExperiment):
     )
     def post(self, request: Request, slug: str) -> Response:
         self.require_of_team(TeamPermission.SUBMIT, TeamPermission.JUDGE)
-        plan = Plan(**self.validated(PlanGiven))
+        plan = MeasurementPlan(**self.validated(PlanGiven))
         start_experiment(experiment=self.experiment, plan=plan, by=self.actor, now=timezone.now())
         enqueue_on_commit()
         return self.answer()

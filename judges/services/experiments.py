@@ -61,7 +61,7 @@ from arena.validation import numbered
 from judges.models import Epoch, Experiment
 from judges.models.experiments import LOOKS, MARGIN, MOST_DRAFTS, MOST_PROMPTS
 from judges.services.decisions import choose_baseline
-from judges.services.measurements import Measurement, guarded_prompts, measure
+from judges.services.measurements import ExperimentMeasurement, guarded_prompts, measure
 from judges.services.orders import JudgeOrder, Member, calls_for
 from judges.services.planning import OrderOptions, PlannedComparison, shares_of
 from judges.services.quotes import (
@@ -450,7 +450,7 @@ class ExperimentQuote:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MeasurementPlan:
     """How an experiment shall be measured.
 
     `side` -1 tests only whether a draft is worse. `people`: human votes wanted on each draft.
@@ -469,11 +469,11 @@ class Plan:
 
 
 @dataclass
-class Planned:
+class PlannedMeasurement:
     """A plan, checked: the judges' specs, the size, and the quote."""
 
     experiment: Experiment
-    plan: Plan
+    plan: MeasurementPlan
     by: Actor
     drafts: list[Candidate] = field(default_factory=list)
 
@@ -615,7 +615,9 @@ def _scaled(quote: AnswerQuote, size: int, available: int) -> AnswerQuote:
     )
 
 
-def start_experiment(*, experiment: Experiment, plan: Plan, by: Actor, now: datetime) -> Experiment:
+def start_experiment(
+    *, experiment: Experiment, plan: MeasurementPlan, by: Actor, now: datetime
+) -> Experiment:
     """Register the measurement and begin it: its size is fixed and the order of prompts drawn now.
 
     It never spends more than the plan's cap, by default what the quote says at most. Raises
@@ -624,7 +626,7 @@ def start_experiment(*, experiment: Experiment, plan: Plan, by: Actor, now: date
     if experiment.registered_at is not None:  # what was registered stays registered
         cap = experiment.cap if plan.cap is None else plan.cap
         plan = replace(_registered_plan(experiment), cap=cap)
-    planned = Planned(experiment, plan, by)
+    planned = PlannedMeasurement(experiment, plan, by)
     planned.check()
     quote = planned.quote()
     if quote.unpriced:
@@ -668,8 +670,8 @@ def start_experiment(*, experiment: Experiment, plan: Plan, by: Actor, now: date
     return locked
 
 
-def _registered_plan(experiment: Experiment) -> Plan:
-    return Plan(
+def _registered_plan(experiment: Experiment) -> MeasurementPlan:
+    return MeasurementPlan(
         judges=experiment.judges,
         size=experiment.size,
         people=experiment.people,
@@ -795,14 +797,14 @@ def _left(experiment: Experiment) -> int:
     return max((experiment.cap or 0) - spent_on(experiment), 0)
 
 
-def _check_answered(experiment: Experiment, measurement: Measurement) -> None:
+def _check_answered(experiment: Experiment, measurement: ExperimentMeasurement) -> None:
     for draft in measurement.drafts:
         if not draft.answered:
             why = draft.why_unanswered
             raise ExperimentError(f"{draft.candidate} has no answers{f': {why}' if why else '.'}")
 
 
-def _have_judged(experiment: Experiment, measurement: Measurement, now: datetime) -> bool:
+def _have_judged(experiment: Experiment, measurement: ExperimentMeasurement, now: datetime) -> bool:
     """Whether nothing more is to be judged; orders the prompts up to the next look."""
     if Run.objects.not_over().filter(arena=experiment.arena_id, kind=Run.Kind.JUDGE).exists():
         return False
@@ -862,7 +864,7 @@ def _order_judges(
     runs.order_run(order=order, cap=_left(experiment), now=now, by=CLI)
 
 
-def _have_voted(experiment: Experiment, measurement: Measurement, now: datetime) -> bool:
+def _have_voted(experiment: Experiment, measurement: ExperimentMeasurement, now: datetime) -> bool:
     """Whether people have voted enough on each draft: what they say is decided, or all have."""
     is_over = True
     for draft in measurement.drafts:
@@ -887,7 +889,7 @@ def _have_voted(experiment: Experiment, measurement: Measurement, now: datetime)
 
 
 @transaction.atomic
-def _finish(experiment: Experiment, measurement: Measurement, now: datetime) -> None:
+def _finish(experiment: Experiment, measurement: ExperimentMeasurement, now: datetime) -> None:
     done = Experiment.objects.filter(pk=experiment.pk, state=State.RUNNING)
     if not done.update(state=State.DONE, finished_at=now):
         return

@@ -177,12 +177,12 @@ class DraftMeasurement:
 
 
 @dataclass(frozen=True, eq=False)
-class Measurement:
+class ExperimentMeasurement:
     experiment: Experiment
     drafts: list[DraftMeasurement] = field(default_factory=list)
 
 
-def measure(experiment: Experiment) -> Measurement:
+def measure(experiment: Experiment) -> ExperimentMeasurement:
     """Read what an experiment has measured so far, in about six queries."""
     arena = experiment.arena
     drafts = list(experiment.drafts)
@@ -225,7 +225,7 @@ def measure(experiment: Experiment) -> Measurement:
                 judged_at=places[draft.pk],
             )
         )
-    return Measurement(experiment, found)
+    return ExperimentMeasurement(experiment, found)
 
 
 def _is_answering(experiment: Experiment, drafts: Sequence[Candidate]) -> bool:

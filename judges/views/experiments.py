@@ -366,7 +366,7 @@ def _go_on(request: HttpRequest, access: ExperimentAccess) -> HttpResponse:
     try:
         services.start_experiment(
             experiment=access.experiment,
-            plan=services.Plan(cap=form.cleaned_data["cap"]),
+            plan=services.MeasurementPlan(cap=form.cleaned_data["cap"]),
             by=access.actor,
             now=timezone.now(),
         )

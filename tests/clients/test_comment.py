@@ -1,6 +1,6 @@
 """The comment on a pull request: its text, and that nobody else's text does anything in it.
 
-The expected texts are in `comments/`; `RINGSIDE_UPDATE_COMMENTS=1 pytest tests/clients/test_comment.py` writes them.
+The expected texts are in `comments/`; with RINGSIDE_UPDATE_COMMENTS=1 these tests write them.
 """
 
 import os

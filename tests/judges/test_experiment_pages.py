@@ -10,8 +10,9 @@ from django.utils import timezone
 
 from arena.actors import CLI
 from arena.models import Arena, Membership, Role, Run
+from arena.services.checks import add_check
 from judges.models import Baseline, Experiment
-from judges.services.experiments import Plan, advance, start_experiment, stop_experiment
+from judges.services.experiments import MeasurementPlan, advance, start_experiment, stop_experiment
 from tests.factories import make_candidate
 from tests.judges.fake_server import FakeServer
 from tests.judges.helpers import LOCAL, browser_of
@@ -322,13 +323,15 @@ def test_a_worse_draft_cannot_be_promoted_from_the_page(member: Client, priced: 
     shown = page_of(member, experiment)
     assert "Worse" in shown
     assert "Where the draft lost" in shown
-    assert "The five clearest of" in shown
-    assert "Only a draft that is better, or no worse, can be promoted." in shown
+    assert "more" in shown
+    assert "Only a draft that is better, or no worse, and passes its checks can be pro" in shown
 
 
 def test_a_stopped_experiment_says_why_and_goes_on(member: Client, priced: Arena) -> None:
     experiment = begin(priced, "GOOD")
-    start_experiment(experiment=experiment, plan=Plan([LOCAL]), by=CLI, now=timezone.now())
+    start_experiment(
+        experiment=experiment, plan=MeasurementPlan([LOCAL]), by=CLI, now=timezone.now()
+    )
     send(member, "stop_experiment", experiment)
     shown = page_of(member, experiment)
     assert "The team stopped it. What is known so far stays." in shown
@@ -500,3 +503,19 @@ def test_the_difference_adds_no_space_to_a_draft(member: Client, priced: Arena) 
     page = member.get(begin(priced, "plain\n  and GOOD").get_absolute_url()).content.decode()
 
     assert '<pre class="experiment-text">plain<ins>\n  and GOOD</ins>' in page
+
+
+def test_checks_stand_beside_the_baselines_and_stop_a_promotion(
+    member: Client,
+    origin: Arena,  # noqa: F811
+) -> None:
+    add_check(arena=origin, by=CLI, kind="contains", expected="plain", name="Stays plain")
+    add_check(arena=origin, by=CLI, kind="guard", prompt=origin.prompts.order_by("pk")[0])
+    experiment = carry_out(begin(origin, "GOOD"))
+
+    page = page_of(member, experiment)
+
+    assert "Stays plain failed 40 0 40 broken" in page
+    assert "Never lose “Question 0?” kept" in page
+    assert "Stays plain: 40 broken" in page
+    assert "Promote it" not in page

@@ -23,8 +23,8 @@ from judges.experiment_report import report_on
 from judges.models import Baseline, Experiment
 from judges.services.experiments import (
     ExperimentError,
-    Plan,
-    Planned,
+    MeasurementPlan,
+    PlannedMeasurement,
     advance,
     change_draft,
     create_experiment,
@@ -77,7 +77,9 @@ def begin(origin: Arena, *systems: str, **fields: Any) -> Experiment:
 def carry_out(experiment: Experiment, **plan: Any) -> Experiment:
     """Start it and take steps until it ends, with all calls made at once."""
     fields = {"judges": [LOCAL]} | plan
-    start_experiment(experiment=experiment, plan=Plan(**fields), by=CLI, now=timezone.now())
+    start_experiment(
+        experiment=experiment, plan=MeasurementPlan(**fields), by=CLI, now=timezone.now()
+    )
     return go_on(experiment)
 
 
@@ -164,7 +166,9 @@ def test_several_drafts_share_the_error(origin: Arena) -> None:
 
 def test_the_order_of_prompts_is_drawn_and_kept(origin: Arena) -> None:
     experiment = begin(origin, "GOOD")
-    start_experiment(experiment=experiment, plan=Plan([LOCAL], size=20), by=CLI, now=timezone.now())
+    start_experiment(
+        experiment=experiment, plan=MeasurementPlan([LOCAL], size=20), by=CLI, now=timezone.now()
+    )
     experiment.refresh_from_db()
 
     assert len(set(experiment.order)) == experiment.size == 20
@@ -173,7 +177,9 @@ def test_the_order_of_prompts_is_drawn_and_kept(origin: Arena) -> None:
 
 def test_a_killed_worker_repeats_no_step(origin: Arena, monkeypatch: Any) -> None:
     experiment = begin(origin, "GOOD")
-    start_experiment(experiment=experiment, plan=Plan([LOCAL]), by=CLI, now=timezone.now())
+    start_experiment(
+        experiment=experiment, plan=MeasurementPlan([LOCAL]), by=CLI, now=timezone.now()
+    )
     for _ in range(12):
         for _ in range(2):
             advance(experiment_id=experiment.pk, now=timezone.now())
@@ -219,7 +225,9 @@ def test_a_draft_is_tried_on_three_prompts_and_changed(origin: Arena) -> None:
 
 def test_drafts_cannot_be_changed_once_it_runs(origin: Arena) -> None:
     experiment = begin(origin, "GOOD")
-    start_experiment(experiment=experiment, plan=Plan([LOCAL]), by=CLI, now=timezone.now())
+    start_experiment(
+        experiment=experiment, plan=MeasurementPlan([LOCAL]), by=CLI, now=timezone.now()
+    )
     experiment.refresh_from_db()
     (draft,) = experiment.drafts
 
@@ -231,7 +239,9 @@ def test_drafts_cannot_be_changed_once_it_runs(origin: Arena) -> None:
 
 def test_a_stopped_experiment_keeps_what_it_knows_and_goes_on(origin: Arena) -> None:
     experiment = begin(origin, "GOOD")
-    start_experiment(experiment=experiment, plan=Plan([LOCAL]), by=CLI, now=timezone.now())
+    start_experiment(
+        experiment=experiment, plan=MeasurementPlan([LOCAL]), by=CLI, now=timezone.now()
+    )
     for _ in range(2):
         advance(experiment_id=experiment.pk, now=timezone.now())
         make_calls(experiment)
@@ -239,7 +249,7 @@ def test_a_stopped_experiment_keeps_what_it_knows_and_goes_on(origin: Arena) -> 
     stopped = stop_experiment(experiment=experiment, by=CLI, now=timezone.now())
     assert not Run.objects.filter(arena=experiment.arena).not_over().exists()
 
-    start_experiment(experiment=stopped, plan=Plan(), by=CLI, now=timezone.now())
+    start_experiment(experiment=stopped, plan=MeasurementPlan(), by=CLI, now=timezone.now())
     done = go_on(stopped)
 
     assert (done.state, done.order) == ("done", order)
@@ -248,10 +258,10 @@ def test_a_stopped_experiment_keeps_what_it_knows_and_goes_on(origin: Arena) -> 
 def test_the_quote_says_what_the_prompts_can_find(origin: Arena) -> None:
     experiment = begin(origin, "GOOD")
 
-    quote = Planned(experiment, Plan([LOCAL], size=40), CLI).quote()
+    quote = PlannedMeasurement(experiment, MeasurementPlan([LOCAL], size=40), CLI).quote()
     assert quote.finds_words == "40 prompts: a 72:28 difference in 4 of 5 cases."
     assert quote.expected_size < 40
-    assert Planned(experiment, Plan([LOCAL], detect=0.9), CLI).size < 40
+    assert PlannedMeasurement(experiment, MeasurementPlan([LOCAL], detect=0.9), CLI).size < 40
 
 
 def test_the_database_refuses_a_running_experiment_without_a_registration(origin: Arena) -> None:
@@ -344,7 +354,7 @@ def test_nothing_is_started_that_the_budget_does_not_cover(
 
 def test_experiments_that_nobody_uses_expire(origin: Arena) -> None:
     old, new, running = begin(origin, "a"), begin(origin, "b"), begin(origin, "c")
-    start_experiment(experiment=running, plan=Plan([LOCAL]), by=CLI, now=timezone.now())
+    start_experiment(experiment=running, plan=MeasurementPlan([LOCAL]), by=CLI, now=timezone.now())
     long_ago = timezone.now() - timedelta(days=31)
     Experiment.objects.exclude(pk=new.pk).update(used_at=long_ago)
 
@@ -369,7 +379,9 @@ def vote_for_the_draft(experiment: Experiment, raters: int, votes: int) -> None:
 
 def test_people_are_asked_until_it_is_decided(origin: Arena) -> None:
     experiment = begin(origin, "GOOD")
-    start_experiment(experiment=experiment, plan=Plan(people=100), by=CLI, now=timezone.now())
+    start_experiment(
+        experiment=experiment, plan=MeasurementPlan(people=100), by=CLI, now=timezone.now()
+    )
     advance(experiment_id=experiment.pk, now=timezone.now())
     make_calls(experiment)
     advance(experiment_id=experiment.pk, now=timezone.now())
@@ -388,7 +400,7 @@ def test_votes_on_a_draft_count_once_it_is_entered_if_the_team_chose_so(
     origin: Arena, counts: bool
 ) -> None:
     experiment = begin(origin, "GOOD")
-    plan = Plan(people=100, counts_votes=counts)
+    plan = MeasurementPlan(people=100, counts_votes=counts)
     start_experiment(experiment=experiment, plan=plan, by=CLI, now=timezone.now())
     for _ in range(2):
         advance(experiment_id=experiment.pk, now=timezone.now())
