@@ -24,6 +24,10 @@ class ServiceError(Exception):
         self.field = field
 
 
+class BusyError(ServiceError):
+    """Somebody does the same at this moment: it can be tried again soon."""
+
+
 def checked_fields(
     model: type[Model], values: Mapping[str, Any], error: type[ServiceError]
 ) -> dict[str, Any]:

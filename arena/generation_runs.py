@@ -19,6 +19,7 @@ from arena.calls.prices import Rate, price_of
 from arena.calls.providers.base import Request
 from arena.calls.scheduling import calls_under_way
 from arena.endpoints import UnknownEndpointError, endpoint_named
+from arena.errors import BusyError
 from arena.generation import (
     RETIRED,
     AnswerHandler,
@@ -35,7 +36,7 @@ from arena.models.runs import RunErrors, RunProgress, count_errors
 from arena.prompting.templates import TemplateError
 from arena.services import runs
 from arena.services.candidate_checks import SENT, check_is_open
-from arena.services.locks import exclusive_lock, retry_on_deadlock
+from arena.services.locks import exclusive_lock, lock_revealed, retry_on_deadlock
 
 NO_PROMPTS = "This arena has no prompts yet. Add prompts first."
 TYPICAL_ANSWER_TOKENS = 300
@@ -245,6 +246,10 @@ CHANGED = (
 )
 
 
+class AnswersBusyError(GenerationError, BusyError):
+    """The candidate's answers are being ordered at this moment."""
+
+
 class UnderWayError(GenerationError):
     """The candidate's answers are already being generated, by `run`."""
 
@@ -272,6 +277,7 @@ class AnswerRunHandler(runs.RunHandler):
 
     def draft(self, order: AnswerOrder, by: Actor) -> Run:
         candidate = order.candidate
+        lock_revealed(candidate.arena_id)
         check_is_open(candidate, by=by)
         # Lock the candidate's row. Raises GenerationError if it differs from what was quoted.
         locked = Candidate.objects.select_for_update(of=("self",), no_key=True).get(pk=candidate.pk)
@@ -380,7 +386,7 @@ def quote_answers(*, candidate: Candidate, by: Actor) -> AnswerOrder:
 
 def one_order_at_a_time(*, candidate: Candidate) -> AbstractContextManager[None]:
     """Hold the lock on the candidate's orders. Raises GenerationError if it is taken."""
-    return exclusive_lock(f"answers-{candidate.pk}", busy=GenerationError(BUSY))
+    return exclusive_lock(f"answers-{candidate.pk}", busy=AnswersBusyError(BUSY))
 
 
 def unfinished_run(candidate: Candidate) -> Run | None:

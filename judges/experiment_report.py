@@ -282,7 +282,7 @@ class ExperimentReport:
 def report_on(experiment: Experiment) -> ExperimentReport:
     """Read everything in a bounded number of queries."""
     measurement = measure(experiment)
-    prompts = experiment.arena.prompts.in_bulk()
+    prompts = experiment.arena.prompts.defer("html", "reference", "rubric").in_bulk()
     ids = [experiment.copy_id or 0, *(draft.candidate.pk for draft in measurement.drafts)]
     figures = figures_of(ids)
     checks = _checks_of(measurement, prompts)

@@ -250,11 +250,16 @@ def loss_of_arena(arena: Arena) -> str:
 
 
 def delete_arena(*, arena: Arena, by: Actor) -> None:
-    """Delete an arena with everything in it, a batch at a time.
+    """Delete an arena with everything in it, a batch at a time; its experiments are in it, too.
 
     The arena is hidden first. After an interruption it stays hidden; call this again.
     """
     _hide(arena, by)
+    experiments = list(arena.experiment_arenas.order_by("pk"))
+    for experiment in experiments:  # all at once, so that none of them goes on meanwhile
+        _hide(experiment, by)
+    for experiment in experiments:
+        delete_arena(arena=experiment, by=by)
     for rows in (
         Vote.objects.filter(arena=arena),
         Comparison.objects.filter(arena=arena),

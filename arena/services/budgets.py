@@ -80,12 +80,17 @@ def budget_left(team: Team) -> int:
 def committed_by(team: Team) -> int:
     """Return what the team has spent or may have been billed, and what its unfinished runs may
     still spend."""
+    return committed_in(Run.objects.filter(team=team))
+
+
+def committed_in(runs: QuerySet[Run]) -> int:
+    """Return what `runs` have cost or may have, and what the unfinished ones may still cost."""
     share = Case(
         When(OVER, then=COST),
         default=Coalesce(F("cap"), 0, output_field=BigIntegerField()),
         output_field=BigIntegerField(),
     )
-    return int(Run.objects.filter(team=team).aggregate(total=Sum(share, default=0))["total"])
+    return int(runs.aggregate(total=Sum(share, default=0))["total"])
 
 
 def uncertain_of(team: Team) -> int:

@@ -16,6 +16,7 @@ from typing import ParamSpec, TypeVar
 
 from django.db import DatabaseError, OperationalError, connection
 
+from arena.errors import ServiceError
 from arena.models import Arena
 
 ROLLED_BACK = ("40P01", "40001")  # PostgreSQL's codes for a deadlock and a serialization failure
@@ -96,6 +97,15 @@ def _call_lock_function(function: str, key: int) -> bool:
 def lock_arena(arena_id: int) -> Arena:
     """Lock an arena's row until the end of the transaction: always the first lock taken."""
     return Arena.objects.select_for_update(no_key=True).get(pk=arena_id)
+
+
+def lock_revealed(arena_id: int) -> Arena:
+    """Lock an arena in which something new shall go on. Raises ServiceError if it is hidden, as it
+    is while it is deleted."""
+    arena = lock_arena(arena_id)
+    if not Arena.objects.revealed().filter(pk=arena_id).exists():
+        raise ServiceError("This arena is being deleted or imported.")
+    return arena
 
 
 def retry_on_deadlock(work: Callable[P, R]) -> Callable[P, R]:

@@ -50,6 +50,7 @@ NO_PRICE = (
     "tokens (0 is allowed) at /operators/models/, or by manage.py price {endpoint} {model} "
     "--input 0 --output 0"
 )
+CUT_SHORT = "Its ordering was interrupted, so it never opened."
 NO_CAP = "Enter a spending cap in dollars: this run costs money."
 CAP_TOO_LOW = "This model costs money; enter a cap above $0."
 
@@ -262,7 +263,7 @@ def given_up_on_failure(*, run: Run, now: datetime) -> Iterator[None]:
         yield
     except BaseException:  # Ctrl-C gives up, too
         with suppress(DatabaseError, InterfaceError):
-            cancel_run(run_id=run.pk, now=now)
+            cancel_run(run_id=run.pk, now=now, reason=CUT_SHORT)
         raise
 
 
@@ -280,7 +281,7 @@ def cancel_stale_orders(*, now: datetime) -> None:
 def cancel_unopened(runs: RunQuerySet, now: datetime) -> None:
     """Cancel those of `runs` that never opened. The caller holds the lock: nobody writes them."""
     for run_id in runs.filter(state=State.ORDERED).values_list("pk", flat=True):
-        cancel_run(run_id=run_id, now=now)
+        cancel_run(run_id=run_id, now=now, reason=CUT_SHORT)
 
 
 # A run may have changed since it was read, so the database has the last word: an update that no
@@ -311,16 +312,17 @@ def pause_run(*, run_id: int, reason: str) -> bool:
 
 
 @transaction.atomic
-def cancel_run(*, run_id: int, now: datetime) -> bool:
+def cancel_run(*, run_id: int, now: datetime, reason: str = "") -> bool:
     """Cancel an unfinished run, and the calls waiting in it. Calls under way finish and are
-    booked."""
+    booked. `reason`: why, if nobody has asked for it."""
     run = Run.objects.filter(pk=run_id, state__in=UNFINISHED)
     if not run.exists():
         return False
     # Calls first and the run last, in the order in which workers lock them.
     cancel_calls(Call.objects.filter(run=run_id), now)
     run_cancelled.send(sender=Run, run_id=run_id, now=now)
-    is_cancelled = bool(run.update(state=State.CANCELLED, closed_at=now))
+    why = {"pause_reason": reason} if reason else {}
+    is_cancelled = bool(run.update(state=State.CANCELLED, closed_at=now, **why))
     if not is_cancelled:
         transaction.set_rollback(True)
     for arena in Arena.objects.filter(runs__pk=run_id, runs__hides_names=True):

@@ -3,6 +3,7 @@
 from functools import cached_property
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
@@ -38,6 +39,7 @@ from judges.services.experiments import (
     ExperimentQuote,
     MeasurementPlan,
     PlannedMeasurement,
+    check_differences,
     create_experiment,
     enter_draft,
     find_experiment,
@@ -149,6 +151,7 @@ QUOTE: dict[str, Any] = {
 }
 SENT_DRAFT = {"name": "Greet by name", "system_prompt": "Greet people who wrote to us by name."}
 SIDES = {"both": 0, "worse": -1}
+TO_RUN = (TeamPermission.READ, TeamPermission.SUBMIT, TeamPermission.JUDGE)
 
 
 class DraftGiven(StrictSerializer):
@@ -494,6 +497,15 @@ class ExperimentQuoteShown(serializers.Serializer[ExperimentQuote]):
     )
 
 
+def named_prompts(active: QuerySet[Prompt], names: list[str]) -> QuerySet[Prompt]:
+    """Those of `active` with these external ids. Raises Unprocessable for an unknown one."""
+    found = active.filter(external_id__in=names)
+    missing = sorted(set(names) - set(found.values_list("external_id", flat=True)))
+    if missing:
+        raise Unprocessable(f"There is no active prompt “{missing[0]}” here.")
+    return found
+
+
 class Experiments(ArenaEndpoint, ListEndpoint):
     tag = TAG
     is_open = False
@@ -525,7 +537,8 @@ class Experiments(ArenaEndpoint, ListEndpoint):
         "there, by the experiment's `slug` and the draft's `id`.",
     )
     def post(self, request: Request, slug: str) -> Response:
-        self.require(TeamPermission.SUBMIT, self.arena.team_id)
+        for permission in (TeamPermission.READ, TeamPermission.SUBMIT):
+            self.require(permission, self.arena.team_id)
         body = self.validated(ExperimentGiven)
         content: dict[str, Any] = {
             "origin": self.arena,
@@ -537,9 +550,11 @@ class Experiments(ArenaEndpoint, ListEndpoint):
         if found is not None:
             touch(found, timezone.now())
             return Response(self._shown(found), status=200)
-        made = create_experiment(
-            **content, by=self.actor, now=timezone.now(), name=body.get("name", "")
-        )
+        with transaction.atomic():
+            made = create_experiment(
+                **content, by=self.actor, now=timezone.now(), name=body.get("name", "")
+            )
+            check_differences(made)
         place = reverse("api_experiment", args=[made.arena.slug])
         return Response(self._shown(made), status=201, headers={"Location": place})
 
@@ -564,12 +579,8 @@ class Experiments(ArenaEndpoint, ListEndpoint):
 
     def _prompts(self, body: dict[str, Any]) -> QuerySet[Prompt] | None:
         active = self.arena.prompts.active()
-        if names := body.get("prompts"):
-            found = active.filter(external_id__in=names)
-            missing = sorted(set(names) - set(found.values_list("external_id", flat=True)))
-            if missing:
-                raise Unprocessable(f"There is no active prompt “{missing[0]}” here.")
-            return found
+        if "prompts" in body:
+            return named_prompts(active, body["prompts"])
         return active.filter(category=body["category"]) if "category" in body else None
 
 
@@ -653,7 +664,7 @@ class RunExperiment(OfExperiment):
         "as registered.",
     )
     def post(self, request: Request, slug: str) -> Response:
-        self.require_of_team(TeamPermission.SUBMIT, TeamPermission.JUDGE)
+        self.require_of_team(*TO_RUN)
         plan = MeasurementPlan(**self.validated(PlanGiven))
         start_experiment(experiment=self.experiment, plan=plan, by=self.actor, now=timezone.now())
         enqueue_on_commit()
@@ -674,11 +685,11 @@ class TryExperiment(OfExperiment):
         "arena.",
     )
     def post(self, request: Request, slug: str) -> Response:
-        self.require_of_team(TeamPermission.SUBMIT)
+        self.require_of_team(TeamPermission.READ, TeamPermission.SUBMIT)
         given = self.validated(TryGiven)
         prompts = suggested_prompts(self.experiment)
         if names := given.get("prompts"):
-            prompts = list(self.arena.prompts.active().filter(external_id__in=names))
+            prompts = list(named_prompts(self.arena.prompts.active(), names))
         cap, most = given.get("cap"), quote_try(experiment=self.experiment, prompts=prompts).worst
         if cap is not None and most is not None and most > cap:
             raise Unprocessable(f"The answers may cost up to {dollars(most)}: more than the cap.")
@@ -698,7 +709,7 @@ class StopExperiment(OfExperiment):
         description="What is known stays. Running it again goes on as registered.",
     )
     def post(self, request: Request, slug: str) -> Response:
-        self.require_of_team(TeamPermission.SUBMIT)
+        self.require_of_team(TeamPermission.READ, TeamPermission.SUBMIT)
         stop_experiment(experiment=self.experiment, by=self.actor, now=timezone.now())
         return self.answer()
 
@@ -716,7 +727,7 @@ class TwinOfExperiment(OfExperiment):
         description="By the same judges on the same prompts; done before, it costs nothing.",
     )
     def post(self, request: Request, slug: str) -> Response:
-        self.require_of_team(TeamPermission.SUBMIT, TeamPermission.JUDGE)
+        self.require_of_team(*TO_RUN)
         cap = self.validated(TwinGiven).get("cap")
         start_twin(experiment=self.experiment, cap=cap, by=self.actor, now=timezone.now())
         enqueue_on_commit()
@@ -736,7 +747,7 @@ class PromoteDraft(OfExperiment):
         description="It is entered in the arena as the baseline's next version, with its answers.",
     )
     def post(self, request: Request, slug: str, pk: int) -> Response:
-        self.require_of_team(TeamPermission.SUBMIT)
+        self.require_of_team(TeamPermission.READ, TeamPermission.SUBMIT)
         why = self.validated(PromoteGiven)["why"]
         promote_draft(
             experiment=self.experiment,

@@ -7,6 +7,7 @@ said. So a step may be repeated, and a killed worker loses nothing.
 
 import hashlib
 import json
+import logging
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,14 +17,15 @@ from functools import cached_property
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Max, Q, QuerySet, Sum
+from django.db.models import Count, Max, Q, QuerySet, Sum
 from django.db.models.functions import Length
 from django.urls import reverse
 
 from arena.actors import CLI, SYSTEM, Actor
 from arena.calls.money import dollars
-from arena.errors import ServiceError
+from arena.errors import BusyError, ServiceError, checked_fields
 from arena.generation import GenerationError, NothingToAskError
 from arena.generation_runs import (
     NOTHING_QUOTED,
@@ -41,24 +43,25 @@ from arena.models import (
     Prompt,
     Response,
     Run,
-    Team,
     Vote,
 )
 from arena.services import audit, runs
 from arena.services.arenas import create_raters_link, delete_arena, random_slug
-from arena.services.budgets import BudgetError, budget_left
+from arena.services.budgets import BudgetError, budget_left, committed_in
+from arena.services.candidate_checks import clean_candidate_name
 from arena.services.candidates import (
     register_candidate,
     retire_candidate,
     revise_candidate,
 )
-from arena.services.locks import exclusive_lock
+from arena.services.locks import exclusive_lock, lock_revealed
 from arena.services.notices import notify
 from arena.services.orders import order_people_run
 from arena.services.pairs import sync_pairs
+from arena.services.voting import apply_rules
 from arena.signals import announce, votes_changed
 from arena.validation import numbered
-from judges.models import Epoch, Experiment
+from judges.models import Epoch, Experiment, Judgement
 from judges.models.experiments import LOOKS, MARGIN, MOST_DRAFTS, MOST_PROMPTS
 from judges.services.decisions import choose_baseline
 from judges.services.measurements import ExperimentMeasurement, guarded_prompts, measure
@@ -82,13 +85,20 @@ from ranking.stats.claim import (
     size_to_detect,
 )
 
+log = logging.getLogger(__name__)
+
 State = Experiment.State
 FINISHED = "experiment.finished"
+DELETED_AT_ONCE = 50
 TRIED = 3
 LEAST_PROMPTS = 5
 MOST_PEOPLE = 2_000
 SLACK = 33  # 3 %: lengths are estimated
 BUSY = "This experiment is being changed. Try again in a moment."
+SAME = (
+    "{} is the same as {}, so there is nothing to compare. To see how often chance alone decides, "
+    "compare the baseline with a second generation of itself."
+)
 CLOSED = "This experiment has started, so its drafts can’t be changed. Create another one."
 # What a candidate's answers are made from; its other texts describe it.
 MADE_OF = ("system_prompt", "user_template", "messages", "endpoint", "model", "parameters")
@@ -121,6 +131,7 @@ def create_experiment(
     """
     if origin.team is None or origin.origin_id is not None:
         raise ExperimentError("Experiments belong to a team’s own arena.")
+    name = checked_fields(Arena, {"name": name}, ExperimentError)["name"] if name.strip() else ""
     if baseline.arena_id != origin.pk or baseline.retired_at is not None:
         raise ExperimentError("Choose an active candidate as the baseline.", field="baseline")
     if not 1 <= len(drafts) <= MOST_DRAFTS:
@@ -132,10 +143,12 @@ def create_experiment(
             f"{len(chosen)}.",
             field="prompts",
         )
+    digest = digest_of(baseline, drafts, chosen, twin=twin)
     if len(chosen) > MOST_PROMPTS:
         chosen = sorted(draw.sample(chosen, MOST_PROMPTS), key=lambda prompt: prompt.pk)
     names = _names_of(drafts, baseline)
     with transaction.atomic():
+        lock_revealed(origin.pk)
         arena = _own_arena(origin, name or names[0])
         copy = _copy(baseline, chosen, arena, by, now)
         experiment = Experiment.objects.create(
@@ -145,7 +158,7 @@ def create_experiment(
             twin=twin,
             created_by=by.user,
             used_at=now,
-            digest=digest_of(baseline, drafts, chosen, twin=twin),
+            digest=digest,
         )
         for title, draft in zip(names, drafts, strict=True):
             _register(experiment, title, draft, by, now)
@@ -175,10 +188,15 @@ def digest_of(
     *,
     twin: bool,
 ) -> str:
-    """Of what is compared: the same content has the same digest, whatever its names."""
+    """Of what is compared, and by which rules: the same content has the same digest, whatever its
+    names. A twin has no rules, because it measures chance alone."""
+    arena, rules = baseline.arena, []
     content = [_content_of(baseline, draft) for draft in drafts]
     asked = sorted((prompt.external_id, prompt.text, prompt.variables) for prompt in prompts)
-    facts = json.dumps([baseline.pk, content, asked, twin], sort_keys=True, default=str)
+    if not twin:
+        checks = arena.checks.revealed().order_by("pk").values_list("prompt", "digest", "allowed")
+        rules = [*(getattr(arena, name) for name in COPIED_SETTINGS), *checks]
+    facts = json.dumps([baseline.pk, content, asked, twin, rules], sort_keys=True, default=str)
     return hashlib.sha256(facts.encode()).hexdigest()
 
 
@@ -191,7 +209,11 @@ def _names_of(drafts: Sequence[Mapping[str, Any]], baseline: Candidate) -> list[
     names = [str(draft.get("name", "")).strip() for draft in drafts]
     taken = {baseline.own_name.casefold()}
     for number, name in enumerate(names):
-        free = name or ("Draft" if len(names) == 1 else f"Draft {number + 1}")
+        free = (
+            clean_candidate_name(name)
+            if name
+            else ("Draft" if len(names) == 1 else f"Draft {number + 1}")
+        )
         if free.casefold() in taken:
             raise ExperimentError(f"Two candidates are called {free}.", field="drafts")
         taken.add(free.casefold())
@@ -203,7 +225,7 @@ def _own_arena(origin: Arena, name: str) -> Arena:
     """Without a signal: an experiment's arena has no leaderboard."""
     arena = Arena(
         slug=random_slug("x"),
-        name=name[: Arena._meta.get_field("name").max_length],
+        name=name[: Arena._meta.get_field("name").max_length].rstrip(),
         team=origin.team,
         origin=origin,
         visibility=Arena.Visibility.PRIVATE,
@@ -312,7 +334,7 @@ def start_twin(*, experiment: Experiment, cap: int | None, by: Actor, now: datet
         baseline=baseline,
         by=by,
         now=now,
-        name=f"{baseline.own_name} against itself",
+        name=f"{baseline.own_name[:80].rstrip()} against itself",
         drafts=[{"name": "second generation"}],
         prompts=experiment.origin.prompts.filter(external_id__in=ids),
         twin=True,
@@ -321,40 +343,39 @@ def start_twin(*, experiment: Experiment, cap: int | None, by: Actor, now: datet
     return start_experiment(experiment=twin, plan=plan, by=by, now=now)
 
 
+@transaction.atomic
 def add_draft(
     *, experiment: Experiment, by: Actor, now: datetime, name: str = "", **content: Any
 ) -> Candidate:
     """Add a draft, by default like the baseline. Raises ExperimentError and CandidateError."""
-    _check_open(experiment)
+    _change(experiment, now)
     if experiment.drafts.count() >= MOST_DRAFTS:
         raise ExperimentError(f"An experiment has at most {MOST_DRAFTS} drafts.")
     taken = set(experiment.arena.candidates.values_list("name", flat=True))
     free = (f"Draft {number}" for number in range(1, MOST_DRAFTS + len(taken) + 2))
     title = name.strip() or next(one for one in free if one not in taken)
-    draft = _register(experiment, title, content, by, now)
-    touch(experiment, now)
-    return draft
+    return _register(experiment, title, content, by, now)
 
 
+@transaction.atomic
 def change_draft(
     *, experiment: Experiment, draft: Candidate, by: Actor, now: datetime, **content: Any
 ) -> Candidate:
     """Change a draft; if it has answers, the changed one takes its place without them."""
-    _check_open(experiment)
+    _change(experiment, now)
     changes = {name: value for name, value in content.items() if name in MADE_OF}
     changed = revise_candidate(candidate=draft, by=by, now=now, **changes)
     if changed.pk != draft.pk:
         retire_candidate(candidate=draft, by=by, now=now)
-    touch(experiment, now)
     return changed
 
 
+@transaction.atomic
 def remove_draft(*, experiment: Experiment, draft: Candidate, by: Actor, now: datetime) -> None:
-    _check_open(experiment)
+    _change(experiment, now)
     if experiment.drafts.count() < 2:
         raise ExperimentError("An experiment keeps at least one draft.")
     retire_candidate(candidate=draft, by=by, now=now)
-    touch(experiment, now)
 
 
 def _locked(experiment: Experiment) -> Experiment:
@@ -366,6 +387,13 @@ def _locked(experiment: Experiment) -> Experiment:
 def touch(experiment: Experiment, now: datetime) -> None:
     """Note that the team uses it: what is not used expires."""
     Experiment.objects.filter(pk=experiment.pk).update(used_at=now)
+
+
+def _change(experiment: Experiment, now: datetime) -> None:
+    """Before its drafts change: nobody starts it meanwhile, and it is no longer what was asked for.
+    Raises ExperimentError once it has started."""
+    _check_open(_locked(experiment))
+    Experiment.objects.filter(pk=experiment.pk).update(used_at=now, digest="")
 
 
 def _check_open(experiment: Experiment) -> None:
@@ -404,6 +432,7 @@ def try_drafts(
     *, experiment: Experiment, prompts: Sequence[Prompt], by: Actor, now: datetime
 ) -> list[Run]:
     """Generate the missing answers to a few prompts. Raises GenerationError and BudgetError."""
+    experiment.refresh_from_db(fields=["state"])
     _check_open(experiment)
     if not 0 < len(prompts) <= TRIED:
         raise ExperimentError(f"Choose 1 to {TRIED} prompts.", field="prompts")
@@ -422,7 +451,8 @@ class ExperimentQuote:
     """What measuring costs, in nano-dollars, and what it can find.
 
     `at_most` is what a run that goes to its end costs, with room for the requests under way, and a
-    hard limit; `expected` counts on an early end. None without a price. `finds`: the least share
+    hard limit; `expected` counts on an early end. Both include what has been spent. None without a
+    price. `finds`: the least share
     of decisive verdicts that the draft wins (or loses) that is found in 4 of 5 cases; None if the
     prompts are too few for any. `needed`: how many prompts find `detect`.
     """
@@ -518,8 +548,9 @@ class PlannedMeasurement:
         expected = at_most = None
         if full is not None and verdict is not None:
             assert answers.expected is not None
-            expected = answers.expected + round(verdict * finish * n)
-            at_most = full + full // SLACK + self._one_request() if full else 0
+            spent = spent_on(self.experiment)  # its drafts may have been tried
+            expected = spent + answers.expected + round(verdict * finish * n)
+            at_most = spent + full + full // SLACK + self._one_request() if full else 0
         unpriced = answers.unpriced or next(
             ((s.endpoint, s.model) for s, c in zip(self.specs, costs, strict=True) if c is None),
             None,
@@ -583,6 +614,7 @@ class PlannedMeasurement:
                 raise ExperimentError(
                     f"{draft} has no endpoint and no answers. Upload its answers first."
                 )
+        check_differences(self.experiment)
         if not plan.own_family:
             self._check_families()
 
@@ -599,6 +631,20 @@ class PlannedMeasurement:
                         "(own_family in the API, --own-family).",
                         field="judges",
                     )
+
+
+def check_differences(experiment: Experiment) -> None:
+    """Raise ExperimentError if two that are generated would be generated from the same."""
+    seen = list[Candidate]()
+    for candidate in generating(experiment):
+        content = {name: getattr(candidate, name) for name in MADE_OF}
+        for other in () if experiment.twin else seen:
+            if content == {name: getattr(other, name) for name in MADE_OF}:
+                is_copy = other.pk == experiment.copy_id
+                raise ExperimentError(
+                    SAME.format(candidate, "the baseline" if is_copy else other), field="drafts"
+                )
+        seen.append(candidate)
 
 
 def _scaled(quote: AnswerQuote, size: int, available: int) -> AnswerQuote:
@@ -633,13 +679,15 @@ def start_experiment(
         endpoint, model = quote.unpriced
         raise ExperimentError(runs.NO_PRICE.format(endpoint=endpoint, model=model))
     cap = quote.at_most if plan.cap is None else plan.cap
-    _check_budget(experiment.team, cap, quote)
+    _check_budget(experiment, cap, quote)
     probe_judges(specs=planned.specs, now=now)
     prompts = list(experiment.arena.prompts.active().order_by("pk").values_list("pk", flat=True))
     with transaction.atomic():
         locked = _locked(experiment)
         if locked.state not in (State.DRAFT, State.STOPPED):
             raise ExperimentError("This experiment has been started.")
+        if list(locked.drafts) != planned.drafts:
+            raise ExperimentError("The drafts have just changed. Check them, then start again.")
         locked.state, locked.reason, locked.finished_at = State.RUNNING, "", None
         locked.cap = cap
         if locked.registered_at is None:
@@ -683,15 +731,22 @@ def _registered_plan(experiment: Experiment) -> MeasurementPlan:
     )
 
 
-def _check_budget(team: Team, cap: int | None, quote: ExperimentQuote) -> None:
-    if not quote.at_most:
+def _check_budget(experiment: Experiment, cap: int | None, quote: ExperimentQuote) -> None:
+    if not quote.at_most or cap is None:
         return
-    if cap is not None and cap <= 0:
+    if cap <= 0:
         raise ExperimentError(runs.CAP_TOO_LOW, field="cap")
-    if cap is not None and cap > (left := max(0, budget_left(team))):
+    team, spent = experiment.team, spent_on(experiment)
+    if cap <= spent:
+        raise ExperimentError(
+            f"This experiment has spent {dollars(spent)} of its cap of {dollars(cap)}. Enter a "
+            "higher cap.",
+            field="cap",
+        )
+    if cap - spent > (left := max(0, budget_left(team))):
         raise BudgetError(
-            f"This may cost up to {dollars(cap)}, and {team} has {dollars(left)} left of its"
-            " budget. Choose fewer prompts or a lower cap, or ask an administrator for a larger"
+            f"This may cost up to {dollars(cap - spent)}, and {team} has {dollars(left)} left of "
+            "its budget. Choose fewer prompts or a lower cap, or ask an administrator for a larger"
             " budget.",
             field="cap",
         )
@@ -714,7 +769,7 @@ def stop_experiment(
 
 def _cancel_runs(experiment: Experiment, now: datetime) -> None:
     unfinished = Run.objects.not_over().filter(arena=experiment.arena_id)
-    for run_id in unfinished.order_by("pk").values_list("pk", flat=True):
+    for run_id in list(unfinished.order_by("pk").values_list("pk", flat=True)):
         runs.cancel_run(run_id=run_id, now=now)
     experiment.arena.demands.update(remaining=0)
 
@@ -727,13 +782,29 @@ def spent_on(experiment: Experiment) -> int:
     return int(sums["settled"] + sums["uncertain"])
 
 
+def _committed(experiment: Experiment) -> int:
+    """What its runs have cost or may have, and what the unfinished ones may still cost."""
+    return committed_in(Run.objects.filter(arena=experiment.arena_id))
+
+
 def advance_all(*, now: datetime) -> int:
-    """Take the next step of each running experiment; return how many there are."""
-    running = Experiment.objects.filter(state=State.RUNNING, arena__in=Arena.objects.revealed())
-    ids = list(running.order_by("pk").values_list("pk", flat=True))
-    for pk in ids:
-        with suppress(ExperimentError):  # another worker is at it
+    """Take the next step of each running experiment; return how many there are.
+
+    One that cannot be advanced is logged, and keeps no other from going on.
+    """
+    revealed = Experiment.objects.filter(arena__in=Arena.objects.revealed())
+    running = revealed.filter(state=State.RUNNING).order_by("pk")
+    # What a worker ordered after somebody had stopped it, and was killed.
+    left_over = Run.objects.not_over().values("arena")
+    stopped = revealed.filter(state=State.STOPPED, arena__in=left_over).order_by("pk")
+    ids = list(running.values_list("pk", flat=True))
+    for pk in [*ids, *stopped.values_list("pk", flat=True)]:
+        try:
             advance(experiment_id=pk, now=now)
+        except (ExperimentError, Experiment.DoesNotExist):  # somebody else is at it, or deletes it
+            continue
+        except Exception:
+            log.exception("Experiment %s could not be advanced", pk)
     return len(ids)
 
 
@@ -744,13 +815,26 @@ def advance(*, experiment_id: int, now: datetime) -> None:
         experiment = Experiment.objects.select_related("arena__team", "arena__origin", "copy").get(
             pk=experiment_id
         )
-        if experiment.state != State.RUNNING:
-            return
-        try:
-            _advance(experiment, now)
-        except ServiceError as error:
-            stop_experiment(experiment=experiment, by=SYSTEM, now=now, reason=str(error))
-            _notify(experiment, f"{experiment} was stopped: {error}", {}, now)
+        if experiment.state == State.RUNNING:
+            _advance_or_stop(experiment, now)
+            experiment.refresh_from_db(fields=["state"])
+        # Whoever has stopped it meanwhile did not know of what was just ordered.
+        if experiment.state == State.STOPPED:
+            _cancel_runs(experiment, now)
+
+
+def _advance_or_stop(experiment: Experiment, now: datetime) -> None:
+    try:
+        _advance(experiment, now)
+    except BusyError:
+        return
+    except (ServiceError, ValidationError) as error:
+        if not Arena.objects.revealed().filter(pk=experiment.arena_id).exists():
+            return  # it is being deleted, and nobody is told about it
+        why = " ".join(getattr(error, "messages", [str(error)]))
+        with suppress(ExperimentError), transaction.atomic():  # it was stopped meanwhile
+            stop_experiment(experiment=experiment, by=SYSTEM, now=now, reason=why)
+            _notify(experiment, f"{experiment} was stopped: {why}", {}, now)
 
 
 def _advance(experiment: Experiment, now: datetime) -> None:
@@ -759,28 +843,32 @@ def _advance(experiment: Experiment, now: datetime) -> None:
     )
     if run := paused.select_related("candidate").order_by("pk").first():
         raise ExperimentError(f"{run.candidate or 'The judges'}: {run.pause_reason}")
+    _check_not_cancelled(experiment)
     if not _have_answered(experiment, now):
         return
     measurement = measure(experiment)
-    _check_answered(experiment, measurement)
+    _check_answered(measurement)
     judged = not experiment.judges or _have_judged(experiment, measurement, now)
     voted = not experiment.people or _have_voted(experiment, measurement, now)
     if judged and voted:
-        _finish(experiment, measure(experiment), now)
+        _finish(experiment, measurement, now)
 
 
 def _have_answered(experiment: Experiment, now: datetime) -> bool:
     """Whether all answers that can be had are there; orders those that nobody was asked for."""
     under_way = Run.objects.of_answers().not_over().filter(arena=experiment.arena_id)
-    asked, prompts = set(experiment.asked), None
+    asked = set(experiment.asked)
     waiting = [c for c in generating(experiment) if c.pk not in asked]
+    wanted = [*experiment.order, *guarded_prompts(experiment)] if waiting else []
+    prompts = list(Prompt.objects.filter(pk__in=wanted))
     for candidate in waiting:
-        if prompts is None:
-            wanted = [*experiment.order, *guarded_prompts(experiment)]
-            prompts = list(Prompt.objects.filter(pk__in=wanted))
-        share = _left(experiment) // len(waiting)
+        # One paid run at a time: a share of the cap may not have room for a single request.
+        if under_way.filter(cap__gt=0).exists():
+            return False
         try:
-            order_answers(candidate=candidate, by=CLI, cap=share, now=now, prompts=prompts)
+            order_answers(
+                candidate=candidate, by=CLI, cap=_left(experiment), now=now, prompts=prompts
+            )
         except NothingToAskError:
             pass
         except UnderWayError:
@@ -794,10 +882,22 @@ def _have_answered(experiment: Experiment, now: datetime) -> bool:
 
 
 def _left(experiment: Experiment) -> int:
-    return max((experiment.cap or 0) - spent_on(experiment), 0)
+    return max((experiment.cap or 0) - _committed(experiment), 0)
 
 
-def _check_answered(experiment: Experiment, measurement: ExperimentMeasurement) -> None:
+def _check_not_cancelled(experiment: Experiment) -> None:
+    """Raise ExperimentError if somebody has cancelled one of its runs since it was started."""
+    ordered = Run.objects.exclude(kind=Run.Kind.PERSON).filter(arena=experiment.arena_id)
+    cancelled = ordered.filter(state=Run.State.CANCELLED, closed_at__gt=experiment.started_at)
+    by_somebody = cancelled.exclude(pause_reason=runs.CUT_SHORT).select_related("candidate")
+    if run := by_somebody.first():
+        whose = f"The run of {run.candidate}’s answers" if run.candidate else "Its judge run"
+        raise ExperimentError(f"{whose} was cancelled.")
+
+
+def _check_answered(measurement: ExperimentMeasurement) -> None:
+    if not measurement.drafts:
+        raise ExperimentError("Its drafts have been archived.")
     for draft in measurement.drafts:
         if not draft.answered:
             why = draft.why_unanswered
@@ -808,8 +908,6 @@ def _have_judged(experiment: Experiment, measurement: ExperimentMeasurement, now
     """Whether nothing more is to be judged; orders the prompts up to the next look."""
     if Run.objects.not_over().filter(arena=experiment.arena_id, kind=Run.Kind.JUDGE).exists():
         return False
-    if _was_cancelled(experiment):
-        raise ExperimentError("Its judge run was cancelled.")
     registration = experiment.registration
     for end in registration.ends:
         undecided = [
@@ -827,19 +925,25 @@ def _have_judged(experiment: Experiment, measurement: ExperimentMeasurement, now
     guarded = [pick for draft in measurement.drafts for pick in draft.guards_to_judge]
     if guarded:
         _order_judges(experiment, guarded, now)
-    return not guarded
+        return False
+    _check_any_verdict(experiment, measurement)
+    return True
+
+
+def _check_any_verdict(experiment: Experiment, measurement: ExperimentMeasurement) -> None:
+    """Raise ExperimentError if the judges were asked, and have not said anything."""
+    asked = max((len(draft.asked) for draft in measurement.drafts), default=0)
+    if not asked or any(draft.verdicts for draft in measurement.drafts):
+        return
+    states = Judgement.objects.asked().filter(run__arena=experiment.arena_id).order_by()
+    counts = states.values_list("state").annotate(n=Count("pk")).order_by("-n")
+    why = ", ".join(f"{n:,} {Judgement.State(state).label.lower()}" for state, n in counts)
+    raise ExperimentError(f"The judges reached no verdict on {numbered(asked, 'prompt')}: {why}.")
 
 
 def end_before(registration: Registration, end: int) -> int:
     """How many prompts the look before this one had."""
     return max((other for other in registration.ends if other < end), default=0)
-
-
-def _was_cancelled(experiment: Experiment) -> bool:
-    """Whether somebody has cancelled a judge run since the experiment was started."""
-    judged = Run.objects.filter(arena=experiment.arena_id, kind=Run.Kind.JUDGE)
-    cancelled = judged.filter(state=Run.State.CANCELLED, closed_at__gte=experiment.started_at)
-    return cancelled.exists()
 
 
 def _order_judges(
@@ -868,15 +972,17 @@ def _have_voted(experiment: Experiment, measurement: ExperimentMeasurement, now:
     """Whether people have voted enough on each draft: what they say is decided, or all have."""
     is_over = True
     for draft in measurement.drafts:
-        ordered = draft.people_run
-        if ordered is None:
-            order_people_run(
-                arena=experiment.arena,
-                per_pair=experiment.people,
-                by=CLI,
-                candidates=[experiment.copy_id or 0, draft.candidate.pk],
-            )
-            is_over = False
+        ordered, missing = draft.people_run, experiment.people - len(draft.votes)
+        if ordered is None or _was_stopped(experiment, ordered):
+            # Nobody is asked about the same answers.
+            if draft.differs and missing > 0 and not draft.people.is_decided:
+                order_people_run(
+                    arena=experiment.arena,
+                    per_pair=missing,
+                    by=CLI,
+                    candidates=[experiment.copy_id or 0, draft.candidate.pk],
+                )
+                is_over = False
         elif not ordered.is_over and draft.people.is_decided:
             runs.cancel_run(run_id=ordered.pk, now=now)
             ordered.demands.update(remaining=0)
@@ -886,6 +992,17 @@ def _have_voted(experiment: Experiment, measurement: ExperimentMeasurement, now:
     if claims != experiment.claims:
         Experiment.objects.filter(pk=experiment.pk).update(claims=claims)
     return is_over
+
+
+def _was_stopped(experiment: Experiment, run: Run) -> bool:
+    """Whether a run was cancelled before the experiment was started again."""
+    started_at, closed_at = experiment.started_at, run.closed_at
+    return (
+        run.is_over
+        and started_at is not None
+        and closed_at is not None
+        and (run.state == Run.State.CANCELLED and closed_at <= started_at)
+    )
 
 
 @transaction.atomic
@@ -946,11 +1063,14 @@ def enter_draft(
     If the team chose so before the first vote, the human votes on it count there. Raises
     CandidateError and ExperimentError.
     """
+    name = clean_candidate_name(name) if name else ""
     content = {part: getattr(draft, part) for part in MADE_OF}
     with transaction.atomic():
         experiment = _locked(experiment)
         baseline, origin = experiment.baseline, experiment.origin
-        if name:
+        if (before := _entered(experiment, content, name)) is not None:
+            entered = before
+        elif name:
             entered = register_candidate(
                 arena=origin, team=None, by=by, now=now, name=name, **content
             )
@@ -966,6 +1086,19 @@ def enter_draft(
     return entered
 
 
+def _entered(experiment: Experiment, content: Mapping[str, Any], name: str) -> Candidate | None:
+    """The candidate as which a draft with this content was entered before."""
+    own = experiment.origin.candidates.active().order_by("pk")
+    if name:
+        alike = own.filter(name=name, team=None)
+    elif (baseline := experiment.baseline) is not None:
+        alike = own.filter(name=baseline.name, team=baseline.team_id, version__gt=baseline.version)
+    else:
+        return None
+    made = alike.filter(created_at__gte=experiment.created_at)
+    return next((c for c in made if all(getattr(c, p) == content[p] for p in content)), None)
+
+
 def _keep_answers_of_baseline(experiment: Experiment) -> None:
     """Give the baseline what was generated for its copy, so that nobody pays for it again."""
     if experiment.baseline is not None and experiment.copy is not None:
@@ -975,29 +1108,25 @@ def _keep_answers_of_baseline(experiment: Experiment) -> None:
 def _copy_answers(draft: Candidate, entered: Candidate) -> None:
     prompts = dict(entered.arena.prompts.values_list("external_id", "pk"))
     known = set(entered.responses.values_list("prompt__external_id", flat=True))
-    answers = draft.responses.select_related("prompt")
-    new = answers.exclude(prompt__external_id__in=known)
-    if not new.exists():
+    rows = draft.responses.values_list("pk", "prompt__external_id")
+    wanted = prompts.keys() - known
+    new = {pk: prompts[external] for pk, external in rows if external in wanted}
+    if not new:
         return
-    Response.objects.bulk_create(
-        (
-            _copied(
-                answer,
-                candidate_id=entered.pk,
-                prompt_id=prompts[answer.prompt.external_id],
-                call_id=None,
-            )
-            for answer in new.iterator()
-            if answer.prompt.external_id in prompts
-        ),
-        batch_size=500,
-        ignore_conflicts=True,
-    )
+    ids = sorted(new)
+    for start in range(0, len(ids), 500):
+        Response.objects.bulk_create(
+            [
+                _copied(answer, candidate_id=entered.pk, prompt_id=new[answer.pk], call_id=None)
+                for answer in Response.objects.filter(pk__in=ids[start : start + 500])
+            ],
+            ignore_conflicts=True,
+        )
     sync_pairs(arena=entered.arena, touched=entered)
 
 
 def _copy_votes(experiment: Experiment, draft: Candidate, entered: Candidate) -> None:
-    """Copy the human votes on the draft and the baseline, with their sides and times."""
+    """Copy the human votes on the draft and the baseline, with their sides and times; not again."""
     baseline, origin = experiment.baseline, experiment.origin
     assert baseline is not None
     candidates = {experiment.copy_id: baseline.pk, draft.pk: entered.pk}
@@ -1017,7 +1146,11 @@ def _copy_votes(experiment: Experiment, draft: Candidate, entered: Candidate) ->
             comparison__right__in=candidates,
         )
     )
+    there = Vote.objects.filter(arena=origin, comparison__left__in=candidates.values())
+    copied_before = set(there.values_list("rater", "cast_at"))
     for vote in votes.select_related("comparison__prompt").order_by("pk"):
+        if (vote.rater_id, vote.cast_at) in copied_before:
+            continue
         before = vote.comparison
         external = before.prompt.external_id if before.prompt else ""
         left, right = candidates[before.left_id], candidates[before.right_id]
@@ -1038,6 +1171,7 @@ def _copy_votes(experiment: Experiment, draft: Candidate, entered: Candidate) ->
         comparison.save(force_insert=True)
         copied = _copied(vote, arena_id=origin.pk, comparison_id=comparison.pk, hold_id=None)
         copied.save(force_insert=True)
+    apply_rules(arena=origin)  # which may differ from those under which they were cast
     announce(votes_changed, arena_id=origin.pk, reason="rules")
 
 
@@ -1077,13 +1211,25 @@ def expire_experiments(*, now: datetime) -> int:
     """Delete experiments that nobody has used for EXPERIMENT_DAYS, with their arenas."""
     oldest = now - timedelta(days=settings.EXPERIMENT_DAYS)
     old = Experiment.objects.filter(used_at__lte=oldest).exclude(state=State.RUNNING)
-    arenas = [experiment.arena for experiment in old.select_related("arena").order_by("pk")]
-    for arena in arenas:
-        delete_arena(arena=arena, by=SYSTEM)
-    return len(arenas)
+    rows = old.select_related("arena__team", "arena__origin").order_by("used_at", "pk")
+    deleted = 0
+    for experiment in rows[:DELETED_AT_ONCE]:
+        if not old.filter(pk=experiment.pk).exists():  # it was used meanwhile
+            continue
+        try:
+            delete_experiment(experiment=experiment, by=SYSTEM)
+        except Exception:  # the next sweep tries again, and others are deleted now
+            log.exception("Experiment %s could not be deleted", experiment.pk)
+        else:
+            deleted += 1
+    return deleted
 
 
 def delete_experiment(*, experiment: Experiment, by: Actor) -> None:
-    """Delete an experiment with its drafts; what was entered stays."""
-    audit.record_in(experiment.origin, by, "deleted an experiment", experiment)
-    delete_arena(arena=experiment.arena, by=by)
+    """Delete an experiment with its drafts; what was entered stays. Raises ExperimentError while it
+    is being advanced."""
+    arena = experiment.arena
+    with exclusive_lock(f"experiment-{experiment.pk}", busy=ExperimentError(BUSY)):
+        if Arena.objects.revealed().filter(pk=arena.pk).exists():  # else it was interrupted
+            audit.record_in(experiment.origin, by, "deleted an experiment", experiment)
+        delete_arena(arena=arena, by=by)

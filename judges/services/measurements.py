@@ -54,6 +54,11 @@ class DraftMeasurement:
         return self.answers.get(self.experiment.copy_id or 0, {})
 
     @cached_property
+    def _scores(self) -> dict[int, float | None]:
+        """Those asked for so far: pages, the API and the claims ask for each several times."""
+        return {}
+
+    @cached_property
     def registration(self) -> Registration:
         return self.experiment.registration
 
@@ -78,16 +83,22 @@ class DraftMeasurement:
     def can_compare(self, prompt: int) -> bool:
         return prompt in self._own and prompt in self._baseline
 
+    @property
+    def differs(self) -> bool:
+        """Whether people can be asked about some prompt."""
+        return any(not self.is_equal(p) for p in self._own if self.can_compare(p))
+
     def is_equal(self, prompt: int) -> bool:
         """Whether both gave the same answer, word for word: a tie that nobody is asked about."""
         return self.can_compare(prompt) and self._own[prompt][1] == self._baseline[prompt][1]
 
     def score(self, prompt: int) -> float | None:
         """The mean of the judges' verdicts; None without one."""
-        if self.is_equal(prompt):
-            return 0.0
-        verdicts = self.verdicts.get(prompt)
-        return fmean(verdicts.values()) if verdicts else None
+        if prompt not in self._scores:
+            equal, verdicts = self.is_equal(prompt), self.verdicts.get(prompt)
+            mean = fmean(verdicts.values()) if verdicts else None
+            self._scores[prompt] = 0.0 if equal else mean
+        return self._scores[prompt]
 
     def scores(self, n: int) -> list[float | None]:
         """Of the first n prompts of the registered order."""
@@ -130,7 +141,7 @@ class DraftMeasurement:
         """What people's votes allow to be said; they may be looked at whenever one likes."""
         return claim_of_people(self.votes, self.kept, self.experiment.margin)
 
-    @property
+    @cached_property
     def tally(self) -> dict[str, int]:
         """Registered prompts by verdict: better, same, worse; "equal" of the same word for word."""
         scores = [self.score(prompt) for prompt in self.experiment.order]
@@ -168,7 +179,7 @@ class DraftMeasurement:
             picks.append(PlannedComparison(self.pair, prompt, low, high))
         return picks
 
-    @property
+    @cached_property
     def lost(self) -> list[tuple[int, float]]:
         """(prompt, score) of the prompts on which the draft lost, the clearest first."""
         scored = [(prompt, self.score(prompt)) for prompt in self.experiment.order]
@@ -233,7 +244,7 @@ def _is_answering(experiment: Experiment, drafts: Sequence[Candidate]) -> bool:
     would take them for missing."""
     candidates = [experiment.copy, *drafts]
     generated = {one.pk for one in candidates if one is not None and one.endpoint}
-    if not generated <= set(experiment.asked):
+    if experiment.started_at is None or not generated <= set(experiment.asked):
         return True
     runs = Run.objects.of_answers().filter(arena=experiment.arena_id)
     cancelled = runs.filter(state=Run.State.CANCELLED, closed_at__gte=experiment.started_at)

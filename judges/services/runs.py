@@ -16,9 +16,10 @@ from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet
 
 from arena.actors import Actor
 from arena.calls.models import Call, RunRequester
+from arena.errors import BusyError
 from arena.models import Arena, Comparison, PairDemand, Rater, Response, Run
 from arena.services import runs
-from arena.services.locks import exclusive_lock, lock_arena, retry_on_deadlock
+from arena.services.locks import exclusive_lock, lock_arena, lock_revealed, retry_on_deadlock
 from arena.services.pairs import take_side
 from judges.core.injection import find_suspicious
 from judges.models import Epoch, Judgement, JuryVerdict, LabelSet, RunJudge
@@ -35,6 +36,10 @@ BATCH = 100
 new_nonce = partial(secrets.token_hex, 8)
 BUSY = "Another judge run is being started in this arena. Try again in a moment."
 BLOCKED = "An administrator has blocked {epoch}; its votes would not count."
+
+
+class JudgesBusyError(JudgeError, BusyError):
+    """Judges are being ordered in the arena at this moment."""
 
 
 class JudgementRunHandler(runs.RunHandler):
@@ -84,13 +89,14 @@ class JudgeRunHandler(JudgementRunHandler):
     quote = staticmethod(quote_for)
 
     def draft(self, order: JudgeOrder, by: Actor) -> Run:
+        arena = lock_revealed(order.arena.pk)
         return Run(
             arena=order.arena,
             kind=Run.Kind.JUDGE,
             per_pair=order.options.per_pair,
             votes_wanted=len(order.picks),
             team=order.arena.team,
-            criteria=Arena.objects.values_list("criteria", flat=True).get(pk=order.arena.pk),
+            criteria=arena.criteria,
         )
 
     def begin(self, order: JudgeOrder, run: Run, now: datetime) -> "JudgeRunWriter":
@@ -336,7 +342,7 @@ def _show_to_people(arena: Arena, picks: Iterable[PlannedComparison]) -> None:
 
 def one_order_at_a_time(*, arena: Arena) -> AbstractContextManager[None]:
     """Hold the lock on judge orders in the arena; raises JudgeError when it is taken."""
-    return exclusive_lock(f"order-{arena.pk}", busy=JudgeError(BUSY))
+    return exclusive_lock(f"order-{arena.pk}", busy=JudgesBusyError(BUSY))
 
 
 def add_judge(

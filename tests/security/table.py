@@ -314,6 +314,8 @@ OWNERS_ALONE = "401 403 403 403 200 200   403 403 403 403 403"
 TEAM_JUDGES = "401 403 403 200 200 200   403 403 200 200 403"
 OWNERS_IN_VAIN = OWNERS_ALONE.replace("200", "422")
 JUDGES_IN_VAIN = "401 403 403 422 422 422   403 403 422 422 403"
+READERS_IN_VAIN = "401 403 403 422 422 422   403 403 403 422 403"
+EXPERIMENTERS_IN_VAIN = "401 404 403 422 422 422   403 403 403 422 404"
 TOKENS_RATER = "401 404 404 404 404 404   403 200 403 200 404"
 PROMPT, ANSWER = {"text": "New?"}, {"prompt_id": "p0", "text": "A"}
 
@@ -406,6 +408,19 @@ API: dict[tuple[str, str], Row] = {
     ("api_decision", "get"): Row(
         "401 403 200 200 200 200   200 403 403 200 200", is_looked_for_first=True
     ),
+    # Experiments are in private arenas of their own.
+    ("api_experiments", "get"): Row(TEAM_READS),
+    ("api_experiments", "post"): Row(READERS_IN_VAIN, {"drafts": [{}]}),
+    ("api_experiment", "get"): Row("401 404 200 200 200 200   200 403 403 200 404"),
+    ("api_quote_experiment", "post"): Row(
+        "401 404 403 422 422 422   403 422 403 422 404", {"people": 5}
+    ),
+    ("api_run_experiment", "post"): Row(EXPERIMENTERS_IN_VAIN, {"people": 5}),
+    ("api_try_experiment", "post"): Row(EXPERIMENTERS_IN_VAIN),
+    ("api_stop_experiment", "post"): Row(EXPERIMENTERS_IN_VAIN),
+    ("api_test_baseline", "post"): Row(EXPERIMENTERS_IN_VAIN),
+    ("api_promote_draft", "post"): Row("401 404 403 200 200 200   403 403 403 200 404"),
+    ("api_enter_draft", "post"): Row("401 404 403 201 201 201   403 201 403 201 404"),
     # What there is to be asked
     ("api_schema", "get"): Row(ANYBODY_READS, arena=""),
     ("api_plan", "get"): Row(ANYBODY_READS, arena=""),

@@ -23,7 +23,7 @@ WITH_OIDC = {"sign_in_elsewhere", "openid_connect_callback", "socialaccount_logi
 # A page knows no tokens, so that one of them stands for all.
 READERS = (*PEOPLE, "all")
 # What another arena's address has in its place: as long, so that answers are as long too.
-MISSING = {"a": "any-arena", "arenas": "any-arena"}
+MISSING = {"a": "any-arena", "arenas": "any-arena", "experiments": "x-no-trial"}
 BY_ID = ("boards", "snapshots", "runs", "judge-runs", "answer-runs", "judges")
 
 

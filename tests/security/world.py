@@ -116,6 +116,8 @@ def make_world(visibility: str = "public") -> World:
             team=team, url="https://hooks.example.org/", salt="s" * 32
         ).pk,
     }
+    draft = draft_of_experiment(arena)
+    world.at |= {"experiments": draft.arena.slug, "drafts": draft.pk}
     world.callers = everybody(world)
     owner = team.memberships.filter(role=Role.OWNER)[0].user
     invitation, secret = create_invitation(
@@ -133,6 +135,22 @@ def trial() -> Run:
     epoch = register_judge(spec=spec_named("scripted:scripted-2"))
     RunJudge.objects.create(run=run, epoch=epoch)
     return run
+
+
+def draft_of_experiment(origin: Arena) -> Candidate:
+    """The draft of an experiment that nobody has started, in an arena of its own."""
+    arena = Arena.objects.create(
+        slug="x-k3v9q2fd", name="Trial", team=origin.team, origin=origin, visibility="private"
+    )
+    copy = make_candidate(arena, "concise")
+    draft = make_candidate(arena, "greeting", system_prompt="Hush: greet people.")
+    Experiment.objects.create(
+        arena=arena,
+        baseline=origin.candidates.order_by("pk")[0],
+        copy=copy,
+        used_at=timezone.now(),
+    )
+    return draft
 
 
 def trial_of_rubric(arena: Arena) -> RubricTrial:
