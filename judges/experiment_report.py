@@ -18,7 +18,7 @@ from arena.services.checks import CheckReport, CheckTally, check_answers
 from arena.site import site_url
 from arena.validation import numbered
 from judges.models import Epoch, Experiment
-from judges.services.experiments import spent_on, twin_of, verdict_of
+from judges.services.experiments import ExperimentError, spent_on, twin_of, verdict_of
 from judges.services.measurements import DraftMeasurement, ExperimentMeasurement, measure
 from judges.services.registry import JudgeError, spec_named
 from judges.services.subjects import read_subject
@@ -139,17 +139,14 @@ class DraftReport:
 
     @property
     def claim(self) -> Claim:
-        """By the judges if they are asked, unless people alone have decided it."""
-        people, judges = self.measured.people, self.measured.claim
-        if not self.experiment.judges:
-            return people
-        if self.experiment.people and people.is_decided and not judges.is_decided:
-            return people
-        return judges
+        """The judges' where they are asked, as it was registered; people's beside it, or alone."""
+        return self.measured.claim if self.experiment.judges else self.measured.people
 
     @property
-    def is_by_people(self) -> bool:
-        return self.claim is self.measured.people
+    def claims(self) -> list[Claim]:
+        asked = [(self.experiment.judges, self.measured.claim)]
+        asked += [(self.experiment.people, self.measured.people)]
+        return [claim for wanted, claim in asked if wanted]
 
     @property
     def verdict(self) -> str:
@@ -186,8 +183,9 @@ class DraftReport:
     @property
     def can_promote(self) -> bool:
         """Whether the verdict and the checks allow it: better, or no worse."""
-        allows = self.claim.verdict in (Verdict.BETTER, Verdict.NO_WORSE)
-        return allows and not self.failed_checks
+        said = [claim.verdict for claim in self.claims]
+        allows = Verdict.BETTER in said or Verdict.NO_WORSE in said
+        return allows and Verdict.WORSE not in said and not self.failed_checks
 
 
 @dataclass(frozen=True)
@@ -250,6 +248,10 @@ class ExperimentReport:
         return min((draft.measured.settled for draft in self.drafts), default=0)
 
     @property
+    def judges_are_done(self) -> bool:
+        return all(draft.measured.claim.verdict is not Verdict.OPEN for draft in self.drafts)
+
+    @property
     def looked_at(self) -> int:
         return max((draft.measured.looked_at for draft in self.drafts), default=0)
 
@@ -277,6 +279,16 @@ class ExperimentReport:
     @property
     def is_decided(self) -> bool:
         return all(draft.claim.verdict is not Verdict.OPEN for draft in self.drafts)
+
+
+def check_promotable(experiment: Experiment, draft: Candidate) -> None:
+    """Raise ExperimentError unless the draft was measured, and its verdict and checks allow it."""
+    reports = {report.candidate.pk: report for report in report_on(experiment).drafts}
+    if experiment.state != Experiment.State.DONE or not reports[draft.pk].can_promote:
+        raise ExperimentError(
+            "Only a measured draft that is better, or no worse, and passes its checks can be "
+            "promoted. Enter it as a candidate instead."
+        )
 
 
 def report_on(experiment: Experiment) -> ExperimentReport:

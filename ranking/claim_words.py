@@ -59,6 +59,8 @@ def _percents(claim: Claim) -> list[str]:
     for digits in range(MOST_DIGITS + 1):
         if all(value == HALF or round(100 * value, digits) != 100 * HALF for value in numbers):
             break
+    else:
+        digits = 0  # a half but for a trifle
     return [f"{100 * value:.{digits}f}" for value in numbers]
 
 
@@ -135,8 +137,11 @@ def what_is_missing(claim: Claim, raters: str = "") -> str:
 def _look_words(claim: Claim) -> str:
     """Of a registered run: at which look it is, or that it was too small."""
     look = claim.look
+    prompts = numbered(look.size, "prompt")
+    if claim.verdict is Verdict.CANNOT_TELL and look.number < look.looks:
+        return f"A decision with {prompts} has become improbable."
     if claim.verdict is Verdict.CANNOT_TELL:
-        return f"The difference is too small for {numbered(look.size, 'prompt')}."
+        return f"The difference is too small for {prompts}."
     if claim.verdict is not Verdict.OPEN or not look.number:
         return ""
     after = _prompts_at(claim, look.number)

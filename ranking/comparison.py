@@ -394,13 +394,16 @@ class ChosenPair:
 
 
 def claim_of_people(
-    votes: Sequence[tuple[float, int, int]], kept: Claim | None, margin: float | None
+    votes: Sequence[tuple[float, int, int]],
+    kept: Claim | None,
+    margin: float | None,
+    family: int,
 ) -> Claim:
     """What people's votes between two allow to be said; `votes` are (score, prompt, rater), with
-    scores from -1 to 1. `kept` and `margin` as for `claim`."""
+    scores from -1 to 1. The rest is as for `claim`."""
     columns = [np.array([vote[n] for vote in votes], np.float64) for n in range(3)]
     score, prompt, rater = columns[0], *(column.astype(np.int64) for column in columns[1:])
-    return claim(DirectVotes(score, prompt, rater), kept, margin)
+    return claim(DirectVotes(score, prompt, rater), kept, margin, family)
 
 
 def claim_of_registered(

@@ -109,7 +109,7 @@ class Stage:
         )
 
     def started(self, experiment: Experiment) -> Experiment:
-        plan = experiments.Plan(["scripted:scripted-1@pairwise"], own_family=True)
+        plan = experiments.MeasurementPlan(["scripted:scripted-1@pairwise"], own_family=True)
         return experiments.start_experiment(
             experiment=experiment, plan=plan, by=self.by, now=self.now
         )

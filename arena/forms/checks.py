@@ -26,8 +26,8 @@ class CheckForm(forms.Form):
     prompt = forms.CharField(
         label="Only for the prompt",
         required=False,
-        max_length=200,
-        help_text="Its ID. If empty, the check is for every prompt.",
+        max_length=10_000,
+        help_text="Its ID or its text. If empty, the check is for every prompt.",
     )
     allowed = forms.IntegerField(
         label="Answers that may fail",
@@ -51,9 +51,12 @@ class CheckForm(forms.Form):
         name = self.cleaned_data["prompt"]
         if not name:
             return None
-        prompt = self.arena.prompts.revealed().filter(external_id=name).first()
+        prompts = self.arena.prompts.revealed()
+        prompt = prompts.filter(external_id=name).first()
         if prompt is None:
-            raise forms.ValidationError("The arena has no prompt with this ID.")
+            prompt = prompts.filter(retired_at=None, text__iexact=name.strip()).first()
+        if prompt is None:
+            raise forms.ValidationError("The arena has no prompt with this ID or text.")
         return prompt
 
     def clean_allowed(self) -> int:

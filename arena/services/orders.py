@@ -39,13 +39,15 @@ def order_people_run(
     by: Actor,
     raters: Sequence[Rater] = (),
     candidates: Collection[int] = (),
+    against: int | None = None,
     hides_names: bool = False,
     repeats: int = 0,
 ) -> Run:
     """Order `per_pair` human votes for every pair of the arena, from each of `raters` or in all
     from anybody; a task opens the run.
 
-    `candidates`: the ids of some, to ask only about pairs of these. `hides_names`: the raters see
+    `candidates`: the ids of some, to ask only about pairs of these; with `against`, only about
+    pairs with this one. `hides_names`: the raters see
     no names until all of them have voted. In that case, each can be asked twice about `repeats` of
     their pairs. Raises ValidationError.
     """
@@ -53,7 +55,8 @@ def order_people_run(
         raise ValidationError("Choose at least two candidates, or none to ask about all of them.")
     if arena.candidates.active().filter(pk__in=candidates).count() < len(candidates):
         raise ValidationError("One of the candidates is archived, or of another arena.")
-    pairs = list(_pairs_of(arena, candidates))
+    wanted = _pairs_of(arena, candidates)
+    pairs = list(wanted if against is None else wanted.filter(Q(low=against) | Q(high=against)))
     if not pairs:
         these = "of these candidates" if candidates else "candidates in this arena"
         raise ValidationError(f"No two {these} have different answers to the same prompt.")

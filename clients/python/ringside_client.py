@@ -25,6 +25,7 @@ import math
 import os
 import random
 import re
+import signal
 import sys
 import time
 import traceback
@@ -51,6 +52,7 @@ LONGEST_BEYOND = 15.0  # seconds by which the last poll may exceed the waiting t
 FIRST_LOOK, LONGEST_LOOK = 1.0, 15.0  # seconds between two polls
 AGAIN = (429, 500, 502, 503, 504)
 STILL_AT_WORK = "urn:ringside:problem:still-at-work"
+NOTHING_TO_COMPARE = "urn:ringside:problem:nothing-to-compare"
 NOTHING_TO_DO = "urn:ringside:problem:nothing-to-do"
 ENDED = ("done", "cancelled")  # states of a run that is over
 OVER = ("done", "stopped")  # states of an experiment that does not go on
@@ -399,6 +401,7 @@ class StillWaiting(RingsideError):  # noqa: N818  (a public name)
 
 
 NO_ARENA = "No arena `{}` for this token."
+OF_A_FORK = "Not checked: the workflow of a pull request from a fork has no token."
 NO_TOKEN = "RINGSIDE_TOKEN is not set: create a token on the team's API tokens page, and export it."
 NO_URL = "Name the server with --url or RINGSIDE_URL, as in https://arena.example."
 _IS_IT = "Is this the address of a Ringside server?"
@@ -886,14 +889,17 @@ class Ringside:
         prompts: Sequence[str] | None = None,
         category: str | None = None,
         reuse: bool = True,
+        plan: Mapping[str, Any] | None = None,
     ) -> Experiment:
         """Create an experiment: one to four drafts against a baseline. Nothing is spent yet.
 
         A draft has a `name` and what differs from the baseline: `system_prompt`, `user_template`,
         `messages`, `endpoint`, `model`, `parameters`. With `reuse`, the newest experiment with the
-        same baseline, drafts and prompts is returned, if there is one.
+        same baseline, drafts and prompts is returned, if there is one; with a `plan`, one that is
+        measured like this, or not yet.
         """
-        given = {"baseline": baseline, "name": name, "prompts": prompts, "category": category}
+        given: dict[str, Any] = {"baseline": baseline, "name": name, "prompts": prompts}
+        given |= {"category": category, "plan": plan}
         body = {part: value for part, value in given.items() if value is not None}
         path = f"{_arena(arena)}experiments/"
         return cast(Experiment, self.post(path, {**body, "drafts": drafts, "reuse": reuse}))
@@ -1205,7 +1211,7 @@ def _moved(problem: RowProblem, start: int) -> RowProblem:
 
 def read_answers(path: str) -> list[dict[str, Any]]:
     """Read answers from CSV with a header, or from JSON Lines; empty cells are left out."""
-    text = _text_of(Path(path).read_bytes(), path)
+    text = _text_of(_own_file(path).read_bytes(), path)
     if path.endswith((".jsonl", ".ndjson")):
         # Not splitlines: a text may contain other line breaks, such as U+2028.
         return [_object(line, path) for line in text.split("\n") if line.strip()]
@@ -1219,6 +1225,19 @@ def read_answers(path: str) -> list[dict[str, Any]]:
         raise RingsideError(f"{path} is not CSV: {error}, line {rows.line_num}.") from None
     finally:
         csv.field_size_limit(limit)
+
+
+def _own_file(path: str) -> Path:
+    """In a CI job, refuse files outside of the repository, to which links of a pull request may
+    lead: what they hold would be sent to a model."""
+    workspace, found = os.environ.get("GITHUB_WORKSPACE"), Path(path)
+    if not workspace:
+        return found
+    root = Path(workspace).resolve()
+    inside = found.resolve()
+    if not inside.is_relative_to(root) or inside.is_relative_to(root / ".git"):
+        raise RingsideError(f"{path} leads outside of the repository, so it was not read.")
+    return found
 
 
 def _text_of(content: bytes, path: str) -> str:
@@ -1303,6 +1322,9 @@ class Outcome:
     detect: float | None = None
     experiment: Experiment | None = None
     is_identical: bool = False
+    key: str = ""  # by which its comment is found again; by default the name
+    few_answers: str = ""
+    named_baseline: str = ""
 
     @property
     def draft(self) -> Draft | None:
@@ -1311,7 +1333,7 @@ class Outcome:
     @property
     def baseline(self) -> str:
         baseline = self.experiment["baseline"] if self.experiment else None
-        return str(baseline["name"]) if baseline else "the baseline"
+        return str(baseline["name"]) if baseline else self.named_baseline or "the baseline"
 
     @property
     def checks(self) -> list[dict[str, Any]]:
@@ -1335,8 +1357,8 @@ class Outcome:
     def gap(self) -> str:
         """Why the answers and verdicts that are there do not stand for all; else ''."""
         experiment, draft = self.experiment, self.draft
-        if experiment is None or draft is None:
-            return ""
+        if self.few_answers or experiment is None or draft is None:
+            return self.few_answers
         if not experiment["judges"]:
             voted = (draft["people"] or {}).get("prompts") or 0
             few = f"People voted on {_counted(voted, 'prompt')}: fewer than {LEAST_VOTED} decide "
@@ -1387,10 +1409,12 @@ def _finds(experiment: Experiment) -> str:
 
 
 def _percents(*shares: float) -> list[str]:
-    """Percentages with enough digits that only one half is written as 50."""
-    for digits in range(4):
+    """Percentages with enough digits that only one half is written as 50, if four suffice."""
+    for digits in (0, 1, 2, 3):
         if all(share == 0.5 or round(100 * share, digits) != 50 for share in shares):
             break
+    else:
+        digits = 0
     return [f"{100 * share:.{digits}f}" for share in shares]
 
 
@@ -1430,7 +1454,7 @@ def _link(words: str, page: Any) -> str:
 
 def marker_of(outcome: Outcome) -> str:
     """The hidden first line by which a comment is found again."""
-    plain = re.sub(r"[^\w./-]+", "-", f"{outcome.arena}/{outcome.name}")
+    plain = re.sub(r"[^\w./-]+", "-", f"{outcome.arena}/{outcome.key or outcome.name}")
     return f"<!-- ringside: {re.sub('-{2,}', '-', plain).strip('-')} -->"
 
 
@@ -1594,8 +1618,8 @@ def _missing(outcome: Outcome) -> str:
     claim = (outcome.draft and (outcome.draft["claim"] or outcome.draft["people"])) or {}
     missing = claim.get("missing") or {}
     number = missing.get("number") or 0
-    if not outcome.is_open or not 0 < number <= MOST_WORTHWHILE:
-        return ""
+    if claim.get("look") or not outcome.is_open or not 0 < number <= MOST_WORTHWHILE:
+        return ""  # a registered run says what it could find
     unit = 10 ** max(0, len(str(number)) - 2)  # two digits: more would suggest precision
     more = _counted(-(-number // unit) * unit, f"more {str(missing['unit'])[:-1]}")
     return f"If the difference stays the same, about {more} would settle it."
@@ -1663,7 +1687,13 @@ class _Gate:
         content, rows = self._content()
         if self.entered and self.baseline and self.entered["id"] == self.baseline["id"]:
             return self._pass_the_same()
-        experiment = self._created(content, rows)
+        try:
+            experiment = self._created(content, rows, plan)
+        except RingsideError as error:
+            if error.kind == NOTHING_TO_COMPARE:
+                self.outcome.named_baseline = self._name_of_baseline()
+                return self._pass_the_same()
+            raise
         if rows is None and self._is_baseline(content, experiment):
             return self._pass_the_same()
         experiment = self._measured(experiment, plan, content, rows)
@@ -1671,6 +1701,12 @@ class _Gate:
         if options.twin and experiment["judges"]:
             self._note(self._twinned(experiment))
         return self._finish()
+
+    def _name_of_baseline(self) -> str:
+        found = (
+            self.baseline or self.client.get(f"{_arena(self.options.arena)}decision/")["baseline"]
+        )
+        return str(found["name"]) if found else ""
 
     def _pass_the_same(self) -> int:
         self.outcome.is_identical, self.outcome.state = True, "done"
@@ -1733,7 +1769,7 @@ class _Gate:
             "system_prompt": options.system_prompt_file,
             "user_template": options.template_file,
         }
-        texts = {part: _text_of(Path(f).read_bytes(), f) for part, f in files.items() if f}
+        texts = {part: _text_of(_own_file(f).read_bytes(), f) for part, f in files.items() if f}
         given = {part: getattr(options, part) for part in ("endpoint", "model", "parameters")}
         return {**texts, **{part: value for part, value in given.items() if value is not None}}
 
@@ -1745,7 +1781,12 @@ class _Gate:
         return {**made_of, "endpoint": "", "model": model, "parameters": {}}
 
     def _created(
-        self, content: dict[str, Any], rows: list[dict[str, Any]] | None, *, reuse: bool = True
+        self,
+        content: dict[str, Any],
+        rows: list[dict[str, Any]] | None,
+        plan: dict[str, Any],
+        *,
+        reuse: bool = True,
     ) -> Experiment:
         options = self.options
         experiment = self.client.create_experiment(
@@ -1755,6 +1796,7 @@ class _Gate:
             name=options.candidate[:100],
             prompts=None if rows is None else self._answered(rows),
             reuse=reuse,
+            plan=plan,
         )
         self._note(experiment)
         if rows is not None and experiment["state"] == "draft":
@@ -1780,6 +1822,9 @@ class _Gate:
         active = [name for name, is_retired in fit.retired.items() if not is_retired]
         if left_out := len(active) - len(fit.rows):
             self.say(f"Prompts without an answer, which are left out: {left_out:,}.")
+        if len(fit.rows) < LEAST_MEASURED * len(active):
+            of = f"{len(fit.rows):,} of {_counted(len(active), 'prompt')}"
+            self.outcome.few_answers = f"Too little was uploaded: answers to {of} only."
         return sorted(fit.rows) if len(fit.rows) <= MOST_PROMPTS else None
 
     def _upload(self, experiment: Experiment, rows: list[dict[str, Any]]) -> None:
@@ -1814,7 +1859,7 @@ class _Gate:
         quote = self.client.quote_experiment(experiment["slug"], **plan)
         if experiment["registered_at"] and not _is_planned(experiment, plan, quote):
             self.say("The same draft was measured in another way, so this is another experiment.")
-            experiment = self._created(content, rows, reuse=False)
+            experiment = self._created(content, rows, plan, reuse=False)
             quote = self.client.quote_experiment(experiment["slug"], **plan)
         self.say(f"{self.options.candidate} against {self.outcome.baseline}: {experiment['page']}")
         if experiment["state"] in ("draft", "stopped"):
@@ -2315,9 +2360,16 @@ def _check(options: argparse.Namespace) -> int:
     request = _PullRequest.here()
     commit = request.commit if request else os.environ.get("GITHUB_SHA", "")
     outcome = Outcome(options.arena, options.candidate, commit, detect=options.detect)
+    outcome.key = options.key
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # how CI systems cancel a job
     publisher = _Publisher(options, outcome, request)
     try:
         publisher.begin()
+        if request and request.is_fork and not os.environ.get("RINGSIDE_TOKEN", "").strip():
+            outcome.state, outcome.words = "unfinished", OF_A_FORK
+            _print(OF_A_FORK)
+            publisher.end()
+            return PASSED
         code = _Gate(_client_of(options), options, _print, outcome).run()
     except KeyboardInterrupt:
         started = outcome.experiment and outcome.experiment["registered_at"]
@@ -2342,8 +2394,10 @@ def _complete(options: argparse.Namespace) -> None:
     options.arena = options.arena or options.arena_given
     options.candidate = options.candidate or options.candidate_given
     files = [options.system_prompt_file, options.template_file, options.answers]
-    named = next((Path(path).name for path in files if path), None)
-    options.candidate = (options.candidate or named or "").strip()
+    path = next(filter(None, files), None)
+    # Two files of one name, in two folders, have two comments.
+    options.key = "" if options.candidate or path is None else path
+    options.candidate = (options.candidate or (Path(path).name if path else "")).strip()
     if not options.arena or not options.candidate:
         raise RingsideError(
             "Name the arena and the candidate, as in: ringside check support-answers greet-by-name."
@@ -2370,8 +2424,8 @@ def _told(error: RingsideError | OSError) -> tuple[int, list[str]]:
     if isinstance(error, StillWaiting):
         return OUT_OF_TIME, [str(error)]
     if isinstance(error, RingsideError):
-        details = [f"  {problem.get('detail')}" for problem in error.errors[:10]]
-        return REFUSED, [str(error), *details]
+        details = [str(problem.get("detail")) for problem in error.errors[:10]]
+        return REFUSED, [str(error), *(f"  {d}" for d in details if d not in error.detail)]
     return REFUSED, [f"{error.filename or 'A file'} cannot be used: {error.strerror or error}."]
 
 

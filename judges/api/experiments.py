@@ -27,6 +27,7 @@ from judges.experiment_report import (
     DraftReport,
     ExperimentReport,
     Figures,
+    check_promotable,
     report_on,
 )
 from judges.models import Baseline, Experiment
@@ -166,33 +167,6 @@ class DraftGiven(StrictSerializer):
     parameters = serializers.DictField(required=False)
 
 
-class ExperimentGiven(StrictSerializer):
-    name = serializers.CharField(required=False, max_length=100)
-    baseline = serializers.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=LARGEST_ID,
-        help_text="A candidate's id; by default the team's baseline.",
-    )
-    drafts = serializers.ListField(
-        child=DraftGiven(), min_length=1, max_length=MOST_DRAFTS, help_text="One to four."
-    )
-    category = serializers.CharField(
-        required=False, max_length=200, help_text="Only prompts of this category."
-    )
-    prompts = serializers.ListField(
-        child=serializers.CharField(max_length=200),
-        required=False,
-        max_length=MOST_PROMPTS,
-        help_text="Only these prompts, by their external ids.",
-    )
-    reuse = serializers.BooleanField(
-        default=False,
-        help_text="Return the experiment with the same baseline, drafts and prompts, if there is "
-        "one.",
-    )
-
-
 class PlanGiven(StrictSerializer):
     """How to measure: by judges, people, or both."""
 
@@ -243,6 +217,36 @@ class PlanGiven(StrictSerializer):
 
     def validate(self, attrs: Any) -> Any:
         return attrs | {"side": SIDES[attrs["side"]]}
+
+
+class ExperimentGiven(StrictSerializer):
+    name = serializers.CharField(required=False, max_length=100)
+    baseline = serializers.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=LARGEST_ID,
+        help_text="A candidate's id; by default the team's baseline.",
+    )
+    drafts = serializers.ListField(
+        child=DraftGiven(), min_length=1, max_length=MOST_DRAFTS, help_text="One to four."
+    )
+    category = serializers.CharField(
+        required=False, max_length=200, help_text="Only prompts of this category."
+    )
+    prompts = serializers.ListField(
+        child=serializers.CharField(max_length=200),
+        required=False,
+        max_length=MOST_PROMPTS,
+        help_text="Only these prompts, by their external ids.",
+    )
+    reuse = serializers.BooleanField(
+        default=False,
+        help_text="Return the experiment with the same baseline, drafts and prompts, if there is "
+        "one.",
+    )
+    plan = PlanGiven(
+        required=False, help_text="With `reuse`: only one that is measured like this, or not yet."
+    )
 
 
 class TryGiven(StrictSerializer):
@@ -546,7 +550,8 @@ class Experiments(ArenaEndpoint, ListEndpoint):
             "drafts": body["drafts"],
             "prompts": self._prompts(body),
         }
-        found = find_experiment(**content) if body["reuse"] else None
+        plan = MeasurementPlan(**body["plan"]) if "plan" in body else None
+        found = find_experiment(**content, plan=plan) if body["reuse"] else None
         if found is not None:
             touch(found, timezone.now())
             return Response(self._shown(found), status=200)
@@ -744,11 +749,13 @@ class PromoteDraft(OfExperiment):
         sent={"why": "It greets people by name and loses nothing."},
         answer=ExperimentShown,
         shown=SHOWN,
-        description="It is entered in the arena as the baseline's next version, with its answers.",
+        description="It is entered in the arena as the baseline's next version, with its answers. "
+        "Only a measured draft that is better, or no worse, and passes its checks.",
     )
     def post(self, request: Request, slug: str, pk: int) -> Response:
         self.require_of_team(TeamPermission.READ, TeamPermission.SUBMIT)
         why = self.validated(PromoteGiven)["why"]
+        check_promotable(self.experiment, self.draft)
         promote_draft(
             experiment=self.experiment,
             draft=self.draft,

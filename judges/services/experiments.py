@@ -23,7 +23,7 @@ from django.db.models import Count, Max, Q, QuerySet, Sum
 from django.db.models.functions import Length
 from django.urls import reverse
 
-from arena.actors import CLI, SYSTEM, Actor
+from arena.actors import SYSTEM, Actor
 from arena.calls.money import dollars
 from arena.errors import BusyError, ServiceError, checked_fields
 from arena.generation import GenerationError, NothingToAskError
@@ -76,7 +76,7 @@ from judges.services.quotes import (
 )
 from judges.services.registry import spec_named
 from judges.services.subjects import criteria_suffix, families_in
-from ranking.claim_words import claim_sentence
+from ranking.claim_words import claim_sentence, verdict_sentence
 from ranking.stats.claim import (
     Registration,
     detectable,
@@ -95,6 +95,7 @@ LEAST_PROMPTS = 5
 MOST_PEOPLE = 2_000
 SLACK = 33  # 3 %: lengths are estimated
 BUSY = "This experiment is being changed. Try again in a moment."
+MOST_LOOKED_AT = 50  # experiments with the same content
 SAME = (
     "{} is the same as {}, so there is nothing to compare. To see how often chance alone decides, "
     "compare the baseline with a second generation of itself."
@@ -107,10 +108,18 @@ COPIED_SETTINGS = (
     *("self_identifying", "voters"),
 )
 draw = random.SystemRandom()
+# The audit log names it; whoever started the experiment was allowed to.
+BY_EXPERIMENT = Actor(display_name="a running experiment", by_command=True)
 
 
 class ExperimentError(ServiceError):
     """Something an experiment does not allow; the message is a sentence for people."""
+
+
+class NothingToCompareError(ExperimentError):
+    """Two that are the same."""
+
+    kind = "nothing-to-compare"
 
 
 def create_experiment(
@@ -174,11 +183,14 @@ def find_experiment(
     drafts: Sequence[Mapping[str, Any]],
     prompts: QuerySet[Prompt] | None = None,
     twin: bool = False,
+    plan: "MeasurementPlan | None" = None,
 ) -> Experiment | None:
-    """The newest experiment with this content, if one is still kept."""
+    """The newest experiment with this content, if one is still kept; with a `plan`, one that is
+    measured like this, or not yet."""
     chosen = list(_usable(origin.prompts.active() if prompts is None else prompts))
     same = Experiment.objects.filter(digest=digest_of(baseline, drafts, chosen, twin=twin))
-    return same.filter(arena__in=Arena.objects.revealed()).order_by("-pk").first()
+    kept = same.filter(arena__in=Arena.objects.revealed()).order_by("-pk")[:MOST_LOOKED_AT]
+    return next((one for one in kept if plan is None or plan.is_of(one)), None)
 
 
 def digest_of(
@@ -247,7 +259,7 @@ def _copied(row: Any, **changes: Any) -> Any:
 def _copy(
     baseline: Candidate, prompts: Sequence[Prompt], arena: Arena, by: Actor, now: datetime
 ) -> Candidate:
-    """Copy the prompts with their checks, and the baseline with its answers."""
+    """Copy the prompts, and the baseline with its answers."""
     copies = [
         _copied(prompt, arena_id=arena.pk, showcased_at=None, in_showcase=False)
         for prompt in prompts
@@ -257,11 +269,6 @@ def _copy(
         prompt.pk: copied.pk
         for prompt, copied in zip(prompts, _in_order(copies, arena), strict=True)
     }
-    checks = baseline.arena.checks.revealed().filter(Q(prompt=None) | Q(prompt__in=ids))
-    AnswerCheck.objects.bulk_create(
-        _copied(check, arena_id=arena.pk, prompt_id=check.prompt_id and ids[check.prompt_id])
-        for check in checks.order_by("pk")
-    )
     candidate = Candidate.objects.create(
         arena=arena,
         name=baseline.own_name,
@@ -281,6 +288,18 @@ def _copy(
         batch_size=500,
     )
     return candidate
+
+
+def _copy_checks(experiment: Experiment) -> None:
+    """Take the checks that are in force when it starts."""
+    arena, origin = experiment.arena, experiment.origin
+    ids = dict(arena.prompts.values_list("external_id", "pk"))
+    arena.checks.all().delete()
+    checks = origin.checks.revealed().filter(Q(prompt=None) | Q(prompt__external_id__in=ids))
+    AnswerCheck.objects.bulk_create(
+        _copied(check, arena_id=arena.pk, prompt_id=check.prompt and ids[check.prompt.external_id])
+        for check in checks.select_related("prompt").order_by("pk")
+    )
 
 
 def _in_order(copies: Sequence[Prompt], arena: Arena) -> list[Prompt]:
@@ -497,6 +516,19 @@ class MeasurementPlan:
     own_family: bool = False
     counts_votes: bool = False
 
+    def is_of(self, experiment: Experiment) -> bool:
+        """Whether an experiment is measured like this, or may still be."""
+        if experiment.registered_at is None:
+            return True
+        available = experiment.arena.prompts.active().count()
+        wanted = self.size
+        if wanted is None and self.detect:
+            wanted = size_to_detect(self.detect, self.side, experiment.family)
+        size = min(wanted or available, available)
+        facts = (list(dict.fromkeys(self.judges)), self.people, self.side, self.margin)
+        stored = (experiment.judges, experiment.people, experiment.side, experiment.margin)
+        return facts == stored and (not self.judges or size == experiment.size)
+
 
 @dataclass
 class PlannedMeasurement:
@@ -641,7 +673,7 @@ def check_differences(experiment: Experiment) -> None:
         for other in () if experiment.twin else seen:
             if content == {name: getattr(other, name) for name in MADE_OF}:
                 is_copy = other.pk == experiment.copy_id
-                raise ExperimentError(
+                raise NothingToCompareError(
                     SAME.format(candidate, "the baseline" if is_copy else other), field="drafts"
                 )
         seen.append(candidate)
@@ -699,6 +731,7 @@ def start_experiment(
             locked.order = draw.sample(prompts, planned.size)
             locked.at_most, locked.expected = quote.at_most, quote.expected
             locked.registered_at = now
+            _copy_checks(locked)
         locked.asked, locked.used_at, locked.started_at = [], now, now
         locked.save()
         audit.record_in(
@@ -867,7 +900,11 @@ def _have_answered(experiment: Experiment, now: datetime) -> bool:
             return False
         try:
             order_answers(
-                candidate=candidate, by=CLI, cap=_left(experiment), now=now, prompts=prompts
+                candidate=candidate,
+                by=BY_EXPERIMENT,
+                cap=_left(experiment),
+                now=now,
+                prompts=prompts,
             )
         except NothingToAskError:
             pass
@@ -949,7 +986,7 @@ def end_before(registration: Registration, end: int) -> int:
 def _order_judges(
     experiment: Experiment, picks: Sequence[PlannedComparison], now: datetime
 ) -> None:
-    specs = [spec_named(name, by=CLI) for name in experiment.judges]
+    specs = [spec_named(name, by=BY_EXPERIMENT) for name in experiment.judges]
     suffix = criteria_suffix(experiment.arena.criteria)
     epochs = Epoch.objects.open().select_related("judge", "rater")
     members = [
@@ -965,29 +1002,33 @@ def _order_judges(
     ]
     options = OrderOptions(per_pair=len(picks), again=True)
     order = JudgeOrder(experiment.arena, options, members, list(picks), shares_of(picks))
-    runs.order_run(order=order, cap=_left(experiment), now=now, by=CLI)
+    runs.order_run(order=order, cap=_left(experiment), now=now, by=BY_EXPERIMENT)
 
 
 def _have_voted(experiment: Experiment, measurement: ExperimentMeasurement, now: datetime) -> bool:
-    """Whether people have voted enough on each draft: what they say is decided, or all have."""
-    is_over = True
-    for draft in measurement.drafts:
-        ordered, missing = draft.people_run, experiment.people - len(draft.votes)
-        if ordered is None or _was_stopped(experiment, ordered):
-            # Nobody is asked about the same answers.
-            if draft.differs and missing > 0 and not draft.people.is_decided:
-                order_people_run(
-                    arena=experiment.arena,
-                    per_pair=missing,
-                    by=CLI,
-                    candidates=[experiment.copy_id or 0, draft.candidate.pk],
-                )
-                is_over = False
-        elif not ordered.is_over and draft.people.is_decided:
-            runs.cancel_run(run_id=ordered.pk, now=now)
-            ordered.demands.update(remaining=0)
-        elif not ordered.is_over:
-            is_over = False
+    """Whether people have voted enough: what they say of each draft is decided, or all have.
+
+    One run asks about all drafts, so that its progress tells no rater which one is shown.
+    """
+    # Nobody is asked about the same answers.
+    undecided = [d for d in measurement.drafts if d.differs and not d.people.is_decided]
+    ordered = [d.people_run for d in measurement.drafts if d.people_run]
+    run = next((run for run in ordered if not _was_stopped(experiment, run)), None)
+    missing = max((experiment.people - len(draft.votes) for draft in undecided), default=0)
+    is_over = run.is_over if run else missing <= 0
+    if run is None and missing > 0:
+        copy = experiment.copy_id or 0
+        order_people_run(
+            arena=experiment.arena,
+            per_pair=missing,
+            by=BY_EXPERIMENT,
+            candidates=[copy, *(draft.candidate.pk for draft in undecided)],
+            against=copy,
+        )
+    elif run is not None and not run.is_over and not undecided:
+        runs.cancel_run(run_id=run.pk, now=now)
+        run.demands.update(remaining=0)
+        is_over = True
     claims = {str(draft.candidate.pk): draft.people.json for draft in measurement.drafts}
     if claims != experiment.claims:
         Experiment.objects.filter(pk=experiment.pk).update(claims=claims)
@@ -1023,15 +1064,15 @@ def _finish(experiment: Experiment, measurement: ExperimentMeasurement, now: dat
 
 
 def verdict_of(experiment: Experiment, draft: Any) -> str:
-    """What is said of a draft, by the judges and by people, in one or two sentences."""
-    copy = str(experiment.copy)
-    said = []
-    if experiment.judges:
-        judged = replace(draft.claim, n_raters=len(experiment.judges))
-        said.append(claim_sentence(judged, draft.candidate.name, copy, raters="judges"))
-    if experiment.people:
-        said.append(claim_sentence(draft.people, draft.candidate.name, copy, raters="people"))
-    return " ".join(said)
+    """What is said of a draft, by the judges and by people; where both are asked, who says what."""
+    copy, name = str(experiment.copy), draft.candidate.name
+    judged = replace(draft.claim, n_raters=len(experiment.judges))
+    by_judges = claim_sentence(judged, name, copy, raters="judges") if experiment.judges else ""
+    # What is missing is known: the votes that were asked for.
+    by_people = verdict_sentence(draft.people, name, copy, raters="people")
+    if not experiment.people:
+        return by_judges
+    return f"Judges: {by_judges} People: {by_people}" if by_judges else by_people
 
 
 def _notify(

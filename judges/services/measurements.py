@@ -139,7 +139,9 @@ class DraftMeasurement:
     @cached_property
     def people(self) -> Claim:
         """What people's votes allow to be said; they may be looked at whenever one likes."""
-        return claim_of_people(self.votes, self.kept, self.experiment.margin)
+        return claim_of_people(
+            self.votes, self.kept, self.experiment.margin, self.experiment.family
+        )
 
     @cached_property
     def tally(self) -> dict[str, int]:

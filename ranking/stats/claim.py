@@ -401,14 +401,20 @@ def _least(enough: Callable[[int], bool], most: int = MOST) -> int | None:
     return high
 
 
-def claim(votes: DirectVotes, kept: Claim | None = None, margin: float | None = None) -> Claim:
+def claim(
+    votes: DirectVotes,
+    kept: Claim | None = None,
+    margin: float | None = None,
+    family: int = 1,
+) -> Claim:
     """Say what these votes allow.
 
     `kept`: the claim of an earlier look, all of whose votes are among these: what was decided then
     stays decided, because e-values may be looked at whenever one likes. `margin`: a win rate above
-    it, below 0.5, is "no worse".
+    it, below 0.5, is "no worse". `family`: how many are compared with A, each at its share of the
+    error.
     """
-    size = len(votes.score)
+    size, enough = len(votes.score), ENOUGH + math.log(family)
     scope = Scope.JUDGE if votes.is_judged else Scope.THESE_RATERS
     if not size:
         return Claim(Verdict.OPEN, scope, missing=Missing(Unit.PROMPTS, None))
@@ -427,11 +433,11 @@ def claim(votes: DirectVotes, kept: Claim | None = None, margin: float | None = 
         n_raters=n_raters,
         parts=shares(parts),
     )
-    narrow = _with_missing_prompts(_tested(found, tests, kept, margin), tests)
+    narrow = _with_missing_prompts(_tested(found, tests, kept, margin, enough), tests)
     if means is None:
         return narrow
     found = replace(found, scope=Scope.RATERS, win_rate=(1 + means.mean) / 2)
-    wide = _tested(found, [*tests, means], kept, margin)
+    wide = _tested(found, [*tests, means], kept, margin, enough)
     if wide.is_decided:
         return wide
     return replace(narrow, wider=_with_missing_raters(wide, means, parts))
@@ -481,13 +487,17 @@ def decided_together(claims: Sequence[Claim]) -> list[bool]:
 
 
 def _tested(
-    found: Claim, tests: Sequence[Bets | Means], kept: Claim | None, margin: float | None
+    found: Claim,
+    tests: Sequence[Bets | Means],
+    kept: Claim | None,
+    margin: float | None,
+    enough: float,
 ) -> Claim:
     """The claim with what all of these tests confirm; and what was decided before stays."""
     earlier = (one for one in (kept, kept and kept.wider) if one and one.scope is found.scope)
     before = next(earlier, None)
     for_b, for_a = (min(test.evidence(0.0, side) for test in tests) for side in (1, -1))
-    low, above = (min(_bound(test, side) for test in tests) for side in (1, -1))
+    low, above = (min(_bound(test, side, enough) for test in tests) for side in (1, -1))
     found = replace(
         found,
         low=(1 + low) / 2,
@@ -495,7 +505,7 @@ def _tested(
         for_b=math.exp(min(for_b, 700.0)),
         for_a=math.exp(min(for_a, 700.0)),
     )
-    if max(for_b, for_a) >= ENOUGH:
+    if max(for_b, for_a) >= enough:
         return replace(found, verdict=Verdict.BETTER if for_b > for_a else Verdict.WORSE)
     if before is None or not before.is_decided:
         assert found.low is not None
@@ -513,13 +523,13 @@ def _tested(
     )
 
 
-def _bound(test: Bets | Means, side: int) -> float:
+def _bound(test: Bets | Means, side: int, enough: float) -> float:
     """The largest theta from -1 to 1 that `side` times the mean score is known to exceed."""
-    decided = test.evidence(0.0, side) >= ENOUGH
+    decided = test.evidence(0.0, side) >= enough
     low, high = (0.0, 1.0) if decided else (-1.0, 0.0)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if test.evidence(middle, side) >= ENOUGH else (low, middle)
+        low, high = (middle, high) if test.evidence(middle, side) >= enough else (low, middle)
     return low
 
 

@@ -88,7 +88,8 @@ def test_the_draft_is_what_was_given_and_reuses_an_experiment(
     fake = FakeExperiments()
     check(fake, "--baseline=old", "--model=m-2")
     draft = {"name": "greet", "system_prompt": "Be kind.\n", "model": "m-2"}
-    body = {"drafts": [draft], "baseline": 12, "name": "greet", "reuse": True}
+    plan = {"judges": ["x"], "side": "worse"}
+    body = {"drafts": [draft], "baseline": 12, "name": "greet", "reuse": True, "plan": plan}
     assert fake.sent("arenas/a/experiments/") == [body]
 
 
@@ -152,7 +153,7 @@ def test_answers_are_uploaded_into_the_experiment(check: Any, tmp_path: Path) ->
 
 def test_answers_of_an_experiment_that_has_started_stay(check: Any, tmp_path: Path) -> None:
     file = tmp_path / "answers.csv"
-    file.write_text("prompt_id,text\np1,x\n")
+    file.write_text("prompt_id,text\np1,x\np2,y\n")
     fake = FakeExperiments()
     fake.before = PLANNED | {"state": "done"}
     assert check(fake, f"--answers={file}")[0] == 0
@@ -255,3 +256,25 @@ def test_the_help_says_every_exit_code(capsys: pytest.CaptureFixture[str]) -> No
     assert all(f"\n  {code}  " in said for code in range(4))
     assert "nothing was measured" in said
     assert "default: 30m" in " ".join(said.split())
+
+
+def test_answers_to_half_of_the_prompts_give_no_verdict(check: Any, tmp_path: Path) -> None:
+    file = tmp_path / "answers.csv"
+    file.write_text("prompt_id,text\np1,x\n")
+    code, said = check(FakeExperiments(), f"--answers={file}")
+    assert code == 3
+    assert "Too little was uploaded: answers to 1 of 2 prompts only." in said
+
+
+def test_a_link_out_of_the_repository_is_not_read(
+    check: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret").write_text("token")
+    (tmp_path / "repository").mkdir()
+    link = tmp_path / "repository" / "prompt.txt"
+    link.symlink_to(tmp_path / "secret")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path / "repository"))
+    fake = FakeExperiments()
+    code, said = check(fake, f"--system-prompt-file={link}")
+    assert (code, fake.created) == (2, 0)
+    assert "leads outside of the repository" in said

@@ -91,3 +91,37 @@ def test_the_baseline_against_itself_is_measured_once(caller: Caller, origin: Ar
 
     assert Experiment.objects.filter(twin=True).count() == 1
     assert caller.get(path).json()["twin"]["flips"] == 0
+
+
+def test_only_a_draft_that_was_measured_well_is_promoted(caller: Caller, origin: Arena) -> None:
+    made = create(caller, origin).json()
+    path, (draft,) = f"experiments/{made['slug']}/", made["drafts"]
+    promote = f"{path}drafts/{draft['id']}/promote/"
+
+    early = caller.post(promote, {"why": "now"})
+    origin.candidates.update(system_prompt="GOOD")
+    worse = create(caller, origin, drafts=[{"name": "x", "system_prompt": "bad"}]).json()
+    caller.post(f"experiments/{worse['slug']}/run/", {"judges": [LOCAL]})
+    go_on(Experiment.objects.get(arena__slug=worse["slug"]))
+    late = caller.post(
+        f"experiments/{worse['slug']}/drafts/{worse['drafts'][0]['id']}/promote/", {}
+    )
+
+    assert (early.status_code, late.status_code) == (422, 422)
+    assert "Only a measured draft" in late.json()["detail"]
+    assert origin.candidates.count() == 1
+
+
+def test_one_that_is_measured_like_this_is_found_behind_newer_ones(
+    caller: Caller, origin: Arena
+) -> None:
+    plans = [{"judges": [LOCAL], "size": size} for size in (20, 30)]
+    slugs = []
+    for plan in plans:
+        made = create(caller, origin, reuse=True, plan=plan).json()
+        caller.post(f"experiments/{made['slug']}/run/", plan)
+        slugs.append(made["slug"])
+
+    again = [create(caller, origin, reuse=True, plan=plan).json()["slug"] for plan in plans]
+    assert again == slugs
+    assert slugs[0] != slugs[1]

@@ -280,7 +280,7 @@ def test_a_measurement_is_watched_to_its_verdict(member: Client, priced: Arena) 
     assert polled["HX-Refresh"] == "true"
     shown = page_of(member, done)
     assert "draft 0 is better than concise" in shown
-    assert "were not needed and not paid" in shown
+    assert "were not needed and cost nothing" in shown
     assert "0 worse" in shown
     assert "This run could find a 72:28 difference" in shown
     assert "everyone can read these texts" in shown
