@@ -18,6 +18,7 @@ from arena.permissions import visible_arenas
 from arena.views.teams import find_team, for_team
 from judges.decision_report import DecisionQuery, choose_next_step, decision_context
 from judges.forms import BaselineForm
+from judges.models import Experiment
 from judges.services.decisions import choose_baseline, name_for
 from ranking.comparison import load_difference_boards
 from ranking.models import Raters, Snapshot
@@ -43,6 +44,9 @@ def decision(request: HttpRequest, team: Team, arena: str) -> HttpResponse:
     # Members may start judge runs in their own arenas only, wherever they may submit.
     is_own = can_submit and in_arena.team_id == team.pk
     context |= {"can_submit": can_submit, "can_order": is_own}
+    compared = [one.pk for name in ("focus", "baseline") if (one := context.get(name))]
+    promotions = Experiment.objects.filter(promoted__in=compared, arena__team=team)
+    context["promotions"] = promotions.select_related("arena", "promoted").order_by("-pk")
     if context.get("focus"):
         context["next_step"] = choose_next_step(context, can_submit, is_own)
     return render(request, "judges/decision.html", context)

@@ -298,6 +298,10 @@ def test_a_draft_is_promoted_with_a_reason(member: Client, priced: Arena) -> Non
     assert "by member-of-" in shown
     assert "“It greets people.”" in shown
     assert Baseline.objects.get(arena=priced).candidate.own_name == "concise v2"
+    decision = member.get(reverse("decision", args=[priced.team.slug, priced.slug]))
+    assert "concise v2 was promoted after the experiment draft 0" in words(
+        decision.content.decode()
+    )
     send(member, "promote_draft", experiment, draft.pk, why="Again.")
     assert "A draft of this experiment has been promoted." in page_of(member, experiment)
 
