@@ -292,6 +292,12 @@ class DraftResult:
     def candidate(self) -> Candidate:
         return self.report.candidate
 
+    @property
+    def name_to_enter(self) -> str:
+        """The draft's, or the experiment's if it has no other draft."""
+        experiment = self.report.experiment
+        return str(experiment if experiment.family < 2 else self.candidate.name)
+
     @cached_property
     def scale(self) -> WinRange | None:
         return scale_of(self.report.claim)
