@@ -419,7 +419,7 @@ API: dict[tuple[str, str], Row] = {
     ("api_try_experiment", "post"): Row(EXPERIMENTERS_IN_VAIN),
     ("api_stop_experiment", "post"): Row(EXPERIMENTERS_IN_VAIN),
     ("api_test_baseline", "post"): Row(EXPERIMENTERS_IN_VAIN),
-    ("api_promote_draft", "post"): Row("401 404 403 200 200 200   403 403 403 200 404"),
+    ("api_promote_draft", "post"): Row(EXPERIMENTERS_IN_VAIN),
     ("api_enter_draft", "post"): Row("401 404 403 201 201 201   403 201 403 201 404"),
     # What there is to be asked
     ("api_schema", "get"): Row(ANYBODY_READS, arena=""),
