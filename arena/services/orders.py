@@ -47,19 +47,10 @@ def order_people_run(
     from anybody; a task opens the run.
 
     `candidates`: the ids of some, to ask only about pairs of these; with `against`, only about
-    pairs with this one. `hides_names`: the raters see
-    no names until all of them have voted. In that case, each can be asked twice about `repeats` of
-    their pairs. Raises ValidationError.
+    pairs with this one. `hides_names`: the raters see no names until all of them have voted. In
+    that case, each can be asked twice about `repeats` of their pairs. Raises ValidationError.
     """
-    if len(candidates) == 1:
-        raise ValidationError("Choose at least two candidates, or none to ask about all of them.")
-    if arena.candidates.active().filter(pk__in=candidates).count() < len(candidates):
-        raise ValidationError("One of the candidates is archived, or of another arena.")
-    wanted = _pairs_of(arena, candidates)
-    pairs = list(wanted if against is None else wanted.filter(Q(low=against) | Q(high=against)))
-    if not pairs:
-        these = "of these candidates" if candidates else "candidates in this arena"
-        raise ValidationError(f"No two {these} have different answers to the same prompt.")
+    pairs = _pairs_to_ask_about(arena, candidates, against)
     if not 1 <= per_pair <= MAX_PER_PAIR:
         raise ValidationError(f"Votes per pair must be between 1 and {MAX_PER_PAIR:,}.")
     if hides_names and not raters:
@@ -99,6 +90,22 @@ def order_people_run(
         **about,
     )
     return run
+
+
+def _pairs_to_ask_about(
+    arena: Arena, candidates: Collection[int], against: int | None
+) -> list[Pair]:
+    if len(candidates) == 1:
+        raise ValidationError("Choose at least two candidates, or none to ask about all of them.")
+    if arena.candidates.active().filter(pk__in=candidates).count() < len(candidates):
+        raise ValidationError("One of the candidates is archived, or of another arena.")
+    pairs = _pairs_of(arena, candidates)
+    if against is not None:
+        pairs = pairs.filter(Q(low=against) | Q(high=against))
+    if not pairs:
+        these = "of these candidates" if candidates else "candidates in this arena"
+        raise ValidationError(f"No two {these} have different answers to the same prompt.")
+    return list(pairs)
 
 
 def _pairs_of(arena: Arena, candidates: Collection[int]) -> QuerySet[Pair]:
