@@ -42,7 +42,7 @@ from judges.experiment_page import (
     try_of,
     unchanged_draft,
 )
-from judges.experiment_report import ExperimentReport, report_on
+from judges.experiment_report import ExperimentReport, check_promotable, report_on
 from judges.models import Experiment
 from judges.models.experiments import MOST_DRAFTS
 from judges.services import experiments as services
@@ -413,6 +413,7 @@ def promote(request: HttpRequest, access: ExperimentAccess, pk: int) -> HttpResp
     if not form.is_valid():
         return _render(request, access, promote_form=form, promoting=draft)
     with errors_as_messages(request):
+        check_promotable(access.experiment, draft)
         services.promote_draft(
             experiment=access.experiment,
             draft=draft,

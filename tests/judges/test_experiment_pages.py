@@ -205,7 +205,9 @@ def test_a_draft_is_edited_and_another_added_and_removed(member: Client, priced:
     second = experiment.drafts.last()
     assert "No change yet." in page_of(member, experiment)
     refused = send(member, "start_experiment", experiment, **RUN)
-    assert "Draft 1 is still the same as the baseline" in words(refused.content.decode())
+    assert "Draft 1 is still the same as the baseline" in words(
+        refused.content.decode()
+    )
 
     send(member, "save_draft", experiment, second.pk, do="remove")
     assert list(experiment.drafts) == [experiment.drafts.get()]
@@ -329,6 +331,10 @@ def test_a_worse_draft_cannot_be_promoted_from_the_page(member: Client, priced: 
     assert "Where the draft lost" in shown
     assert "more" in shown
     assert "Only a draft that is better, or no worse, and passes its checks can be pro" in shown
+    (draft,) = experiment.drafts
+    send(member, "promote_draft", experiment, draft.pk, why="I like it.")
+    assert "Only a measured draft that is better" in page_of(member, experiment)
+    assert not Baseline.objects.filter(arena=priced).exists()
 
 
 def test_a_stopped_experiment_says_why_and_goes_on(member: Client, priced: Arena) -> None:
