@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from arena.actors import Actor
 from arena.endpoints import all_endpoints
@@ -16,6 +16,7 @@ from arena.permissions import visible_teams
 from arena.services.candidate_checks import check_is_different, clean_content
 from arena.validation import numbered
 from judges.core.spec import is_alias
+from judges.experiment_report import LONGEST_TITLE, first_line
 from judges.forms import (
     SCRIPTED_JUDGES,
     judges_that_can_vote,
@@ -23,10 +24,9 @@ from judges.forms import (
     priced_models,
     rubric_choices,
 )
-from judges.models import Baseline, Experiment
-from judges.models.experiments import MARGIN, MOST_DRAFTS
+from judges.models import Experiment
+from judges.models.experiments import MARGIN, MOST_DRAFTS, SIDES
 from judges.models.judges import SCRIPTED
-from judges.services.decisions import default_baseline
 from judges.services.experiments import LEAST_PROMPTS, MADE_OF, MOST_PEOPLE, MeasurementPlan
 from judges.services.registry import DEFAULT_RUBRIC
 
@@ -36,38 +36,15 @@ SIZES = (20, 50, 100, 200, 500, 1_000)
 BLIND = "Each compares the answers blind, in both orders. Equal answers are ties and cost nothing."
 USUAL_SIZE = 100
 VOTES = 50  # of people, on each draft
-SIDES = {"both": 0, "worse": -1}
 SIDE_CHOICES = [
     ("both", "Whether a draft is better or worse"),
     ("worse", "Only whether it is worse: this takes fewer prompts"),
 ]
 
 
-def baselines_in(arena: Arena) -> QuerySet[Candidate]:
-    """The active candidates of the arena's team."""
-    own = Q(team=None) | Q(team=arena.team_id)
-    return Candidate.objects.revealed().active().filter(own, arena=arena).order_by("pk")
-
-
-def baseline_of(arena: Arena) -> Candidate | None:
-    """The team's baseline: the one chosen, or else its oldest active candidate."""
-    active = baselines_in(arena)
-    chosen = Baseline.objects.filter(team=arena.team_id, arena=arena)
-    return active.filter(pk__in=chosen.values("candidate")).first() or default_baseline(active)
-
-
-def shortened(line: str, length: int) -> str:
-    return line if len(line) <= length else f"{line[: length - 1].rstrip()}…"
-
-
-def first_line(prompt: Prompt, length: int = 80) -> str:
-    """The beginning of a prompt's text, in one line."""
-    return shortened(" ".join((prompt.text or prompt.external_id).split()), length)
-
-
 def prompt_choices(prompts: QuerySet[Prompt]) -> list[tuple[str, str]]:
     listed = prompts.order_by("pk").only("external_id", "text")[:MOST_LISTED]
-    return [(str(prompt.pk), first_line(prompt)) for prompt in listed]
+    return [(str(prompt.pk), first_line(prompt, LONGEST_TITLE)) for prompt in listed]
 
 
 class ExperimentForm(VariantsForm):

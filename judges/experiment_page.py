@@ -17,12 +17,11 @@ from arena.models.prompts import subject_of
 from arena.prompting.differences import merged_diff
 from arena.prompting.templates import Kind
 from arena.services.ballots import prompt_html, response_html
-from arena.validation import numbered
-from judges.experiment_forms import PlanForm, first_line, shortened
-from judges.experiment_report import DraftReport, ExperimentReport
+from arena.validation import numbered, shortened
+from judges.experiment_forms import PlanForm
+from judges.experiment_report import DraftReport, ExperimentReport, first_line
 from judges.models import Experiment
 from judges.services.experiments import (
-    MADE_OF,
     ExperimentQuote,
     PlannedMeasurement,
     quote_try,
@@ -334,16 +333,3 @@ def best_of(report: ExperimentReport) -> DraftReport | None:
         return BEST_FIRST.index(draft.claim.verdict), -(draft.claim.win_rate or 0)
 
     return min(report.drafts, key=place, default=None)
-
-
-def unchanged_draft(experiment: Experiment) -> Candidate | None:
-    """A draft to be generated that is still what the baseline is."""
-    copy = experiment.copy
-    if experiment.twin or copy is None:
-        return None
-    same = (
-        draft
-        for draft in experiment.drafts
-        if draft.endpoint and all(getattr(draft, name) == getattr(copy, name) for name in MADE_OF)
-    )
-    return next(same, None)

@@ -16,7 +16,7 @@ from arena.calls.models import Call
 from arena.models import Candidate, Prompt, Response, Run
 from arena.services.checks import CheckReport, CheckTally, check_answers
 from arena.site import site_url
-from arena.validation import numbered
+from arena.validation import numbered, shortened
 from judges.models import Epoch, Experiment
 from judges.services.experiments import ExperimentError, spent_on, twin_of, verdict_of
 from judges.services.measurements import DraftMeasurement, ExperimentMeasurement, measure
@@ -48,10 +48,9 @@ class Figures:
     errors: tuple[tuple[str, int], ...] = ()
 
 
-def title_of(prompt: Prompt) -> str:
-    """The beginning of its text."""
-    line = " ".join((prompt.text or prompt.external_id).split())
-    return line if len(line) <= LONGEST_TITLE else f"{line[: LONGEST_TITLE - 1]}…"
+def first_line(prompt: Prompt, length: int) -> str:
+    """The beginning of a prompt's text, in one line."""
+    return shortened(" ".join((prompt.text or prompt.external_id).split()), length)
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Lost:
 
     @property
     def title(self) -> str:
-        return title_of(self.prompt)
+        return first_line(self.prompt, LONGEST_TITLE)
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ class Broken:
 
     @property
     def title(self) -> str:
-        return title_of(self.prompt)
+        return first_line(self.prompt, LONGEST_TITLE)
 
 
 @dataclass(frozen=True)
@@ -122,12 +121,48 @@ class CheckRow:
 
 
 @dataclass(frozen=True, eq=False)
+class Details:
+    """What a list of experiments does not show: read when it is asked for."""
+
+    measurement: ExperimentMeasurement
+
+    @cached_property
+    def prompts(self) -> Mapping[int, Prompt]:
+        prompts = self.measurement.experiment.arena.prompts
+        return prompts.defer("html", "reference", "rubric").in_bulk()
+
+    @cached_property
+    def figures(self) -> Mapping[int, Figures]:
+        """Of the baseline and the drafts."""
+        drafts = [draft.candidate.pk for draft in self.measurement.drafts]
+        return figures_of([self.measurement.experiment.copy_id or 0, *drafts])
+
+    @cached_property
+    def checks(self) -> Mapping[int, list[CheckRow]]:
+        """Of each draft."""
+        rows = _checks_of(self.measurement, self.prompts)
+        return {
+            draft.candidate.pk: checks
+            for draft, checks in zip(self.measurement.drafts, rows, strict=True)
+        }
+
+
+@dataclass(frozen=True, eq=False)
 class DraftReport:
-    experiment: Experiment
     measured: DraftMeasurement
-    figures: Figures
-    prompts: Mapping[int, Prompt]
-    checks: list[CheckRow] = field(default_factory=list)
+    details: Details
+
+    @property
+    def experiment(self) -> Experiment:
+        return self.measured.experiment
+
+    @property
+    def figures(self) -> Figures:
+        return self.details.figures[self.candidate.pk]
+
+    @property
+    def checks(self) -> list[CheckRow]:
+        return self.details.checks[self.candidate.pk]
 
     @property
     def failed_checks(self) -> list[CheckRow]:
@@ -177,7 +212,7 @@ class DraftReport:
                 else ""
             )
             against = sum(score < 0 for score in verdicts.values())
-            found.append(Lost(self.prompts[prompt], against, len(verdicts), path))
+            found.append(Lost(self.details.prompts[prompt], against, len(verdicts), path))
         return found
 
     @property
@@ -209,10 +244,13 @@ class Twin:
 @dataclass(frozen=True, eq=False)
 class ExperimentReport:
     experiment: Experiment
-    measurement: ExperimentMeasurement
-    baseline: Figures
-    drafts: list[DraftReport] = field(default_factory=list)
-    spent: int = 0
+    details: Details
+    drafts: list[DraftReport]
+    spent: int
+
+    @property
+    def baseline(self) -> Figures:
+        return self.details.figures[self.experiment.copy_id or 0]
 
     @cached_property
     def twin(self) -> Twin | None:
@@ -292,19 +330,11 @@ def check_promotable(experiment: Experiment, draft: Candidate) -> None:
 
 
 def report_on(experiment: Experiment) -> ExperimentReport:
-    """Read everything in a bounded number of queries."""
+    """Read it in a bounded number of queries."""
     measurement = measure(experiment)
-    prompts = experiment.arena.prompts.defer("html", "reference", "rubric").in_bulk()
-    ids = [experiment.copy_id or 0, *(draft.candidate.pk for draft in measurement.drafts)]
-    figures = figures_of(ids)
-    checks = _checks_of(measurement, prompts)
-    drafts = [
-        DraftReport(experiment, draft, figures[draft.candidate.pk], prompts, rows)
-        for draft, rows in zip(measurement.drafts, checks, strict=True)
-    ]
-    return ExperimentReport(
-        experiment, measurement, figures[ids[0]], drafts, spent=spent_on(experiment)
-    )
+    details = Details(measurement)
+    drafts = [DraftReport(draft, details) for draft in measurement.drafts]
+    return ExperimentReport(experiment, details, drafts, spent_on(experiment))
 
 
 def _checks_of(
@@ -350,7 +380,7 @@ def _guard_row(draft: DraftMeasurement, prompt: int, prompts: Mapping[int, Promp
     score = draft.score(prompt)
     lost, known = score is not None and score < 0, score is not None
     return CheckRow(
-        name=f"Never lose “{title_of(prompts[prompt])}”",
+        name=f"Never lose “{first_line(prompts[prompt], LONGEST_TITLE)}”",
         baseline=CheckCount(),
         draft=CheckCount(int(known and not lost), int(lost), int(not known)),
         broken=[Broken(prompts[prompt], "The judges prefer the baseline’s answer.")] * lost,

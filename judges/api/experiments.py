@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
@@ -30,9 +30,9 @@ from judges.experiment_report import (
     check_promotable,
     report_on,
 )
-from judges.models import Baseline, Experiment
-from judges.models.experiments import MARGIN, MOST_DRAFTS, MOST_PROMPTS
-from judges.services.decisions import default_baseline
+from judges.models import Experiment
+from judges.models.experiments import MARGIN, MOST_DRAFTS, MOST_PROMPTS, SIDES
+from judges.services.decisions import baseline_of, baselines_in
 from judges.services.experiments import (
     LEAST_PROMPTS,
     MOST_PEOPLE,
@@ -151,7 +151,6 @@ QUOTE: dict[str, Any] = {
     "needed": None,
 }
 SENT_DRAFT = {"name": "Greet by name", "system_prompt": "Greet people who wrote to us by name."}
-SIDES = {"both": 0, "worse": -1}
 TO_RUN = (TeamPermission.READ, TeamPermission.SUBMIT, TeamPermission.JUDGE)
 
 
@@ -568,16 +567,12 @@ class Experiments(ArenaEndpoint, ListEndpoint):
         return ExperimentShown(report_on(experiment), context=context).data
 
     def _baseline(self, pk: int | None) -> Candidate:
-        active = self.arena.candidates.active()
         if pk is not None:
-            named: Candidate | None = active.filter(pk=pk).first()
+            named: Candidate | None = baselines_in(self.arena).filter(pk=pk).first()
             if named is None:
                 raise Unprocessable("There is no active candidate with this id here.")
             return named
-        own = Q(team=None) | Q(team=self.arena.team_id)
-        chosen = Baseline.objects.filter(team=self.arena.team_id, arena=self.arena)
-        found = active.filter(pk__in=chosen.values("candidate")).first()
-        found = found or default_baseline(active.filter(own))
+        found = baseline_of(self.arena)
         if found is None:
             raise Unprocessable("This arena has no candidate to compare drafts with.")
         return found

@@ -16,6 +16,7 @@ MOST_DRAFTS = 4
 MOST_PROMPTS = 2_000
 MARGIN = 0.45
 LOOKS = 5
+SIDES = {"both": 0, "worse": -1}
 
 
 class Experiment(models.Model):

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.urls import reverse
 
 from arena.actors import Actor
@@ -78,6 +78,20 @@ def default_baseline(own: Iterable[Candidate]) -> Candidate | None:
     """Return a team's baseline before it has chosen one: its oldest active candidate."""
     active = [candidate for candidate in own if candidate.retired_at is None]
     return min(active, key=lambda candidate: candidate.pk, default=None)
+
+
+def baselines_in(arena: Arena) -> QuerySet[Candidate]:
+    """The active candidates of the arena's own team."""
+    own = Q(team=None) | Q(team=arena.team_id)
+    return Candidate.objects.revealed().active().filter(own, arena=arena).order_by("pk")
+
+
+def baseline_of(arena: Arena) -> Candidate | None:
+    """What the arena's own team measures drafts against: the candidate that it has chosen, or else
+    its oldest active one."""
+    active = baselines_in(arena)
+    chosen = Baseline.objects.filter(team=arena.team_id, arena=arena)
+    return active.filter(pk__in=chosen.values("candidate")).first() or active.first()
 
 
 def write_decisions(*, now: datetime, seen: SeenBoards) -> int:

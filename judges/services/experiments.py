@@ -63,7 +63,7 @@ from arena.signals import announce, votes_changed
 from arena.validation import numbered
 from judges.models import Epoch, Experiment, Judgement
 from judges.models.experiments import LOOKS, MARGIN, MOST_DRAFTS, MOST_PROMPTS
-from judges.services.decisions import choose_baseline
+from judges.services.decisions import baselines_in, choose_baseline
 from judges.services.measurements import ExperimentMeasurement, guarded_prompts, measure
 from judges.services.orders import JudgeOrder, Member, calls_for
 from judges.services.planning import OrderOptions, PlannedComparison, shares_of
@@ -141,7 +141,7 @@ def create_experiment(
     if origin.team is None or origin.origin_id is not None:
         raise ExperimentError("Experiments belong to a team’s own arena.")
     name = checked_fields(Arena, {"name": name}, ExperimentError)["name"] if name.strip() else ""
-    if baseline.arena_id != origin.pk or baseline.retired_at is not None:
+    if not baselines_in(origin).filter(pk=baseline.pk).exists():
         raise ExperimentError("Choose an active candidate as the baseline.", field="baseline")
     if not 1 <= len(drafts) <= MOST_DRAFTS:
         raise ExperimentError(f"An experiment has 1 to {MOST_DRAFTS} drafts.", field="drafts")
@@ -471,9 +471,8 @@ class ExperimentQuote:
 
     `at_most` is what a run that goes to its end costs, with room for the requests under way, and a
     hard limit; `expected` counts on an early end. Both include what has been spent. None without a
-    price. `finds`: the least share
-    of decisive verdicts that the draft wins (or loses) that is found in 4 of 5 cases; None if the
-    prompts are too few for any. `needed`: how many prompts find `detect`.
+    price. `finds`: the least share of decisive verdicts, won or lost by the draft, that is found in
+    4 of 5 cases; None if the prompts are too few for any. `needed`: how many prompts find `detect`.
     """
 
     size: int

@@ -55,8 +55,10 @@ class DraftMeasurement:
 
     @cached_property
     def _scores(self) -> dict[int, float | None]:
-        """Those asked for so far: pages, the API and the claims ask for each several times."""
-        return {}
+        """Of the registered prompts and the guards."""
+        prompts = {*self.experiment.order, *self.guards}
+        means = {prompt: fmean(by.values()) for prompt, by in self.verdicts.items() if by}
+        return {prompt: 0.0 if self.is_equal(prompt) else means.get(prompt) for prompt in prompts}
 
     @cached_property
     def registration(self) -> Registration:
@@ -94,10 +96,6 @@ class DraftMeasurement:
 
     def score(self, prompt: int) -> float | None:
         """The mean of the judges' verdicts; None without one."""
-        if prompt not in self._scores:
-            equal, verdicts = self.is_equal(prompt), self.verdicts.get(prompt)
-            mean = fmean(verdicts.values()) if verdicts else None
-            self._scores[prompt] = 0.0 if equal else mean
         return self._scores[prompt]
 
     def scores(self, n: int) -> list[float | None]:
@@ -259,6 +257,12 @@ def guarded_prompts(experiment: Experiment) -> list[int]:
     return [prompt for prompt in guards.values_list("prompt", flat=True) if prompt]
 
 
+def score_of(is_left: bool, outcome: str, preference: float | None) -> float:
+    """A verdict or vote as the score of the answer on the left or the right, from -1 to 1."""
+    for_left = POINTS.get(outcome, 0.0) if preference is None else 2 * preference - 1
+    return for_left if is_left else -for_left
+
+
 Verdicts = dict[int, dict[int, dict[int, float]]]  # draft: prompt: epoch: score
 Prompts = dict[int, set[int]]  # draft: prompts
 Places = dict[int, dict[int, tuple[int, int]]]  # draft: prompt: run and judgement
@@ -285,8 +289,7 @@ def _read_verdicts(experiment: Experiment) -> tuple[Verdicts, Prompts, Prompts, 
         if state == Judgement.State.WAITING:
             pending[draft].add(prompt)
         elif state == Judgement.State.VOTED:
-            for_left = POINTS.get(outcome, 0.0) if preference is None else 2 * preference - 1
-            score = for_left if draft == left else -for_left
+            score = score_of(draft == left, outcome, preference)
             judged[draft][prompt][epoch] = score
             if score < least.get((draft, prompt), 2.0):
                 least[draft, prompt], places[draft][prompt] = score, (run, pk)
@@ -303,6 +306,5 @@ def _read_votes(experiment: Experiment) -> dict[int, list[HumanVote]]:
         if experiment.copy_id not in (left, right):
             continue
         draft = right if left == experiment.copy_id else left
-        for_left = POINTS.get(outcome, 0.0) if preference is None else 2 * preference - 1
-        votes[draft].append((for_left if draft == left else -for_left, prompt, rater))
+        votes[draft].append((score_of(draft == left, outcome, preference), prompt, rater))
     return votes

@@ -30,8 +30,6 @@ from judges.experiment_forms import (
     PlanForm,
     PromoteForm,
     TryForm,
-    baseline_of,
-    baselines_in,
 )
 from judges.experiment_page import (
     SizeOffer,
@@ -40,18 +38,17 @@ from judges.experiment_page import (
     results_of,
     scale_of,
     try_of,
-    unchanged_draft,
 )
 from judges.experiment_report import ExperimentReport, check_promotable, report_on
 from judges.models import Experiment
 from judges.models.experiments import MOST_DRAFTS
 from judges.services import experiments as services
+from judges.services.decisions import baseline_of, baselines_in
 from judges.services.experiments import suggested_prompts, touch
 
 PER_PAGE = 10
 CENT = 10**7
 USED_EVERY = timedelta(hours=1)
-UNCHANGED = "{} is still the same as the baseline. Change it, or remove it."
 STEPS = {
     Experiment.State.DRAFT: "Measure",
     Experiment.State.RUNNING: "Measuring",
@@ -339,11 +336,9 @@ def start(request: HttpRequest, access: ExperimentAccess) -> HttpResponse:
     if not experiment.is_open:
         return _go_on(request, access)
     form = PlanForm(request.POST, experiment=experiment, actor=access.actor)
-    if request.POST.get("do") != "price" and form.is_valid():
-        if draft := unchanged_draft(experiment):
-            form.add_error(None, UNCHANGED.format(draft))
-        elif _started(request, access, form):
-            return redirect(f"{experiment.get_absolute_url()}#measure")
+    is_sent = request.POST.get("do") != "price" and form.is_valid()
+    if is_sent and _started(request, access, form):
+        return redirect(f"{experiment.get_absolute_url()}#measure")
     return _render(request, access, plan=form)
 
 

@@ -3,12 +3,15 @@
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
+from arena.actors import CLI
 from arena.models import Arena
 from judges.models import Experiment
+from judges.services.experiments import ExperimentError, create_experiment
 from judges.services.measurements import measure
 from tests.arena.rest import Caller, token_of
-from tests.factories import make_arena, make_candidate
+from tests.factories import make_arena, make_candidate, make_team
 from tests.judges.fake_server import FakeServer
 from tests.judges.helpers import LOCAL
 from tests.judges.test_experiments import WRITER, answers, go_on
@@ -57,6 +60,19 @@ def test_a_program_measures_a_draft_and_promotes_it(caller: Caller, origin: Aren
     assert promoted.json()["promoted"]["name"] == "concise v2"
     again = caller.post(f"{path}drafts/{draft['id']}/promote/", {})
     assert again.status_code == 422
+
+
+def test_a_candidate_of_another_team_is_no_baseline(caller: Caller, origin: Arena) -> None:
+    other = make_candidate(
+        origin, "theirs", team=make_team(), endpoint="local", model=WRITER, system_prompt="secret"
+    )
+
+    refused = create(caller, origin, baseline=other.pk)
+
+    assert (refused.status_code, "no active candidate" in refused.text) == (422, True)
+    assert not Experiment.objects.exists()
+    with pytest.raises(ExperimentError, match="active candidate as the baseline"):
+        create_experiment(origin=origin, baseline=other, by=CLI, now=timezone.now(), drafts=[{}])
 
 
 def test_the_same_experiment_is_found_again(caller: Caller, origin: Arena) -> None:

@@ -205,7 +205,7 @@ def test_a_draft_is_edited_and_another_added_and_removed(member: Client, priced:
     second = experiment.drafts.last()
     assert "No change yet." in page_of(member, experiment)
     refused = send(member, "start_experiment", experiment, **RUN)
-    assert "Draft 1 is still the same as the baseline" in words(
+    assert "Draft 1 is the same as the baseline, so there is nothing to compare" in words(
         refused.content.decode()
     )
 

@@ -10,6 +10,7 @@ from tests.arena.rest import Caller, token_of
 from tests.factories import make_arena, make_candidate
 from tests.judges.fake_server import FakeServer
 from tests.judges.helpers import LOCAL
+from tests.judges.test_api_experiments import create
 from tests.judges.test_experiments import WRITER, answers, priced
 
 pytestmark = pytest.mark.django_db
@@ -85,11 +86,6 @@ def origin(team: Any, local: FakeServer) -> Arena:
 @pytest.fixture
 def caller(team: Any) -> Caller:
     return token_of(team, "read", "submit", "judge")
-
-
-def create(caller: Caller, origin: Arena, **body: Any) -> Any:
-    given = {"drafts": [{"name": "greet", "system_prompt": "GOOD"}]} | body
-    return caller.post(f"arenas/{origin.slug}/experiments/", given)
 
 
 @pytest.mark.parametrize("what", CREATE)
