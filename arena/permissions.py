@@ -224,6 +224,21 @@ def can_change(actor: Actor, candidate: Candidate) -> bool:
     return actor.may(TeamPermission.SUBMIT, candidate.team_id or candidate.arena.team_id)
 
 
+def changeable_candidates(
+    actor: Actor, arena: Arena, candidates: Iterable[Candidate]
+) -> list[Candidate]:
+    """Those of an arena's `candidates` that `actor` can change, with one query for each team."""
+    may = dict[int | None, bool]()
+    found = []
+    for candidate in candidates:
+        team = candidate.team_id or arena.team_id
+        if team not in may:
+            may[team] = actor.may(TeamPermission.SUBMIT, team)
+        if may[team]:
+            found.append(candidate)
+    return found
+
+
 def can_retire(actor: Actor, candidate: Candidate) -> bool:
     """Return whether `actor` can archive `candidate`: its own team and the arena's team can."""
     return can_change(actor, candidate) or actor.may(TeamPermission.SUBMIT, candidate.arena.team_id)

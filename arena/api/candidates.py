@@ -28,6 +28,7 @@ from arena.permissions import (
     can_delete,
     can_enter,
     can_retire,
+    changeable_candidates,
     known_candidates,
 )
 from arena.services.candidates import (
@@ -357,7 +358,10 @@ class Archive(OfCandidates):
         "archived already stay as they are.",
     )
     def post(self, request: Request, slug: str) -> Response:
-        own = {each.pk: each for each in self.candidates() if self._can_change(each)}
+        own = {
+            each.pk: each
+            for each in changeable_candidates(self.actor, self.arena, self.candidates())
+        }
         if not own:
             self.require(TeamPermission.SUBMIT, self.arena.team_id)
         ids = sorted(set(self.validated(ArchivedGiven)["ids"]))
@@ -368,7 +372,3 @@ class Archive(OfCandidates):
         retire_candidates(candidates=chosen, by=self.actor, now=timezone.now())
         context = self.get_serializer_context()
         return Response(ArchivedShown({"candidates": chosen}, context=context).data)
-
-    def _can_change(self, candidate: Candidate) -> bool:
-        candidate.arena = self.arena
-        return can_change(self.actor, candidate)

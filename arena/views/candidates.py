@@ -21,7 +21,14 @@ from arena.forms.prompts import format_json
 from arena.generation import messages_for
 from arena.models import Arena, Candidate, Prompt
 from arena.models.fields import label_of
-from arena.permissions import can_change, can_delete, can_read_texts, can_retire, is_open_to
+from arena.permissions import (
+    can_change,
+    can_delete,
+    can_read_texts,
+    can_retire,
+    changeable_candidates,
+    is_open_to,
+)
 from arena.prompting.differences import DiffLine, diff_of
 from arena.prompting.templates import TemplateError, variables_in
 from arena.services import candidates
@@ -390,15 +397,8 @@ def retire_candidate(request: HttpRequest, context: ArenaContext, pk: int) -> Ht
 
 def _to_archive(context: ArenaContext, readable: Iterable[Candidate]) -> list[Candidate]:
     """The active candidates of the reader's own teams that the reader may archive."""
-    may = dict[int | None, bool]()  # by team: a question to the database for each
-    found = []
-    for candidate in readable:
-        team = candidate.team_id or context.arena.team_id
-        if team not in may:
-            may[team] = can_change(context.actor, candidate)
-        if may[team] and candidate.retired_at is None:
-            found.append(candidate)
-    return found
+    own = changeable_candidates(context.actor, context.arena, readable)
+    return [candidate for candidate in own if candidate.retired_at is None]
 
 
 @require_permission("can_visit")
