@@ -127,7 +127,7 @@ class Rule:
 
     @property
     def _range(self) -> Range:
-        return _parse_range(self.expected)
+        return parse_range(self.expected)
 
     @property
     def _unit(self) -> str:
@@ -296,10 +296,11 @@ def _clean_equal(text: str) -> str:
 
 
 def _clean_range(text: str) -> str:
-    return _range_words(_parse_range(text))
+    return _range_words(parse_range(text))
 
 
-def _parse_range(text: str) -> Range:
+def parse_range(text: str) -> Range:
+    """Return the limits in "at most 120" or the like. Raises InputError."""
     match = _RANGE.fullmatch(" ".join(text.split()))
     if match is None:
         raise InputError(

@@ -13,7 +13,9 @@ from django.urls import reverse
 
 from arena.actors import CLI
 from arena.calls.models import Call
+from arena.generation_runs import UNANSWERED
 from arena.models import Candidate, Prompt, Response, Run
+from arena.models.runs import RunErrors, count_errors
 from arena.services.checks import CheckReport, CheckTally, check_answers
 from arena.site import site_url
 from arena.validation import numbered, shortened
@@ -25,7 +27,6 @@ from judges.services.subjects import read_subject
 from ranking.claim_words import share_words
 from ranking.stats.claim import Claim, Verdict, detectable
 
-MOST_ERRORS = 5
 LONGEST_TITLE = 80
 WORDS = {
     Verdict.BETTER: "Better",
@@ -38,14 +39,13 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Figures:
-    """What a candidate's answers cost and took on average: nano-dollars, seconds; and what failed,
-    with up to five reasons."""
+    """What a candidate's answers cost and took on average: nano-dollars, seconds; and what
+    failed."""
 
     answers: int
     cost: int | None
     seconds: float | None
-    failed: int = 0
-    errors: tuple[tuple[str, int], ...] = ()
+    errors: RunErrors
 
 
 def first_line(prompt: Prompt, length: int) -> str:
@@ -440,19 +440,15 @@ def figures_of(ids: list[int]) -> dict[int, Figures]:
         row["candidate"]: row
         for row in rows.annotate(n=Count("pk"), cost=Avg("cost"), seconds=Avg("seconds"))
     }
-    failed: dict[int, list[tuple[str, int]]] = {}
     calls = Call.objects.filter(run__candidate__in=ids, run__kind=Run.Kind.ANSWERS)
-    ended = calls.exclude(state__in=[*Call.GOING_ON, Call.State.DONE, Call.State.CANCELLED])
-    counted = ended.order_by().values_list("run__candidate", "error").annotate(n=Count("pk"))
-    for candidate, error, n in counted.order_by("-n"):
-        failed.setdefault(candidate, []).append((error, n))
+    ended = calls.filter(state__in=UNANSWERED).order_by()
+    failed = count_errors(ended.values_list("run__candidate", "error").annotate(n=Count("pk")))
     return {
         pk: Figures(
             answers=means[pk]["n"] if pk in means else 0,
             cost=None if pk not in means or means[pk]["cost"] is None else round(means[pk]["cost"]),
             seconds=means[pk]["seconds"] if pk in means else None,
-            failed=sum(n for _, n in failed.get(pk, ())),
-            errors=tuple(failed.get(pk, ())[:MOST_ERRORS]),
+            errors=failed.get(pk, RunErrors()),
         )
         for pk in ids
     }

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from arena.checks import LISTS, VARIABLE, clean_check
+from arena.checks import LISTS, VARIABLE, clean_check, parse_range
 from arena.formats.base import decoded
 from arena.validation import InputError
 
@@ -17,7 +17,6 @@ TEXTS = ("contains", "icontains", "starts-with", "regex")
 _OUTSIDE = re.compile(r"(?:file|https?)://|package:")
 _TEMPLATE = re.compile(r"\{\{|\{%|\{#")
 _LENGTH = re.compile(r"output\.length (>=|<=|===) (\d{1,7})(?: && output\.length <= (\d{1,7}))?")
-_WORDS = re.compile(r"(?:at (most|least)|(exactly)) (\d+)|(\d+) to (\d+)")
 
 
 def read_assertion(assertion: Assertion) -> dict[str, Any] | None:
@@ -141,27 +140,24 @@ def _threshold(number: float) -> dict[str, Any]:
 
 
 def _write_words(expected: str) -> dict[str, Any]:
-    bound, exactly, count, low, high = _bounds(expected)
-    if exactly:
-        return {"value": int(count)}
-    if bound:
-        return {"value": {"max" if bound == "most" else "min": int(count)}}
-    return {"value": {"min": int(low), "max": int(high)}}
+    low, high = parse_range(expected)
+    if low == high:
+        return {"value": low}
+    if high is None:
+        return {"value": {"min": low}}
+    return {"value": {"min": low, "max": high} if low else {"max": high}}
 
 
 def _write_length(expected: str) -> dict[str, Any]:
-    bound, exactly, count, low, high = _bounds(expected)
-    if low:
-        code = f"output.length >= {low} && output.length <= {high}"
+    low, high = parse_range(expected)
+    if low == high:
+        code = f"output.length === {low}"
+    elif high is None:
+        code = f"output.length >= {low}"
     else:
-        code = f"output.length {'===' if exactly else '<=' if bound == 'most' else '>='} {count}"
+        code = f"output.length <= {high}"
+        code = f"output.length >= {low} && {code}" if low else code
     return {"type": "javascript", "value": code}
-
-
-def _bounds(expected: str) -> tuple[str, ...]:
-    match = _WORDS.fullmatch(expected)
-    assert match is not None, "as checks write it"
-    return match.groups(default="")
 
 
 _WRITERS: dict[str, Callable[[str], dict[str, Any]]] = {

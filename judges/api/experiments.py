@@ -283,7 +283,7 @@ class FiguresShown(serializers.Serializer[Figures]):
     """Means of an answer, in dollars and seconds."""
 
     answered = serializers.IntegerField(source="answers")
-    failed = serializers.IntegerField()
+    failed = serializers.IntegerField(source="errors.failed")
     cost = Dollars(allow_null=True)
     seconds = serializers.FloatField(allow_null=True)
 
@@ -357,7 +357,7 @@ class DraftShown(serializers.Serializer[DraftReport]):
         source="measured.looked_at", help_text="The prompts of the look that the verdict is from."
     )
     answered = serializers.IntegerField(source="figures.answers")
-    failed = serializers.IntegerField(source="figures.failed")
+    failed = serializers.IntegerField(source="figures.errors.failed")
     # A serializer has `errors` of its own, which stay: fields are taken out of the class.
     errors = serializers.SerializerMethodField()  # type: ignore[assignment]
     cost = Dollars(source="figures.cost", allow_null=True)
@@ -369,7 +369,7 @@ class DraftShown(serializers.Serializer[DraftReport]):
 
     @extend_schema_field(FailureShown(many=True))
     def get_errors(self, draft: DraftReport) -> Any:
-        return [{"reason": reason, "count": n} for reason, n in draft.figures.errors]
+        return [{"reason": reason, "count": n} for reason, n in draft.figures.errors.reasons]
 
     @extend_schema_field(serializers.DictField(allow_null=True))
     def get_claim(self, draft: DraftReport) -> Any:
