@@ -239,8 +239,8 @@ class Draft(TypedDict):
     """A draft against the baseline: `verdict` is better, worse, no_worse, open or cannot_tell.
 
     `better`, `same` and `worse` count prompts, `equal` those of the same with the same answers.
-    `errors` says why answers failed, `lost` where the draft lost. `claim` is the judges',
-    `people` that by human votes. Money is in dollars.
+    `errors` says why answers failed, `checks` which rules the answers keep, `lost` where the draft
+    lost. `claim` is the judges', `people` that by human votes. Money is in dollars.
     """
 
     id: int
@@ -261,6 +261,7 @@ class Draft(TypedDict):
     errors: list[dict[str, Any]]
     cost: float | None
     seconds: float | None
+    checks: list[dict[str, Any]]
     lost: list[dict[str, Any]]
     claim: dict[str, Any] | None
     people: dict[str, Any] | None
@@ -1337,9 +1338,7 @@ class Outcome:
 
     @property
     def checks(self) -> list[dict[str, Any]]:
-        """The draft's checks; [] from servers that have none."""
-        found = cast("dict[str, Any]", self.draft or {}).get("checks")
-        return [dict(check) for check in found or ()]
+        return self.draft["checks"] if self.draft else []
 
     @property
     def failed_checks(self) -> list[dict[str, Any]]:
