@@ -5,6 +5,7 @@ from datetime import timedelta
 from functools import wraps
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
@@ -214,6 +215,7 @@ def _render(
         "saved": _not_needed(report),
         "twin_cap": f"{-(-(experiment.at_most or 0) // CENT) / 100:.2f}",
         "readers": visibility_text(experiment.origin),
+        "kept_days": settings.EXPERIMENT_DAYS,
         "base_url": request.build_absolute_uri("/").rstrip("/"),
     }
     if experiment.is_open:

@@ -268,13 +268,17 @@ def test_a_refused_plan_starts_nothing(
     assert experiment.state == "draft"
 
 
-def test_a_measurement_is_watched_to_its_verdict(member: Client, priced: Arena) -> None:
+def test_a_measurement_is_watched_to_its_verdict(
+    member: Client, priced: Arena, settings: Any
+) -> None:
+    settings.EXPERIMENT_DAYS = 7
     experiment = begin(priced, "GOOD")
     assert send(member, "start_experiment", experiment, **RUN).status_code == 302
     experiment.refresh_from_db()
     shown = page_of(member, experiment)
     assert "0 of 40 prompts" in shown
     assert "first look after 8 prompts" in shown
+    assert "nobody opens or changes for 7 days is deleted" in shown
     assert "Stop" in shown
 
     done = go_on(experiment)
