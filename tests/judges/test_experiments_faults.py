@@ -205,8 +205,8 @@ def test_some_answers_that_fail_leave_a_verdict_about_the_others(
     report = report_on(experiment)
     (draft,) = report.drafts
     assert (experiment.state, draft.verdict) == ("done", "better")
-    assert (draft.figures.answers, draft.figures.failed) == (18, 2)
-    assert "too odd" in draft.figures.errors[0][0]
+    assert (draft.figures.answers, draft.figures.errors.failed) == (18, 2)
+    assert "too odd" in draft.figures.errors.reasons[0][0]
 
 
 def test_a_judge_that_never_replies_readably_ends_it_in_words(

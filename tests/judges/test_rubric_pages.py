@@ -121,7 +121,7 @@ def test_the_preview_is_the_request_that_is_sent(
     owner.post(address("new_rubric", team), form(stricter_files()))
     Team.objects.filter(pk=team.pk).update(budget=10**10)
     arena.refresh_from_db()
-    work_off(order(arena, f"{LOCAL}@help/support", cap=10**9, by=CLI))
+    work_off(order(arena, f"{LOCAL}@help/support", per_pair=4, cap=10**9, by=CLI))
     nonce = Judgement.objects.all()[0].forward.nonce
     requests = [
         [one["content"].replace(nonce, "0123456789abcdef") for one in body["messages"]]
