@@ -249,12 +249,12 @@ def test_a_cap_that_is_used_up_ends_it_in_words_and_a_higher_one_goes_on(paying:
     experiment = begin(paying, "GOOD so that")
     full = experiments.PlannedMeasurement(experiment, MeasurementPlan([LOCAL]), CLI).quote().at_most
     assert full is not None
-    start(experiment, cap=full // 4)
+    start(experiment, cap=full // 8)
     experiment = go_on(experiment)
 
     assert experiment.state == "stopped"
     assert experiment.reason
-    assert spent_on(experiment) <= full // 4
+    assert spent_on(experiment) <= full // 8
     start(experiment, cap=2 * full)
     assert go_on(experiment).state == "done"
 
