@@ -1,7 +1,10 @@
 """The HTTP client under the SDKs of all model servers: bounded in time and size, no redirects."""
 
-from collections.abc import Iterable
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Iterable
 from contextlib import closing
+from functools import lru_cache
 from typing import Any
 
 import httpcore2
@@ -11,6 +14,9 @@ from arena.deadlines import BoundedStream, Deadline
 
 MOST_BYTES = 4_000_000  # of a reply, unpacked
 NOT_OURS = {"content-encoding", "content-length", "transfer-encoding"}
+# Servers send each token in a packet of its own. A pause before each read lets several arrive, and
+# to read them together costs a fraction of the time.
+PAUSE = 0.05
 
 
 class BoundedClient(httpx2.Client):
@@ -35,25 +41,33 @@ class BoundedClient(httpx2.Client):
         """Send `request` and read the whole reply. Raises DecodingError if it is too large."""
         options |= {"stream": True, "follow_redirects": False}
         with closing(super().send(request, **options)) as response:
-            packed = response.headers.get("content-encoding", "identity")
-            # A piece of other encodings, or of several together, may unpack to gigabytes.
-            if packed not in ("identity", "gzip"):
-                raise httpx2.DecodingError(
-                    f"The server packs its reply as {packed[:50]!r}, not as gzip."
-                )
+            _check_packing(response)
             body = bytearray()
             for part in response.iter_bytes():
                 body += part
-                if len(body) > MOST_BYTES:
-                    raise httpx2.DecodingError(
-                        f"The server's reply is larger than {MOST_BYTES // 1_000_000} MB."
-                    )
-        headers = [
-            (name, value) for name, value in response.headers.multi_items() if name not in NOT_OURS
-        ]
+                _check_size(len(body))
         return httpx2.Response(
-            response.status_code, headers=headers, content=bytes(body), request=request
+            response.status_code, headers=_ours(response), content=bytes(body), request=request
         )
+
+
+def _check_packing(response: httpx2.Response) -> None:
+    packed = response.headers.get("content-encoding", "identity")
+    # A piece of other encodings, or of several together, may unpack to gigabytes.
+    if packed not in ("identity", "gzip"):
+        raise httpx2.DecodingError(f"The server packs its reply as {packed[:50]!r}, not as gzip.")
+
+
+def _check_size(size: int) -> None:
+    if size > MOST_BYTES:
+        raise httpx2.DecodingError(
+            f"The server's reply is larger than {MOST_BYTES // 1_000_000} MB."
+        )
+
+
+def _ours(response: httpx2.Response) -> list[tuple[str, str]]:
+    """Return the headers that are still true of the unpacked body."""
+    return [(name, value) for name, value in response.headers.multi_items() if name not in NOT_OURS]
 
 
 class BoundedBackend(httpcore2.SyncBackend):
@@ -73,3 +87,104 @@ class BoundedBackend(httpcore2.SyncBackend):
         deadline = Deadline(self._seconds)
         stream = super().connect_tcp(host, port, deadline.left(), local_address, socket_options)
         return BoundedStream(stream, deadline, most=2 * MOST_BYTES)
+
+
+class BoundedAsyncClient(httpx2.AsyncClient):
+    """The same for an event loop, with replies that are read as they arrive."""
+
+    def __init__(self, seconds: float) -> None:
+        limits = httpx2.Limits(max_keepalive_connections=0)
+        super().__init__(
+            verify=_ssl_context(),
+            timeout=seconds,
+            limits=limits,
+            headers={"accept-encoding": "gzip"},
+        )
+        for transport in (self._transport, *self._mounts.values()):
+            if isinstance(transport, httpx2.AsyncHTTPTransport):
+                transport._pool._network_backend = BoundedAsyncBackend(seconds)
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send `request`. Reading the reply raises DecodingError once it is too large."""
+        options |= {"stream": True, "follow_redirects": False}
+        response = await super().send(request, **options)
+        return httpx2.Response(
+            response.status_code,
+            headers=_ours(response),
+            stream=BoundedBody(response),
+            request=request,
+        )
+
+
+@lru_cache(maxsize=1)
+def _ssl_context() -> ssl.SSLContext:
+    """Share what takes long to make."""
+    return httpx2.create_ssl_context()
+
+
+class BoundedBody(httpx2.AsyncByteStream):
+    """The unpacked body of a reply, up to MOST_BYTES."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        _check_packing(self._response)
+        size = 0
+        async for part in self._response.aiter_bytes():
+            size += len(part)
+            _check_size(size)
+            yield part
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+class BoundedAsyncBackend(httpcore2.AnyIOBackend):
+    """Opens connections that end within `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        deadline = Deadline(self._seconds)
+        stream = await super().connect_tcp(
+            host, port, deadline.left(), local_address, socket_options
+        )
+        return BoundedAsyncStream(stream, deadline)
+
+
+class BoundedAsyncStream(httpcore2.AsyncNetworkStream):
+    """A connection that ends at its deadline."""
+
+    def __init__(self, stream: httpcore2.AsyncNetworkStream, deadline: Deadline) -> None:
+        self._stream, self._deadline = stream, deadline
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        await asyncio.sleep(PAUSE)
+        return await self._stream.read(max_bytes, self._deadline.left())
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        await self._stream.write(buffer, self._deadline.left())
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> "BoundedAsyncStream":
+        inner = await self._stream.start_tls(ssl_context, server_hostname, self._deadline.left())
+        return type(self)(inner, self._deadline)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)

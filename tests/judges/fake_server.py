@@ -4,18 +4,21 @@ messages.
 Each request is answered by the next item of `script`, then by `otherwise`. An
 answer is a function of the request's body, or one of the faults below; it need not mind the
 format: it is handed its messages with the system's text as the first, and what it returns is put
-into the format that was asked.
+into the format that was asked, word by word if the request asks for a stream.
 """
 
 import gzip
+import itertools
 import json
 import random
 import re
+import select
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -27,7 +30,11 @@ Answer = Callable[[dict[str, Any]], "Sent"]
 
 @dataclass
 class Said:
-    """What the model says, before any format; `logprobs`: (token, logprob, [(token, logprob)])."""
+    """What the model says, before any format; `logprobs`: (token, logprob, [(token, logprob)]).
+
+    In a stream, its `thought` comes before the text, an `error` in place of the end, and no token
+    counts unless the server `counts`.
+    """
 
     text: str | None
     finish: str = "stop"
@@ -37,6 +44,9 @@ class Said:
     tokens_out: int = 20
     tokens_cached: int | None = None
     logprobs: Sequence[tuple[str, float, Sequence[tuple[str, float]]]] | None = None
+    thought: str = ""
+    error: Any = None
+    counts: bool = True
 
 
 @dataclass
@@ -44,7 +54,8 @@ class Sent:
     """A response: a status, a body, headers, how long to think, how much to send.
 
     With a `drip`, head and body come one byte at a time, that many seconds apart. `spaces` come
-    before the body.
+    before the body. A stream sends `parts` instead, each after a `pause`: the first `cut_at` of
+    them, or the last again and again if it is `endless`.
     """
 
     body: Any
@@ -55,19 +66,24 @@ class Sent:
     drip: float = 0.0
     spaces: int = 0
     gzipped: bool = False
+    parts: list[bytes] | None = None
+    pause: float = 0.0
+    endless: bool = False
 
 
 class FakeServer:
     """Use as a context manager.
 
     `requests` and `headers` hold what was received, in order; `billed` the tokens in and out of
-    every answer, including those cut off on the way.
+    every answer, including those cut off on the way. `left` is set once a client has closed its
+    connection before the end.
     """
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.billed: list[tuple[int, int]] = []
+        self.left = threading.Event()
         self.script: deque[Answer] = deque()
         self.otherwise: Answer = better_is("A")
         self.models: Sent = Sent({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
@@ -94,8 +110,12 @@ class FakeServer:
         if isinstance(sent.body, Said):
             with self._lock:
                 self.billed.append((sent.body.tokens_in, sent.body.tokens_out))
-            put = _as_message if path == ANTHROPIC else _as_completion
-            sent.body = put(sent.body)
+            if body.get("stream"):
+                put_in_parts = _as_events if path == ANTHROPIC else _as_chunks
+                sent.parts = put_in_parts(sent.body, body)
+            else:
+                put = _as_message if path == ANTHROPIC else _as_completion
+                sent.body = put(sent.body)
         return sent
 
     def __enter__(self) -> "FakeServer":
@@ -132,9 +152,11 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
             headers = {name.lower(): value for name, value in self.headers.items()}
             sent = server.take(self.path, json.loads(raw), headers)
             time.sleep(sent.seconds)
+            send = self._send if sent.parts is None else partial(_send_parts, self)
             try:
-                self._send(sent)
+                send(sent)
             except (BrokenPipeError, ConnectionResetError):
+                server.left.set()
                 self.close_connection = True
 
         def do_GET(self) -> None:
@@ -164,6 +186,27 @@ def _handler(server: FakeServer) -> type[BaseHTTPRequestHandler]:
             self.close_connection = sent.cut_at is not None
 
     return Handler
+
+
+def _send_parts(handler: BaseHTTPRequestHandler, sent: Sent) -> None:
+    """Send a stream. Raises ConnectionResetError once the client has closed its connection."""
+    parts = sent.parts or []
+    handler.send_response(sent.status)
+    handler.send_header("content-type", "text/event-stream")
+    handler.send_header("transfer-encoding", "chunked")
+    handler.end_headers()
+    handler.wfile.flush()
+    more = itertools.repeat(parts[-1]) if sent.endless else ()
+    for part in itertools.chain(parts[: sent.cut_at], more):
+        # The client sends nothing more: there is only the end of its connection to read.
+        if select.select([handler.connection], [], [], sent.pause)[0]:
+            raise ConnectionResetError
+        handler.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
+        handler.wfile.flush()
+    if sent.cut_at is None:
+        handler.wfile.write(b"0\r\n\r\n")
+        handler.wfile.flush()
+    handler.close_connection = True
 
 
 def _with_system_first(body: dict[str, Any]) -> dict[str, Any]:
@@ -218,6 +261,57 @@ def _as_message(said: Said) -> dict[str, Any]:
             "output_tokens": said.tokens_out,
         },
     }
+
+
+def _as_chunks(said: Said, body: dict[str, Any]) -> list[bytes]:
+    whole = _as_completion(said)
+    usage = whole.pop("usage")
+    whole |= {"object": "chat.completion.chunk"}
+    deltas = [{"role": "assistant", "content": ""}]
+    deltas += [{"reasoning_content": word} for word in words_of(said.thought)]
+    deltas += [{"content": word} for word in words_of(said.text)]
+    deltas += [{"refusal": word} for word in words_of(said.refusal)]
+    chunks = [
+        whole | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+        for delta in deltas
+    ]
+    if said.error:
+        chunks.append({"error": said.error})
+    else:
+        end = {"index": 0, "delta": {}, "finish_reason": said.finish}
+        chunks.append(whole | {"choices": [end]})
+        if said.counts and body.get("stream_options", {}).get("include_usage"):
+            chunks.append(whole | {"choices": [], "usage": usage})
+    return [*(b"data: %b\n\n" % json.dumps(one).encode() for one in chunks), b"data: [DONE]\n\n"]
+
+
+def _as_events(said: Said, body: dict[str, Any]) -> list[bytes]:
+    whole = _as_message(said)
+    usage = whole["usage"]
+    deltas = [{"type": "thinking_delta", "thinking": word} for word in words_of(said.thought)]
+    deltas += [{"type": "text_delta", "text": word} for word in words_of(said.text or said.refusal)]
+    start = whole | {"content": [], "stop_reason": None, "usage": usage | {"output_tokens": 1}}
+    end = {
+        "type": "message_delta",
+        "delta": {"stop_reason": whole["stop_reason"], "stop_sequence": None},
+        "usage": {"output_tokens": usage["output_tokens"]},
+    }
+    if not said.counts:
+        del start["usage"], end["usage"]
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": start},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": 0},
+    ]
+    events += [{"type": "error", "error": said.error}] if said.error else [end]
+    events += [{"type": "message_stop"}]
+    return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events]
+
+
+def words_of(text: str | None) -> list[str]:
+    """Cut a text before its spaces."""
+    return re.findall(r"\s*\S+|\s+$", text or "")
 
 
 def completion(text: str | None, **fields: Any) -> Sent:
@@ -332,6 +426,16 @@ def padded(spaces: int, *, gzipped: bool = False) -> Answer:
         return sent
 
     return answer
+
+
+def streams(text: str | None, *, thought: str = "", counts: bool = True, **fields: Any) -> Answer:
+    """A stream of `text`; the fields are those of Sent."""
+    return lambda body: Sent(Said(text, thought=thought, counts=counts), **fields)
+
+
+def streams_parts(*parts: bytes, **fields: Any) -> Answer:
+    """A stream of anything."""
+    return lambda body: Sent(None, parts=list(parts), **fields)
 
 
 def slow(seconds: float) -> Answer:

@@ -1,13 +1,15 @@
 """Servers that speak Anthropic's messages."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 import anthropic
+import httpx2
+from anthropic.types import Message
 
-from arena.calls.http_client import BoundedClient
+from arena.calls.http_client import BoundedAsyncClient, BoundedClient
 from arena.calls.providers.base import (
     CACHE,
     EFFORT,
@@ -15,11 +17,13 @@ from arena.calls.providers.base import (
     SCHEMA,
     UNREADABLE,
     Answered,
+    AnswerPart,
     ModelRefusedError,
     ProviderError,
     RejectedError,
     Reply,
     Request,
+    ThoughtFilter,
     UnsupportedParameterError,
     broken_off,
     checked_key,
@@ -40,6 +44,12 @@ LEAST_BUDGET = 1024
 ADAPTIVE = "adaptive_effort"
 NOT_WITH_THOUGHT = ("temperature", "top_p", "top_k")
 KEEP = {"cache_control": {"type": "ephemeral"}}
+TOKENS = (
+    "input_tokens",
+    "output_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+)
 CUT_OFF = {"max_tokens", "model_context_window_exceeded"}
 
 
@@ -48,7 +58,7 @@ class AnthropicProvider:
 
     def __init__(self, *, base_url: str, key: str, timeout: float) -> None:
         self._client = _shared_client(base_url, checked_key(key), timeout)
-        self._key, self._timeout = key, timeout
+        self._base_url, self._key, self._timeout = base_url, key, timeout
 
     def complete(self, request: Request) -> Reply:
         """Send `request` once and return the answer.
@@ -70,6 +80,31 @@ class AnthropicProvider:
                 raise error_inside(error, self._key, _names_sent(body))
             return _reply_of_message(message)
 
+    async def stream(self, request: Request) -> AsyncGenerator[AnswerPart | Reply, None]:
+        """Yield the answer piece by piece, and last the whole of it. Raises the same errors."""
+        _refuse_unknown(request)
+        body = _request_body(request)
+        gathered = GatheredMessage()
+        with self._errors(body):
+            async with (
+                _new_client(self._base_url, self._key, self._timeout) as client,
+                # The SDK's objects of events would cost more time than all the rest.
+                await client.post(
+                    "/v1/messages",
+                    cast_to=object,
+                    body=body | {"stream": True},
+                    options={"headers": request.headers},
+                    stream=True,
+                    stream_cls=anthropic.AsyncStream[Any],
+                ) as events,
+            ):
+                async for event in events:
+                    if (piece := gathered.add(event)) != AnswerPart():
+                        yield piece
+            if (piece := gathered.visible.end()) != AnswerPart():
+                yield piece
+            yield _reply_of_message(gathered.as_message())
+
     def models(self) -> list[str]:
         with self._errors({}):
             return sorted({str(model.id) for model in self._client.models.list(limit=1000).data})
@@ -81,14 +116,18 @@ class AnthropicProvider:
             yield
         except anthropic.APIStatusError as error:
             raise self._from_status(error, sent) from None
-        except anthropic.APITimeoutError as error:
+        # Once a stream has begun, the SDK lets the HTTP library's errors pass.
+        except (anthropic.APITimeoutError, httpx2.TimeoutException) as error:
             raise too_slow(error) from None
-        except anthropic.APIConnectionError as error:
+        except (anthropic.APIConnectionError, httpx2.HTTPError) as error:
             raise broken_off(error, self._key) from None
         except (anthropic.AnthropicError, *UNREADABLE) as error:
             raise unreadable(hidden(f"The reply cannot be read: {error}", self._key)) from None
 
     def _from_status(self, error: anthropic.APIStatusError, body: dict[str, Any]) -> ProviderError:
+        if error.status_code == 200:  # of an event in a stream
+            inside = error.body.get("error") if isinstance(error.body, dict) else error.body
+            return error_inside(inside, self._key, _names_sent(body))
         message = hidden(error.api_message or error.message, self._key)
         if body.get("thinking", {}).get("type") == "enabled" and "adaptive" in message:
             return UnsupportedParameterError(
@@ -116,6 +155,19 @@ def _shared_client(base_url: str, key: str, timeout: float) -> anthropic.Anthrop
         open_telemetry=False,
     )
     # The SDK takes these from the environment; other servers must not get them.
+    client._custom_headers = {}
+    return client
+
+
+def _new_client(base_url: str, key: str, timeout: float) -> anthropic.AsyncAnthropic:
+    """Return a client for one stream: it costs little, and cannot outlive its event loop."""
+    client = anthropic.AsyncAnthropic(
+        base_url=base_url,
+        api_key=key or "none",
+        http_client=BoundedAsyncClient(timeout),
+        max_retries=0,
+        open_telemetry=False,
+    )
     client._custom_headers = {}
     return client
 
@@ -192,6 +244,51 @@ def _let_think(body: dict[str, Any]) -> None:
         body["thinking"] = {"type": "enabled", "budget_tokens": budget}
     for name in NOT_WITH_THOUGHT:
         body.pop(name, None)
+
+
+class GatheredMessage:
+    """What the events of a stream add up to."""
+
+    def __init__(self) -> None:
+        self.visible = ThoughtFilter()
+        self._model = ""
+        self._usage: dict[str, Any] = {}
+        self._end: dict[str, Any] = {}
+
+    def add(self, event: dict[str, Any]) -> AnswerPart:
+        kind = event["type"]
+        if kind == "message_start":
+            self._model = event["message"]["model"]
+            self._count(event["message"].get("usage"))
+            self._usage.pop("output_tokens", None)  # of nothing yet
+        elif kind == "message_delta":
+            self._end |= event["delta"]
+            self._count(event.get("usage"))
+        elif kind == "content_block_start":
+            return self._part(event["content_block"])
+        elif kind == "content_block_delta":
+            return self._part(event["delta"])
+        return AnswerPart()
+
+    def _part(self, part: dict[str, Any]) -> AnswerPart:
+        if "thinking" in part:
+            return AnswerPart(thought=len(part["thinking"]))
+        return self.visible.add(part.get("text") or "")
+
+    def _count(self, usage: dict[str, Any] | None) -> None:
+        self._usage |= {name: count for name, count in (usage or {}).items() if count}
+
+    def as_message(self) -> Message:
+        """Return the message that the server would have sent in one piece."""
+        if not self._end.get("stop_reason"):
+            raise unreadable("The server's stream ended before the answer did.")
+        return Message.construct(
+            model=self._model,
+            content=[{"type": "text", "text": self.visible.answer}],
+            usage={name: self._usage.get(name) for name in TOKENS},
+            stop_reason=self._end["stop_reason"],
+            stop_details=self._end.get("stop_details"),
+        )
 
 
 def _reply_of_message(message: Any) -> Reply:

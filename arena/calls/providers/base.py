@@ -5,16 +5,17 @@ import json
 import math
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 SCHEMA = "json_schema"
 LOGPROBS = "logprobs"
 CACHE = "cache_control"
 EFFORT = "reasoning_effort"
+STREAM_OPTIONS = "stream_options"
 # Their names on the wire, which an operator's parameters may use as well.
 ON_THE_WIRE = {SCHEMA: ("response_format", "output_config"), LOGPROBS: ("top_logprobs",)}
 
@@ -34,7 +35,8 @@ class Request:
     With a JSON `schema` the reply must be an object that follows it; `logprobs` asks for the
     probabilities of the reply's tokens and of their alternatives. A server that already knows the
     `idempotency_key` repeats its answer instead of doing the work again. The first `stable`
-    messages are the same in other requests, so a server may keep what it made of them.
+    messages are the same in other requests, so a server may keep what it made of them. `usage` asks
+    for the token counts of a stream, if the format sends none unasked.
     """
 
     model: str
@@ -44,6 +46,7 @@ class Request:
     logprobs: bool = False
     idempotency_key: str = ""
     stable: int = 0
+    usage: bool = True
 
     @property
     def headers(self) -> dict[str, str]:
@@ -61,6 +64,7 @@ class Request:
             schema=None if parameter == SCHEMA else self.schema,
             logprobs=self.logprobs and parameter != LOGPROBS,
             stable=0 if parameter == CACHE else self.stable,
+            usage=self.usage and parameter != STREAM_OPTIONS,
         )
 
 
@@ -96,10 +100,27 @@ class Reply:
     logprobs: tuple[TokenLogprob, ...] = ()
 
 
+@dataclass(frozen=True)
+class AnswerPart:
+    """A part of a streamed answer: its visible text, and how many characters of hidden thought came
+    with it.
+    """
+
+    text: str = ""
+    thought: int = 0
+
+
 class Provider(Protocol):
     """A client that sends one request once; callers decide about retries."""
 
     def complete(self, request: Request) -> Reply: ...
+
+    def stream(self, request: Request) -> AsyncGenerator[AnswerPart | Reply, None]:
+        """Yield the answer piece by piece, and last the whole of it. Raises the same errors.
+
+        The connection is closed with the generator, so use it with `contextlib.aclosing`.
+        """
+        ...
 
     def models(self) -> list[str]:
         """Return the names of the server's models. Raises the same errors."""
@@ -196,6 +217,52 @@ def digest_of(request: Request) -> str:
 
 def _as_json(value: object) -> str:
     return json.dumps(value, sort_keys=True)
+
+
+OPENING, CLOSING = "<think>", "</think>"
+
+
+class ThoughtFilter:
+    """Separates an answer from the block of thought that it may begin with.
+
+    The text may be split anywhere. `answer` is what was visible so far.
+    """
+
+    def __init__(self) -> None:
+        self.answer = ""
+        self._held = ""
+        self._phase: Literal["start", "thought", "gap", "answer"] = "start"
+
+    def add(self, text: str) -> AnswerPart:
+        """Return what is certain after the next part of the text; hold the rest back."""
+        text, self._held, thought = self._held + text, "", 0
+        if self._phase == "start":
+            start = text.lstrip()
+            if start.startswith(OPENING):
+                text, self._phase = start.removeprefix(OPENING), "thought"
+            elif OPENING.startswith(start):
+                text, self._held = "", text
+            else:
+                self._phase = "answer"
+        if self._phase == "thought":
+            inside, closing, after = text.partition(CLOSING)
+            if closing:
+                text, thought, self._phase = after, len(inside), "gap"
+            else:
+                self._held = text[1 - len(CLOSING) :]
+                text, thought = "", len(text) - len(self._held)
+        if self._phase == "gap":
+            text = text.lstrip()
+            self._phase = "answer" if text else "gap"
+        self.answer += text
+        return AnswerPart(text, thought)
+
+    def end(self) -> AnswerPart:
+        """Return what was held back."""
+        if self._phase == "thought":
+            return AnswerPart(thought=len(self._held))
+        self.answer += self._held
+        return AnswerPart(self._held)
 
 
 CONFLICT = 409
@@ -321,8 +388,8 @@ def too_slow(error: Exception) -> RetryableError:
 
 def broken_off(error: Exception, key: str) -> RetryableError:
     """Return the error for a connection that failed or was lost, or a reply that was not read."""
-    if type(error.__cause__).__name__ == NOT_READ:
-        return unreadable(hidden(str(error.__cause__), key))
+    if NOT_READ in (type(error).__name__, type(error.__cause__).__name__):
+        return unreadable(hidden(str(error.__cause__ or error), key))
     sent = _was_sent(error)
     sentence = f"{'The connection broke' if sent else 'No connection'}: {error.__cause__ or error}"
     message = hidden(sentence, key)[:LONGEST_MESSAGE]

@@ -1,22 +1,27 @@
 """Every server that speaks OpenAI's chat completions: OpenAI, vLLM, Ollama, OpenRouter ..."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import openai
+from openai.types.chat import ChatCompletion
 
-from arena.calls.http_client import BoundedClient
+from arena.calls.http_client import BoundedAsyncClient, BoundedClient
 from arena.calls.providers.base import (
     LOGPROBS,
     SCHEMA,
+    STREAM_OPTIONS,
     UNREADABLE,
     Answered,
+    AnswerPart,
     ModelRefusedError,
     ProviderError,
     Reply,
     Request,
+    ThoughtFilter,
     TokenLogprob,
     broken_off,
     checked_key,
@@ -28,6 +33,7 @@ from arena.calls.providers.base import (
     unreadable,
 )
 
+FACTS = ("model", "system_fingerprint", "usage")  # of a stream; servers repeat them as they like
 ALTERNATIVES = 10  # per token: enough for the labels of a scale; OpenAI gives 20 at most
 
 
@@ -36,33 +42,58 @@ class OpenAIProvider:
 
     def __init__(self, *, base_url: str, key: str, timeout: float) -> None:
         self._client = _shared_client(base_url, checked_key(key), timeout)
-        self._key = key
+        self._base_url, self._key, self._timeout = base_url, key, timeout
 
     def complete(self, request: Request) -> Reply:
         """Send `request` once and return the answer.
 
         Raises one of the errors of `base`; their messages never contain the key.
         """
-        extra = dict(request.parameters)
-        if request.schema is not None:
-            wanted = {"name": "reply", "schema": dict(request.schema), "strict": True}
-            extra["response_format"] = {"type": "json_schema", "json_schema": wanted}
-        if request.logprobs:
-            extra |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
-        messages: Any = [
-            {"role": message.role, "content": message.content} for message in request.messages
-        ]
+        extra = _parameters_sent(request)
         with self._errors(extra):
             # Sent in the body, because servers have parameters that the SDK does not know.
             completion = self._client.chat.completions.create(
                 model=request.model,
-                messages=messages,
+                messages=_messages_sent(request),
                 extra_body=extra,
                 extra_headers=request.headers,
             )
             if error := _error_in(completion):
                 raise error_inside(error, self._key, _names_sent(extra))
             return _reply_of_completion(completion)
+
+    async def stream(self, request: Request) -> AsyncGenerator[AnswerPart | Reply, None]:
+        """Yield the answer piece by piece, and last the whole of it. Raises the same errors."""
+        extra = _parameters_sent(request)
+        if request.usage:
+            extra[STREAM_OPTIONS] = {"include_usage": True}
+        gathered = GatheredCompletion()
+        with self._errors(extra):
+            async with (
+                _new_client(self._base_url, self._key, self._timeout) as client,
+                # The SDK's objects of events would cost more time than all the rest.
+                await client.post(
+                    "/chat/completions",
+                    cast_to=object,
+                    body={
+                        "model": request.model,
+                        "messages": _messages_sent(request),
+                        "stream": True,
+                    }
+                    | extra,
+                    options={"headers": request.headers},
+                    stream=True,
+                    stream_cls=openai.AsyncStream[Any],
+                ) as events,
+            ):
+                async for event in events:
+                    if error := _error_in_event(event):
+                        raise error_inside(error, self._key, _names_sent(extra))
+                    if (piece := gathered.add(event)) != AnswerPart():
+                        yield piece
+            if (piece := gathered.visible.end()) != AnswerPart():
+                yield piece
+            yield _reply_of_completion(gathered.as_completion())
 
     def models(self) -> list[str]:
         with self._errors({}):
@@ -81,6 +112,8 @@ class OpenAIProvider:
         except openai.APIConnectionError as error:
             raise broken_off(error, self._key) from None
         except (openai.OpenAIError, *UNREADABLE) as error:
+            if type(error) is openai.APIError:  # of an event in a stream
+                raise error_inside(error.body, self._key, _names_sent(sent)) from None
             raise unreadable(hidden(f"The reply cannot be read: {error}", self._key)) from None
 
     def _from_status(self, error: openai.APIStatusError, extra: dict[str, Any]) -> ProviderError:
@@ -104,10 +137,40 @@ def _shared_client(base_url: str, key: str, timeout: float) -> openai.OpenAI:
         http_client=BoundedClient(timeout),
         max_retries=0,
     )
-    # The SDK takes these from the environment; other companies' servers must not get them.
+    _forget_environment(client)
+    return client
+
+
+def _new_client(base_url: str, key: str, timeout: float) -> openai.AsyncOpenAI:
+    """Return a client for one stream: it costs little, and cannot outlive its event loop."""
+    client = openai.AsyncOpenAI(
+        base_url=base_url,
+        api_key=key or "none",
+        http_client=BoundedAsyncClient(timeout),
+        max_retries=0,
+    )
+    _forget_environment(client)
+    return client
+
+
+def _forget_environment(client: openai.OpenAI | openai.AsyncOpenAI) -> None:
+    """Remove what the SDK takes from there; other companies' servers must not get it."""
     client.organization = client.project = None
     client._custom_headers = {}
-    return client
+
+
+def _messages_sent(request: Request) -> Any:
+    return [{"role": message.role, "content": message.content} for message in request.messages]
+
+
+def _parameters_sent(request: Request) -> dict[str, Any]:
+    extra = dict(request.parameters)
+    if request.schema is not None:
+        wanted = {"name": "reply", "schema": dict(request.schema), "strict": True}
+        extra["response_format"] = {"type": "json_schema", "json_schema": wanted}
+    if request.logprobs:
+        extra |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
+    return extra
 
 
 def _names_sent(extra: dict[str, Any]) -> dict[str, str]:
@@ -117,11 +180,47 @@ def _names_sent(extra: dict[str, Any]) -> dict[str, str]:
     return sent | ({"json_schema": SCHEMA} if "response_format" in extra else {})
 
 
+def _error_in_event(event: Any) -> Any:
+    """Return the error of the only choice; the SDK raises those of the whole event."""
+    choices = event.get("choices")
+    return choices[0].get("error") if choices else None
+
+
 def _error_in(completion: Any) -> Any:
     """Return what a server reports as an error in a reply, or in its only choice."""
     choices = getattr(completion, "choices", None)
     inside = choices[0] if choices else completion
     return getattr(inside, "error", None)
+
+
+class GatheredCompletion:
+    """What the events of a stream add up to."""
+
+    def __init__(self) -> None:
+        self.visible = ThoughtFilter()
+        self._refusal = ""
+        self._finish = ""
+        self._facts: dict[str, Any] = {}
+
+    def add(self, event: dict[str, Any]) -> AnswerPart:
+        self._facts |= {name: event[name] for name in FACTS if event.get(name)}
+        if not event.get("choices"):
+            return AnswerPart()
+        choice = event["choices"][0]
+        delta = choice["delta"]
+        self._finish = choice.get("finish_reason") or self._finish
+        self._refusal += delta.get("refusal") or ""
+        piece = self.visible.add(_text_of_content(delta.get("content")))
+        hidden_thought = delta.get("reasoning_content") or delta.get("reasoning") or ""
+        return replace(piece, thought=piece.thought + len(hidden_thought))
+
+    def as_completion(self) -> ChatCompletion:
+        """Return the completion that the server would have sent in one piece."""
+        if not self._finish:
+            raise unreadable("The server's stream ended before the answer did.")
+        message = {"content": self.visible.answer, "refusal": self._refusal}
+        choice = {"finish_reason": self._finish, "message": message}
+        return ChatCompletion.construct(**self._facts, choices=[choice])
 
 
 def _reply_of_completion(completion: Any) -> Reply:

@@ -6,15 +6,16 @@ the reference, with seeded noise, and sometimes does what real judges do: it pre
 answer, forgets its verdict, or declines. As a candidate it writes answers from the prompt's words.
 """
 
+import asyncio
 import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from arena.calls.providers.base import Reply, Request, TokenLogprob, TooLongError
+from arena.calls.providers.base import AnswerPart, Reply, Request, TokenLogprob, TooLongError
 
 CLOSING = re.compile(r"</[a-z-]+-([0-9a-f]{8,32})>")
 ANSWER = re.compile(r"answer-[a-z]")
@@ -313,6 +314,8 @@ def obeying(schema: Mapping[str, Any], given: Mapping[str, Any] | None = None) -
 
 
 CONTEXT = 400_000
+SECONDS_AT_FIRST = 0.15
+SECONDS_PER_WORD = 0.02
 REFUSAL = "I'm sorry, but I can't assist with that."
 EVASION = "Both have their merits, and it depends on the reader."
 
@@ -339,6 +342,16 @@ class ScriptedProvider:
             tokens_out=len(text) // 4,
             logprobs=tokens_of(text, decided) if request.logprobs else (),
         )
+
+    async def stream(self, request: Request) -> AsyncGenerator[AnswerPart | Reply, None]:
+        """Yield the same reply word by word, each model at a pace of its own."""
+        reply = self.complete(request)
+        pace = 0.8 + 0.4 * fraction(request.model, "pace")
+        await asyncio.sleep(SECONDS_AT_FIRST * pace)
+        for word in re.findall(r"\s*\S+|\s+$", reply.text):
+            yield AnswerPart(word)
+            await asyncio.sleep(SECONDS_PER_WORD * pace)
+        yield reply
 
 
 def _seed_of(request: Request) -> str:
