@@ -90,6 +90,26 @@ _ASSISTANT = re.compile(rf"'s (?:[\w-]+ ){{0,3}}(?:{_AI}|model\b)", re.IGNORECAS
 _MAKES_ME = re.compile(rf"[^.]{{0,60}}{_MADE} me\b")
 
 
+# Questions to which the answer is a name.
+_ASKS = re.compile(
+    r"\b(?:who|what|which (?:\w+ ){0,3}?(?:model|AI|LLM|assistant|chatbot|company|lab))"
+    r"(?: exactly| really)? are you\b|\bwhat(?:'s| is) your (?:name|model|version)\b"
+    r"|\bare you (?:really |actually |a |an )?(?:an? )?(?:"
+    rf"{_MODELS}|GPT|{_MAKERS})\b|\bwho (?:made|created|trained|built|developed|owns) you\b"
+    r"|\b(?:your|the) (?:system prompt|model name)\b"
+    r"|\bwer bist du\b|\bwer sind sie\b|\bwelches (?:\w+ )?modell bist du\b|\bwie heißt du\b"
+    r"|\bqui (?:es[- ]tu|êtes[- ]vous)\b|\bquel modèle (?:es|êtes)\b|\bcomment t'appelles\b"
+    r"|\bqui[eé]n eres\b|\bqu[eé] modelo eres\b|\bchi sei\b|\bquem (?:é você|és tu)\b"
+    r"|你是谁|你是哪|你叫什么|あなたは誰",
+    re.IGNORECASE,
+)
+
+
+def asks_for_names(question: str) -> bool:
+    """Whether a question to a model asks which one it is, or who made it."""
+    return _ASKS.search(question[:EDGE].translate(_QUOTES)) is not None
+
+
 def self_identifies(text: str, *, names: Iterable[str] = ()) -> bool:
     """Whether the text says which model, which maker or which of `names` wrote it.
 

@@ -74,6 +74,8 @@ with stop_on_bad_value():
     # In days. arena/services/privacy.py says what is deleted, and why it may be.
     #: EXPERIMENT_DAYS (30): how long experiments that nobody looks at or changes are kept
     EXPERIMENT_DAYS = env.int("EXPERIMENT_DAYS", 30, validate=Range(min=1))
+    #: LIVE_DAYS (30): how long live questions that are not shared are kept; 0 means forever
+    LIVE_DAYS = env.int("LIVE_DAYS", 30, validate=Range(min=0))
     #: KEEP_UNANSWERED_DAYS (30): how long pairs that were left open or skipped are kept
     KEEP_UNANSWERED_DAYS = env.int("KEEP_UNANSWERED_DAYS", 30, validate=Range(min=1))
     #: KEEP_RATERS_DAYS (30): how long anonymous raters without a vote are kept
@@ -150,6 +152,7 @@ CELERY_TASK_ROUTES = {
     "judges.tasks.*": {"queue": "calls"},
     "arena.tasks.make_calls": {"queue": "calls"},
     "arena.tasks.sweep_calls": {"queue": "calls"},
+    "arena.tasks.sweep_live": {"queue": "calls"},
     "arena.tasks.send_delivery": {"queue": "calls"},
     "arena.tasks.send_deliveries": {"queue": "calls"},
 }
@@ -173,6 +176,7 @@ SWEEPS = {
     "ranking.tasks.examine_votes": 60.0,
     "arena.tasks.reconcile_runs": 5.0,
     "arena.tasks.sweep_calls": 5.0,
+    "arena.tasks.sweep_live": 5.0,
     "arena.tasks.disclose_candidates": 60.0,
     "arena.tasks.send_deliveries": 5.0,
     "arena.tasks.bring_back_times": 15.0,

@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 
 from arena.calls import scheduling
 from arena.models import Run
-from arena.services import candidates, clock, deliveries, expiry, orders, runs
+from arena.services import candidates, clock, deliveries, expiry, live, orders, runs
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +69,14 @@ def sweep_calls() -> None:
     for kind in (Run.Kind.JUDGE, Run.Kind.ANSWERS):
         runs.HANDLERS[kind]().reconcile(now)
     wake_workers()
+
+
+@shared_task
+def sweep_live() -> None:
+    """End the live conversations whose page or process has gone, and the runs of past days."""
+    now = timezone.now()
+    live.settle_lost(now=now)
+    live.close_past_runs(now=now)
 
 
 def wake_workers() -> None:

@@ -27,6 +27,7 @@ from arena.views import (
     candidates,
     checks,
     invitations,
+    live,
     notices,
     prompts,
     raters,
@@ -133,6 +134,7 @@ team_urls = [
     path("invitations/<str:secret>/", invitations.follow_link, name="invitation"),
 ]
 WORKSPACE = "a/<slug:slug>/manage"
+LIVE = "a/<slug:slug>/live/<uuid:key>"
 CANDIDATE = f"{WORKSPACE}/candidates/<int:pk>"
 
 workspace_urls = [
@@ -155,6 +157,8 @@ workspace_urls = [
     path(f"{WORKSPACE}/prompts/<int:pk>/delete/", prompts.remove_prompt, name="delete_prompt"),
     path("a/<slug:slug>/checks/", checks.manage_checks, name="manage_checks"),
     path("a/<slug:slug>/checks/<int:pk>/delete/", checks.delete_check, name="delete_check"),
+    path(f"{WORKSPACE}/live/", live.manage_live, name="manage_live"),
+    path(f"{WORKSPACE}/live/<uuid:key>/", live.hide_conversation, name="live_hide"),
     path(f"{WORKSPACE}/votes/", arenas.vote_orders, name="vote_orders"),
     path(f"{WORKSPACE}/votes/<int:pk>/cancel/", arenas.cancel_order, name="cancel_order"),
     path(f"{WORKSPACE}/votes/link/", arenas.change_raters_link, name="change_raters_link"),
@@ -228,6 +232,14 @@ urlpatterns = [
     path("admin/login/", RedirectView.as_view(pattern_name="sign_in", query_string=True)),
     path("admin/", admin.site.urls),
     # Routes are tried from the top, so the most frequent ones and prefixes come first.
+    path("a/<slug:slug>/live/", live.live_questions, name="live"),
+    path("a/<slug:slug>/live/shared.jsonl", live.export_conversations, name="live_export"),
+    path(f"{LIVE}/", live.live_conversation, name="live_conversation"),
+    path(f"{LIVE}/stream/", live.stream_answers, name="live_stream"),
+    path(f"{LIVE}/ask/", live.ask_again, name="live_ask_again"),
+    path(f"{LIVE}/vote/", live.live_vote, name="live_vote"),
+    path(f"{LIVE}/change/", live.change_conversation, name="live_change"),
+    path(f"{LIVE}/report/", live.report_conversation, name="live_report"),
     path("a/<slug:slug>/vote/", voting.vote, name="vote"),
     path("a/<slug:slug>/vote/next/", voting.next_pair, name="next_pair"),
     path("a/<slug:slug>/vote/objection/", voting.object_to_hold, name="object_to_hold"),

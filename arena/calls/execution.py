@@ -197,14 +197,14 @@ def _make_request(call: Call, handler: CallHandler) -> bool:
     plan = _plan_or_stop(call, handler)
     if plan is None or not _claim_call(call, plan):
         return False
-    _give_connection_back()
+    give_connection_back()
     result: Reply | ProviderError
     began = time.monotonic()
     try:
         result = plan.provider.complete(plan.request)
     except ProviderError as error:
         result = error
-    return _record_outcome(call, plan, handler, result, time.monotonic() - began)
+    return record_outcome(call, plan, handler, result, time.monotonic() - began)
 
 
 def _plan_or_stop(call: Call, handler: CallHandler) -> PlannedRequest | None:
@@ -239,7 +239,7 @@ def _claim_call(call: Call, plan: PlannedRequest) -> bool:
     return True
 
 
-def _give_connection_back() -> None:
+def give_connection_back() -> None:
     """Free the connection: a worker has more threads waiting for models than connections."""
     if not connection.in_atomic_block:  # only tests call this inside a transaction
         connection.close()
@@ -266,7 +266,7 @@ def _stop_run(call: Call, reason: str) -> None:
         runs.pause_run(run_id=call.run_id, reason=reason)
 
 
-def _record_outcome(
+def record_outcome(
     call: Call,
     plan: PlannedRequest,
     handler: CallHandler,

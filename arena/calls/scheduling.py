@@ -176,7 +176,7 @@ def _calls_not_taken(now: datetime) -> CallQuerySet:
 def _runs_with_calls_at(endpoint: str) -> Sequence[int | None]:
     """None, for calls without a run, and the open runs that may have calls there, shuffled."""
     requesters = RunRequester.objects.filter(run=OuterRef("pk"))
-    open_runs = Run.objects.exclude(kind=Run.Kind.PERSON).filter(
+    open_runs = Run.objects.of_calls().filter(
         Exists(requesters.filter(endpoint=endpoint, paused_at=None)) | ~Exists(requesters),
         state=Run.State.OPEN,
     )
@@ -223,9 +223,7 @@ def sweep(*, now: datetime) -> None:
 
 def is_idle() -> bool:
     """Whether no run is under way and no call is left to be made: sweeps have nothing to do."""
-    unfinished = Run.objects.exclude(kind=Run.Kind.PERSON).filter(
-        state__in=[Run.State.ORDERED, Run.State.OPEN]
-    )
+    unfinished = Run.objects.of_calls().filter(state__in=[Run.State.ORDERED, Run.State.OPEN])
     return not (Call.objects.filter(state__in=Call.GOING_ON).exists() or unfinished.exists())
 
 

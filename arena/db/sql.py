@@ -180,7 +180,8 @@ DIFFERENT = """
 # lower candidate's prompts are shuffled first, because usually the first of them will do.
 SESSION = 42
 FEW = 4
-NEXT = f"""
+# `{{also}}`: a further condition on pair `p`.
+DRAW = f"""
     WITH own AS ({OWN}),
     waiting AS (
         SELECT (
@@ -233,6 +234,7 @@ NEXT = f"""
         LEFT JOIN seen s ON s.low_id = p.low_id AND s.high_id = p.high_id
         WHERE p.arena_id = %(arena)s AND p.weight > 0 AND p.shared_prompts > coalesce(s.n, 0)
             AND (p.low_id IN (SELECT id FROM own)) = (p.high_id IN (SELECT id FROM own))
+            {{also}}
     ),
     pairs AS (
         SELECT id, low_id, high_id, weight, sum(weight) OVER (ORDER BY id) AS upto
@@ -243,7 +245,10 @@ NEXT = f"""
         FROM pairs
         WHERE upto > %(random)s * (SELECT max(upto) FROM pairs)
         ORDER BY upto LIMIT 1
-    ),
+    )
+"""  # noqa: S608  (made of constants alone)
+NEXT = f"""
+    {DRAW.format(also="")},
     matchup AS (
         SELECT d.id AS pair_id, d.low_id, d.high_id, d.probability, {ANSWERED}
         FROM drawn d
@@ -265,6 +270,15 @@ NEXT = f"""
     SELECT w.id, w.demanded, m.* FROM waiting w LEFT JOIN matchup m ON true
 """  # noqa: S608  (made of constants alone)
 NEXT = " ".join(NEXT.split())  # psycopg keeps only texts of up to 4,096 characters parsed
+# The pair for a live question, drawn by the same rules; not of a candidate that is paused.
+LIVE_PAIR = DRAW.format(
+    also="""AND NOT EXISTS (
+        SELECT 1 FROM arena_runrequester a JOIN arena_run r ON r.id = a.run_id
+        WHERE r.arena_id = p.arena_id AND r.kind = 'live' AND r.state = 'open'
+            AND a.paused_at IS NOT NULL
+            AND a.requester IN ('candidate:' || p.low_id, 'candidate:' || p.high_id))"""
+)
+LIVE_PAIR += "SELECT id, low_id, high_id, probability FROM drawn"
 # A prompt for a pair that is demanded, by the same rules. `unseen`: the rater, or 0 if they may
 # have seen it.
 DEMANDED = f"""

@@ -18,6 +18,7 @@ from arena.models.holds import Hold
 from arena.models.idempotency import IdempotentRequest
 from arena.models.imports import Import
 from arena.models.invitations import Invitation
+from arena.models.live import LiveConversation, LiveTurn
 from arena.models.notices import Delivery, Notice, Webhook
 from arena.models.pairs import Pair, PairDemand, RunRater
 from arena.models.prompts import Prompt

@@ -52,6 +52,10 @@ class ArenaQuerySet(models.QuerySet["Arena"]):
         """All but those of experiments, which are listed and ranked nowhere."""
         return self.filter(origin=None)
 
+    def not_live(self) -> "ArenaQuerySet":
+        """All but those of live questions, which are reached from the arena they belong to."""
+        return self.filter(live_of=None)
+
 
 class Arena(models.Model):
     """One contest: its prompts, its candidates, and the question that raters answer.
@@ -193,6 +197,28 @@ class Arena(models.Model):
         related_name="experiment_arenas",
         help_text="Of an experiment's own arena: the one whose prompts and baseline it copied.",
     )
+    live_of = models.OneToOneField(
+        "self",
+        models.CASCADE,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="live",
+        help_text="Of an arena of live questions: the one whose raters ask them.",
+    )
+    live_limit = models.PositiveIntegerField(
+        "questions a day",
+        default=0,
+        db_default=0,
+        help_text="How many live questions may be asked in a day (UTC) by all raters together. 0"
+        " closes the page.",
+    )
+    refused_words = models.TextField(
+        "refused words",
+        blank=True,
+        db_default="",
+        help_text="Questions with one of these words or phrases are refused. One per line.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = ArenaQuerySet.as_manager()
@@ -226,6 +252,8 @@ class Arena(models.Model):
                 Q(open_to_teams=False) | ~Q(visibility="private"),
             ),
             check("arena_of_an_experiment_is_private", Q(origin=None) | Q(visibility="private")),
+            check("arena_live_limit_of_live_arenas", Q(live_limit=0) | Q(live_of__isnull=False)),
+            check("arena_live_is_no_experiment", Q(live_of=None) | Q(origin=None)),
             check("arena_held_out_percent", Q(held_out__lte=100)),
             check("arena_rater_cap_percent", Q(rater_cap__range=(1, 100))),
             check("arena_self_identifying_known", Q(self_identifying__in=["mask", "drop", "keep"])),
@@ -248,6 +276,14 @@ class Arena(models.Model):
     def has_pairs(self) -> bool:
         """Whether two candidates have answered the same prompt, so that people can vote."""
         return self.pairs.filter(shared_prompts__gt=0).exists()
+
+    @property
+    def live_at(self) -> str:
+        """Where raters ask live questions of this arena or of the one beside it, "" if nowhere."""
+        if self.live_of is not None:
+            return reverse("live", args=[self.live_of.slug]) if self.live_limit else ""
+        is_open = Arena.objects.filter(live_of=self, live_limit__gt=0).exists()
+        return reverse("live", args=[self.slug]) if is_open else ""
 
     @property
     def is_private(self) -> bool:

@@ -24,6 +24,10 @@ class RunQuerySet(models.QuerySet["Run"]):
     def of_people(self) -> "RunQuerySet":
         return self.filter(kind=Run.Kind.PERSON)
 
+    def of_calls(self) -> "RunQuerySet":
+        """Runs whose calls workers make."""
+        return self.filter(kind__in=[Run.Kind.JUDGE, Run.Kind.ANSWERS])
+
     def of_answers(self) -> "RunQuerySet":
         return self.filter(kind=Run.Kind.ANSWERS)
 
@@ -52,6 +56,7 @@ class Run(models.Model):
         PERSON = "person", "People"
         JUDGE = "judge", "Judges"
         ANSWERS = "answers", "Answers"
+        LIVE = "live", "Live questions"
 
     class State(models.TextChoices):
         ORDERED = "ordered", "Ordered"
@@ -109,7 +114,7 @@ class Run(models.Model):
             ),
             check("run_wants_votes", Q(per_pair__gt=0)),
             check("run_of_people_in_an_arena", Q(arena__isnull=False) | Q(kind="judge")),
-            check("run_kind_known", Q(kind__in=["person", "judge", "answers"])),
+            check("run_kind_known", Q(kind__in=["person", "judge", "answers", "live"])),
             check(
                 "run_of_answers_has_a_candidate",
                 Q(kind="answers", candidate__isnull=False)

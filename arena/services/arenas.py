@@ -35,6 +35,11 @@ from arena.validation import numbered
 LONGEST_SLUG = 60
 # Of the settings, those that decide which votes count.
 COUNTING = {"self_identifying", "counts", "counts_tokens", "visibility"}
+# Those that live questions share with the arena whose raters ask them.
+LIVE_SETTINGS = (
+    *("question", "description", "strengths", "faults", "reasons_first", "visibility"),
+    *("self_identifying", "counts", "rater_cap", "network_share"),
+)
 RESERVED_SLUGS = {"new"}  # pages with these addresses exist
 MAX_SLUG_NUMBER = 49
 # 40 bits: nobody guesses a random address, and collisions are negligible.
@@ -166,8 +171,19 @@ def update_arena(*, arena: Arena, by: Actor, **fields: Any) -> Arena:
         locked.save()
         if COUNTING.intersection(changed):
             apply_rules(arena=locked)
+        _follow_settings(locked)
         audit.record_in(locked, by, "changed an arena", fields=changed)
     return locked
+
+
+def _follow_settings(arena: Arena) -> None:
+    """Give the arena's live questions the settings that it has now."""
+    live = Arena.objects.filter(live_of=arena).first()
+    if live is not None:
+        Arena.objects.filter(pk=live.pk).update(
+            **{name: getattr(arena, name) for name in LIVE_SETTINGS}
+        )
+        apply_rules(arena=live)
 
 
 @transaction.atomic
@@ -250,16 +266,17 @@ def loss_of_arena(arena: Arena) -> str:
 
 
 def delete_arena(*, arena: Arena, by: Actor) -> None:
-    """Delete an arena with everything in it, a batch at a time; its experiments are in it, too.
+    """Delete an arena with everything in it, a batch at a time; its experiments and its live
+    questions are in it, too.
 
     The arena is hidden first. After an interruption it stays hidden; call this again.
     """
     _hide(arena, by)
-    experiments = list(arena.experiment_arenas.order_by("pk"))
-    for experiment in experiments:  # all at once, so that none of them goes on meanwhile
-        _hide(experiment, by)
-    for experiment in experiments:
-        delete_arena(arena=experiment, by=by)
+    inside = list(Arena.objects.filter(Q(origin=arena) | Q(live_of=arena)).order_by("pk"))
+    for one in inside:  # all at once, so that none of them goes on meanwhile
+        _hide(one, by)
+    for one in inside:
+        delete_arena(arena=one, by=by)
     for rows in (
         Vote.objects.filter(arena=arena),
         Comparison.objects.filter(arena=arena),

@@ -330,8 +330,21 @@ def _retire(locked: Candidate, by: Actor, now: datetime) -> None:
             action = "retired a guest's candidate"
             audit.record_in(locked.arena, by, action, locked, candidate=locked.pk)
         _record(locked, HOST_TEAM if by_host else by, "retired a candidate", **details)
+        _retire_live_copy(locked, now)
     elif cancelled:
         _record(locked, HOST_TEAM if by_host else by, "cancelled a run of answers", **details)
+
+
+def _retire_live_copy(retired: Candidate, now: datetime) -> None:
+    """Let nobody ask a live question of a candidate that was archived."""
+    copies = Candidate.objects.filter(
+        arena__live_of=retired.arena_id,
+        name=retired.name,
+        version=retired.version,
+        retired_at=None,
+    )
+    if copies.update(retired_at=now):
+        sync_pairs(arena=Arena.objects.get(live_of=retired.arena_id))
 
 
 def older_versions(candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -189,9 +189,30 @@ def find_next_pair(
     arena: Arena, rater: Rater, now: datetime, also: int, exclude: Sequence[int] = ()
 ) -> sql.Row:
     """Run sql.NEXT; `exclude`: at most MAX_EXCLUDED ids of comparisons to pass over."""
+    (row,) = _draw(sql.NEXT, arena, rater, now, also, exclude)
+    return row
+
+
+def draw_live_pair(
+    arena: Arena, rater: Rater, now: datetime, also: int
+) -> tuple[int, int, int, float] | None:
+    """Draw the pair that answers a rater's live question: its id, both candidates' and the
+    probability; None if there is none."""
+    rows: list[Any] = _draw(sql.LIVE_PAIR, arena, rater, now, also)
+    return rows[0] if rows else None
+
+
+def _draw(
+    statement: str,
+    arena: Arena,
+    rater: Rater,
+    now: datetime,
+    also: int,
+    exclude: Sequence[int] = (),
+) -> list[sql.Row]:
     excluded = [*exclude, *[NOBODY] * MAX_EXCLUDED]
-    (row,) = sql.rows(
-        sql.NEXT,
+    return sql.rows(
+        statement,
         arena=arena.pk,
         rater=rater.pk,
         also=also,
@@ -199,7 +220,6 @@ def find_next_pair(
         random=draw.random(),
         **{f"skip_{n}": excluded[n] for n in range(MAX_EXCLUDED)},
     )
-    return row
 
 
 def _issue_demanded(arena: Arena, rater: Rater, now: datetime, also: int) -> Comparison | None:

@@ -27,7 +27,7 @@ from arena.models import (
     Rater,
     Vote,
 )
-from arena.services import idempotency, rate_limits
+from arena.services import idempotency, live, rate_limits
 
 UPLOADS_KEPT_FOR = timedelta(days=1)
 BATCH = 500
@@ -35,6 +35,7 @@ BATCH = 500
 
 def delete_old_rows(*, now: datetime) -> None:
     """Delete every row that has been kept long enough; running it twice does no harm."""
+    live.delete_old_texts(now=now)
     hits = RateLimit.objects.filter(window_started_at__lte=now - rate_limits.KEPT_FOR)
     keys = IdempotentRequest.objects.filter(created_at__lte=now - idempotency.KEPT_FOR)
     for rows in (

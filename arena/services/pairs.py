@@ -32,7 +32,9 @@ def sync_pairs(*, arena: Arena, touched: Candidate | None = None) -> None:
     # Writers of many pairs take turns, so that no older count overwrites a newer one, and no two
     # writers wait for each other's rows.
     lock_arena(arena.pk)
-    if touched is None:
+    if arena.live_of_id is not None:
+        shared, pairs = _pairs_of_active(arena), arena.pairs.all()
+    elif touched is None:
         shared, pairs = _shared_prompts(arena), arena.pairs.all()
     else:
         shared, pairs = _shared_with(touched), arena.pairs.filter(Q(low=touched) | Q(high=touched))
@@ -89,6 +91,13 @@ def _update_counts(counts: Mapping[int, tuple[int, int]]) -> None:
         for start in range(0, len(ids), BATCH):
             batch = Pair.objects.filter(pk__in=ids[start : start + BATCH])
             batch.update(shared_prompts=count)
+
+
+def _pairs_of_active(arena: Arena) -> dict[tuple[int, int], int]:
+    """Every two active candidates can answer a live question, which counts as the one prompt that
+    they share."""
+    active = Candidate.objects.active().filter(arena=arena).order_by("pk")
+    return dict.fromkeys(combinations(active.values_list("pk", flat=True), 2), 1)
 
 
 def _shared_with(touched: Candidate) -> dict[tuple[int, int], int]:

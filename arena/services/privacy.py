@@ -22,6 +22,7 @@ from arena.models import (
     Hold,
     IdempotentRequest,
     Invitation,
+    LiveConversation,
     Membership,
     Notice,
     RateLimit,
@@ -33,6 +34,7 @@ from arena.models import (
 )
 from arena.permissions import visible_arenas
 from arena.services.invitations import revoke_invitations_of
+from arena.services.live import delete_texts
 from arena.services.webhooks import requested_test
 from arena.signals import announce, votes_changed
 from arena.validation import join_names, numbered
@@ -61,7 +63,7 @@ def close_account(*, user: User, now: datetime) -> None:
     for membership in Membership.objects.filter(user=user).select_related("team"):
         revoke_invitations_of(member=membership, now=now)
     if rater is not None:
-        _forget_rater(rater)
+        _forget_rater(rater, now)
     pseudonym, name = f"former user {user.pk}", user.get_username()
     AuditEntry.objects.filter(user=user).update(by=pseudonym)
     teams = Membership.objects.filter(user=user).values("team")
@@ -126,11 +128,11 @@ def forget_rater(*, rater: Rater, now: datetime) -> int:
         close_account(user=rater.user, now=now)
     else:
         with transaction.atomic():
-            _forget_rater(rater)
+            _forget_rater(rater, now)
     return rater.votes.count()
 
 
-def _forget_rater(rater: Rater) -> None:
+def _forget_rater(rater: Rater, now: datetime) -> None:
     """Detach the rater from account and name; delete what they wrote in their own words."""
     # The name of a file's rater is unique in its arena.
     name = f"forgotten-{rater.pk}" if rater.arena_id else ""
@@ -138,6 +140,7 @@ def _forget_rater(rater: Rater) -> None:
     Reason.objects.filter(vote__rater=rater, side=Reason.BOTH).delete()
     Vote.objects.filter(rater=rater).exclude(details=None).update(details=None)
     Hold.objects.filter(rater=rater).exclude(objection="").update(objection="")
+    delete_texts(conversations=LiveConversation.objects.filter(rater=rater), now=now)
     for arena_id in rater.votes.order_by().values_list("arena", flat=True).distinct():
         announce(votes_changed, arena_id=arena_id, reason="forgotten")
 
@@ -182,6 +185,7 @@ def personal_data(*, user: User) -> dict[str, Any]:
         ],
         "rater": rater and {"id": rater.pk, "created_at": _iso_time(rater.created_at)},
         "votes": _votes_of_person(rater, Actor(user=user)) if rater else [],
+        "live_questions": _live_questions_of(rater) if rater else [],
     }
 
 
@@ -217,6 +221,22 @@ def _votes_of_person(rater: Rater, actor: Actor) -> list[dict[str, Any]]:
             }
         votes.append(facts)
     return votes
+
+
+def _live_questions_of(rater: Rater) -> list[dict[str, Any]]:
+    conversations = rater.conversations.order_by("pk").prefetch_related("turns")
+    return [
+        {
+            "key": str(conversation.key),
+            "asked_at": _iso_time(conversation.created_at),
+            "shared": conversation.shared,
+            "turns": [
+                {"question": turn.question, "a": turn.left_text, "b": turn.right_text}
+                for turn in conversation.turns.all()
+            ],
+        }
+        for conversation in conversations
+    ]
 
 
 def _iso_time(at: datetime | None) -> str | None:

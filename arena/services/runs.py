@@ -272,7 +272,7 @@ def cancel_stale_orders(*, now: datetime) -> None:
 
     Their reserved money is released. Label runs are opened instead, when they are next needed.
     """
-    ordered = Run.objects.exclude(kind=Run.Kind.PERSON).filter(state=State.ORDERED)
+    ordered = Run.objects.of_calls().filter(state=State.ORDERED)
     for run in ordered.exclude(arena=None).select_related("arena", "candidate").order_by("pk"):
         with suppress(ServiceError), handler_of(run).lock(run):
             cancel_unopened(ordered.filter(pk=run.pk), now)

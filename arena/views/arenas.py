@@ -110,7 +110,7 @@ class Overview:
     @property
     def collecting(self) -> Run | None:
         """The oldest unfinished run that collects votes."""
-        voting = (run for run in self.runs if run.kind != Run.Kind.ANSWERS)
+        voting = (run for run in self.runs if run.kind not in (Run.Kind.ANSWERS, Run.Kind.LIVE))
         return next((run for run in voting if run.state != Run.State.PAUSED), None)
 
     @property

@@ -25,7 +25,7 @@ from arena.actors import actor_of
 from arena.db import sql
 from arena.forms.base import errors_as_messages
 from arena.language import translated
-from arena.models import Arena, Comparison, Rater, Vote
+from arena.models import Arena, Comparison, LiveConversation, Rater, Vote
 from arena.outcomes import LEFT, RIGHT
 from arena.permissions import visible_arenas
 from arena.services import comparisons, holds, orders, previews, reasons, voting
@@ -90,8 +90,8 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
     anybody who comes for votes.
     """
     arena = _find_arena(request, slug)
-    if arena.voters != Arena.Voters.ANYONE and not request.user.is_authenticated:
-        return redirect_to_login(request.path)
+    if elsewhere := _to_another_page(request, arena):
+        return elsewhere
     is_new = not request.user.is_authenticated and not any(raters_in_cookie(request))
     if is_new and request.GET.get("notice") == notice_of(TooManyRatersError):
         return _slow_down(request, arena, crowded=True)
@@ -107,6 +107,19 @@ def vote(request: HttpRequest, slug: str) -> HttpResponse:
     except MembersOnlyError as error:
         return _slow_down(request, arena, not_admitted=str(error))
     return _show_pair(request, arena, rater)
+
+
+def _to_another_page(request: HttpRequest, arena: Arena) -> HttpResponse | None:
+    """Lead to where the reader signs in, or where live questions are asked and voted on."""
+    if arena.live_of is None:
+        is_shut = arena.voters != Arena.Voters.ANYONE and not request.user.is_authenticated
+        return redirect_to_login(request.path) if is_shut else None
+    after = _find_comparison(request.GET.get("after", ""), arena)
+    conversation = LiveConversation.objects.filter(comparison=after).first() if after else None
+    if conversation is None:
+        return redirect("live", arena.live_of.slug)
+    address = reverse("live_conversation", args=[arena.live_of.slug, conversation.key])
+    return redirect(f"{address}?named=1" if "named" in request.GET else address)
 
 
 def _show_pair(request: HttpRequest, arena: Arena, rater: Rater) -> HttpResponse:

@@ -870,9 +870,7 @@ def _advance_or_stop(experiment: Experiment, now: datetime) -> None:
 
 
 def _advance(experiment: Experiment, now: datetime) -> None:
-    paused = Run.objects.exclude(kind=Run.Kind.PERSON).filter(
-        arena=experiment.arena_id, state=Run.State.PAUSED
-    )
+    paused = Run.objects.of_calls().filter(arena=experiment.arena_id, state=Run.State.PAUSED)
     if run := paused.select_related("candidate").order_by("pk").first():
         raise ExperimentError(f"{run.candidate or 'The judges'}: {run.pause_reason}")
     _check_not_cancelled(experiment)
@@ -923,7 +921,7 @@ def _left(experiment: Experiment) -> int:
 
 def _check_not_cancelled(experiment: Experiment) -> None:
     """Raise ExperimentError if somebody has cancelled one of its runs since it was started."""
-    ordered = Run.objects.exclude(kind=Run.Kind.PERSON).filter(arena=experiment.arena_id)
+    ordered = Run.objects.of_calls().filter(arena=experiment.arena_id)
     cancelled = ordered.filter(state=Run.State.CANCELLED, closed_at__gt=experiment.started_at)
     by_somebody = cancelled.exclude(pause_reason=runs.CUT_SHORT).select_related("candidate")
     if run := by_somebody.first():

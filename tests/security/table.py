@@ -102,6 +102,17 @@ PAGES: dict[tuple[str, str], Row] = {
     ("my_votes", "get"): Row(ALL),
     # Nobody has voted here; tests/ranking/test_rounds.py says who sees a round.
     ("round", "get"): Row("404 404 404 404 404 404"),
+    # Live questions: nobody here has asked the one in the world.
+    ("live", "get"): Row(ALL),
+    ("live", "post"): Row("422 422 422 422 422 422", {"question": ""}),
+    ("live_export", "get"): Row(ALL),
+    **{
+        (f"live_{name}", method): Row("404 404 404 404 404 404")
+        for name, method in (
+            *(("conversation", "get"), ("stream", "get"), ("vote", "post")),
+            *(("ask_again", "post"), ("change", "post"), ("report", "post")),
+        )
+    },
     # Boards
     ("index", "get"): Row(ALL, arena=""),
     ("board", "get"): Row(ALL),
@@ -200,6 +211,10 @@ PAGES: dict[tuple[str, str], Row] = {
     ("manage_checks", "get"): Row(READ_BY_TEAM),
     ("manage_checks", "post"): Row("403 403 403 200 200 200"),
     ("delete_check", "post"): Row(MEMBERS_DO),
+    ("manage_live", "get"): Row(OWNERS),
+    ("manage_live", "post"): Row("403 403 403 403 200 200"),
+    # Nobody has shared it; tests/arena/test_live.py says what its writer and others may do then.
+    ("live_hide", "post"): Row("403 403 403 403 404 404"),
     ("vote_orders", "get"): Row(READ_BY_TEAM),
     ("vote_orders", "post"): Row("403 403 403 302 302 302", {"per_pair": 1}),
     ("cancel_order", "post"): Row(MEMBERS_DO),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 from django.contrib.auth import get_user_model
 from django.test import Client
@@ -12,6 +13,7 @@ from arena.models import (
     ApiToken,
     Arena,
     Candidate,
+    LiveConversation,
     Membership,
     ModelEndpoint,
     Role,
@@ -19,7 +21,7 @@ from arena.models import (
     Team,
     Webhook,
 )
-from arena.services import comparisons
+from arena.services import comparisons, live
 from arena.services.checks import add_check
 from arena.services.invitations import create_invitation
 from arena.services.raters import rater_of_name
@@ -105,6 +107,7 @@ def make_world(visibility: str = "public") -> World:
         "judges": RunJudge.objects.get(run=run).epoch.judge_id,
         "answers": answers.pk,
         "answer-runs": answers.pk,
+        "live": question_in(arena).key,
         "models": ModelEndpoint.objects.create(
             name="house", provider="openai", base_url="http://127.0.0.1:9/v1"
         ).name,
@@ -164,6 +167,29 @@ def trial_of_rubric(arena: Arena) -> RubricTrial:
     labels_in = add_labels(file=file, name="votes", arena=arena)
     return RubricTrial.objects.create(
         version=version, before=before.judge, after=after.judge, labels_in=labels_in, pairs=10
+    )
+
+
+def question_in(arena: Arena) -> LiveConversation:
+    """A live question that nobody shares."""
+    names = [{"name": f"scripted-{n}", "model": f"scripted-{n}"} for n in (1, 2)]
+    live.set_up_live(
+        arena=arena,
+        by=CLI,
+        now=timezone.now(),
+        limit=10,
+        voters=Arena.Voters.ANYONE,
+        refused_words="",
+        candidates=[Candidate(endpoint="scripted", **name) for name in names],
+    )
+    return live.ask(
+        arena=Arena.objects.get(live_of=arena),
+        rater=make_person(),
+        question="Hush: what is asked live?",
+        key=uuid4(),
+        shared=False,
+        now=timezone.now(),
+        also=0,
     )
 
 

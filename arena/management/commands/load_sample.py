@@ -11,13 +11,16 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
 import arena
+from arena.actors import CLI
 from arena.management.commands.import_arena import format_report, run_import
-from arena.models import Arena
+from arena.models import Arena, Candidate
 from arena.services.imports import Options
+from arena.services.live import set_up_live
 
 SLUG = "sample"
 FOLDER = Path(arena.__file__).parent / "sample"
 VOTED_FOR = timedelta(weeks=4)
+QUESTIONS = 200  # a day
 OPTIONS = Options(
     format_name="native",
     name="Support desk (sample)",
@@ -46,8 +49,25 @@ class Command(BaseCommand):
             folder = Path(shutil.copytree(FOLDER, name, dirs_exist_ok=True))
             date_votes(folder / "votes.jsonl")
             report = run_import(SLUG, [folder], OPTIONS, quiet=options["quiet"])
+        open_live_questions()
         if not options["quiet"]:
             self.stdout.write(format_report(report))
+
+
+def open_live_questions() -> None:
+    """Let a script answer live questions, so that they can be tried without a key."""
+    set_up_live(
+        arena=Arena.objects.get(slug=SLUG),
+        by=CLI,
+        now=timezone.now(),
+        limit=QUESTIONS,
+        voters=Arena.Voters.ANYONE,
+        refused_words="",
+        candidates=[
+            Candidate(name=model, endpoint="scripted", model=model, organisation="Example Labs")
+            for model in (f"scripted-{n}" for n in range(1, 5))
+        ],
+    )
 
 
 def date_votes(path: Path) -> None:
