@@ -14,7 +14,9 @@ from typing import Any
 
 from django.db.models import Count, Q, Sum
 
-from arena.models import Arena, Candidate, Response
+from arena.calls.models import Call, CallQuerySet
+from arena.models import Arena, Candidate, Response, Run
+from arena.models.candidates import candidate_of
 from arena.validation import NANO
 from ranking.models import Snapshot, Standing
 
@@ -81,6 +83,8 @@ def best_for_their_price(points: Sequence[PricedScore]) -> set[int]:
 
 def has_costs(arena: Arena) -> bool:
     """Whether any answer has a price or a time."""
+    if arena.live_of_id is not None:
+        return _live_calls(arena).exists()
     answers = Response.objects.revealed().filter(candidate__arena=arena)
     return answers.filter(Q(cost__isnull=False) | Q(seconds__isnull=False)).exists()
 
@@ -94,6 +98,8 @@ def read_costs(
     these means, alone or taken from those of all prompts, are about fewer than `LEAST_ANSWERS` to
     prompts that are not archived.
     """
+    if arena.live_of_id is not None:
+        return _read_live_costs(arena)
     answers = Response.objects.revealed().filter(candidate__arena=arena)
     if candidates is not None:
         answers = answers.filter(candidate__in=candidates)
@@ -113,6 +119,23 @@ def read_costs(
         if chosen and (arena.open_answers or not _is_hidden(n_live, category)):
             costs[candidate] = _mean_costs(chosen, are_rounded=not arena.open_answers)
     return costs
+
+
+def _live_calls(arena: Arena) -> CallQuerySet:
+    """The calls whose replies answered live questions, which are no Responses."""
+    calls = Call.objects.filter(run__arena=arena, run__kind=Run.Kind.LIVE)
+    return calls.filter(state=Call.State.DONE, error="")
+
+
+def _read_live_costs(arena: Arena) -> dict[int, CostAndSpeed]:
+    figures: dict[str, Sum | Count] = {f"sum_{name}": Sum(name) for name in FIGURES}
+    figures |= {f"n_{name}": Count(name) for name in FIGURES}
+    rows = _live_calls(arena).order_by().values("requester")
+    return {
+        candidate_of(row["requester"]): _mean_costs([row], are_rounded=True)
+        for row in rows.annotate(n_counted=Count("pk", filter=TOKENS_KNOWN), **figures)
+        if row["n_counted"] >= LEAST_ANSWERS
+    }
 
 
 def _mean_costs(rows: Sequence[Mapping[str, Any]], *, are_rounded: bool) -> CostAndSpeed:

@@ -278,14 +278,6 @@ class Arena(models.Model):
         return self.pairs.filter(shared_prompts__gt=0).exists()
 
     @property
-    def live_at(self) -> str:
-        """Where raters ask live questions of this arena or of the one beside it, "" if nowhere."""
-        if self.live_of is not None:
-            return reverse("live", args=[self.live_of.slug]) if self.live_limit else ""
-        is_open = Arena.objects.filter(live_of=self, live_limit__gt=0).exists()
-        return reverse("live", args=[self.slug]) if is_open else ""
-
-    @property
     def is_private(self) -> bool:
         return self.visibility == self.Visibility.PRIVATE
 

@@ -440,7 +440,7 @@ def _disclose(pk: int, votes: int | None, now: datetime) -> bool:
 
 
 def with_ballots(arenas: ArenaQuerySet) -> Any:
-    """Annotate `has_texts` and `is_results_only`.
+    """Annotate `has_texts`, `takes_questions` (live ones) and `is_results_only`.
 
     An arena is results-only if it was imported with comparisons but without answers. A new arena
     has neither.
@@ -448,6 +448,9 @@ def with_ballots(arenas: ArenaQuerySet) -> Any:
     shared = Pair.objects.filter(arena=OuterRef("pk"), shared_prompts__gt=0)
     compared = Comparison.objects.filter(arena=OuterRef("pk"))
     answered = Response.objects.filter(candidate__arena=OuterRef("pk"))
+    live = Arena.objects.filter(live_of=OuterRef("pk"), live_limit__gt=0)
     return arenas.annotate(
-        has_texts=Exists(shared), is_results_only=Exists(compared) & ~Exists(answered)
+        has_texts=Exists(shared),
+        takes_questions=Exists(live),
+        is_results_only=Exists(compared) & ~Exists(answered),
     )

@@ -815,3 +815,17 @@ def test_the_team_turns_it_on_by_a_form(client: Client) -> None:
 def test_live_questions_are_listed_with_their_arena_alone(ring: Arena, client: Client) -> None:
     page = client.get(reverse("index")).content.decode()
     assert reverse("board", args=[ring.slug]) not in page
+
+
+def test_the_reveal_knows_what_both_cost_and_how_long_they_took(
+    local: FakeServer, settings: Any, client: Client
+) -> None:
+    price(settings, 10**9)
+    ring = open_on_local(local, 2, team=make_paying_team())
+    for _ in range(5):
+        conversation = played_in(client, ring)
+    assert conversation.comparison is not None
+    facts = client.get(reverse("vote_facts", args=[ring.slug, conversation.comparison.key]))
+    text = facts.content.decode()
+    assert text.count("per 1,000 answers") == 2
+    assert client.get(reverse("price", args=[ring.slug])).status_code == 200

@@ -285,7 +285,7 @@ def test_connection_is_given_back_during_the_request(
     local: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order_of_events: list[str] = []
-    monkeypatch.setattr(execution, "_give_connection_back", lambda: order_of_events.append("give"))
+    monkeypatch.setattr(execution, "give_connection_back", lambda: order_of_events.append("give"))
     answer = better_is("TIE")
 
     def ask(body: Any) -> Any:
