@@ -12,6 +12,8 @@ LAG = 0.5  # seconds behind the slower answer, within which its hesitations do n
 FIRST = 4  # characters that are shown at once: one token
 SHORT = 1.0  # seconds of writing together that are too few to know a pace
 DEFAULT_PACE = 120.0  # characters a second
+LEAST_PACE = 40.0  # of what is left once the shorter has ended, or nobody would wait for it
+PATIENCE = 180.0  # seconds after which all that has been written is shown
 
 
 @dataclass
@@ -43,10 +45,11 @@ class Pacer:
             self.pace = slower / (elapsed + LAG)
         elif not self._is_kept:
             self._is_kept = True
-            if elapsed < SHORT:
-                self.pace = max(self.pace, DEFAULT_PACE)
+            self.pace = max(self.pace, DEFAULT_PACE if elapsed < SHORT else LEAST_PACE)
         open_lengths = [n for n, end in zip(lengths, ended, strict=True) if not end]
         ready = min(open_lengths) if open_lengths else max(lengths)
         goal = self.shown + self.pace * passed if has_ended else self.pace * elapsed
+        if elapsed > PATIENCE and all(ended):
+            goal = ready
         self.shown = max(self.shown, min(ready, max(goal, FIRST)))
         return int(self.shown)

@@ -23,7 +23,7 @@ from arena.self_identification import mask_names
 
 log = logging.getLogger(__name__)
 
-HELD_BACK = 40  # characters, while names are masked: the last ones may be the half of one
+HELD_BACK = 40  # characters at least, while names are masked: they may be a part of one
 CLOSING = 1.5  # seconds that a stream may take to close
 SILENT = "The model answered nothing."
 
@@ -44,7 +44,7 @@ class StreamedAnswer:
     call: Call | None = None
     plan: PlannedRequest | None = None
     masked_names: tuple[str, ...] | None = None
-    text: str = ""
+    received: str = ""
     thought: int = 0
     reply: Reply | None = None
     error: ProviderError | None = None
@@ -64,15 +64,15 @@ class StreamedAnswer:
                     if isinstance(part, Reply):
                         self.reply = part
                     else:
-                        self.text += part.text
+                        self.received += part.text
                         self.thought += part.thought
         except ModelRefusedError as refusal:  # an answer like any other
-            self.text = self.text or str(refusal)
+            self.received = self.received or str(refusal)
             self.reply = refusal.reply or Reply("")
         except ProviderError as error:
             self.error = error
         except Exception:
-            log.exception("A stream of %s broke off", self.candidate.pk)
+            log.exception("A stream of candidate %s broke off", self.candidate.pk)
             self.error = ProviderError("The stream broke off.")
         finally:
             self.seconds = time.monotonic() - began
@@ -87,6 +87,16 @@ class StreamedAnswer:
             self._closed.wait(CLOSING)
 
     @property
+    def text(self) -> str:
+        """What was received, as text that every database stores: a character may come in two."""
+        try:
+            self.received.encode()
+        except UnicodeEncodeError:
+            pairs = self.received.encode("utf-16-le", "surrogatepass")
+            return pairs.decode("utf-16-le", "ignore").replace("\0", "")
+        return self.received.replace("\0", "")
+
+    @property
     def has_ended(self) -> bool:
         return self.reply is not None or self.error is not None
 
@@ -96,7 +106,7 @@ class StreamedAnswer:
         if self.masked_names is None:
             return self.text
         text = mask_names(self.text, names=self.masked_names)
-        return text if self.has_ended else text[:-HELD_BACK]
+        return text if self.has_ended else text[: -max(HELD_BACK, *map(len, self.masked_names))]
 
 
 class LiveStream:
@@ -118,9 +128,9 @@ class LiveStream:
 
     @property
     def texts(self) -> list[str]:
-        """What is stored of each answer: as much as was shown, without masks."""
+        """What is stored of each answer: what was shown, and without masks if that is all."""
         return [
-            answer.text if answer.reply and sent == len(answer.written) else answer.text[:sent]
+            answer.text if self.is_all_shown else answer.written[:sent]
             for answer, sent in zip(self.answers, self._sent, strict=True)
         ]
 
@@ -136,7 +146,7 @@ class LiveStream:
     @property
     def is_all_shown(self) -> bool:
         return all(
-            answer.has_ended and sent == len(answer.written)
+            answer.reply is not None and answer.error is None and sent >= len(answer.written)
             for answer, sent in zip(self.answers, self._sent, strict=True)
         )
 

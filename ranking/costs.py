@@ -12,11 +12,13 @@ from math import floor, inf, isfinite, log10
 from statistics import fmean
 from typing import Any
 
-from django.db.models import Count, Q, Sum
+from django.db.models import CharField, Count, Exists, OuterRef, Q, Sum, Value
+from django.db.models.functions import Cast, Concat
 
 from arena.calls.models import Call, CallQuerySet
-from arena.models import Arena, Candidate, Response, Run
+from arena.models import Arena, Candidate, LiveTurn, Response, Run, Vote
 from arena.models.candidates import candidate_of
+from arena.models.live import TURN
 from arena.validation import NANO
 from ranking.models import Snapshot, Standing
 
@@ -122,9 +124,15 @@ def read_costs(
 
 
 def _live_calls(arena: Arena) -> CallQuerySet:
-    """The calls whose replies answered live questions, which are no Responses."""
+    """The calls whose replies answered live questions, which are no Responses.
+
+    Only once there is a vote: until then, a difference of two means would tell who wrote what.
+    """
+    voted = Exists(Vote.objects.filter(comparison=OuterRef("conversation__comparison")))
+    turns = LiveTurn.objects.filter(voted, conversation__arena=arena)
+    subjects = turns.annotate(of=Concat(Value(TURN), Cast("pk", CharField()))).values("of")
     calls = Call.objects.filter(run__arena=arena, run__kind=Run.Kind.LIVE)
-    return calls.filter(state=Call.State.DONE, error="")
+    return calls.filter(state=Call.State.DONE, error="", subject__in=subjects)
 
 
 def _read_live_costs(arena: Arena) -> dict[int, CostAndSpeed]:

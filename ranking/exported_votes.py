@@ -6,18 +6,17 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.db.models.fields.json import KT
-from django.utils.crypto import salted_hmac
 
 from arena.actors import Actor
 from arena.models import Arena, Outcome, Prompt, Rater, Response, Vote
 from arena.models.votes import VoteQuerySet
 from arena.permissions import FieldVisibility
 from arena.services.exports import network_number
+from arena.services.raters import pseudonym
 from ranking.models import Counted, Snapshot
 from ranking.streamed_files import AT_ONCE, Row
 
 PEOPLE = Rater.Kind.PERSON
-NAME_LENGTH = 16
 CANDIDATE = ("name", "version", "disclosed_at")
 READ = (
     "arena",
@@ -144,14 +143,10 @@ def texts_of(vote: Vote, reader: FieldVisibility) -> dict[str, str | None]:
 
 
 def rater_name(vote: Vote) -> str:
-    """The name of a judge or a jury; for a person, a pseudonym that differs between arenas.
-
-    It is stable across pages and exports, and cannot be traced back to the person.
-    """
+    """The name of a judge or a jury, or a person's pseudonym."""
     if vote.rater.kind != PEOPLE:
         return str(vote.rater)
-    digest = salted_hmac("ringside.rater", f"{vote.arena_id}:{vote.rater_id}", algorithm="sha256")
-    return f"rater-{digest.hexdigest()[:NAME_LENGTH]}"
+    return pseudonym(arena_id=vote.arena_id, rater_id=vote.rater_id)
 
 
 def one_by_one(rows: QuerySet[Any]) -> Iterator[Any]:

@@ -8,13 +8,15 @@ from datetime import timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
 
 from arena.actors import CLI, Actor
 from arena.files.rows import PromptRow, ResponseRow
-from arena.models import AnswerCheck, AuditEntry, Hold, Rater, Role, Run, Vote
+from arena.models import AnswerCheck, Arena, AuditEntry, Candidate, Hold, Rater, Role, Run, Vote
 from arena.services import (
     arenas,
     budgets,
@@ -25,6 +27,7 @@ from arena.services import (
     holds,
     imports,
     invitations,
+    live,
     notices,
     orders,
     prompts,
@@ -110,7 +113,30 @@ def switch_off(on: Stage) -> None:
     notices.set_notices_by_email(membership=theirs, wanted=False, by=on.by)
 
 
+@act("changed live questions")
+def open_live_questions(on: Stage) -> Arena:
+    return live.set_up_live(
+        arena=on.arena,
+        by=on.by,
+        now=on.now,
+        limit=5,
+        voters=Arena.Voters.ANYONE,
+        refused_words="",
+        candidates=[Candidate(name=f"s-{n}", endpoint="scripted", model=f"s-{n}") for n in (1, 2)],
+    )
+
+
+def hide_question(on: Stage, *, hidden: bool) -> None:
+    rater = Rater.objects.create(kind=Rater.Kind.PERSON)
+    fields: dict[str, Any] = {"key": uuid4(), "shared": True, "also": 0, "now": on.now}
+    arena = open_live_questions(on)
+    conversation = live.ask(arena=arena, rater=rater, question="Why?", **fields)
+    live.set_hidden(conversation=conversation, hidden=hidden, by=on.by, now=on.now)
+
+
 ACTS |= {
+    "hid a live question": lambda on: hide_question(on, hidden=True),
+    "showed a live question": lambda on: hide_question(on, hidden=False),
     "made an arena": lambda on: arenas.create_team_arena(team=on.team, by=on.by, name="New"),
     "changed an arena": lambda on: arenas.update_arena(arena=on.arena, by=on.by, name="New"),
     "created a link for raters": lambda on: arenas.create_raters_link(arena=on.arena, by=on.by),

@@ -104,7 +104,7 @@ class ArenaForm(RowForm):
         }
 
 
-def _between(least: int, most: int) -> dict[str, str]:
+def between(least: int, most: int) -> dict[str, str]:
     says = f"Enter a number from {least:,} to {most:,}."
     return {"min_value": says, "max_value": says}
 
@@ -116,7 +116,7 @@ class VoteOrderForm(forms.Form):
         label="Votes per pair of candidates",
         min_value=1,
         max_value=MAX_PER_PAIR,
-        error_messages=_between(1, MAX_PER_PAIR),
+        error_messages=between(1, MAX_PER_PAIR),
         initial=3,
         help_text="From each rater chosen below, or in total if you choose none.",
     )
@@ -145,7 +145,7 @@ class VoteOrderForm(forms.Form):
         required=False,
         min_value=0,
         max_value=MAX_REPEATS,
-        error_messages=_between(0, MAX_REPEATS),
+        error_messages=between(0, MAX_REPEATS),
         initial=0,
         help_text="For each rater, to measure how often they agree with themselves. The second "
         "vote never counts. Requires hidden names.",

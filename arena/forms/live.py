@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 
+from arena.forms.arenas import between
 from arena.models import Arena, Candidate
 from arena.services.live import MOST_QUESTIONS, can_answer_live
 
@@ -14,6 +15,7 @@ class LiveForm(forms.Form):
         label="Questions a day",
         min_value=0,
         max_value=MOST_QUESTIONS,
+        error_messages=between(0, MOST_QUESTIONS),
         initial=100,
         help_text="By all raters together, from midnight to midnight UTC, follow-up questions"
         " included. 0 closes the page. What they cost comes out of the team’s budget.",
@@ -44,10 +46,9 @@ class LiveForm(forms.Form):
         super().__init__(*args, **options)
         active = Candidate.objects.revealed().active().filter(arena=arena).order_by("pk")
         here = list(active)
-        if live is not None:  # those that were not copied
-            names = {(one.name, one.version) for one in here}
-            answering = live.candidates.active().order_by("pk")
-            here += [one for one in answering if (one.name, one.version) not in names]
+        answering = list(live.candidates.active().order_by("pk")) if live else []
+        names = {one.name for one in here}
+        here += [one for one in answering if one.name not in names]  # those that are no copies
         self._able = {one.pk: one for one in here if can_answer_live(one)}
         field = self.fields["candidates"]
         assert isinstance(field, forms.TypedMultipleChoiceField)
@@ -58,8 +59,8 @@ class LiveForm(forms.Form):
         self.fields["limit"].initial = live.live_limit
         self.fields["voters"].initial = live.voters
         self.fields["refused_words"].initial = live.refused_words
-        chosen = set(live.candidates.active().values_list("name", "version"))
-        field.initial = [pk for pk, one in self._able.items() if (one.name, one.version) in chosen]
+        chosen = {one.name for one in answering}
+        field.initial = [pk for pk, one in self._able.items() if one.name in chosen]
 
     def clean_candidates(self) -> Collection[Candidate]:
         return [self._able[pk] for pk in self.cleaned_data["candidates"]]

@@ -1,6 +1,7 @@
 """Live questions: a rater's own question, and what two candidates answer while it is read."""
 
 import uuid
+from datetime import datetime
 
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
@@ -15,6 +16,7 @@ from arena.models.raters import Rater
 from arena.models.votes import Vote
 
 MOST_TURNS = 3
+TURN = "live:"  # of the subjects of calls
 
 
 class LiveConversationQuerySet(models.QuerySet["LiveConversation"]):
@@ -52,6 +54,9 @@ class LiveConversation(models.Model):
     left = models.ForeignKey(Candidate, models.CASCADE, related_name="+")
     right = models.ForeignKey(Candidate, models.CASCADE, related_name="+")
     reserve = models.ForeignKey(Candidate, models.CASCADE, null=True, blank=True, related_name="+")
+    reserves = models.PositiveSmallIntegerField(
+        default=0, help_text="From how many candidates the reserve was drawn."
+    )
     was_replaced = models.BooleanField(default=False)
     draw_probability = models.FloatField()
     state = models.CharField(max_length=10, choices=State, default=State.WAITING)
@@ -103,6 +108,14 @@ class LiveConversation(models.Model):
     def get_absolute_url(self) -> str:
         return reverse("live_conversation", args=[self.arena.slug, self.key])
 
+    def can_be_voted_on(self, now: datetime) -> bool:
+        """Whether its rater has neither voted nor skipped it, and still may."""
+        comparison = self.comparison
+        if comparison is None or comparison.skipped_at or self.deleted_at:
+            return False
+        expires_at = comparison.expires_at
+        return (expires_at is None or expires_at > now) and not comparison.votes.exists()
+
     @property
     def is_open(self) -> bool:
         """Whether answers are still to come."""
@@ -118,6 +131,11 @@ class LiveTurn(models.Model):
     left_text = models.TextField(blank=True)
     right_text = models.TextField(blank=True)
     asked_at = models.DateTimeField(db_default=Now())
+    begun_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="When its answers were asked for; it costs nothing before.",
+    )
 
     class Meta:
         ordering = ["number"]
@@ -128,3 +146,8 @@ class LiveTurn(models.Model):
 
     def __str__(self) -> str:
         return f"{self.conversation_id}/{self.number}"
+
+    @property
+    def subject(self) -> str:
+        """What the calls for its answers are about."""
+        return f"{TURN}{self.pk}"

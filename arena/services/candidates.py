@@ -19,6 +19,7 @@ from django.db.models import (
     When,
 )
 from django.db.models.functions import Coalesce
+from django.utils import timezone
 
 from arena.actors import SYSTEM, Actor
 from arena.models import Arena, Call, Candidate, Comparison, Pair, Rater, Response, Run, Team, Vote
@@ -335,16 +336,18 @@ def _retire(locked: Candidate, by: Actor, now: datetime) -> None:
         _record(locked, HOST_TEAM if by_host else by, "cancelled a run of answers", **details)
 
 
+def is_copy_of(copy: Candidate, candidate: Candidate) -> bool:
+    """Whether a candidate for live questions answers as this one of the arena beside it does."""
+    return (copy.name, copy.content) == (candidate.name, candidate.content)
+
+
 def _retire_live_copy(retired: Candidate, now: datetime) -> None:
     """Let nobody ask a live question of a candidate that was archived."""
-    copies = Candidate.objects.filter(
-        arena__live_of=retired.arena_id,
-        name=retired.name,
-        version=retired.version,
-        retired_at=None,
-    )
-    if copies.update(retired_at=now):
-        sync_pairs(arena=Arena.objects.get(live_of=retired.arena_id))
+    live = Arena.objects.filter(live_of=retired.arena_id).first()
+    active = live.candidates.active().filter(name=retired.name) if live else []
+    copies = [copy.pk for copy in active if is_copy_of(copy, retired)]
+    if live and Candidate.objects.filter(pk__in=copies).update(retired_at=now):
+        sync_pairs(arena=live)
 
 
 def older_versions(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -374,6 +377,7 @@ def delete_candidate(*, candidate: Candidate, by: Actor) -> None:
         raise CandidateError(reason)
     _record(current, by, "deleted a candidate")
     deduct_spent(runs=Run.objects.filter(candidate=current))
+    _retire_live_copy(current, timezone.now())
     current.delete()
     sync_pairs(arena=arena)
     announce(votes_changed, arena_id=arena.pk, reason="deleted")

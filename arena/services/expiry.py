@@ -21,6 +21,7 @@ from arena.models import (
     Comparison,
     Delivery,
     IdempotentRequest,
+    LiveConversation,
     NetworkKey,
     Notice,
     RateLimit,
@@ -35,7 +36,7 @@ BATCH = 500
 
 def delete_old_rows(*, now: datetime) -> None:
     """Delete every row that has been kept long enough; running it twice does no harm."""
-    live.delete_old_texts(now=now)
+    live.delete_old(now=now)
     hits = RateLimit.objects.filter(window_started_at__lte=now - rate_limits.KEPT_FOR)
     keys = IdempotentRequest.objects.filter(created_at__lte=now - idempotency.KEPT_FOR)
     for rows in (
@@ -70,6 +71,7 @@ def unanswered_comparisons(now: datetime) -> QuerySet[Comparison]:
     """
     return Comparison.objects.filter(
         ~Exists(Vote.objects.filter(comparison=OuterRef("pk"))),
+        ~Exists(LiveConversation.objects.filter(comparison=OuterRef("pk"))),
         Exists(Rater.objects.filter(pk=OuterRef("rater"), kind=Rater.Kind.PERSON)),
         run=None,
         source=None,
@@ -83,6 +85,7 @@ def raters_without_votes(now: datetime) -> QuerySet[Rater]:
     return Rater.objects.filter(
         ~Exists(Vote.objects.filter(rater=OuterRef("pk"))),
         ~Exists(Comparison.objects.filter(rater=OuterRef("pk"))),
+        ~Exists(LiveConversation.objects.filter(rater=OuterRef("pk"))),
         kind=Rater.Kind.PERSON,
         user=None,
         arena=None,

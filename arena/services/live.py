@@ -7,20 +7,22 @@ may have cost, and the conversation is void.
 """
 
 import random
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unicodedata import category, normalize
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext
 
 from arena.actors import Actor
-from arena.calls import leases, money
+from arena.calls import leases, money, paces
 from arena.calls.execution import (
     CannotAskError,
     LeaseLostError,
@@ -31,7 +33,16 @@ from arena.calls.execution import (
 )
 from arena.calls.models import Call, EndpointPace, RunRequester
 from arena.calls.prices import price_of
-from arena.calls.providers.base import ProviderError, Reply, Request
+from arena.calls.providers.base import (
+    EndpointStoppedError,
+    ProviderError,
+    RejectedError,
+    Reply,
+    Request,
+    RetryableError,
+    TooLongError,
+    UnsupportedParameterError,
+)
 from arena.conversations import Message, prompt_fields
 from arena.db import sql
 from arena.endpoints import UnknownEndpointError, all_endpoints
@@ -46,8 +57,10 @@ from arena.models import (
     Pair,
     Prompt,
     Rater,
+    Reason,
     Run,
     Team,
+    Vote,
 )
 from arena.models.live import MOST_TURNS
 from arena.outcomes import BOTH_BAD, LEFT, RIGHT, TIE
@@ -56,10 +69,12 @@ from arena.self_identification import asks_for_names, self_identifies
 from arena.services import audit
 from arena.services.arenas import LIVE_SETTINGS, create_arena, random_slug
 from arena.services.budgets import BudgetError, reserve_new_cap
-from arena.services.comparisons import TIME_TO_VOTE, check_admission, draw_live_pair
+from arena.services.candidates import is_copy_of
+from arena.services.comparisons import check_admission, draw_live_pair
 from arena.services.locks import lock_arena, retry_on_deadlock
 from arena.services.notices import notify
 from arena.services.pairs import sync_pairs, take_side
+from arena.services.raters import pseudonym
 from arena.signals import announce, answers_changed
 from arena.streams import LiveStream, StreamedAnswer
 from arena.validation import InputError, clean_paragraphs
@@ -71,6 +86,7 @@ AT_ONCE = 100  # conversations that an export reads
 MOST_QUESTIONS = 100_000
 LEASE = timedelta(seconds=20)
 RENEWED_EVERY = 5.0  # seconds
+TIME_TO_VOTE = timedelta(days=1)
 TIME_TO_OPEN = timedelta(minutes=1)  # from a question until its page asks for the answers
 CLOSED_EARLY = "Closed before its end, so its tokens are estimated from what had arrived."
 BY_NO_WORKER = timedelta(days=365)
@@ -121,6 +137,8 @@ def set_up_live(
     The questions, their votes and their leaderboard are in an arena of their own, with copies of
     the candidates; a limit of 0 closes it. Raises LiveError.
     """
+    if arena.live_of_id is not None or arena.origin_id is not None:
+        raise LiveError("Live questions belong to an arena with prompts of its own.")
     if not 0 <= limit <= MOST_QUESTIONS:
         raise LiveError(f"Enter a number from 0 to {MOST_QUESTIONS:,}.", field="limit")
     if limit and len(candidates) < 2:
@@ -155,24 +173,30 @@ def set_up_live(
 
 
 def _copy_candidates(live: Arena, chosen: Collection[Candidate], by: Actor, now: datetime) -> None:
-    """Let exactly these answer: a copy is known by name, version and content."""
-    copies = {(one.name, one.version): one for one in live.candidates.all()}
-    wanted = {(one.name, one.version) for one in chosen}
+    """Let exactly these answer. A copy that has answered keeps its content; another gets the new
+    one."""
+    copies = {one.pk: one for one in live.candidates.all()}
+    versions = {(one.name, one.version) for one in copies.values()}
+    kept = set()
     for candidate in chosen:
-        copy = copies.get((candidate.name, candidate.version))
+        copy = next((one for one in copies.values() if is_copy_of(one, candidate)), None)
         if copy is None:
-            Candidate.objects.create(
+            version = candidate.version
+            while (candidate.name, version) in versions:
+                version += 1
+            versions.add((candidate.name, version))
+            copy = Candidate.objects.create(
                 arena=live,
                 team=candidate.team,
                 name=candidate.name,
-                version=candidate.version,
+                version=version,
                 created_by=by.user,
                 **candidate.content,
             )
-        elif copy.retired_at is not None:
-            Candidate.objects.filter(pk=copy.pk).update(retired_at=None)
-    gone = [one.pk for names, one in copies.items() if names not in wanted]
-    Candidate.objects.filter(pk__in=gone, retired_at=None).update(retired_at=now)
+        kept.add(copy.pk)
+    Candidate.objects.filter(pk__in=kept).update(retired_at=None)
+    gone = Candidate.objects.filter(arena=live, retired_at=None).exclude(pk__in=kept)
+    gone.update(retired_at=now)
     sync_pairs(arena=live)
 
 
@@ -185,15 +209,25 @@ def day_of(now: datetime) -> datetime:
 
 
 def questions_left(*, arena: Arena, now: datetime) -> int:
-    asked = LiveTurn.objects.filter(conversation__arena=arena, asked_at__gte=day_of(now)).count()
+    """How many more may be asked today. Those count whose answers were asked for, or may be yet."""
+    turns = LiveTurn.objects.filter(conversation__arena=arena, asked_at__gte=day_of(now))
+    waiting = Q(conversation__state=State.WAITING)
+    asked = turns.filter(Q(begun_at__isnull=False) | waiting).count()
     return max(arena.live_limit - asked, 0)
 
 
 def find_refused(arena: Arena, question: str) -> str:
-    """Return the first of the arena's refused words that is in the question, '' if none is."""
-    folded = f" {' '.join(question.casefold().split())} "
-    words = (line.strip() for line in arena.refused_words.splitlines())
-    return next((word for word in words if word and word.casefold() in folded), "")
+    """Return the first of the arena's refused words or phrases that is in the question, '' if none
+    is; whatever its case and width, and with or without accents and characters that nobody sees.
+    """
+    asked = f" {_plain_words(question)} "
+    words = map(str.strip, arena.refused_words.splitlines())
+    return next((word for word in words if word and f" {_plain_words(word)} " in asked), "")
+
+
+def _plain_words(text: str) -> str:
+    letters = (c for c in normalize("NFKD", text) if category(c) not in ("Mn", "Cf"))
+    return " ".join(re.findall(r"\w+", "".join(letters).casefold()))
 
 
 @retry_on_deadlock
@@ -214,7 +248,7 @@ def ask(
     lock_arena(arena.pk)
     sql.lock(sql.LOCK_RATER, rater.pk)
     if earlier := LiveConversation.objects.filter(key=key).first():
-        if earlier.rater_id != rater.pk:
+        if (earlier.rater_id, earlier.arena_id) != (rater.pk, arena.pk):
             raise LiveError(gettext("This is somebody else’s question."))
         return earlier
     text = _clean_question(arena, rater, question, now)
@@ -222,7 +256,7 @@ def ask(
     if drawn is None:
         raise LiveError(gettext("Too few models can answer right now. Please try again later."))
     pair_id, low, high, probability = drawn
-    reserve = _draw_reserve(arena, rater, low, high, also)
+    reserves = _find_reserves(arena, rater, low, high, also)
     left, right = (low, high) if take_side(pair=Pair(pk=pair_id)) else (high, low)
     conversation = LiveConversation.objects.create(
         key=key,
@@ -230,7 +264,8 @@ def ask(
         rater=rater,
         left_id=left,
         right_id=right,
-        reserve_id=reserve,
+        reserve_id=draw.choice(reserves) if reserves else None,
+        reserves=len(reserves),
         draw_probability=probability,
         shared=shared,
         created_at=now,
@@ -248,24 +283,18 @@ def ask_again(*, conversation: LiveConversation, question: str, now: datetime) -
     locked = LiveConversation.objects.select_related("arena", "rater").get(pk=conversation.pk)
     if locked.is_open:
         raise LiveError(gettext("Both answers must end before you ask again."))
-    if locked.state != State.ANSWERED or _is_decided(locked):
+    if locked.state != State.ANSWERED or not locked.can_be_voted_on(now):
         raise LiveError(gettext("This conversation has ended. Ask a new question."))
     number = locked.turns.count() + 1
     if number > MOST_TURNS:
         raise LiveError(gettext("A conversation has at most three questions. Please vote now."))
     text = _clean_question(locked.arena, locked.rater, question, now)
+    kept = LiveConversation.objects.filter(pk=locked.pk, state=State.ANSWERED, deleted_at=None)
+    if not kept.update(state=State.WAITING):
+        raise LiveError(gettext("This conversation has ended. Ask a new question."))
     LiveTurn.objects.create(conversation=locked, number=number, question=text, asked_at=now)
-    LiveConversation.objects.filter(pk=locked.pk).update(state=State.WAITING)
     locked.state = State.WAITING
     return locked
-
-
-def _is_decided(conversation: LiveConversation) -> bool:
-    """Whether its rater has voted, skipped it, or waited too long."""
-    comparison = conversation.comparison
-    return comparison is not None and (
-        comparison.skipped_at is not None or comparison.votes.exists()
-    )
 
 
 def _clean_question(arena: Arena, rater: Rater, question: str, now: datetime) -> str:
@@ -283,31 +312,36 @@ def _clean_question(arena: Arena, rater: Rater, question: str, now: datetime) ->
             % {"most": f"{LONGEST_QUESTION:,}", "length": f"{len(text):,}"}
         )
     if find_refused(arena, text):
-        raise LiveError(gettext("This arena does not take questions with such words."))
+        raise LiveError(gettext("Your question contains a word that this arena does not allow."))
     if not questions_left(arena=arena, now=now):
         raise LimitReachedError(gettext("Today’s questions are used up."))
     settle_lost(now=now, of=rater)
-    writing = LiveConversation.objects.filter(rater=rater, state=State.WRITING)
-    if writing.exists():
+    unopened = LiveConversation.objects.filter(rater=rater, state=State.WAITING)
+    unopened.update(state=State.STOPPED)  # they have gone on
+    if _is_writing(rater):
         raise LiveError(
             gettext("Your last question is still being answered. Stop it, or wait for its end.")
         )
     return text
 
 
-def _draw_reserve(arena: Arena, rater: Rater, low: int, high: int, also: int) -> int | None:
-    """Draw who answers if one of the two does not begin to; of the rater's team if these are."""
+def _is_writing(rater: Rater) -> bool:
+    """Whether a rater is being answered: one conversation at a time."""
+    return LiveConversation.objects.filter(rater=rater, state=State.WRITING).exists()
+
+
+def _find_reserves(arena: Arena, rater: Rater, low: int, high: int, also: int) -> list[int]:
+    """Who may answer if one of the two does not begin to; of the rater's team if these are."""
     own = {pk for (pk,) in sql.rows(sql.OWN, arena=arena.pk, rater=rater.pk, also=also)}
     paused = RunRequester.objects.filter(
         run__arena=arena, run__kind=Run.Kind.LIVE, run__state=Run.State.OPEN
     ).exclude(paused_at=None)
     left_out = set(paused.values_list("requester", flat=True))
-    others = [
+    return [
         candidate.pk
         for candidate in Candidate.objects.active().filter(arena=arena).exclude(pk__in=[low, high])
         if (candidate.pk in own) == (low in own) and candidate.requester not in left_out
     ]
-    return draw.choice(others) if others else None
 
 
 # Answering
@@ -336,66 +370,99 @@ class LiveCallHandler:
         pass
 
 
-@retry_on_deadlock
 def begin(*, conversation: LiveConversation, now: datetime) -> LiveStream:
-    """Claim the answers to the newest question. Raises AlreadyBegunError, BudgetError."""
-    with transaction.atomic():
-        lock_arena(conversation.arena_id)
-        waiting = LiveConversation.objects.filter(pk=conversation.pk, state=State.WAITING)
-        if not waiting.update(state=State.WRITING, lease_expires_at=now + LEASE):
-            raise AlreadyBegunError(gettext("These answers are being read in another tab."))
-        conversation = LiveConversation.objects.select_related(
-            "arena__team", "left", "right", "reserve"
-        ).get(pk=conversation.pk)
-        turns = list(conversation.turns.all())
-        stream = LiveStream(conversation, turns[-1], [])
-        for side in ("left", "right"):
-            answer = _claim(conversation, turns, getattr(conversation, side), side, now)
-            stream.answers.append(answer)
-    return stream
+    """Claim the answers to the newest question.
+
+    Raises AlreadyBegunError, BudgetError, and VoteError for a rater who may vote no more.
+    """
+    whole = LiveConversation.objects.select_related("arena", "left", "right", "reserve", "rater")
+    conversation = whole.get(pk=conversation.pk)
+    turns = list(conversation.turns.all())
+    sides = {"left": conversation.left, "right": conversation.right}
+    # Requests are planned before anything is locked.
+    answers = [_plan(conversation, turns, sides[side], side) for side in sides]
+    _begin(conversation, turns[-1], answers, now)
+    return LiveStream(conversation, turns[-1], answers)
 
 
-def _claim(
+@retry_on_deadlock
+@transaction.atomic
+def _begin(
     conversation: LiveConversation,
-    turns: Sequence[LiveTurn],
-    candidate: Candidate,
-    side: str,
+    turn: LiveTurn,
+    answers: Sequence[StreamedAnswer],
     now: datetime,
+) -> None:
+    arena = lock_arena(conversation.arena_id)
+    sql.lock(sql.LOCK_RATER, conversation.rater_id)
+    check_admission(arena, conversation.rater)
+    waiting = LiveConversation.objects.filter(pk=conversation.pk, state=State.WAITING)
+    if _is_writing(conversation.rater) or not waiting.update(
+        state=State.WRITING, lease_expires_at=now + LEASE
+    ):
+        raise AlreadyBegunError(gettext("These answers are being read in another tab."))
+    LiveTurn.objects.filter(pk=turn.pk).update(begun_at=now)
+    _claim(arena, answers, now)
+
+
+def _plan(
+    conversation: LiveConversation, turns: Sequence[LiveTurn], candidate: Candidate, side: str
 ) -> StreamedAnswer:
-    """Claim a candidate's answer with the most it can cost; an answer that cannot even be asked
-    for has failed already. Raises BudgetError."""
+    """Plan a candidate's answer; one that cannot even be asked for has failed already."""
     answer = StreamedAnswer(candidate, masked_names=_names_to_mask(conversation.arena, candidate))
-    run = _run_of_day(conversation.arena, now)
-    call = Call(
-        run=run,
+    if candidate.retired_at is not None or not conversation.arena.live_limit:
+        answer.error = ProviderError("It answers no more live questions.")
+        return answer
+    answer.call = call = Call(
         requester=candidate.requester,
-        subject=f"live:{turns[-1].pk}",
+        subject=turns[-1].subject,
         endpoint=candidate.endpoint,
         model=candidate.model,
         requests_allowed=1,
-        enqueue_after=now + BY_NO_WORKER,
     )
     try:
         request = request_for(candidate, _prompt_so_far(turns, side))
         answer.plan = plan_request(call, LiveCallHandler(request))
     except (TemplateError, CannotAskError, NoPriceError, UnknownEndpointError) as error:
         answer.error = ProviderError(str(error))
-        return answer
     except ProviderError as error:
         answer.error = error
-        return answer
-    call.save(force_insert=True)
-    pace = EndpointPace.objects.filter(endpoint=call.endpoint).first()
-    call.broken = pace.broken if pace else 0
-    RunRequester.objects.get_or_create(
-        run=run,
-        requester=call.requester,
-        defaults={"endpoint": call.endpoint, "model": call.model},
-    )
-    _make_room(run, answer.plan.amount)
-    if leases.claim(call=call, lease=LEASE, now=now, amount=answer.plan.amount):
-        answer.call = call
     return answer
+
+
+def _claim(arena: Arena, answers: Sequence[StreamedAnswer], now: datetime) -> None:
+    """Write and claim the calls of planned answers, with the most they can cost. Raises
+    BudgetError."""
+    planned = []
+    for answer in answers:
+        if answer.plan is None or answer.call is None:
+            continue
+        endpoint, tokens = answer.plan.endpoint, answer.plan.tokens
+        if paces.take_turn(endpoint=endpoint, tokens=tokens, now=now) is None:
+            planned.append((answer.call, answer.plan.amount))
+        else:
+            answer.plan, answer.error = None, ProviderError("The limit per minute is reached.")
+    if not planned:
+        return
+    run = _run_of_day(arena, now)
+    _make_room(run, sum(amount for _, amount in planned))
+    names = [call.endpoint for call, _ in planned]
+    broken = dict(EndpointPace.objects.filter(endpoint__in=names).values_list("endpoint", "broken"))
+    RunRequester.objects.bulk_create(
+        [
+            RunRequester(
+                run=run, requester=call.requester, endpoint=call.endpoint, model=call.model
+            )
+            for call, _ in planned
+        ],
+        ignore_conflicts=True,
+    )
+    for call, amount in planned:
+        call.pk, call.run, call.enqueue_after = None, run, now + BY_NO_WORKER
+        call.state, call.attempts, call.requests = Call.State.WAITING, 0, 0
+        call.save(force_insert=True)
+        call.broken = broken.get(call.endpoint, 0)
+        leases.claim(call=call, lease=LEASE, now=now, amount=amount)
 
 
 def _names_to_mask(arena: Arena, candidate: Candidate) -> tuple[str, ...] | None:
@@ -423,21 +490,18 @@ def _run_of_day(arena: Arena, now: datetime) -> Run:
 
 
 def _make_room(run: Run, amount: int) -> None:
-    """Raise the run's cap for one more call, if its team's budget covers it."""
+    """Set the run's cap to what it has committed and this amount, if its team's budget covers it.
+    Raises BudgetError."""
     if run.team_id is not None:
         Team.objects.select_for_update(no_key=True).get(pk=run.team_id)
-    run = (
-        Run.objects.select_related("team")
-        .select_for_update(of=("self",), no_key=True)
-        .get(pk=run.pk)
-    )
-    wanted = money.committed(run) + amount
-    reserve_new_cap(run, wanted)
-    run.cap = wanted
+    rows = Run.objects.select_related("team").select_for_update(of=("self",), no_key=True)
+    run = rows.get(pk=run.pk)
+    cap = money.committed(run) + amount
+    reserve_new_cap(run, cap)
+    run.cap = cap
     run.save(update_fields=["cap"])
 
 
-@retry_on_deadlock
 def repair(*, stream: LiveStream, broken: StreamedAnswer, now: datetime) -> str:
     """Let the reserve answer instead of a candidate that failed before anything was shown.
 
@@ -448,27 +512,35 @@ def repair(*, stream: LiveStream, broken: StreamedAnswer, now: datetime) -> str:
     if is_late or conversation.reserve is None or conversation.was_replaced:
         return Problem.FAILED
     side = "left" if stream.answers[0] is broken else "right"
-    others = Candidate.objects.active().filter(arena=conversation.arena).count() - 2
+    answer = _plan(conversation, [stream.turn], conversation.reserve, side)
     try:
-        with transaction.atomic():
-            lock_arena(conversation.arena_id)
-            setattr(conversation, side, conversation.reserve)
-            conversation.was_replaced = True
-            conversation.draw_probability /= max(others, 1)
-            writing = LiveConversation.objects.filter(pk=conversation.pk, state=State.WRITING)
-            if not writing.update(
-                **{side: conversation.reserve},
-                was_replaced=True,
-                draw_probability=conversation.draw_probability,
-            ):
-                return Problem.LOST
-            answer = _claim(conversation, [stream.turn], conversation.reserve, side, now)
+        if not _replace(conversation, side, answer, now):
+            return Problem.LOST
     except (BudgetError, money.BudgetDeniedError):
         return Problem.BUDGET
     _settle(broken)
+    conversation.was_replaced = True
+    setattr(conversation, side, conversation.reserve)
     stream.answers[stream.answers.index(broken)] = answer
     answer.start()
     return ""
+
+
+@retry_on_deadlock
+@transaction.atomic
+def _replace(
+    conversation: LiveConversation, side: str, answer: StreamedAnswer, now: datetime
+) -> bool:
+    """Write the reserve in place of a candidate and claim its answer; False if the conversation is
+    no longer this stream's."""
+    arena = lock_arena(conversation.arena_id)
+    rows = LiveConversation.objects.filter(pk=conversation.pk, state=State.WRITING)
+    probability = conversation.draw_probability / max(conversation.reserves, 1)
+    values = {side: conversation.reserve, "was_replaced": True, "draw_probability": probability}
+    if not rows.update(**values):
+        return False
+    _claim(arena, [answer], now)
+    return True
 
 
 def renew(*, stream: LiveStream, now: datetime) -> bool:
@@ -496,27 +568,36 @@ def finish_void(*, stream: LiveStream, problem: str, now: datetime) -> None:
     _finish(stream, State.VOID, now, problem)
 
 
-@retry_on_deadlock
 def _finish(stream: LiveStream, state: str, now: datetime, problem: str = "") -> None:
     """Close both requests, settle what they cost, and store what was shown."""
+    stream.is_finished = True
     for answer in stream.answers:
         answer.close()
+    for answer in stream.answers:
         _settle(answer)
-    stream.is_finished = True
-    conversation, turn = stream.conversation, stream.turn
+    with suppress(Arena.DoesNotExist):  # it was deleted meanwhile
+        _store(stream, state, now, problem)
+
+
+@retry_on_deadlock
+@transaction.atomic
+def _store(stream: LiveStream, state: str, now: datetime, problem: str) -> None:
+    arena = lock_arena(stream.conversation.arena_id)
+    for run in Run.objects.filter(pk__in={a.call.run_id for a in stream.answers if a.call}):
+        _make_room(run, 0)
+    rows = LiveConversation.objects.filter(pk=stream.conversation.pk, state=State.WRITING)
+    conversation = rows.select_related("left", "right").first()
+    if conversation is None:
+        return  # deleted meanwhile, or lost
+    conversation.arena = arena
+    conversation.state, conversation.problem = state, problem
+    conversation.lease_expires_at = None
+    if state == State.ANSWERED:
+        conversation.names_itself = conversation.names_itself or _tells_names(stream)
+        _issue_comparison(conversation, now)
+    conversation.save()
     left, right = stream.texts
-    with transaction.atomic():
-        lock_arena(conversation.arena_id)
-        writing = LiveConversation.objects.filter(pk=conversation.pk, state=State.WRITING)
-        values: dict[str, Any] = {"state": state, "problem": problem, "lease_expires_at": None}
-        if state == State.ANSWERED:
-            values["names_itself"] = conversation.names_itself or _tells_names(stream)
-        if not writing.update(**values):
-            return  # deleted meanwhile, or lost
-        LiveTurn.objects.filter(pk=turn.pk).update(left_text=left, right_text=right)
-        if state == State.ANSWERED:
-            conversation.names_itself = values["names_itself"]
-            _issue_comparison(conversation, now)
+    LiveTurn.objects.filter(pk=stream.turn.pk).update(left_text=left, right_text=right)
 
 
 def _tells_names(stream: LiveStream) -> bool:
@@ -529,16 +610,18 @@ def _tells_names(stream: LiveStream) -> bool:
 
 def _issue_comparison(conversation: LiveConversation, now: datetime) -> None:
     """Let the rater vote from now on. The prompt has no text: others must not read it."""
-    expires_at = now + TIME_TO_VOTE
-    if conversation.comparison_id is not None:
-        Comparison.objects.filter(pk=conversation.comparison_id).update(
-            issued_at=now, expires_at=expires_at, names_itself=conversation.names_itself
+    until = now + TIME_TO_VOTE
+    if conversation.comparison is not None:
+        Comparison.objects.filter(pk=conversation.comparison.pk).update(
+            issued_at=now, expires_at=until, names_itself=conversation.names_itself
         )
         return
-    prompt = Prompt.objects.create(
-        arena=conversation.arena, external_id=str(conversation.key), retired_at=now
+    prompt, _ = Prompt.objects.get_or_create(
+        arena=conversation.arena,
+        external_id=str(conversation.key),
+        defaults={"retired_at": now},
     )
-    comparison = Comparison.objects.create(
+    conversation.comparison = Comparison.objects.create(
         arena=conversation.arena,
         rater_id=conversation.rater_id,
         prompt=prompt,
@@ -547,20 +630,35 @@ def _issue_comparison(conversation: LiveConversation, now: datetime) -> None:
         draw_probability=conversation.draw_probability,
         names_itself=conversation.names_itself,
         issued_at=now,
-        expires_at=expires_at,
+        expires_at=until,
     )
-    LiveConversation.objects.filter(pk=conversation.pk).update(comparison=comparison)
+
+
+# A server may quote the question in its error, which the team and operators read.
+FAULTS = {
+    EndpointStoppedError: "The server refused the key, or has no such model.",
+    TooLongError: "The conversation is too long for the model.",
+    UnsupportedParameterError: "The server does not know one of the parameters.",
+    RejectedError: "The server rejected the request.",
+    RetryableError: "The server was busy, out of reach, or broke off.",
+}
+
+
+def _in_our_words(error: ProviderError) -> ProviderError:
+    words = (said for kind, said in FAULTS.items() if isinstance(error, kind))
+    error.args = (next(words, "The model gave no answer."),)
+    return error
 
 
 def _settle(answer: StreamedAnswer) -> None:
     """Book what an answer cost. What was cut off is estimated from what had arrived."""
     call, plan = answer.call, answer.plan
-    if call is None or plan is None:
+    if call is None or plan is None or call.has_ended:
         return
     note = ""
     result: Reply | ProviderError
     if answer.error is not None:
-        result = answer.error
+        result = _in_our_words(answer.error)
     elif answer.reply is not None:
         result = answer.reply
     else:
@@ -633,27 +731,39 @@ def days_kept() -> int:
     return days
 
 
+@retry_on_deadlock
 @transaction.atomic
-def delete_conversation(*, conversation: LiveConversation, now: datetime) -> None:
-    """Delete the texts of a rater's conversation; a vote on it stays."""
-    delete_texts(conversations=LiveConversation.objects.filter(pk=conversation.pk), now=now)
-
-
 def delete_texts(*, conversations: QuerySet[LiveConversation], now: datetime) -> None:
-    """Delete what was asked and answered; whoever is still writing stores nothing."""
-    ids = list(conversations.filter(deleted_at=None).values_list("pk", flat=True))
-    LiveTurn.objects.filter(conversation__in=ids).update(question="", left_text="", right_text="")
+    """Delete what was asked, answered and said about it; votes stay. Whoever is still writing
+    stores nothing."""
+    ids = list(conversations.order_by("pk").values_list("pk", flat=True))
+    # Conversations before their turns: the same order as in `_store`.
     rows = LiveConversation.objects.filter(pk__in=ids)
+    unfinished = rows.filter(state__in=[State.WAITING, State.WRITING])
+    unfinished.update(state=State.STOPPED, lease_expires_at=None)
     rows.update(deleted_at=now, shared=False, reported_at=None)
-    rows.filter(state__in=[State.WAITING, State.WRITING]).update(state=State.STOPPED)
+    LiveTurn.objects.filter(conversation__in=ids).update(question="", left_text="", right_text="")
+    about = Reason.objects.filter(vote__comparison__conversation__in=ids, side=Reason.BOTH)
+    about.delete()
 
 
-def delete_old_texts(*, now: datetime) -> None:
-    """Delete the conversations that are not shared and older than LIVE_DAYS."""
-    if days_kept():
-        before = now - timedelta(days=days_kept())
-        old = LiveConversation.objects.filter(shared=False, created_at__lte=before)
-        delete_texts(conversations=old, now=now)
+def delete_old(*, now: datetime) -> None:
+    """Delete what raters do not share once it is older than LIVE_DAYS; without a vote, the
+    conversation itself."""
+    if not days_kept():
+        return
+    before = now - timedelta(days=days_kept())
+    old = LiveConversation.objects.filter(shared=False, created_at__lte=before)
+    voted = Exists(Vote.objects.filter(comparison=OuterRef("comparison")))
+    while keys := list(old.filter(~voted).values_list("arena", "key")[:AT_ONCE]):
+        with transaction.atomic():
+            old.filter(~voted, key__in=[key for _, key in keys]).delete()
+            names = [str(key) for _, key in keys]
+            arenas = {arena for arena, _ in keys}
+            unvoted = ~Exists(Vote.objects.filter(comparison__prompt=OuterRef("pk")))
+            Prompt.objects.filter(unvoted, arena__in=arenas, external_id__in=names).delete()
+    while ids := list(old.filter(deleted_at=None).values_list("pk", flat=True)[:AT_ONCE]):
+        delete_texts(conversations=LiveConversation.objects.filter(pk__in=ids), now=now)
 
 
 def set_shared(*, conversation: LiveConversation, shared: bool) -> None:
@@ -699,20 +809,24 @@ def exported_conversations(arena: Arena) -> Iterator[dict[str, Any]]:
     newest = 0
     while batch := list(rows.filter(pk__gt=newest)[:AT_ONCE]):
         for conversation in batch:
-            yield _exported(conversation)
+            if row := _exported(conversation):
+                yield row
         newest = batch[-1].pk
 
 
-def _exported(conversation: LiveConversation) -> dict[str, Any]:
+def _exported(conversation: LiveConversation) -> dict[str, Any] | None:
     assert conversation.comparison is not None, "it was voted on"
-    vote = next(one for one in conversation.comparison.votes.all() if one.voided_at is None)
+    votes = conversation.comparison.votes.all()
+    vote = next((one for one in votes if one.voided_at is None), None)
+    if vote is None:
+        return None  # it was withdrawn a moment ago
     turns = list(conversation.turns.all())
     return {
         "question_id": str(conversation.key),
         "model_a": str(conversation.left),
         "model_b": str(conversation.right),
         "winner": WINNERS[vote.outcome],
-        "judge": f"rater-{vote.rater_id}",
+        "judge": pseudonym(arena_id=vote.arena_id, rater_id=vote.rater_id),
         "conversation_a": _messages(turns, "left"),
         "conversation_b": _messages(turns, "right"),
         "turn": len(turns),

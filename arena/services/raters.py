@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef
+from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy
 
 from arena.actors import Actor
@@ -16,6 +17,7 @@ from arena.services.rate_limits import allow
 from arena.signals import trust_changed
 from arena.validation import InputError, clean_name
 
+NAME_LENGTH = 16  # of a pseudonym, in hexadecimal digits
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 
@@ -32,6 +34,13 @@ class TooManyNamesError(VoteError):
 
 class NotAJudgeError(ValueError):
     """Only judges and juries can be trusted; the message is a sentence for people."""
+
+
+def pseudonym(*, arena_id: int, rater_id: int) -> str:
+    """A person's name on pages and in exports: it differs between arenas, stays the same in each,
+    and cannot be traced back to the person."""
+    digest = salted_hmac("ringside.rater", f"{arena_id}:{rater_id}", algorithm="sha256")
+    return f"rater-{digest.hexdigest()[:NAME_LENGTH]}"
 
 
 def create_anonymous_rater() -> Rater:

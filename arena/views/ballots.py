@@ -25,6 +25,10 @@ class Head:
     candidate: Candidate | None = None
     is_chosen: bool = False
 
+    @property
+    def letter(self) -> str:
+        return "A" if self.side == LEFT else "B"
+
 
 @dataclass(frozen=True)
 class Ballot:

@@ -7,16 +7,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from threading import BoundedSemaphore
 from typing import Any
 from uuid import UUID, uuid4
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.db import transaction
+from django.db.models import F
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
+from django.utils.http import urlencode
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
@@ -31,7 +34,7 @@ from arena.forms.base import errors_in
 from arena.forms.live import LiveForm
 from arena.language import translate_own_words, translated
 from arena.markup.markdown import render_markdown
-from arena.models import Arena, LiveConversation
+from arena.models import Arena, LiveConversation, LiveTurn
 from arena.models.live import MOST_TURNS
 from arena.outcomes import LEFT, RIGHT
 from arena.permissions import visible_arenas
@@ -56,6 +59,9 @@ from arena.views.raters import (
 TICK = 0.1  # seconds
 LONGEST_SILENCE = 0.4  # seconds between two writes: a closed page is noticed by writing to it
 SHARED_SHOWN = 50
+LONGEST_IN_ADDRESS = 1_500  # characters of a question
+# Each keeps a thread of the web server, which has 256; pages need the others.
+_streams = BoundedSemaphore(100)
 State = LiveConversation.State
 
 
@@ -104,6 +110,11 @@ class ShownTurn:
     is_last: bool
 
     @property
+    def is_long(self) -> bool:
+        """Whether its box has to be scrolled."""
+        return len(self.question) > 600
+
+    @property
     def sides(self) -> list[tuple[str, SafeString]]:
         return [(LEFT, self.left), (RIGHT, self.right)]
 
@@ -111,7 +122,8 @@ class ShownTurn:
 def _find_live(request: HttpRequest, slug: str) -> Arena:
     """The arena of the live questions of this arena, which its reader can see."""
     visible = visible_arenas(actor_of(request))
-    found = visible.filter(live_of__slug=slug).select_related("live_of", "team").first()
+    beside = visible.filter(live_of__slug=slug, live_of__in=visible)
+    found: Arena | None = beside.select_related("live_of", "team").first()
     if found is None:
         raise Http404("There are no live questions here.")
     return found
@@ -200,7 +212,7 @@ def live_conversation(request: HttpRequest, slug: str, key: UUID) -> HttpRespons
     if not is_own and not readable.filter(pk=conversation.pk).exists():
         raise Http404("There is no such conversation.")
     context = _conversation_context(conversation, has_explained="named" in request.GET)
-    context |= {"is_own": is_own, "is_team": is_team, "problem": request.GET.get("problem", "")}
+    context |= {"is_own": is_own, "is_others": not is_own}
     return render(request, "arena/live_conversation.html", context)
 
 
@@ -230,38 +242,39 @@ def _conversation_context(conversation: LiveConversation, *, has_explained: bool
         vote = comparison.votes.filter(voided_at=None).first()
         if vote is not None:
             reveal = reveal_of(comparison, vote, has_explained=has_explained)
-    is_over = comparison is not None and (
-        comparison.skipped_at is not None or comparison.votes.exists()
-    )
-    can_vote = conversation.state == State.ANSWERED and not is_over
+    now = timezone.now()
+    can_vote = conversation.state == State.ANSWERED and conversation.can_be_voted_on(now)
+    question = turns[0].question if turns else ""
+    # Whoever got no names may ask the same again; a long one would not fit into an address.
+    may_repeat = vote is None and not can_vote and 0 < len(question) <= LONGEST_IN_ADDRESS
     return {
         "arena": arena.live_of,
         "live": arena,
         "conversation": conversation,
-        "turns": [
-            ShownTurn(
-                question=turn.question,
-                left=_answer_html(conversation, turn.left_text, "left"),
-                right=_answer_html(conversation, turn.right_text, "right"),
-                is_first=turn is turns[0],
-                is_last=turn is turns[-1],
-            )
-            for turn in turns
-        ],
+        "turns": [] if conversation.deleted_at else _shown_turns(conversation, turns),
         "heads": reveal.heads if reveal else [Head(key, side) for side in (LEFT, RIGHT)],
         "last": comparison,
         "reveal": reveal,
         "skipped": comparison is not None and comparison.skipped_at is not None,
-        "undone": is_over
-        and vote is None
-        and comparison is not None
-        and comparison.skipped_at is None,
+        "undone": vote is None and comparison is not None and comparison.votes.exists(),
         "can_vote": can_vote,
         "can_ask": can_vote and len(turns) < MOST_TURNS,
         "choices": CHOICES,
-        # Whoever got no names may ask the same again.
-        "question_again": "" if vote is not None or not turns else turns[0].question,
+        "ask_query": f"?{urlencode({'question': question})}" if may_repeat else "",
     }
+
+
+def _shown_turns(conversation: LiveConversation, turns: list[LiveTurn]) -> list[ShownTurn]:
+    return [
+        ShownTurn(
+            question=turn.question,
+            left=_answer_html(conversation, turn.left_text, "left"),
+            right=_answer_html(conversation, turn.right_text, "right"),
+            is_first=turn is turns[0],
+            is_last=turn is turns[-1],
+        )
+        for turn in turns
+    ]
 
 
 def _answer_html(conversation: LiveConversation, text: str, side: str) -> SafeString:
@@ -283,16 +296,34 @@ def stream_answers(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBa
     conversation = _find_own(request, slug, key)
     if request.method == "HEAD":
         return HttpResponse(content_type="text/event-stream")
+    if not _streams.acquire(blocking=False):
+        return HttpResponse(status=503, headers={"Retry-After": "5"})
     try:
         stream = live.begin(conversation=conversation, now=timezone.now())
-    except live.AlreadyBegunError:
-        return HttpResponse(status=204)  # an EventSource does not come back after it
-    except (BudgetError, BudgetDeniedError):
-        live.void_unpaid(conversation=conversation)
-        return HttpResponse(_event("end"), content_type="text/event-stream")
-    response = StreamingHttpResponse(_events(stream), content_type="text/event-stream")
+    except Exception as error:
+        _streams.release()
+        return _not_begun(conversation, error)
+    events = _counted_events(stream)
+    next(events)  # once begun, it is closed in any case
+    response = StreamingHttpResponse(events, content_type="text/event-stream")
     response["X-Accel-Buffering"] = "no"
     return response
+
+
+def _counted_events(stream: LiveStream) -> Iterator[str]:
+    try:
+        yield from _events(stream)
+    finally:
+        _streams.release()
+
+
+def _not_begun(conversation: LiveConversation, error: Exception) -> HttpResponse:
+    if isinstance(error, BudgetError | BudgetDeniedError):
+        live.void_unpaid(conversation=conversation)
+        return HttpResponse(_event("end"), content_type="text/event-stream")
+    if isinstance(error, live.AlreadyBegunError | VoteError):
+        return HttpResponse(status=204)  # an EventSource does not come back after it
+    raise error
 
 
 def _events(stream: LiveStream) -> Iterator[str]:
@@ -301,9 +332,9 @@ def _events(stream: LiveStream) -> Iterator[str]:
     try:
         give_connection_back()
         stream.start()
-        yield ":\n\n"
+        yield _event("alive")
         written_at = renewed_at = time.monotonic()
-        while not stream.is_all_shown:
+        while stream.broken() or not stream.is_all_shown:
             time.sleep(TICK)
             now = time.monotonic()
             if broken := stream.broken():
@@ -319,7 +350,7 @@ def _events(stream: LiveStream) -> Iterator[str]:
                 yield _event("part", left=left, right=right)
                 written_at = now
             elif now - written_at > LONGEST_SILENCE:
-                yield ":\n\n"
+                yield _event("alive")
                 written_at = now
             if now - renewed_at > live.RENEWED_EVERY:
                 renewed_at = now
@@ -359,8 +390,8 @@ def live_vote(request: HttpRequest, slug: str, key: UUID) -> HttpResponse:
     comparison, now = conversation.comparison, timezone.now()
     outcome = request.POST.get("outcome", "")
     try:
-        if comparison is None or conversation.state != State.ANSWERED:
-            raise live.LiveError(gettext("You can vote when both have ended."))
+        if comparison is None or conversation.state != State.ANSWERED or conversation.deleted_at:
+            raise live.LiveError(gettext("You can vote when both answers are complete."))
         comparison.arena, rater = conversation.arena, conversation.rater
         with sql.turn(), transaction.atomic():
             if outcome == SKIP:
@@ -384,11 +415,13 @@ def live_vote(request: HttpRequest, slug: str, key: UUID) -> HttpResponse:
 def change_conversation(request: HttpRequest, slug: str, key: UUID) -> HttpResponse:
     """Share a conversation or no longer, or delete its texts, as its rater wishes."""
     conversation = _find_own(request, slug, key)
-    if request.POST.get("do") == "delete":
-        live.delete_conversation(conversation=conversation, now=timezone.now())
-        messages.success(request, gettext("Deleted. A vote on it stays, without its text."))
+    action = request.POST.get("action", "")
+    if action == "delete":
+        own = LiveConversation.objects.filter(pk=conversation.pk)
+        live.delete_texts(conversations=own, now=timezone.now())
+        messages.success(request, gettext("The question and both answers were deleted."))
         return redirect("live", slug)
-    live.set_shared(conversation=conversation, shared=request.POST.get("do") == "share")
+    live.set_shared(conversation=conversation, shared=action == "share")
     return redirect("live_conversation", slug, key)
 
 
@@ -436,7 +469,7 @@ def manage_live(request: HttpRequest, context: ArenaContext) -> HttpResponse:
         live=running,
         left=live.questions_left(arena=running, now=timezone.now()) if running else 0,
         quote=live.most_of_a_question(arena=running) if running else None,
-        shared=shared.order_by("-reported_at", "-pk")[:SHARED_SHOWN],
+        shared=shared.order_by(F("reported_at").desc(nulls_last=True), "-pk")[:SHARED_SHOWN],
         run=live.newest_run(arena=running) if running else None,
     )
 
@@ -448,7 +481,7 @@ def hide_conversation(request: HttpRequest, context: ArenaContext, key: UUID) ->
     conversation = get_object_or_404(rows, arena__live_of=context.arena, key=key)
     live.set_hidden(
         conversation=conversation,
-        hidden=request.POST.get("do") != "show",
+        hidden=request.POST.get("action") != "show",
         by=context.actor,
         now=timezone.now(),
     )

@@ -52,7 +52,7 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
         ],
         # A comment may quote an answer, so it is shown to those who may read the answers.
         "comments": Reason.objects.filter(vote__in=comparison.votes.revealed(), side=Reason.BOTH)
-        if named
+        if named and arena.live_of_id is None  # a live question is its rater's
         else [],
         "votes": comparison.votes.revealed().select_related("rater").order_by("pk"),
     }

@@ -1,9 +1,11 @@
 """Live questions: asked, answered in step, voted on, paid for, shared and deleted."""
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from threading import BoundedSemaphore, Semaphore
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -19,20 +21,26 @@ from arena.calls.models import Call
 from arena.endpoints import Endpoint, ModelPrice
 from arena.models import (
     Arena,
+    Candidate,
     Comparison,
     LiveConversation,
     LiveTurn,
     Prompt,
+    Rater,
+    Reason,
     Run,
     Vote,
 )
 from arena.services import expiry, live
 from arena.services.arenas import delete_arena, update_arena
+from arena.services.budgets import budget_left
 from arena.services.candidates import retire_candidate
 from arena.services.privacy import forget_rater, personal_data
 from arena.services.raters import rater_of_person
 from arena.tasks import sweep_calls
 from arena.views.live import _events
+from ranking.costs import read_costs
+from ranking.exported_votes import rater_name
 from ranking.models import Board, Snapshot
 from tests.factories import (
     make_arena,
@@ -220,7 +228,7 @@ def test_a_conversation_that_was_voted_on_takes_no_question(ring: Arena, client:
         (" \n ", "Write a question"),
         ("x" * 100_000, "at most 8,000"),
         ("a \x00 b", "cannot be read"),
-        ("Tell me about\n SECRET  project", "does not take"),
+        ("Tell me about\n SECRET  project", "does not allow"),
     ],
 )
 def test_a_bad_question_is_refused_in_words_and_kept_in_the_form(
@@ -285,7 +293,7 @@ def test_at_the_limit_the_page_says_when_it_opens_again(ring: Arena, client: Cli
     asked_in(client, ring)
     page = client.get(address("live", ring)).content.decode()
     tomorrow = live.day_of(timezone.now()) + timedelta(days=1)
-    assert f"from midnight UTC, when {tomorrow:%Y-%m-%d} begins" in page
+    assert f"from 00:00 UTC on {tomorrow:%Y-%m-%d}" in page
     assert 'name="question"' not in page
 
 
@@ -483,7 +491,7 @@ def test_what_a_closed_page_has_used_is_booked(local: FakeServer, settings: Any)
     events.close()  # type: ignore[attr-defined]
     run = Run.objects.get()
     assert run.reserved == 0
-    assert 0 < run.settled < Run.objects.get().cap
+    assert 0 < run.settled == run.cap
 
 
 def test_a_killed_process_leaves_nothing_unsettled(
@@ -547,7 +555,7 @@ def test_the_teams_budget_is_never_exceeded(local: FakeServer, settings: Any) ->
     assert (conversation.state, conversation.problem) == (State.VOID, Problem.BUDGET)
     assert not local.requests
     page = client.get(address("live_conversation", ring, conversation.key)).content.decode()
-    assert "no money left" in page
+    assert "unavailable today" in page
 
 
 def test_a_day_has_one_run_which_is_closed_the_next_day(ring: Arena) -> None:
@@ -574,9 +582,9 @@ def test_others_read_only_what_is_shared_and_voted_on(ring: Arena, client: Clien
     conversation = played_in(client, ring, shared="on")
     page = address("live_conversation", ring, conversation.key)
     assert Client().get(page).status_code == 200
-    client.post(address("live_change", ring, conversation.key), {"do": "unshare"})
+    client.post(address("live_change", ring, conversation.key), {"action": "unshare"})
     assert Client().get(page).status_code == 404
-    client.post(address("live_change", ring, conversation.key), {"do": "share"})
+    client.post(address("live_change", ring, conversation.key), {"action": "share"})
     assert Client().get(page).status_code == 200
 
 
@@ -590,7 +598,7 @@ def test_a_shared_conversation_is_hidden_until_its_vote(ring: Arena, client: Cli
 
 def test_a_deleted_conversation_keeps_its_vote_without_text(ring: Arena, client: Client) -> None:
     conversation = played_in(client, ring, shared="on")
-    client.post(address("live_change", ring, conversation.key), {"do": "delete"})
+    client.post(address("live_change", ring, conversation.key), {"action": "delete"})
     turn = conversation.turns.get()
     assert (turn.question, turn.left_text, turn.right_text) == ("", "", "")
     assert Vote.objects.live().count() == 1
@@ -610,7 +618,7 @@ def test_no_text_of_a_conversation_is_anywhere_else(ring: Arena, client: Client)
 def test_a_stream_writes_nothing_into_a_deleted_conversation(ring: Arena) -> None:
     conversation = ask(ring)
     stream = live.begin(conversation=conversation, now=timezone.now())
-    live.delete_conversation(conversation=conversation, now=timezone.now())
+    delete(conversation)
     list(_events(stream))
     turn = conversation.turns.get()
     assert (turn.question, turn.left_text) == ("", "")
@@ -624,7 +632,7 @@ def test_a_conversation_deleted_during_an_export_is_not_in_it(
     one, two = (played_in(client, ring, shared="on") for _ in range(2))
     rows = live.exported_conversations(ring)
     assert next(rows)["question_id"] == str(one.key)
-    live.delete_conversation(conversation=two, now=timezone.now())
+    delete(two)
     assert list(rows) == []
 
 
@@ -664,6 +672,11 @@ def test_a_report_tells_the_team_which_can_hide_it(client: Client) -> None:
     assert stranger.get(page).status_code == 404
     assert b"has hidden it" in client.get(page).content
     assert not exported(ring)
+
+
+def delete(conversation: LiveConversation) -> None:
+    own = LiveConversation.objects.filter(pk=conversation.pk)
+    live.delete_texts(conversations=own, now=timezone.now())
 
 
 def exported(ring: Arena) -> list[dict[str, Any]]:
@@ -829,3 +842,239 @@ def test_the_reveal_knows_what_both_cost_and_how_long_they_took(
     text = facts.content.decode()
     assert text.count("per 1,000 answers") == 2
     assert client.get(reverse("price", args=[ring.slug])).status_code == 200
+
+
+# What was attacked
+
+
+def test_no_figure_tells_who_wrote_what_before_the_vote(
+    local: FakeServer, settings: Any, client: Client
+) -> None:
+    price(settings, 10**9)
+    ring = open_on_local(local, 2, team=make_paying_team())
+    for _ in range(6):
+        played_in(client, ring)
+    before = read_costs(ring, "")
+    local.otherwise = fails_for("model-2", lambda: Sent(Said("long " * 90, tokens_out=400)))
+    conversation = asked_in(client, ring)
+    read_stream(client, conversation)
+    assert read_costs(ring, "") == before
+    vote_in(client, conversation)
+    assert read_costs(ring, "") != before
+
+
+def test_an_endpoint_that_is_gone_voids_the_round(local: FakeServer, settings: Any) -> None:
+    conversation = ask(open_on_local(local, 2))
+    settings.MODEL_ENDPOINTS = {}
+    answer(conversation)
+    assert (conversation.state, conversation.problem) == (State.VOID, Problem.FAILED)
+    assert not Comparison.objects.exists()
+
+
+def test_a_rater_is_answered_one_question_at_a_time(ring: Arena, client: Client) -> None:
+    one, two = (asked_in(client, ring) for _ in range(2))
+    one.refresh_from_db()
+    assert (one.state, two.state) == (State.STOPPED, State.WAITING), "they have gone on"
+    LiveConversation.objects.filter(pk=one.pk).update(state=State.WAITING)
+    live.begin(conversation=two, now=timezone.now())
+    with pytest.raises(live.AlreadyBegunError):
+        live.begin(conversation=one, now=timezone.now())
+
+
+def test_only_so_many_streams_keep_the_servers_threads(
+    ring: Arena, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = asked_in(client, ring)
+    monkeypatch.setattr("arena.views.live._streams", BoundedSemaphore(1))
+    with BoundedSemaphore(1), monkeypatch.context() as full:
+        full.setattr("arena.views.live._streams", Semaphore(0))
+        response = client.get(address("live_stream", ring, conversation.key))
+        assert response.status_code == 503
+    for _ in range(3):  # each gives its place back
+        assert "event: end" in read_stream(client, asked_in(client, ring))
+
+
+def test_a_long_own_name_is_masked_and_the_stream_ends(local: FakeServer, client: Client) -> None:
+    local.otherwise = writes
+    arena = make_arena(0, 1, self_identifying="mask")
+    names = [
+        f"/srv/models/a-very-long-name-of-a-model-{n}-finetuned-on-support.gguf" for n in (1, 2)
+    ]
+    for name in names:
+        make_candidate(arena, name, endpoint="local", model=name)
+    ring = open_live(arena, 0)
+    local.otherwise = lambda body: Sent(Said(f"The file is {body['model']}. " + "Well. " * 30))
+    sent = read_stream(client, asked_in(client, ring))
+    assert "srv/models" not in "".join(
+        part["left"] + part["right"] for part in parts(sent.split("\n\n")[:-1])
+    )
+    assert LiveConversation.objects.get().state == State.ANSWERED
+
+
+def test_a_deleted_conversation_takes_neither_questions_nor_votes(
+    ring: Arena, client: Client
+) -> None:
+    conversation = asked_in(client, ring)
+    read_stream(client, conversation)
+    delete(conversation)
+    client.post(address("live_ask_again", ring, conversation.key), {"question": "Late?"})
+    vote_in(client, conversation)
+    assert not LiveTurn.objects.exclude(question="").exists()
+    assert not Vote.objects.exists()
+
+
+def test_a_comment_on_a_live_question_is_not_public_and_goes_with_it(
+    ring: Arena, client: Client
+) -> None:
+    conversation = played_in(client, ring)
+    assert conversation.comparison is not None
+    key = conversation.comparison.key
+    client.post(reverse("give_reasons", args=[ring.slug, key]), {"comment": "As I asked: hush"})
+    page = Client().get(reverse("comparison", args=[ring.slug, key]))
+    assert b"hush" not in page.content
+    assert Reason.objects.filter(comment__contains="hush").exists()
+    delete(conversation)
+    assert not Reason.objects.filter(comment__contains="hush").exists()
+
+
+def test_what_a_server_quotes_in_its_error_is_not_kept(local: FakeServer) -> None:
+    ring = open_on_local(local, 2)
+    local.otherwise = lambda body: Sent(
+        {"error": {"message": f"bad input: {QUESTION}"}}, status=400
+    )
+    answer(ask(ring))
+    errors = set(Call.objects.values_list("error", flat=True))
+    assert errors == {"The server rejected the request."}
+
+
+def test_old_conversations_without_a_vote_go_with_all_that_is_theirs(
+    ring: Arena, client: Client
+) -> None:
+    conversation = asked_in(client, ring)
+    read_stream(client, conversation)
+    vote_in(client, conversation, "skip")
+    Rater.objects.update(created_at=timezone.now() - timedelta(days=100))
+    expiry.delete_old_rows(now=timezone.now() + timedelta(days=100))
+    for model in (LiveConversation, Comparison, Rater):
+        assert not model.objects.exists()
+    assert not Prompt.objects.filter(arena=ring).exists()
+
+
+def test_odd_characters_lose_no_round(local: FakeServer) -> None:
+    ring = open_on_local(local, 2)
+    local.otherwise = lambda body: Sent(Said("a\0b \ud83d\ude00 c \ud83d"))
+    conversation = ask(ring)
+    answer(conversation)
+    assert conversation.state == State.ANSWERED
+    assert conversation.turns.get().left_text == "ab \U0001f600 c "
+
+
+def test_what_was_not_spent_goes_back_to_the_budget_at_once(
+    local: FakeServer, settings: Any
+) -> None:
+    price(settings, 10**9)
+    team = make_paying_team()
+    ring = open_on_local(local, 2, team=team)
+    answer(ask(ring))
+    assert budget_left(team) == team.budget - Run.objects.get().settled
+
+
+def test_an_endpoints_limit_per_minute_holds(local: FakeServer, settings: Any) -> None:
+    ring = open_on_local(local, 2)
+    limited = replace(settings.MODEL_ENDPOINTS["local"], requests_per_minute=2)
+    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": limited}
+    for _ in range(4):
+        answer(ask(ring))
+    assert len(local.requests) <= 3
+
+
+def test_the_export_names_raters_as_all_exports_do(ring: Arena, client: Client) -> None:
+    played_in(client, ring, shared="on")
+    (row,) = exported(ring)
+    assert row["judge"] == rater_name(Vote.objects.get())
+
+
+def test_live_questions_have_no_workspace_of_their_own(client: Client) -> None:
+    team = make_paying_team()
+    ring = open_live(make_arena(0, 1, team=team))
+    client.force_login(make_member(team, role="owner").user)
+    for name in ("manage_live", "arena_settings", "manage_prompts", "vote_orders"):
+        assert client.get(reverse(name, args=[ring.slug])).status_code == 404
+    with pytest.raises(live.LiveError, match="prompts of its own"):
+        open_live(ring, 0)
+
+
+def test_live_questions_of_an_arena_that_is_hidden_are_hidden(client: Client) -> None:
+    team = make_paying_team()
+    ring = open_live(make_arena(0, 1, team=team))
+    Arena.objects.filter(pk=ring.live_of_id).update(visibility="private")
+    assert client.get(address("live", ring)).status_code == 404
+
+
+def test_who_was_removed_from_the_team_is_answered_no_more(client: Client) -> None:
+    team = make_paying_team()
+    ring = open_live(make_arena(0, 1, team=team), voters=Arena.Voters.MEMBERS)
+    member = make_member(team)
+    client.force_login(member.user)
+    conversation = asked_in(client, ring)
+    member.delete()
+    assert client.get(address("live_stream", ring, conversation.key)).status_code == 204
+    assert not Call.objects.exists()
+
+
+def test_who_is_archived_between_question_and_answer_is_replaced(ring: Arena) -> None:
+    conversation = ask(ring)
+    Candidate.objects.filter(pk=conversation.left_id).update(retired_at=timezone.now())
+    answer(conversation)
+    assert conversation.state == State.ANSWERED
+    assert conversation.was_replaced
+
+
+def test_a_changed_candidate_answers_with_its_new_content() -> None:
+    arena = make_arena(0, 1)
+    ring = open_live(arena, 2)
+    Candidate.objects.filter(arena=arena, name="live-1").update(system_prompt="Be kind.")
+    again = open_live(arena, 0)
+    assert again == ring
+    active = ring.candidates.active().get(name="live-1")
+    assert active.system_prompt == "Be kind."
+    assert ring.candidates.active().count() == 2
+
+
+def test_questions_that_were_never_answered_use_up_no_day(ring: Arena) -> None:
+    Arena.objects.filter(pk=ring.pk).update(live_limit=2)
+    ring.refresh_from_db()
+    rater = make_person()
+    for _ in range(5):
+        ask(ring, rater=rater)
+    assert live.questions_left(arena=ring, now=timezone.now()) == 1
+
+
+@pytest.mark.parametrize("question", ["G\u00adold?", "ｇｏｌｄ", "GÓLD!", "a go\u200bld bar"])
+def test_refused_words_are_found_in_disguise(ring: Arena, question: str) -> None:
+    ring.refused_words = "gold"
+    assert live.find_refused(ring, question) == "gold"
+
+
+def test_refused_words_are_whole_words(ring: Arena) -> None:
+    ring.refused_words = "gold"
+    assert not live.find_refused(ring, "Which marigolds are golden?")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("TEST_MODEL_URL" not in os.environ, reason="TEST_MODEL_URL: no small model")
+def test_a_real_small_model_answers_on_both_sides(settings: Any, client: Client) -> None:
+    """`TEST_MODEL_URL=http://127.0.0.1:11434/v1 TEST_MODEL=qwen2.5:0.5b pytest -m slow ...`"""
+    endpoint = Endpoint(
+        "local", "openai", os.environ["TEST_MODEL_URL"], timeout=120.0, prices=Free()
+    )
+    settings.MODEL_ENDPOINTS = settings.MODEL_ENDPOINTS | {"local": endpoint}
+    arena = make_arena(0, 1)
+    for name, words in (("short", "Answer in one sentence."), ("long", "Answer at length.")):
+        fields = {"endpoint": "local", "model": os.environ["TEST_MODEL"], "system_prompt": words}
+        make_candidate(arena, name, **fields)
+    conversation = played_in(client, open_live(arena, 0), question="Why is the sky blue?")
+    turn = conversation.turns.get()
+    assert conversation.state == State.ANSWERED
+    assert len(turn.left_text) > 20
+    assert len(turn.right_text) > 20

@@ -51,6 +51,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path
 from rest_framework import generics
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -186,8 +187,10 @@ class ArenaEndpoint(ApiEndpoint):
         return FieldVisibility(self.actor, self.arena)
 
     def arenas(self) -> QuerySet[Arena]:
-        """The arenas that the actor may know of."""
-        return visible_arenas(self.actor)
+        """The arenas that the actor may know of; live questions are managed with the arena beside
+        them."""
+        visible = visible_arenas(self.actor)
+        return visible if self.request.method in SAFE_METHODS else visible.not_live()
 
 
 class NumberedEndpoint(ApiEndpoint):
