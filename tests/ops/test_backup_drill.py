@@ -18,7 +18,7 @@ from django.utils import timezone
 from arena.models import Arena, Rater
 from arena.services.comparisons import next_comparison
 from arena.services.voting import cast_vote
-arena, rater = Arena.objects.get(), None
+arena, rater = Arena.objects.get(slug="sample"), None
 while True:
     comparison = rater and next_comparison(arena=arena, rater=rater, now=timezone.now())
     if comparison is None:
