@@ -640,6 +640,8 @@ def test_axe_finds_nothing(page, live_server, long_arena, scheme):
     wait_for_ahead(page)
     page.keyboard.press("t")
     page.locator(".likely .chip").first.wait_for()
+    for name in page.locator(".answer .named").all():
+        expect(name).to_have_css("opacity", "1")  # it has flown in
     assert not axe_finds(page)
     page.locator(".reasons summary").click()
     assert not axe_finds(page)
