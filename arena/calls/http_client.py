@@ -2,8 +2,8 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Iterable
-from contextlib import closing
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -14,9 +14,6 @@ from arena.deadlines import BoundedStream, Deadline
 
 MOST_BYTES = 4_000_000  # of a reply, unpacked
 NOT_OURS = {"content-encoding", "content-length", "transfer-encoding"}
-# Servers send each token in a packet of its own. A pause before each read lets several arrive, and
-# to read them together costs a fraction of the time.
-PAUSE = 0.05
 
 
 class BoundedClient(httpx2.Client):
@@ -93,25 +90,25 @@ class BoundedAsyncClient(httpx2.AsyncClient):
     """The same for an event loop, with replies that are read as they arrive."""
 
     def __init__(self, seconds: float) -> None:
-        limits = httpx2.Limits(max_keepalive_connections=0)
         super().__init__(
             verify=_ssl_context(),
             timeout=seconds,
-            limits=limits,
+            limits=httpx2.Limits(max_keepalive_connections=0),
             headers={"accept-encoding": "gzip"},
         )
-        for transport in (self._transport, *self._mounts.values()):
-            if isinstance(transport, httpx2.AsyncHTTPTransport):
-                transport._pool._network_backend = BoundedAsyncBackend(seconds)
+        self._seconds = seconds
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send `request`. Reading the reply raises DecodingError once it is too large."""
         options |= {"stream": True, "follow_redirects": False}
-        response = await super().send(request, **options)
+        end = asyncio.get_running_loop().time() + self._seconds
+        with _too_late(request):
+            async with asyncio.timeout_at(end):
+                response = await super().send(request, **options)
         return httpx2.Response(
             response.status_code,
             headers=_ours(response),
-            stream=BoundedBody(response),
+            stream=BoundedBody(response, end),
             request=request,
         )
 
@@ -122,69 +119,33 @@ def _ssl_context() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-class BoundedBody(httpx2.AsyncByteStream):
-    """The unpacked body of a reply, up to MOST_BYTES."""
+@contextmanager
+def _too_late(request: httpx2.Request) -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError:
+        raise httpx2.ReadTimeout("The deadline has passed.", request=request) from None
 
-    def __init__(self, response: httpx2.Response) -> None:
-        self._response = response
+
+class BoundedBody(httpx2.AsyncByteStream):
+    """The unpacked body of a reply, up to MOST_BYTES and until `end`, by the loop's clock."""
+
+    def __init__(self, response: httpx2.Response, end: float) -> None:
+        self._response, self._end = response, end
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         _check_packing(self._response)
-        size = 0
-        async for part in self._response.aiter_bytes():
+        size, parts = 0, self._response.aiter_bytes()
+        while (part := await self._next(parts)) is not None:
             size += len(part)
             _check_size(size)
             yield part
 
+    async def _next(self, parts: AsyncIterator[bytes]) -> bytes | None:
+        """Return the next part, None at the end; the client's timeout is for one read alone."""
+        with _too_late(self._response.request):
+            async with asyncio.timeout_at(self._end):
+                return await anext(parts, None)
+
     async def aclose(self) -> None:
         await self._response.aclose()
-
-
-class BoundedAsyncBackend(httpcore2.AnyIOBackend):
-    """Opens connections that end within `seconds`."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        deadline = Deadline(self._seconds)
-        stream = await super().connect_tcp(
-            host, port, deadline.left(), local_address, socket_options
-        )
-        return BoundedAsyncStream(stream, deadline)
-
-
-class BoundedAsyncStream(httpcore2.AsyncNetworkStream):
-    """A connection that ends at its deadline."""
-
-    def __init__(self, stream: httpcore2.AsyncNetworkStream, deadline: Deadline) -> None:
-        self._stream, self._deadline = stream, deadline
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        await asyncio.sleep(PAUSE)
-        return await self._stream.read(max_bytes, self._deadline.left())
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        await self._stream.write(buffer, self._deadline.left())
-
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
-    ) -> "BoundedAsyncStream":
-        inner = await self._stream.start_tls(ssl_context, server_hostname, self._deadline.left())
-        return type(self)(inner, self._deadline)
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
