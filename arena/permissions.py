@@ -49,7 +49,7 @@ def visibility_parameters(actor: Actor) -> dict[str, Any]:
 
 def listed_arenas(actor: Actor) -> ArenaQuerySet:
     """The arenas that lists show to `actor`: public ones, and those of the actor's teams."""
-    arenas = Arena.objects.revealed().contests().not_live()
+    arenas = Arena.objects.listed()
     if actor.is_operator:
         return arenas
     is_own = Q(team__in=actor.teams_seen())

@@ -300,7 +300,7 @@ class HoneypotForm(CapForm):
         super().__init__(*args, **kwargs)
         field = self.fields["arena"]
         assert isinstance(field, forms.ModelChoiceField)
-        field.queryset = visible_arenas(actor).contests().not_live().order_by("name")
+        field.queryset = visible_arenas(actor).listed().order_by("name")
 
 
 def judges_that_can_vote(arena: Arena, actor: Actor) -> QuerySet[Judge]:
@@ -484,9 +484,7 @@ class TrialForm(CapForm):
 
     def __init__(self, *args: Any, team: Team, actor: Actor, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.arenas = {
-            f"arena:{arena.slug}": arena for arena in team.arenas.revealed().contests().not_live()
-        }
+        self.arenas = {f"arena:{arena.slug}": arena for arena in team.arenas.listed()}
         files = listed_label_sets(actor).filter(from_arena=False, kind=LabelSet.Kind.PAIRS)
         self.label_sets = {f"set:{labels.pk}": labels for labels in files.order_by("name")}
         judge, labels = self.fields["judge"], self.fields["labels"]

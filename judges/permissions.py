@@ -22,7 +22,7 @@ def can_steer(actor: Actor, arena: Arena | None) -> bool:
 
 def steered_arenas(actor: Actor) -> QuerySet[Arena]:
     """The arenas in which `actor` may order judge runs, and see what judges are sent."""
-    arenas = Arena.objects.revealed().contests().not_live()
+    arenas = Arena.objects.listed()
     if actor.is_operator:
         return arenas
     return arenas.filter(team__in=actor.teams_with(TeamPermission.JUDGE))

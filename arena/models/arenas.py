@@ -56,6 +56,10 @@ class ArenaQuerySet(models.QuerySet["Arena"]):
         """All but those of live questions, which are reached from the arena they belong to."""
         return self.filter(live_of=None)
 
+    def listed(self) -> "ArenaQuerySet":
+        """Those that lists and choices show, to whom they are visible."""
+        return self.revealed().contests().not_live()
+
 
 class Arena(models.Model):
     """One contest: its prompts, its candidates, and the question that raters answer.

@@ -146,9 +146,8 @@ def require_permission(permission: Permission) -> Callable[[View], View]:
         @wraps(view)
         def guarded(request: HttpRequest, slug: str, **kwargs: Any) -> HttpResponseBase:
             actor = actor_of(request)
-            arenas = visible_arenas(actor).select_related("team")
             # Live questions are managed with the arena whose raters ask them.
-            arenas = arenas.not_live()
+            arenas = visible_arenas(actor).not_live().select_related("team")
             context = ArenaContext(request, get_object_or_404(arenas, slug=slug), actor)
             if getattr(context, permission):
                 return view(request, context, **kwargs)

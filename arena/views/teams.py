@@ -118,7 +118,7 @@ def team(request: HttpRequest, team: Team) -> HttpResponse:
         request,
         team,
         "teams/team.html",
-        arenas=with_counts(team.arenas.revealed().contests().not_live()),
+        arenas=with_counts(team.arenas.listed()),
         entered_arenas=with_counts(entered),
         can_submit=actor.may(TeamPermission.SUBMIT, team),
         n_members=team.memberships.count(),

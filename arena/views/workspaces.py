@@ -87,7 +87,7 @@ def compare_prompts(request: HttpRequest) -> HttpResponse:
 
 def _arenas_with_prompts(teams: Sequence[Team]) -> list[Arena]:
     """The newest arenas of the teams in which a prompt can be changed in an experiment."""
-    own = Arena.objects.revealed().contests().not_live().filter(team__in=teams)
+    own = Arena.objects.listed().filter(team__in=teams)
     entered = Candidate.objects.active().filter(arena=OuterRef("pk")).exclude(endpoint="")
     return list(own.filter(Exists(entered)).order_by("-pk")[:MOST_ARENAS])
 
@@ -137,9 +137,7 @@ def choose_import(request: HttpRequest) -> HttpResponse:
             add_service_error(form, error)
         else:
             return redirect("import_file", arena.slug)
-    own = (
-        Arena.objects.revealed().contests().not_live().filter(team__in=teams).select_related("team")
-    )
+    own = Arena.objects.listed().filter(team__in=teams).select_related("team")
     return render(
         request,
         "manage/choose_import.html",
