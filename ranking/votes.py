@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.files.columns import Column
 from arena.files.reader import FileError, Row
 from arena.files.rows import CandidateRow, PromptRow, VoteRow
 from arena.formats import find_files
-from arena.formats.base import Checker, ImportFile, Known, RejectedRows, VoteColumns
+from arena.formats.base import Checker, ImportFile, Known, RejectedRows
 from arena.outcomes import COUNTED, OUTCOMES
 from arena.validation import InputError, numbered
 from ranking.stats.arrays import codes
@@ -350,6 +349,8 @@ def read_file(
     path: Path,
     format_name: str = "auto",
     *,
+    columns: Mapping[str, str] | None = None,
+    values: Mapping[str, str] | None = None,
     skip_bad: bool = False,
     progress: Progress = lambda *told: None,
 ) -> tuple[VoteTable, RejectedRows]:
@@ -362,7 +363,8 @@ def read_file(
     to be skipped.
     """
     try:
-        files = [file for file in find_files([path], format_name) if file.kind != "responses"]
+        found = find_files([path], format_name, columns, values)
+        files = [file for file in found if file.kind != "responses"]
         if all(file.kind != "votes" for file in files):
             raise FileError(f"{path} has no votes.")
         reader = _Reader({file.kind for file in files}, progress)
@@ -397,15 +399,10 @@ class _Reader:
 
     def read(self, file: ImportFile) -> None:
         size = file.path.stat().st_size
-        for block in file.blocks():
-            if isinstance(block, VoteColumns):
-                self._add_columns(block)
-                self.progress(file.path, min(block.end, size), size)
-                continue
-            for row in block:
-                self._add_row(file, row)
-                if row.number % 1000 == 0:
-                    self.progress(file.path, min(row.end, size), size)
+        for row in file.rows():
+            self._add_row(file, row)
+            if row.number % 1000 == 0:
+                self.progress(file.path, min(row.end, size), size)
         self.progress(file.path, size, size)
 
     def _add_row(self, file: ImportFile, row: Row) -> None:
@@ -440,29 +437,6 @@ class _Reader:
             self._note_document(_number(self.prompts, record.external_id), record.document)
         elif isinstance(record, CandidateRow) and not record.retired:
             _number(self.candidates, record.name)
-
-    def _add_columns(self, votes: VoteColumns) -> None:
-        self._pack()
-        size = len(votes)
-        outcomes = np.array([OUTCOMES.index(text) for text in votes.outcome.texts], np.int64)
-        none = np.zeros(size, np.int64)
-        prompt = _numbers(self.prompts, votes.prompt) if votes.prompt else none
-        if votes.document:
-            met = np.column_stack([prompt, votes.document.codes.to_numpy()])
-            for number, code in np.unique(met, axis=0).tolist():
-                self._note_document(number, votes.document.texts[code])
-        self.chunks.append(
-            [
-                _numbers(self.candidates, votes.left),
-                _numbers(self.candidates, votes.right),
-                prompt,
-                _numbers(self.raters, votes.rater) if votes.rater else none,
-                outcomes[votes.outcome.codes.to_numpy()],
-                none,
-                np.full(size, np.nan),
-                none,
-            ]
-        )
 
     def _note_document(self, prompt: int, document: str) -> None:
         """The first one that a file names for a prompt counts, as in an import."""
@@ -503,11 +477,3 @@ class _Reader:
 def _number(numbers: dict[str, int], name: str | None) -> int:
     """The number of a name, from 1 in order of appearance; 0 without a name."""
     return numbers.setdefault(name, len(numbers) + 1) if name else 0
-
-
-def _numbers(numbers: dict[str, int], column: Column) -> Ints:
-    """The number of each row's name."""
-    known = list(map(numbers.get, column.texts))  # a call for each would take longer than reading
-    if None in known:
-        known = [_number(numbers, text) for text in column.texts]
-    return np.array(known, np.int64)[column.codes.to_numpy()]

@@ -1,10 +1,12 @@
-"""Copies of files in UTF-16, Parquet and zip as UTF-8, CSV and a folder. Pure."""
+"""Copies of files in UTF-16, Parquet, Excel and zip as UTF-8, CSV and a folder. Pure."""
 
+import csv
 import errno
 import gzip
 import io
 import json
 import os
+import re
 import stat
 import tempfile
 import weakref
@@ -12,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date, time
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO
@@ -23,8 +26,8 @@ HAS_PYARROW = find_spec("pyarrow") is not None
 NEEDS_PYARROW = "Parquet files need pyarrow: pip install 'ringside-arena[parquet]'"
 
 
-class ParquetError(Exception):
-    """A file that cannot be rewritten; the message continues a sentence."""
+class TableError(Exception):
+    """A table that cannot be rewritten; the message continues a sentence."""
 
 
 class Copy:
@@ -54,22 +57,22 @@ class _Readings(io.RawIOBase):
         return size
 
 
-def write_csv(path: Path, copy: BinaryIO) -> None:
-    """Write the table as UTF-8; a null becomes an empty cell. Raises ParquetError."""
+def write_parquet(table: Path | BinaryIO, copy: BinaryIO) -> None:
+    """Write a Parquet file as CSV in UTF-8; a null becomes an empty cell. Raises TableError."""
     if not HAS_PYARROW:
-        raise ParquetError(f"cannot be read here. {NEEDS_PYARROW}, or save it as CSV.")
+        raise TableError(f"cannot be read here. {NEEDS_PYARROW}, or save it as CSV.")
     import pyarrow
     from pyarrow import csv, parquet
 
     try:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(table) as file:
             schema = pyarrow.schema([_text_cells(pyarrow, column) for column in file.schema_arrow])
             with csv.CSVWriter(copy, schema) as writer:
                 for batch in file.iter_batches():
                     writer.write_batch(_without_nesting(pyarrow, batch).cast(schema))
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
-        raise ParquetError(f"cannot be read: {reason}. Export it again.") from None
+        raise TableError(f"cannot be read: {reason}. Export it again.") from None
 
 
 def _text_cells(pyarrow: Any, column: Any) -> Any:
@@ -99,6 +102,66 @@ def _without_nesting(pyarrow: Any, batch: Any) -> Any:
         for column in batch.columns
     ]
     return pyarrow.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+# A formula in a sheet's XML, without a result.
+NO_RESULT = re.compile(rb"<f(?: [^>]*)?(?:/>|>[^<]*</f>)(?:<v ?/>|<v></v>)?</c>")
+
+
+def write_sheet(table: Path | BinaryIO, copy: BinaryIO) -> list[str]:
+    """Write the first visible sheet of an Excel workbook as CSV in UTF-8, and return the names of
+    the others. Raises TableError."""
+    from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
+
+    try:
+        _check_workbook(table)
+        workbook = CalamineWorkbook.from_object(table)
+        shown = [s for s in workbook.sheets_metadata if s.visible == SheetVisibleEnum.Visible]
+        if not shown:
+            raise TableError("has no visible sheet.")
+        sheet = workbook.get_sheet_by_name(shown[0].name)
+        if merged := sheet.merged_cell_ranges:
+            (row, column), _ = merged[0]
+            raise TableError(f"has merged cells ({_cell_name(row, column)}); unmerge them.")
+        text = io.TextIOWrapper(copy, "utf-8", newline="", write_through=True)
+        csv.writer(text).writerows(map(_written_cell, row) for row in sheet.iter_rows())
+        text.detach()
+    except (*BROKEN, CalamineError, ArchiveError) as error:
+        raise TableError(f"cannot be read: {error}. Save it again.") from None
+    return [name for name in workbook.sheet_names if name != shown[0].name]
+
+
+def _check_workbook(table: Path | BinaryIO) -> None:
+    """Raise ArchiveError for a workbook that would fill the memory, and TableError for one with
+    formulas that no program has computed yet, whose cells would be empty."""
+    with zipfile.ZipFile(table) as archive:
+        size = sum(member.compress_size for member in archive.infolist())
+        left = max(SMALL, size * MOST_RATIO)
+        for member in archive.infolist():
+            with archive.open(member) as packed:
+                content = packed.read(left + 1)
+            left -= len(content)
+            if left < 0:
+                raise ArchiveError("it is much larger than it seems")
+            if member.filename.startswith("xl/worksheets/") and NO_RESULT.search(content):
+                raise TableError(
+                    "has formulas whose results are not stored; open it in a spreadsheet program "
+                    "and save it."
+                )
+
+
+def _written_cell(cell: Any) -> Any:
+    """A cell as a person sees it: whole numbers without a point, times in ISO's form."""
+    if isinstance(cell, float) and cell.is_integer():
+        return int(cell)
+    return cell.isoformat() if isinstance(cell, date | time) else cell
+
+
+def _cell_name(row: int, column: int) -> str:
+    letters = ""
+    while column >= 0:
+        letters, column = chr(65 + column % 26) + letters, column // 26 - 1
+    return f"{letters}{row + 1}"
 
 
 MOST_MEMBERS = 10_000

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 from charset_normalizer import from_bytes
 from pydantic_core import from_json
 
-from arena.files.copies import PARQUET, Copy, ParquetError, write_csv
+from arena.files.copies import PARQUET, Copy, TableError, write_parquet, write_sheet
 from arena.validation import TEXT_LIMIT, InputError, decode_json, json_type, numbered, quoted
 
 LINE_LIMIT = 16_000_000
@@ -32,7 +32,6 @@ BLANK = b"\xef\xbb\xbf\xff\xfe \t\r\n\0"
 
 SAVE_AS_CSV = "open it in its own program and save it as CSV"
 OFFICE_ZIPS = {
-    b"xl/": "an Excel workbook",
     b"opendocument.spreadsheet": "a LibreOffice sheet",
     b"[Content_Types].xml": "an Excel workbook or another Office file",
 }
@@ -45,7 +44,6 @@ OTHER_FORMATS = {
     b"\x28\xb5\x2f\xfd": "a zstd archive; unpack it first",
     b"\xfd7zXZ": "an xz archive; unpack it first",
     b"BZh": "a bzip2 archive; unpack it first",
-    PARQUET: "a Parquet file; save it as CSV or JSON Lines first",
 }
 UTF_16 = {codecs.BOM_UTF16_LE: "UTF-16-LE", codecs.BOM_UTF16_BE: "UTF-16-BE"}
 # Only encodings that programs still write: an exotic one could win the guess.
@@ -99,6 +97,7 @@ class Source:
         self.content, self.subject = content, subject
         self.encoding, self.notice = encoding, notice
         self.copy: Copy | None = None
+        self.other_sheets: list[str] = []  # of a workbook, once it was opened
         self.line_limit = LINE_LIMIT
         self.row_limit = CSV_ROW_LIMIT if isinstance(content, bytes) else sys.maxsize
 
@@ -116,8 +115,8 @@ class Source:
                 start = stream.read(4096)
         except OSError as error:
             raise unreadable(path, error) from None
-        if start.startswith(PARQUET):
-            return cls(path, str(path), "Parquet")
+        if kind := _table_kind(start):
+            return cls(path, str(path), kind)
         _refuse_other_formats(start, str(path))
         encoding = _utf_16(start)
         if not encoding:
@@ -135,6 +134,9 @@ class Source:
         if most and len(data) > most:
             size, limit = math.ceil(len(data) / 1e5) / 10, most / 1e6
             raise FileError(f"{subject} is {size:,.1f} MB; the limit is {limit:,.1f} MB.")
+        if kind := _table_kind(data[:4096]):
+            packed = cls(data, subject, kind)
+            return cls(packed.open().read(), subject, kind, packed.notice)
         _refuse_other_formats(data, subject)
         data, encoding, notice = _decoded_text(data, subject, guess=guess)
         if b"\0" in data:
@@ -147,27 +149,35 @@ class Source:
         return cls(data, subject, encoding, notice)
 
     def open(self) -> BinaryIO:
-        """Open the file as UTF-8; Parquet as CSV."""
-        if isinstance(self.content, bytes):
+        """Open the file as UTF-8; Parquet and Excel as CSV."""
+        if isinstance(self.content, bytes) and not _table_kind(self.content[:4096]):
             return io.BytesIO(self.content)
-        if self.encoding == "UTF-8":
+        if isinstance(self.content, Path) and self.encoding == "UTF-8":
             return self.content.open("rb")
         if self.copy is None:
             self.copy = Copy()
-            self._convert_to_csv(self.content, self.copy.file)
+            self._convert_to_csv(self.copy.file)
         return self.copy.open()
 
-    def _convert_to_csv(self, path: Path, copy: BinaryIO) -> None:
+    def _convert_to_csv(self, copy: BinaryIO) -> None:
+        table = self.content if isinstance(self.content, Path) else io.BytesIO(self.content)
         try:
             if self.encoding == "Parquet":
-                write_csv(path, copy)
-                return
-            with path.open(encoding=self.encoding, newline="") as text:
-                shutil.copyfileobj(text, codecs.getwriter("utf-8")(copy), CHUNK)
+                write_parquet(table, copy)
+            elif self.encoding == "Excel":
+                self.other_sheets = write_sheet(table, copy)
+            elif isinstance(self.content, Path):
+                with self.content.open(encoding=self.encoding, newline="") as text:
+                    shutil.copyfileobj(text, codecs.getwriter("utf-8")(copy), CHUNK)
         except UnicodeDecodeError:
             raise _not_utf_16(self.subject) from None
-        except ParquetError as error:
-            raise FileError(f"{self.subject} is Parquet, but {error}") from None
+        except TableError as error:
+            raise FileError(f"{self.subject} is {self.encoding}, but {error}") from None
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a table, whatever its text begins with."""
+        return self.encoding in ("Parquet", "Excel")
 
     def first_character(self) -> str:
         """Return the first character that is not blank: "{" for JSON Lines, "[" for an array."""
@@ -176,6 +186,13 @@ class Source:
                 if start := chunk.lstrip(BLANK)[:1]:
                     return start.decode("latin-1")
         return ""
+
+
+def _table_kind(start: bytes) -> str:
+    """Name the kind of a file that is a table, but no text; "" for others."""
+    if start.startswith(b"PK\x03\x04") and b"xl/" in start:
+        return "Excel"
+    return "Parquet" if start.startswith(PARQUET) else ""
 
 
 def _refuse_other_formats(start: bytes, subject: str) -> None:
@@ -366,6 +383,7 @@ TOO_LONG = f"has a text longer than the limit of {TEXT_LIMIT:,} characters"
 _SEPARATOR = re.compile(r"sep=[,;\t]\r?\n", re.IGNORECASE)
 _QUOTED = re.compile(r'^"(.*)"$')
 _GAPS = re.compile(r"[\s-]+")
+_ENDS = " \t?:*"  # of questions in forms
 
 
 @dataclass(frozen=True)
@@ -385,7 +403,7 @@ class Header:
 
 def folded(name: str) -> str:
     """Return a column's name in the form used for comparison: `Prompt ID` is `prompt_id`."""
-    return _GAPS.sub("_", name.strip().casefold())
+    return _GAPS.sub("_", name.strip().rstrip(_ENDS).casefold())
 
 
 def csv_header(

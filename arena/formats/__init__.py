@@ -1,25 +1,39 @@
-"""Import formats: Ringside's own, votes as CSV, and the layouts of other tools."""
+"""Import formats: Ringside's own, and the layouts of tables and of other tools."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from arena.files.copies import ArchiveError, unpacked
 from arena.files.reader import FileError, Source, unreadable
-from arena.formats import battles, native, pairs, promptfoo, traces
+from arena.formats import battles, native, promptfoo, rankings, traces
 from arena.formats.base import KINDS, MOST_UNREAD, Format, ImportFile, Layout
-from arena.formats.records import SUFFIXES, Foreign, recognise, unknown_layout
+from arena.formats.records import (
+    NEEDS,
+    SUFFIXES,
+    Foreign,
+    Records,
+    check_no_ratings,
+    recognise,
+    unknown_layout,
+)
 from arena.validation import quoted
 
 LAYOUTS = {
-    layout.name: layout for layout in (*battles.LAYOUTS, *promptfoo.LAYOUTS, *traces.LAYOUTS)
+    layout.name: layout
+    for layout in (
+        *battles.LAYOUTS,
+        *rankings.LAYOUTS,
+        *promptfoo.LAYOUTS,
+        *traces.LAYOUTS,
+    )
 }
-FORMATS: dict[str, Format] = {format_.NAME: format_ for format_ in (native, pairs)} | {
+FORMATS: dict[str, Format] = {native.NAME: native} | {
     name: Foreign(layout) for name, layout in LAYOUTS.items()
 }
-KNOWN = "; ".join(f"{format_.NAME}: {format_.FILES}" for format_ in FORMATS.values()) + "."
 # If a folder has files of these layouts, only those of the first one are read.
-PROJECTS = ("promptfoo", "promptfoo-table", "promptfoo-config", "inspect")
+PROJECTS = ("promptfoo", "promptfoo-table", "inspect")
 # Files of the layout on the left repeat the votes of those on the right, so in a folder that has
 # all of these, they are left out.
 REPEATED = {
@@ -27,24 +41,41 @@ REPEATED = {
     "battles": {"lmarena"},
     "preferences": {"battles", "lmarena"},
 }
+PROMPTFOO = "Run promptfoo there, and bring the results: promptfoo eval --output results.json."
 PROMPTS = "prompts"  # the layout of a table of prompts, whoever wrote it
-YAML = (".yaml", ".yml")
 DEEPEST = 3  # folders within a folder
 
 
 def find_files(
-    paths: Sequence[Path], format_name: str = "auto", columns: Mapping[str, str] | None = None
+    paths: Sequence[Path],
+    format_name: str = "auto",
+    columns: Mapping[str, str] | None = None,
+    values: Mapping[str, str] | None = None,
 ) -> list[ImportFile]:
     """Return the files to import, prompts and candidates before the rows that refer to them.
 
-    `columns` maps fields of a layout to columns of the file. Raises FileError with a sentence about
-    the first unusable path.
+    `columns` maps fields of a layout to columns of the file, `values` what winners are called to
+    outcomes. Raises FileError with a sentence about the first unusable path.
     """
-    files = [file for path in paths for file in _files_at(path, format_name, columns or {})]
+    chosen = Chosen(format_name, columns or {}, values or {})
+    files = [file for path in paths for file in _files_at(path, chosen)]
     for file in files:
         if not file.format.repeats:
             Source.at(file.path)
     return sorted(files, key=lambda file: list(KINDS).index(file.kind))
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a person said about files: their format or "auto", columns by field, and what values of
+    winners mean."""
+
+    format_name: str
+    columns: Mapping[str, str]
+    values: Mapping[str, str]
+
+    def reads(self, layout: Layout) -> Foreign:
+        return Foreign(layout, self.columns, self.values)
 
 
 @contextmanager
@@ -70,60 +101,75 @@ def renamed(sentence: str, places: Mapping[Path, Path]) -> str:
     return sentence
 
 
-def _files_at(path: Path, format_name: str, columns: Mapping[str, str]) -> list[ImportFile]:
+def _files_at(path: Path, chosen: Chosen) -> list[ImportFile]:
     try:
         path.stat()
-        formats = _formats_to_try(path, format_name, columns)
-        for format_ in formats:
+        for format_ in _formats_to_try(path, chosen):
             if files := format_.sniff(path):
                 # Shared by a file's kinds, so that a column is named once.
-                unread: dict[Path, list[str]] = {file: [] for file, _ in files}
+                unread: dict[Path, list[str]] = {file: _other_sheets(file) for file, _ in files}
                 return [ImportFile(file, kind, format_, unread[file]) for file, kind in files]
-        if path.is_dir() and format_name not in (native.NAME, pairs.NAME):
-            return _files_within(path, format_name, columns)
+        if path.is_dir() and chosen.format_name != native.NAME:
+            return _files_within(path, chosen)
     except OSError as error:
         raise unreadable(path, error) from None
+    if path.suffix.lower() in (".yaml", ".yml"):
+        raise FileError(f"{path} is YAML. {PROMPTFOO}")
     if path.is_file():
         Source.at(path)
+    if path.is_file() and chosen.format_name in LAYOUTS:
+        layout = LAYOUTS[chosen.format_name]
+        lacks = layout.missing(chosen.reads(layout).fields(Records(path)))
+        why = f"There is no {' and no '.join(lacks)}." if lacks else unknown_layout(path, LAYOUTS)
+        raise FileError(f"{path} cannot be read as {layout.title}. {why}")
     has = "has no file" if path.is_dir() else "is not a file"
-    why = (
-        ""
-        if path.is_dir() or path.suffix.lower() not in SUFFIXES
-        else unknown_layout(path, LAYOUTS)
-    )
-    raise FileError(f"{path} {has} of a known format. {why or KNOWN}")
+    is_known = path.is_file() and path.suffix.lower() in SUFFIXES
+    why = unknown_layout(path, LAYOUTS) if is_known else NEEDS
+    raise FileError(f"{path} {has} of a known format. {why}")
 
 
-def _formats_to_try(path: Path, format_name: str, columns: Mapping[str, str]) -> list[Format]:
+def _other_sheets(path: Path) -> list[str]:
+    """The sheets of a workbook that are not read, as columns that are not."""
+    source = Source.at(path)
+    if source.encoding != "Excel":
+        return []
+    source.open().close()
+    return [f"sheet {quoted(name)}" for name in source.other_sheets]
+
+
+def _formats_to_try(path: Path, chosen: Chosen) -> list[Format]:
     """Return the formats to try: the content comes before the name."""
-    if format_name in LAYOUTS:
-        return [Foreign(LAYOUTS[format_name], columns)]
-    if format_name != "auto":
-        return [FORMATS[format_name]]
-    layout = None if path.is_dir() else recognise(path, LAYOUTS.values())
+    if chosen.format_name in LAYOUTS:
+        return [chosen.reads(LAYOUTS[chosen.format_name])]
+    if chosen.format_name != "auto":
+        return [FORMATS[chosen.format_name]]
+    layout = None if path.is_dir() else recognise(path, LAYOUTS.values(), chosen.columns)
     if layout is None:
-        return [native, pairs]
-    of_layout = Foreign(layout, columns)
+        return [native]
+    if layout.name == PROMPTS and not chosen.columns:
+        check_no_ratings(path, layout)
+    of_layout = chosen.reads(layout)
     # Ringside's own files of prompts are recognised by their names, and may have more fields.
-    return [native, of_layout] if layout.name == PROMPTS else [of_layout, native, pairs]
+    return [native, of_layout] if layout.name == PROMPTS else [of_layout, native]
 
 
-def _files_within(folder: Path, format_name: str, columns: Mapping[str, str]) -> list[ImportFile]:
+def _files_within(folder: Path, chosen: Chosen) -> list[ImportFile]:
     """Return the files of other tools in a folder; files with such names must be readable."""
     inside = [path for path in sorted(folder.rglob("*")) if _is_considered(path, folder)]
     layouts = {
-        path: recognise(path, LAYOUTS.values())
+        path: recognise(path, LAYOUTS.values(), chosen.columns)
         for path in inside
         if path.suffix.lower() in SUFFIXES and path.suffix.lower() != ".txt"
     }
     if not any(layouts.values()):
         for path in inside:
             Source.at(path)  # says why a workbook or an archive is not read
-        raise FileError(f"{folder} has no file of a known format. {KNOWN}")
+        if layouts:
+            return _files_at(next(iter(layouts)), chosen)  # says what the first one lacks
+        raise FileError(f"{folder} has no file of a known format. {NEEDS}")
     paths = _paths_to_read(layouts)
-    files = [file for path in paths for file in _files_at(path, format_name, columns)]
-    parts = (file.format.parts(file.path) for file in files if isinstance(file.format, Foreign))
-    read = {file.path for file in files}.union(*parts)
+    files = [file for path in paths for file in _files_at(path, chosen)]
+    read = {file.path for file in files}
     others = [quoted(str(path.relative_to(folder))) for path in inside if path not in read]
     files[0].unread += others[:MOST_UNREAD]
     return files
@@ -140,15 +186,10 @@ def _is_considered(path: Path, folder: Path) -> bool:
 def _paths_to_read(layouts: Mapping[Path, Layout | None]) -> list[Path]:
     """Choose from the files of a folder, so that nothing is read twice.
 
-    From a promptfoo project only the results are read, because they have everything that was run;
-    without results, the configuration is.
+    From a promptfoo project only the results are read, because they have everything that was run.
     """
     names = {layout.name for layout in layouts.values() if layout}
     if project := next((name for name in PROJECTS if name in names), ""):
         return [path for path, layout in layouts.items() if layout and layout.name == project]
     repeated = {name for name, others in REPEATED.items() if others <= names}
-    return [
-        path
-        for path, layout in layouts.items()
-        if (layout.name not in repeated if layout else path.suffix.lower() not in YAML)
-    ]
+    return [path for path, layout in layouts.items() if not layout or layout.name not in repeated]

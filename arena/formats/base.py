@@ -11,19 +11,15 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-import yaml
-from yaml.reader import ReaderError
-from yaml.resolver import Resolver
-
 from arena.checks import Rule
-from arena.files.columns import Column
 from arena.files.reader import ENCODINGS, LINE_LIMIT, FileError, Row, folded, guess_encoding
 from arena.files.rows import CandidateRow, ImportRow, PromptRow, ResponseRow, Values, VoteRow
-from arena.validation import DETAILS_LIMIT, InputError, decode_json, quoted
+from arena.validation import DETAILS_LIMIT, InputError, decode_json, join_names, quoted
 
 # The kinds of rows, and what one of them is called
 KINDS = {
@@ -35,29 +31,9 @@ KINDS = {
 # Fields other than a row's content
 NOT_CONTENT = {"row", "external_id", "name", "retired", "showcased", "checks"}
 FIRST_SHOWN = 20
+LINES_SHOWN = 5  # with the same fault
 MOST_UNREAD = 100  # columns to name
 MOST_NAMES = 5_000  # of columns or keys, among which a layout looks for its own
-
-
-@dataclass(frozen=True, eq=False)
-class VoteColumns:
-    """Good votes by people, as columns; `line` and `end`: of the last row, in the file.
-
-    An empty `prompt`, `document` or `rater` is unknown; None if the file has no such column.
-    """
-
-    left: Column
-    right: Column
-    outcome: Column
-    line: int
-    end: int
-    prompt: Column | None = None
-    document: Column | None = None
-    rater: Column | None = None
-    unread: Sequence[str] = ()  # names of the columns that are not used
-
-    def __len__(self) -> int:
-        return len(self.outcome.codes)
 
 
 @dataclass
@@ -85,9 +61,6 @@ class ImportFile:
     def rows(self) -> Iterator[Row]:
         return self.format.rows(self.path, self.kind)
 
-    def blocks(self) -> Iterator[VoteColumns | list[Row]]:
-        return self.format.blocks(self.path, self.kind)
-
 
 class Format(Protocol):
     """A format is a module. To add a format, copy `pairs.py` and list the copy in `__init__.py`."""
@@ -109,9 +82,6 @@ class Format(Protocol):
         Numbers ascend and must not change between releases: an interrupted import resumes by
         number.
         """
-
-    def blocks(self, path: Path, kind: str) -> Iterator[VoteColumns | list[Row]]:
-        """Yield the same rows in blocks; good votes may come as columns, which is much faster."""
 
 
 def parsed(
@@ -139,125 +109,53 @@ def check_size(row: Row) -> None:
         raise InputError(f"is {size:,} bytes long; the limit for a vote is {DETAILS_LIMIT:,}")
 
 
-COUNTS = {"count", "counts", "weight", "weights"}
-
-
-def check_one_vote_a_row(
-    subject: object, columns: Iterable[str], read: Collection[str] = ()
-) -> None:
-    """Raise FileError if a column says how many votes a row stands for."""
-    name = next((name for name in columns if folded(name) in COUNTS and name not in read), "")
-    if name:
-        raise FileError(
-            f"{subject} has the column {quoted(name)}, but each row is one vote. Repeat each row "
-            "as often as it counts, or remove the column."
-        )
-
-
-class _YamlLoader(yaml.SafeLoader):
-    """YAML 1.2, which promptfoo reads: `yes` and `12:30` are texts, and `{q: Why?}` is valid.
-
-    PyYAML's loader in C takes these question marks too, but deep nesting crashes it.
-    """
-
-    plain = False
-
-    def scan_plain(self) -> Any:
-        self.plain = True
-        try:
-            return super().scan_plain()
-        finally:
-            self.plain = False
-
-    def peek(self, index: int = 0) -> Any:
-        character = super().peek(index)
-        return "x" if self.plain and character == "?" else character
-
-
-_TYPED = {
-    "bool": r"true|True|TRUE|false|False|FALSE",
-    "int": r"[-+]?(?:0|[1-9][0-9]*)|0o[0-7]+|0x[0-9a-fA-F]+",
-    "float": r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
-    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
-}
-_YamlLoader.yaml_implicit_resolvers = {
-    first: [pair for pair in pairs if pair[0].rpartition(":")[2] not in _TYPED]
-    for first, pairs in Resolver.yaml_implicit_resolvers.items()
-}
-for _name, _form in _TYPED.items():
-    _pattern = re.compile(f"(?:{_form})$")
-    _YamlLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", _pattern, None)
-
-YAML_BYTES = 5_000_000
-YAML_VALUES = 200_000  # with every alias written out
-
-
-def read_yaml(path: Path) -> Any:
-    """Return the document, with the same types as in JSON. Raises FileError."""
-    if path.stat().st_size > YAML_BYTES:
-        raise FileError(f"{path} is larger than {YAML_BYTES // 10**6} MB; save it as JSON.")
-    data = path.read_bytes()
-    try:
-        text = data.decode("utf-8-sig")
-        document = yaml.load(text, _YamlLoader)  # noqa: S506  (a SafeLoader)
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise FileError(f"{path}: line {line:,} is not UTF-8. Save it as UTF-8.") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        reason = getattr(error, "problem", None) or "it cannot be read"
-        line = mark.line + 1 if mark else 0
-        if isinstance(error, ReaderError):
-            line = text.count("\n", 0, error.position) + 1
-            reason = f"it contains U+{error.character:04X}; remove it"
-        place = f", line {line:,}" if line else ""
-        raise FileError(f"{path}{place} is not YAML: {reason}.") from None
-    if document is None:
-        raise FileError(f"{path} is empty.")
-    waiting, count = [document], 0
-    while waiting:
-        value = waiting.pop()
-        count += 1
-        if count > YAML_VALUES:
-            raise FileError(f"{path} has more than {YAML_VALUES:,} values with its aliases.")
-        if isinstance(value, dict | list):
-            waiting += value.values() if isinstance(value, dict) else value
-    try:  # the same types as in JSON: names are texts, and so are dates
-        return decode_json(json.dumps(document, default=str))
-    except (InputError, TypeError, ValueError, RecursionError) as error:
-        reason = getattr(error, "reason", "has a key that is a list or an object")
-        raise FileError(f"{path} {reason}.") from None
-
-
 @dataclass
 class RejectedRows:
-    """The first bad rows in words, the number of bad rows, and a hint at the encoding."""
+    """The first faults in words, each with the lines that have it; the number of bad rows; and a
+    hint at the encoding."""
 
-    first: list[str] = field(default_factory=list)
+    faults: dict[tuple[Path, str], list[int]] = field(default_factory=dict)
     count: int = 0
     hint: str = ""
 
     def add(self, path: Path, line: int, error: InputError) -> None:
         self.count += 1
-        if self.count > FIRST_SHOWN:
-            return
         name = (error.column or "").encode(errors="replace").decode()
-        column = f", column {name}" if name else ""
-        self.first.append(f"{path}, line {line}{column}: {error.advice}")
+        fault = path, f"{f', column {name}' if name else ''}: {error.advice}"
+        if fault in self.faults or len(self.faults) < FIRST_SHOWN:
+            self.faults.setdefault(fault, []).append(line)
         if "UTF-8" in error.reason and not self.hint:
             with path.open("rb") as stream:
                 codec = guess_encoding(stream.read(LINE_LIMIT))
             seems = f" and seems to be {ENCODINGS[codec]}" if codec else ""
             self.hint = f"{path} is not UTF-8 throughout{seems}. Save it as UTF-8."
 
+    def rename(self, new_name: Callable[[str], str]) -> None:
+        """Use other names of the files."""
+        self.faults = {
+            (Path(new_name(str(path))), words): lines
+            for (path, words), lines in self.faults.items()
+        }
+        self.hint = new_name(self.hint)
+
+    @property
+    def first(self) -> list[str]:
+        return [f"{path}, {_lines(at)}{words}" for (path, words), at in self.faults.items()]
+
     @property
     def lines(self) -> list[str]:
-        more = self.count - len(self.first)
+        more = self.count - sum(map(len, self.faults.values()))
         lines = [*self.first, f"... and {more:,} more bad rows." if more else "", self.hint]
         return [line for line in lines if line]
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
+
+
+def _lines(numbers: list[int]) -> str:
+    if len(numbers) == 1:
+        return f"line {numbers[0]}"
+    return f"lines {join_names(list(map(str, numbers)), LINES_SHOWN)}"
 
 
 @dataclass
@@ -391,24 +289,47 @@ OUTPUT = re.compile(r"\[([^\]]+)\] (.*)", re.DOTALL)  # a column of answers: `[p
 MEMBER = re.compile(r"(\w+\.|(?:in|out)put_(?!tokens|[a-z\d]$))(.+)", re.IGNORECASE | re.DOTALL)
 
 
+# Columns of which a table has one for each candidate.
+FAMILIES = {
+    "answer": re.compile(
+        r"(?:answer|response|reply|output|completion)s?(?:[ _-]*(?:of|by|from|:)[ _-]+|[ _:-]+)"
+        r"(?!(?:id|time|length|tokens?|count|cost|score|date|quality)s?$)(.+)",
+        re.IGNORECASE,
+    ),
+    "rating": re.compile(
+        r"(?:rating|score|grade|points?|stars?)s?(?:[ _-]*(?:of|for|by|:)[ _-]+|[ _:-]+)(.+)",
+        re.IGNORECASE,
+    ),
+    "rank": re.compile(
+        r"(?:rank(?:ing)?|place)(?:[ _-]*(?:of|for|:)[ _-]+|[ _:-]+)(?!\d+$)(.+)", re.IGNORECASE
+    ),
+}
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z]|\d+$)")  # modelA, model1
+# The two sides of a pair, in names of columns.
+SIDES = {"@a": ("a", "1", "left", "x", "first"), "@b": ("b", "2", "right", "y", "second")}
+
+
 @dataclass(frozen=True)
 class Made:
-    """A row in the native format; `names`: the record's fields behind its columns; `unread`: what
-    is not used as it was meant."""
+    """`count` rows in the native format; `names`: the record's fields behind its columns; `unread`:
+    what is not used as it was meant; `details`: further ones of a vote."""
 
     kind: str
     fields: Values
     names: Mapping[str, str] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    count: int = 1
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class SourceRecord:
     """One record: its known cells by field, and all of them as written.
 
     `path` is the file, and `is_table` whether its cells are texts; `document` is what surrounds the
     records; a layout keeps in `seen` what it needs from earlier records; `chosen` are the fields
-    whose columns a person chose.
+    whose columns a person chose; `values` says what winners' values mean; `columns` maps fields to
+    columns; `line` is where the record begins.
     """
 
     cells: Values
@@ -418,6 +339,24 @@ class SourceRecord:
     is_table: bool = False
     seen: dict[Any, Any] = field(default_factory=dict)
     chosen: Collection[str] = ()
+    values: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    line: int = 0
+
+    def each(self, family: str) -> dict[str, Any]:
+        """The cells of a family of columns, by candidate."""
+        prefix = f"{family}:"
+        return {
+            name.removeprefix(prefix): cell
+            for name, cell in self.cells.items()
+            if name.startswith(prefix)
+        }
+
+    @property
+    def rest(self) -> Values:
+        """The cells that no field has."""
+        used = {*self.columns.values(), ""}
+        return {name.lower(): cell for name, cell in self.row.items() if name not in used}
 
     @property
     def stem(self) -> str:
@@ -436,6 +375,11 @@ class SourceRecord:
             raise InputError("is missing" if name not in self.cells else "is empty", name)
         return value
 
+    def answer(self, name: str) -> Any:
+        """The cell of an answer, which may be an empty text; raises InputError if there is none."""
+        value = self.cells.get(name)
+        return self.need(name) if value is None else value
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -446,10 +390,11 @@ class Layout:
     `encoded`: fields that are JSON in a text, and `encoded_cells` those that are so in tables;
     `chat_cells`: those in tables that may be a list of messages. Every other text is taken as it
     is, even if it is JSON: that may be the answer.
-    `parts`: other files that a file refers to. `has_variables`: further columns are variables.
+    `has_variables`: further columns are variables.
     `members`: prefixes of columns that are members of an object.
     `repeats`: several columns of a table may have the same name.
-    `has_plain_votes`: a table of nothing but votes is read as columns.
+    `values`: what its winners' values mean. `keeps_rest`: further columns are the vote's details.
+    `several`: families of columns, one for each candidate, as fields `answer:NAME`.
     """
 
     name: str
@@ -463,29 +408,47 @@ class Layout:
     encoded: Collection[str] = ()
     encoded_cells: Collection[str] = ()
     chat_cells: Collection[str] = ()
-    parts: Callable[[Path], Iterable[Path]] = lambda path: ()
     has_variables: bool = False
     members: Collection[str] = ()
     repeats: bool = False
-    has_plain_votes: bool = False
+    values: Mapping[str, str] = field(default_factory=dict)
+    keeps_rest: bool = False
+    several: tuple[str, ...] = ()
 
-    def assigned(self, names: Iterator[str] | list[str]) -> dict[str, str]:
+    def assigned(self, names: Iterable[str]) -> dict[str, str]:
         """Map each field that the file has to the column's name, as written."""
-        written: dict[str, str] = {}
-        for name in islice(names, MOST_NAMES):
-            written.setdefault("[output]" if OUTPUT.fullmatch(name) else folded(name), name)
-            if member := MEMBER.fullmatch(name):
-                written.setdefault(folded(member[1]), name)
+        names = tuple(islice(names, MOST_NAMES))
+        written = _columns_by_key(names)
         columns = {
             field: next((written[name] for name in known if name in written), "")
             for field, known in self.columns.items()
         }
-        return {field: name for field, name in columns.items() if name}
+        fields = {field: name for field, name in columns.items() if name}
+        for family in self.several:
+            free = [name for name in names if name and name not in fields.values()]
+            matches = {name: FAMILIES[family].fullmatch(name.strip()) for name in free}
+            fields |= {f"{family}:{match[1]}": name for name, match in matches.items() if match}
+        return fields
 
     def fits(self, fields: Mapping[str, str]) -> bool:
-        return all(any(name in fields for name in group) for group in self.needed) and not any(
-            name in fields for name in self.without
-        )
+        return not self.missing(fields) and not any(name in fields for name in self.without)
+
+    def missing(self, fields: Mapping[str, str]) -> list[str]:
+        """What a file with these fields lacks, in words."""
+        lacks = [
+            " or ".join(self.columns[name][0] for name in group)
+            for group in self.needed
+            if not any(name in fields for name in group)
+        ]
+        return lacks + [
+            f"{family} of NAME, for two or more names"
+            for family in self.several
+            if sum(name.startswith(f"{family}:") for name in fields) < 2
+        ]
+
+    def knows(self, field: str) -> bool:
+        """Whether a column can be chosen for this field."""
+        return field in self.columns or field.partition(":")[0] in self.several
 
     def cells(self, row: Values, fields: Mapping[str, str], *, is_table: bool) -> Values:
         """Return the cells of a record by field; those that the layout has as JSON, decoded."""
@@ -500,8 +463,20 @@ class Layout:
     @property
     def wanted(self) -> str:
         """The columns that a file must have, in words."""
-        groups = [" or ".join(self.columns[name][0] for name in group) for group in self.needed]
-        return f"{self.title} ({', '.join(groups)})"
+        return f"{self.title} ({', '.join(self.missing({}))})"
+
+
+@lru_cache(8)  # every layout asks for the same file
+def _columns_by_key(names: tuple[str, ...]) -> Mapping[str, str]:
+    """The names by what layouts call them: folded, or as members of an object."""
+    written: dict[str, str] = {}
+    for name in names:
+        written.setdefault("[output]" if OUTPUT.fullmatch(name) else folded(name), name)
+        if member := MEMBER.fullmatch(name):
+            written.setdefault(folded(member[1]), name)
+    for name in names:
+        written.setdefault(folded(_CAMEL.sub("_", name)), name)
+    return written
 
 
 def decoded(value: Any) -> Any:
@@ -535,8 +510,9 @@ def layouts(
 
     Each is `name: title`, the columns of its fields as `field=name,name`, then lines that begin
     with a word: `needs` groups of fields (`field|field`), `without` fields, `inside` places of
-    records (`key.key`), `encoded`, `encoded_cells` and `chat_cells` fields, and `becomes` kinds of
-    rows.
+    records (`key.key`), `encoded`, `encoded_cells` and `chat_cells` fields, `several` families of
+    columns, `values` of winners, and `becomes` kinds of rows. `model_@a` is a name for each usual
+    word for the left side.
     """
     made = (_read_layout(block, converts) for block in table.strip().split("\n\n"))
     return tuple(replace(layout, **(options or {}).get(layout.name, {})) for layout in made)
@@ -547,13 +523,14 @@ def _read_layout(block: str, converts: Mapping[str, Convert]) -> Layout:
     name, _, title = head.partition(": ")
     columns: dict[str, tuple[str, ...]] = {}
     said: dict[str, list[str]] = {"needs": [], "without": [], "inside": [], "becomes": []}
-    said |= {"encoded": [], "encoded_cells": [], "chat_cells": []}
+    said |= {"encoded": [], "encoded_cells": [], "chat_cells": [], "several": [], "values": []}
     for first, *rest in map(str.split, lines):
         if first in said:
-            said[first] = rest
+            said[first] += rest
             continue
         for name_, _, names in (word.partition("=") for word in (first, *rest)):
-            columns[name_] = (*columns.get(name_, ()), *(names or name_).split(","))
+            known = [one for name in (names or name_).split(",") for one in _of_sides(name)]
+            columns[name_] = (*columns.get(name_, ()), *known)
     kinds = tuple(said["becomes"])
     return Layout(
         name,
@@ -567,4 +544,12 @@ def _read_layout(block: str, converts: Mapping[str, Convert]) -> Layout:
         encoded=tuple(said["encoded"]),
         encoded_cells=tuple(said["encoded_cells"]),
         chat_cells=tuple(said["chat_cells"]),
+        several=tuple(said["several"]),
+        values=dict(word.split("=") for word in said["values"]),
     )
+
+
+def _of_sides(name: str) -> list[str]:
+    """The names that `model_@a` stands for."""
+    mark = next((mark for mark in SIDES if mark in name), "")
+    return [name.replace(mark, side) for side in SIDES[mark]] if mark else [name]

@@ -13,18 +13,21 @@ from typing import Any
 from arena.conversations import Message, answer_fields, prompt_fields
 from arena.files.rows import Values
 from arena.formats.base import Layout, Made, SourceRecord, decoded, layouts
-from arena.formats.pairs import SPELLINGS
 from arena.formats.records import (
     INPUTS,
     OUTPUTS,
     answer_row,
     candidate_row,
+    category_of,
     content_id,
     document_of,
     filled,
+    inside,
     messages_between,
+    name_of_prompt,
     prompt_id,
     prompt_row,
+    rater_of,
     read_conversation,
     read_messages,
     read_name,
@@ -33,9 +36,11 @@ from arena.formats.records import (
     read_time,
     read_turns,
     user_messages,
+    voted,
     written,
 )
-from arena.outcomes import LEFT, OUTCOMES, RIGHT, TIE
+from arena.formats.winners import SKIP, Winner, read_winner
+from arena.outcomes import LEFT, RIGHT, TIE, Uncounted, outcome_of_lead
 from arena.validation import InputError, quoted
 
 # LMArena: huggingface.co/datasets/lmarena-ai (arena-human-preference), and FastChat's battles
@@ -50,33 +55,52 @@ def _battle_kinds(fields: set[str]) -> tuple[str, ...]:
     return ("prompts", "candidates", "responses", "votes") if has_texts else ("votes",)
 
 
-def _of_battle(record: SourceRecord) -> Iterator[Made]:
-    left, right = (read_name(record.need(side)) for side in ("model_a", "model_b"))
-    # A judge that contradicts itself once the answers are swapped has not voted.
-    is_vote = str(record.get("winner")).strip().lower() != "tie (inconsistent)"
-    vote: Values = {"a": left, "b": right, "outcome": _winner_of_battle(record) if is_vote else TIE}
+def _of_battle(record: SourceRecord, details: Values | None = None) -> Iterator[Made]:
+    left, right = _names_of_sides(record)
+    winner = _winner_of_battle(record, left, right)
+    vote: Values = {"a": left, "b": right, "outcome": winner.outcome}
+    if winner.preference is not None:
+        vote = {"a": left, "b": right, "preference_a": winner.preference}
     if any(record.get(name) is not None for name in _BATTLE_TEXTS):
         questions, answers = _question_and_sides(record)
-        language = record.get("language")
-        category = None if language == "unknown" else language
+        category = category_of(record, "category") or category_of(record, "language")
         by_model = dict(zip((left, right), answers, strict=True))
         vote["prompt"] = prompt = _shared_prompt(record, (questions, category), by_model)
         yield prompt_row(questions, id=prompt, category=category, document=document_of(record))
-        for model, messages, side in zip((left, right), answers, ("a", "b"), strict=True):
+        for model, answer, side in zip((left, right), answers, ("a", "b"), strict=True):
             yield candidate_row(model)
             name = f"response_{side}"
             field = name if name in record.cells else f"conversation_{side}"
-            yield answer_row(model, prompt, messages, field)
-    elif record.get("id") is not None:
-        vote["prompt"] = read_name(record.get("id"))
+            yield answer_row(model, prompt, answer, field)
+    elif (prompt := record.get("id") or record.get("prompt")) is not None:
+        vote["prompt"] = name_of_prompt(record, prompt)
         vote |= filled({"document": document_of(record)})
-    who = "rater" if record.get("judge") is None else "judge"
-    vote |= filled({"rater": record.get(who), "cast_at": read_time(record.get("time"))})
-    vote |= filled({n: record.get(n) for n in ("kind", "turn")} | {"question_id": record.get("id")})
-    vote |= _autoarena_judge(record)
-    names = {"a": "model_a", "b": "model_b", "outcome": "winner"}
-    if is_vote:
-        yield Made("votes", vote, names | {"rater": who, "cast_at": "time"})
+    vote |= rater_of(record)
+    if details is None:
+        vote |= filled({name: record.get(name) for name in ("kind", "turn")})
+        vote |= filled({"question_id": record.get("id")})
+        vote |= _autoarena_judge(record)
+    if str(record.get("blind")).strip().lower() in ("false", "0"):
+        vote["provenance"] = {"uncounted": Uncounted.CHOSEN}
+    names = {"a": "model_a", "b": "model_b", "outcome": "winner", "rater": "rater"}
+    if winner.outcome != SKIP:
+        yield from voted(record, vote, names, details)
+
+
+def _of_plain_vote(record: SourceRecord) -> Iterator[Made]:
+    """A row of nothing but a vote, whose further columns are its details."""
+    return _of_battle(record, record.rest)
+
+
+def _names_of_sides(record: SourceRecord) -> tuple[str, str]:
+    """The two candidates: their names, or else what their answers' columns are called."""
+    names = []
+    for side in ("a", "b"):
+        name = record.get(f"model_{side}")
+        if name is None and f"model_{side}" not in record.cells:
+            name = record.columns.get(f"response_{side}")
+        names.append(read_name(record.need(f"model_{side}") if name is None else name))
+    return names[0], names[1]
 
 
 def _autoarena_judge(record: SourceRecord) -> Values:
@@ -87,7 +111,7 @@ def _autoarena_judge(record: SourceRecord) -> Values:
 
 
 def _shared_prompt(
-    record: SourceRecord, question: tuple[Any, ...], answers: Mapping[str, list[Message]]
+    record: SourceRecord, question: tuple[Any, ...], answers: Mapping[str, str | list[Message]]
 ) -> str:
     """Return the id of the file's first prompt that asks the same question; a new one if a model
     has answered that prompt in other words.
@@ -101,18 +125,16 @@ def _shared_prompt(
     return own_id if own_id != first else content_id(*question, digests)
 
 
-def _winner_of_battle(record: SourceRecord) -> str:
+def _winner_of_battle(record: SourceRecord, left: str, right: str) -> Winner:
     written = record.get("winner")
     if written is not None:
-        name = str(written).strip().lower()
-        outcome = TIE if name == "-" else SPELLINGS.get(name, name)  # AutoArena's dash
-        if outcome not in OUTCOMES:
-            raise InputError(
-                f"is {quoted(written)}, which is not one of model_a, model_b, tie and tie "
-                "(bothbad)",
-                "winner",
-            )
-        return outcome
+        try:
+            return read_winner(read_name(written), left, right, record.values)
+        except InputError as error:
+            raise InputError(error.reason, "winner") from None
+    if record.get("score_a") is not None or "score_b" in record.cells:
+        scores = [read_number(record, name) for name in ("score_a", "score_b")]
+        return Winner(outcome_of_lead(scores[0] - scores[1]))
     flags = {
         outcome: record.get(name)
         for outcome, name in ((LEFT, "winner_a"), (RIGHT, "winner_b"), (TIE, "winner_tie"))
@@ -120,44 +142,103 @@ def _winner_of_battle(record: SourceRecord) -> str:
     chosen = [
         outcome for outcome, flag in flags.items() if str(flag).lower() in ("1", "1.0", "true")
     ]
-    if len(chosen) != 1:
-        raise InputError(
-            "and its neighbours mark no winner, or several; exactly one of winner_model_a, "
-            "winner_model_b and winner_tie must be 1",
-            "winner_a" if "winner_a" in record.cells else "winner",
-        )
-    return chosen[0]
+    if len(chosen) == 1:
+        return Winner(chosen[0])
+    if not chosen and "winner_a" not in record.cells:
+        record.need("winner")
+    raise InputError(
+        "and its neighbours mark no winner, or several; exactly one of winner_model_a, "
+        "winner_model_b and winner_tie must be 1",
+        "winner_a" if "winner_a" in record.cells else "winner",
+    )
 
 
-def _question_and_sides(record: SourceRecord) -> tuple[list[Message], list[list[Message]]]:
+def _question_and_sides(
+    record: SourceRecord,
+) -> tuple[list[Message], list[str | list[Message]]]:
     """Return the user's messages, and each side's messages from its first answer on."""
     if record.get("conversation_a") is not None:
-        whole = [read_messages(record.need(name), name) for name in _CONVERSATIONS]
-        roles = [turn["role"] for turn in whole[0]]
-        first = roles.index("assistant") if "assistant" in roles else 0
-        if not first:
-            raise InputError("must begin with the user's message", "conversation_a")
+        whole, answers = [], list[str | list[Message]]()
+        for name in _CONVERSATIONS:
+            conversation, is_empty = _without_empty_answer(record.need(name))
+            whole.append(read_messages(conversation, name))
+            roles = [turn["role"] for turn in whole[-1]] + ["assistant"] * is_empty
+            first = roles.index("assistant") if "assistant" in roles else 0
+            if not first:
+                raise InputError("must begin with the user's message", name)
+            answers.append(whole[-1][first:] or "")
         questions = [turn for turn in whole[0] if turn["role"] in ("system", "user")]
-        return questions, [conversation[first:] for conversation in whole]
-    cells = {name: record.need(name) for name in ("prompt", "response_a", "response_b")}
+        return questions, answers
+    cells = {"prompt": record.need("prompt")}
+    cells |= {name: record.cells.get(name) or "" for name in ("response_a", "response_b")}
     if record.is_table and "winner_a" in record.cells:
         # Kaggle's table of battles writes all three as lists of turns; texts alone are taken as
         # they are.
         turns = {name: decoded(cell) for name, cell in cells.items()}
         cells = turns if set(map(type, turns.values())) == {list} else cells
-    asked, *answers = (read_turns(cell, name) for name, cell in cells.items())
-    return user_messages(asked), [messages_between(asked, answer) for answer in answers]
+    if isinstance(cells["prompt"], list) and isinstance(next(iter(cells["prompt"]), ""), dict):
+        question = read_conversation(cells.pop("prompt"), "user", INPUTS, "prompt")
+        return question, [written(cell) for cell in cells.values()]
+    asked, left, right = (read_turns(cell, name) for name, cell in cells.items())
+    return user_messages(asked), [messages_between(asked, answer) for answer in (left, right)]
+
+
+def _without_empty_answer(conversation: Any) -> tuple[Any, bool]:
+    """The messages without a last one of the assistant that is empty, and whether there was one."""
+    last = conversation[-1] if isinstance(conversation, list) and conversation else None
+    is_empty = (
+        isinstance(last, dict)
+        and last.get("role") == "assistant"
+        and not last.get("tool_calls")
+        and (last.get("content") is None or not str(last["content"]).strip())
+    )
+    return (conversation[:-1] if is_empty else conversation), is_empty
+
+
+def _of_chat_vote(record: SourceRecord) -> Iterator[Made]:
+    """A vote in FastChat's log of conversations; other events are no votes."""
+    kind = str(record.need("winner"))
+    states = record.need("states")
+    if not kind.endswith("vote") or not isinstance(states, list) or len(states) != 2:
+        return
+    cells: Values = {"winner": kind, "time": record.get("time"), "rater": record.get("rater")}
+    for side, state in zip(("a", "b"), states, strict=True):
+        cells[f"model_{side}"] = inside(state, "model_name")
+        spoken = inside(state, "messages")
+        roles = inside(state, "roles") or []
+        cells[f"conversation_{side}"] = [
+            {"role": "user" if roles[:1] == [who] else "assistant", "content": text}
+            for who, text in (spoken if isinstance(spoken, list) else [])
+        ]
+    if not all(cells[f"model_{side}"] for side in ("a", "b")):
+        raise InputError("have no model_name", "states")
+    yield from _of_battle(replace(record, cells=cells))
+
+
+def _of_result_of_two(record: SourceRecord) -> Iterator[Made]:
+    """A winner and a loser, without sides: a coin that is their content decides these."""
+    winner, loser = (read_name(record.need(name)) for name in ("winner", "loser"))
+    prompt = record.get("id") or record.get("prompt")
+    is_left = _goes_left(winner, loser, record.line)
+    left, right = (winner, loser) if is_left else (loser, winner)
+    is_tie = str(record.get("tie")).strip().lower() in ("1", "1.0", "true", "yes", "tie", "draw")
+    vote = {"a": left, "b": right, "outcome": TIE if is_tie else LEFT if is_left else RIGHT}
+    vote |= {} if prompt is None else {"prompt": name_of_prompt(record, prompt)}
+    names = {"a": "winner", "b": "loser"} if is_left else {"a": "loser", "b": "winner"}
+    yield from voted(record, vote | rater_of(record), names)
 
 
 def _of_annotation(record: SourceRecord) -> Iterator[Made]:
     question = read_text(record, "prompt")
     prompt = prompt_id(record, question)
-    models = [read_name(record.need(name)) for name in ("generator_1", "generator_2")]
+    models = [
+        read_name(record.get(f"generator_{n}") or record.columns[f"output_{n}"]) for n in (1, 2)
+    ]
     yield prompt_row(user_messages([question]), id=prompt, category=record.get("category"))
     for model, field in zip(models, ("output_1", "output_2"), strict=True):
         yield candidate_row(model)
-        if record.get(field) is not None:
-            yield answer_row(model, prompt, read_text(record, field), field)
+        if isinstance(record.cells.get(field), str):
+            yield answer_row(model, prompt, record.cells[field], field)
     if record.get("preference") is None and "preference" in record.cells:
         return  # the annotator failed
     names = {"a": "generator_1", "b": "generator_2", "preference_b": "preference"}
@@ -236,7 +317,7 @@ def _question_and_answers(record: SourceRecord) -> tuple[list[Message], dict[str
     """Return the messages of the question, and those of `chosen` and `rejected` that follow it."""
     sides = {}
     for name in ("chosen", "rejected"):
-        side = record.need(name)
+        side = record.answer(name)
         turns = (
             _SPEAKER.split(side) if isinstance(side, str) and record.get("prompt") is None else []
         )
@@ -289,7 +370,7 @@ def _pairs_of_texts(record: SourceRecord) -> Iterator[SourceRecord]:
 
 def _texts_of_cell(record: SourceRecord, name: str) -> list[Any]:
     """The texts of a cell; a conversation counts as one."""
-    value = record.need(name)
+    value = record.answer(name)
     is_list = isinstance(value, list) and value and all(isinstance(v, str) for v in value)
     return value if is_list else [value]
 
@@ -322,7 +403,7 @@ def _preferred_pair(record: SourceRecord) -> Iterator[Made]:
 def _of_unpaired(record: SourceRecord) -> Iterator[Made]:
     """An answer that is desirable or not, with a vote between it and each of the other kind."""
     question = read_conversation(record.need("prompt"), "user", INPUTS, "prompt")
-    answer = read_conversation(record.need("completion"), "assistant", OUTPUTS, "completion")
+    answer = read_conversation(record.answer("completion"), "assistant", OUTPUTS, "completion")
     label, prompt = str(record.need("label")).strip().lower(), content_id(question)
     if label not in ("true", "false", "1", "0"):
         raise InputError(f"is {quoted(record.get('label'))}, not true or false", "label")
@@ -362,7 +443,7 @@ FEEDBACK = "Prometheus feedback"
 
 def _of_prometheus(record: SourceRecord) -> Iterator[Made]:
     question = read_text(record, "prompt")
-    texts = [read_text(record, name) for name in ("response_a", "response_b")]
+    texts = [read_text(record, name, may_be_empty=True) for name in ("response_a", "response_b")]
     outcome = _preferred_side(record)
     reference, rubric = record.get("reference"), record.get("rubric")
     prompt = prompt_id(record, question, texts, rubric)
@@ -451,25 +532,19 @@ def _is_blank_text(value: object) -> bool:
 
 def _prometheus_label(record: SourceRecord) -> Iterator[Made]:
     names = {"prompt": "prompt", "response_1": "response_a", "response_2": "response_b"}
-    label = {name: _cell_of(record, field) for name, field in names.items()}
+    label = {name: record.answer(field) for name, field in names.items()}
     label |= {"label": _preferred_side(record), "rater": FEEDBACK}
     yield Made("labels", label | filled({n: record.get(n) for n in ("reference", "rubric")}), names)
 
 
 def _prometheus_score(record: SourceRecord) -> Iterator[Made]:
-    label = {name: _cell_of(record, name) for name in ("prompt", "response", "score")}
+    label = {name: record.answer(name) for name in ("prompt", "response", "score")}
     levels = [(n, record.get(f"level_{n}")) for n in range(1, 6)]
     rubric = [f"Score {n}: {written(level)}" for n, level in levels if level is not None]
     if record.get("rubric") is not None:
         rubric.insert(0, written(record.get("rubric")))
     label |= filled({"reference": record.get("reference"), "rubric": "\n".join(rubric)})
     yield Made("labels", label | {"rater": FEEDBACK})
-
-
-def _cell_of(record: SourceRecord, name: str) -> object:
-    """The cell of a field, which may be blank; raises InputError if it is missing."""
-    value = record.cells.get(name)
-    return record.need(name) if value is None else value
 
 
 LAYOUTS = layouts(
@@ -485,13 +560,20 @@ mt-bench-grades: MT-Bench grades of single answers
     becomes votes
 
 lmarena: LMArena battles
-    id=question_id,id,evaluation_session_id model_a model_b winner winner_a=winner_model_a
-    winner_b=winner_model_b winner_tie prompt response_a response_b rater=rater,worker
+    id=question_id,id,evaluation_session_id model_a=model_a,model_a_name
+    model_b=model_b,model_b_name winner=winner,chosen_model_name winner_a=winner_model_a
+    winner_b=winner_model_b winner_tie=winner_tie,both_equal prompt response_a response_b
+    rater=rater,worker,visitor_id
     conversation_a=conversation_a,messages_a conversation_b=conversation_b,messages_b
     judge=judge,judge_hash,evaluator kind=rater_kind language document turn
-    time=tstamp,timestamp
+    time=tstamp,timestamp blind=anony category
     encoded conversation_a conversation_b
     needs model_a model_b winner|winner_a response_a|conversation_a|judge|time|winner_a
+    becomes prompts candidates responses votes
+
+fastchat-log: FastChat conversation logs
+    winner=type states models time=tstamp rater=ip
+    needs winner states models
     becomes prompts candidates responses votes
 
 battles: Ringside export of votes
@@ -501,9 +583,24 @@ battles: Ringside export of votes
     becomes votes
 
 alpaca-annotations: AlpacaEval annotations
-    prompt=instruction,prompt output_1 output_2 generator_1 generator_2 preference annotator
-    category=dataset
-    needs prompt generator_1 generator_2 preference
+    prompt=instruction,prompt output_1 output_2 generator_1 generator_2 preference
+    annotator=annotator,annotator_index category=dataset
+    needs prompt output_1|generator_1 output_2|generator_2 preference
+    becomes prompts candidates responses votes
+
+shp: Stanford Human Preferences
+    id=post_id prompt=history response_a=human_ref_a response_b=human_ref_b winner=labels
+    category=domain
+    values 1=left 0=right
+    needs prompt response_a response_b winner
+    becomes prompts candidates responses votes
+
+helpsteer: HelpSteer preferences
+    prompt=context response_a=response1 response_b=response2 winner=overall_preference
+    category=domain language
+    chat_cells prompt
+    values -3=1 -2=0.83 -1=0.67 0=tie 1=0.33 2=0.17 3=0
+    needs prompt response_a response_b winner
     becomes prompts candidates responses votes
 
 prometheus: Prometheus preferences
@@ -539,9 +636,59 @@ preferences-unpaired: unpaired preferences
     needs prompt completion label
     becomes prompts candidates responses votes
 
-annotations: Label Studio or Argilla annotations
-    annotations=annotations,annotation_id annotator data fields responses
-    needs annotations|fields annotator|data|responses
+winners-and-losers: winners and losers
+    winner=winner,model_chosen,chosen_model,winning_model,winner_name,better,preferred_model
+    loser=loser,model_rejected,rejected_model,losing_model,loser_name,worse,other_model tie=tie,draw
+    id=id,question_id,prompt_id,task prompt=prompt,text,question rater=rater,worker,user,annotator
+    time=cast_at,tstamp,timestamp,date judge count=count,counts,n,times
+    needs winner loser
+    becomes votes
+
+scored-pairs: pairs with a score for each
+    model_a=left,model_@a,candidate_@a,item_@a,system_@a model_b=right,model_@b,candidate_@b
+    model_b=item_@b,system_@b score_a=score_@a,rating_@a,points_@a,score_left
+    score_b=score_@b,rating_@b,points_@b,score_right prompt=prompt,question,task
+    id=question_id,prompt_id,id,uid
+    response_a=response_@a,answer_@a,output_@a,reply_@a,completion_@a,text_@a,human_ref_@a
+    response_b=response_@b,answer_@b,output_@b,reply_@b,completion_@b,text_@b,human_ref_@b
+    rater=rater,worker,annotator,user judge time=cast_at,tstamp,timestamp,created_at,date
+    count=count,counts,weight,weights,times
+    needs model_a model_b score_a score_b
+    without winner
+    becomes prompts candidates responses votes
+
+two-answers: two answers and a winner
+    prompt=prompt,question,instruction,input,query,task,history,context
+    model_a=model_@a,generator_@a,candidate_@a,system_@a model_b=model_@b,generator_@b
+    model_b=candidate_@b,system_@b
+    response_a=response_@a,answer_@a,output_@a,reply_@a,completion_@a,text_@a,human_ref_@a
+    response_b=response_@b,answer_@b,output_@b,reply_@b,completion_@b,text_@b,human_ref_@b
+    winner=winner,label,labels,preferred,pairwise,verdict,vote,choice,result,flag,better,best,pw
+    winner=chosen_model_name,overall_preference,human_preference,preference,who_won,winning_model
+    winner=preferred_model,preferred_answer,preferred_response,better_answer,better_response
+    winner=which_is_better,which_answer_is_better,which_response_is_better,which_reply_is_better
+    winner=which_one_is_better,which_model_is_better,which_do_you_prefer,your_choice,decision
+    id=question_id,prompt_id,id,uid category=category,domain,subset language document
+    rater=rater,worker,annotator,user,username,evaluator,email,email_address judge blind=anony
+    time=cast_at,tstamp,timestamp,created_at,date count=count,counts
+    chat_cells prompt
+    needs prompt response_a response_b winner
+    becomes prompts candidates responses votes
+
+pairs: votes as a table
+    model_a=left,model_@a,candidate_@a,item_@a,system_@a,option_@a,variant_@a,player_@a,assistant_@a
+    model_a=generator_@a,white,a model_b=right,model_@b,candidate_@b,item_@b,system_@b,option_@b
+    model_b=variant_@b,player_@b,assistant_@b,generator_@b,black,b
+    winner=winner,label,labels,preferred,pairwise,verdict,vote,choice,result,flag,better,best,pw
+    winner=chosen_model_name,overall_preference,human_preference,preference,who_won,winning_model
+    winner=preferred_model,preferred_answer,preferred_response,better_answer,better_response
+    winner=which_is_better,which_answer_is_better,which_response_is_better,which_reply_is_better
+    winner=which_one_is_better,which_model_is_better,which_do_you_prefer,your_choice,decision
+    winner_a=winner_model_a winner_b=winner_model_b winner_tie=winner_tie,both_equal
+    id=prompt_id,question_id prompt=prompt,task,question document
+    rater=worker,rater,annotator,user,username,respondent_id,email_address judge blind=anony
+    time=cast_at,timestamp,tstamp,created_at,time,date,startdate count=count,counts,weight,weights
+    needs model_a model_b winner|winner_a
     becomes votes
 """,
     {
@@ -563,14 +710,19 @@ annotations: Label Studio or Argilla annotations
             "verdict",
         ),
         "preferences-unpaired": _of_unpaired,
-        "annotations": _refusal(
-            "does not say which answer is on which side; save the columns prompt, model_a, "
-            "model_b, response_a, response_b and winner as CSV",
-            "annotations",
-            "responses",
-        ),
+        "fastchat-log": _of_chat_vote,
+        "shp": _of_battle,
+        "helpsteer": _of_battle,
+        "scored-pairs": _of_battle,
+        "two-answers": _of_battle,
+        "winners-and-losers": _of_result_of_two,
+        "pairs": _of_plain_vote,
     },
-    {"lmarena": {"kinds": _battle_kinds, "has_plain_votes": True}},
+    {
+        "lmarena": {"kinds": _battle_kinds},
+        "scored-pairs": {"kinds": _battle_kinds},
+        "pairs": {"keeps_rest": True},
+    },
 )
 [SCORES] = layouts(
     """

@@ -1,4 +1,4 @@
-"""promptfoo: results of an evaluation, and a project's configuration with the files it names.
+"""promptfoo: results of an evaluation, and tables of tests.
 
 Follows promptfoo.dev/docs/configuration: "Output formats", "Reference", "Prompts", "Test cases".
 """
@@ -8,16 +8,14 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from arena.checks import MOST_CHECKS
 from arena.conversations import Message
-from arena.files.reader import FileError, Row, Source, csv_header, csv_rows, json_lines
 from arena.formats.assertions import read_assertion
-from arena.formats.base import OUTPUT, Made, SourceRecord, decoded, layouts, read_yaml
+from arena.formats.base import OUTPUT, Made, SourceRecord, decoded, layouts
 from arena.formats.records import (
     answer_row,
     candidate_row,
@@ -28,7 +26,7 @@ from arena.formats.records import (
     read_name,
     written,
 )
-from arena.validation import InputError, decode_json, is_variable, json_type, quoted
+from arena.validation import InputError, is_variable, quoted
 
 MOST_COMBINATIONS = 1_000
 MOST_ROWS = 100_000  # tests of a configuration, and candidates; a few lines could make billions
@@ -297,222 +295,6 @@ def _chat_in_text(text: str) -> list[Message]:
         return []
 
 
-def _of_project(record: SourceRecord) -> Iterator[Made]:
-    """A project: its tests become prompts, its prompts with providers become candidates."""
-    project = _Project(record.path.parent)
-    default = project.loaded(record.get("default") or {}, "default")
-    if not isinstance(default, dict):
-        raise InputError(f"is {json_type(default)}, not an object", "default")
-    n_tests = 0
-    for test in project.tests(record.need("tests")):
-        if not isinstance(test, dict):
-            raise InputError(f"has a test that is {json_type(test)}, not an object", "tests")
-        case = {"assert": [*_asserts(default), *_asserts(test)]} | {
-            name: test.get(name) for name in ("description", "metadata")
-        }
-        for variables in _combinations(project.variables(default) | project.variables(test)):
-            n_tests += 1
-            _check_count(n_tests, "tests")
-            yield _test_prompt(content_id(variables), variables, case)
-    providers = list(project.providers(record.need("providers")))
-    prompts = list(project.prompts(record.need("prompts")))
-    _check_count(len(prompts) * len(providers), "prompts")
-    for label, raw in prompts:
-        for provider in providers:
-            only = provider.get("prompts")
-            if not isinstance(only, list) or any(
-                f"{label}:".startswith(f"{written(name)}:") for name in only
-            ):
-                yield _candidate_of(provider, raw, label)
-
-
-def _check_count(count: int, field: str) -> None:
-    if count > MOST_ROWS:
-        what = "tests" if field == "tests" else "prompts times providers"
-        raise InputError(f"has more than {MOST_ROWS:,} {what}; split it into several", field)
-
-
-class _Project:
-    """The folder of a configuration, with the files that the configuration names."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.n_files = folder, 0
-
-    def files(self, reference: str, field: str) -> list[Path]:
-        """The files that a reference names. Raises InputError if there are none."""
-        name = reference.removeprefix("file://")
-        if _PROGRAM.search(name) or reference.startswith("huggingface:"):
-            raise InputError(
-                f"refers to {quoted(reference)}, which only promptfoo can run; {_RESULTS}",
-                field,
-            )
-        files = _matching_files(self.folder, name)
-        if not files:
-            raise InputError(
-                f"refers to {quoted(reference)}, which is not included; pack the whole folder as "
-                f"a zip file, or {_RESULTS}",
-                field,
-            )
-        self.n_files += len(files)
-        if self.n_files > MOST_FILES:
-            raise InputError(f"refers to files more than {MOST_FILES:,} times", field)
-        if large := next((path for path in files if path.stat().st_size > MOST_BYTES), None):
-            most = f"{MOST_BYTES // 10**6} MB"
-            raise InputError(f"refers to {large.name}, which is larger than {most}", field)
-        return files
-
-    def loaded(self, value: Any, field: str) -> Any:
-        """The value, or the content of the one file that it refers to."""
-        return _content_of_file(self.files(value, field)[0]) if _is_reference(value) else value
-
-    def tests(self, value: Any) -> Iterator[Any]:
-        for test in _listed(value):
-            for path in self.files(test, "tests") if isinstance(test, str) else ():
-                yield from _listed(_content_of_file(path))
-            if not isinstance(test, str):
-                yield test
-
-    def variables(self, test: Mapping[str, Any]) -> dict[str, Any]:
-        variables = self.loaded(test.get("vars") or {}, "tests")
-        if not isinstance(variables, dict):
-            raise InputError(f"has vars that are {json_type(variables)}, not an object", "tests")
-        return self.filled(variables)
-
-    def filled(self, variables: Mapping[str, Any]) -> dict[str, Any]:
-        """The variables with the texts of the files that they name; of several, one test each."""
-        texts = dict(variables)
-        for name, given in variables.items():
-            if any(map(_is_reference, _listed(given))):
-                texts[name] = [text for value in _listed(given) for text in self._texts(value)]
-        return texts
-
-    def _texts(self, value: Any) -> list[Any]:
-        return [*map(_file_as_text, self.files(value, "vars"))] if _is_reference(value) else [value]
-
-    def providers(self, value: Any) -> Iterator[dict[str, Any]]:
-        for provider in _listed(value):
-            if _is_reference(provider) and not _PROGRAM.search(provider):
-                yield from map(_provider, _listed(self.loaded(provider, "providers")))
-            else:
-                yield _provider(provider)
-
-    def prompts(self, value: Any) -> Iterator[tuple[str, str]]:
-        """Yield a label and a template for each prompt."""
-        for prompt in _listed(value):
-            given = prompt if isinstance(prompt, dict) else {"raw": prompt}
-            raw = written(given.get("raw") or given.get("id") or "")
-            label = str(given.get("label") or "")
-            is_name = _PROMPT_FILE.fullmatch(raw) and _matching_files(self.folder, raw)
-            if not (_is_reference(raw) or is_name):
-                yield label or raw, raw
-                continue
-            for path in self.files(raw, "prompts"):
-                for template in _templates_in_file(path):
-                    yield _label_of(label, path.relative_to(self.folder), template), template
-
-
-def _label_of(label: str, path: Path, template: str) -> str:
-    """The label that promptfoo gives to a prompt in a file (its src/prompts/processors)."""
-    if label and path.suffix.lower() != ".txt":
-        return label
-    return ": ".join((*([label] if label else ()), str(path), template))
-
-
-def _matching_files(folder: Path, name: str) -> list[Path]:
-    """The files in the folder with this name, in which `*` stands for anything.
-
-    Files outside the folder are left out: an uploaded file must not read those of the server.
-    """
-    inside = folder.resolve()
-    try:
-        paths = sorted(folder.glob(name))
-        return [p for p in paths if p.is_file() and p.resolve().is_relative_to(inside)]
-    except (ValueError, NotImplementedError, OSError, RuntimeError, IndexError):
-        return []
-
-
-def _parts_of_file(path: Path) -> Iterable[Path]:
-    """The files that the configuration names, and those that its tables and documents name."""
-    found: dict[Path, None] = {path: None}
-    documents, names = [path], set[str]()
-    for document in documents:
-        with suppress(OSError):
-            text = document.read_text(encoding="utf-8", errors="replace")
-            words = _WORDS.split(text) if document == path else ()
-            named = [*_REFERENCE.findall(text), *filter(_PROMPT_FILE.fullmatch, words)]
-            new = [name for name in dict.fromkeys(named) if name not in names]
-            for name in new[: MOST_FILES - len(names)]:
-                names.add(name)
-                files = [file for file in _matching_files(path.parent, name) if file not in found]
-                found |= dict.fromkeys(f for f in files if f.stat().st_size <= MOST_BYTES)
-                documents += [f for f in files if f in found and f.suffix.lower() in _DOCUMENTS]
-    return [file for file in found if file != path]
-
-
-def _content_of_file(path: Path) -> Any:
-    """What is in a file: the tests of a table, the document of JSON or YAML, or a text."""
-    suffix = path.suffix.lower()
-    if suffix in _YAML:
-        return read_yaml(path)
-    if suffix == ".csv":
-        return list(_table_in_file(path))
-    if suffix == ".jsonl":
-        return [_good_row(row, path) for row in json_lines(Source.at(path))]
-    text = _text_of_file(path)
-    try:
-        return decode_json(text) if suffix == ".json" else text
-    except InputError as error:
-        raise FileError(f"{path} {error.reason}.") from None
-
-
-def _file_as_text(path: Path) -> str:
-    """The text of a variable that names a file: YAML as JSON, and anything else as it is."""
-    return json.dumps(read_yaml(path)) if path.suffix in _YAML else _text_of_file(path).strip()
-
-
-def _text_of_file(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise FileError(f"{path} is not text in UTF-8; {_RESULTS}.") from None
-
-
-def _templates_in_file(path: Path) -> list[str]:
-    """The prompts of a file: a chat in JSON or YAML is one, a text has one between lines of ---,
-    JSON Lines have one on each."""
-    suffix = path.suffix.lower()
-    if suffix in _YAML:
-        return [written(_content_of_file(path))]
-    if suffix == ".csv":
-        raise FileError(f"{path} has prompts as CSV; put them into the configuration instead.")
-    text = _text_of_file(path)
-    parts = [text]
-    if suffix in (".txt", ".jsonl"):
-        parts = _RULE.split(text) if suffix == ".txt" else text.splitlines()
-    return [part.strip() for part in parts if part.strip()]
-
-
-def _table_in_file(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the tests of a CSV file: variables, and columns that begin with two underscores."""
-    source = Source.at(path)
-    header = csv_header(source, suffices=bool, wanted="", key=str)
-    for row in csv_rows(source, header):
-        cells = _good_row(row, path)
-        try:
-            yield _case_of_row(cells)
-        except InputError as error:
-            raise InputError(f"refers to {path.name}, which has {error.reason}", "tests") from None
-
-
-def _good_row(row: Row, path: Path) -> Any:
-    """The row's content; raises InputError if it is bad."""
-    if isinstance(row.content, InputError):
-        raise InputError(
-            f"refers to {path.name}, where line {row.line:,} {row.content.reason}", "tests"
-        )
-    return row.content
-
-
 def _case_of_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """The test in a row."""
     cells = {name: str(cell) for name, cell in row.items() if cell not in (None, "")}
@@ -535,7 +317,9 @@ def _test_case(record: SourceRecord) -> Iterator[Made]:
         variables = case["vars"]
     if not isinstance(variables, dict) or not variables:
         raise InputError("has no variables", "vars")
-    for values in _combinations(_Project(record.path.parent).filled(variables)):
+    if odd := next((name for name in variables if _is_reference(variables[name])), ""):
+        raise InputError(f"refers to a file in {odd}; {_RESULTS}", "vars")
+    for values in _combinations(variables):
         yield _test_prompt(content_id(values), values, case)
 
 
@@ -548,11 +332,6 @@ def _expected(cell: str) -> dict[str, Any]:
     return {"type": match[1], "value": match[3], "threshold": threshold}
 
 
-def _listed(value: Any) -> list[Any]:
-    """The elements of a value, which may be a single one."""
-    return value if isinstance(value, list) else [value]
-
-
 def _asserts(test: Mapping[str, Any]) -> list[Any]:
     asserts = test.get("assert")
     return asserts if isinstance(asserts, list) else []
@@ -560,13 +339,6 @@ def _asserts(test: Mapping[str, Any]) -> list[Any]:
 
 def _is_reference(value: Any) -> bool:
     return isinstance(value, str) and (value.startswith(("file://", "huggingface:")))
-
-
-def _provider(value: Any) -> dict[str, Any]:
-    if isinstance(value, dict) and "id" not in value and len(value) == 1:
-        [(identity, options)] = value.items()
-        return {"id": identity} | (options if isinstance(options, dict) else {})
-    return value if isinstance(value, dict) else {"id": written(value).removeprefix("file://")}
 
 
 def _combinations(variables: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -594,11 +366,6 @@ promptfoo-table: promptfoo results as a table
     needs output
     becomes prompts candidates responses
 
-promptfoo-config: promptfoo configuration
-    prompts providers=providers,targets tests default=defaulttest
-    needs prompts providers tests
-    becomes prompts candidates
-
 promptfoo-tests: promptfoo tests
     expected=__expected,__expected1 vars assert description metadata
     needs vars|expected
@@ -607,12 +374,10 @@ promptfoo-tests: promptfoo tests
     {
         "promptfoo": _of_result,
         "promptfoo-table": _of_table_row,
-        "promptfoo-config": _of_project,
         "promptfoo-tests": _test_case,
     },
     {
         "promptfoo-table": {"has_variables": True, "repeats": True},
-        "promptfoo-config": {"parts": _parts_of_file},
         "promptfoo-tests": {"has_variables": True},
     },
 )

@@ -7,16 +7,17 @@ it is read once for each kind, and a record with an error is reported in the fir
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from arena.conversations import Message, answer_fields, clean_messages, prompt_fields
-from arena.files.columns import csv_blocks, read_ahead
 from arena.files.reader import (
     LINE_LIMIT,
     FileError,
@@ -34,24 +35,28 @@ from arena.files.rows import Values, VoteRow, parse_label
 from arena.formats.base import (
     KINDS,
     MEMBER,
+    OUTPUT,
     Layout,
     Made,
     SourceRecord,
-    VoteColumns,
-    check_one_vote_a_row,
+    check_size,
     decoded,
-    read_yaml,
 )
 from arena.formats.native import PARSERS
-from arena.formats.pairs import PLAIN_TIME, vote_parts
-from arena.validation import CATEGORY_LIMIT, InputError, is_unicode, join_names, json_type, quoted
+from arena.validation import (
+    CATEGORY_LIMIT,
+    NAME_LIMIT,
+    InputError,
+    clean_details,
+    clean_time,
+    is_unicode,
+    join_names,
+    json_type,
+    quoted,
+)
 
-SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".yaml", ".yml")
-TIMES = rf"{PLAIN_TIME}|^\d{{9,10}}(\.\d{{1,9}})?$"  # ISO, or seconds since 1970
-# The fields of plain votes, and what they are called in `pairs`.
-PLAIN_VOTES = {"model_a": "left", "model_b": "right", "winner": "winner", "id": "prompt"}
-PLAIN_VOTES |= {"judge": "worker", "rater": "worker", "time": "cast_at"}
-PLAIN_VOTES |= {"language": "language", "turn": "turn"}
+SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx")
+PAIRS = "pairs"
 SAMPLE = 20  # records that are read to tell the layout
 # Keys of documents with records.
 CONTAINERS = ("results", "data", "items", "observations", "samples", "request_states", "testCases")
@@ -70,11 +75,8 @@ class Records:
         self.path = path
         self.document: Any = None
         self.keys: list[str] | None = None  # of JSON Lines or an array, whatever the layout
-        if path.suffix.lower() in (".yaml", ".yml"):
-            self.document = read_yaml(path)
-            return
         self.source = Source.at(path)
-        self.is_json = self.source.encoding != "Parquet" and is_json(self.source)
+        self.is_json = not self.source.is_table and is_json(self.source)
         if self.is_json and self.source.first_character() == "{" and not self._has_lines():
             self.document = json_document(self.source)
 
@@ -142,8 +144,10 @@ def _inside(document: Any, places: tuple[tuple[str, ...], ...]) -> list[Any]:
     return document if isinstance(document, list) else [document]
 
 
-def recognise(path: Path, layouts: Iterable[Layout]) -> Layout | None:
-    """Return the first layout that fits the file, by its columns or keys."""
+def recognise(
+    path: Path, layouts: Iterable[Layout], chosen: Mapping[str, str] | None = None
+) -> Layout | None:
+    """Return the first layout that fits the file, by its columns or keys, or by chosen ones."""
     if path.suffix.lower() not in SUFFIXES:
         return None
     try:
@@ -152,7 +156,7 @@ def recognise(path: Path, layouts: Iterable[Layout]) -> Layout | None:
         return None
     for layout in layouts:
         try:
-            if layout.fits(layout.assigned(records.names(layout))):
+            if all(map(layout.knows, chosen or ())) and Foreign(layout, chosen).suits(records):
                 return layout
         except RepeatedColumnError:
             raise
@@ -162,14 +166,22 @@ def recognise(path: Path, layouts: Iterable[Layout]) -> Layout | None:
 
 
 class Foreign:
-    """A format for the files of one layout. `chosen` maps fields to columns that a person chose."""
+    """A format for the files of one layout. `chosen` maps fields to columns that a person chose,
+    `values` what winners are called to their meanings."""
 
-    repeats = True  # the same prompt, candidate or answer may appear in many records
-
-    def __init__(self, layout: Layout, chosen: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        chosen: Mapping[str, str] | None = None,
+        values: Mapping[str, str] | None = None,
+    ) -> None:
         self.layout = layout
         self.chosen = dict(chosen or {})
+        self.values = {" ".join(value.split()): said for value, said in (values or {}).items()}
         self.NAME, self.TITLE, self.FILES = layout.name, layout.title, layout.title
+        # The same prompt, candidate or answer may appear in many records. Imports of plain votes
+        # are known by the SHA-256 that they had when they could not.
+        self.repeats = layout.name != PAIRS
 
     def sniff(self, path: Path) -> list[tuple[Path, str]]:
         """Return the file once for each kind of its rows, if it has this layout."""
@@ -177,22 +189,49 @@ class Foreign:
             return []
         try:
             fields = self.fields(Records(path))
+        except RepeatedColumnError:
+            raise
         except FileError:
+            if self.chosen:
+                raise
             return []
         if not self.layout.fits(fields):
             return []
         return [(path, kind) for kind in KINDS if kind in self.layout.kinds(set(fields))]
 
+    def suits(self, records: Records) -> bool:
+        """Whether the file has what this layout needs."""
+        return self.layout.fits(self._assigned(records.names(self._chosen_layout())))
+
     def fields(self, records: Records) -> dict[str, str]:
-        """Map the fields to the file's columns, as chosen or by their names."""
+        """Map the fields to the file's columns, as chosen or by their names. Raises FileError."""
         names = records.names(self._chosen_layout())
-        fields = self.layout.assigned(names)
-        for name, column in self.chosen.items():
-            if name in self.layout.columns:
-                fields.pop(name, None)
-                if column:
-                    fields[name] = column
+        fields = self._assigned(names)
+        for field, column in self.chosen.items():
+            if not self.layout.knows(field):
+                raise FileError(
+                    f"{self.layout.title} have no field {quoted(field)}. Choose from: "
+                    f"{', '.join([*self.layout.columns, *self.layout.several])}."
+                )
+            if column and column not in names:
+                raise FileError(
+                    f"{records.path} has no column {quoted(column)}. It has "
+                    f"{join_names(map(quoted, names), MOST_SHOWN)}."
+                )
+            if others := [f for f in self.chosen if column and self.chosen[f] == column][1:]:
+                raise FileError(
+                    f"The column {quoted(column)} cannot be both {field} and {others[0]}. Choose "
+                    "one of them."
+                )
+        _check_twins(records.path, names, {f: c for f, c in fields.items() if f not in self.chosen})
         return fields
+
+    def _assigned(self, names: list[str]) -> dict[str, str]:
+        """The fields by the columns' names, then those that were chosen."""
+        taken = set(self.chosen.values())
+        found = self.layout.assigned(names).items()
+        fields = {f: name for f, name in found if name not in taken and f not in self.chosen}
+        return fields | {f: name for f, name in self.chosen.items() if name}
 
     def mapping(self, path: Path) -> tuple[dict[str, str], list[str]]:
         """Return the column of each field, '' for none, and the names of all columns."""
@@ -201,7 +240,7 @@ class Foreign:
             return {}, []
         fields = self.fields(records)
         names = [name for name in records.names(self._chosen_layout()) if is_unicode(name) and name]
-        columns = {name: fields.get(name, "") for name in self.layout.columns}
+        columns = {name: fields.get(name, "") for name in (*self.layout.columns, *fields)}
         return {name: column if column in names else "" for name, column in columns.items()}, names
 
     def _chosen_layout(self) -> Layout:
@@ -212,42 +251,12 @@ class Foreign:
         }
         return replace(self.layout, columns=names)
 
-    def parts(self, path: Path) -> Iterable[Path]:
-        """The other files that the file refers to."""
-        return self.layout.parts(path)
-
     def preamble(self, path: Path) -> int:
         """Return the length of a CSV file's header in bytes."""
         records = Records(path)
         if records.document is not None or records.is_json:
             return 0
         return int(records._header(self._chosen_layout()).end)
-
-    def blocks(self, path: Path, kind: str) -> Iterator[VoteColumns | list[Row]]:
-        """Yield each row by itself, but plain votes as columns."""
-        records = Records(path)
-        fields = self.fields(records)
-        names = {column: PLAIN_VOTES.get(name, "") for name, column in fields.items()}
-        is_plain = all(names.values()) and len({*names.values()}) == len(names)
-        if not (self.layout.has_plain_votes and is_plain and records.is_table):
-            yield from ([row] for row in self.rows(path, kind))
-            return
-        header, done = records._header(self._chosen_layout()), 0
-        check_one_vote_a_row(path, header.names, fields.values())
-        unread = self._unread_columns(header.names, fields)
-        # Other columns are not read, whatever they are called.
-        keys = [names.get(name, name and f"{n} {name}") for n, name in enumerate(header.names)]
-        in_parts = partial(vote_parts, times=TIMES)
-        blocks = csv_blocks(records.source, replace(header, keys=keys))
-        for part in chain.from_iterable(read_ahead(in_parts, blocks)):
-            if isinstance(part, VoteColumns):
-                done += len(part)
-                yield replace(part, unread=unread)
-                continue
-            rows = replace(part, header=header).rows()
-            for row in self._rows_of_records(records, kind, fields, rows, done):
-                done = row.number
-                yield [row]
 
     def rows(self, path: Path, kind: str) -> Iterator[Row]:
         """Yield the rows of one kind, numbered from 1; a bad record counts as a row of its first
@@ -258,38 +267,39 @@ class Foreign:
         return self._rows_of_records(records, kind, self.fields(records), rows)
 
     def _rows_of_records(
-        self,
-        records: Records,
-        kind: str,
-        fields: Mapping[str, str],
-        rows: Iterable[Row],
-        number: int = 0,
+        self, records: Records, kind: str, fields: Mapping[str, str], rows: Iterable[Row]
     ) -> Iterator[Row]:
         kinds = self.layout.kinds(set(fields))
         is_first = kind == next((k for k in KINDS if k in kinds), kind)
-        if kind == "votes":
-            columns = records.names(self._chosen_layout())
-            check_one_vote_a_row(records.path, columns, fields.values())
-        of_file = SourceRecord(
-            {}, {}, records.path, records.document, records.is_table, chosen=self.chosen
+        of_file = partial(
+            SourceRecord,
+            path=records.path,
+            document=records.document,
+            is_table=records.is_table,
+            seen={},
+            chosen=self.chosen,
+            values={**self.layout.values, **self.values},
+            columns=fields,
         )
         names, unread = set[str](), tuple[str, ...]()  # of the row before
+        number = 0
         for row in rows:
             if isinstance(row.content, dict) and row.content.keys() != names:
                 names, unread = {*row.content}, self._unread_columns(row.content, fields)
-            made: list[Any]
+            made: list[tuple[Any, tuple[str, ...], int]]
             try:
                 made = self._made_rows(row, kind, fields, of_file)
             except InputError as error:
                 column = fields.get(error.column or "", error.column)
-                made = [(InputError(error.reason, column), ())] if is_first else []
-            for content, unused in made:
-                number += 1
-                yield Row(number, row.line, row.start, row.end, content, (*unread, *unused))
+                made = [(InputError(error.reason, column), (), 1)] if is_first else []
+            for content, unused, count in made:
+                for _ in range(count):
+                    number += 1
+                    yield Row(number, row.line, row.start, row.end, content, (*unread, *unused))
 
     def _unread_columns(self, names: Iterable[str], fields: Mapping[str, str]) -> tuple[str, ...]:
         """The names of a record's values that nothing reads."""
-        if self.layout.has_variables:
+        if self.layout.has_variables or self.layout.keeps_rest:
             return ()
         others = [name for name in names if name and name not in fields.values()]
         members = [MEMBER.fullmatch(name) for name in others]
@@ -300,57 +310,124 @@ class Foreign:
         )
 
     def _made_rows(
-        self, row: Row, kind: str, fields: Mapping[str, str], of_file: SourceRecord
-    ) -> list[tuple[Any, tuple[str, ...]]]:
+        self, row: Row, kind: str, fields: Mapping[str, str], of_file: partial[SourceRecord]
+    ) -> list[tuple[Any, tuple[str, ...], int]]:
         """Return the rows of one kind in a record, all of whose rows must be good, each with what
-        it leaves unused."""
+        it leaves unused, and how often it counts."""
         if isinstance(row.content, InputError):
             raise row.content
-        cells = self.layout.cells(row.content, fields, is_table=of_file.is_table)
+        record = of_file(cells={}, row=row.content, line=row.line)
+        record.cells = self.layout.cells(row.content, fields, is_table=record.is_table)
         made = [
-            (converted.kind, self._parsed_made(converted, row), converted.unread)
-            for converted in self.layout.convert(replace(of_file, cells=cells, row=row.content))
+            (one.kind, self._parsed_made(one, row), one.unread, one.count)
+            for one in self.layout.convert(record)
         ]
-        return [(content, unread) for made_kind, content, unread in made if made_kind == kind]
+        return [(content, *more) for made_kind, content, *more in made if made_kind == kind]
 
     def _parsed_made(self, made: Made, row: Row) -> Any:
         try:
             if made.kind == "labels":
                 return parse_label(dict(made.fields))
-            # Without the row's size: its texts are not a vote's details.
-            content = PARSERS[made.kind](dict(made.fields), replace(row, start=0, end=0))
+            # Texts are not a vote's details.
+            if self.layout.keeps_rest:
+                check_size(row)
+            content = PARSERS[made.kind](made.fields, Row(row.number, row.line, 0, 0, None))
         except InputError as error:
             raise InputError(
                 error.reason, made.names.get(error.column or "", error.column)
             ) from None
         if isinstance(content, VoteRow):
             content.makes_names = True
+            if made.details:
+                content.details = clean_details({**content.details, **made.details})
         return content
 
 
-OWN = (
-    "Ringside's own, recognised by the file's name: prompts.jsonl (id, text or messages), "
-    "candidates.jsonl (name), responses.jsonl (candidate, prompt, text or messages) and "
-    "votes.jsonl (a, b, outcome or preference_b)"
+def check_no_ratings(path: Path, layout: Layout) -> None:
+    """Raise FileError for a table of prompts whose further columns are nothing but numbers, which
+    may be ratings."""
+    records = Records(path)
+    used = layout.assigned(records.names(layout)).values()
+    cells: dict[str, list[Any]] = {}
+    for row in islice(records.rows(layout), SAMPLE):
+        for name, cell in row.content.items() if isinstance(row.content, dict) else ():
+            if name not in used and cell not in (None, ""):
+                cells.setdefault(name, []).append(cell)
+    if len(cells) > 1 and all(_is_number(cell) for column in cells.values() for cell in column):
+        chosen = " ".join(f"--column 'rating:{name}={name}'" for name in [*cells][:3])
+        raise FileError(
+            f"{path} has columns of numbers: {join_names(map(quoted, cells), MOST_SHOWN)}. If each "
+            f"is a candidate's rating, say so ({chosen}); if they are variables, choose the format "
+            "prompts."
+        )
+
+
+def _is_number(cell: Any) -> bool:
+    with suppress(ValueError, TypeError):
+        return not isinstance(cell, bool) and float(cell) == float(cell)
+    return False
+
+
+def _check_twins(path: Path, names: Iterable[str], fields: Mapping[str, str]) -> None:
+    """Raise RepeatedColumnError if a column is used, and another has the same name but for case,
+    spaces and hyphens."""
+    used = {folded(column): column for column in fields.values()}
+    for name in names:
+        other = used.get(folded(name), name)
+        if other != name and not MEMBER.fullmatch(name) and not OUTPUT.fullmatch(name):
+            raise RepeatedColumnError(
+                f"{path} has the columns {quoted(other)} and {quoted(name)}, which are the same "
+                "but for case, spaces and hyphens. Rename or delete one, or choose one."
+            )
+
+
+NEEDS = (
+    "Votes need model_a, model_b and winner; answers need prompt, response and model; prompts need "
+    "prompt (docs/reference/files.md)."
 )
+MOST_SHOWN = 10  # columns
+# Fields that files of any kind have.
+SHARED = {"id", "start", "time", "seconds", "cost", "metadata", "model", "name", "type", "status"}
 
 
 def unknown_layout(path: Path, layouts: Mapping[str, Layout]) -> str:
-    """Say which columns a file has, and which ones the layouts need; raises FileError for a file
+    """Say which columns a file has, and what the nearest layout lacks; raises FileError for a file
     that cannot be read at all."""
-    titles = "; ".join([OWN, *(layout.wanted for layout in layouts.values())])
     records = Records(path)
-    if records.document is None and not records.is_json:
-        with records.source.open() as stream:
-            first = stream.readline(500).decode("utf-8", "replace").strip()
-        is_json = path.suffix.lower() in (".json", ".jsonl", ".ndjson")
-        why = ", but JSON begins with { or [: correct that" if is_json else ""
-        return f"It begins with {quoted(first)}{why}. Known formats to export it in: {titles}."
-    names = records.names(next(iter(layouts.values())))
+    if records.is_table:
+        header = csv_header(records.source, suffices=lambda names: True, wanted=NEEDS)
+        names, noun = [name for name in header.names if name], "columns"
+    else:
+        names, noun = records.names(next(iter(layouts.values()))), "keys"
     if not names:
-        return f"It has no objects. Known formats to export it in: {titles}."
-    has = f"It has the keys {join_names(map(quoted, names))}. Rename them to match one of:"
-    return f"{has} {titles}."
+        return f"It has no {noun}. {NEEDS}"
+    has = f"It has the {noun} {join_names(map(quoted, names), MOST_SHOWN)}."
+    nearest, found = max(
+        ((layout, layout.assigned(names)) for layout in layouts.values()),
+        key=lambda one: _nearness(*one),
+    )
+    if records.is_table:
+        has += " If this row is data, name the columns in a row above it."
+    if not _nearness(nearest, found)[0]:
+        first = path.suffix.lower() in (".json", ".jsonl", ".ndjson") and noun == "columns"
+        why = " JSON begins with { or [: correct that." if first else ""
+        return f"{has} None of them says who won, or has prompts or answers.{why} {NEEDS}"
+    needed = {name for group in nearest.needed for name in group} & found.keys()
+    read = [f"{quoted(found[name])} as {name}" for name in needed]
+    lacks = nearest.missing(found)
+    return (
+        f"{has} Found {join_names(sorted(read))}; for {nearest.title}, there is no "
+        f"{' and no '.join(lacks)}. Rename a column, or choose one (--column FIELD=NAME)."
+        if lacks
+        else f"{has} They say who won, or rank answers, but not in a way that is read. {NEEDS}"
+    )
+
+
+def _nearness(layout: Layout, found: Mapping[str, str]) -> tuple[int, int]:
+    """Of what a layout needs, how much a file has, and (negative) how much it lacks."""
+    telling = found.keys() - SHARED
+    groups = sum(any(name in telling for name in group) for group in layout.needed)
+    return groups, -len(layout.missing(found))
 
 
 def written(value: Any) -> str:
@@ -437,17 +514,104 @@ def candidate_row(name: str, **fields: Any) -> Made:
     return Made("candidates", {"name": name} | filled(fields), {"name": "model"})
 
 
-def read_time(value: Any) -> Any:
-    """Return an ISO time; a number is seconds since 1970."""
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return value
+# Times as forms and spreadsheets write them; one with dots has the day first, and one that ends in
+# AM or PM the month.
+_TIMES = (
+    *("%Y/%m/%d %I:%M:%S %p", "%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%Y/%m/%d"),
+    *("%m/%d/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p"),
+    *("%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y"),
+)
+_ZONE = re.compile(r"(.*\S) ?(?:GMT|UTC|Z)(?:([+-]\d{1,2}):?(\d\d)?)?", re.IGNORECASE)
+SECONDS_END = 1e11  # in the year 5138; larger numbers are milliseconds, or microseconds
+
+
+def read_time(value: Any) -> str | None:
+    """Return a time in ISO's form; a number is seconds, milliseconds or microseconds since 1970.
+
+    Raises InputError.
+    """
+    if value is None:
+        return None
+    written = str(value).strip()
     try:
-        return None if value is None else datetime.fromtimestamp(value, UTC).isoformat()
-    except (TypeError, ValueError, OverflowError, OSError):
+        number = float(written)
+    except ValueError:
+        return _read_clock(written)
+    while abs(number) > SECONDS_END:
+        number /= 1000
+    try:
+        return datetime.fromtimestamp(number, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
         raise InputError(f"is {quoted(value)}, not a time", "time") from None
+
+
+def _read_clock(written: str) -> str:
+    with suppress(InputError):
+        if time := clean_time(written):
+            return time.isoformat()
+    zoned = _ZONE.fullmatch(written)
+    local, hours, minutes = zoned.groups() if zoned else (written, None, None)
+    zone = timezone(timedelta(hours=int(hours or 0), minutes=int(minutes or 0)))
+    for form in _TIMES:
+        with suppress(ValueError):
+            return datetime.strptime(local, form).replace(tzinfo=zone).isoformat()
+    raise InputError(f"is {quoted(written)}, not a time", "time")
+
+
+def rater_of(record: "SourceRecord") -> Values:
+    """The rater, or the judge, of a vote."""
+    who = "rater" if record.get("judge") is None else "judge"
+    name = record.get(who)
+    return {} if name is None else {"rater": read_name(name)}
+
+
+MOST_COUNTED = 10_000
+
+
+def voted(
+    record: SourceRecord,
+    vote: Values,
+    names: Mapping[str, str],
+    details: Mapping[str, Any] | None = None,
+    *,
+    is_one: bool = True,
+) -> Iterator[Made]:
+    """The vote, as often as the record counts; a time that cannot be read costs only the time.
+
+    Of several votes of a record, each has its line as a detail.
+    """
+    unread: tuple[str, ...] = ()
+    try:
+        vote |= filled({"cast_at": read_time(record.get("time"))})
+    except InputError:
+        unread = (f"{record.columns.get('time', 'time')} (a time that cannot be read)",)
+    count = 1
+    if record.get("count") is not None:
+        written = str(record.get("count")).strip().removesuffix(".0")
+        count = int(written) if written.isdecimal() and len(written) < 6 else MOST_COUNTED + 1
+        if count > MOST_COUNTED:
+            raise InputError(
+                f"is {quoted(written)}, not a whole number of votes up to {MOST_COUNTED:,}", "count"
+            )
+    line = {"line": record.line} if count > 1 or not is_one else {}
+    if count:
+        yield Made("votes", vote, names, unread, {**(details or {}), **line}, count)
+
+
+def name_of_prompt(record: "SourceRecord", value: Any) -> str:
+    """The id of a prompt that is only named; a longer text gets one from its content."""
+    name = read_name(value)
+    return name if len(name) <= NAME_LIMIT and "\n" not in name else content_id(name)
+
+
+NOTHING = ("", "unknown", "nan", "none", "null", "n/a", "na")
+
+
+def category_of(record: "SourceRecord", field: str) -> str | None:
+    """The category in a cell; None for what programs write where there is none."""
+    value = record.get(field)
+    name = "" if value is None else written(value).strip()
+    return None if name.lower() in NOTHING else name
 
 
 def read_name(value: Any) -> str:
@@ -465,8 +629,8 @@ def read_number(record: SourceRecord, field: str) -> float:
         raise InputError(f"is {quoted(value)}, not a number", field) from None
 
 
-def read_text(record: SourceRecord, field: str) -> str:
-    value = record.need(field)
+def read_text(record: SourceRecord, field: str, *, may_be_empty: bool = False) -> str:
+    value = record.answer(field) if may_be_empty else record.need(field)
     if not isinstance(value, str):
         raise InputError(f"is {json_type(value)}, not text", field)
     return value

@@ -376,7 +376,7 @@ def _outputs_of(record: SourceRecord) -> Iterator[Made]:
     if "response" in record.cells and record.cells["response"] is None:
         return  # a golden of DeepEval
     yield candidate_row(model)
-    yield answer_row(model, prompt, read_text(record, "response"), "response")
+    yield answer_row(model, prompt, read_text(record, "response", may_be_empty=True), "response")
 
 
 LAYOUTS = layouts(
@@ -522,12 +522,13 @@ answers: answers of one model (AutoArena)
     becomes prompts candidates responses
 
 prompts: prompts
-    id=id,prompt_id,external_id text=text,prompt,question,input,user_input messages
+    id=id,prompt_id,external_id,uid text=text,prompt,question,input,user_input messages
     category=category,tag document=document,document_id,doc_id
     reference=reference,expected,expected_output,expected_answer rubric
     variables candidate=candidate,name,model answer=answer,response,output,completion,reply
     answer=model_output,model_response,prediction,generated_text,generation left=left,model_a,a
-    winner=winner,outcome,preference,label,score template=user_template,system_prompt
+    winner=winner,outcome,preference,label,score,scores,rank,ranks,ranking,rating,chosen,rejected
+    winner=answers,completions,responses,who_won,loser,result template=user_template,system_prompt
     table=[output],annotation_id,response1,response_1,response_a,answer1
     table=answer_1,answer_a,output1,output_1,output_a,completion_a,text1
     encoded messages variables

@@ -34,7 +34,6 @@ from arena.formats.base import (
     ImportFile,
     Known,
     RejectedRows,
-    VoteColumns,
     content_digest,
     digest,
 )
@@ -101,6 +100,7 @@ class Options:
     skip_bad: bool = False
     rejects_folder: Path | None = None
     columns: Mapping[str, str] = field(default_factory=dict)  # chosen ones, by field
+    values: Mapping[str, str] = field(default_factory=dict)  # what winners' values mean
     by: Actor = CLI
     by_team: bool = False  # its votes count like votes by its token
     most_rows: int = ImportFile.most_rows  # in one file
@@ -184,13 +184,12 @@ def _opened_paths(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
 
 
 def _rename_places(rejected: RejectedRows, places: Mapping[Path, Path]) -> None:
-    rejected.first = [renamed(line, places) for line in rejected.first]
-    rejected.hint = renamed(rejected.hint, places)
+    rejected.rename(lambda name: renamed(name, places))
 
 
 def _files_to_import(places: Mapping[Path, Path], options: Options) -> list[ImportedFile]:
     """Return the files to import; those with the same content count once."""
-    to_import = find_files([*places.values()], options.format_name, options.columns)
+    to_import = find_files([*places.values()], options.format_name, options.columns, options.values)
     files = [
         ImportedFile(
             path=file.path,
@@ -373,13 +372,9 @@ def _checks_of(paths: Iterable[Path]) -> list[dict[str, Any]]:
 
 
 def _fingerprint(file: ImportFile) -> dict[str, Any]:
-    """Return `sha256` and `lines` (their number) of a file, one for each kind of its rows.
-
-    Files that it refers to are part of it."""
+    """Return `sha256` and `lines` (their number) of a file, one for each kind of its rows."""
     sha, lines = hashlib.sha256(file.kind.encode() if file.format.repeats else b""), 0
     try:
-        if isinstance(file.format, Foreign):
-            sha.update(b"".join(part.read_bytes() for part in file.format.parts(file.path)))
         with file.path.open("rb") as stream:
             while chunk := stream.read(CHUNK):
                 sha.update(chunk)
@@ -440,25 +435,19 @@ def _without_rows(file: ImportedFile) -> FileError:
 def _check_file(
     file: ImportedFile, checker: Checker, rejected: RejectedRows, progress: Progress
 ) -> None:
-    for block in file.blocks():
-        if isinstance(block, VoteColumns):
-            file.good += len(block)
-            file.note(file.good, block.unread)
-            progress("checking", file.path, block.line, file.lines)
-            continue
-        for row in block:
-            file.note(row.number, row.unread)
-            n_checks = len(checker.checks)
-            try:
-                if isinstance(row.content, InputError):
-                    raise row.content
-                file.good += checker.check(row.content, repeats=file.format.repeats)
-            except InputError as error:
-                file.bad.append(row.number)
-                rejected.add(file.path, row.line, error)
-            file.checks += len(checker.checks) - n_checks
-            if row.number % 1000 == 0:
-                progress("checking", file.path, row.line, file.lines)
+    for row in file.rows():
+        file.note(row.number, row.unread)
+        n_checks = len(checker.checks)
+        try:
+            if isinstance(row.content, InputError):
+                raise row.content
+            file.good += checker.check(row.content, repeats=file.format.repeats)
+        except InputError as error:
+            file.bad.append(row.number)
+            rejected.add(file.path, row.line, error)
+        file.checks += len(checker.checks) - n_checks
+        if row.number % 1000 == 0:
+            progress("checking", file.path, row.line, file.lines)
     progress("checking", file.path, file.lines, file.lines)
     if not file.good and not file.bad and not file.format.repeats:
         raise _without_rows(file)

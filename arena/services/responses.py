@@ -418,9 +418,9 @@ def _on_disk(upload: Upload) -> Iterator[tuple[Path, Path]]:
 
 
 def _nameless(rejected: RejectedRows, folder: Path) -> RejectedRows:
-    """The rejected rows in words, without the folder's name."""
-    lines = [_without(line, folder) for line in rejected.first]
-    return replace(rejected, first=lines, hint=_without(rejected.hint, folder))
+    """The rejected rows, without the folder's name."""
+    rejected.rename(lambda name: _without(name, folder))
+    return rejected
 
 
 def _without(sentence: str, folder: Path) -> str:

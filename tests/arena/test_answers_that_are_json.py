@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +14,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arena.actors import CLI
-from arena.files.reader import FileError
 from arena.files.rows import PromptRow, ResponseRow
 from arena.formats import find_files
 from arena.models import Response
@@ -267,25 +266,3 @@ def test_what_is_exported_comes_back(name: str, tmp_path: Path) -> None:
         prompt__arena__slug="back", candidate__name__startswith=left.name
     )
     assert sorted(back.values_list("text", flat=True)) == sorted(TRICKY)
-
-
-def refused(path: Path, rows: Sequence[str]) -> str:
-    path.write_text("\n".join(rows) + "\n")
-    with pytest.raises(FileError) as caught:
-        [list(file.blocks()) for file in find_files([path])]
-    return str(caught.value)
-
-
-@pytest.mark.parametrize("column", ["count", "Weight"])
-@pytest.mark.parametrize("names", ["left,right,winner", "model_a,model_b,winner,judge,tstamp"])
-def test_rows_that_stand_for_several_votes_are_refused(
-    tmp_path: Path, names: str, column: str
-) -> None:
-    row = "oak,elm,tie" if names.count(",") == 2 else "oak,elm,tie,anna,1700000000"
-    words = refused(tmp_path / "votes.csv", [f"{names},{column}", f"{row},30", f"{row},10"])
-    assert f"has the column '{column}', but each row is one vote" in words
-
-
-def test_records_that_stand_for_several_votes_are_refused(tmp_path: Path) -> None:
-    rows = [json.dumps(battle("Why?") | {"weight": 5})]
-    assert "each row is one vote" in refused(tmp_path / "votes.jsonl", rows)

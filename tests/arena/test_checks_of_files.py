@@ -24,11 +24,9 @@ pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 SCHEMA = {"type": "object", "required": ["a"]}
 
 
-def project(folder: Path, *assertions: Any, **more: Any) -> Path:
-    path = folder / "promptfooconfig.yaml"
-    test = {"vars": {"q": "Why?"}, "assert": list(assertions)}
-    document = {"prompts": ["{{q}}"], "providers": ["echo"], "tests": [test]} | more
-    path.write_text(json.dumps(document))
+def project(folder: Path, *assertions: Any) -> Path:
+    path = folder / "tests.jsonl"
+    path.write_text(json.dumps({"vars": {"q": "Why?"}, "assert": list(assertions)}))
     return path
 
 
@@ -135,7 +133,7 @@ def test_checks_are_counted_before_and_added_once(tmp_path: Path) -> None:
     ]
     path = project(tmp_path, *given)
     preview = preview_files(slug="mine", paths=[path])
-    assert preview.rows == {"prompts": 1, "candidates": 1, "checks": 2}
+    assert preview.rows == {"prompts": 1, "checks": 2}
     assert preview.files[0].unread == ["'javascript as a check'"]
     out = StringIO()
     call_command("import_arena", "mine", path, stdout=out)
@@ -181,7 +179,8 @@ def test_checks_of_an_import_are_hidden_until_it_is_complete(
     assert arena.checks.revealed().count() == 1
     # Another file discards what an abandoned one has left.
     Import.objects.update(revealed_at=None)
-    bring(project(tmp_path, {"type": "contains", "value": "y"}, tests=[{"vars": {"q": "How?"}}]))
+    path.write_text('{"vars": {"q": "How?"}, "assert": []}')
+    bring(path)
     assert not arena.checks.exists()
 
 

@@ -64,7 +64,7 @@ def test_too_many_rows(data):
     [
         (
             zipped("xl/workbook.xml"),
-            "is an Excel workbook; open it in its own program and save it as CSV",
+            "is Excel, but cannot be read",
         ),
         (
             zipped("mimetype", "application/vnd.oasis.opendocument.spreadsheet"),

@@ -122,18 +122,8 @@ def test_grades_of_mt_bench_are_votes_where_nothing_was_judged_in_pairs(tmp_path
 
 
 def test_what_only_looks_like_prompts_is_refused(tmp_path):
-    """Annotations have answers and choices, which would be lost."""
-    answers = {"prompt": "Why?", "answer1": "So.", "answer2": "No."}
-    pair = {"type": "pairwise", "value": {"selected": "left"}, "to_name": "one,two"}
-    for row, column in (
-        (answers | {"pw": "left", "annotator": 1, "annotation_id": 7}, "annotation_id"),
-        ({"id": 1, "data": answers, "annotations": [{"result": [pair]}]}, "annotations"),
-        ({"id": "1", "fields": answers, "responses": {"preference": []}}, "responses"),
-    ):
-        [problem] = preview(write(tmp_path / "a.jsonl", [row])).rejected.lines
-        assert f"line 1, column {column}: does not say which answer is on which side" in problem
     flat = {"prompt": "Why?", "response1": "So.", "preference.responses": [["response1"]]}
-    with pytest.raises(FileError, match="Rename them to match one of"):
+    with pytest.raises(FileError, match="there is no response_b and no winner"):
         preview(write(tmp_path / "a.jsonl", [flat]))
     old = tmp_path / "old.csv"
     old.write_text('q,[acme:amber] {{q}}\nWhy?,"[PASS] (1.00)\n\nSo."\n')
@@ -233,7 +223,7 @@ def test_votes_answers_and_candidates_are_not_taken_for_prompts(tmp_path, row):
 @pytest.mark.parametrize(
     ("member", "content", "words"),
     [
-        ("a/book.xlsx", b"PK\x03\x04[Content_Types].xml xl/", "is an Excel workbook"),
+        ("a/book.xlsx", b"PK\x03\x04[Content_Types].xml xl/", "is Excel, but cannot be read"),
         ("a/more.csv.gz", b"\x1f\x8b\x08\x00", "is a gzip archive; unpack it first"),
         ("a/notes.doc", b"notes", "has no file of a known format"),
     ],

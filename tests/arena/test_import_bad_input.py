@@ -56,7 +56,7 @@ def refused(*arguments: object) -> str:
             b'{"question_id": 1, "judge": "j", "model": "m", "score": 9}\n',
             "grades.jsonl has no rows to import.",
         ),
-        ("votes.csv", b"a,b,c\n1,2,3\n", "needs the columns left, right and winner"),
+        ("votes.csv", b"a,b,c\n1,2,3\n", "for votes as a table, there is no winner"),
         ("votes.csv", b"left,right,winner,left\n1,2,tie,3\n", "names the column 'left' twice"),
         ("votes.csv", b"left,right,winner\nA,B,maybe\n", "line 2, column winner: is 'maybe'"),
         ("votes.csv", b"left,right,winner\nA,A,tie\n", "column right: 'A' is compared with"),
@@ -79,8 +79,8 @@ def refused(*arguments: object) -> str:
         ("votes.csv", bytes(range(32)) * 9, "binary file"),
         ("votes.xlsx", b"some words", "is not a file of a known format"),
         ("stuff.jsonl", b'{"a": 1}\n', "is not a file of a known format"),
-        ("stuff.jsonl", b'{"a": 1}\n', "It has the keys 'a'. Rename them to match one of: Ri"),
-        ("stuff.jsonl", b'# x\n{"a": 1}\n', "begins with '# x', but JSON begins with { or ["),
+        ("stuff.jsonl", b'{"a": 1}\n', "It has the keys 'a'."),
+        ("stuff.jsonl", b'# x\n{"a": 1}\n', "It has the columns '# x'."),
         (
             "a.json",
             b'[{"a": 1},]',
@@ -92,7 +92,6 @@ def refused(*arguments: object) -> str:
             b"{'a': 1}\n",
             "a single quote, line 1, character 2; texts and names need double quotes",
         ),
-        ("stuff.jsonl", b'{"a": 1}\n', "votes.jsonl (a, b, outcome or preference_b)"),
         (
             "candidates.jsonl",
             GOOD_CANDIDATES * 2,
@@ -155,12 +154,9 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_a_folder_without_recognised_files_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
-    assert "has no file of a known format. native: prompts.jsonl" in refused("mine", tmp_path)
-
-
-def test_a_folder_is_refused_as_a_file_of_pairs(tmp_path):
-    (tmp_path / "votes.csv").write_text("left,right,winner\nA,B,tie\n")
-    refused("mine", tmp_path, "--format", "pairs")
+    assert "has no file of a known format. Votes need model_a" in refused(
+        "mine", tmp_path
+    )
 
 
 def test_a_folder_named_like_a_file_is_refused(tmp_path):
@@ -209,11 +205,21 @@ def test_html_and_scripts_are_kept_as_text(tmp_path):
     assert Vote.objects.get().rater.name == nasty
 
 
-def test_twenty_bad_rows_are_shown_and_the_rest_counted(tmp_path):
+def test_equal_faults_of_many_rows_are_one_line_with_their_number(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("left,right,winner\n" + "A,A,tie\n" * 50 + "A,B,tie\n")
     message = refused("mine", path)
-    assert message.count("is compared with itself") == 20
+    assert message.count("is compared with itself") == 1
+    assert "votes.csv, lines 2, 3, 4, 5, 6 and 45 more, column right: 'A' is compared" in message
+    assert "Nothing was imported: 50 bad rows." in message
+
+
+def test_twenty_faults_are_shown_and_the_rest_counted(tmp_path):
+    path = tmp_path / "votes.csv"
+    rows = "".join(f"A,B,what {n}\n" for n in range(50))
+    path.write_text(f"left,right,winner\n{rows}A,B,tie\n")
+    message = refused("mine", path)
+    assert message.count("is 'what") == 20
     assert "... and 30 more bad rows." in message
     assert "Nothing was imported: 50 bad rows." in message
 
@@ -222,7 +228,7 @@ def test_another_encoding_is_named_once_below_the_bad_rows(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_bytes("left,right,winner\nВопрос,Ответ,tie\nПочему,Ответ,left\n".encode("cp1251"))
     message = refused("mine", path)
-    assert "line 2, column left: is not valid Unicode text" in message
+    assert "lines 2, 3, column left: is not valid Unicode text" in message
     assert message.count("is not UTF-8 throughout and seems to be Windows-1251") == 1
 
 

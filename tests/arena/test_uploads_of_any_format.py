@@ -142,10 +142,10 @@ def test_columns_can_be_chosen_on_the_page(member, arena):
 
 
 def test_bad_rows_are_named_and_can_be_skipped(member, arena):
-    data = b"prompt,response\nWhy?,So.\nHow?,\n"
+    data = b"prompt,response\nWhy?,So.\n,Thus.\n"
     shown = send(member, arena, "amber.csv", data)
     assert shown["problems"] == [
-        "amber.csv, line 3, column response: is empty; fill it in, or leave the row out"
+        "amber.csv, line 3, column prompt: is empty; fill it in, or leave the row out"
     ]
     again = confirm(member, arena, shown)
     assert "skip_bad" in again["form"].errors
@@ -244,10 +244,10 @@ def test_the_api_takes_binary_files_and_refuses_bad_rows(member, arena, tmp_path
     path = Path(shutil.make_archive(str(tmp_path / "all"), "zip", FILES / "autoarena"))
     body = {"file_name": "all.zip", "content_base64": base64.b64encode(path.read_bytes()).decode()}
     assert member.post(address, body, "application/json").json()["rows"]["responses"] == 4
-    bad = {"file_name": "a.csv", "content": "prompt,response\nWhy?,\n", "preview": False}
+    bad = {"file_name": "a.csv", "content": "prompt,response\n,So.\n", "preview": False}
     answer = member.post(address, bad, "application/json")
     assert answer.status_code == 422
-    assert "a.csv, line 2, column response: is empty" in answer.content.decode()
+    assert "a.csv, line 2, column prompt: is empty" in answer.content.decode()
     both = body | {"content": "x"}
     assert member.post(address, both, "application/json").status_code in (400, 422)
     assert counts() == (0, 0, 0, 0)

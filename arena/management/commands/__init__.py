@@ -1,6 +1,7 @@
 """What several commands share. Every command loads it, so it imports little."""
 
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,3 +49,34 @@ def add_format(parser: CommandParser) -> None:
         metavar="NAME",
         help=f"read the files as: {', '.join(sorted(FORMATS))}; auto detects it from their content",
     )
+    parser.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        type=_column_choice,
+        metavar="FIELD=NAME",
+        help="read a field from another column, as in --column prompt=question; FIELD= reads none",
+    )
+    parser.add_argument(
+        "--value",
+        action="append",
+        default=[],
+        type=_value_choice,
+        metavar="VALUE=OUTCOME",
+        help="what a winner's value means, as in --value 0=left: left, right, tie, both_bad, skip, "
+        "or a preference for left from 0 to 1",
+    )
+
+
+def _column_choice(written: str) -> tuple[str, str]:
+    return _two_sides(written, *written.partition("="))
+
+
+def _value_choice(written: str) -> tuple[str, str]:
+    return _two_sides(written, *written.rpartition("="))  # a value may have the sign, as in A=B
+
+
+def _two_sides(written: str, name: str, equals: str, chosen: str) -> tuple[str, str]:
+    if not (name and equals):
+        raise ArgumentTypeError(f"must be NAME=NAME, not {written!r}")
+    return name, chosen

@@ -1,6 +1,5 @@
 """`manage.py import_arena SLUG PATH...`: import files into an arena."""
 
-from argparse import ArgumentTypeError
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -66,14 +65,6 @@ class Command(BaseCommand):
             action="store_true",
             help="report the files' formats and any bad rows, and write nothing",
         )
-        parser.add_argument(
-            "--column",
-            action="append",
-            default=[],
-            type=_column_choice,
-            metavar="FIELD=NAME",
-            help="read a field from another column, as in --column prompt=question; with --format",
-        )
         parser.add_argument("--quiet", action="store_true", help="no progress bar, no report")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -85,6 +76,7 @@ class Command(BaseCommand):
             skip_bad=options["skip_bad"],
             rejects_folder=options["rejects"],
             columns=dict(options["column"]),
+            values=dict(options["value"]),
         )
         if options["preview"]:
             slug = options["slug"]
@@ -102,13 +94,6 @@ class Command(BaseCommand):
             self.stdout.write(format_report(report))
         if report.rejected.count:
             self.stderr.write(str(report.rejected))
-
-
-def _column_choice(written: str) -> tuple[str, str]:
-    name, equals, column = written.partition("=")
-    if not (name and equals):
-        raise ArgumentTypeError(f"must be FIELD=NAME, not {written!r}")
-    return name, column
 
 
 def format_preview(preview: ImportPreview) -> str:

@@ -98,6 +98,8 @@ def _read_votes(path: Path, options: dict[str, Any]) -> tuple[VoteTable, Rejecte
         return read_file(
             path,
             options["format"],
+            columns=dict(options["column"]),
+            values=dict(options["value"]),
             skip_bad=options["skip_bad"],
             progress=lambda *told: progress("reading", *told),
         )
