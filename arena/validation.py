@@ -400,18 +400,23 @@ def _whole(literal: str) -> int:
 
 
 _JSON = json.JSONDecoder(parse_constant=_finite, parse_float=_finite, parse_int=_whole)
+_JSON_OF_FILES = json.JSONDecoder(
+    parse_constant=lambda name: None if name == "NaN" else _finite(name),
+    parse_float=_finite,
+    parse_int=_whole,
+)
 _LAST_COMMA = re.compile(r",\s*(?=[]}])")
 # Texts, which may have anything, and numbers that perhaps cannot be stored.
 _NUMBERS = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity|\d[\d.]*[eE][-+]?\d+|\d{300,}[\d.]*))')
 
 
-def decode_json(text: str, *, is_file: bool = False) -> Any:
+def decode_json(text: str, *, is_file: bool = False, of_file: bool = False) -> Any:
     """Return the value in `text`; raises InputError if it is not JSON or cannot be stored.
 
-    The error names the line of a text of several lines, and always that of a whole file.
+    With `of_file`, a NaN is null: pandas and others write it for a missing value. The error names the line of a text of several lines, and always that of a whole file.
     """
     try:
-        return _JSON.decode(text.strip())
+        return (_JSON_OF_FILES if is_file or of_file else _JSON).decode(text.strip())
     except json.JSONDecodeError as error:
         if comma := _LAST_COMMA.match(error.doc, error.pos):  # where Python 3.13 points at
             error = json.JSONDecodeError(error.msg, error.doc, comma.end())

@@ -572,7 +572,7 @@ def _object_in_line(line: bytes) -> Values | InputError:
         if type(values) is dict and not any(number in values.values() for number in INFINITE):
             return values
     try:
-        return json_object(decode_json(line.decode().removeprefix(BOM)))
+        return json_object(decode_json(line.decode().removeprefix(BOM), of_file=True))
     except UnicodeDecodeError as error:
         return InputError(f"is not valid UTF-8 (byte {error.start + 1} of the line)")
     except InputError as error:

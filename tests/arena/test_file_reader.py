@@ -112,7 +112,12 @@ def test_quick_and_exact_json_agree(line: bytes, value: object) -> None:
     assert isinstance(row.content, dict)
 
 
-@pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"NaN", b"-Infinity", b"9" * 301])
+@pytest.mark.parametrize("number", [b"1e999", b"-1e999", b"Infinity", b"-Infinity", b"9" * 301])
 def test_a_number_that_cannot_be_stored_is_a_bad_row(number: bytes) -> None:
     [row] = json_rows(Source(b'{"a": %s}' % number, "The file"))
     assert isinstance(row.content, InputError) or number == b"9" * 301
+
+
+@pytest.mark.parametrize("data", [b'{"a": NaN}\n{"a": 1}\n', b'[{"a": NaN}, {"a": 1}]'])
+def test_a_nan_of_pandas_is_a_missing_value(data: bytes) -> None:
+    assert [row.content for row in json_rows(Source(data, "The file"))] == [{"a": None}, {"a": 1}]

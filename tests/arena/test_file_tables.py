@@ -219,7 +219,7 @@ def test_a_second_answer_to_one_prompt_is_a_problem():
             "The row names a column twice; correct it, or leave the row out.",
         ),
         ('{"text": "a", "x": {}}', "The column 'x' is an object, not text."),
-        ('{"text": "a", "x": NaN}', "The row has a number that cannot be stored"),
+        ('{"text": "a", "x": Infinity}', "The row has a number that cannot be stored"),
         (
             '{"text": ' + "[" * 100_000,
             "The row is nested too deeply; correct it, or leave the row out.",

@@ -87,7 +87,7 @@ def test_a_bad_vote_names_its_column(tmp_path, fields, column, words):
         (b"null", "is null"),
         (b'{"a": ', "is not JSON"),
         (b'{"a": "\xff"}', "not valid UTF-8"),
-        (b'{"preference_b": NaN}', "not a finite number"),
+        (b'{"preference_b": NaN}', "is missing, and so is preference_b"),
         (b'{"preference_b": 1e999}', "not a finite number"),
         (b'{"id": ' + b"9" * 5000 + b"}", "5,000 digits"),
         (b'{"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
