@@ -413,7 +413,8 @@ _NUMBERS = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity|\d[\d.]*[eE][-+]?\d
 def decode_json(text: str, *, is_file: bool = False, of_file: bool = False) -> Any:
     """Return the value in `text`; raises InputError if it is not JSON or cannot be stored.
 
-    With `of_file`, a NaN is null: pandas and others write it for a missing value. The error names the line of a text of several lines, and always that of a whole file.
+    With `of_file`, a NaN is null: pandas and others write it for a missing value. The error names
+    the line of a text of several lines, and always that of a whole file.
     """
     try:
         return (_JSON_OF_FILES if is_file or of_file else _JSON).decode(text.strip())

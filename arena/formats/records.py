@@ -43,6 +43,7 @@ from arena.formats.base import (
     decoded,
 )
 from arena.formats.native import PARSERS
+from arena.formats.winners import read_winner
 from arena.validation import (
     CATEGORY_LIMIT,
     NAME_LIMIT,
@@ -57,6 +58,8 @@ from arena.validation import (
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx")
 PAIRS = "pairs"
+SAMPLES_SHOWN, SAMPLE_LENGTH = 3, 100  # values of a column, and characters of each
+MOST_LOOKED_AT, MOST_MEANINGS = 5_000, 30
 SAMPLE = 20  # records that are read to tell the layout
 # Keys of documents with records.
 CONTAINERS = ("results", "data", "items", "observations", "samples", "request_states", "testCases")
@@ -243,6 +246,53 @@ class Foreign:
         columns = {name: fields.get(name, "") for name in (*self.layout.columns, *fields)}
         return {name: column if column in names else "" for name, column in columns.items()}, names
 
+    def samples(self, path: Path) -> dict[str, list[str]]:
+        """Return the first values of each column, as texts."""
+        found: dict[str, list[str]] = {}
+        for row in islice(Records(path).rows(self._chosen_layout()), SAMPLE):
+            for name, cell in row.content.items() if isinstance(row.content, dict) else ():
+                values = found.setdefault(name, [])
+                if cell not in (None, "") and len(values) < SAMPLES_SHOWN:
+                    values.append(written(cell)[:SAMPLE_LENGTH])
+        return found
+
+    def meanings(self, path: Path) -> dict[str, str]:
+        """Return what the winners' values mean: an outcome, `skip` or a preference for left; "" if
+        that has to be said. Names of candidates are left out.
+
+        Only the first MOST_LOOKED_AT rows are looked at; nothing is returned for more than
+        MOST_MEANINGS values.
+        """
+        records = Records(path)
+        fields = self.fields(records)
+        if "winner" not in fields:
+            return {}
+        names = [name for field, name in fields.items() if field in ("model_a", "model_b")]
+        found, candidates = dict[str, str](), set[str]()
+        for row in islice(records.rows(self._chosen_layout()), MOST_LOOKED_AT):
+            if isinstance(row.content, dict) and len(found) <= MOST_MEANINGS:
+                candidates |= {read_name(row.content.get(name)) for name in names}
+                cell = row.content.get(fields["winner"])
+                if cell not in (None, ""):
+                    found.setdefault(" ".join(read_name(cell).split()), "")
+        values = {**self.layout.values, **self.values}
+        for value in found:
+            with suppress(InputError):
+                winner = read_winner(value, "", "", values)
+                soft = winner.preference
+                found[value] = winner.outcome if soft is None else f"{soft:g}"
+        if len(found) > MOST_MEANINGS:
+            return {}
+        return {value: said for value, said in found.items() if value not in candidates}
+
+    def mapping_chosen(self, path: Path) -> dict[str, dict[str, str]]:
+        """Return the chosen columns and values that make a difference."""
+        usual = Foreign(self.layout)
+        columns = usual._assigned(Records(path).names(self._chosen_layout())) if self.chosen else {}
+        chosen = {f: name for f, name in self.chosen.items() if columns.get(f, "") != name}
+        said = {v: means for v, means in self.values.items() if self.layout.values.get(v) != means}
+        return ({"columns": chosen} if chosen else {}) | ({"values": said} if said else {})
+
     def _chosen_layout(self) -> Layout:
         """The layout with the chosen columns as further names of their fields."""
         names = {
@@ -331,7 +381,7 @@ class Foreign:
             # Texts are not a vote's details.
             if self.layout.keeps_rest:
                 check_size(row)
-            content = PARSERS[made.kind](made.fields, Row(row.number, row.line, 0, 0, None))
+            content = PARSERS[made.kind](dict(made.fields), Row(row.number, row.line, 0, 0, None))
         except InputError as error:
             raise InputError(
                 error.reason, made.names.get(error.column or "", error.column)

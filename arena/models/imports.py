@@ -35,6 +35,9 @@ class Import(models.Model):
     revealed_at = models.DateTimeField(null=True, blank=True)
     rows_added = models.PositiveIntegerField(default=0)
     rows_rejected = models.PositiveIntegerField(default=0)
+    mapping = models.JSONField(
+        default=dict, blank=True, help_text="Columns and values that somebody chose."
+    )
     logged_at = models.DateTimeField(
         null=True, blank=True, help_text="When the log had all votes of the file."
     )

@@ -115,14 +115,27 @@ class ImportedFile(ImportFile):
     `known`: the file had been imported before, so it added nothing.
     """
 
-    sha256: str
+    bytes_sha256: str
     lines: int
+    mapping: dict[str, dict[str, str]] = field(default_factory=dict)
     good: int = 0
     added: int = 0
     checks: int = 0  # of its prompts
     bad: MutableSequence[int] = field(default_factory=lambda: array("Q"))
     rejects: Path | None = None
     known: bool = False
+
+    @property
+    def sha256(self) -> str:
+        """What the file is known by in an arena: its content, and how it is read."""
+        return self.read_as(self.mapping)
+
+    def read_as(self, mapping: Mapping[str, Any]) -> str:
+        """What it would be known by, read in this way."""
+        if not mapping:
+            return self.bytes_sha256
+        text = json.dumps([self.bytes_sha256, mapping], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def good_rows(self) -> Iterator[Row]:
         """Read the file again; yield all but the bad rows."""
@@ -197,6 +210,9 @@ def _files_to_import(places: Mapping[Path, Path], options: Options) -> list[Impo
             format=file.format,
             unread=file.unread,
             most_rows=options.most_rows,
+            mapping=file.format.mapping_chosen(file.path)
+            if isinstance(file.format, Foreign)
+            else {},
             **_fingerprint(file),
         )
         for file in to_import
@@ -209,7 +225,9 @@ class PreviewedFile:
     """The format of a file: how its columns were read, its rows by kind, and its bad rows.
 
     `columns` maps the fields of its layout to the file's columns, '' for none; `names` are all
-    columns of the file. Both are empty if columns cannot be chosen. `unread` ones are not used.
+    columns of the file, `samples` their first values, and `values` what winners are called, with
+    what each means, '' if that has to be said. All are empty if columns cannot be chosen. `unread`
+    columns are not used.
     """
 
     name: str
@@ -217,6 +235,8 @@ class PreviewedFile:
     title: str
     columns: dict[str, str]
     names: list[str]
+    samples: dict[str, list[str]]
+    values: dict[str, str]
     rows: dict[str, int]
     bad: int
     unread: list[str]
@@ -265,15 +285,20 @@ def preview_files(
 def _preview_of_file(files: list[ImportedFile]) -> PreviewedFile:
     """Describe one file, given once for each kind of its rows."""
     first, n_checks = files[0], sum(file.checks for file in files)
-    columns, names = (
-        first.format.mapping(first.path) if isinstance(first.format, Foreign) else ({}, [])
-    )
+    columns, names = dict[str, str](), list[str]()
+    samples, values = dict[str, list[str]](), dict[str, str]()
+    if isinstance(first.format, Foreign):
+        columns, names = first.format.mapping(first.path)
+        samples = first.format.samples(first.path) if names else {}
+        values = first.format.meanings(first.path) if names else {}
     return PreviewedFile(
         name=first.path.name,
         format_name=first.format.NAME,
         title=first.format.TITLE,
         columns=columns,
         names=names,
+        samples=samples,
+        values=values,
         rows={file.kind: file.good for file in files if file.good}
         | ({"checks": n_checks} if n_checks else {}),
         bad=sum(len(file.bad) for file in files),
@@ -372,7 +397,7 @@ def _checks_of(paths: Iterable[Path]) -> list[dict[str, Any]]:
 
 
 def _fingerprint(file: ImportFile) -> dict[str, Any]:
-    """Return `sha256` and `lines` (their number) of a file, one for each kind of its rows."""
+    """Return `bytes_sha256` and `lines` (their number) of a file, one for each kind of its rows."""
     sha, lines = hashlib.sha256(file.kind.encode() if file.format.repeats else b""), 0
     try:
         with file.path.open("rb") as stream:
@@ -381,7 +406,7 @@ def _fingerprint(file: ImportFile) -> dict[str, Any]:
                 lines += chunk.count(b"\n")
     except OSError as error:
         raise unreadable(file.path, error) from None
-    return {"sha256": sha.hexdigest(), "lines": lines}
+    return {"bytes_sha256": sha.hexdigest(), "lines": lines}
 
 
 def _changed_error(path: Path) -> FileError:
@@ -394,11 +419,16 @@ def _import_files(
     arena: Arena, files: list[ImportedFile], options: Options, now: datetime
 ) -> ImportReport:
     if arena.pk is not None:
-        revealed = set(
-            arena.imports.filter(revealed_at__isnull=False).values_list("sha256", flat=True)
-        )
+        revealed = arena.imports.filter(revealed_at__isnull=False)
+        mappings = dict(revealed.values_list("sha256", "mapping"))
         for file in files:
-            file.known = file.sha256 in revealed
+            file.known = file.sha256 in mappings
+            read_otherwise = (file.read_as(mapping) == sha for sha, mapping in mappings.items())
+            if not file.known and any(read_otherwise):
+                raise ArenaImportError(
+                    f"{file.path.name} is already in this arena, read in another way, so its rows "
+                    "would count twice. Import it into a new arena."
+                )
     new = [file for file in files if not file.known]
     rejected = _check_files(arena, new, options)
     if new:
@@ -544,11 +574,19 @@ def _open_imports(
             defaults={
                 "file_name": file.path.name[-255:],
                 "format": file.format.NAME,
+                "mapping": file.mapping,
                 "started_at": now,
             },
         )[0]
         for file in files
     ]
+    for file, source in zip(files, imports, strict=True):
+        if source.format != file.format.NAME:
+            raise ArenaImportError(
+                f"An import of {file.path.name} was begun by an earlier version, which read it as "
+                f"{source.format}. It cannot be resumed as {file.format.NAME}: import it into a "
+                "new arena."
+            )
     if hidden and arena.founded_by not in imports:
         arena.founded_by = imports[0]
         arena.save(update_fields=["founded_by"])
@@ -579,7 +617,7 @@ def _write_file(
     if file.checks:
         file.checks = AnswerCheck.objects.filter(source=source).exclude(prompt=None).count()
     is_short = file.kind == "votes" and file.added != file.good
-    if is_short or _fingerprint(file)["sha256"] != file.sha256:
+    if is_short or _fingerprint(file)["bytes_sha256"] != file.bytes_sha256:
         raise _changed_error(file.path)
     source.rows_added, source.rows_rejected = file.added, len(file.bad)
     source.save(update_fields=["rows_added", "rows_rejected"])

@@ -23,7 +23,7 @@ from arena.services.imports import (
     preview_files,
 )
 from arena.site import absolute_url
-from arena.validation import join_names, numbered
+from arena.validation import join_names, numbered, quoted
 
 INTERRUPTED = "Interrupted. Imported rows stay hidden; run the command again to continue."
 NOUNS = KINDS | {"checks": "check"}
@@ -104,6 +104,10 @@ def format_preview(preview: ImportPreview) -> str:
         lines.append(f"  {file.name}: {file.title} ({file.format_name}), {rows or 'no rows'}{bad}")
         used = {name: column for name, column in file.columns.items() if column}
         lines += [f"    {name} = {column}" for name, column in used.items()]
+        lines += [
+            f"    {file.columns['winner']} {quoted(value)} = {means or 'say what it means'}"
+            for value, means in file.values.items()
+        ]
         lines += _unread_columns(file.unread)
     return "\n".join(["Nothing was written. An import would add:", *lines])
 
