@@ -115,6 +115,8 @@ def write_sheet(table: Path | BinaryIO, copy: BinaryIO) -> list[str]:
 
     try:
         _check_workbook(table)
+        if not isinstance(table, Path):
+            table.seek(0)
         workbook = CalamineWorkbook.from_object(table)
         shown = [s for s in workbook.sheets_metadata if s.visible == SheetVisibleEnum.Visible]
         if not shown:

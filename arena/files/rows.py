@@ -331,13 +331,6 @@ class VoteRow:
 UploadRow = TypeVar("UploadRow", PromptRow, ResponseRow)
 ImportRow = PromptRow | CandidateRow | ResponseRow | VoteRow
 LABELS = {"1": LEFT, "2": RIGHT, "a": LEFT, "b": RIGHT} | {name: name for name in COUNTED}
-LABEL_COLUMNS = (
-    "A label is {prompt, response_1, response_2, label} or {prompt, response, score}, each with "
-    "an optional rater, category (or scenario), reference and rubric; a file may instead have "
-    "preference pairs {prompt, chosen, rejected} or Prometheus rows {orig_instruction, "
-    "orig_response_A, orig_response_B, orig_preference}, {orig_instruction, orig_response, "
-    "orig_score}."
-)
 
 
 def clean_label(value: Any) -> str:
@@ -412,7 +405,7 @@ def parse_label(cells: Values) -> LabelRow:
     is_pair = "label" in cells or "response_1" in cells
     for column in (*_PAIR.values(), "label") if is_pair else _SCORE.values():
         if cells.get(column) is None:
-            raise InputError(f"is missing. {LABEL_COLUMNS}", column)
+            raise InputError("is missing", column)
     category = cells.get("category")
     if category is None or not str(category).strip():
         cells["category"] = cells.get("scenario")

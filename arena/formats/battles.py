@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from arena.conversations import Message, answer_fields, prompt_fields
+from arena.conversations import Message
 from arena.files.rows import Values
-from arena.formats.base import Layout, Made, SourceRecord, decoded, layouts
+from arena.formats.base import Made, SourceRecord, decoded, layouts
 from arena.formats.records import (
     INPUTS,
     OUTPUTS,
@@ -219,7 +219,7 @@ def _of_result_of_two(record: SourceRecord) -> Iterator[Made]:
     """A winner and a loser, without sides: a coin that is their content decides these."""
     winner, loser = (read_name(record.need(name)) for name in ("winner", "loser"))
     prompt = record.get("id") or record.get("prompt")
-    is_left = _goes_left(winner, loser, record.line)
+    is_left = goes_left(winner, loser, record.line)
     left, right = (winner, loser) if is_left else (loser, winner)
     is_tie = str(record.get("tie")).strip().lower() in ("1", "1.0", "true", "yes", "tie", "draw")
     vote = {"a": left, "b": right, "outcome": TIE if is_tie else LEFT if is_left else RIGHT}
@@ -313,7 +313,7 @@ _SPEAKER = re.compile(r"(?:\A|\n\n)(Human|Assistant):")
 _SPEAKERS = {"Human": "user", "Assistant": "assistant"}
 
 
-def _question_and_answers(record: SourceRecord) -> tuple[list[Message], dict[str, list[Message]]]:
+def question_and_answers(record: SourceRecord) -> tuple[list[Message], dict[str, list[Message]]]:
     """Return the messages of the question, and those of `chosen` and `rejected` that follow it."""
     sides = {}
     for name in ("chosen", "rejected"):
@@ -346,7 +346,7 @@ def _question_and_answers(record: SourceRecord) -> tuple[list[Message], dict[str
     return question, answers
 
 
-def _pairs_of_texts(record: SourceRecord) -> Iterator[SourceRecord]:
+def pairs_of_texts(record: SourceRecord) -> Iterator[SourceRecord]:
     """Yield the record once for each chosen and each rejected text; RewardBench 2 has several."""
     texts = {name: _texts_of_cell(record, name) for name in ("chosen", "rejected")}
     count = sum(map(len, texts.values()))
@@ -376,12 +376,12 @@ def _texts_of_cell(record: SourceRecord, name: str) -> list[Any]:
 
 
 def _of_preferred(record: SourceRecord) -> Iterator[Made]:
-    for pair in _pairs_of_texts(record):
+    for pair in pairs_of_texts(record):
         yield from _preferred_pair(pair)
 
 
 def _preferred_pair(record: SourceRecord) -> Iterator[Made]:
-    question, answers = _question_and_answers(record)
+    question, answers = question_and_answers(record)
     names = {name: read_name(record.get(f"{name}_model") or name) for name in answers}
     by_model = {names[name]: answer for name, answer in answers.items()}
     category = record.get("category")
@@ -391,7 +391,7 @@ def _preferred_pair(record: SourceRecord) -> Iterator[Made]:
         yield candidate_row(names[name])
         yield answer_row(names[name], prompt, answer, name)
     pair = [names["chosen"], names["rejected"]]
-    is_left = _goes_left(prompt)
+    is_left = goes_left(prompt)
     left, right = pair if is_left else pair[::-1]
     vote = {"a": left, "b": right, "prompt": prompt, "outcome": LEFT if is_left else RIGHT}
     if record.get("decided") == "juries":  # our own export
@@ -419,7 +419,7 @@ def _of_unpaired(record: SourceRecord) -> Iterator[Made]:
     yield candidate_row(name)
     yield answer_row(name, prompt, answer, "completion")
     for other in others.values() if is_new else ():
-        is_left = _goes_left(prompt, name, other)
+        is_left = goes_left(prompt, name, other)
         left, right = (name, other) if is_left else (other, name)
         outcome = LEFT if is_left == is_desirable else RIGHT
         yield Made("votes", {"a": left, "b": right, "prompt": prompt, "outcome": outcome})
@@ -431,7 +431,7 @@ def _shared_beginning(first: list[Message], second: list[Message]) -> int:
     return len(list(pairs))
 
 
-def _goes_left(*of: object) -> bool:
+def goes_left(*of: object) -> bool:
     """Whether the first of two answers goes left; their content decides, half of the time each
     way.
     """
@@ -444,7 +444,7 @@ FEEDBACK = "Prometheus feedback"
 def _of_prometheus(record: SourceRecord) -> Iterator[Made]:
     question = read_text(record, "prompt")
     texts = [read_text(record, name, may_be_empty=True) for name in ("response_a", "response_b")]
-    outcome = _preferred_side(record)
+    outcome = preferred_side(record)
     reference, rubric = record.get("reference"), record.get("rubric")
     prompt = prompt_id(record, question, texts, rubric)
     yield prompt_row(user_messages([question]), id=prompt, reference=reference, rubric=rubric)
@@ -467,7 +467,7 @@ def _refusal(why: str, *fields: str) -> Callable[[SourceRecord], Iterator[Made]]
     return refuse
 
 
-def _preferred_side(record: SourceRecord) -> str:
+def preferred_side(record: SourceRecord) -> str:
     label = str(record.need("preference")).strip().upper()
     if label not in ("A", "B", "TIE"):
         raise InputError(f"is {quoted(record.get('preference'))}, not A, B or tie", "preference")
@@ -498,53 +498,6 @@ def _of_exported_vote(record: SourceRecord) -> Iterator[Made]:
     names |= {f"provenance.{name}": name for name in ("channel", "seconds", "network")}
     names |= {"provenance.uncounted": "state", "provenance.voided_at": "cast_at"}
     yield Made("votes", vote | filled({"provenance": origin}), names)
-
-
-def _preferred_label(record: SourceRecord) -> Iterator[Made]:
-    is_blank = any(_is_blank_text(record.cells.get(name)) for name in ("chosen", "rejected"))
-    for pair in [record] if is_blank else _pairs_of_texts(record):
-        yield _label_of_pair(pair)
-
-
-def _label_of_pair(record: SourceRecord) -> Made:
-    names = ["chosen", "rejected"]
-    if any(_is_blank_text(record.cells.get(name)) for name in ("prompt", *names)):
-        texts = dict.fromkeys(names, "")
-        prompt = ""
-    else:
-        question, answers = _question_and_answers(record)
-        prompt = prompt_fields(question)["text"]
-        texts = {name: answer_fields(answer)["text"] for name, answer in answers.items()}
-    # Only the content decides, so the same pair has the same order in every file.
-    is_left = _goes_left(prompt, texts)
-    left, right = names if is_left else names[::-1]
-    label = {"prompt": prompt, "response_1": texts[left], "response_2": texts[right]}
-    models = {f"model_{n}": f"{side}_model" for n, side in ((1, left), (2, right))}
-    more = {name: record.get(column) for name, column in models.items()}
-    label |= filled(more | {"category": record.get("category")})
-    columns = {"response_1": left, "response_2": right, "label": "chosen"} | models
-    return Made("labels", label | {"label": LEFT if is_left else RIGHT}, columns)
-
-
-def _is_blank_text(value: object) -> bool:
-    return isinstance(value, str) and not value.strip()
-
-
-def _prometheus_label(record: SourceRecord) -> Iterator[Made]:
-    names = {"prompt": "prompt", "response_1": "response_a", "response_2": "response_b"}
-    label = {name: record.answer(field) for name, field in names.items()}
-    label |= {"label": _preferred_side(record), "rater": FEEDBACK}
-    yield Made("labels", label | filled({n: record.get(n) for n in ("reference", "rubric")}), names)
-
-
-def _prometheus_score(record: SourceRecord) -> Iterator[Made]:
-    label = {name: record.answer(name) for name in ("prompt", "response", "score")}
-    levels = [(n, record.get(f"level_{n}")) for n in range(1, 6)]
-    rubric = [f"Score {n}: {written(level)}" for n, level in levels if level is not None]
-    if record.get("rubric") is not None:
-        rubric.insert(0, written(record.get("rubric")))
-    label |= filled({"reference": record.get("reference"), "rubric": "\n".join(rubric)})
-    yield Made("labels", label | {"rater": FEEDBACK})
 
 
 LAYOUTS = layouts(
@@ -723,31 +676,4 @@ pairs: votes as a table
         "scored-pairs": {"kinds": _battle_kinds},
         "pairs": {"keeps_rest": True},
     },
-)
-[SCORES] = layouts(
-    """
-prometheus-scores: Prometheus scores
-    prompt=orig_instruction,instruction response=orig_response,response score=orig_score,score
-    reference=orig_reference_answer,reference_answer rubric=orig_criteria,criteria,rubric
-    level_1=orig_score1_description level_2=orig_score2_description
-    level_3=orig_score3_description level_4=orig_score4_description
-    level_5=orig_score5_description
-    needs prompt response score
-    becomes labels
-""",
-    {"prometheus-scores": _prometheus_score},
-)
-
-
-def _for_labels(name: str, convert: Callable[[SourceRecord], Iterator[Made]]) -> Layout:
-    """The layout of votes with this name, whose records are converted to labels."""
-    of_votes = next(layout for layout in LAYOUTS if layout.name == name)
-    return replace(of_votes, convert=convert, kinds=SCORES.kinds)
-
-
-# Tried in this order; a file of Ringside's own labels fits none of them.
-LABEL_LAYOUTS = (
-    _for_labels("prometheus", _prometheus_label),
-    SCORES,
-    _for_labels("preferences", _preferred_label),
 )

@@ -440,17 +440,17 @@ MOST_SHOWN = 10  # columns
 SHARED = {"id", "start", "time", "seconds", "cost", "metadata", "model", "name", "type", "status"}
 
 
-def unknown_layout(path: Path, layouts: Mapping[str, Layout]) -> str:
+def unknown_layout(path: Path, layouts: Mapping[str, Layout], needs: str = NEEDS) -> str:
     """Say which columns a file has, and what the nearest layout lacks; raises FileError for a file
     that cannot be read at all."""
     records = Records(path)
     if records.is_table:
-        header = csv_header(records.source, suffices=lambda names: True, wanted=NEEDS)
+        header = csv_header(records.source, suffices=lambda names: True, wanted=needs)
         names, noun = [name for name in header.names if name], "columns"
     else:
         names, noun = records.names(next(iter(layouts.values()))), "keys"
     if not names:
-        return f"It has no {noun}. {NEEDS}"
+        return f"It has no {noun}. {needs}"
     has = f"It has the {noun} {join_names(map(quoted, names), MOST_SHOWN)}."
     nearest, found = max(
         ((layout, layout.assigned(names)) for layout in layouts.values()),
@@ -461,7 +461,7 @@ def unknown_layout(path: Path, layouts: Mapping[str, Layout]) -> str:
     if not _nearness(nearest, found)[0]:
         first = path.suffix.lower() in (".json", ".jsonl", ".ndjson") and noun == "columns"
         why = " JSON begins with { or [: correct that." if first else ""
-        return f"{has} None of them says who won, or has prompts or answers.{why} {NEEDS}"
+        return f"{has} None of them says who won, or has prompts or answers.{why} {needs}"
     needed = {name for group in nearest.needed for name in group} & found.keys()
     read = [f"{quoted(found[name])} as {name}" for name in needed]
     lacks = nearest.missing(found)
@@ -469,7 +469,7 @@ def unknown_layout(path: Path, layouts: Mapping[str, Layout]) -> str:
         f"{has} Found {join_names(sorted(read))}; for {nearest.title}, there is no "
         f"{' and no '.join(lacks)}. Rename a column, or choose one (--column FIELD=NAME)."
         if lacks
-        else f"{has} They say who won, or rank answers, but not in a way that is read. {NEEDS}"
+        else f"{has} They say who won, or rank answers, but not in a way that is read. {needs}"
     )
 
 

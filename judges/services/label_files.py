@@ -2,27 +2,22 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from arena.files.reader import (
-    FileError,
-    Row,
-    Source,
-    csv_header,
-    csv_rows,
-    is_json,
-    json_rows,
-    unreadable,
-)
-from arena.files.rows import LABEL_COLUMNS, LabelRow, parse_label
-from arena.formats.battles import LABEL_LAYOUTS
-from arena.formats.records import Foreign, recognise
+from arena.files.reader import FileError, Source, unreadable
+from arena.files.rows import LabelRow
+from arena.formats.labels import LAYOUTS
+from arena.formats.records import Foreign, recognise, unknown_layout
 from arena.outcomes import mirror
 from arena.validation import InputError, numbered, quoted
 
 MOST_SHOWN = 20
+NEEDS = (
+    "Labels need prompt, response_1, response_2 and label; scores need prompt, response and score "
+    "(docs/reference/judge-files.md)."
+)
 LabelValue = str | float
 ItemKey = tuple[str, str, str, str, str]
 
@@ -88,19 +83,25 @@ class LabelFile:
         return hashlib.sha256(json.dumps([self.kind, content]).encode()).hexdigest()
 
 
-def read_labels(path: Path, *, skip_bad: bool = False) -> LabelFile:
+def read_labels(
+    path: Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    values: Mapping[str, str] | None = None,
+    skip_bad: bool = False,
+) -> LabelFile:
     """Read and check a whole file.
 
-    Raises LabelsError for bad rows, unless they are to be skipped, and FileError for a bad file.
+    `columns` maps fields to columns, and `values` what labels are called to outcomes. Raises
+    LabelsError for bad rows, unless they are to be skipped, and FileError for a bad file.
     """
     collected = _Collected()
     problems: list[tuple[int, InputError]] = []
-    for row in _read_rows(path):
+    for row in labels_in(path, columns, values).rows(path, "labels"):
         try:
             if isinstance(row.content, InputError):
                 raise row.content
-            label = row.content
-            collected.add(row.line, label if isinstance(label, LabelRow) else parse_label(label))
+            collected.add(row.line, row.content)
         except InputError as error:
             problems.append((row.line, error))
     if problems and not skip_bad:
@@ -113,22 +114,19 @@ def read_labels(path: Path, *, skip_bad: bool = False) -> LabelFile:
     return LabelFile(collected.kind, items, collected.empty, tuple(notes))
 
 
-def _read_rows(path: Path) -> Iterator[Row]:
-    """Yield every row, good or bad: values of our own format, or labels of another tool's."""
-    if layout := recognise(path, LABEL_LAYOUTS):
-        return Foreign(layout).rows(path, "labels")
+def labels_in(
+    path: Path, columns: Mapping[str, str] | None = None, values: Mapping[str, str] | None = None
+) -> Foreign:
+    """The layout of a file of labels. Raises FileError if it has none."""
     try:
-        source = Source.of(path.read_bytes(), str(path), guess=False)
+        Source.of(path.read_bytes(), str(path), guess=False)
     except OSError as error:
         raise unreadable(path, error) from None
-    if is_json(source):
-        return json_rows(source)
-    return csv_rows(source, csv_header(source, suffices=_suffice, wanted=LABEL_COLUMNS))
-
-
-def _suffice(names: Sequence[str]) -> bool:
-    columns = {name.lower() for name in names}
-    return "prompt" in columns and bool(columns & {"label", "score"})
+    layout = recognise(path, LAYOUTS, columns)
+    if layout is None:
+        known = {layout.name: layout for layout in LAYOUTS}
+        raise FileError(f"{path} has no labels that are read. {unknown_layout(path, known, NEEDS)}")
+    return Foreign(layout, columns, values)
 
 
 def _list_problems(path: Path, problems: list[tuple[int, InputError]], effect: str) -> str:

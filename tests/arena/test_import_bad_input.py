@@ -154,9 +154,7 @@ def test_a_missing_file_is_named(tmp_path):
 
 def test_a_folder_without_recognised_files_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
-    assert "has no file of a known format. Votes need model_a" in refused(
-        "mine", tmp_path
-    )
+    assert "has no file of a known format. Votes need model_a" in refused("mine", tmp_path)
 
 
 def test_a_folder_named_like_a_file_is_refused(tmp_path):

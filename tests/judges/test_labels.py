@@ -9,6 +9,7 @@ from statistics import correlation
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -194,6 +195,81 @@ def test_a_bad_prometheus_score_is_named_by_its_own_column(
         read_labels(jsonl(tmp_path, rows[0], rows[1] | {field: value}))
 
 
+REQUEST = (
+    "###Task Description:\nScore it.\n\n###The instruction to evaluate:\nWhy?\n\n"
+    "###Response to evaluate:\n{answer}\n\n{reference}###Score Rubrics:\n[Is it kind?]\n"
+    "Score 1: no\n\n###Feedback: "
+)
+PUBLISHED = {  # as their authors publish them
+    "LLMBar": ({"input": "Why?", "output_1": "So.", "output_2": "No.", "label": 2}, "right"),
+    "JudgeBench": (
+        {"pair_id": "x", "source": "math", "question": "Why?", "response_model": "m"}
+        | {"response_A": "So.", "response_B": "No.", "label": "B>A"},
+        "right",
+    ),
+    "HelpSteer3": (
+        {"context": [{"role": "user", "content": "Why?"}], "response1": "So.", "response2": "No."}
+        | {"overall_preference": -2},
+        "left",
+    ),
+    "SHP": (
+        {"history": "Why?", "human_ref_A": "So.", "human_ref_B": "No.", "labels": 0},
+        "right",
+    ),
+    "HHH": (
+        {"input": "Why?", "targets": {"choices": ["So.", "No."], "labels": [1, 0]}},
+        "left",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_labels_are_read_as_they_are_published(tmp_path: Path, name: str) -> None:
+    row, outcome = PUBLISHED[name]
+    [item] = read_labels(jsonl(tmp_path, row)).items
+    assert (item.prompt, item.response_1, item.response_2) == ("Why?", "So.", "No.")
+    assert item.labels == {"": outcome}
+
+
+def test_benchmarks_of_prometheus_are_taken_apart(tmp_path: Path) -> None:
+    chosen, rejected = (REQUEST.format(answer=text, reference="") for text in ("So.", "No."))
+    row = {"source": "kind", "chosen_instruction": chosen, "rejected_instruction": rejected}
+    [item] = read_labels(jsonl(tmp_path, row)).items
+    better = item.response_1 if item.labels == {"": "left"} else item.response_2
+    assert (item.prompt, better, item.category) == ("Why?", "So.", "kind")
+    assert item.rubric == "[Is it kind?]\nScore 1: no"
+    asked = REQUEST.format(answer="So.", reference="###Reference Answer (Score 5):\nYes.\n\n")
+    [item] = read_labels(jsonl(tmp_path, {"instruction": asked, "gpt4_score": [3, 2, 3]})).items
+    assert (item.response_1, item.reference) == ("So.", "Yes.")
+    assert [*item.labels.values()] == [3.0, 2.0, 3.0]
+    with pytest.raises(LabelsError, match="instruction: is not a request to Prometheus"):
+        read_labels(jsonl(tmp_path, {"instruction": "Why?", "gpt4_score": [3]}))
+
+
+def test_labels_of_other_files_are_read_from_chosen_columns(tmp_path: Path) -> None:
+    auto_j = {"scenario": "code", "prompt": "Why?", "response 1": "So.", "response 2": "No."}
+    path = jsonl(tmp_path, auto_j | {"label": 0}, auto_j | {"label": 2, "prompt": "How?"})
+    with pytest.raises(LabelsError, match=r"line 1, label: is '0', a code that could mean"):
+        read_labels(path)
+    file = read_labels(path, values={"0": "left", "1": "right", "2": "tie"})
+    assert verdicts_of(file) == [{"": "left"}, {"": "tie"}]
+    panda = {"instruction": "Add.", "input": "1, 2", "response1": "3", "response2": "4"}
+    path = jsonl(tmp_path, panda | {"annotator1": 1, "annotator2": 0, "annotator3": 1})
+    chosen = {"winner": "annotator2", "rater": ""}
+    file = read_labels(path, columns=chosen, values={"0": "tie"})
+    assert (file.items[0].prompt, verdicts_of(file)) == ("Add.\n\n1, 2", [{"": "tie"}])
+    with pytest.raises(FileError, match="has no column 'nobody'"):
+        read_labels(path, columns={"winner": "nobody"})
+
+
+def test_labels_come_from_a_spreadsheet(tmp_path: Path) -> None:
+    sheet = openpyxl.Workbook()
+    sheet.active.append(["Question", "Answer A", "Answer B", "Winner"])
+    sheet.active.append(["Why?", "So.", "No.", "Answer B"])
+    sheet.save(tmp_path / "labels.xlsx")
+    assert verdicts_of(read_labels(tmp_path / "labels.xlsx")) == [{"": "right"}]
+
+
 def test_blank_answers_are_left_out_and_counted(tmp_path: Path) -> None:
     file = read_labels(jsonl(tmp_path, PAIR, PAIR | {"response_2": " \n"}))
     assert (len(file.items), file.empty) == (1, 1)
@@ -202,17 +278,13 @@ def test_blank_answers_are_left_out_and_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        (PAIR | {"label": "C"}, r"line 2, label: is 'C', which is not one of 1, 2, a, b"),
-        (PAIR | {"label": True}, "line 2, label: is True"),
-        (PAIR | {"label": None}, "line 2, label: is missing"),
-        ({"prompt": "?"}, "line 2, response: is missing"),
+        (PAIR | {"label": "C"}, r"line 2, label: is 'C', which is not one of left, right"),
+        (PAIR | {"label": True}, "line 2, label: is 'True'"),
+        (PAIR | {"label": None}, "line 2, label: is empty"),
+        ({"prompt": "?"}, "line 2, response_1: is missing"),
         (PAIR | {"prompt": ["?"]}, "line 2, prompt: is a list, not text"),
         (PAIR | {"prompt": "\0"}, "line 2, prompt: contains a NUL"),
-        (SCORE | {"score": "many"}, "line 2, score: is 'many', not a number"),
-        (SCORE | {"score": True}, "line 2, score: is true or false, not a number"),
-        (SCORE | {"score": "inf"}, "not a finite number"),
-        (PAIR | {"score": 3}, "has both a label and a score"),
-        (SCORE, "line 2: is a row of scores; the rows above it are pairs"),
+        (SCORE, "line 2, response_1: is missing"),
         ("{", "line 2: is not JSON"),
         ("[1]", "line 2: is a list, not a JSON object"),
         (PAIR | {"rater": "ann", "label": "2"}, "rater 'ann', who gave the same item left"),
@@ -225,9 +297,18 @@ def test_a_bad_row_is_named_by_line_column_and_reason(tmp_path: Path, row: Any, 
     assert "Nothing was read: 1 bad row." in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("score", "says"),
+    [("many", "is 'many', not a number"), (True, "is true or false"), ("inf", "not a finite")],
+)
+def test_a_bad_score_is_named_by_line_and_reason(tmp_path: Path, score: Any, says: str) -> None:
+    with pytest.raises(LabelsError, match=f"line 2, score: .*{says}"):
+        read_labels(jsonl(tmp_path, SCORE, SCORE | {"score": score}))
+
+
 def test_all_bad_rows_are_counted_and_the_first_listed(tmp_path: Path) -> None:
     with pytest.raises(LabelsError) as refused:
-        read_labels(jsonl(tmp_path, *["{}"] * 25))
+        read_labels(jsonl(tmp_path, PAIR, *["{}"] * 25))
     assert str(refused.value).count("line ") == 20
     assert "and 5 more" in str(refused.value)
     assert "25 bad rows" in str(refused.value)
@@ -238,7 +319,7 @@ def test_all_bad_rows_are_counted_and_the_first_listed(tmp_path: Path) -> None:
     [
         (b"", "is empty"),
         (b"\xef\xbb\xbf \n", "is empty"),
-        (b"a,b,c\n1,2,3\n", "must name its columns"),
+        (b"a,b,c\n1,2,3\n", "has no labels that are read"),
         (b"prompt,response,score,score\n", "names the column 'score' twice"),
         (b"prompt,response,score\n", "no label"),
     ],

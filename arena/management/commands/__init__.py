@@ -1,7 +1,7 @@
 """What several commands share. Every command loads it, so it imports little."""
 
 import sys
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,11 @@ def add_format(parser: CommandParser) -> None:
         metavar="NAME",
         help=f"read the files as: {', '.join(sorted(FORMATS))}; auto detects it from their content",
     )
+    add_choices(parser)
+
+
+def add_choices(parser: ArgumentParser) -> None:
+    """Add the options that say how columns and values are read."""
     parser.add_argument(
         "--column",
         action="append",

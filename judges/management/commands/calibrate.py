@@ -12,6 +12,7 @@ from arena.actors import CLI
 from arena.calls.money import dollars
 from arena.errors import ServiceError
 from arena.files.reader import FileError
+from arena.management.commands import add_choices
 from arena.management.terminal import find_arena
 from arena.models import Arena, Run
 from arena.services.runs import check_cap, order_run, resume_unfinished
@@ -100,6 +101,7 @@ class Command(BaseCommand):
             metavar="N",
             help="with --labels: N random items of each score or label on which people agree",
         )
+        add_choices(parser)
         add_switches(parser)
         add("--repeat", type=int, default=0, metavar="K", help="judge each item K more times")
         add("--limit", type=int, metavar="N", help="use N random items (for honeypots: prompts)")
@@ -183,7 +185,12 @@ class Command(BaseCommand):
             name, file = f"Human votes in {arena.slug}", labels_of_votes(arena)
         else:
             name = options["labels"].name
-            file = read_labels(options["labels"], skip_bad=options["skip_bad"])
+            file = read_labels(
+                options["labels"],
+                columns=dict(options["column"]),
+                values=dict(options["value"]),
+                skip_bad=options["skip_bad"],
+            )
             if options["agreed"] or options["per_score"]:
                 name, file = self._select(name, file, options)
         self.stdout.write(f"{len(file.items)} items with {file.labels} labels.")

@@ -11,6 +11,7 @@ from arena.actors import CLI
 from arena.calls.money import dollars
 from arena.errors import ServiceError
 from arena.files.reader import FileError
+from arena.management.commands import add_choices
 from arena.tasks import enqueue_due_calls
 from arena.validation import dollars_argument
 from judges.management.runs import wait_for_runs
@@ -35,6 +36,7 @@ class Command(BaseCommand):
         add = parser.add_argument
         add("judge", nargs="?", metavar="JUDGE", help="a judge; without one, list all drift checks")
         add("--labels", type=Path, metavar="FILE", help="labelled pairs; up to 200 are kept")
+        add_choices(parser)
         add(
             "--cap",
             type=dollars_argument,
@@ -79,7 +81,9 @@ class Command(BaseCommand):
         if options["labels"] is None or cap is None:
             raise CommandError("Drift checks need --labels FILE and --cap USD (0 is allowed).")
         spec = spec_named(options["judge"], by=CLI)
-        labels_in = add_labels(file=read_labels(options["labels"]), name=options["labels"].name)
+        columns, values = dict(options["column"]), dict(options["value"])
+        file = read_labels(options["labels"], columns=columns, values=values)
+        labels_in = add_labels(file=file, name=options["labels"].name)
         probe_judges(specs=[spec], now=timezone.now())
         epoch = register_judge(spec=spec)
         check_set = start_drift_checks(
