@@ -35,8 +35,6 @@ pre.plain { white-space: pre-wrap; overflow-wrap: anywhere; }
 .turn-user { border-left-color: currentcolor; }
 .turn-role, .turn > summary { margin: 0 0 0.25rem; color: var(--muted); font-size: 0.85rem; }
 .turn > summary { cursor: pointer; }
-.thought { margin: 0 0 0.75rem; padding: 0 0.75rem; border-left: 3px solid var(--line); }
-.thought > summary { padding: 0.25rem 0; color: var(--muted); font-size: 0.85rem; cursor: pointer; }
 .turn.differs > :is(.turn-role, summary)::after { content: " · differs"; }
 :lang(fr) .turn.differs > :is(.turn-role, summary)::after { content: " · différent"; }
 pre.highlight { margin: 0; white-space: pre; tab-size: 4; }

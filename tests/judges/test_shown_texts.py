@@ -13,12 +13,24 @@ from judges.core.prompts import render_prompt
 from judges.core.rubric import load_rubric
 from judges.core.spec import JudgeSpec
 from judges.exports import training_examples
+from judges.models import LabelItem
+from judges.services.calibration_items import arena_items, pair_items
 from judges.services.examples import examples_from
 from judges.services.honeypots import make_honeypots
 from judges.services.subjects import CallTarget, material_for
-from tests.factories import make_arena
+from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, prefers
-from tests.judges.helpers import LOCAL, order, pair_row, store_labels, work_off
+from tests.judges.helpers import (
+    LOCAL,
+    ask_about,
+    epoch_of,
+    issue_pair,
+    order,
+    pair_row,
+    store_labels,
+    vote_on,
+    work_off,
+)
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
 PICTURE = "![c](data:image/png;base64,iVBORw0KGgoAAAAN)"
@@ -45,10 +57,11 @@ def assert_hides(shown: str) -> None:
 def test_no_request_of_a_run_has_a_thought_or_base64(local: FakeServer, rubric: str) -> None:
     local.otherwise = prefers("-0 of")
     work_off(order(arena_with_thoughts(), f"{LOCAL}@{rubric}"))
-    assert local.requests
-    for body in local.requests:
-        if "Answer" in json.dumps(body):
-            assert_hides(json.dumps(body["messages"]))
+    requests = [json.dumps(body["messages"]) for body in local.requests]
+    about_answers = [request for request in requests if "-0 of" in request]
+    assert about_answers
+    for request in about_answers:
+        assert_hides(request)
 
 
 def test_the_steps_of_an_answer_are_shown_without_thought() -> None:
@@ -106,3 +119,19 @@ def test_a_thought_is_no_attempt_to_steer_the_judge(local: FakeServer) -> None:
     local.otherwise = prefers("-0 of")
     work_off(order(arena_with_thoughts()))
     assert not PairDemand.objects.exists()
+
+
+def test_an_answer_is_as_long_as_the_judge_reads_it(local: FakeServer, tmp_path: Path) -> None:
+    local.otherwise = prefers("-0 of")
+    arena = make_arena(2, 1)
+    epoch, person = epoch_of(), make_person()
+    vote_on(issue_pair(arena, person, 0), person, "left")
+    work_off(order(arena))
+    [before] = arena_items(epoch, arena)
+    Response.objects.update(text=Concat(Value(THOUGHT), F("text")))
+    assert arena_items(epoch, arena) == [before]
+    labels_in = store_labels(tmp_path, [pair_row(0)])
+    ask_about(epoch, labels_in)
+    [before] = pair_items(epoch, labels_in)
+    LabelItem.objects.update(response_1=Concat(Value(THOUGHT), F("response_1")))
+    assert pair_items(epoch, labels_in) == [before]
