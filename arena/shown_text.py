@@ -12,10 +12,12 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+OPENING_TAGS = ("<think>", "<thinking>")  # in capitals or not
+LONGEST_CLOSING_TAG = len("</thinking>")
 _OPEN = "<think(?:ing)?>"
 _CLOSE = "</think(?:ing)?>"
 _TAG = re.compile(f"{_OPEN}|(?P<close>{_CLOSE})", re.IGNORECASE)
-_CLOSING = re.compile(_CLOSE, re.IGNORECASE)
+CLOSING_TAG = re.compile(_CLOSE, re.IGNORECASE)
 _AT_EITHER_END = re.compile(rf"\A\s*{_OPEN}|{_CLOSE}\Z", re.IGNORECASE)
 # Whatever opens a thought, a fence of code, or the end of a thought without a beginning.
 _MARK = re.compile(
@@ -74,7 +76,7 @@ def _thoughts(answer: str) -> Iterator[tuple[int, int]]:
         elif fence:
             continue
         elif mark["open"]:
-            closed = _CLOSING.search(answer, at)
+            closed = CLOSING_TAG.search(answer, at)
             if closed is None:
                 return
             at = closed.end()

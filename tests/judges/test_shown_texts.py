@@ -18,6 +18,7 @@ from judges.services.calibration_items import arena_items, pair_items
 from judges.services.examples import examples_from
 from judges.services.honeypots import make_honeypots
 from judges.services.subjects import CallTarget, material_for
+from judges.views.verdicts import _texts_of_item
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, prefers
 from tests.judges.helpers import (
@@ -86,6 +87,7 @@ def test_labelled_answers_and_examples_are_shown_without_thought(tmp_path: Path)
     item = store_labels(tmp_path, rows).items.first()
     assert item is not None
     assert item.response_1.startswith(THOUGHT)
+    assert _texts_of_item(item).left.startswith('<details class="thought">')
     material = material_for(CallTarget(shown=(1, 2), item=item.pk))
     assert "secret plan" not in material.answers[0]
     for rubric in ("pairwise", "prometheus-relative"):
