@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from arena.json_schema import UncheckableError, clean_schema, find_misfit, same_json
 from arena.patterns import PatternError, compile_pattern, find_match
+from arena.shown_text import without_thought
 from arena.validation import (
     MOST,
     NANO,
@@ -142,7 +143,8 @@ class Rule:
         cost: int | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> Result:
-        """Return whether `answer` passes. `cost` is in nano-dollars; None is not recorded.
+        """Return whether `answer` passes, its thought left out. `cost` is in nano-dollars; None is
+        not recorded.
 
         `variables` are the prompt's, with `prompt` for its text.
         """
@@ -151,7 +153,7 @@ class Rule:
         if self.kind in LIMITS:
             return self._check_limit(seconds if self.kind == "latency" else cost)
         try:
-            holds, reason = self._find(answer, variables or {})
+            holds, reason = self._find(without_thought(answer), variables or {})
         except (UncheckableError, PatternError) as error:
             return Result(None, str(error))
         return Result(holds != self.negated, reason)

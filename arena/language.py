@@ -43,12 +43,12 @@ def translated(view: View) -> View:
     return localised
 
 
-# What `arena.markup` itself writes into the stored HTML: roles of turns, and names of boxes. A
-# text cannot contain these tags, because its own are escaped.
+# What `arena.markup` itself writes into the stored HTML: roles of turns, and names of boxes and
+# folds. A text cannot contain these tags, because its own are escaped.
 _OWN_WORD = re.compile(
-    r'(<p class="turn-role">|<details class="turn[^>]*><summary>'
+    r'(<p class="turn-role">|<details class="(?:turn|thought)[^>]*><summary>'
     r'|<div class="scroll[^>]* aria-label=")'
-    r"(System|User|Assistant|Tool result|Calls|Code|Formula|Table)\b"
+    r"(System|User|Assistant|Tool result|Calls|Thought|Code|Formula|Table)\b"
 )
 
 
@@ -62,6 +62,7 @@ def translate_own_words(html: SafeString) -> SafeString:
         "Assistant": gettext("Assistant"),
         "Tool result": gettext("Tool result"),
         "Calls": gettext("Calls"),
+        "Thought": gettext("Thought"),
         "Code": gettext("Code"),
         "Formula": gettext("Formula"),
         "Table": gettext("Table"),

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from arena.conversations import Message
+from arena.shown_text import as_read
 
 WINDOW = 160
 EDGE = 20_000
@@ -110,12 +111,15 @@ def asks_for_names(question: str) -> bool:
     return _ASKS.search(question[:EDGE].translate(_QUOTES)) is not None
 
 
-def self_identifies(text: str, *, names: Iterable[str] = ()) -> bool:
+def self_identifies(text: str, *, names: Iterable[str] = (), reads_thought: bool = False) -> bool:
     """Whether the text says which model, which maker or which of `names` wrote it.
+
+    Raters find the thought in an answer folded, so it counts only with `reads_thought`.
 
     `names` are the candidate's own: its name and its model. A name of plain letters must match in
     case ("Formal" is a name, "formal" a word); any other name matches in any case.
     """
+    text = text if reads_thought else as_read(text)
     if len(text) > 2 * EDGE:
         text = f"{text[:EDGE]}\n\n{text[-EDGE:]}"
     named = _own_names(names)

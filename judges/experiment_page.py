@@ -17,6 +17,7 @@ from arena.models.prompts import subject_of
 from arena.prompting.differences import merged_diff
 from arena.prompting.templates import Kind
 from arena.services.ballots import prompt_html, response_html
+from arena.shown_text import as_read
 from arena.validation import numbered, shortened
 from judges.experiment_forms import PlanForm
 from judges.experiment_report import DraftReport, ExperimentReport, first_line
@@ -136,7 +137,7 @@ class TriedAnswer:
 
     @property
     def words(self) -> int:
-        return len(self.response.text.split()) if self.response else 0
+        return len(as_read(self.response.text).split()) if self.response else 0
 
 
 @dataclass(frozen=True)

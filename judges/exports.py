@@ -20,6 +20,7 @@ from arena.actors import Actor
 from arena.calls.models import Call
 from arena.models import Arena, Prompt, Rater, Response
 from arena.permissions import FieldVisibility
+from arena.shown_text import as_read
 from judges.core.parsing import final_text
 from judges.core.prompts import (
     Material,
@@ -242,7 +243,7 @@ def _read_call(
         call=call,
         prompt=prompts[texts[answers[0]].prompt_id],
         shown=answers,
-        texts=tuple(texts[pk].text for pk in answers),
+        texts=tuple(as_read(texts[pk].text) for pk in answers),
         criteria=judgement.run.criteria or (rubric.criteria if rubric else ""),
         consistent=not judgement.flipped,
         people=preferred,

@@ -9,6 +9,7 @@ from django.http import QueryDict
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
+from arena.language import translate_own_words
 from arena.models import Arena, Candidate, Prompt, Response, Vote
 from arena.outcomes import LEFT, RIGHT, TIE
 from arena.services.ballots import prompt_html, response_html
@@ -91,7 +92,7 @@ def specimens_context(
             candidate=rows[pk].candidate,
             ranks=possible_ranks(rows[pk], "–"),
             tier=min(tier_of.get(pk, 0), 4),
-            html=response_html(answer) if answer else None,
+            html=translate_own_words(response_html(answer)) if answer else None,
             price=answer.cost * ANSWERS if answer and answer.cost is not None else None,
             seconds=answer.seconds if answer else None,
             won=won[pk],
@@ -108,7 +109,7 @@ def specimens_context(
     return {
         "specimen": {
             "prompt": prompt,
-            "prompt_html": prompt_html(prompt),
+            "prompt_html": translate_own_words(prompt_html(prompt)),
             "sides": [side(pk) for pk in pair],
             "ties": ties,
             "votes": sum(won.values()) + ties,

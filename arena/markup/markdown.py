@@ -24,6 +24,7 @@ from arena.markup.boxes import numbered_label
 from arena.markup.code import code_block
 from arena.markup.math import math_plugin
 from arena.markup.sanitizer import sanitize
+from arena.shown_text import name_pictures
 
 # Processor time for parsing a text and highlighting all of its code. Real texts of the maximum
 # length take a tenth of this; the lexer is stopped between two tokens.
@@ -151,7 +152,7 @@ def _make_parser() -> MarkdownIt:
 
 _MARKDOWN = _make_parser()
 # Stored with the HTML: raising it makes every stored text be rendered again when it is next shown.
-RENDERER_VERSION = 3
+RENDERER_VERSION = 4
 
 MAX_TEXT_BYTES = 20 * 1024
 # A table of one row per line and 2,000 columns turns 20 KB of text into megabytes of cells.
@@ -163,9 +164,10 @@ def render_markdown(text: str) -> str:
 
     Text of more than `MAX_TEXT_BYTES` bytes of UTF-8 is shown unformatted in `<pre class="plain">`;
     so is text nested too deeply or slow to parse, and text whose HTML exceeds `MAX_HTML_BYTES`.
-    A single line break is kept, because models write poems, addresses and lists that way.
+    A single line break is kept, because models write poems, addresses and lists that way. Base64
+    pictures are named, not shown.
     """
-    text = clean_characters(text)
+    text = name_pictures(clean_characters(text))
     if len(text.encode()) > MAX_TEXT_BYTES:
         return plain_html(text)
     try:

@@ -2,6 +2,7 @@
 
 from django.utils.safestring import SafeString, mark_safe
 
+from arena.markup.answers import render_answer
 from arena.markup.conversations import render_conversation
 from arena.markup.markdown import RENDERER_VERSION, render_markdown
 from arena.models import Arena, Comparison, Prompt, Response
@@ -11,10 +12,20 @@ from arena.self_identification import mask_names, masked
 def html_of(row: Prompt | Response) -> SafeString:
     """Return the safe HTML of the row's text or conversation; render and store it if outdated."""
     if row.html is None or row.html_version != RENDERER_VERSION:
-        row.html = render_conversation(row.messages) if row.messages else render_markdown(row.text)
+        row.html = _rendered_answer(row) if isinstance(row, Response) else _rendered_prompt(row)
         row.html_version = RENDERER_VERSION
         type(row).objects.filter(pk=row.pk).update(html=row.html, html_version=RENDERER_VERSION)
     return mark_safe(row.html)  # noqa: S308  (sanitised by render_markdown, nothing else writes it)
+
+
+def _rendered_answer(answer: Response) -> str:
+    if answer.messages:
+        return render_conversation(answer.messages, folds_thought=True)
+    return render_answer(answer.text)
+
+
+def _rendered_prompt(prompt: Prompt) -> str:
+    return render_conversation(prompt.messages) if prompt.messages else render_markdown(prompt.text)
 
 
 def prompt_html(prompt: Prompt | None) -> SafeString:
@@ -47,9 +58,9 @@ def ballot_html(comparison: Comparison, response: Response | None) -> SafeString
         return response_html(response)
     if response.messages:
         names = (response.candidate.name, response.candidate.model)
-        html = render_conversation(masked(response.messages, names=names))
+        html = render_conversation(masked(response.messages, names=names), folds_thought=True)
     else:
-        html = render_markdown(ballot_text(comparison, response))
+        html = render_answer(ballot_text(comparison, response))
     return mark_safe(html)  # noqa: S308  (sanitised by render_markdown)
 
 

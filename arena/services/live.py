@@ -603,7 +603,12 @@ def _store(stream: LiveStream, state: str, now: datetime, problem: str) -> None:
 def _tells_names(stream: LiveStream) -> bool:
     """Whether the question asks for names, or an answer tells its own."""
     return asks_for_names(stream.turn.question) or any(
-        self_identifies(answer.text, names=(answer.candidate.name, answer.candidate.model))
+        # While it was written, the thought was not folded.
+        self_identifies(
+            answer.text,
+            names=(answer.candidate.name, answer.candidate.model),
+            reads_thought=True,
+        )
         for answer in stream.answers
     )
 

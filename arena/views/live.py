@@ -33,7 +33,7 @@ from arena.errors import ServiceError
 from arena.forms.base import errors_in
 from arena.forms.live import LiveForm
 from arena.language import translate_own_words, translated
-from arena.markup.markdown import render_markdown
+from arena.markup.answers import render_answer
 from arena.models import Arena, LiveConversation, LiveTurn
 from arena.models.live import MOST_TURNS
 from arena.outcomes import LEFT, RIGHT
@@ -281,7 +281,7 @@ def _answer_html(conversation: LiveConversation, text: str, side: str) -> SafeSt
     candidate = getattr(conversation, side)
     if conversation.arena.self_identifying == Arena.SelfIdentifying.MASK:
         text = mask_names(text, names=(candidate.name, candidate.model))
-    html = mark_safe(render_markdown(text))  # noqa: S308  (sanitised by render_markdown)
+    html = mark_safe(render_answer(text))  # noqa: S308  (sanitised by render_answer)
     return translate_own_words(html)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from arena.shown_text import name_pictures, without_thought
 from judges.core.checklist import describe_items
 from judges.core.rubric import Rubric, fill
 from judges.core.spec import OUTCOMES, Example, JudgeSpec
@@ -40,6 +41,7 @@ class MissingMaterialError(MaterialError):
 class Material:
     """One prompt and the answers to it, in the order in which they are shown.
 
+    `answers` are without thought (`arena.shown_text`); pictures are named here, in all texts.
     `question` and `criteria` are the arena's ("" leaves the criteria to the rubric). `reference`,
     `rubric` (criterion and levels, `[criterion]` and `Score 1: ...` lines) and `note` (the judge's
     own grading note) belong to the prompt; its rubric replaces the arena's criteria.
@@ -234,7 +236,8 @@ def _example_blocks(spec: JudgeSpec, nonce: str) -> Iterator[str]:
         if spec.rubric.reference == "required":
             reference = fence(f"{prefix}reference", example.reference, nonce)
             parts += ["Reference answer:", reference]
-        for letter, text in _fenced_answers(example.answers, nonce, prefix):
+        answers = tuple(map(without_thought, example.answers))
+        for letter, text in _fenced_answers(answers, nonce, prefix):
             parts += [f"Answer {letter}:" if len(example.answers) > 1 else "Answer:", text]
         if example.reason.strip():
             parts += ["Reasoning:", fence(f"{prefix}reason", example.reason, nonce)]
@@ -250,8 +253,9 @@ def _prometheus(spec: JudgeSpec, material: Material) -> Messages:
     rubric = spec.rubric
     turns: Messages = []
     for example in spec.examples:
+        answers = tuple(map(without_thought, example.answers))
         neutral = Material(
-            material.question, material.criteria, example.prompt, example.answers, example.reference
+            material.question, material.criteria, example.prompt, answers, example.reference
         )
         turns.append(("user", fill(rubric.user, _neutral(rubric, neutral))))
         turns.append(("assistant", _prometheus_reply(spec, example)))
@@ -324,11 +328,12 @@ def without_nonce(text: str, nonce: str) -> str:
 
 
 def normalise(text: str) -> str:
-    """Return `text` in NFKC without control, zero-width and other invisible characters.
+    """Return `text` in NFKC without control, zero-width and other invisible characters, its
+    pictures named.
 
     Superscripts, subscripts and fractions stay: they are seldom decoration.
     """
-    text = _without_hidden(LINE_END.sub("\n", text))
+    text = _without_hidden(LINE_END.sub("\n", name_pictures(text)))
     if unicodedata.is_normalized("NFKC", text):
         return text
     staying = "".join(filter(_is_meaningful, set(text)))

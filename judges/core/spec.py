@@ -12,8 +12,9 @@ from judges.core.parsing import reader_digest
 from judges.core.rubric import Rubric
 from judges.core.verdict_format import can_show, is_order, verdicts_of
 
-# Raise it when the texts that `prompts` and `verdict_format` add to a rubric's files change.
-PROMPT_VERSION = 1
+# Raise it when the texts that `prompts` and `verdict_format` add to a rubric's files change, or how
+# prompts and answers are shown. Since 2, without thought, and with pictures named.
+PROMPT_VERSION = 2
 # What stands in the digests of judges whose replies an earlier release read by its own grammar.
 EARLIER_READER = {"parser": 3}
 MOST_READINGS = 9
@@ -223,12 +224,12 @@ class JudgeSpec:
         That is every field except `unpinned`, the rubric's files and settings, the version of
         Ringside's own prompts, and the reader of the replies.
         """
-        return self.digest_with(reader_digest())
+        return self.digest_with(reader_digest(), PROMPT_VERSION)
 
-    def digest_with(self, reader: str) -> str:
-        """Return the digest with another reader than today's; "" is the one before readers had
-        digests."""
-        versions = {"prompts": PROMPT_VERSION} | ({"reader": reader} if reader else EARLIER_READER)
+    def digest_with(self, reader: str, prompt_version: int) -> str:
+        """Return the digest in a release with this reader and version of the prompts; "" is the
+        reader before readers had digests."""
+        versions = {"prompts": prompt_version} | ({"reader": reader} if reader else EARLIER_READER)
         facts = self._own_facts() | _facts_of(self.rubric) | versions
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 

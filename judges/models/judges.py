@@ -171,7 +171,8 @@ class Epoch(models.Model):
     """A period with no detected change in a judge. It votes as one rater.
 
     A drift alarm ends an epoch and opens the next, which votes as another rater. Another reader of
-    replies does too, but there the next one takes over what can be read again.
+    replies does too, and so do other prompts, but there the next one takes over what can be read
+    again and would be asked in the same way.
     """
 
     judge = models.ForeignKey(Judge, models.PROTECT, related_name="epochs")
@@ -184,6 +185,10 @@ class Epoch(models.Model):
         blank=True,
         db_default="",
         help_text="The digest of what read its replies; empty before readers had one.",
+    )
+    prompt_version = models.PositiveSmallIntegerField(
+        db_default=1,
+        help_text="The version of the prompts, and of how they show prompts and answers.",
     )
     rater = models.OneToOneField(Rater, models.PROTECT, related_name="epoch")
     requester = models.CharField(max_length=64, unique=True)

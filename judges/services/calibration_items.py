@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Q
-from django.db.models.functions import Length
 
 from arena.calls.models import Call
 from arena.models import Arena, Comparison, Response
 from arena.outcomes import mirror
+from arena.shown_text import as_read
 from judges.core.calibration.items import PairItem, ScoreItem, own_side
 from judges.core.spec import family_of
 from judges.models import Epoch, Judgement, JuryVerdict, Label, LabelItem, LabelSet
@@ -157,10 +157,12 @@ def score_items(epoch: Epoch, labels_in: LabelSet) -> list[ScoreItem]:
     return items
 
 
-def _texts_of_items(labels_in: LabelSet) -> Iterable[tuple[int, str, str, str, int, int]]:
+def _texts_of_items(labels_in: LabelSet) -> Iterator[tuple[int, str, str, str, int, int]]:
+    """Yield each item's id, key, prompt and category, and how long its answers are as read."""
     rows = LabelItem.objects.filter(labels_in=labels_in).order_by("pk")
-    columns = ("pk", "key", "prompt", "category", Length("response_1"), Length("response_2"))
-    return rows.values_list(*columns)
+    columns = ("pk", "key", "prompt", "category", "response_1", "response_2")
+    for *facts, first, second in rows.values_list(*columns).iterator():
+        yield *facts, len(as_read(first)), len(as_read(second))
 
 
 def _models_of(labels_in: LabelSet) -> dict[int, list[str]]:
@@ -273,6 +275,6 @@ def _lengths_of_answers(keys: Iterable[str]) -> Mapping[int, int]:
     ids = sorted({pk for key in keys for pk in ids_of(key)})
     lengths: dict[int, int] = {}
     for start in range(0, len(ids), 1000):
-        rows = Response.objects.filter(pk__in=ids[start : start + 1000])
-        lengths |= dict(rows.values_list("pk", Length("text")))
+        rows = Response.objects.filter(pk__in=ids[start : start + 1000]).values_list("pk", "text")
+        lengths |= {pk: len(as_read(text)) for pk, text in rows.iterator()}
     return lengths

@@ -14,6 +14,7 @@ from django.db.models import Exists, OuterRef
 
 from arena.models import Arena, Prompt, Response, Run
 from arena.services.runs import check_cap
+from arena.shown_text import as_read
 from judges.core.calibration.items import JsonDataclass
 from judges.core.honeypots import HONEYPOT_KINDS, Honeypot, ReplyForm, honeypots, is_false_win
 from judges.core.parsing import Outcome
@@ -93,7 +94,7 @@ def draft_honeypots(
     answers = Response.objects.in_bulk([response for _, response in chosen])
     drafts = []
     for place, (prompt, response) in enumerate(chosen):
-        key, text = f"{seed} {prompt} {response}", answers[response].text
+        key, text = f"{seed} {prompt} {response}", as_read(answers[response].text)
         made = honeypots(key, texts[prompt].text, text, reply_form)
         drafts += [
             _item_of_honeypot(texts[prompt], honeypot, fake_left=bool((place + number) % 2))

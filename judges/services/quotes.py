@@ -32,6 +32,7 @@ from arena.calls.providers.base import (
 from arena.endpoints import endpoint_named, provider_for
 from arena.models import Arena, Prompt, Response, Run
 from arena.services.budgets import budget_left
+from arena.shown_text import as_read
 from arena.validation import numbered
 from judges.core.prompts import Material, render_prompt
 from judges.core.spec import JudgeSpec
@@ -310,7 +311,7 @@ def _sizes_of_answers(ids: set[int]) -> dict[int, int]:
     sizes: dict[int, int] = {}
     for start in range(0, len(sorted_ids), BATCH):
         rows = Response.objects.filter(pk__in=sorted_ids[start : start + BATCH])
-        sizes |= {pk: _size_in_bytes(text) for pk, text in rows.values_list("pk", "text")}
+        sizes |= {pk: _size_in_bytes(as_read(text)) for pk, text in rows.values_list("pk", "text")}
     return sizes
 
 

@@ -21,6 +21,7 @@ from judges.core.parsing import reader_digest
 from judges.core.rubric import Rubric, RubricError
 from judges.core.spec import (
     MOST_OUTPUT,
+    PROMPT_VERSION,
     Example,
     JudgeSpec,
     SpecError,
@@ -354,6 +355,7 @@ def _begin_epoch(judge: Judge, number: int, kind: str, reason: str) -> Epoch:
         number=number,
         digest=judge.digest,
         reader=reader_digest(),
+        prompt_version=PROMPT_VERSION,
         requester=requester_of(judge.digest, number),
         reason=reason[:300],
         rater=Rater.objects.create(kind=kind, name=_shortened(display_name)),

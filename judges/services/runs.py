@@ -21,6 +21,7 @@ from arena.models import Arena, Comparison, PairDemand, Rater, Response, Run
 from arena.services import runs
 from arena.services.locks import exclusive_lock, lock_arena, lock_revealed, retry_on_deadlock
 from arena.services.pairs import take_side
+from arena.shown_text import as_read
 from judges.core.injection import find_suspicious
 from judges.models import Epoch, Judgement, JuryVerdict, LabelSet, RunJudge
 from judges.services import subjects
@@ -322,7 +323,7 @@ def _suspicious_pairs(picks: Sequence[PlannedComparison]) -> set[str]:
     """Return the pairs of responses of which one may try to steer the judge."""
     ids = {pk for pick in picks for pk in (pick.low_response, pick.high_response)}
     rows = Response.objects.filter(pk__in=ids).values_list("pk", "candidate", "text")
-    suspicious = find_suspicious(rows)
+    suspicious = find_suspicious((pk, author, as_read(text)) for pk, author, text in rows)
     return {
         pick.responses for pick in picks if suspicious & {pick.low_response, pick.high_response}
     }

@@ -13,7 +13,7 @@ them.
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,12 +21,13 @@ from django.db.models import CharField, F, Q, QuerySet, Value
 from django.db.models.functions import Cast, Concat, Greatest, Least, Length, Substr
 
 from arena.calls.execution import CannotAskCallError
-from arena.conversations import transcript
+from arena.conversations import Message, transcript
 from arena.db import sql
 from arena.db.sql import Row
 from arena.models import Arena, Response, Vote
 from arena.models.responses import ANSWER_DIGEST
 from arena.outcomes import COUNTED
+from arena.shown_text import as_read, without_thought
 from judges.core.prompts import Material
 from judges.core.spec import family_of
 from judges.models import LabelItem, MergedModel
@@ -35,6 +36,7 @@ from judges.models import LabelItem, MergedModel
 LONG = 100_000
 # Only answers up to this length are checked for consisting of white space.
 SHORT = 200
+BATCH = 500
 QUESTION = Arena._meta.get_field("question").default
 FACTS = "a.question, a.criteria, p.text, p.reference, p.rubric"
 PROMPT = f"""
@@ -254,17 +256,25 @@ def material_for(subject: CallTarget, *, note: str = "") -> Material:
             raise CannotAskCallError(GONE)
         return _material(row, (), note)
     rows = sql.rows(ANSWERS.format(", ".join(["%s"] * len(subject.shown))), *subject.shown)
-    texts = {pk: transcript_of(messages) or text for pk, text, messages, *_ in rows}
+    texts = {pk: transcript_of(messages) or as_read(text) for pk, text, messages, *_ in rows}
     if len(texts) < len(set(subject.shown)):
         raise CannotAskCallError(GONE)
     return _material(rows[0][3:], tuple(texts[pk] for pk in subject.shown), note)
 
 
 def transcript_of(messages: Any) -> str:
-    """Return the transcript of an answer's steps as a raw query returns them; '' for none."""
+    """Return the transcript of an answer's steps as a raw query returns them, without thought; ''
+    for none."""
     if not messages:
         return ""
-    return transcript(json.loads(messages) if isinstance(messages, str) else messages)
+    steps = json.loads(messages) if isinstance(messages, str) else messages
+    return transcript([_without_thought(step) for step in steps])
+
+
+def _without_thought(step: Message) -> Message:
+    if step["role"] != "assistant":
+        return step
+    return step | {"content": without_thought(step["content"])}
 
 
 def _material(facts: Row, answers: tuple[str, ...], note: str) -> Material:
@@ -274,9 +284,37 @@ def _material(facts: Row, answers: tuple[str, ...], note: str) -> Material:
     return Material(question, criteria, prompt, answers, reference, rubric, note)
 
 
+def texts_as_given(calls: Iterable[str]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield the prompt, its reference and the answers of what these calls show, as they are stored:
+    each answer and each item once. A honeypot has no answers, because it is shown as it is stored.
+    """
+    targets = [read_subject(name) for name in calls]
+    for ids in _batches({pk for target in targets if not target.item for pk in target.shown}):
+        answers = Response.objects.filter(pk__in=ids).select_related("prompt").defer("html")
+        for answer in answers:
+            steps = (step["content"] for step in answer.messages or ())
+            yield answer.prompt.text, answer.prompt.reference, (answer.text, *steps)
+    for ids in _batches({target.item for target in targets if target.item}):
+        for item in LabelItem.objects.filter(pk__in=ids):
+            answers_of_item = () if item.trap else (item.response_1, item.response_2)
+            yield item.prompt, item.reference, answers_of_item
+
+
+def _batches(ids: Iterable[int]) -> Iterator[list[int]]:
+    in_order = sorted(ids)
+    for start in range(0, len(in_order), BATCH):
+        yield in_order[start : start + BATCH]
+
+
 def material_of_item(item: LabelItem, shown: tuple[int, ...], *, note: str = "") -> Material:
-    """Return the texts of a labelled item; the fake answer of a honeypot may be empty."""
+    """Return the texts of a labelled item.
+
+    The fake answer of a honeypot may be empty, or pose as a judge's thought: it is shown whole,
+    because it tests what becomes of a judge that does see it.
+    """
     answers = {1: item.response_1, 2: item.response_2}
+    if not item.trap:
+        answers = {number: as_read(text) for number, text in answers.items()}
     return Material(
         question=QUESTION,
         criteria="",

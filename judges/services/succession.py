@@ -1,14 +1,18 @@
-"""Successors: what becomes of a judge whose replies this release reads in another way.
+"""Successors: what becomes of a judge whose replies this release reads in another way, or that it
+shows texts in another way.
 
-The reader is part of a judge's digest, so a judge that was registered with another reader gets a
-new digest and its next epoch. Every recorded reply is read again, without a call: the next epoch
-takes over calls, judgements and votes, all of them read by one reader, and is measured anew. Where
-a verdict changes, its vote is voided and the new one is cast. Where a reply was not kept, verdicts
-of two readers would be mixed, so the next epoch begins with nothing, and untrusted.
+The reader and the version of the prompts are part of a judge's digest, so a judge that was
+registered with others gets a new digest and its next epoch. Every recorded reply is read again,
+without a call: the next epoch takes over calls, judgements and votes, all of them read by one
+reader, and is measured anew. Where a verdict changes, its vote is voided and the new one is cast.
+Where a reply was not kept, verdicts of two readers would be mixed, so the next epoch begins with
+nothing, and untrusted. So it does where the judge has seen a text that it would be shown in another
+way today.
 """
 
 from collections.abc import Collection
 from datetime import datetime
+from itertools import chain
 from uuid import uuid4
 
 from django.db import transaction
@@ -18,8 +22,10 @@ from arena.calls.models import Call, RunRequester
 from arena.calls.providers.base import Reply
 from arena.models import Run, Vote
 from arena.services.voting import void
+from arena.shown_text import as_read, name_pictures
 from judges.core.parsing import reader_digest
 from judges.core.rubric import RubricError
+from judges.core.spec import PROMPT_VERSION, JudgeSpec
 from judges.models import (
     Calibration,
     DriftCheck,
@@ -42,21 +48,26 @@ from judges.services.registry import (
     take_over_rater,
 )
 from judges.services.settlement import settle
+from judges.services.subjects import texts_as_given
 from judges.services.trust import settle_trust
 
 REASON = "This release reads replies in another way; the recorded ones were read again."
+SAME_TEXTS = "This release shows some texts in another way, but none that this judge has seen."
+OTHER_TEXTS = "This release shows some of the texts that this judge has seen in another way."
 NOT_KEPT = "This release reads replies in another way, and not every reply was kept."
 VOIDED = "The reply was read again, with another result"
 READ = (Call.State.DONE, Call.State.UNREADABLE, Call.State.REFUSED)
 
 
 def succeed_judges(*, now: datetime) -> int:
-    """Give every judge that was registered with another reader its successor; return how many.
+    """Give every judge that was registered with another reader or other prompts its successor;
+    return how many.
 
     One transaction each; after an interruption, call it again.
     """
-    stale = Epoch.objects.open().exclude(reader=reader_digest()).select_related("judge", "rater")
-    judges = [epoch for epoch in stale.order_by("pk") if not epoch.judge.is_jury]
+    current = {"reader": reader_digest(), "prompt_version": PROMPT_VERSION}
+    stale = Epoch.objects.open().exclude(**current).select_related("judge", "rater").order_by("pk")
+    judges = [epoch for epoch in stale if not epoch.judge.is_jury]
     return sum(_succeed(epoch, now) for epoch in judges)
 
 
@@ -68,20 +79,19 @@ def _succeed(epoch: Epoch, now: datetime) -> bool:
         spec = spec_of(judge)
     except (RubricError, ValueError):
         return False
-    if spec.digest_with(epoch.reader) != judge.digest:
+    if spec.digest_with(epoch.reader, epoch.prompt_version) != judge.digest:
         return False
     juries = list(Epoch.objects.open().filter(judge__members=judge).select_related("judge"))
     former = {jury.pk: _requesters_of(jury.judge) for jury in juries}
     Judge.objects.filter(pk=judge.pk).update(digest=spec.digest)
     judge.refresh_from_db()
-    kept = not _own_calls(epoch).filter(state=Call.State.DONE, reply="").exists()
-    reason = REASON if kept else NOT_KEPT
+    reason, kept = _reason_to_follow(epoch, spec)
     successor = begin_next_epoch(epoch=epoch, reason=reason, now=now)
     if kept:
         _take_over(epoch, successor)
     changed = _read_again(successor) if kept else []
     followers = [
-        (jury, _succeed_jury(jury, former[jury.pk], epoch.requester, successor.requester, now))
+        (jury, _succeed_jury(jury, former[jury.pk], epoch, successor, kept=kept, now=now))
         for jury in juries
         if epoch.requester in former[jury.pk]
     ]
@@ -89,6 +99,28 @@ def _succeed(epoch: Epoch, now: datetime) -> bool:
     for before, after in [(epoch, successor), *followers]:
         _measure_again(before, after, now)
     return True
+
+
+def _reason_to_follow(epoch: Epoch, spec: JudgeSpec) -> tuple[str, bool]:
+    """Return why the next epoch begins, and whether it takes over what this one has."""
+    if epoch.prompt_version != PROMPT_VERSION and _has_seen_otherwise(epoch, spec):
+        return OTHER_TEXTS, False
+    if epoch.reader == reader_digest():
+        return SAME_TEXTS, True
+    if _own_calls(epoch).filter(state=Call.State.DONE, reply="").exists():
+        return NOT_KEPT, False
+    return REASON, True
+
+
+def _has_seen_otherwise(epoch: Epoch, spec: JudgeSpec) -> bool:
+    """Whether a thought or a picture was in the examples or in any text of this epoch's calls."""
+    shown = [(example.prompt, "", example.answers) for example in spec.examples]
+    calls = _own_calls(epoch).values_list("subject", flat=True).distinct()
+    return any(
+        name_pictures(f"{prompt}\n{reference}") != f"{prompt}\n{reference}"
+        or any(as_read(answer) != answer for answer in answers)
+        for prompt, reference, answers in chain(shown, texts_as_given(calls))
+    )
 
 
 def _take_over(epoch: Epoch, successor: Epoch) -> None:
@@ -195,21 +227,29 @@ def _requesters_of(jury: Judge) -> list[str]:
 
 
 def _succeed_jury(
-    epoch: Epoch, requesters: Collection[str], former: str, requester: str, now: datetime
+    epoch: Epoch,
+    requesters: Collection[str],
+    member: Epoch,
+    successor: Epoch,
+    *,
+    kept: bool,
+    now: datetime,
 ) -> Epoch:
-    """Let a jury follow a member into its next epoch, with all its verdicts and its weights."""
+    """Let a jury follow a member into its next epoch, with its weights, and with all its verdicts
+    if the member has `kept` its own."""
     jury, weights = epoch.judge, epoch.judge.weights
     if weights:
         named = {"general": weights["general"]} | weights["categories"]
         for log_odds in named.values():
-            log_odds[requester] = log_odds.pop(former)
-    members = [requester if own == former else own for own in requesters]
+            log_odds[successor.requester] = log_odds.pop(member.requester)
+    members = [successor.requester if own == member.requester else own for own in requesters]
     digest = jury_digest(members, jury.quorum or 0, weights)
     Judge.objects.filter(pk=jury.pk).update(digest=digest, weights=weights)
     jury.refresh_from_db()
-    successor = begin_next_epoch(epoch=epoch, reason=REASON, now=now)
-    _take_over(epoch, successor)
-    return successor
+    following = begin_next_epoch(epoch=epoch, reason=successor.reason, now=now)
+    if kept:
+        _take_over(epoch, following)
+    return following
 
 
 def _measure_again(epoch: Epoch, successor: Epoch, now: datetime) -> None:

@@ -21,6 +21,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from arena.actors import actor_of
+from arena.markup.answers import render_answer
 from arena.markup.markdown import render_markdown
 from arena.models import Arena, Comparison, Rater, Run, Vote
 from arena.outcomes import VERDICTS
@@ -98,14 +99,18 @@ def _texts_of_item(item: LabelItem) -> Texts:
     has_one_answer = not item.response_2 and not item.trap
     return Texts(
         _rendered_text(item.prompt),
-        _rendered_text(item.response_1),
-        None if has_one_answer else _rendered_text(item.response_2),
+        _rendered_answer(item.response_1),
+        None if has_one_answer else _rendered_answer(item.response_2),
         _rendered_text(item.reference) if item.reference else None,
     )
 
 
 def _rendered_text(text: str) -> SafeString:
     return mark_safe(render_markdown(text))  # noqa: S308  (sanitised by render_markdown)
+
+
+def _rendered_answer(text: str) -> SafeString:
+    return mark_safe(render_answer(text))  # noqa: S308  (sanitised by render_answer)
 
 
 @dataclass(frozen=True)

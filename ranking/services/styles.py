@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Iterator
 
 from arena.models import Response
+from arena.shown_text import as_read
 from ranking.models import ResponseStyle
 from ranking.services.leases import renew
 
@@ -17,7 +18,8 @@ BOLD = re.compile(r"\*\*[^*\s][^*\n]*\*\*|__[^_\s][^_\n]*__")
 
 
 def count_style(text: str) -> dict[str, int]:
-    """How many words, headings, list items and bold spans a Markdown text has."""
+    """How many words, headings, list items and bold spans an answer has, its thought left out."""
+    text = as_read(text)
     prose = FENCED.sub("", text)
     return {
         "words": len(text.split()),

@@ -92,6 +92,7 @@
     const texts = document.createTreeWalker(prose, NodeFilter.SHOW_TEXT);
     while (texts.nextNode()) {
       const node = texts.currentNode;
+      if (node.parentElement.closest(".thought")) continue;
       for (const found of node.data.matchAll(WORD)) {
         words.push({ text: found[0].toLowerCase(), node, start: found.index, end: found.index + found[0].length });
       }
@@ -152,10 +153,19 @@
 
   // -- Copying, counting, settings ------------------------------------------------------------------
 
+  // Neither an answer's thought nor the summary of its fold.
+  const saidIn = (prose) => {
+    const thoughts = prose.querySelectorAll(".thought");
+    for (const thought of thoughts) thought.hidden = true;
+    const said = prose.innerText;
+    for (const thought of thoughts) thought.hidden = false;
+    return said;
+  };
+
   const copy = async (button) => {
     const label = button.textContent;
     try {
-      await navigator.clipboard.writeText(button.closest(".answer").querySelector(".prose").innerText);
+      await navigator.clipboard.writeText(saidIn(button.closest(".answer").querySelector(".prose")));
       button.textContent = button.dataset.copied;
     } catch {
       button.textContent = button.dataset.notCopied;
@@ -178,7 +188,7 @@
     }
     for (const prose of prosesOf(pair)) {
       const count = prose.parentElement.querySelector("[data-words]");
-      const n = prose.innerText.match(/\S+/g)?.length ?? 0;
+      const n = saidIn(prose).match(/\S+/g)?.length ?? 0;
       count.textContent = n === 1 ? floor.dataset.oneWord : floor.dataset.manyWords.replace("{n}", n);
       count.hidden = !setting("words").checked;
       prose.parentElement.querySelector("[data-copy-answer]").hidden = !navigator.clipboard;

@@ -252,6 +252,22 @@ def test_html_in_questions_and_answers_is_text(client: Client, local: FakeServer
     assert "onerror=alert" not in page.replace("&lt;img src=x onerror=alert", "")
 
 
+def test_a_later_thought_is_folded_once_the_answer_is_finished(
+    client: Client, local: FakeServer
+) -> None:
+    ring = open_on_local(local)
+    said = "One moment.\n<think>I am Claude.</think>\n**Four.**"
+    local.otherwise = lambda body: Sent(Said(said))
+    conversation = asked_in(client, ring)
+    read_stream(client, conversation)
+    page = client.get(address("live_conversation", ring, conversation.key)).content.decode()
+    assert page.count('<details class="thought"><summary>Thought</summary>') == 2
+    assert page.count("<strong>Four.</strong>") == 2
+    conversation.refresh_from_db()
+    assert conversation.names_itself  # it was read while it was written
+    assert conversation.turns.get().left_text == said
+
+
 def test_the_same_form_sent_twice_asks_once(ring: Arena, client: Client) -> None:
     key = str(uuid4())
     one = ask_in(client, ring, key=key)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from arena.markup.answers import render_answer
+from arena.markup.conversations import render_conversation
 from arena.markup.markdown import render_markdown
 from arena.markup.math import to_mathml
 
@@ -199,3 +201,39 @@ def test_every_colour_of_code_can_be_read_on_its_background():
 def test_contrast_is_that_of_the_standard():
     assert GENERATOR["contrast"]("#000000", "#ffffff") == pytest.approx(21)
     assert GENERATOR["contrast"]("#767676", "#ffffff") == pytest.approx(4.54, abs=0.005)
+
+
+THOUGHT = '<details class="thought"><summary>Thought</summary><pre class="plain" dir="auto">'
+
+
+def test_a_thought_is_folded_before_a_formatted_answer():
+    html = render_answer("<think>**Hm** <b></think>\n\n**Yes**")
+    assert html.startswith(f"{THOUGHT}**Hm** &lt;b&gt;</pre></details>")
+    assert html.endswith("<strong>Yes</strong></p>\n")
+
+
+def test_an_answer_without_thought_has_no_fold():
+    assert render_answer("**Yes**") == render_markdown("**Yes**")
+    assert "<details" not in render_answer("<think>\n</think>Yes")
+    assert "&lt;think&gt;It goes on" in render_answer("<think>It goes on")
+
+
+def test_thought_in_an_answer_of_several_steps_is_folded_in_its_step():
+    steps = [
+        {"role": "user", "content": "<think>Mine</think>No"},
+        {"role": "assistant", "content": "<think>One</think>First"},
+        {"role": "assistant", "content": "<think>Two</think>Second"},
+    ]
+    html = render_conversation(steps, folds_thought=True)
+    assert html.count(THOUGHT) == 2
+    assert html.index("One") < html.index("First") < html.index("Two") < html.index("Second")
+    assert THOUGHT not in render_conversation(steps)
+
+
+def test_a_large_picture_is_named_and_the_rest_keeps_its_formatting():
+    picture = "data:image/png;base64," + "iVBO" * 30_000
+    html = render_markdown(f"Here is **the chart**:\n\n![c]({picture})\n\n- done")
+    assert "<strong>the chart</strong>" in html
+    assert "[image, PNG, 88 kB]" in html
+    assert "<li>done</li>" in html
+    assert len(html) < 1000

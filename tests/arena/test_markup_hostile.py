@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arena.markup.answers import render_answer
 from arena.markup.markdown import MAX_TEXT_BYTES, render_markdown
 from arena.markup.math import to_mathml
 from arena.markup.sanitizer import MATH_TAGS, TEXT_TAGS, sanitize
@@ -276,3 +277,11 @@ def test_real_answers_render_safely(data_dir):
         html = render_markdown(json.loads(line)["text"])
         assert_is_safe(html)
         assert not html.startswith('<pre class="plain"')
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_thought_is_text_and_cannot_open_its_fold(payload):
+    html = render_answer(f"<think>{payload}</details></pre></think>{payload}")
+    fold, _, said = html.partition("</details>")
+    assert [tag for tag, _ in Tags(fold).found] == ["details", "summary", "pre"]
+    assert_is_safe(said)

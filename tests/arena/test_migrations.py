@@ -7,7 +7,7 @@ import pytest
 from django.apps import apps
 from django.db import connection
 
-from arena.models import ApiToken, Arena, Team
+from arena.models import ApiToken, Arena, Response, Team
 from arena.validation import name_key
 from tests.factories import make_arena, make_empty_team
 
@@ -52,3 +52,15 @@ def test_teams_named_alike_stay_and_the_first_has_the_key() -> None:
     assert list(teams.values_list("name", flat=True)) == names
     keys = list(teams.values_list("name_key", flat=True))
     assert keys == [name_key("team a"), name_key("zenith"), None, None, name_key(names[-1])]
+
+
+@pytest.mark.django_db
+def test_an_answer_whose_thought_alone_names_its_author_is_not_flagged_any_more() -> None:
+    arena = make_arena(1, 3)
+    texts = ["<think>I am Claude.</think>Hello!", "<think>Hm.</think>I am Claude.", "I am Claude."]
+    for response, text in zip(Response.objects.filter(candidate__arena=arena), texts, strict=True):
+        Response.objects.filter(pk=response.pk).update(text=text, names_itself=True)
+    import_module("arena.migrations.0056_names_in_thought").flag_again(apps, None)
+    assert set(Response.objects.filter(names_itself=True).values_list("text", flat=True)) == {
+        *texts[1:]
+    }

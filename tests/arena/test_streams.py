@@ -167,7 +167,9 @@ def test_a_block_of_thought_at_the_beginning_is_no_text(provider: Make, server: 
         ("<think>No end </thin", "", 13),
         ("<thin", "<thin", 0),
         ("  ", "  ", 0),
-        ("<thinking>", "<thinking>", 0),
+        ("<thinking", "<thinking", 0),
+        ("<thinker>", "<thinker>", 0),
+        ("<Thinking>Hm.</THINKING> Yes.", "Yes.", 3),
         ("", "", 0),
     ],
 )
@@ -183,7 +185,13 @@ def test_thought_is_told_from_text_wherever_the_text_is_cut(
     assert sum(piece.thought for piece in pieces) == thought
 
 
-@given(st.lists(st.sampled_from(["<think>", "</think>", "<th", "ink>", "a", " ", "</"])))
+@given(
+    st.lists(
+        st.sampled_from(
+            ["<think>", "</think>", "<th", "ink>", "</THINKING>", "ing>", "a", " ", "</"]
+        )
+    )
+)
 def test_a_cut_text_is_read_like_a_whole_one(parts: list[str]) -> None:
     cut, whole = ThoughtFilter(), ThoughtFilter()
     thoughts = [cut.add(part).thought for part in parts] + [cut.end().thought]

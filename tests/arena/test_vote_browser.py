@@ -653,3 +653,21 @@ def test_axe_finds_nothing(page, live_server, long_arena, scheme):
 
 def axe_finds(page):
     return [violation["id"] for violation in Axe().run(page).response["violations"]]
+
+
+def test_a_thought_opens_by_keyboard_and_casts_no_vote(page, live_server, long_arena):
+    rewrite_answers("<think>Let me see.</think>\n\nIt is **four**.")
+    page.goto(live_server.url + reverse("vote", args=[long_arena.slug]))
+    summaries = page.locator(f"{PAIR} .thought > summary")
+    expect(summaries).to_have_count(2)
+    expect(page.locator(f"{PAIR} .thought pre").first).to_be_hidden()
+    page.wait_for_timeout(READ)
+    summaries.first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(f"{PAIR} .thought pre").first).to_be_visible()
+    page.keyboard.press("Space")
+    expect(page.locator(f"{PAIR} .thought pre").first).to_be_hidden()
+    assert not Vote.objects.exists()
+    expect(page.locator(f"{PAIR} [data-words]").first).to_have_text("3 words")
+    summaries.first.click()
+    assert not Axe().run(page).response["violations"]

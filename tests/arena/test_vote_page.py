@@ -386,6 +386,21 @@ def test_what_a_model_wrote_reaches_the_page_sanitised(client):
     assert "<strong>bold</strong>" in page.text
 
 
+@pytest.mark.parametrize(("language", "summary"), [("en", "Thought"), ("fr", "Réflexion")])
+def test_the_thought_of_an_answer_is_folded_on_both_sides(client, language, summary):
+    arena = make_arena(2, 1)
+    rewrite_answers("<think>Let me see.</think>\n\nIt is **four**.")
+    arena.prompts.update(text="<think>Not a thought</think> Two and two?")
+    client.defaults["HTTP_ACCEPT_LANGUAGE"] = language
+    page, comparison = open_page(client, arena)
+    fold = f'<details class="thought"><summary>{summary}</summary>'
+    assert page.text.count(fold) == 2
+    assert page.text.count("<strong>four</strong>") == 2
+    assert "&lt;think&gt;Not a thought" in page.text
+    comparison.left_response.refresh_from_db()
+    assert comparison.left_response.text.startswith("<think>Let me see.</think>\n\nIt is")
+
+
 def test_the_texts_are_rendered_once_and_stored(client, arena):
     open_page(client, arena)
     stored = Response.objects.exclude(html=None)

@@ -399,4 +399,4 @@ def test_words_of_our_own_do_not_change_without_a_new_version() -> None:
             words += render_prompt(spec, material(slug), nonce=NONCE, structured=structured)
         words.append(("repair", repair_message(spec, nonce=NONCE, n_answers=shown)))
     seen = hashlib.sha256(json.dumps(words).encode()).hexdigest()[:16]
-    assert (PROMPT_VERSION, seen) == (1, "3deebd06de3467a3")
+    assert (PROMPT_VERSION, seen) == (2, "3deebd06de3467a3")

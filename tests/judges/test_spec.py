@@ -7,7 +7,14 @@ import pytest
 
 from judges.core.parsing import reader_digest
 from judges.core.rubric import Scale, load_rubric
-from judges.core.spec import Example, JudgeSpec, SpecError, check_pinned, family_of
+from judges.core.spec import (
+    PROMPT_VERSION,
+    Example,
+    JudgeSpec,
+    SpecError,
+    check_pinned,
+    family_of,
+)
 
 PAIRWISE = load_rubric("pairwise")
 SPEC = JudgeSpec("local", "qwen2.5-7b-instruct", PAIRWISE)
@@ -41,8 +48,10 @@ EARLIER = replace(SPEC, schema=False)
 @pytest.mark.parametrize("slug", KEPT)
 def test_digests_of_earlier_judges_are_recognised(slug: str) -> None:
     spec = replace(EARLIER, rubric=load_rubric(slug))
-    assert spec.digest_with("")[:16] == KEPT[slug]
-    assert spec.digest == spec.digest_with(reader_digest()) != spec.digest_with("")
+    assert spec.digest_with("", 1)[:16] == KEPT[slug]
+    assert (
+        spec.digest == spec.digest_with(reader_digest(), PROMPT_VERSION) != spec.digest_with("", 1)
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,7 +62,7 @@ def test_digests_of_earlier_judges_are_recognised(slug: str) -> None:
     ],
 )
 def test_options_of_earlier_judges_keep_their_digests(option: dict[str, Any], digest: str) -> None:
-    assert replace(EARLIER, **option).digest_with("")[:16] == digest
+    assert replace(EARLIER, **option).digest_with("", 1)[:16] == digest
 
 
 @pytest.mark.parametrize(("slug", "readings"), [("pairwise", 0), ("pairwise", 10), ("listwise", 3)])
@@ -143,7 +152,7 @@ def test_what_changes_no_verdict_leaves_the_digest(same: JudgeSpec) -> None:
 def test_the_reader_and_the_version_of_the_prompts_are_in_the_digest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert SPEC.digest_with("another reader") != SPEC.digest
+    assert SPEC.digest_with("another reader", PROMPT_VERSION) != SPEC.digest
     before = SPEC.digest
     monkeypatch.setattr("judges.core.spec.PROMPT_VERSION", 1000)
     assert SPEC.digest != before

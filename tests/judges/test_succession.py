@@ -9,14 +9,23 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from arena.calls.models import Call, RunRequester
-from arena.models import Rater, Run, Vote
+from arena.models import Prompt, Rater, Response, Run, Vote
+from judges.core.parsing import reader_digest
+from judges.core.spec import PROMPT_VERSION
 from judges.models import Calibration, DriftCheck, Epoch, Judge, Judgement, JuryVerdict
 from judges.services.calibration import measure_arena, measure_labels
 from judges.services.calls import _epoch_of
 from judges.services.drift import DAILY_ITEMS, start_drift_checks
 from judges.services.honeypots import make_honeypots, measure_honeypots
 from judges.services.registry import Switches, jury_digest, register_judge, spec_named, spec_of
-from judges.services.succession import NOT_KEPT, REASON, VOIDED, succeed_judges
+from judges.services.succession import (
+    NOT_KEPT,
+    OTHER_TEXTS,
+    REASON,
+    SAME_TEXTS,
+    VOIDED,
+    succeed_judges,
+)
 from judges.services.trust import problems_of, trust_places
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, prefers
@@ -44,11 +53,13 @@ def of_earlier_release() -> None:
     for judge in Judge.objects.exclude(protocol="jury"):
         Judge.objects.filter(pk=judge.pk).update(schema=False)
         judge.refresh_from_db()
-        digest = spec_of(judge).digest_with("")
+        digest = spec_of(judge).digest_with("", 1)
         Judge.objects.filter(pk=judge.pk).update(digest=digest)
         renamed[judge.epochs.get().requester] = digest
     for former, digest in renamed.items():
-        Epoch.objects.filter(requester=former).update(requester=digest, digest=digest, reader="")
+        Epoch.objects.filter(requester=former).update(
+            requester=digest, digest=digest, reader="", prompt_version=1
+        )
         for model in (Call, RunRequester):
             model._default_manager.filter(requester=former).update(requester=digest)
     for jury in Judge.objects.filter(protocol="jury"):
@@ -58,7 +69,9 @@ def of_earlier_release() -> None:
             weights["general"] = {renamed[old]: odds for old, odds in weights["general"].items()}
         digest = jury_digest(members, jury.quorum or 0, weights)
         Judge.objects.filter(pk=jury.pk).update(digest=digest, weights=weights)
-        Epoch.objects.filter(judge=jury).update(requester=digest, digest=digest, reader="")
+        Epoch.objects.filter(judge=jury).update(
+            requester=digest, digest=digest, reader="", prompt_version=1
+        )
     _epoch_of.cache_clear()
 
 
@@ -234,6 +247,53 @@ def test_a_judge_whose_rubric_has_changed_since_is_left_alone() -> None:
     Judge.objects.update(digest="0" * 64)
     assert succeed_judges(now=NOW) == 0
     assert Epoch.objects.get().ended_at is None
+
+
+def of_earlier_prompts() -> None:
+    """Turn all judges into ones of the release that showed thought and pictures as they are."""
+    for judge in Judge.objects.exclude(protocol="jury"):
+        digest = spec_of(judge).digest_with(reader_digest(), 1)
+        Judge.objects.filter(pk=judge.pk).update(digest=digest)
+        Epoch.objects.filter(judge=judge).update(digest=digest)
+    Epoch.objects.update(prompt_version=1)
+    _epoch_of.cache_clear()
+
+
+def test_where_no_text_looks_different_a_successor_takes_over_everything() -> None:
+    judged_arena()
+    of_earlier_prompts()
+    before = live_votes()
+    assert succeed_judges(now=NOW) == 1
+    former, successor = Epoch.objects.order_by("number")
+    judge = Judge.objects.get()
+    assert judge.digest == spec_of(judge).digest
+    assert (successor.reason, successor.prompt_version) == (SAME_TEXTS, PROMPT_VERSION)
+    assert (former.judgements.count(), successor.judgements.count()) == (0, 12)
+    assert live_votes() == before
+    assert succeed_judges(now=NOW) == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [("answer", "<think>Hm.</think>Yes."), ("prompt", "What is data:image/png;base64,AAAA?")],
+)
+def test_a_judge_that_has_seen_a_thought_or_a_picture_begins_with_nothing(
+    column: str, text: str
+) -> None:
+    judged_arena(FIRST, SECOND)
+    jury = Epoch.objects.get(judge__protocol="jury")
+    if column == "answer":
+        Response.objects.filter(pk=Response.objects.values("pk")[:1]).update(text=text)
+    else:
+        Prompt.objects.filter(pk=Prompt.objects.values("pk")[:1]).update(text=text)
+    of_earlier_prompts()
+    before = live_votes()
+    assert succeed_judges(now=NOW) == 2
+    for successor in Epoch.objects.open().exclude(judge__protocol="jury"):
+        assert (successor.reason, successor.judgements.count()) == (OTHER_TEXTS, 0)
+        assert successor.rater.trusted_at is None
+    assert set(JuryVerdict.objects.values_list("epoch", flat=True)) == {jury.pk}
+    assert live_votes() == before
 
 
 def test_migrating_to_a_release_with_another_reader_is_enough() -> None:

@@ -2,11 +2,13 @@
 
 import math
 import re
+from importlib import import_module
 from itertools import cycle
 from typing import Any
 
 import numpy as np
 import pytest
+from django.apps import apps
 from django.test import Client
 from django.utils import timezone
 
@@ -14,7 +16,7 @@ from arena.actors import CLI
 from arena.models import Arena, Rater, Response
 from arena.services.arenas import update_arena
 from arena.services.candidates import retire_candidate
-from ranking.models import Board, ResponseStyle, Snapshot, boards
+from ranking.models import ArenaRefresh, Board, ResponseStyle, Snapshot, boards
 from ranking.services.refresh import borrow
 from ranking.services.styles import count_missing, count_style
 from ranking.stats.connectivity import Status
@@ -380,6 +382,28 @@ Some **bold words** and __more__, 2 * 3 ** 4.
 def test_style_is_counted_outside_of_code() -> None:
     assert count_style(MARKDOWN) == {"words": 29, "headings": 1, "list_items": 3, "bold": 2}
     assert count_style("") == {"words": 0, "headings": 0, "list_items": 0, "bold": 0}
+
+
+def test_style_leaves_out_thought_and_pictures() -> None:
+    picture = f"![c](data:image/png;base64,{'AAAA' * 1000})"
+    answer = f"<think># Plan\n\n- **one**</think>\n{MARKDOWN}"
+    assert count_style(answer) == count_style(MARKDOWN)
+    assert count_style(f"A {picture}\n\nB") == count_style("A [image, PNG, 3 kB]\n\nB")
+
+
+def test_answers_with_thought_or_pictures_are_counted_again_after_the_upgrade(
+    arena: Arena,
+) -> None:
+    token = claim(arena)
+    count_missing(arena_id=arena.pk, token=token)
+    ArenaRefresh.objects.update(is_stale=False)
+    first, second = Response.objects.filter(prompt__arena=arena).order_by("pk")[:2]
+    Response.objects.filter(pk=first.pk).update(text="<think>Hm, well.</think>Yes.")
+    Response.objects.filter(pk=second.pk).update(text="data:image/png;base64,AAAA")
+    import_module("ranking.migrations.0028_styles_without_thought").forget_styles(apps, None)
+    assert ArenaRefresh.objects.get(arena=arena).is_stale
+    assert count_missing(arena_id=arena.pk, token=token) == 2
+    assert ResponseStyle.objects.get(response=first).words == 1
 
 
 def test_an_answer_s_style_is_counted_once(arena: Arena) -> None:

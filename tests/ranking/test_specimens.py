@@ -10,6 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import override
 
 from arena.actors import CLI
 from arena.models import Arena, Candidate, Comparison
@@ -19,7 +20,7 @@ from ranking import candidate_votes
 from ranking.candidate_votes import VoteFilters
 from ranking.models import BoardPage, Standing
 from ranking.specimens import specimens_context
-from tests.factories import make_arena, make_vote
+from tests.factories import make_arena, make_vote, rewrite_answers
 from tests.ranking.helpers import fill, publish, rank_anyway, words
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
@@ -183,3 +184,11 @@ def test_three_pages_show_specimens_and_store_none_that_a_reader_chose(
         assert BoardPage.objects.count() == n_stored, path
     hidden = arena.prompts.get(external_id="p7").responses.get(candidate=first).text
     assert hidden not in client.get(start).text
+
+
+def test_the_thought_of_an_answer_is_folded_in_the_readers_language(arena: Arena) -> None:
+    rewrite_answers("<think>Let me see.</think>Yes.")
+    for language, summary in (("en", "Thought"), ("fr", "Réflexion")):
+        with override(language):
+            fold = f'<details class="thought"><summary>{summary}</summary>'
+            assert page(arena).count(fold) == 2

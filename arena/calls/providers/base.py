@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, Protocol
 
+from arena.shown_text import CLOSING_TAG, LONGEST_CLOSING_TAG, OPENING_TAGS
+
 SCHEMA = "json_schema"
 LOGPROBS = "logprobs"
 CACHE = "cache_control"
@@ -219,9 +221,6 @@ def _as_json(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-OPENING, CLOSING = "<think>", "</think>"
-
-
 class ThoughtFilter:
     """Separates an answer from the block of thought that it may begin with.
 
@@ -238,18 +237,18 @@ class ThoughtFilter:
         text, self._held, thought = self._held + text, "", 0
         if self._phase == "start":
             start = text.lstrip()
-            if start.startswith(OPENING):
-                text, self._phase = start.removeprefix(OPENING), "thought"
-            elif OPENING.startswith(start):
+            tag = next((tag for tag in OPENING_TAGS if start.lower().startswith(tag)), "")
+            if tag:
+                text, self._phase = start[len(tag) :], "thought"
+            elif any(tag.startswith(start.lower()) for tag in OPENING_TAGS):
                 text, self._held = "", text
             else:
                 self._phase = "answer"
         if self._phase == "thought":
-            inside, closing, after = text.partition(CLOSING)
-            if closing:
-                text, thought, self._phase = after, len(inside), "gap"
+            if closed := CLOSING_TAG.search(text):
+                text, thought, self._phase = text[closed.end() :], closed.start(), "gap"
             else:
-                self._held = text[1 - len(CLOSING) :]
+                self._held = text[1 - LONGEST_CLOSING_TAG :]
                 text, thought = "", len(text) - len(self._held)
         if self._phase == "gap":
             text = text.lstrip()
