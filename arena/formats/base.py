@@ -304,7 +304,7 @@ FAMILIES = {
         r"(?:rank(?:ing)?|place)(?:[ _-]*(?:of|for|:)[ _-]+|[ _:-]+)(?!\d+$)(.+)", re.IGNORECASE
     ),
 }
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z]|\d+$)")  # modelA, model1
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[a-zA-Z])(?=\d+$)")  # modelA, model1
 # The two sides of a pair, in names of columns.
 SIDES = {"@a": ("a", "1", "left", "x", "first"), "@b": ("b", "2", "right", "y", "second")}
 
