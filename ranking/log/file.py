@@ -17,6 +17,7 @@ import numpy as np
 
 from arena.models import Arena, Rater, Vote
 from arena.outcomes import OUTCOMES
+from ranking.anchor import Anchor
 from ranking.leaderboard import Leaderboard, leaderboard
 from ranking.log import chain, links
 from ranking.log.chain import (
@@ -113,6 +114,7 @@ def _leaderboard_lines(
             },
             "rater_share": arena.rater_cap / 100 if board.raters in HUMAN else 1.0,
             "network_share": snapshot.settings.get("network_share", 1.0),
+            "anchor": asdict(snapshot.anchor) if snapshot.anchor else None,
             "shared_groups": 0,
             "capped": [
                 [places[rater], weight] for rater, weight in snapshot.findings.get("capped", [])
@@ -424,6 +426,7 @@ def check_board(file: LogFile, line: Line) -> CheckedBoard:
         category=line["category"],
         rater_share=line["rater_share"],
         network_share=line.get("network_share", 1.0),
+        anchor=Anchor(**anchor) if (anchor := line.get("anchor")) else None,
         **line["settings"],
     )
     if question.n_resamples > MOST_RESAMPLES:
