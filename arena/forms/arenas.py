@@ -38,14 +38,6 @@ def setting_field(field: "models.Field[Any, Any]", **options: Any) -> forms.Fiel
     return form_field(field, limits_texts=True, **options)
 
 
-def anchor_choices(arena: Arena) -> list[tuple[str, str]]:
-    """The candidates that can fix the arena's scale, and the one that should but is archived."""
-    choices, current = candidate_choices(arena), arena.anchor
-    if current and str(current.pk) not in dict(choices):
-        choices.append((str(current.pk), f"{current} (archived)"))
-    return choices
-
-
 class ArenaForm(RowForm):
     # Settings that stay as they are, or get their default, if a form leaves them out.
     KEPT = (
@@ -115,7 +107,7 @@ class ArenaForm(RowForm):
         else:
             anchor = self.fields["anchor"]
             assert isinstance(anchor, forms.ModelChoiceField)
-            choices = anchor_choices(self.instance)
+            choices = candidate_choices(self.instance, self.instance.anchor_id)
             anchor.queryset = Candidate.objects.filter(pk__in=[pk for pk, _ in choices])
             anchor.choices = [("", "None: the mean score is 1000"), *choices]
 

@@ -38,7 +38,9 @@ from ranking.votes import HUMAN, Bools, Ints, VoteTable
 VERSION = 4
 # Files of version 1 do not say which votes verified people cast, those of 2 do not number networks.
 # Those up to 3 know no documents, and their intervals were made by an earlier rule.
-READABLE = (1, 2, 3, VERSION)
+# Those with an anchor are of the next version: earlier releases would take its scores for wrong.
+ANCHORED = 5
+READABLE = (1, 2, 3, VERSION, ANCHORED)
 ADDS = frozenset(map(str, LogLink.ADDS))
 REMOVES = frozenset(map(str, LogLink.REMOVES))
 TOLERANCE = 1e-6  # of Elo and of shares: two machines may round the last digits differently
@@ -77,7 +79,7 @@ def write_lines(arena: Arena) -> Iterator[Line]:
     last = newest[0] if newest else 0
     yield {
         "type": "log",
-        "version": VERSION,
+        "version": ANCHORED if any(one.anchor for one in snapshots) else VERSION,
         "arena": {"id": arena.pk, "slug": arena.slug, "name": arena.name},
         "key": links.signer().public,
         "links": last,

@@ -251,7 +251,7 @@ def test_the_form_offers_the_candidates_that_can_fix_the_scale() -> None:
     shown = str(ArenaForm(instance=arena)["anchor"])
     assert "None: the mean score is 1000" in shown
     assert f">{first}<" in shown
-    assert f'value="{second.pk}" selected>{second} (archived)<' in shown  # or saving would drop it
+    assert f'value="{second.pk}" selected>{second}<' in shown  # or saving would drop it
     assert str(third) not in shown
     sent = {"name": "A", "question": "Q?", "visibility": "public", "voters": "anyone"}
     for chosen, score, errors in (

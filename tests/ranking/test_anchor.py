@@ -26,6 +26,7 @@ from ranking.anchor import ON_SCALE, Anchor
 from ranking.board_data import Findings
 from ranking.leaderboard import leaderboard
 from ranking.leaderboard_copy import write_copy
+from ranking.log import file as log_file
 from ranking.models import Snapshot
 from ranking.question import Evidence, Question
 from ranking.services import refresh
@@ -353,6 +354,7 @@ def test_the_log_proves_scores_on_their_scale(arena: Arena, tmp_path: Path, caps
     publish(arena)
     path = tmp_path / "log.jsonl"
     call_command("verify_log", arena.slug, export=path)
+    assert json.loads(path.read_text().partition("\n")[0])["version"] == log_file.ANCHORED
     call_command("verify", path)
     printed = capsys.readouterr().out
     assert printed.count("numbers match the published") == 3
