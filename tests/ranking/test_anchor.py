@@ -22,6 +22,7 @@ from arena.actors import CLI
 from arena.models import Arena, Candidate, Rater
 from arena.services.arenas import update_arena
 from arena.services.candidates import retire_candidate
+from ranking import wording
 from ranking.anchor import ON_SCALE, Anchor
 from ranking.board_data import Findings
 from ranking.leaderboard import leaderboard
@@ -317,6 +318,12 @@ def test_the_style_controlled_scores_move_too(arena: Arena) -> None:
     move = snapshot.center - 1000
     assert (found.score, found.low, found.high) == (990 + move, 980 + move, 1001 + move)
     assert (found.rank_low, found.rank_high) == (1, 2)
+
+
+def test_scores_without_the_votes_that_reveal_an_author_move_too() -> None:
+    named = {"votes": 3, "without": [[7, 1, 1020.0]]}
+    says = wording.self_identified({"center": 1100.0, "named": named}, {7: "gpt-4"})
+    assert "gpt-4 would rank 1 (1,120)" in says
 
 
 @pytest.mark.django_db
