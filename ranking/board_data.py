@@ -1,7 +1,7 @@
 """The data behind a board's page, files and API responses: scores, findings, costs, voters."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -14,6 +14,7 @@ from arena.actors import ANONYMOUS, Actor
 from arena.models import Candidate
 from arena.permissions import visible_arenas
 from arena.services.candidates import with_ballots
+from ranking.anchor import MEAN
 from ranking.costs import UNKNOWN_COSTS, CostAndSpeed, has_costs, read_costs_with_scores
 from ranking.models import Counted, EloInterval, Snapshot, Standing
 
@@ -98,6 +99,8 @@ class Findings:
         stored = snapshot.findings if snapshot else {}
         names = ("agreement", "transitivity", "style", "combined")
         parts = {name: stored.get(name) or {} for name in names}
+        # Findings are stored with a mean of 1000, because a later snapshot may borrow them.
+        move = snapshot.center - MEAN if snapshot else 0.0
         # JSON has no integer keys, so ids were stored as text.
         scores = (parts["style"].get("scores") or {}).items()
         return cls(
@@ -120,11 +123,21 @@ class Findings:
                 for pair in stored.get("neighbours") or []
             },
             style_scores={
-                int(pk): StyleScore(*(row.get(each.name) for each in fields(StyleScore)))
+                int(pk): StyleScore(
+                    _moved(row.get("score"), move),
+                    _moved(row.get("low"), move),
+                    _moved(row.get("high"), move),
+                    row.get("rank_low"),
+                    row.get("rank_high"),
+                )
                 for pk, row in scores
             },
             **parts,
         )
+
+
+def _moved(score: float | None, by: float) -> float | None:
+    return None if score is None else score + by
 
 
 @dataclass(frozen=True)
@@ -288,6 +301,11 @@ class BoardView(BoardLinks):
     @property
     def unranked(self) -> list[BoardStanding]:
         return [row for row in self.rows if row.standing.rank is None]
+
+    @property
+    def names_of_candidates(self) -> dict[int, str]:
+        """Those without a row, too."""
+        return {candidate.pk: str(candidate) for candidate in self.candidates}
 
     @property
     def has_scores(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from arena.outcomes import VOTES_PER_CANDIDATE
+from ranking.anchor import move
 from ranking.combined import combine
 from ranking.findings import named_votes
 from ranking.intervals import MeasuredIntervals, Spread, measure
@@ -115,6 +116,9 @@ def fit_leaderboard(evidence: Evidence, measured: MeasuredIntervals | None = Non
     rows = _ranked_candidates(evidence, model, ratings, measured, places, shrinkage, elo)
     if findings["ahead"] is None:
         _share_first_place(rows)
+    anchor, offset = _find_offset(evidence, ratings)
+    for row in rows:
+        move(row, offset)
     placed_tiers = _tiers(evidence, places, measured, ratings, findings["ahead"])
     return Leaderboard(
         rows=rows,
@@ -130,6 +134,8 @@ def fit_leaderboard(evidence: Evidence, measured: MeasuredIntervals | None = Non
         settings=_leaderboard_settings(evidence)
         | measured.settings
         | {
+            "center": BradleyTerry.center + offset,
+            "anchor": anchor,
             "evidence": _sufficiency(evidence, measured),
             "left_out": evidence.left_out(),
             "named": named_votes(evidence),
@@ -176,6 +182,29 @@ def rate(evidence: Evidence) -> dict[int, float]:
     left, right = evidence.left[chosen], evidence.right[chosen]
     model = Elo().fit(left, right, evidence.votes.score[chosen], len(ids))
     return {pk: float(model.ratings_[i]) for i, pk in enumerate(ids) if model.votes_[i]}
+
+
+def _find_offset(evidence: Evidence, ratings: Floats) -> tuple[dict[str, Any] | None, float]:
+    """The anchor as JSON, and how far it moves all scores: 0 without one that can be used."""
+    anchor = evidence.question.anchor
+    if anchor is None:
+        return None, 0.0
+    why = _why_unusable(anchor.candidate, evidence, ratings)
+    at = np.flatnonzero(evidence.candidates == anchor.candidate)
+    offset = 0.0 if why else anchor.score - float(ratings[at[0]])
+    return {"candidate": anchor.candidate, "score": anchor.score, "reason": why}, offset
+
+
+def _why_unusable(candidate: int, evidence: Evidence, ratings: Floats) -> str:
+    """Why the scale can't be fixed at it, a key of WHY_UNUSABLE; '' if it can."""
+    if candidate not in evidence.table.names:
+        return "gone"
+    if candidate in evidence.table.archived:
+        return "archived"
+    at = np.flatnonzero(evidence.candidates == candidate)[0]
+    if not (evidence.scored & ((evidence.left == at) | (evidence.right == at))).any():
+        return "no_votes"
+    return "unconnected" if isnan(ratings[at]) else ""
 
 
 def _find_claims(evidence: Evidence, places: Places, measured: MeasuredIntervals) -> dict[str, Any]:
@@ -285,7 +314,6 @@ def _leaderboard_settings(evidence: Evidence) -> dict[str, Any]:
     return {
         "method": "Bradley-Terry, a tie as half a win for each side",
         "scale": BradleyTerry.scale,
-        "center": BradleyTerry.center,
         "elo_k": Elo.k,
         "elo_start": Elo.start,
         "interval": "one-step cluster bootstrap, bias-corrected",

@@ -18,6 +18,7 @@ from django.utils.safestring import mark_safe
 from arena.models import Arena, Outcome
 from arena.site import absolute_url
 from ranking import wording
+from ranking.anchor import MEAN
 from ranking.board_data import BoardQuery
 from ranking.comparison import read_published
 from ranking.exported_votes import one_by_one, rater_name
@@ -38,7 +39,7 @@ def write_copy(arena: Arena) -> str:
     rows = [row for row in board.standings if row.rank is not None and not collecting]
     votes = read_votes(arena, snapshot) if snapshot else []
     data = {
-        "center": 1000,
+        "center": snapshot.center if snapshot else MEAN,
         "scale": 400,
         "candidates": [[row.candidate_id, row.score] for row in rows],
         "votes": votes,

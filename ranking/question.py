@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ranking.anchor import Anchor
 from ranking.stats.arrays import codes, summed
 from ranking.stats.battles import Battles
 from ranking.stats.claim import DirectVotes
@@ -46,6 +47,7 @@ class Question:
     keeps_named : whether people's votes on answers that reveal their author count
     cluster : which votes are dependent: those of a "prompt", "prompt_pair" (or "unit") or "rater",
         or "none"; "auto" is by document, or prompt without one, and, for people, by rater
+    anchor : the candidate that is to have a given score; None: the mean is 1000
     """
 
     raters: str = PEOPLE
@@ -58,6 +60,7 @@ class Question:
     network_share: float = 1.0
     keeps_named: bool = False
     cluster: str = "auto"
+    anchor: Anchor | None = field(default=None, repr=False)  # without one, digests are as before
 
     @property
     def scored(self) -> str:
@@ -363,6 +366,8 @@ class Evidence:
         """Of everything that the numbers depend on."""
         question = replace(self.question, raters="", category="")
         digest = hashlib.sha256(repr((FIT_VERSION, question, self.narrowing)).encode())
+        if question.anchor:
+            digest.update(repr(question.anchor).encode())
         columns: list[Any] = [self.candidates, self.active, self.alphabetical]
         for votes in (self.votes, self.judged):
             columns += [votes.left, votes.right, votes.prompt, votes.rater, votes.outcome]

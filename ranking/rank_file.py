@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.validation import join_names, numbered, quoted
+from ranking.anchor import scale_sentence
 from ranking.claim_words import claim_sentence
 from ranking.leaderboard import CrossCheckError, Leaderboard, RankedCandidate, leaderboard
 from ranking.question import Evidence, Question
@@ -127,6 +128,15 @@ class ComparedTwo:
         return json.dumps(found, ensure_ascii=False, allow_nan=False, indent=1)
 
 
+def find_candidate(votes: VoteTable, name: str) -> int:
+    """The candidate's id. Raises BadFileError for an unknown name."""
+    ids = {known: pk for pk, known in votes.names.items()}
+    if name not in ids:
+        names = join_names([quoted(known) for known in sorted(ids)], MOST_NAMED)
+        raise BadFileError(f"There is no candidate {quoted(name)}. Choose from: {names}.")
+    return ids[name]
+
+
 def compare_two(
     path: Path,
     votes: VoteTable,
@@ -137,14 +147,11 @@ def compare_two(
 ) -> ComparedTwo:
     """Say whether candidate `b` is better than `a`. Raises BadFileError for unknown names, and if
     none of the raters has voted."""
-    ids = {name: pk for pk, name in votes.names.items()}
-    if unknown := [name for name in (b, a) if name not in ids]:
-        names = join_names([quoted(name) for name in sorted(ids)], MOST_NAMED)
-        raise BadFileError(f"There is no candidate {quoted(unknown[0])}. Choose from: {names}.")
+    ids = [find_candidate(votes, name) for name in (b, a)]
     if a == b:
         raise BadFileError("Compare two different candidates.")
     question, _ = chosen_question(path, votes, question)
-    found = claim(Evidence.of(votes, question).between(ids[b], ids[a]), margin=margin)
+    found = claim(Evidence.of(votes, question).between(*ids), margin=margin)
     return ComparedTwo(found, b, a, question.raters)
 
 
@@ -183,6 +190,8 @@ def as_json(ranked: RankedFile) -> str:
         "log_likelihood": rounded(made.model.log_likelihood_),
         "settings": {name: settings[name] for name in SETTINGS}
         | {
+            "anchor": settings["anchor"]
+            and settings["anchor"] | {"candidate": ranked.name(settings["anchor"]["candidate"])},
             "raters": ranked.question.raters,
             "capped_note": capped_note(settings["capped_raters"], settings["capped_at"]),
             "standard_error": "of the interval"
@@ -271,6 +280,8 @@ def _finding_sentences(ranked: RankedFile) -> Iterator[str]:
     rule += f" ({n_groups:,} group{'' if n_groups == 1 else 's'})."
     note = capped_note(settings["capped_raters"], settings["capped_at"])
     yield " ".join(filter(None, [rule, settings["clusters_note"], note]))
+    if scale := scale_sentence(settings, ranked.names):
+        yield scale
     scored = [row for row in ranked.rows if row.score is not None]
     if reason := made.fields["interval_reason"]:
         yield f"No intervals: {reason}"

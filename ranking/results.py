@@ -70,7 +70,7 @@ def as_json(board: BoardView) -> str:
         "raters": board.query.raters,
         "category": board.query.category,
         "computed_at": snapshot.published_at.isoformat() if snapshot else None,
-        "settings": snapshot.settings if snapshot else {},
+        "settings": _settings_with_names(board),
         **{name: getattr(snapshot, name, None) for name in (*counts, "choix_difference")},
         "intervals_from_votes": snapshot.measured_votes if snapshot else None,
         "elo_intervals_from_votes": elo_votes,
@@ -81,6 +81,14 @@ def as_json(board: BoardView) -> str:
         ],
     }
     return json.dumps(content, ensure_ascii=False, allow_nan=False)
+
+
+def _settings_with_names(board: BoardView) -> dict[str, Any]:
+    settings: dict[str, Any] = dict(board.snapshot.settings) if board.snapshot else {}
+    if anchor := settings.get("anchor"):
+        named = {row.standing.candidate_id: _named_page(board, row) for row in board.rows}
+        settings["anchor"] = anchor | {"candidate": named.get(anchor["candidate"])}
+    return settings
 
 
 def _named_page(board: BoardView, row: BoardStanding) -> dict[str, str]:

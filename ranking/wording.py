@@ -10,6 +10,7 @@ from django.utils.translation import gettext, gettext_noop
 from arena.outcomes import UNCOUNTED_VOTES
 from arena.validation import join_names, numbered, percent
 from ranking import wording
+from ranking.anchor import MEAN
 from ranking.board_data import BoardStanding, BoardView, Findings
 from ranking.models import BothBad, Raters, Snapshot, Standing
 from ranking.reasons import NamedReason
@@ -656,8 +657,9 @@ def self_identified(settings: Mapping[str, Any], names: Mapping[int, str]) -> st
     votes = numbered(stored["votes"], "vote")
     text = f"{votes} counted on pairs in which an answer reveals its author."
     places = sorted(stored["without"], key=lambda row: (row[1] is None, row[1]))
+    move = settings.get("center", MEAN) - MEAN
     changes = [
-        f"{names[pk]} would rank {rank} ({score:,.0f})"
+        f"{names[pk]} would rank {rank} ({score + move:,.0f})"
         if rank is not None
         else f"{names[pk]} would have no score"
         for pk, rank, score in places[:MOST_CHANGES]

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django_filters import rest_framework as filters
@@ -18,7 +19,7 @@ from arena.api.core.model_fields import ModelChanges, ModelShown, hidden
 from arena.api.core.schema import operation
 from arena.api.core.serializers import CONFIRM, check_confirmed
 from arena.api.core.views import ArenaEndpoint, ListEndpoint
-from arena.models import Arena, Team
+from arena.models import Arena, Candidate, Team
 from arena.models.fields import length_limit
 from arena.permissions import listed_arenas, needed_to_change, visible_teams
 from arena.services.arenas import create_team_arena, delete_arena, loss_of_arena, update_arena
@@ -44,6 +45,8 @@ SHOWN = SENT | {
     "counts": "anyone",
     "counts_tokens": False,
     "network_share": 10,
+    "anchor": None,
+    "anchor_score": 1000,
     "is_sample": False,
     "created_at": "2026-11-22T09:00:00Z",
     "page": "https://arena.example/a/search-answers/",
@@ -58,7 +61,10 @@ class ArenaShown(ModelShown):
 
     class Meta:
         model = Arena
-        fields = ["slug", "team", "name", *TEXTS, *Arena.RULES, "is_sample", "created_at", "page"]
+        fields = [
+            *("slug", "team", "name", *TEXTS, *Arena.RULES, *Arena.SCALE),
+            *("is_sample", "created_at", "page"),
+        ]
         extra_kwargs = hidden(*TEXTS)
 
     def to_representation(self, arena: Arena) -> dict[str, Any]:
@@ -71,26 +77,41 @@ class ArenaShown(ModelShown):
         return url
 
 
-def percentage(name: str, help_text: str) -> dict[str, Any]:
-    least, most = Arena.PERCENTAGES[name]
+def limited(name: str, help_text: str) -> dict[str, Any]:
+    least, most = Arena.LIMITS[name]
     return {"min_value": least, "max_value": most, "help_text": help_text}
+
+
+class AnchorGiven(serializers.PrimaryKeyRelatedField[Candidate]):
+    default_error_messages = {"does_not_exist": "This arena has no candidate {pk_value}."}
+
+    def get_queryset(self) -> QuerySet[Candidate]:
+        arena: Arena = self.context["view"].arena
+        return arena.candidates.revealed()
 
 
 class ArenaChanges(ModelChanges):
     """Changes to an arena; omitted members stay as they are."""
 
+    anchor = AnchorGiven(
+        allow_null=True,
+        required=False,
+        help_text="The id of a candidate of this arena whose score is fixed at `anchor_score`; all"
+        " others move with it. Null: the mean score is 1000.",
+    )
+
     class Meta:
         model = Arena
-        fields = ["name", *TEXTS, *Arena.RULES]
+        fields = ["name", *TEXTS, *Arena.RULES, *Arena.SCALE]
         extra_kwargs = {
             "description": {"max_length": length_limit(Arena, "description")},
             "criteria": {"max_length": length_limit(Arena, "criteria")},
             "open_answers": {"help_text": "Whether everyone can read who wrote which answer."},
-            "held_out": percentage(
+            "held_out": limited(
                 "held_out",
                 "Percentage of prompts whose answers are never published with names.",
             ),
-            "rater_cap": percentage(
+            "rater_cap": limited(
                 "rater_cap",
                 "Maximum weight of one rater’s votes, as a percentage of all human votes; twice "
                 "the average rater’s share is always allowed.",
@@ -102,11 +123,12 @@ class ArenaChanges(ModelChanges):
             "counts_tokens": {
                 "help_text": "Whether votes cast with a token count on a public leaderboard.",
             },
-            "network_share": percentage(
+            "network_share": limited(
                 "network_share",
                 "Maximum weight of unverified votes from one network, as a percentage of all "
                 "human votes.",
             ),
+            "anchor_score": limited("anchor_score", "The score of the candidate `anchor`."),
         }
 
 
@@ -127,7 +149,7 @@ class ArenaGiven(ArenaChanges):
     )
 
     class Meta(ArenaChanges.Meta):
-        fields = [*ArenaChanges.Meta.fields, "team", "slug"]
+        fields = ["name", *TEXTS, *Arena.RULES, "team", "slug"]
 
 
 class ArenaFilters(filters.FilterSet):

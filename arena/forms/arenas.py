@@ -7,7 +7,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.db import models
 
 from arena.forms.base import RowForm, candidate_choices, form_field
-from arena.models import Arena
+from arena.models import Arena, Candidate
 from arena.services.orders import MAX_PER_PAIR, MAX_REPEATS
 
 ARCHIVE_BYTES = 20_000_000
@@ -33,14 +33,17 @@ class ArchiveForm(forms.Form):
 
 
 def setting_field(field: "models.Field[Any, Any]", **options: Any) -> forms.Field | None:
-    if field.name in Arena.PERCENTAGES:
-        options["min_value"], options["max_value"] = Arena.PERCENTAGES[field.name]
+    if field.name in Arena.LIMITS:
+        options["min_value"], options["max_value"] = Arena.LIMITS[field.name]
     return form_field(field, limits_texts=True, **options)
 
 
 class ArenaForm(RowForm):
     # Settings that stay as they are, or get their default, if a form leaves them out.
-    KEPT = ("held_out", "rater_cap", "self_identifying", "counts", "network_share")
+    KEPT = (
+        *("held_out", "rater_cap", "self_identifying", "counts", "network_share"),
+        "anchor_score",
+    )
 
     class Meta:
         model = Arena
@@ -54,6 +57,7 @@ class ArenaForm(RowForm):
                 "counts_tokens",
                 "rater_cap",
                 "network_share",
+                *Arena.SCALE,
                 "criteria",
             ),
         ]
@@ -87,6 +91,9 @@ class ArenaForm(RowForm):
             " twice the average rater’s share is always allowed. 100 for no limit.",
             "network_share": "Maximum weight of unverified votes from one network, as a percentage"
             " of all human votes.",
+            "anchor": "Use it to compare scores with those of another leaderboard. All scores move"
+            " by the same number; differences, ranks and intervals stay as they are.",
+            "anchor_score": "",
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -95,6 +102,14 @@ class ArenaForm(RowForm):
             self.fields[name].required = False
         if self.instance.pk is None:
             self.fields["visibility"].initial = Arena.Visibility.UNLISTED
+            for name in Arena.SCALE:  # it has no candidates yet
+                del self.fields[name]
+        else:
+            anchor = self.fields["anchor"]
+            assert isinstance(anchor, forms.ModelChoiceField)
+            choices = candidate_choices(self.instance, self.instance.anchor_id)
+            anchor.queryset = Candidate.objects.filter(pk__in=[pk for pk, _ in choices])
+            anchor.choices = [("", "None: the mean score is 1000"), *choices]
 
     def clean(self) -> dict[str, Any]:
         return {

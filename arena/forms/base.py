@@ -10,6 +10,7 @@ from django import forms
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.db import models
+from django.db.models import Q
 from django.http import HttpRequest
 
 from arena.errors import ServiceError
@@ -53,9 +54,11 @@ class RowForm(forms.ModelForm):
         """Leave `instance` as it is: pages compare it with what was entered."""
 
 
-def candidate_choices(arena: Arena) -> list[tuple[str, str]]:
-    """The candidates that can still be compared, by the names that the arena's team knows."""
-    active = Candidate.objects.revealed().active().filter(arena=arena).order_by("pk")
+def candidate_choices(arena: Arena, chosen: int | None = None) -> list[tuple[str, str]]:
+    """The candidates that can still be compared, and the one that was chosen already, by the names
+    that the arena's team knows."""
+    offered = Q(retired_at=None) | Q(pk=chosen)
+    active = Candidate.objects.revealed().filter(offered, arena=arena).order_by("pk")
     return [
         (str(row.pk), row.own_name if row.team_id in (None, arena.team_id) else str(row))
         for row in active.only("name", "version", "disclosed_at", "team")

@@ -184,6 +184,22 @@ class Arena(models.Model):
         help_text="Maximum weight of anonymous votes from one network, as a percentage of all "
         "human votes.",
     )
+    anchor = models.ForeignKey(
+        "arena.Candidate",
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name="candidate with a fixed score",
+        help_text="The candidate with the score `anchor_score`; null: the mean score is 1000.",
+    )
+    anchor_score = models.PositiveSmallIntegerField(
+        "its score",
+        default=1000,
+        db_default=1000,
+        help_text="The score of the candidate `anchor`. All scores move with it; their differences"
+        " stay.",
+    )
     raters_salt = models.CharField(
         max_length=32,
         blank=True,
@@ -232,13 +248,18 @@ class Arena(models.Model):
         *("visibility", "voters", "open_to_teams", "open_answers", "held_out", "rater_cap"),
         *("self_identifying", "counts", "counts_tokens", "network_share"),
     )
+    # What its scores are read by. Exports lack it, because another arena has other candidates.
+    SCALE = ("anchor", "anchor_score")
     # What its team sets, in the order of exports.
     SETTINGS = (
         *("name", *RULES, "guide", "strengths", "faults", "reasons_first"),
         *("question", "description", "criteria"),
     )
-    # The least and the most of each percentage.
-    PERCENTAGES = {"held_out": (0, 100), "rater_cap": (1, 100), "network_share": (1, 100)}
+    # The least and the most of each number.
+    LIMITS = {
+        **{"held_out": (0, 100), "rater_cap": (1, 100), "network_share": (1, 100)},
+        "anchor_score": (0, 10_000),
+    }
 
     # Set where the raters' link opened the arena: its pages then offer voting alone.
     is_opened_by_link = False
@@ -262,6 +283,7 @@ class Arena(models.Model):
             check("arena_rater_cap_percent", Q(rater_cap__range=(1, 100))),
             check("arena_self_identifying_known", Q(self_identifying__in=["mask", "drop", "keep"])),
             check("arena_counts_known", Q(counts__in=["anyone", "verified", "invited"])),
+            check("arena_anchor_score_up_to_10000", Q(anchor_score__range=(0, 10_000))),
             check("arena_network_share_percent", Q(network_share__gte=1, network_share__lte=100)),
         ]
 

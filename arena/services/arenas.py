@@ -233,6 +233,8 @@ def _check_combination(arena: Arena) -> None:
             "unlisted, or close it to other teams.",
             field="open_to_teams",
         )
+    if arena.anchor and arena.anchor.arena_id != arena.pk:
+        raise ArenaError("Choose a candidate of this arena.", field="anchor")
     if arena.team_id is None and (private or arena.voters == Arena.Voters.MEMBERS):
         raise ArenaError(
             "This arena belongs to no team, so it cannot be limited to a team's members."

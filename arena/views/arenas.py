@@ -226,7 +226,8 @@ def _decision_url(context: ArenaContext) -> str:
 @require_http_methods(["GET", "HEAD", "POST"])
 def arena_settings(request: HttpRequest, context: ArenaContext) -> HttpResponse:
     arena = context.arena
-    form = ArenaForm(request.POST) if request.method == "POST" else ArenaForm(instance=arena)
+    posted = request.POST if request.method == "POST" else None
+    form = ArenaForm(posted, instance=arena)
     if form.is_bound and form.is_valid():
         with errors_in(form):
             update_arena(arena=arena, by=context.actor, **form.cleaned_data)

@@ -17,6 +17,7 @@ import numpy as np
 
 from arena.models import Arena, Rater, Vote
 from arena.outcomes import OUTCOMES
+from ranking.anchor import Anchor
 from ranking.leaderboard import Leaderboard, leaderboard
 from ranking.log import chain, links
 from ranking.log.chain import (
@@ -37,7 +38,9 @@ from ranking.votes import HUMAN, Bools, Ints, VoteTable
 VERSION = 4
 # Files of version 1 do not say which votes verified people cast, those of 2 do not number networks.
 # Those up to 3 know no documents, and their intervals were made by an earlier rule.
-READABLE = (1, 2, 3, VERSION)
+# Those with an anchor are of the next version: earlier releases would take its scores for wrong.
+ANCHORED = 5
+READABLE = (1, 2, 3, VERSION, ANCHORED)
 ADDS = frozenset(map(str, LogLink.ADDS))
 REMOVES = frozenset(map(str, LogLink.REMOVES))
 TOLERANCE = 1e-6  # of Elo and of shares: two machines may round the last digits differently
@@ -76,7 +79,7 @@ def write_lines(arena: Arena) -> Iterator[Line]:
     last = newest[0] if newest else 0
     yield {
         "type": "log",
-        "version": VERSION,
+        "version": ANCHORED if any(one.anchor for one in snapshots) else VERSION,
         "arena": {"id": arena.pk, "slug": arena.slug, "name": arena.name},
         "key": links.signer().public,
         "links": last,
@@ -113,6 +116,7 @@ def _leaderboard_lines(
             },
             "rater_share": arena.rater_cap / 100 if board.raters in HUMAN else 1.0,
             "network_share": snapshot.settings.get("network_share", 1.0),
+            "anchor": asdict(snapshot.anchor) if snapshot.anchor else None,
             "shared_groups": 0,
             "capped": [
                 [places[rater], weight] for rater, weight in snapshot.findings.get("capped", [])
@@ -424,6 +428,7 @@ def check_board(file: LogFile, line: Line) -> CheckedBoard:
         category=line["category"],
         rater_share=line["rater_share"],
         network_share=line.get("network_share", 1.0),
+        anchor=Anchor(**anchor) if (anchor := line.get("anchor")) else None,
         **line["settings"],
     )
     if question.n_resamples > MOST_RESAMPLES:

@@ -1,5 +1,6 @@
 """Boards, each with its raters and category, and snapshots, their published results."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -8,6 +9,7 @@ from django.db.models import Exists, F, OuterRef, Q
 
 from arena.models import Arena, Candidate
 from arena.models.constraints import check, index, unique
+from ranking.anchor import MEAN, Anchor
 from ranking.votes import Floats, Ints, PairCounts
 
 MOST_RESAMPLES = 20_000
@@ -180,6 +182,37 @@ class Snapshot(models.Model):
         if self.measured_seconds < QUICK_SECONDS:
             return self.measured_at
         return self.measured_at + timedelta(seconds=REST_FACTOR * self.measured_seconds)
+
+    @property
+    def center(self) -> float:
+        """The mean of its scores: what an anchor has moved them by is the difference from 1000."""
+        return float(self.settings.get("center", MEAN))
+
+    @property
+    def anchor(self) -> Anchor | None:
+        """The candidate that should fix its scale, whether or not it does."""
+        stored = self.settings.get("anchor")
+        return Anchor(stored["candidate"], stored["score"]) if stored else None
+
+    def moves(self, past: Sequence[int]) -> dict[int, float]:
+        """By how much the scores of `past` snapshots of its board (ids, oldest first) are moved
+        where they are shown beside its own.
+
+        Where the anchor had no score yet, the scale is that of the next snapshot in which it has.
+        """
+        centers = dict(Snapshot.objects.filter(pk__in=past).values_list("pk", "settings__center"))
+        anchor, scores = self.anchor, dict[int, float]()
+        if anchor and not self.settings["anchor"]["reason"]:
+            rows = Standing.objects.filter(candidate=anchor.candidate, snapshot__in=past)
+            known = rows.values_list("snapshot", "score")
+            scores = {pk: score for pk, score in known if score is not None}
+        center, found = self.center, {}
+        for pk in reversed(past):
+            own = MEAN if centers.get(pk) is None else centers[pk]
+            if anchor and pk in scores:
+                center = own + anchor.score - scores[pk]
+            found[pk] = center - own
+        return found
 
     @property
     def lacks_votes(self) -> bool:

@@ -226,9 +226,10 @@ def _rank_newest(
             else _copy_of_people(human)
         )
     now, digest = timezone.now(), evidence.digest
-    # Combined boards do not wait once other judges count, or other candidates are archived.
+    # Combined boards do not wait once other judges count, other candidates are archived, or the
+    # scale is another.
     is_due = _is_due(current, now) or (
-        is_combined and current is not None and _has_changed_judges(evidence, current)
+        is_combined and current is not None and _has_changed_settings(evidence, current)
     )
     if current and current.digest == digest and (not is_due or current.measured_digest == digest):
         _note_problem(board, "")  # the votes that made one may be gone
@@ -273,9 +274,14 @@ def _note_problem(board: Board, problem: str) -> None:
         leases.drop_pages(arena_id=board.arena_id)
 
 
-def _has_changed_judges(evidence: Evidence, current: Snapshot) -> bool:
-    published = (current.findings["combined"].get("names"), current.findings.get("archived"))
-    return published != (evidence.names_of_raters(evidence.judged), evidence.archived)
+def _has_changed_settings(evidence: Evidence, current: Snapshot) -> bool:
+    published = (
+        current.findings["combined"].get("names"),
+        current.findings.get("archived"),
+        current.anchor,
+    )
+    judges = evidence.names_of_raters(evidence.judged)
+    return published != (judges, evidence.archived, evidence.question.anchor)
 
 
 def _is_copy_of_people(current: Snapshot, human: Snapshot) -> bool:

@@ -14,6 +14,7 @@ from arena.models import Arena, ArenaTrust, Candidate, Prompt, Rater, Response, 
 from arena.models.imports import REVEALED
 from arena.models.votes import OF_NETWORKS, VoteQuerySet
 from arena.outcomes import OUTCOMES, Uncounted
+from ranking.anchor import Anchor
 from ranking.findings import FEATURES
 from ranking.models import Board, ResponseStyle
 from ranking.question import Question
@@ -32,7 +33,14 @@ def cast_by(raters: str) -> Q:
 
 def question_of(board: Board, arena: Arena) -> Question:
     """What a board asks of its arena's votes."""
-    question = Question(board.raters, board.category, board.both_bad, board.n_resamples, board.seed)
+    question = Question(
+        board.raters,
+        board.category,
+        board.both_bad,
+        board.n_resamples,
+        board.seed,
+        anchor=Anchor(arena.anchor_id, float(arena.anchor_score)) if arena.anchor_id else None,
+    )
     if question.scored not in HUMAN:
         return replace(question, rater_share=1.0)
     return replace(

@@ -8,6 +8,7 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from ranking import wording
+from ranking.anchor import scale_sentence
 from ranking.board_data import BoardQuery, BoardView, Findings, read_board
 from ranking.entries import CANDIDATE_COLUMNS, SNAPSHOT_COLUMNS, list_entrants
 from ranking.http_cache import HTML, send_stored
@@ -70,6 +71,7 @@ def _snapshot_values(view: BoardView) -> dict[str, Any]:
         "clusters": CLUSTERS[settings["clusters"]].format(
             unit="the prompt’s document" if settings.get("documents") else "the prompt"
         ),
+        "scale": scale_sentence(settings, view.names_of_candidates),
         "both_bad_sentence": wording.BOTH_BAD_SENTENCES[settings["both_bad"]],
         "capped": wording.capped(settings),
         "left_out": wording.uncounted_votes(settings),

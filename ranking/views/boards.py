@@ -14,6 +14,7 @@ from arena.actors import actor_of
 from arena.language import translated
 from arena.validation import numbered
 from ranking import http_cache, results, wording
+from ranking.anchor import scale_sentence
 from ranking.board_data import (
     BoardQuery,
     BoardView,
@@ -132,6 +133,7 @@ def _notes(view: BoardView, findings: Findings, names: dict[int, str]) -> list[s
         wording.uncounted_votes(made),
         wording.self_identified(made, names),
         wording.capped(made),
+        scale_sentence(made, view.names_of_candidates),
         wording.combined(findings),
         wording.rank_changes(findings, names),
         wording.trusted_raters(findings),

@@ -1,6 +1,7 @@
 """A candidate's page: what is found about it, its results, its configuration, its votes."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -19,6 +20,7 @@ from arena.models import Candidate
 from arena.permissions import can_read_texts
 from arena.services.candidates import votes_so_far
 from ranking import candidate_votes, candidate_words, http_cache, wording
+from ranking.anchor import move
 from ranking.board_data import (
     LARGEST_ID,
     BoardQuery,
@@ -32,7 +34,7 @@ from ranking.comparison import PublishedBoard, read_published
 from ranking.costs import CostAndSpeed, PricedScore, read_costs
 from ranking.entries import disclosure_rule
 from ranking.http_cache import HTML, allow_plotly, send
-from ranking.models import Raters, Standing
+from ranking.models import Raters, Snapshot, Standing
 from ranking.reasons import NamedReason, count_reasons
 from ranking.scripted_raters import demo_notice
 from ranking.specimens import SpecimenQuery, specimens_context
@@ -166,7 +168,7 @@ def _findings_context(
     is_ranked = described is not None and described.rank is not None and not collecting
     reasons = [row for row in count_reasons(candidate.arena) if row.candidate == candidate.pk]
     by_category = {
-        row.snapshot.board.category: row
+        row.snapshot.board.category: _on_scale_of(board.snapshot, row)
         for row in standings
         if row.snapshot.board.category and row.snapshot.board.raters == board.query.raters
     }
@@ -194,6 +196,15 @@ def _findings_context(
         **_category_card(described if is_ranked else None, by_category),
         **_reasons_card(reasons),
     }
+
+
+def _on_scale_of(snapshot: Snapshot | None, row: Standing) -> Standing:
+    """The row as if its scores had the mean of `snapshot`'s: an anchor stands elsewhere in each
+    category, and would make all others look better or worse there."""
+    moved = copy(row)
+    if snapshot is not None:
+        move(moved, snapshot.center - row.snapshot.center)
+    return moved
 
 
 def _tier(found: Findings, pk: int) -> int | None:

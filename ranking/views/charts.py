@@ -79,6 +79,10 @@ class ScoreAt:
     low: float | None = None
     high: float | None = None
 
+    def moved(self, by: float) -> "ScoreAt":
+        ends = (None if end is None else end + by for end in (self.score, self.low, self.high))
+        return ScoreAt(self.at, *ends)
+
 
 @dataclass(frozen=True)
 class LineTick:

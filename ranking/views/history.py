@@ -37,7 +37,7 @@ class ScoreHistory:
 
 
 def score_history(own: Standing) -> ScoreHistory | None:
-    """Three queries; None before the second snapshot."""
+    """At most five queries; None before the second snapshot."""
     kept = Snapshot.objects.kept().filter(board=own.snapshot.board_id)
     rows = kept.order_by("published_at", "pk").values_list("pk", "published_at")
     past = thinned([PastSnapshot(*row) for row in rows])
@@ -55,8 +55,14 @@ def score_history(own: Standing) -> ScoreHistory | None:
         )
     }
     none = [None] * 3
+    moves = own.snapshot.moves([one.pk for one in past])
     lines = [
-        [ScoreAt(one.published_at, *values.get((row.candidate_id, one.pk), none)) for one in past]
+        [
+            ScoreAt(one.published_at, *values.get((row.candidate_id, one.pk), none)).moved(
+                moves[one.pk]
+            )
+            for one in past
+        ]
         for row in shown
     ]
     chart = line_chart(lines[0])

@@ -379,10 +379,11 @@ def _score_lines(view: BoardView, shown: Sequence[BoardStanding]) -> dict[int, s
         score__isnull=False,
     ).values_list("candidate", "snapshot", "score")
     place, (width, height) = {pk: at for at, pk in enumerate(times)}, LINE
+    moves = view.snapshot.moves(times)
     scores: dict[int, list[tuple[int, float]]] = {}
     for candidate, snapshot, score in rows:
         assert score is not None
-        scores.setdefault(candidate, []).append((place[snapshot], score))
+        scores.setdefault(candidate, []).append((place[snapshot], score + moves[snapshot]))
     known = [score for points in scores.values() for _at, score in points]
     if not known:
         return {}

@@ -178,6 +178,30 @@ def test_a_change_names_only_what_changes() -> None:
     assert response.json()["question"] == "Which one is kinder?"
 
 
+def test_an_owner_fixes_the_scale_at_a_candidate_of_the_arena() -> None:
+    team = make_team()
+    arena = team_arena(team)
+    chosen, foreign = arena.candidates.earliest("pk"), make_arena().candidates.earliest("pk")
+    path, owner = f"arenas/{arena.slug}/", member_of(team, "owner")
+    sent = {"anchor": chosen.pk, "anchor_score": 1114}
+
+    assert owner.get(path).json() | {"anchor": None, "anchor_score": 1000} == owner.get(path).json()
+    assert owner.patch(path, sent).json() | sent == owner.get(path).json()
+    for wrong, pointer in (
+        ({"anchor": foreign.pk}, "#/anchor"),
+        ({"anchor": 10**9}, "#/anchor"),
+        ({"anchor": "x"}, "#/anchor"),
+        ({"anchor_score": 10_001}, "#/anchor_score"),
+        ({"anchor_score": "NaN"}, "#/anchor_score"),
+        ({"anchor_score": None}, "#/anchor_score"),
+    ):
+        refused = owner.patch(path, wrong)
+        assert refused.status_code in (400, 422), wrong
+        assert refused.json()["errors"][0]["pointer"] == pointer
+    assert owner.patch(path, {"anchor": None}).json()["anchor"] is None
+    assert member_of(team).patch(path, sent).status_code == 403
+
+
 def test_an_arena_of_operators_is_changed_by_them() -> None:
     arena = make_arena(n_candidates=0, n_prompts=0)
     team = make_team()

@@ -258,6 +258,19 @@ def test_an_error_in_the_settings_is_reported_next_to_them(owner: Client, arena:
     assert (arena.visibility, arena.name) == ("private", "Refunds")
 
 
+def test_the_settings_fix_the_scale_and_show_it(owner: Client, arena: Arena) -> None:
+    chosen = make_candidate(arena, "gpt-4")
+    data = {"name": "Refunds", "question": "Which?", "visibility": "public", "voters": "anyone"}
+    data |= {"anchor": str(chosen.pk), "anchor_score": "1114"}
+    assert owner.post(address(arena, "arena_settings"), data).status_code == 302
+    arena.refresh_from_db()
+    assert (arena.anchor, arena.anchor_score) == (chosen, 1114)
+    page = owner.get(address(arena, "arena_settings")).content.decode()
+    assert "Scale of the scores" in page
+    assert f'<option value="{chosen.pk}" selected>' in page
+    assert not undescribed(page)
+
+
 def test_the_overview_says_what_comes_next(owner: Client, team: Team) -> None:
     arena = make_arena(0, 0, team=team)
 

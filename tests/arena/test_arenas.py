@@ -225,3 +225,44 @@ def test_criteria_change_during_runs_of_human_votes() -> None:
     Run.objects.create(arena=arena, kind="person", per_pair=1, state="open")
     set_criteria(arena=arena, criteria="Other words.")
     assert arena.criteria == "Other words."
+
+
+def test_only_a_candidate_of_the_arena_fixes_its_scale() -> None:
+    arena, other = make_arena(2, 1, team=make_team()), make_arena(1, 1)
+    chosen = arena.candidates.earliest("pk")
+    update(arena, anchor=chosen, anchor_score=1114)
+    arena.refresh_from_db()
+    assert (arena.anchor, arena.anchor_score) == (chosen, 1114)
+    assert AuditEntry.objects.latest("pk").details["fields"] == ["anchor", "anchor_score"]
+    with pytest.raises(ArenaError, match="candidate of this arena") as refused:
+        update(arena, anchor=other.candidates.get())
+    assert refused.value.field == "anchor"
+    update(arena, anchor=None)
+    arena.refresh_from_db()
+    assert arena.anchor is None
+
+
+def test_the_form_offers_the_candidates_that_can_fix_the_scale() -> None:
+    arena = make_arena(3, 1)
+    first, second, third = arena.candidates.order_by("pk")
+    retire_candidate(candidate=second, by=Actor(), now=timezone.now())
+    retire_candidate(candidate=third, by=Actor(), now=timezone.now())
+    arena.anchor = second
+    shown = str(ArenaForm(instance=arena)["anchor"])
+    assert "None: the mean score is 1000" in shown
+    assert f">{first}<" in shown
+    assert f'value="{second.pk}" selected>{second}<' in shown  # or saving would drop it
+    assert str(third) not in shown
+    sent = {"name": "A", "question": "Q?", "visibility": "public", "voters": "anyone"}
+    for chosen, score, errors in (
+        (first, "1114", set()),
+        (second, "", set()),
+        (third, "1114", {"anchor"}),
+        (make_arena(1, 1).candidates.get(), "1114", {"anchor"}),
+        (first, "-1", {"anchor_score"}),
+        (first, "10001", {"anchor_score"}),
+        (first, "nan", {"anchor_score"}),
+    ):
+        form = ArenaForm(sent | {"anchor": chosen.pk, "anchor_score": score}, instance=arena)
+        assert set(form.errors) == errors, (chosen, score)
+    assert "anchor" not in ArenaForm().fields  # a new arena has no candidates

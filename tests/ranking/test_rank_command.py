@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -443,3 +444,67 @@ def test_unknown_names_are_told_with_those_there_are(votes: Path) -> None:
     votes.write_text(ROUND)
     assert "There is no candidate" in refused(votes, "--compare", "nobody", "A")
     assert "two different candidates" in refused(votes, "--compare", "A", "A")
+
+
+def test_an_anchor_moves_every_score_by_the_same_number(tmp_path: Path) -> None:
+    path = contest(tmp_path / "votes.csv", "BC CD BD", 10)
+    free, fixed = ranked(path), ranked(path, "--anchor=C=1114")
+    move = fixed["settings"]["center"] - 1000
+    for before, after in zip(free["standings"], fixed["standings"], strict=True):
+        ends = {name: before[name] for name in ("score", "low", "high")}
+        assert ends["score"] is not None
+        moved = {name: None if end is None else end + move for name, end in ends.items()}
+        assert after == before | {name: pytest.approx(end) for name, end in moved.items()}
+    assert {row["candidate"]: row["score"] for row in fixed["standings"]}["C"] == 1114
+    assert fixed["settings"]["anchor"] == {"candidate": "C", "score": 1114, "reason": ""}
+    assert free["settings"]["anchor"] is None
+    table = rank(path, "--anchor", "C=1114")
+    assert "The scale is fixed: C scores 1114." in table
+    assert re.search(r"C +1114\.0 ", table)
+
+
+def test_an_anchor_without_a_score_leaves_the_mean_at_1000(tmp_path: Path) -> None:
+    path = contest(tmp_path / "votes.csv", "AB AC BC", 10)  # A never lost
+    found = ranked(path, "--anchor=A=1114")
+    assert (found["settings"]["center"], found["settings"]["anchor"]["reason"]) == (
+        *(1000, "unconnected"),
+    )
+    assert "A should score 1114, but no chain of wins and losses" in rank(path, "--anchor=A=1114")
+
+
+def test_the_name_of_an_anchor_may_have_equals_signs(tmp_path: Path) -> None:
+    path = contest(tmp_path / "votes.csv", "BC CD BD", 10)
+    path.write_text(path.read_text().replace("C,", "t=0.7,").replace(",C", ",t=0.7"))
+    names = {
+        row["candidate"]: row["score"] for row in ranked(path, "--anchor=t=0.7=0")["standings"]
+    }
+    assert names["t=0.7"] == 0
+
+
+@pytest.mark.parametrize(
+    ("anchor", "words"),
+    [
+        ("E=1114", "There is no candidate 'E'. Choose from: 'A', 'B', 'C'."),
+        ("=1114", "There is no candidate ''"),
+        ("A", "must be NAME=SCORE"),
+        ("A=", "must be NAME=SCORE"),
+        ("A=x", "not 'A=x'"),
+        ("A=nan", "must be NAME=SCORE"),
+        ("A=inf", "must be NAME=SCORE"),
+        ("A=1e9", "at most 1,000,000"),
+    ],
+)
+def test_an_anchor_that_is_none_is_refused(votes: Path, anchor: str, words: str) -> None:
+    assert words in refused(votes, f"--anchor={anchor}")
+
+
+def test_two_are_compared_without_a_scale(votes: Path) -> None:
+    assert "not allowed with" in refused(votes, "--anchor=A=1114", "--compare", "A", "B")
+
+
+@pytest.mark.slow
+def test_an_anchor_is_named_where_no_database_answers(votes: Path) -> None:
+    command = [sys.executable, "manage.py", "rank", str(votes), "--bootstrap=50", "--anchor=A=1114"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "A scores 1114" in done.stdout or "A should score 1114" in done.stdout

@@ -3,6 +3,8 @@
 from argparse import ArgumentTypeError
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,10 @@ from arena.files.reader import FileError
 from arena.formats import opened, renamed
 from arena.formats.base import RejectedRows
 from arena.management.commands import ProgressBars, add_format
+from ranking.anchor import Anchor
 from ranking.votes import RATERS, BadFileError, VoteTable, read_file
 
+FURTHEST = 1_000_000  # from 0; beyond, the digits of a score would not tell two candidates apart
 CLUSTERS = ("auto", "prompt", "prompt_pair", "unit", "rater", "none")
 
 
@@ -46,7 +50,15 @@ class Command(BaseCommand):
         parser.add_argument(
             "--skip-bad", action="store_true", help="skip bad rows, and list the first of them"
         )
-        parser.add_argument(
+        asked = parser.add_mutually_exclusive_group()
+        asked.add_argument(
+            "--anchor",
+            type=_anchored,
+            metavar="NAME=SCORE",
+            help="give this candidate this score; all others move with it, and no difference"
+            " changes (otherwise the mean is 1000)",
+        )
+        asked.add_argument(
             "--compare",
             nargs=2,
             metavar=("B", "A"),
@@ -76,6 +88,10 @@ class Command(BaseCommand):
                 seed=options["seed"],
                 cluster=options["cluster"],
             )
+            if anchor := options["anchor"]:
+                name, score = anchor
+                chosen = Anchor(rank_file.find_candidate(votes, name), score)
+                question = replace(question, anchor=chosen)
             if pair := options["compare"]:
                 b, a = pair
                 compared = rank_file.compare_two(
@@ -113,6 +129,19 @@ def _percentage(text: str) -> float:
     if not 0 < number < 50:
         raise ArgumentTypeError(f"must be a number between 0 and 50, not {text!r}")
     return number / 100
+
+
+def _anchored(text: str) -> tuple[str, float]:
+    name, _, number = text.rpartition("=")
+    try:
+        score = float(number)
+    except ValueError:
+        score = inf
+    if not abs(score) <= FURTHEST:  # NaN neither
+        raise ArgumentTypeError(
+            f"must be NAME=SCORE, with a number of at most {FURTHEST:,} as the score, not {text!r}"
+        )
+    return name, score
 
 
 def _at_least(least: int) -> Callable[[str], int]:
