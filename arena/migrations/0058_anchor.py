@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('arena', '0055_live'),
+        ('arena', '0057_import_mapping'),
     ]
 
     operations = [
