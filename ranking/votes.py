@@ -17,6 +17,7 @@ from arena.files.reader import FileError, Row
 from arena.files.rows import CandidateRow, PromptRow, VoteRow
 from arena.formats import find_files
 from arena.formats.base import Checker, ImportFile, Known, RejectedRows, VoteColumns
+from arena.formats.warnings import Warnings
 from arena.outcomes import COUNTED, OUTCOMES
 from arena.validation import InputError, numbered
 from ranking.stats.arrays import codes
@@ -352,12 +353,15 @@ def read_file(
     *,
     skip_bad: bool = False,
     progress: Progress = lambda *told: None,
+    warnings: Warnings | None = None,
 ) -> tuple[VoteTable, RejectedRows]:
     """Read all votes at `path`, a file or a folder in the native format; and the rows skipped.
 
     Candidates are numbered from 1 in the order of their names, prompts and raters in the order in
     which an import creates them, so that both draw the same weights for the bootstrap. Responses
     are not read; a folder's prompts and candidates are, so that votes on any others are rejected.
+    `warnings` collects what is odd about the good rows.
+
     Raises BadFileError, with file, line, column and reason of the first bad rows, unless they are
     to be skipped.
     """
@@ -365,7 +369,7 @@ def read_file(
         files = [file for file in find_files([path], format_name) if file.kind != "responses"]
         if all(file.kind != "votes" for file in files):
             raise FileError(f"{path} has no votes.")
-        reader = _Reader({file.kind for file in files}, progress)
+        reader = _Reader({file.kind for file in files}, progress, warnings or Warnings())
         for file in files:
             reader.read(file)
     except (FileError, OSError) as error:
@@ -382,9 +386,10 @@ def read_file(
 class _Reader:
     """Reads files one after the other, collecting votes and rejected rows."""
 
-    def __init__(self, kinds: set[str], progress: Progress) -> None:
+    def __init__(self, kinds: set[str], progress: Progress, warnings: Warnings) -> None:
         self.kinds = kinds
         self.progress = progress
+        self.warnings = warnings
         self.known = Known()
         self.checker = Checker(self.known)
         self.rejected = RejectedRows()
@@ -399,6 +404,7 @@ class _Reader:
         size = file.path.stat().st_size
         for block in file.blocks():
             if isinstance(block, VoteColumns):
+                self.warnings.add_columns(file.path, block)
                 self._add_columns(block)
                 self.progress(file.path, min(block.end, size), size)
                 continue
@@ -422,6 +428,7 @@ class _Reader:
         except InputError as error:
             self.rejected.add(file.path, row.line, error)
             return
+        self.warnings.add(file.path, row.line, record)
         if isinstance(record, VoteRow):
             prompt, rater = _number(self.prompts, record.prompt), _number(self.raters, record.rater)
             self._note_document(prompt, record.document)
