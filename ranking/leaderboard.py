@@ -134,6 +134,7 @@ def fit_leaderboard(evidence: Evidence, measured: MeasuredIntervals | None = Non
             "left_out": evidence.left_out(),
             "named": named_votes(evidence),
         }
+        | ({"merged": sorted(evidence.table.merged.items())} if evidence.table.merged else {})
         | (
             {"judges": evidence.names_of_raters(evidence.votes)}
             if evidence.question.raters in ("judges", "juries")

@@ -18,7 +18,7 @@ from arena.files.rows import CandidateRow, PromptRow, VoteRow
 from arena.formats import find_files
 from arena.formats.base import Checker, ImportFile, Known, RejectedRows, VoteColumns
 from arena.formats.warnings import Warnings
-from arena.outcomes import COUNTED, OUTCOMES
+from arena.outcomes import COUNTED, MERGED, OUTCOMES
 from arena.validation import InputError, numbered
 from ranking.stats.arrays import codes
 from ranking.stats.battles import Battles
@@ -59,6 +59,7 @@ class VoteTable:
     trusted : ids of the judges and juries whose votes may narrow people's intervals
     raters : the names of judges and juries, by id
     reasons : why votes do not count
+    merged : the ids of aliases, and of the candidates that their votes count for
     answers, features : (A, 2) prompt and candidate of each answer whose style was counted, in
         order, and (A, F) its counts
     """
@@ -82,11 +83,38 @@ class VoteTable:
     trusted: frozenset[int] = frozenset()
     raters: Mapping[int, str] = field(default_factory=dict)
     reasons: Sequence[str] = ()
+    merged: Mapping[int, int] = field(default_factory=dict)
     answers: Ints = field(default_factory=lambda: NO_STYLES)
     features: Ints = field(default_factory=lambda: NO_STYLES)
 
     def __len__(self) -> int:
         return len(self.pk)
+
+    def merge(self, aliases: Mapping[int, int]) -> "VoteTable":
+        """These votes with each alias's counted for another candidate, by ids; those between two
+        that are one candidate then count for nothing.
+
+        Where both answered a prompt, a vote does not say whose answer was shown, so the style of
+        these answers is unknown.
+        """
+        if not aliases:
+            return self
+        left, right = (_renumbered(side, aliases) for side in (self.left, self.right))
+        reason = len(self.reasons) + 1
+        answers = np.column_stack([self.answers[:, 0], _renumbered(self.answers[:, 1], aliases)])
+        keys, first, times = np.unique(answers, axis=0, return_index=True, return_counts=True)
+        return replace(
+            self,
+            left=left,
+            right=right,
+            uncounted=np.where((left == right) & (self.uncounted == 0), reason, self.uncounted),
+            names={pk: name for pk, name in self.names.items() if pk not in aliases},
+            archived=self.archived - aliases.keys(),
+            reasons=(*self.reasons, MERGED),
+            merged=aliases,
+            answers=keys[times == 1],
+            features=self.features[first[times == 1]],
+        )
 
     @cached_property
     def score(self) -> Floats:
@@ -176,6 +204,14 @@ class VoteTable:
     def pairs(self) -> "PairCounts":
         """The votes counted per pair of candidates."""
         return PairCounts.count(self.left, self.right, self.outcome, self.preference)
+
+
+def _renumbered(ids: Ints, aliases: Mapping[int, int]) -> Ints:
+    """The ids, with others in place of aliases."""
+    known = np.array(sorted(aliases), np.int64)
+    others = np.array([aliases[pk] for pk in known.tolist()], np.int64)
+    place = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    return np.where(known[place] == ids, others[place], ids)
 
 
 COLUMNS = tuple(

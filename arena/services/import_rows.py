@@ -345,6 +345,8 @@ def _without_repetitions(rows: list[Row], key: Callable[[Any], Hashable]) -> lis
 
 def discard(arena: Arena, imports: Collection[Import]) -> None:
     """Delete abandoned imports that were never revealed, with all their rows."""
+    # So that none of the candidates that go is what another was merged into.
+    Candidate.objects.filter(source__in=imports).update(merged_into=None, merged_at=None)
     for model in (Vote, Comparison, Response, Candidate, Prompt):
         rows = model.objects.filter(source__in=imports).order_by("pk")
         while ids := list(rows.values_list("pk", flat=True)[:DELETED_AT_ONCE]):
