@@ -435,6 +435,7 @@ class _Reader:
         self.prompts: dict[str, int] = {}
         self.raters: dict[str, int] = {}
         self.documents: dict[int, str] = {}
+        self.merged: dict[str, str] = {}
 
     def read(self, file: ImportFile) -> None:
         size = file.path.stat().st_size
@@ -466,23 +467,28 @@ class _Reader:
             return
         self.warnings.add(file.path, row.line, record)
         if isinstance(record, VoteRow):
-            prompt, rater = _number(self.prompts, record.prompt), _number(self.raters, record.rater)
-            self._note_document(prompt, record.document)
-            is_counted = not record.provenance or record.provenance.counts
-            # A vote that does not count adds no candidate to the ranking.
-            sides = [
-                _number(self.candidates, name) if is_counted else 0
-                for name in (record.left, record.right)
-            ]
-            soft = np.nan if record.preference is None else record.preference
-            outcome, kind = OUTCOMES.index(record.outcome), KINDS.index(record.rater_kind)
-            self.rows.append((*sides, prompt, rater, outcome, kind, soft, not is_counted))
-            if len(self.rows) == AT_ONCE:
-                self._pack()
+            self._add_vote(record)
         elif isinstance(record, PromptRow):
             self._note_document(_number(self.prompts, record.external_id), record.document)
+        elif isinstance(record, CandidateRow) and record.merged_into:
+            self.merged[record.name] = record.merged_into
         elif isinstance(record, CandidateRow) and not record.retired:
             _number(self.candidates, record.name)
+
+    def _add_vote(self, record: VoteRow) -> None:
+        prompt, rater = _number(self.prompts, record.prompt), _number(self.raters, record.rater)
+        self._note_document(prompt, record.document)
+        is_counted = not record.provenance or record.provenance.counts
+        # A vote that does not count adds no candidate to the ranking.
+        sides = [
+            _number(self.candidates, name) if is_counted else 0
+            for name in (record.left, record.right)
+        ]
+        soft = np.nan if record.preference is None else record.preference
+        outcome, kind = OUTCOMES.index(record.outcome), KINDS.index(record.rater_kind)
+        self.rows.append((*sides, prompt, rater, outcome, kind, soft, not is_counted))
+        if len(self.rows) == AT_ONCE:
+            self._pack()
 
     def _add_columns(self, votes: VoteColumns) -> None:
         self._pack()
@@ -527,11 +533,15 @@ class _Reader:
             name: column if name == "preference" else column.astype(np.int64)
             for name, column in columns.items()
         }
+        merged = {name: into for name, into in self.merged.items() if name in self.candidates}
+        for into in merged.values():
+            _number(self.candidates, into)
         names = sorted(self.candidates)
+        numbers = {name: number for number, name in enumerate(names, start=1)}
         place = np.zeros(len(names) + 1, np.int64)
         place[[self.candidates[name] for name in names]] = np.arange(1, len(names) + 1)
         size = len(columns["left"])
-        return VoteTable(
+        table = VoteTable(
             pk=np.arange(1, size + 1),
             **columns | {side: place[columns[side]] for side in ("left", "right")},
             verified=np.zeros(size, np.bool_),
@@ -541,6 +551,7 @@ class _Reader:
             documents=self.documents,
             reasons=("left out by the file",),
         )
+        return table.merge({numbers[name]: numbers[into] for name, into in merged.items()})
 
 
 def _number(numbers: dict[str, int], name: str | None) -> int:

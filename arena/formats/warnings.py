@@ -29,6 +29,7 @@ class Warnings:
 
     def __init__(self) -> None:
         self.names: set[str] = set()
+        self.merged: set[str] = set()  # names that the file says are of other candidates
         self.n_votes = 0
         self.paths: list[Path] = []
         self.keys: list[Keys] = []
@@ -38,6 +39,7 @@ class Warnings:
     def add(self, path: Path, line: int, row: ImportRow) -> None:
         if isinstance(row, CandidateRow):
             self._add_names([row.name])
+            self.merged.update([row.name] if row.merged_into else ())
         elif isinstance(row, VoteRow):
             self._add_names([row.left, row.right])
             counts = row.provenance is None or row.provenance.counts
@@ -96,7 +98,7 @@ class Warnings:
         """Return the warnings; `merge` says what to do about near-equal names, with `{names}` and
         `{into}`: one of those `present` in the arena if there is one. Names of candidates that are
         `merged` already are left out."""
-        names = {*self.names, *present} - {*merged}
+        names = {*self.names, *present} - {*merged} - self.merged
         near = [group for group in near_names(names, present) if self.names.intersection(group)]
         lines = [_sentence_about(group, merge) for group in near[:MOST_GROUPS]]
         if more := near[MOST_GROUPS:]:

@@ -437,6 +437,7 @@ def _sentences(arena: Arena, warnings: Warnings) -> list[str]:
     return warnings.sentences(
         MERGE.format(slug=arena.slug),
         present=[str(one) for one in present if one.disclosed_at],
+        merged=[one.own_name for one in present if one.merged_into_id],
     )
 
 
