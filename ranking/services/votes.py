@@ -49,7 +49,10 @@ def read(arena: Arena, among: Collection[int] | None = None) -> VoteTable:
     Votes on a pair whose names an order still hides wait until it ends. `among`: only the votes
     between these candidates, without the style of their answers, for claims about them.
     """
-    aliases = dict(arena.candidates.merged().values_list("pk", "merged_into"))
+    shown = Candidate.objects.revealed().filter(arena=arena)
+    named_by = ("name", "version", "disclosed_at", "retired_at", "merged_into")
+    candidates = list(shown.only(*named_by))
+    aliases = {row.pk: row.merged_into_id for row in candidates if row.merged_into_id}
     reason = [When(uncounted=name, then=number) for number, name in enumerate(REASONS, start=1)]
     if settings.VOTE_LOG:
         # What the log says changes only under the lease of a refresh, so the votes are those of its
@@ -68,8 +71,6 @@ def read(arena: Arena, among: Collection[int] | None = None) -> VoteTable:
         ids = {*among, *(pk for pk, target in aliases.items() if target in among)}
         votes = votes.filter(comparison__left__in=ids, comparison__right__in=ids)
     columns = _read_columns(votes, Case(When(counts, then=0), *reason), named)
-    shown = Candidate.objects.revealed().filter(arena=arena)
-    candidates = list(shown.only("name", "version", "disclosed_at", "retired_at"))
     prompts = Prompt.objects.filter(arena=arena).exclude(category="", document="")
     about = list(prompts.values_list("pk", "category", "document"))
     judges = Rater.objects.exclude(kind=Rater.Kind.PERSON).filter(Q(arena=None) | Q(arena=arena))
