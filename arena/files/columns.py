@@ -50,9 +50,9 @@ class Column:
         """Whether the two columns have the same text in some row."""
         codes = {text: code for code, text in enumerate({*self.texts, *other.texts})}
         ours, theirs = ([codes[text] for text in column.texts] for column in (self, other))
-        return bool((self._coded(ours) == other._coded(theirs)).any())
+        return bool((self.coded(ours) == other.coded(theirs)).any())
 
-    def _coded(self, numbers: Sequence[int]) -> Any:
+    def coded(self, numbers: Sequence[int]) -> Any:
         """Map each row to its text's entry in `numbers`, as a NumPy array."""
         import pyarrow
 

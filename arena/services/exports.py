@@ -202,8 +202,8 @@ def candidates(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
             line |= {name: getattr(candidate, name) for name in Candidate.PUBLIC_CONTENT}
         if candidate.retired_at:
             line["retired"] = True
-        if candidate.merged_into_id:
-            line["merged_into"] = names[candidate.merged_into_id]
+        if into := names.get(candidate.merged_into_id):
+            line["merged_into"] = into
         yield line
 
 

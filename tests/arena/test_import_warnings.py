@@ -129,6 +129,22 @@ def test_a_vote_that_does_not_count_repeats_none(tmp_path: Path) -> None:
     assert previewed(tmp_path) == []
 
 
+def test_a_judge_is_asked_about_both_orders_and_each_turn(tmp_path: Path) -> None:
+    votes = [
+        VoteRow(*sides, "tie", prompt="q", rater="judge", rater_kind=kind, details={"turn": turn})
+        for kind in ("judge", "person")
+        for sides in (("fir", "elm"), ("elm", "fir"))
+        for turn in (1, 2)
+    ]
+    warnings = Warnings()
+    for line, vote in enumerate(votes, start=1):
+        warnings.add(tmp_path, line, vote)
+    assert warnings.sentences("")[0].startswith("3 votes repeat")
+    assert "(lines 6, 7, 8)" in warnings.sentences("")[0]
+    warnings.add(tmp_path, 9, votes[0])
+    assert "(lines 6, 7, 8, 9)" in warnings.sentences("")[0]
+
+
 def test_only_the_first_votes_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warnings_of_files, "MOST_VOTES", 3)
     path = write(tmp_path / "v.csv", REPEATS)

@@ -25,7 +25,7 @@ from arena.services.candidates import (
 from arena.services.pairs import sync_pairs
 from tests.factories import NOW, make_arena, make_candidate, make_team, make_user
 
-pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from ranking.votes import VoteTable, read_file
 from tests.factories import make_person, make_vote
 from tests.ranking.helpers import fill, make_voted_arena, publish
 
-pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 NAMES = ["ash", "elm", "fir", "oak", "oak 2", "Oak"]
 ALIASES = {"Oak": "oak", "oak 2": "oak"}
